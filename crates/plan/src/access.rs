@@ -1,0 +1,146 @@
+//! One read of one range of one file.
+
+use crate::{FileId, ThreadId};
+
+/// The page size, in bytes, that all page arithmetic here assumes.
+///
+/// Prefetching works in whole pages; on a kernel with larger pages the hints are
+/// merely finer than they need to be.
+pub const PAGE: u64 = 4096;
+
+/// A byte range of a file: `[offset, offset + len)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Extent {
+    /// First byte.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+impl Extent {
+    /// The extent of `len` bytes at `offset`.
+    pub const fn new(offset: u64, len: u64) -> Self {
+        Self { offset, len }
+    }
+
+    /// One past the last byte, saturating at `u64::MAX`.
+    pub const fn end(&self) -> u64 {
+        self.offset.saturating_add(self.len)
+    }
+
+    /// Whether the extent holds no bytes.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The pages the extent touches, as page numbers `[first, end)`.
+    pub const fn pages(&self) -> std::ops::Range<u64> {
+        if self.len == 0 {
+            let page = self.offset / PAGE;
+            return page..page;
+        }
+        self.offset / PAGE..(self.end() - 1) / PAGE + 1
+    }
+
+    /// The extent grown to page boundaries.
+    pub const fn page_aligned(&self) -> Self {
+        let pages = self.pages();
+        Self::new(pages.start * PAGE, (pages.end - pages.start) * PAGE)
+    }
+
+    /// The part of the extent below `size` bytes.
+    pub const fn clipped(&self, size: u64) -> Self {
+        let end = if self.end() < size { self.end() } else { size };
+        Self::new(self.offset, end.saturating_sub(self.offset))
+    }
+}
+
+/// How a program came to read an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Kind {
+    /// `open` and its family: no bytes, but the file is about to be used.
+    Open = 0,
+    /// `read`, at the descriptor's offset.
+    Read = 1,
+    /// `pread`.
+    Pread = 2,
+    /// `readv`.
+    Readv = 3,
+    /// `preadv` and `preadv2`.
+    Preadv = 4,
+    /// A refill of a stdio stream's buffer.
+    Stdio = 5,
+    /// `mmap`: the range mapped, not yet touched.
+    Map = 6,
+    /// Pages of a mapping found touched; their order within a sample is unknown.
+    Touch = 7,
+    /// `sendfile`, as its source.
+    Sendfile = 8,
+    /// `copy_file_range`, as its source.
+    CopyFileRange = 9,
+    /// `splice`, as its source.
+    Splice = 10,
+}
+
+impl Kind {
+    /// All kinds, in the order of their codes.
+    pub const ALL: [Kind; 11] = [
+        Kind::Open,
+        Kind::Read,
+        Kind::Pread,
+        Kind::Readv,
+        Kind::Preadv,
+        Kind::Stdio,
+        Kind::Map,
+        Kind::Touch,
+        Kind::Sendfile,
+        Kind::CopyFileRange,
+        Kind::Splice,
+    ];
+
+    /// The kind with this code in the durable format, if there is one.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// Whether the access moves bytes out of the page cache. `Open` and `Map` only announce.
+    pub const fn reads(self) -> bool {
+        !matches!(self, Kind::Open | Kind::Map)
+    }
+
+    /// The word reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Open => "open",
+            Kind::Read => "read",
+            Kind::Pread => "pread",
+            Kind::Readv => "readv",
+            Kind::Preadv => "preadv",
+            Kind::Stdio => "stdio",
+            Kind::Map => "mmap",
+            Kind::Touch => "touch",
+            Kind::Sendfile => "sendfile",
+            Kind::CopyFileRange => "copy_file_range",
+            Kind::Splice => "splice",
+        }
+    }
+}
+
+/// One access, as observed, recorded or disclosed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The file read.
+    pub file: FileId,
+    /// The bytes read: what the call returned, not what it asked for.
+    pub extent: Extent,
+    /// The thread that read.
+    pub thread: ThreadId,
+    /// The call.
+    pub kind: Kind,
+    /// When the call began, in ns since the run began. The durable format keeps it to 1 µs.
+    pub start: u64,
+    /// How long the call took, in ns. The durable format keeps it to 1 µs.
+    pub took: u64,
+}

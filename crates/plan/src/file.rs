@@ -1,0 +1,25 @@
+//! The identity of a file, as it was when it was observed.
+
+use std::path::PathBuf;
+
+/// A file's number within one record or session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u32);
+
+/// What identifies a file, so that a later run can tell whether it is still the same one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileMeta {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Device number (`st_dev`).
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Modification time, in ns since the epoch.
+    pub mtime_ns: i64,
+    /// Whether the recorded run created or truncated the file itself: such a file
+    /// is in memory because it was just written, and there is nothing to prefetch.
+    pub written: bool,
+}

@@ -1,0 +1,1 @@
+//! The durable format. See docs/format.md for the byte layout.

@@ -1,0 +1,15 @@
+//! Accesses, files, and the durable format that keeps them.
+//!
+//! A recorded trace is an access list, and an access list is a plan already
+//! written down: observers write one, `sources` disclose one, reports read one.
+//! This crate holds the vocabulary ([`Extent`], [`Access`], [`FileMeta`]) and the
+//! one durable format ([`format`]); it does no I/O but on the record file itself.
+
+mod access;
+mod file;
+pub mod format;
+mod meta;
+
+pub use access::{Access, Extent, Kind, PAGE};
+pub use file::{FileId, FileMeta};
+pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};

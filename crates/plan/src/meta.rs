@@ -1,0 +1,69 @@
+//! What a record says about the run it was taken from.
+
+use serde::{Deserialize, Serialize};
+
+/// A thread's number within one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadId(pub u32);
+
+/// A thread of the recorded run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadMeta {
+    /// Process id at the time of the run.
+    pub pid: u32,
+    /// Thread id at the time of the run; equals `pid` for a process's first thread.
+    pub tid: u32,
+    /// Process id of the parent.
+    pub ppid: u32,
+    /// The executable's absolute path, lossily decoded.
+    pub exe: String,
+}
+
+/// What makes two runs the same program: executable and arguments.
+///
+/// The working directory belongs to it because relative arguments name other files elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// The executable's absolute path, symbolic links resolved.
+    pub exe: String,
+    /// The command line, `argv[0]` included.
+    pub argv: Vec<String>,
+    /// The working directory.
+    pub cwd: String,
+}
+
+/// The head of a record: written when recording starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// The program.
+    pub identity: Identity,
+    /// When the run began, in seconds since the epoch.
+    pub recorded_at: u64,
+    /// The version of foreread that wrote the record.
+    pub writer: String,
+}
+
+/// The foot of a record: written when the run ends; absent from a truncated record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Accesses in the record, opens and maps included.
+    pub accesses: u64,
+    /// Bytes read by the program, re-reads included.
+    pub bytes: u64,
+    /// Files in the record.
+    pub files: u64,
+    /// Threads in the record.
+    pub threads: u64,
+    /// Wall-clock time of the run, in ns.
+    pub wall_ns: u64,
+    /// Time the program spent inside recorded calls, in ns, summed over threads.
+    pub read_ns: u64,
+    /// Bytes fetched from the device during the run, where the kernel tells.
+    pub device_bytes: Option<u64>,
+    /// Accesses that could not be recorded, because a ring was full or a limit reached.
+    pub lost: u64,
+    /// Wall-clock time, in ns, of the last run known to have started cold and gone unhelped.
+    pub cold_wall_ns: Option<u64>,
+    /// The program's exit status: its code, or 128 + the signal that ended it.
+    pub exit_status: Option<i32>,
+}
