@@ -1,1 +1,35 @@
-//! ring
+//! The shared-memory ring through which programs report their reads.
+//!
+//! The supervising process creates one [`Shared`] area in a memfd (module
+//! `consumer`, feature `std`) and passes its name in the environment variable
+//! [`ENV`]; every observed process maps it, and each of its threads claims one ring
+//! and writes fixed-size slots into it ([`Writer`]). Data flows one way, program to
+//! supervisor; only the mode word, the heartbeat and the advice flow back.
+//!
+//! Invariants: a ring has one producer and one consumer, and only slots below the
+//! tail are ever read, so a producer killed in mid-write loses its own unpublished
+//! event and nothing else. Neither side waits for the other inside this crate. The
+//! consumer treats everything it reads as untrusted.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+
+mod event;
+mod layout;
+mod writer;
+
+#[cfg(feature = "std")]
+mod clock;
+#[cfg(feature = "std")]
+mod consumer;
+
+pub use event::{
+    EXTRA_MAX, Malformed, OPEN_CREATED, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN,
+    PATH_MAX, Payload, Slot, THREAD_NO_STDIO, code, decode, encode,
+};
+pub use layout::{
+    ADVICE_SLOTS, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION, path_hash,
+};
+pub use writer::{Full, Writer};
+
+#[cfg(feature = "std")]
+pub use consumer::{Error, RawEvent, Ring, What};

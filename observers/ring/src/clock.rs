@@ -1,0 +1,163 @@
+//! Ticks to nanoseconds.
+//!
+//! Each poll measures one pair (ticks, ns); between two pairs time is interpolated, so
+//! the result is exact at every poll, continuous and never decreasing, without any
+//! calibration in advance.
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::layout::Clock;
+
+/// The kernel's own choice of clock says whether the counter can be trusted.
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+impl Clock {
+    /// The cheapest clock that is right on this machine.
+    pub fn detect() -> Self {
+        let source = std::fs::read_to_string(CLOCKSOURCE).unwrap_or_default();
+        if cfg!(target_arch = "x86_64") && source.trim() == "tsc" {
+            Clock::Tsc
+        } else {
+            Clock::Monotonic
+        }
+    }
+
+    /// Now, in ticks.
+    pub fn now(self) -> u64 {
+        match self {
+            Clock::Monotonic => monotonic(),
+            Clock::Tsc => tsc(),
+        }
+    }
+}
+
+/// Converts ticks to ns since its creation.
+#[derive(Debug)]
+pub(crate) struct Calibration {
+    clock: Clock,
+    origin: Pair,
+    before: Pair,
+    last: Pair,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    ticks: u64,
+    ns: u64,
+}
+
+impl Calibration {
+    pub(crate) fn new(clock: Clock) -> Self {
+        let origin = Pair::measure(clock);
+        Self {
+            clock,
+            origin,
+            before: origin,
+            last: origin,
+        }
+    }
+
+    /// Measures the present, and returns it in ticks.
+    pub(crate) fn tick(&mut self) -> u64 {
+        let now = Pair::measure(self.clock);
+        if now.ticks > self.last.ticks && now.ns > self.last.ns {
+            self.before = self.last;
+            self.last = now;
+        }
+        now.ticks
+    }
+
+    /// A stamp in ns since the creation.
+    pub(crate) fn ns(&self, ticks: u64) -> u64 {
+        // A stamp from before the last segment belongs to a call that was still going
+        // on at the previous poll: the whole run's rate serves it.
+        let (from, to) = if ticks >= self.before.ticks {
+            (self.before, self.last)
+        } else {
+            (self.origin, self.before)
+        };
+        let past = scale(ticks.saturating_sub(from.ticks), from, to);
+        (from.ns - self.origin.ns).saturating_add(past)
+    }
+
+    /// A duration in ns.
+    pub(crate) fn span(&self, ticks: u64) -> u64 {
+        scale(ticks, self.origin, self.last)
+    }
+}
+
+impl Pair {
+    fn measure(clock: Clock) -> Self {
+        match clock {
+            Clock::Monotonic => {
+                let ns = monotonic();
+                Self { ticks: ns, ns }
+            }
+            Clock::Tsc => {
+                let (a, ns, b) = (tsc(), monotonic(), tsc());
+                Self {
+                    ticks: a + b.saturating_sub(a) / 2,
+                    ns,
+                }
+            }
+        }
+    }
+}
+
+fn scale(ticks: u64, from: Pair, to: Pair) -> u64 {
+    let (run, rise) = (to.ticks - from.ticks, to.ns - from.ns);
+    if run == 0 {
+        return 0;
+    }
+    let ns = u128::from(ticks) * u128::from(rise) / u128::from(run);
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(target_arch = "x86_64")]
+fn tsc() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it has no preconditions.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn tsc() -> u64 {
+    monotonic()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_agree_with_the_monotonic_clock_and_never_go_back() {
+        let mut calibration = Calibration::new(Clock::detect());
+        let zero = monotonic();
+        let mut last = 0;
+        for _ in 0..50 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let (ticks, ns) = (calibration.clock.now(), monotonic() - zero);
+            calibration.tick();
+            let got = calibration.ns(ticks);
+            assert!(got >= last, "{got} ns after {last} ns");
+            assert!(
+                got.abs_diff(ns) < 1_000_000,
+                "{got} ns, the clock says {ns} ns"
+            );
+            last = got;
+        }
+    }
+
+    #[test]
+    fn absurd_stamps_convert_without_overflow() {
+        let mut calibration = Calibration::new(Clock::Monotonic);
+        calibration.tick();
+        assert_eq!(calibration.ns(0), 0);
+        calibration.ns(u64::MAX);
+        calibration.span(u64::MAX);
+    }
+}

@@ -1,0 +1,542 @@
+//! The supervisor's side: creates the area, says what to report, collects the events.
+//!
+//! [`Ring::poll`] merges the rings by start time without buffering: it keeps one
+//! decoded event per ring that has any, and hands out the earliest until it reaches
+//! the stamp taken when the poll began. What began later stays in its ring for the
+//! next poll, so an event is handed out only when no ring can still hold an earlier
+//! one, calls in flight apart.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::clock::Calibration;
+use crate::event::{EXTRA_MAX, Payload, THREAD_NO_STDIO, decode, extra};
+use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
+use crate::layout::{path_hash, probe};
+
+/// How often rings of dead threads are looked for.
+const SWEEP: Duration = Duration::from_millis(50);
+
+/// How many slots are read before the producer is told that they are free.
+const RELEASE_EVERY: u32 = 64;
+
+/// Why the shared area could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A system call failed.
+    #[error("cannot make the shared ring of {size} bytes: {call}: {errno}")]
+    Create {
+        /// The call.
+        call: &'static str,
+        /// The area's size, in bytes.
+        size: usize,
+        /// What it returned.
+        errno: Errno,
+    },
+}
+
+/// One event of one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawEvent {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// When the call began, in ns since [`Ring::create`].
+    pub start: u64,
+    /// What happened.
+    pub what: What,
+}
+
+/// What a thread reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// The thread begins to report; comes before anything else of it.
+    Thread {
+        /// Parent process.
+        ppid: u32,
+        /// The process's executable.
+        exe: PathBuf,
+        /// Whether reads through stdio are seen.
+        stdio: bool,
+    },
+    /// A file description came to be known; comes before any use of `inst`, except
+    /// when events were lost.
+    Open {
+        /// Its number, unique in this ring's life.
+        inst: u32,
+        /// Absolute path, joined but not normalised.
+        path: PathBuf,
+        /// `OPEN_*` flags.
+        flags: u8,
+        /// Duration of the call, in ns.
+        took: u64,
+    },
+    /// A read.
+    Access {
+        /// The file description.
+        inst: u32,
+        /// The code of the call kind, equal to `foreread_plan::Kind`'s; not checked.
+        kind: u8,
+        /// First byte.
+        offset: u64,
+        /// Bytes read, not 0.
+        len: u32,
+        /// Duration of the call, in ns.
+        took: u64,
+    },
+    /// A mapping.
+    Map {
+        /// The file description mapped.
+        inst: u32,
+        /// First address, in the process.
+        addr: u64,
+        /// Length, in bytes.
+        len: u64,
+        /// Offset in the file, in bytes.
+        offset: u64,
+        /// `PROT_*`.
+        prot: u32,
+        /// `MAP_*`.
+        flags: u32,
+        /// Duration of the call, in ns.
+        took: u64,
+    },
+    /// A range of the process's addresses is mapped no more.
+    Unmap {
+        /// First address.
+        addr: u64,
+        /// Length, in bytes.
+        len: u64,
+    },
+    /// The process ends, or becomes another program.
+    Exit,
+}
+
+/// The shared area, seen by its owner.
+#[derive(Debug)]
+pub struct Ring {
+    memfd: OwnedFd,
+    area: Area,
+    calibration: Calibration,
+    lanes: Vec<Lane>,
+    swept: Instant,
+}
+
+/// What the consumer knows of one ring.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    /// The first slot not handed out.
+    head: u32,
+    /// The producer's position when this poll began.
+    tail: u32,
+    /// `head` as the producer was last told.
+    told: u32,
+    /// Slots below this were there at the previous poll: whatever their stamp says, it
+    /// is their turn.
+    seen: u32,
+    pid: u32,
+    tid: u32,
+    /// The event at `head`, and how many slots it takes.
+    held: Option<Held>,
+    slots: u32,
+}
+
+/// An event whose times are still ticks.
+#[derive(Clone, Debug)]
+struct Held {
+    pid: u32,
+    tid: u32,
+    what: What,
+}
+
+/// The mapped area; unmapped when dropped.
+#[derive(Debug)]
+struct Area(NonNull<Shared>);
+
+impl Ring {
+    /// Makes an area with the given clock, in [`Mode::Mute`].
+    pub fn create(clock: Clock) -> Result<Self, Error> {
+        let size = size_of::<Shared>();
+        let fail = |call| move |errno| Error::Create { call, size, errno };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let memfd = memfd_create("foreread-ring", flags).map_err(fail("memfd_create"))?;
+        ftruncate(&memfd, size as u64).map_err(fail("ftruncate"))?;
+        // Without the seals an observed program could shrink the file under our feet.
+        fcntl_add_seals(
+            &memfd,
+            SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
+        )
+        .map_err(fail("fcntl(F_ADD_SEALS)"))?;
+        let area = Area::map(&memfd).map_err(fail("mmap"))?;
+        let header = &area.get().header;
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.clock.store(clock as u32, Ordering::Relaxed);
+        header.instances.0.store(1, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok(Self {
+            memfd,
+            area,
+            calibration: Calibration::new(clock),
+            lanes: vec![Lane::default(); RINGS],
+            swept: Instant::now(),
+        })
+    }
+
+    /// The value of [`crate::ENV`] for the program to be observed.
+    pub fn env_value(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.memfd.as_raw_fd())
+    }
+
+    /// The area itself, for a producer in this process.
+    pub fn shared(&self) -> &Shared {
+        self.area.get()
+    }
+
+    /// Says what programs shall report from now on.
+    pub fn set_mode(&self, mode: Mode) {
+        self.shared()
+            .header
+            .mode
+            .store(mode as u32, Ordering::Relaxed);
+    }
+
+    /// What programs report.
+    pub fn mode(&self) -> Mode {
+        self.shared().mode()
+    }
+
+    /// Sets the absolute paths on which programs shall turn the kernel's read-ahead
+    /// off when they open them. Returns how many there was room for (three quarters of
+    /// the table). Call it before the program starts.
+    pub fn set_advice<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> usize {
+        let Shared { header, advice, .. } = self.shared();
+        header.advice_len.store(0, Ordering::Relaxed);
+        header.advice_epoch.fetch_and(!1, Ordering::Relaxed);
+        advice
+            .iter()
+            .for_each(|slot| slot.store(0, Ordering::Relaxed));
+        let mut count = 0;
+        for path in paths.into_iter().take(ADVICE_SLOTS / 4 * 3) {
+            let hash = path_hash(path.as_ref().as_os_str().as_bytes());
+            let free = probe(hash).map(|i| &advice[i]).find(|slot| {
+                let found = slot.load(Ordering::Relaxed);
+                found == 0 || found == hash
+            });
+            if let Some(slot) = free {
+                slot.store(hash, Ordering::Relaxed);
+                count += 1;
+            }
+        }
+        header.advice_len.store(count, Ordering::Release);
+        count as usize
+    }
+
+    /// Asks programs to give the advised files the kernel's read-ahead back.
+    pub fn give_up(&self) {
+        self.shared()
+            .header
+            .advice_epoch
+            .fetch_or(1, Ordering::Relaxed);
+    }
+
+    /// Events dropped so far, by producers and by this side's checks.
+    pub fn lost(&self) -> u64 {
+        self.shared().lost()
+    }
+
+    /// Whether no ring holds an event.
+    pub fn drained(&self) -> bool {
+        let cursors = &self.shared().cursors;
+        self.lanes
+            .iter()
+            .zip(cursors)
+            .all(|(lane, c)| c.tail.0.load(Ordering::Acquire) == lane.head)
+    }
+
+    /// Hands out what has been reported, ordered by start, and tells the programs that
+    /// somebody is there. Returns how many events were handed out.
+    pub fn poll(&mut self, each: &mut impl FnMut(RawEvent)) -> usize {
+        let shared = self.area.get();
+        shared.header.heartbeat.0.fetch_add(1, Ordering::Relaxed);
+        let cutoff = self.calibration.tick();
+        let mut buffer = [0; (1 + EXTRA_MAX) * 32];
+        let mut next = BinaryHeap::new();
+        for (ring, lane) in self.lanes.iter_mut().enumerate() {
+            lane.look(shared, ring);
+            if let Some(start) = lane.take(shared, ring, &mut buffer, cutoff) {
+                next.push(Reverse((start, ring)));
+            }
+        }
+        let mut count = 0;
+        while let Some(Reverse((start, ring))) = next.pop() {
+            if start >= cutoff {
+                break;
+            }
+            let lane = &mut self.lanes[ring];
+            if let Some(held) = lane.held.take() {
+                count += 1;
+                each(held.finish(&self.calibration, start));
+            }
+            lane.advance(shared, ring);
+            if let Some(later) = lane.take(shared, ring, &mut buffer, cutoff) {
+                // Within a ring the order is the thread's own, whatever the stamps say.
+                next.push(Reverse((later.max(start), ring)));
+            }
+        }
+        for (ring, lane) in self.lanes.iter_mut().enumerate() {
+            lane.tell(shared, ring);
+            lane.held = None;
+            lane.seen = lane.tail;
+        }
+        if self.swept.elapsed() >= SWEEP {
+            self.swept = Instant::now();
+            self.sweep();
+        }
+        count
+    }
+
+    /// Frees the drained rings of threads that are gone.
+    fn sweep(&self) {
+        let shared = self.shared();
+        for (ring, lane) in self.lanes.iter().enumerate() {
+            let word = &shared.owners[ring];
+            let found = word.load(Ordering::Acquire);
+            let drained = shared.cursors[ring].tail.0.load(Ordering::Acquire) == lane.head;
+            if found == 0 || !drained {
+                continue;
+            }
+            let task = format!("/proc/{}/task/{}", found >> 32, found as u32);
+            if !Path::new(&task).exists() {
+                // A failure means that the ring has changed hands.
+                let _ = word.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// Sees how far the producer has come.
+    fn look(&mut self, shared: &Shared, ring: usize) {
+        self.tail = shared.cursors[ring].tail.0.load(Ordering::Acquire);
+        if self.tail.wrapping_sub(self.head) > RING_SLOTS as u32 {
+            // No honest producer runs that far ahead: nothing in this ring can be trusted.
+            shared.add_lost(1);
+            self.head = self.tail;
+            self.seen = self.tail;
+        }
+    }
+
+    /// Decodes the event at `head` into `held`, skipping slots that make no sense.
+    /// Returns its start, in ticks; one that was already waiting at the previous poll
+    /// has waited long enough, and counts as due.
+    fn take(
+        &mut self,
+        shared: &Shared,
+        ring: usize,
+        buffer: &mut [u8],
+        cutoff: u64,
+    ) -> Option<u64> {
+        while self.head != self.tail {
+            let left = self.tail.wrapping_sub(self.head) as usize;
+            let slots = copy(shared, ring, self.head, left, buffer);
+            self.slots = slots.max(1) as u32;
+            let Ok((start, payload)) = decode(&buffer[..slots * 32]) else {
+                shared.add_lost(1);
+                self.slots = 1;
+                self.advance(shared, ring);
+                continue;
+            };
+            let waited = self.seen.wrapping_sub(self.head) as i32 > 0;
+            self.held = Some(self.hold(&payload));
+            return Some(if waited {
+                start.min(cutoff.saturating_sub(1))
+            } else {
+                start
+            });
+        }
+        None
+    }
+
+    fn hold(&mut self, payload: &Payload<'_>) -> Held {
+        let what = match *payload {
+            Payload::Thread {
+                pid,
+                tid,
+                ppid,
+                flags,
+                exe,
+            } => {
+                (self.pid, self.tid) = (pid, tid);
+                What::Thread {
+                    ppid,
+                    exe: path(exe),
+                    stdio: flags & THREAD_NO_STDIO == 0,
+                }
+            }
+            Payload::Open {
+                inst,
+                flags,
+                took,
+                path: name,
+            } => What::Open {
+                inst,
+                path: path(name),
+                flags,
+                took,
+            },
+            Payload::Access {
+                inst,
+                kind,
+                offset,
+                len,
+                took,
+            } => What::Access {
+                inst,
+                kind,
+                offset,
+                len,
+                took,
+            },
+            Payload::Map {
+                inst,
+                addr,
+                len,
+                offset,
+                prot,
+                flags,
+                took,
+            } => What::Map {
+                inst,
+                addr,
+                len,
+                offset,
+                prot,
+                flags,
+                took,
+            },
+            Payload::Unmap { addr, len } => What::Unmap { addr, len },
+            Payload::Exit => What::Exit,
+        };
+        Held {
+            pid: self.pid,
+            tid: self.tid,
+            what,
+        }
+    }
+
+    /// Steps over the event at `head`.
+    fn advance(&mut self, shared: &Shared, ring: usize) {
+        self.head = self.head.wrapping_add(self.slots);
+        if self.head.wrapping_sub(self.told) >= RELEASE_EVERY {
+            self.tell(shared, ring);
+        }
+    }
+
+    /// Lets the producer have the slots below `head`.
+    fn tell(&mut self, shared: &Shared, ring: usize) {
+        if self.told != self.head {
+            self.told = self.head;
+            shared.cursors[ring]
+                .head
+                .0
+                .store(self.head, Ordering::Release);
+        }
+    }
+}
+
+impl Held {
+    fn finish(mut self, calibration: &Calibration, start: u64) -> RawEvent {
+        match &mut self.what {
+            What::Open { took, .. } | What::Access { took, .. } | What::Map { took, .. } => {
+                *took = calibration.span(*took);
+            }
+            What::Thread { .. } | What::Unmap { .. } | What::Exit => {}
+        }
+        RawEvent {
+            pid: self.pid,
+            tid: self.tid,
+            start: calibration.ns(start),
+            what: self.what,
+        }
+    }
+}
+
+/// Copies one event's slots out of the area, so that they cannot change while they are
+/// checked. Returns how many; 0 when the event claims more than there are.
+fn copy(shared: &Shared, ring: usize, at: u32, left: usize, buffer: &mut [u8]) -> usize {
+    let mut slots = 1;
+    let mut i = 0;
+    while i < slots {
+        let place = at.wrapping_add(i as u32) as usize % RING_SLOTS;
+        let slot = shared.slots[ring][place]
+            .each_ref()
+            .map(|word| word.load(Ordering::Relaxed));
+        if i == 0 {
+            slots = 1 + extra(&slot);
+            if slots > left || slots > 1 + EXTRA_MAX {
+                return 0;
+            }
+        }
+        for (bytes, word) in buffer[i * 32..].chunks_exact_mut(8).zip(slot) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        i += 1;
+    }
+    slots
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    OsString::from_vec(bytes.to_vec()).into()
+}
+
+impl Area {
+    fn map(memfd: &OwnedFd) -> rustix::io::Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice; nothing else in
+        // this process refers to it.
+        let at = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                size_of::<Shared>(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                memfd,
+                0,
+            )?
+        };
+        NonNull::new(at.cast()).map(Self).ok_or(Errno::NOMEM)
+    }
+
+    fn get(&self) -> &Shared {
+        // SAFETY: the mapping is readable, writable, page-aligned and as long as
+        // `Shared`, which consists of atomics only; it lives as long as `self`, and the
+        // seals keep anybody from shrinking the file beneath it.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+// SAFETY: the area is plain memory, not bound to a thread, and all of it is atomics.
+unsafe impl Send for Area {}
+// SAFETY: as above.
+unsafe impl Sync for Area {}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `map` with this length, and no reference outlives `self`.
+        // A failure leaves the mapping in place, which harms nobody.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<Shared>()) };
+    }
+}

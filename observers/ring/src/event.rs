@@ -1,0 +1,312 @@
+//! Events as slots of 32 bytes, and back.
+//!
+//! | word | bits | holds |
+//! | --- | --- | --- |
+//! | 0 | 0..8 | what it is ([`code`]) |
+//! | 0 | 8..16 | flags, or the call kind of an access |
+//! | 0 | 16..32 | how many slots follow that belong to it |
+//! | 0 | 32..64 | instance (parent's pid in a thread event) |
+//! | 1 | | start, in ticks |
+//! | 2 | | offset, address, or `pid \| tid << 32` |
+//! | 3 | 0..32 | length of the extent or of the path, in bytes |
+//! | 3 | 32..64 | duration in units of 16 ticks, saturating |
+//!
+//! Maps and unmaps use all of word 3 for the length; a map has a second slot: offset,
+//! `prot | flags << 32`, duration as above, 0. Paths fill the slots after the first,
+//! padded with zeros. Decoding checks everything and never panics.
+
+/// One slot: four words.
+pub type Slot = [u64; 4];
+
+/// The longest path an event carries, in bytes.
+pub const PATH_MAX: usize = 4096;
+
+/// The most slots that can follow an event's first one.
+pub const EXTRA_MAX: usize = PATH_MAX / 32;
+
+/// The first byte of an event.
+pub mod code {
+    /// A thread began to write to this ring.
+    pub const THREAD: u8 = 1;
+    /// A file was opened or found open.
+    pub const OPEN: u8 = 2;
+    /// A range of a file was read.
+    pub const ACCESS: u8 = 3;
+    /// A file was mapped.
+    pub const MAP: u8 = 4;
+    /// A range of addresses was unmapped.
+    pub const UNMAP: u8 = 5;
+    /// The process is about to end or to become another program.
+    pub const EXIT: u8 = 6;
+}
+
+/// Flag of an open: opened for writing.
+pub const OPEN_WRITTEN: u8 = 1;
+/// Flag of an open: opened with `O_CREAT`, so the program may have made the file itself.
+pub const OPEN_CREATED: u8 = 2;
+/// Flag of an open: opened with `O_TRUNC`.
+pub const OPEN_TRUNCATED: u8 = 4;
+/// Flag of an open: opened with `O_DIRECTORY`.
+pub const OPEN_DIRECTORY: u8 = 8;
+/// Flag of an open: not seen being opened, but found open (inherited, received or
+/// mapped by the loader); the path is the kernel's.
+pub const OPEN_FOUND: u8 = 16;
+
+/// Flag of a thread event: the C library's stdio could not be hooked, its reads are not seen.
+pub const THREAD_NO_STDIO: u8 = 1;
+
+/// A decoded event. Times are ticks of the area's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// The thread that writes all events that follow in the ring.
+    Thread {
+        /// Process.
+        pid: u32,
+        /// Thread.
+        tid: u32,
+        /// Parent process.
+        ppid: u32,
+        /// `THREAD_*` flags.
+        flags: u8,
+        /// Absolute path of the process's executable.
+        exe: &'a [u8],
+    },
+    /// A file description came to be known.
+    Open {
+        /// Its number.
+        inst: u32,
+        /// `OPEN_*` flags.
+        flags: u8,
+        /// Duration of the call, in ticks.
+        took: u64,
+        /// Absolute path, joined but not normalised.
+        path: &'a [u8],
+    },
+    /// A read.
+    Access {
+        /// The file description.
+        inst: u32,
+        /// The code of the call kind, equal to `foreread_plan::Kind`'s.
+        kind: u8,
+        /// First byte.
+        offset: u64,
+        /// Bytes read.
+        len: u32,
+        /// Duration of the call, in ticks.
+        took: u64,
+    },
+    /// A mapping.
+    Map {
+        /// The file description mapped.
+        inst: u32,
+        /// First address.
+        addr: u64,
+        /// Length, in bytes.
+        len: u64,
+        /// Offset in the file, in bytes.
+        offset: u64,
+        /// `PROT_*` as passed to mmap.
+        prot: u32,
+        /// `MAP_*` as passed to mmap.
+        flags: u32,
+        /// Duration of the call, in ticks.
+        took: u64,
+    },
+    /// A range of addresses is mapped no more.
+    Unmap {
+        /// First address.
+        addr: u64,
+        /// Length, in bytes.
+        len: u64,
+    },
+    /// The process ends, or becomes another program.
+    Exit,
+}
+
+/// Slots that hold no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Builders of slots; the inverse of [`decode`].
+pub mod encode {
+    use super::{Slot, code};
+
+    fn word0(code: u8, flags: u8, extra: usize, inst: u32) -> u64 {
+        u64::from(code) | u64::from(flags) << 8 | (extra as u64) << 16 | u64::from(inst) << 32
+    }
+
+    fn took(ticks: u64) -> u64 {
+        let units = ticks >> 4;
+        (if units > u64::from(u32::MAX) {
+            u64::from(u32::MAX)
+        } else {
+            units
+        }) << 32
+    }
+
+    /// The first slot of a thread event; `exe` bytes of path follow.
+    pub fn thread(pid: u32, tid: u32, ppid: u32, flags: u8, start: u64, exe: usize) -> Slot {
+        let who = u64::from(pid) | u64::from(tid) << 32;
+        [
+            word0(code::THREAD, flags, exe.div_ceil(32), ppid),
+            start,
+            who,
+            exe as u64,
+        ]
+    }
+
+    /// The first slot of an open; `path` bytes of path follow.
+    pub fn open(inst: u32, flags: u8, start: u64, ticks: u64, path: usize) -> Slot {
+        [
+            word0(code::OPEN, flags, path.div_ceil(32), inst),
+            start,
+            0,
+            path as u64 | took(ticks),
+        ]
+    }
+
+    /// An access.
+    #[inline]
+    pub fn access(inst: u32, kind: u8, start: u64, ticks: u64, offset: u64, len: u32) -> Slot {
+        [
+            word0(code::ACCESS, kind, 0, inst),
+            start,
+            offset,
+            u64::from(len) | took(ticks),
+        ]
+    }
+
+    /// Both slots of a map, as one array of words.
+    pub fn map(
+        inst: u32,
+        (start, ticks): (u64, u64),
+        (addr, len, offset): (u64, u64, u64),
+        (prot, flags): (u32, u32),
+    ) -> [Slot; 2] {
+        [
+            [word0(code::MAP, 0, 1, inst), start, addr, len],
+            [
+                offset,
+                u64::from(prot) | u64::from(flags) << 32,
+                took(ticks),
+                0,
+            ],
+        ]
+    }
+
+    /// An unmap.
+    pub fn unmap(start: u64, addr: u64, len: u64) -> Slot {
+        [word0(code::UNMAP, 0, 0, 0), start, addr, len]
+    }
+
+    /// An exit.
+    pub fn exit(start: u64) -> Slot {
+        [word0(code::EXIT, 0, 0, 0), start, 0, 0]
+    }
+}
+
+/// How many slots follow the one given, as it claims; at most `u16::MAX`.
+#[cfg(feature = "std")]
+pub(crate) fn extra(first: &Slot) -> usize {
+    usize::from((first[0] >> 16) as u16)
+}
+
+/// Decodes one event from its slots, given as bytes: the first slot and all that it
+/// says follow. Returns its start, in ticks, and what it says.
+pub fn decode(bytes: &[u8]) -> Result<(u64, Payload<'_>), Malformed> {
+    let (first, rest) = bytes.split_first_chunk::<32>().ok_or(Malformed)?;
+    let word = |i: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&first[i * 8..i * 8 + 8]);
+        u64::from_le_bytes(word)
+    };
+    let (w0, start, w2, w3) = (word(0), word(1), word(2), word(3));
+    let (kind, flags, extra) = (w0 as u8, (w0 >> 8) as u8, usize::from((w0 >> 16) as u16));
+    let inst = (w0 >> 32) as u32;
+    if extra > EXTRA_MAX || rest.len() != extra * 32 {
+        return Err(Malformed);
+    }
+    let took = |w: u64| (w >> 32) << 4;
+    let path = || {
+        let len = (w3 as u32) as usize;
+        let path = rest.get(..len).ok_or(Malformed)?;
+        if len.div_ceil(32) != extra || path.contains(&0) {
+            return Err(Malformed);
+        }
+        Ok(path)
+    };
+    let single = || if extra == 0 { Ok(()) } else { Err(Malformed) };
+    let payload = match kind {
+        code::THREAD => {
+            let (pid, tid) = (w2 as u32, (w2 >> 32) as u32);
+            if pid == 0 || tid == 0 {
+                return Err(Malformed);
+            }
+            Payload::Thread {
+                pid,
+                tid,
+                ppid: inst,
+                flags,
+                exe: path()?,
+            }
+        }
+        code::OPEN => {
+            let path = path()?;
+            if inst == 0 || path.first() != Some(&b'/') {
+                return Err(Malformed);
+            }
+            Payload::Open {
+                inst,
+                flags,
+                took: took(w3),
+                path,
+            }
+        }
+        code::ACCESS => {
+            single()?;
+            let len = w3 as u32;
+            if inst == 0 || len == 0 || w2.checked_add(u64::from(len)).is_none() {
+                return Err(Malformed);
+            }
+            Payload::Access {
+                inst,
+                kind: flags,
+                offset: w2,
+                len,
+                took: took(w3),
+            }
+        }
+        code::MAP => {
+            let second = <&[u8; 32]>::try_from(rest).map_err(|_| Malformed)?;
+            let word = |i: usize| {
+                let mut word = [0; 8];
+                word.copy_from_slice(&second[i * 8..i * 8 + 8]);
+                u64::from_le_bytes(word)
+            };
+            let (offset, bits) = (word(0), word(1));
+            if inst == 0 || w2.checked_add(w3).is_none() || offset.checked_add(w3).is_none() {
+                return Err(Malformed);
+            }
+            Payload::Map {
+                inst,
+                addr: w2,
+                len: w3,
+                offset,
+                prot: bits as u32,
+                flags: (bits >> 32) as u32,
+                took: took(word(2)),
+            }
+        }
+        code::UNMAP => {
+            single()?;
+            w2.checked_add(w3).ok_or(Malformed)?;
+            Payload::Unmap { addr: w2, len: w3 }
+        }
+        code::EXIT => {
+            single()?;
+            Payload::Exit
+        }
+        _ => return Err(Malformed),
+    };
+    Ok((start, payload))
+}

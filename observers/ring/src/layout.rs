@@ -1,0 +1,190 @@
+//! The layout of the shared area.
+//!
+//! Everything is an atomic, so a reference to the mapped area is sound whatever the
+//! other side does to it. Order in memory: header page, owner words, cursors, advice
+//! table, slots. Pages are touched only when used: an idle ring costs nothing.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The environment variable that names the shared area to the program tree.
+pub const ENV: &str = "FOREREAD_RING";
+
+/// The first word of the area.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
+
+/// The layout's version; a library that knows another one stays passive.
+pub const VERSION: u32 = 1;
+
+/// How many rings there are, that is, threads that can report at once. Together with
+/// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
+pub const RINGS: usize = 112;
+
+/// Slots in one ring, a power of two; 512 KiB.
+pub const RING_SLOTS: usize = 16384;
+
+/// Entries of the advice table, a power of two.
+pub const ADVICE_SLOTS: usize = 8192;
+
+/// What the observed programs report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// Nothing: the cost of a call is one load.
+    Mute = 0,
+    /// Where they are; an event that finds its ring full is dropped.
+    Progress = 1,
+    /// Everything; a full ring is waited for, within bounds.
+    Record = 2,
+}
+
+impl Mode {
+    /// The mode with this code; an unknown code is [`Mode::Mute`].
+    pub const fn from_code(code: u32) -> Self {
+        match code {
+            1 => Mode::Progress,
+            2 => Mode::Record,
+            _ => Mode::Mute,
+        }
+    }
+}
+
+/// What the stamps in the slots count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Clock {
+    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    Monotonic = 0,
+    /// Ticks of the time stamp counter (x86-64 only).
+    Tsc = 1,
+}
+
+/// A value alone on its cache line.
+#[repr(C, align(64))]
+pub(crate) struct Line<T>(pub(crate) T);
+
+/// The first page. The words every call reads share a line that is all but never
+/// written; the ones that are written often have a line each.
+#[repr(C, align(4096))]
+pub struct Header {
+    pub(crate) magic: AtomicU64,
+    pub(crate) version: AtomicU32,
+    pub(crate) clock: AtomicU32,
+    pub(crate) mode: AtomicU32,
+    pub(crate) advice_epoch: AtomicU32,
+    pub(crate) advice_len: AtomicU32,
+    pub(crate) heartbeat: Line<AtomicU64>,
+    pub(crate) instances: Line<AtomicU32>,
+    pub(crate) lost: Line<AtomicU64>,
+}
+
+/// One ring's read and write positions, counting slots, wrapping at 2^32.
+#[repr(C)]
+pub(crate) struct Cursors {
+    pub(crate) head: Line<AtomicU32>,
+    pub(crate) tail: Line<AtomicU32>,
+}
+
+/// The whole shared area. Only ever used by reference to mapped memory.
+#[repr(C)]
+pub struct Shared {
+    pub(crate) header: Header,
+    /// `pid << 32 | tid` of the thread that writes to the ring, 0 when free.
+    pub(crate) owners: [AtomicU64; 128],
+    pub(crate) cursors: [Cursors; RINGS],
+    pub(crate) advice: [AtomicU64; ADVICE_SLOTS],
+    pub(crate) slots: [[[AtomicU64; 4]; RING_SLOTS]; RINGS],
+}
+
+const _: () = assert!(size_of::<Shared>() < 64 << 20 && RINGS <= 128);
+const _: () = assert!(RING_SLOTS.is_power_of_two() && ADVICE_SLOTS.is_power_of_two());
+
+impl Shared {
+    /// Whether magic and version are this crate's.
+    pub fn is_valid(&self) -> bool {
+        self.header.magic.load(Ordering::Acquire) == MAGIC
+            && self.header.version.load(Ordering::Relaxed) == VERSION
+    }
+
+    /// What to report now.
+    #[inline]
+    pub fn mode(&self) -> Mode {
+        Mode::from_code(self.header.mode.load(Ordering::Relaxed))
+    }
+
+    /// What stamps count.
+    pub fn clock(&self) -> Clock {
+        match self.header.clock.load(Ordering::Relaxed) {
+            1 => Clock::Tsc,
+            _ => Clock::Monotonic,
+        }
+    }
+
+    /// The supervisor's poll counter; while it advances somebody is reading.
+    pub fn heartbeat(&self) -> u64 {
+        self.header.heartbeat.0.load(Ordering::Relaxed)
+    }
+
+    /// A number for one open file description, unique among all observed processes. Never 0.
+    pub fn next_instance(&self) -> u32 {
+        loop {
+            let n = self.header.instances.0.fetch_add(1, Ordering::Relaxed);
+            if n != 0 {
+                return n;
+            }
+        }
+    }
+
+    /// Counts events that were dropped.
+    pub fn add_lost(&self, events: u64) {
+        self.header.lost.0.fetch_add(events, Ordering::Relaxed);
+    }
+
+    /// Events dropped so far, by producers and by the consumer's checks.
+    pub fn lost(&self) -> u64 {
+        self.header.lost.0.load(Ordering::Relaxed)
+    }
+
+    /// Odd once the plan has been given up and descriptors should get the kernel's
+    /// own read-ahead back.
+    #[inline]
+    pub fn advice_epoch(&self) -> u32 {
+        self.header.advice_epoch.load(Ordering::Relaxed)
+    }
+
+    /// Whether any path is in the advice table.
+    #[inline]
+    pub fn has_advice(&self) -> bool {
+        self.header.advice_len.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether the kernel's own read-ahead should be off for the file at this path.
+    pub fn is_advised(&self, path: &[u8]) -> bool {
+        if !self.has_advice() || self.advice_epoch() & 1 == 1 {
+            return false;
+        }
+        let hash = path_hash(path);
+        for slot in probe(hash) {
+            match self.advice[slot].load(Ordering::Relaxed) {
+                0 => return false,
+                found if found == hash => return true,
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+/// The slots of the advice table where a hash may be, in order.
+pub(crate) fn probe(hash: u64) -> impl Iterator<Item = usize> {
+    let first = hash as usize;
+    (0..ADVICE_SLOTS).map(move |i| first.wrapping_add(i) % ADVICE_SLOTS)
+}
+
+/// FNV-1a, 64 bits, never 0: the advice table's key of an absolute path.
+pub fn path_hash(path: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for &byte in path {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash.max(1)
+}

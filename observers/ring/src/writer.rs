@@ -1,0 +1,144 @@
+//! The producer's side: one thread, one ring.
+
+use core::sync::atomic::Ordering;
+
+use crate::event::{PATH_MAX, Slot};
+use crate::layout::{RING_SLOTS, RINGS, Shared};
+
+/// The ring has no room for the event now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A claim on one ring. Only the claiming thread may write through it.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer {
+    ring: usize,
+    tail: u32,
+    /// The consumer's position when last looked at: it can only have advanced since.
+    head: u32,
+}
+
+impl Writer {
+    /// Claims a free ring for a thread; `None` when all are taken.
+    pub fn claim(shared: &Shared, pid: u32, tid: u32) -> Option<Self> {
+        let me = owner(pid, tid);
+        for ring in 0..RINGS {
+            let word = &shared.owners[ring];
+            if word.load(Ordering::Relaxed) == 0
+                && word
+                    .compare_exchange(0, me, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+            {
+                let cursors = &shared.cursors[ring];
+                return Some(Self {
+                    ring,
+                    tail: cursors.tail.0.load(Ordering::Relaxed),
+                    head: cursors.head.0.load(Ordering::Acquire),
+                });
+            }
+        }
+        None
+    }
+
+    /// Frees every ring a process owns: those of threads that are gone because it has
+    /// become another program.
+    pub fn release_all(shared: &Shared, pid: u32) {
+        for word in &shared.owners[..RINGS] {
+            let found = word.load(Ordering::Relaxed);
+            if found >> 32 == u64::from(pid) {
+                // Losing the race means that somebody else freed it.
+                let _ = word.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The number of the ring.
+    pub fn ring(&self) -> usize {
+        self.ring
+    }
+
+    /// Publishes a one-slot event.
+    #[inline]
+    pub fn push(&mut self, shared: &Shared, slot: &Slot) -> Result<(), Full> {
+        self.room(shared, 1)?;
+        self.put(shared, 0, slot);
+        self.publish(shared, 1);
+        Ok(())
+    }
+
+    /// Publishes an event and the path that follows it, at once. `first` must have been
+    /// built for this path's length; a path over [`PATH_MAX`] bytes is not published.
+    pub fn push_path(&mut self, shared: &Shared, first: &Slot, path: &[u8]) -> Result<(), Full> {
+        if path.len() > PATH_MAX {
+            return Ok(());
+        }
+        let slots = 1 + path.len().div_ceil(32) as u32;
+        self.room(shared, slots)?;
+        self.put(shared, 0, first);
+        for (at, chunk) in (1..).zip(path.chunks(32)) {
+            let mut bytes = [0; 32];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            let mut slot = [0; 4];
+            for (word, bytes) in slot.iter_mut().zip(bytes.as_chunks::<8>().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+            self.put(shared, at, &slot);
+        }
+        self.publish(shared, slots);
+        Ok(())
+    }
+
+    /// Publishes a two-slot event at once.
+    pub fn push_pair(&mut self, shared: &Shared, pair: &[Slot; 2]) -> Result<(), Full> {
+        self.room(shared, 2)?;
+        self.put(shared, 0, &pair[0]);
+        self.put(shared, 1, &pair[1]);
+        self.publish(shared, 2);
+        Ok(())
+    }
+
+    /// Gives the ring back; what was published stays readable.
+    pub fn release(self, shared: &Shared, pid: u32, tid: u32) {
+        // A failure means that the consumer has already freed it.
+        let _ = shared.owners[self.ring].compare_exchange(
+            owner(pid, tid),
+            0,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+    }
+
+    #[inline]
+    fn room(&mut self, shared: &Shared, slots: u32) -> Result<(), Full> {
+        let used = |tail: u32, head: u32| tail.wrapping_sub(head).saturating_add(slots);
+        if used(self.tail, self.head) > RING_SLOTS as u32 {
+            self.head = shared.cursors[self.ring].head.0.load(Ordering::Acquire);
+            if used(self.tail, self.head) > RING_SLOTS as u32 {
+                return Err(Full);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&self, shared: &Shared, at: u32, slot: &Slot) {
+        let place = self.tail.wrapping_add(at) as usize % RING_SLOTS;
+        let words = &shared.slots[self.ring][place];
+        for (word, value) in words.iter().zip(slot) {
+            word.store(*value, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn publish(&mut self, shared: &Shared, slots: u32) {
+        self.tail = self.tail.wrapping_add(slots);
+        shared.cursors[self.ring]
+            .tail
+            .0
+            .store(self.tail, Ordering::Release);
+    }
+}
+
+pub(crate) fn owner(pid: u32, tid: u32) -> u64 {
+    u64::from(pid) << 32 | u64::from(tid)
+}
