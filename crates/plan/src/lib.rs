@@ -9,7 +9,9 @@ mod access;
 mod file;
 pub mod format;
 mod meta;
+mod request;
 
 pub use access::{Access, Extent, Kind, PAGE};
 pub use file::{FileId, FileMeta};
 pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};
+pub use request::{Request, RequestId};

@@ -1,1 +1,30 @@
-//! See ARCHITECTURE.md.
+//! Pure policy: when to prefetch, in what order, and how much.
+//!
+//! Nothing here makes a system call or reads a clock: time comes in as ns since the
+//! session began, decisions go out as [`foreread_plan::Request`]s. So every policy
+//! runs deterministically against a reference and on the sim backend.
+//!
+//! - [`Queue`]: the plan queue, and where in it the program is (AASFP §5.1).
+//! - [`Horizon`]: how far ahead to fetch (AASFP §5.2, equations 1 and 2).
+//! - [`Sweep`]: which pending entry comes next, by position or in program order (libprefetch).
+//! - [`Budget`]: how many pages may lie in memory unread, by AIMD (libprefetch).
+//! - [`Feedback`]: the measured T, C and K the others decide from.
+//! - [`Scheduler`]: the five together.
+
+#![forbid(unsafe_code)]
+
+mod budget;
+mod feedback;
+mod horizon;
+mod profile;
+mod queue;
+mod scheduler;
+mod sweep;
+
+pub use budget::Budget;
+pub use feedback::Feedback;
+pub use horizon::{Horizon, Verdict};
+pub use profile::{DeviceId, Layout, Order, Profile, Run};
+pub use queue::{Entry, Matched, Queue, State, Taken};
+pub use scheduler::{Config, Devices, Scheduler};
+pub use sweep::{Batch, Sweep};

@@ -1,0 +1,131 @@
+//! What was measured: C, the program's compute time between accesses, and T, a device's
+//! service time (AASFP §5.2). K is counted by the scheduler itself.
+//!
+//! Both are exponentially weighted means. T is taken from the spacing of completions
+//! while the device is busy, so at depth it is the time a request *adds*, which is what
+//! `(K+1)·T` in the pacing rule needs.
+
+use std::collections::HashMap;
+
+use foreread_plan::{Access, ThreadId};
+
+/// Weight of a new sample: 1/16, so a few dozen accesses change the mean's mind.
+const WEIGHT: u32 = 4;
+/// Threads whose last call is remembered; beyond it the table starts afresh.
+const THREADS: usize = 4096;
+
+/// An exponentially weighted mean of ns values.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean(Option<u64>);
+
+impl Mean {
+    fn add(&mut self, sample: u64) {
+        self.0 = Some(match self.0 {
+            None => sample,
+            Some(mean) => mean - (mean >> WEIGHT) + (sample >> WEIGHT),
+        });
+    }
+}
+
+/// The program's side: C.
+#[derive(Clone, Debug, Default)]
+pub struct Feedback {
+    compute: Mean,
+    ended: HashMap<ThreadId, u64>,
+}
+
+impl Feedback {
+    /// The program made this access.
+    pub fn observe(&mut self, access: &Access) {
+        if self.ended.len() >= THREADS {
+            self.ended.clear();
+        }
+        let end = access.start + access.took;
+        if let Some(last) = self.ended.insert(access.thread, end) {
+            self.compute.add(access.start.saturating_sub(last));
+        }
+    }
+
+    /// C: mean compute time between a thread's accesses, in ns; 0 until measured.
+    pub fn compute_ns(&self) -> u64 {
+        self.compute.0.unwrap_or(0)
+    }
+}
+
+/// One device's side: T.
+#[derive(Clone, Debug)]
+pub(crate) struct Service {
+    mean: Mean,
+    assumed: u64,
+    busy_since: u64,
+}
+
+impl Service {
+    /// Until measured, T is `assumed` ns.
+    pub(crate) fn new(assumed: u64) -> Self {
+        Self {
+            mean: Mean::default(),
+            assumed,
+            busy_since: 0,
+        }
+    }
+
+    /// The device went from idle to busy at `now`.
+    pub(crate) fn started(&mut self, now: u64) {
+        self.busy_since = now;
+    }
+
+    /// A request completed at `now`.
+    pub(crate) fn completed(&mut self, now: u64) {
+        self.mean.add(now.saturating_sub(self.busy_since));
+        self.busy_since = self.busy_since.max(now);
+    }
+
+    /// T, in ns.
+    pub(crate) fn service_ns(&self) -> u64 {
+        self.mean.0.unwrap_or(self.assumed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::{Extent, FileId, Kind};
+
+    fn read(thread: u32, start: u64, took: u64) -> Access {
+        Access {
+            file: FileId(0),
+            extent: Extent::new(0, 4096),
+            thread: ThreadId(thread),
+            kind: Kind::Pread,
+            start,
+            took,
+        }
+    }
+
+    #[test]
+    fn compute_time_is_the_gap_between_one_threads_calls() {
+        let mut feedback = Feedback::default();
+        for n in 0..200u64 {
+            feedback.observe(&read(1, n * 1000, 400));
+            feedback.observe(&read(2, n * 1000 + 500, 400));
+        }
+        let c = feedback.compute_ns();
+        assert!((550..=600).contains(&c), "C = {c}, expected about 600 ns");
+    }
+
+    #[test]
+    fn service_time_is_the_spacing_of_completions_while_busy() {
+        let mut service = Service::new(80_000);
+        assert_eq!(service.service_ns(), 80_000);
+        service.started(1_000_000);
+        for n in 1..=200u64 {
+            service.completed(1_000_000 + n * 10_000);
+        }
+        let t = service.service_ns();
+        assert!(
+            (9_000..=11_000).contains(&t),
+            "T = {t}, expected about 10 µs"
+        );
+    }
+}

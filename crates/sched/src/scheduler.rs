@@ -1,0 +1,522 @@
+//! The scheduler: from the plan queue to requests.
+//!
+//! Two steps, each time the engine asks. *Admit*: walk the queue from where the last walk
+//! stopped, as far as the pacing rule and the budget allow, and hand each entry to the sweep
+//! of its device. *Issue*: while a device has fewer than its depth in flight, take the next
+//! run from its sweep.
+//!
+//! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, its
+//! request's infill until the program is past the request's last entry; a lane never has more
+//! than its profile's depth in flight.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use foreread_plan::{Access, FileId, Request, RequestId};
+
+use crate::feedback::Service;
+use crate::{
+    Budget, DeviceId, Feedback, Layout, Matched, Order, Profile, Queue, State, Sweep, Verdict,
+};
+
+/// What the scheduler needs to know about files. The engine answers from what its backend told it.
+pub trait Devices {
+    /// The device a file is on; `None` if the file cannot be fetched at all.
+    fn device(&mut self, file: FileId) -> Option<DeviceId>;
+    /// A device's constants.
+    fn profile(&mut self, device: DeviceId) -> Profile;
+    /// Where a file lies; `None` while that is still being found out (asking starts it).
+    fn layout(&mut self, file: FileId) -> Option<Arc<Layout>>;
+    /// The file will soon be opened: have its metadata in memory.
+    fn announce(&mut self, file: FileId);
+}
+
+/// Sizes of one session.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Entries the plan queue holds.
+    pub queue_entries: usize,
+    /// The budget to start from, in pages.
+    pub budget_pages: u64,
+}
+
+impl Default for Config {
+    /// A queue of 256 Ki entries (about 20 MiB) and a budget of 256 MiB.
+    fn default() -> Self {
+        Self {
+            queue_entries: 1 << 18,
+            budget_pages: 1 << 16,
+        }
+    }
+}
+
+/// One device's pending entries and measurements.
+#[derive(Debug)]
+struct Lane {
+    profile: Profile,
+    sweep: Sweep,
+    service: Service,
+    in_flight: usize,
+}
+
+/// A request whose entries the program has not all passed.
+#[derive(Debug)]
+struct Asked {
+    request: Request,
+    infill: u64,
+}
+
+/// Queue, pacing, order and budget of one session.
+#[derive(Debug)]
+pub struct Scheduler {
+    queue: Queue,
+    budget: Budget,
+    feedback: Feedback,
+    lanes: BTreeMap<DeviceId, Lane>,
+    /// The next ordinal to admit.
+    cursor: u64,
+    /// Entries waiting for their file's layout.
+    unplaced: HashMap<FileId, Vec<u64>>,
+    /// Keyed by (last ordinal served, request).
+    asked: BTreeMap<(u64, RequestId), Asked>,
+    in_flight: HashMap<RequestId, DeviceId>,
+    next_request: u64,
+    too_late: u64,
+}
+
+impl Scheduler {
+    /// A scheduler with an empty queue.
+    pub fn new(config: Config) -> Self {
+        Self {
+            queue: Queue::new(config.queue_entries),
+            budget: Budget::new(config.budget_pages),
+            feedback: Feedback::default(),
+            lanes: BTreeMap::new(),
+            cursor: 0,
+            unplaced: HashMap::new(),
+            asked: BTreeMap::new(),
+            in_flight: HashMap::new(),
+            next_request: 0,
+            too_late: 0,
+        }
+    }
+
+    /// The plan queue, to disclose into.
+    pub fn queue(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+
+    /// The memory budget.
+    pub fn budget(&mut self) -> &mut Budget {
+        &mut self.budget
+    }
+
+    /// Requests in flight on all devices (the paper's K).
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Entries left to the program because equation 1 said they would arrive too late.
+    pub fn too_late(&self) -> u64 {
+        self.too_late
+    }
+
+    /// Whether anything is admitted and not yet asked for, or waits for its file's layout.
+    pub fn has_pending(&self) -> bool {
+        !self.unplaced.is_empty() || self.lanes.values().any(|lane| !lane.sweep.is_empty())
+    }
+
+    /// Whether the queue holds entries that were not looked at yet.
+    pub fn has_waiting(&self) -> bool {
+        self.cursor < self.queue.end()
+    }
+
+    /// The program made this access to pages of a planned file.
+    pub fn observe(&mut self, access: &Access) -> Matched {
+        self.feedback.observe(access);
+        let matched = self.queue.observe(access.file, access.extent.pages());
+        for (_, taken) in &matched.consumed {
+            if taken.admitted {
+                self.budget.release(taken.pages.end - taken.pages.start);
+            }
+        }
+        while let Some((_, entry)) = self.queue.expire() {
+            if entry.state == State::Admitted {
+                self.budget.release(u64::from(entry.pages));
+            }
+        }
+        matched
+    }
+
+    /// The requests whose every entry the program is past: what remains unread of them will not
+    /// be read.
+    pub fn passed(&mut self) -> Vec<Request> {
+        let horizon = self.queue.floor().saturating_sub(crate::queue::REORDER);
+        let rest = self.asked.split_off(&(horizon, RequestId(0)));
+        std::mem::replace(&mut self.asked, rest)
+            .into_values()
+            .map(|asked| {
+                self.budget.release(asked.infill);
+                asked.request
+            })
+            .collect()
+    }
+
+    /// The layout of `file` has become known.
+    pub fn placed(&mut self, file: FileId, devices: &mut impl Devices) {
+        for ordinal in self.unplaced.remove(&file).unwrap_or_default() {
+            self.place(ordinal, devices);
+        }
+    }
+
+    /// The backend is done with a request, at `now`; `fetched` tells whether the device was used.
+    pub fn completed(&mut self, id: RequestId, fetched: bool, now: u64) {
+        let Some(device) = self.in_flight.remove(&id) else {
+            return;
+        };
+        if let Some(lane) = self.lanes.get_mut(&device) {
+            lane.in_flight = lane.in_flight.saturating_sub(1);
+            if fetched {
+                lane.service.completed(now);
+            }
+        }
+    }
+
+    /// Give up everything pending and start over with an empty queue: the plan and the program
+    /// have parted. What is in flight completes.
+    pub fn restart(&mut self) {
+        while let Some((_, entry)) = self.queue.pop() {
+            if entry.state == State::Admitted {
+                self.budget.release(u64::from(entry.pages));
+            }
+        }
+        self.queue.restart();
+        self.cursor = self.queue.end();
+        self.unplaced.clear();
+        for lane in self.lanes.values_mut() {
+            lane.sweep.drain().for_each(drop);
+        }
+    }
+
+    /// Admit what may be admitted, and return the requests to make at `now`.
+    pub fn next(&mut self, now: u64, devices: &mut impl Devices) -> Vec<Request> {
+        self.admit(devices);
+        let mut requests = Vec::new();
+        let mut lanes = std::mem::take(&mut self.lanes);
+        for (&device, lane) in &mut lanes {
+            while lane.in_flight < lane.profile.depth {
+                let Some(request) = self.issue(lane) else {
+                    break;
+                };
+                if lane.in_flight == 0 {
+                    lane.service.started(now);
+                }
+                lane.in_flight += 1;
+                self.in_flight.insert(request.id, device);
+                requests.push(request);
+            }
+        }
+        self.lanes = lanes;
+        requests
+    }
+
+    fn admit(&mut self, devices: &mut impl Devices) {
+        self.cursor = self.cursor.max(self.queue.floor());
+        while let Some(entry) = self.queue.get(self.cursor).copied() {
+            let ordinal = self.cursor;
+            if entry.state != State::Waiting {
+                self.cursor += 1;
+                continue;
+            }
+            let Some(device) = devices.device(entry.file) else {
+                self.queue.set_state(ordinal, State::Left);
+                self.cursor += 1;
+                continue;
+            };
+            let lead = ordinal.saturating_sub(self.queue.position());
+            let profile = &self.lane(device, devices).profile;
+            if lead > profile.horizon.queue_threshold {
+                return;
+            }
+            // A device that is read with its gaps needs room for them too.
+            let reserve = if profile.infill_pages > 0 { 2 } else { 1 };
+            if entry.pages == 0 || entry.sequential {
+                if entry.pages == 0 {
+                    devices.announce(entry.file);
+                }
+                self.queue.set_state(ordinal, State::Left);
+            } else {
+                if !self.budget.admits(u64::from(entry.pages), reserve) {
+                    return;
+                }
+                self.budget.hold(u64::from(entry.pages));
+                self.queue.set_state(ordinal, State::Admitted);
+                self.place(ordinal, devices);
+            }
+            self.cursor += 1;
+        }
+    }
+
+    fn lane(&mut self, device: DeviceId, devices: &mut impl Devices) -> &mut Lane {
+        self.lanes.entry(device).or_insert_with(|| {
+            let profile = devices.profile(device);
+            Lane {
+                service: Service::new(profile.service_ns),
+                sweep: Sweep::default(),
+                in_flight: 0,
+                profile,
+            }
+        })
+    }
+
+    /// Put an admitted entry into its device's sweep, or aside until its file's layout is known.
+    fn place(&mut self, ordinal: u64, devices: &mut impl Devices) {
+        let Some(entry) = self.queue.get(ordinal).copied() else {
+            return;
+        };
+        if entry.state != State::Admitted {
+            return;
+        }
+        let Some(device) = devices.device(entry.file) else {
+            self.leave(ordinal, entry.range());
+            return;
+        };
+        let order = self.lane(device, devices).profile.order;
+        let key = match order {
+            Order::Program => ordinal,
+            Order::Position => match devices.layout(entry.file) {
+                Some(layout) => layout.position(entry.first),
+                None => {
+                    self.unplaced.entry(entry.file).or_default().push(ordinal);
+                    return;
+                }
+            },
+        };
+        self.lane(device, devices)
+            .sweep
+            .push(key, ordinal, entry.file, entry.range());
+    }
+
+    fn leave(&mut self, ordinal: u64, pages: Range<u64>) {
+        self.budget.release(pages.end - pages.start);
+        self.queue.set_state(ordinal, State::Left);
+    }
+
+    /// The next request of one lane, by its order and the pacing rule.
+    fn issue(&mut self, lane: &mut Lane) -> Option<Request> {
+        let (position, floor) = (self.queue.position(), self.queue.floor());
+        let (c, t) = (self.feedback.compute_ns(), lane.service.service_ns());
+        let k = lane.in_flight;
+        let horizon = lane.profile.horizon;
+        let queue = &self.queue;
+        let mut dropped = Vec::new();
+        let mut late = 0;
+        let profile = Profile {
+            infill_pages: lane.profile.infill_pages.min(self.budget.room()),
+            ..lane.profile.clone()
+        };
+        let batch = lane.sweep.next(
+            &profile,
+            |ordinal| {
+                let admitted = queue
+                    .get(ordinal)
+                    .is_some_and(|entry| entry.state == State::Admitted);
+                if !admitted || ordinal < floor {
+                    return false;
+                }
+                let lead = ordinal.saturating_sub(position);
+                let in_time = horizon.judge(lead, c, t, k) != Verdict::TooLate;
+                late += u64::from(!in_time);
+                in_time
+            },
+            &mut dropped,
+        );
+        self.too_late += late;
+        for ordinal in dropped {
+            if let Some(entry) = self.queue.get(ordinal).copied()
+                && entry.state == State::Admitted
+            {
+                self.leave(ordinal, entry.range());
+            }
+        }
+        let batch = batch?;
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        self.budget.hold(batch.infill);
+        let request = Request {
+            id,
+            file: batch.file,
+            pages: batch.pages,
+        };
+        let last = batch.ordinals.iter().copied().max().unwrap_or(0);
+        self.asked.insert(
+            (last, id),
+            Asked {
+                request: request.clone(),
+                infill: batch.infill,
+            },
+        );
+        Some(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Horizon;
+    use foreread_plan::{Extent, Kind, PAGE, ThreadId};
+
+    /// One file on one device.
+    struct OneDisk(Profile);
+
+    impl Devices for OneDisk {
+        fn device(&mut self, _: FileId) -> Option<DeviceId> {
+            Some(DeviceId(0))
+        }
+        fn profile(&mut self, _: DeviceId) -> Profile {
+            self.0.clone()
+        }
+        fn layout(&mut self, _: FileId) -> Option<Arc<Layout>> {
+            Some(Arc::default())
+        }
+        fn announce(&mut self, _: FileId) {}
+    }
+
+    fn ssd(queue_threshold: u64, depth: usize) -> OneDisk {
+        OneDisk(Profile {
+            depth,
+            horizon: Horizon {
+                time_threshold: i64::MIN,
+                queue_threshold,
+            },
+            ..Profile::solid_state()
+        })
+    }
+
+    fn scheduler(pages: &[u64], budget_pages: u64) -> Scheduler {
+        let mut scheduler = Scheduler::new(Config {
+            queue_entries: 1 << 16,
+            budget_pages,
+        });
+        for &page in pages {
+            scheduler
+                .queue()
+                .push(FileId(0), page..page + 1, ThreadId(0), false);
+        }
+        scheduler
+    }
+
+    fn read(page: u64) -> Access {
+        Access {
+            file: FileId(0),
+            extent: Extent::new(page * PAGE, PAGE),
+            thread: ThreadId(0),
+            kind: Kind::Pread,
+            start: 0,
+            took: 0,
+        }
+    }
+
+    /// Pages two apart, so that nothing merges.
+    fn scattered(count: u64) -> Vec<u64> {
+        (0..count).map(|n| n * 2).collect()
+    }
+
+    #[test]
+    fn no_more_than_the_depth_is_in_flight() {
+        let mut disk = ssd(1000, 4);
+        let mut scheduler = scheduler(&scattered(50), 1000);
+        let first = scheduler.next(0, &mut disk);
+        assert_eq!(first.len(), 4);
+        assert!(scheduler.next(1, &mut disk).is_empty());
+        scheduler.completed(first[0].id, true, 2);
+        assert_eq!(scheduler.next(3, &mut disk).len(), 1);
+    }
+
+    #[test]
+    fn nothing_beyond_the_queue_threshold_is_fetched() {
+        let mut disk = ssd(10, 1000);
+        let mut scheduler = scheduler(&scattered(50), 1000);
+        assert_eq!(scheduler.next(0, &mut disk).len(), 11, "leads 0 to 10");
+        for page in scattered(20) {
+            scheduler.observe(&read(page));
+        }
+        let more: Vec<u64> = scheduler
+            .next(1, &mut disk)
+            .iter()
+            .map(|r| r.pages.start)
+            .collect();
+        assert!(!more.is_empty() && more.iter().all(|&page| page >= 22));
+    }
+
+    #[test]
+    fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
+        let mut disk = ssd(100_000, 100_000);
+        let mut scheduler = scheduler(&scattered(1000), 300);
+        assert_eq!(scheduler.next(0, &mut disk).len(), 300);
+        assert!(scheduler.next(0, &mut disk).is_empty());
+        for page in scattered(100) {
+            scheduler.observe(&read(page));
+        }
+        assert_eq!(scheduler.next(0, &mut disk).len(), 100);
+    }
+
+    #[test]
+    fn entries_the_program_is_past_are_never_fetched() {
+        let mut disk = ssd(1000, 8);
+        let mut scheduler = scheduler(&scattered(200), 1000);
+        for page in scattered(100) {
+            scheduler.observe(&read(page));
+        }
+        let requests = scheduler.next(0, &mut disk);
+        assert!(
+            requests.iter().all(|request| request.pages.start >= 190),
+            "{requests:?}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_arrive_in_time_is_left_to_the_program() {
+        let mut disk = OneDisk(Profile {
+            depth: 1000,
+            service_ns: 100,
+            horizon: Horizon {
+                time_threshold: 0,
+                queue_threshold: 1000,
+            },
+            ..Profile::solid_state()
+        });
+        let mut scheduler = scheduler(&scattered(100), 1000);
+        // C = 0: by equation 1 nothing can ever be in time.
+        assert!(scheduler.next(0, &mut disk).is_empty());
+        assert_eq!(scheduler.too_late(), 100);
+        assert_eq!(scheduler.budget().held(), 0);
+    }
+
+    #[test]
+    fn a_rotational_device_is_swept_by_position() {
+        let mut disk = OneDisk(Profile {
+            depth: 100,
+            infill_pages: 0,
+            ..Profile::rotational()
+        });
+        let mut scheduler = scheduler(&[90, 10, 50, 30, 70], 1000);
+        let order: Vec<u64> = scheduler
+            .next(0, &mut disk)
+            .iter()
+            .map(|r| r.pages.start)
+            .collect();
+        assert_eq!(order, [10, 30, 50, 70, 90]);
+    }
+
+    #[test]
+    fn all_held_pages_are_released_when_the_plan_is_given_up() {
+        let mut disk = ssd(1000, 8);
+        let mut scheduler = scheduler(&scattered(200), 1000);
+        scheduler.next(0, &mut disk);
+        scheduler.restart();
+        assert_eq!(scheduler.budget().held(), 0);
+        assert!(!scheduler.has_pending() && !scheduler.has_waiting());
+    }
+}
