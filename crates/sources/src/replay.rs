@@ -1,0 +1,323 @@
+//! The literal trace of an earlier run as foreknowledge.
+//!
+//! Accesses are disclosed in recorded order, made ready for prefetching on the way:
+//! consecutive accesses to the same pages are one disclosure; a file's sequential stream is
+//! marked as such once it has run on for [`STREAM_AFTER`] bytes, because from there the kernel's
+//! read-ahead does at least as well; pages found touched in a mapping are disclosed one by
+//! one, because the next sample will group them differently.
+//!
+//! When program and trace part, [`Replay::resync`] looks for the recent accesses further on
+//! in the trace, then from its start.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
+
+use foreread_plan::{Access, FileId, Kind, ThreadId};
+
+use crate::{Disclosed, Source};
+
+/// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead
+/// windows (128 KiB), time enough for its own detection to ramp up.
+const STREAM_AFTER: u64 = 256 * 1024;
+/// Trace accesses a resynchronisation looks at before it gives up; bounds it to well under a second.
+const SEARCH: usize = 2_000_000;
+/// Trace accesses that are compared with the recent ones at a time.
+const WINDOW: usize = 32;
+/// Streams and samples remembered at a time; beyond it the table starts afresh.
+const STREAMS: usize = 1 << 16;
+
+/// The accesses of an earlier run, in order, from the start as often as needed.
+pub trait Trace: Send {
+    /// The next access; `None` at the end, also where the record is damaged from here on.
+    fn next(&mut self) -> Option<Access>;
+    /// Start over.
+    fn rewind(&mut self);
+}
+
+/// Source `replay`.
+#[derive(Debug)]
+pub struct Replay<T> {
+    trace: T,
+    skip: HashSet<FileId>,
+    streams: HashMap<(ThreadId, FileId), Stream>,
+    last: Option<(FileId, Range<u64>)>,
+    pending: VecDeque<Disclosed>,
+}
+
+/// One thread's sequential run through one file.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    end: u64,
+    run: u64,
+}
+
+impl<T: Trace> Replay<T> {
+    /// Replay `trace`, except accesses to the files in `skip`: those the run wrote itself.
+    pub fn new(trace: T, skip: HashSet<FileId>) -> Self {
+        Self {
+            trace,
+            skip,
+            streams: HashMap::new(),
+            last: None,
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// The next access that matters.
+    fn advance(&mut self) -> Option<Access> {
+        loop {
+            let access = self.trace.next()?;
+            if !self.skip.contains(&access.file) {
+                return Some(access);
+            }
+        }
+    }
+
+    fn prepare(&mut self, access: &Access) {
+        let thread = access.thread;
+        let file = access.file;
+        if !access.kind.reads() {
+            self.pending.push_back(Disclosed {
+                file,
+                pages: 0..0,
+                thread,
+                sequential: false,
+            });
+            return;
+        }
+        let pages = access.extent.pages();
+        if pages.is_empty() {
+            return;
+        }
+        if access.kind == Kind::Touch {
+            self.pending.extend(pages.map(|page| Disclosed {
+                file,
+                pages: page..page + 1,
+                thread,
+                sequential: false,
+            }));
+            return;
+        }
+        let sequential = self.stream(access);
+        let repeat = self.last.as_ref().is_some_and(|(last, seen)| {
+            *last == file && seen.start <= pages.start && pages.end <= seen.end
+        });
+        if repeat {
+            return;
+        }
+        self.last = Some((file, pages.clone()));
+        self.pending.push_back(Disclosed {
+            file,
+            pages,
+            thread,
+            sequential,
+        });
+    }
+
+    /// Whether the access continues a stream that has run for long enough.
+    fn stream(&mut self, access: &Access) -> bool {
+        if self.streams.len() >= STREAMS {
+            self.streams.clear();
+        }
+        let key = (access.thread, access.file);
+        let run = match self.streams.get(&key) {
+            Some(stream) if stream.end == access.extent.offset => stream.run,
+            _ => 0,
+        };
+        self.streams.insert(
+            key,
+            Stream {
+                end: access.extent.end(),
+                run: run.saturating_add(access.extent.len),
+            },
+        );
+        run >= STREAM_AFTER
+    }
+
+    /// Go on in the trace to just after the first window in which most of `wanted` occur.
+    fn seek(&mut self, wanted: &HashSet<(FileId, u64)>) -> bool {
+        let enough = wanted.len().div_ceil(2).max(3);
+        let mut window: VecDeque<(FileId, u64)> = VecDeque::with_capacity(WINDOW + 1);
+        for _ in 0..SEARCH {
+            let Some(access) = self.advance() else {
+                return false;
+            };
+            window.push_back((access.file, access.extent.pages().start));
+            if window.len() > WINDOW {
+                window.pop_front();
+            }
+            if wanted.contains(window.back().expect("just pushed")) {
+                let found: HashSet<_> = window.iter().filter(|key| wanted.contains(key)).collect();
+                if found.len() >= enough {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+impl<T: Trace> Source for Replay<T> {
+    fn disclose(&mut self, room: usize, out: &mut Vec<Disclosed>) {
+        for _ in 0..room {
+            while self.pending.is_empty() {
+                let Some(access) = self.advance() else {
+                    return;
+                };
+                self.prepare(&access);
+            }
+            out.extend(self.pending.pop_front());
+        }
+    }
+
+    fn resync(&mut self, recent: &[Access]) -> bool {
+        let wanted: HashSet<(FileId, u64)> = recent
+            .iter()
+            .filter(|access| access.kind.reads())
+            .map(|access| (access.file, access.extent.pages().start))
+            .collect();
+        self.pending.clear();
+        self.streams.clear();
+        self.last = None;
+        if wanted.len() < 3 {
+            return false;
+        }
+        if self.seek(&wanted) {
+            return true;
+        }
+        self.trace.rewind();
+        self.seek(&wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::{Extent, PAGE};
+    use proptest::prelude::*;
+
+    struct List(Vec<Access>, usize);
+
+    impl Trace for List {
+        fn next(&mut self) -> Option<Access> {
+            self.1 += 1;
+            self.0.get(self.1 - 1).copied()
+        }
+        fn rewind(&mut self) {
+            self.1 = 0;
+        }
+    }
+
+    fn access(file: u32, offset: u64, len: u64) -> Access {
+        Access {
+            file: FileId(file),
+            extent: Extent::new(offset, len),
+            thread: ThreadId(0),
+            kind: Kind::Pread,
+            start: 0,
+            took: 0,
+        }
+    }
+
+    fn replay(accesses: Vec<Access>) -> Replay<List> {
+        Replay::new(List(accesses, 0), HashSet::new())
+    }
+
+    fn all(source: &mut impl Source) -> Vec<Disclosed> {
+        let mut out = Vec::new();
+        source.disclose(usize::MAX, &mut out);
+        out
+    }
+
+    #[test]
+    fn small_reads_of_one_page_are_one_disclosure() {
+        let reads = (0..80).map(|n| access(1, n * 100, 100)).collect();
+        let disclosed = all(&mut replay(reads));
+        let pages: Vec<_> = disclosed.into_iter().map(|d| d.pages).collect();
+        assert_eq!(
+            pages,
+            [0..1, 0..2],
+            "page 0, then the read across; the rest is in it"
+        );
+    }
+
+    #[test]
+    fn a_stream_is_left_to_the_kernel_after_its_beginning() {
+        let reads = (0..256).map(|n| access(1, n * PAGE, PAGE)).collect();
+        let disclosed = all(&mut replay(reads));
+        let first = disclosed.iter().position(|d| d.sequential).unwrap();
+        assert_eq!(first as u64 * PAGE, STREAM_AFTER);
+        assert!(disclosed[first..].iter().all(|d| d.sequential));
+    }
+
+    #[test]
+    fn backward_and_strided_reads_are_never_a_stream() {
+        let backward = (0..256).rev().map(|n| access(1, n * PAGE, PAGE));
+        let strided = (0..256).map(|n| access(2, n * 2 * PAGE, PAGE));
+        let disclosed = all(&mut replay(backward.chain(strided).collect()));
+        assert!(disclosed.iter().all(|d| !d.sequential));
+    }
+
+    #[test]
+    fn files_the_run_wrote_itself_are_not_disclosed() {
+        let mut source = Replay::new(
+            List(vec![access(1, 0, PAGE), access(2, 0, PAGE)], 0),
+            HashSet::from([FileId(1)]),
+        );
+        let files: Vec<_> = all(&mut source).into_iter().map(|d| d.file).collect();
+        assert_eq!(files, [FileId(2)]);
+    }
+
+    #[test]
+    fn resync_finds_the_place_further_on_and_goes_on_from_there() {
+        let scattered = |n: u64| access(1, (n * 7919 % 100_003) * PAGE, PAGE);
+        let mut source = replay((0..5000).map(scattered).collect());
+        let mut out = Vec::new();
+        source.disclose(10, &mut out);
+        let recent: Vec<_> = (3000..3016).map(scattered).collect();
+        assert!(source.resync(&recent));
+        out.clear();
+        source.disclose(1, &mut out);
+        let at = (3000..3020)
+            .find(|&n| scattered(n).extent.pages() == out[0].pages)
+            .expect("goes on near the place found");
+        assert!((3006..=3016).contains(&at), "{at}");
+    }
+
+    #[test]
+    fn resync_also_looks_back_and_says_so_when_it_finds_nothing() {
+        let scattered = |n: u64| access(1, (n * 7919 % 100_003) * PAGE, PAGE);
+        let mut source = replay((0..2000).map(scattered).collect());
+        let mut out = Vec::new();
+        source.disclose(1500, &mut out);
+        let earlier: Vec<_> = (100..116).map(scattered).collect();
+        assert!(source.resync(&earlier));
+        let foreign: Vec<_> = (0..16).map(|n| access(9, n * PAGE, PAGE)).collect();
+        assert!(!source.resync(&foreign));
+    }
+
+    proptest! {
+        /// However the room is cut up, the same is disclosed, and every page read is in it.
+        #[test]
+        fn disclosure_covers_every_page_whatever_the_room(
+            reads in proptest::collection::vec((0u32..4, 0u64..200_000, 1u64..20_000), 0..100),
+            room in 1usize..10,
+        ) {
+            let accesses: Vec<_> = reads.iter().map(|&(f, o, l)| access(f, o, l)).collect();
+            let whole = all(&mut replay(accesses.clone()));
+            let mut source = replay(accesses.clone());
+            let mut pieces = Vec::new();
+            loop {
+                let before = pieces.len();
+                source.disclose(room, &mut pieces);
+                if pieces.len() == before { break; }
+            }
+            prop_assert_eq!(&whole, &pieces);
+            for access in accesses {
+                for page in access.extent.pages() {
+                    prop_assert!(whole.iter().any(|d| d.file == access.file && d.pages.contains(&page)));
+                }
+            }
+        }
+    }
+}
