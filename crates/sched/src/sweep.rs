@@ -78,15 +78,7 @@ impl Sweep {
             Order::Program => (0, 0),
             Order::Position => (self.head, 0),
         };
-        loop {
-            let Some((&key, &pending)) = self.pending.range(from..).next().or_else(|| {
-                batch
-                    .is_none()
-                    .then(|| self.pending.iter().next())
-                    .flatten()
-            }) else {
-                break;
-            };
+        while let Some((key, pending)) = self.candidate(from, batch.is_none()) {
             if !wanted(key.1) {
                 self.pending.remove(&key);
                 dropped.push(key.1);
@@ -122,6 +114,16 @@ impl Sweep {
             self.head = start + (batch.pages.end - batch.pages.start) * PAGE;
         }
         Some(batch)
+    }
+
+    /// The first entry at or after `from`, or past the far end the very first one.
+    fn candidate(&self, from: (u64, u64), wrap: bool) -> Option<((u64, u64), Pending)> {
+        let ahead = self.pending.range(from..).next();
+        let (key, pending) = match ahead {
+            None if wrap => self.pending.first_key_value()?,
+            other => other?,
+        };
+        Some((*key, *pending))
     }
 
     /// Drop everything pending, in no particular order.
