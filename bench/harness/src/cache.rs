@@ -1,0 +1,184 @@
+//! What is in the page cache: emptying it of a case's files, and proving it.
+//!
+//! A run counts as cold only if the kernel itself says, file by file, that next to
+//! nothing is in memory; asking it to forget is not taken for its having done so.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rustix::fs::{Advice, fadvise};
+
+use crate::deep::FileExtents;
+use crate::device::Device;
+
+const PAGE: u64 = 4096;
+/// Pages that may stay in memory on a cold start: one in so many, and a few for small cases.
+const TOLERATED_SHARE: u64 = 1000;
+const TOLERATED_PAGES: u64 = 2;
+
+/// Asks the kernel to drop every page of `files`, written back first.
+pub fn evict(files: &[PathBuf]) -> Result<()> {
+    for path in files {
+        foreread_sys::cache::evict_path(path)
+            .with_context(|| format!("evicting {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Drops cached directories and inodes, in the kernel's tables and in the device's own cache.
+///
+/// Needs root; without it the run is as cold as an unprivileged user can make it.
+pub fn evict_metadata(device: Option<&Device>) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    rustix::fs::sync();
+    // Directory blocks and inode tables are cached as pages of the device itself. Where
+    // it may not be opened, everything cached goes, the programs of the system included.
+    let node = device.and_then(|device| File::open(device.node()).ok());
+    let what = if node.is_some() { "2" } else { "3" };
+    let path = "/proc/sys/vm/drop_caches";
+    std::fs::write(path, what).with_context(|| format!("writing {path}"))?;
+    match node {
+        Some(node) => {
+            fadvise(&node, 0, None, Advice::DontNeed).context("evicting the device's own cache")
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether next to nothing of `files` is in memory.
+pub fn is_cold(files: &[PathBuf]) -> Result<bool> {
+    let (mut resident, mut pages) = (0, 0);
+    for path in files {
+        let file = open(path)?;
+        let bytes = length(&file, path)?;
+        pages += bytes.div_ceil(PAGE);
+        resident += cached_pages(&file, path, 0, bytes)?;
+    }
+    Ok(resident <= TOLERATED_PAGES.max(pages / TOLERATED_SHARE))
+}
+
+/// Brings every byte of `files` into memory.
+pub fn warm(files: &[PathBuf]) -> Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    for path in files {
+        let mut file = open(path)?;
+        while file
+            .read(&mut buffer)
+            .with_context(|| format!("reading {}", path.display()))?
+            > 0
+        {}
+    }
+    Ok(())
+}
+
+/// The pages of `files` that are in memory; files with none are left out.
+pub fn resident_extents(files: &[PathBuf]) -> Result<Vec<FileExtents>> {
+    let mut found = Vec::new();
+    for path in files {
+        let file = open(path)?;
+        let pages = length(&file, path)?.div_ceil(PAGE);
+        let mut resident = Vec::new();
+        collect_resident(&file, path, 0..pages, &mut resident)?;
+        if !resident.is_empty() {
+            found.push(FileExtents::of_pages(path.clone(), resident));
+        }
+    }
+    Ok(found)
+}
+
+/// Halves `pages` until each part is wholly in memory or wholly out of it.
+fn collect_resident(
+    file: &File,
+    path: &Path,
+    pages: std::ops::Range<u64>,
+    found: &mut Vec<u64>,
+) -> Result<()> {
+    let count = pages.end - pages.start;
+    if count == 0 {
+        return Ok(());
+    }
+    let cached = cached_pages(file, path, pages.start * PAGE, count * PAGE)?;
+    if cached == count {
+        found.extend(pages);
+    } else if cached > 0 {
+        let middle = pages.start + count / 2;
+        collect_resident(file, path, pages.start..middle, found)?;
+        collect_resident(file, path, middle..pages.end, found)?;
+    }
+    Ok(())
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).with_context(|| format!("opening {}", path.display()))
+}
+
+fn length(file: &File, path: &Path) -> Result<u64> {
+    let metadata = file
+        .metadata()
+        .with_context(|| format!("looking at {}", path.display()))?;
+    Ok(metadata.len())
+}
+
+/// Pages of a range of a file that are in memory, as cachestat has it.
+fn cached_pages(file: &File, path: &Path, offset: u64, len: u64) -> Result<u64> {
+    let stat = foreread_sys::cache::stat(file, offset..offset + len)
+        .with_context(|| format!("asking what is cached of {}", path.display()))?;
+    Ok(stat.cached)
+}
+
+/// The folder tests may use of a disk: /tmp can be a tmpfs, which has no page cache to leave.
+#[cfg(test)]
+pub fn build_dir() -> PathBuf {
+    let program = std::env::current_exe().expect("a test knows its own path");
+    program.parent().expect("and its folder").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of `pages` pages on a real disk.
+    fn file_of(pages: usize) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new_in(build_dir()).unwrap();
+        std::fs::write(file.path(), vec![1; pages * 4096]).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_file_is_cold_after_eviction_and_not_after_reading_it() {
+        let file = file_of(64);
+        let files = [file.path().to_owned()];
+        assert!(!is_cold(&files).unwrap(), "just written");
+        evict(&files).unwrap();
+        assert!(is_cold(&files).unwrap());
+        warm(&files).unwrap();
+        assert!(!is_cold(&files).unwrap());
+    }
+
+    #[test]
+    fn the_pages_in_memory_are_found_one_by_one() {
+        let file = file_of(64);
+        let files = [file.path().to_owned()];
+        evict(&files).unwrap();
+        // Without read-ahead, a read brings in the pages it touches and no others.
+        let reader = File::open(file.path()).unwrap();
+        fadvise(&reader, 0, None, Advice::Random).unwrap();
+        let mut page = [0; 4096];
+        for index in [3u64, 4, 40] {
+            std::os::unix::fs::FileExt::read_exact_at(&reader, &mut page, index * 4096).unwrap();
+        }
+        let found = resident_extents(&files).unwrap();
+        assert_eq!(found[0].extents, [(3 * 4096, 2 * 4096), (40 * 4096, 4096)]);
+    }
+
+    #[test]
+    fn an_empty_file_is_cold() {
+        let file = file_of(0);
+        assert!(is_cold(&[file.path().to_owned()]).unwrap());
+        assert_eq!(resident_extents(&[file.path().to_owned()]).unwrap(), []);
+    }
+}

@@ -1,0 +1,185 @@
+//! What a benchmark case is: data, a command over it, and where it is worth running.
+//!
+//! A case's data is generated once on the machine's own disk, below the data
+//! directory, deterministically; slow disks get a copy. The command is told where
+//! its data is at run time, so that the same case runs on every disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::deep::FileExtents;
+use crate::disk::DiskKind;
+use crate::process::Invocation;
+
+/// How much data: `quick` runs in minutes, `full` is larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// For `--quick`.
+    Quick,
+    /// For everything.
+    Full,
+}
+
+impl Size {
+    /// The word used in folder names and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Size::Quick => "quick",
+            Size::Full => "full",
+        }
+    }
+
+    /// One of two figures.
+    pub fn pick<T>(self, quick: T, full: T) -> T {
+        match self {
+            Size::Quick => quick,
+            Size::Full => full,
+        }
+    }
+}
+
+/// What a case is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Foreread should make it faster.
+    Gain,
+    /// Foreread must not make it slower: judged by paired ratios, with more rounds.
+    NoHarm,
+}
+
+/// What is in memory when a run starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Nothing of the case's files.
+    Cold,
+    /// Everything the command reads.
+    Hot,
+}
+
+/// One benchmark case.
+pub struct Case {
+    /// Name, as in `--case`.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub about: &'static str,
+    /// The disks it runs on.
+    pub disks: &'static [DiskKind],
+    /// Those of them it runs on with `--quick`.
+    pub quick: &'static [DiskKind],
+    /// Programs it needs, as found in PATH, with the Debian package of each.
+    pub needs: &'static [(&'static str, &'static str)],
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What is in memory when a run starts.
+    pub start: Start,
+    /// Its data and command.
+    pub work: Box<dyn Workload>,
+}
+
+/// The data and the command of a case.
+pub trait Workload {
+    /// The data folder's name; cases with the same name share the data.
+    fn data_name(&self) -> &'static str;
+
+    /// Fills the empty folder `dir`.
+    fn generate(&self, dir: &Path, size: Size, tools: &Tools) -> Result<()>;
+
+    /// The command over data in `dir`, its outputs in `scratch` (in memory).
+    fn job(&self, dir: &Path, scratch: &Path, size: Size, tools: &Tools) -> Result<Job>;
+}
+
+/// A command ready to be measured.
+#[derive(Clone, Debug, Default)]
+pub struct Job {
+    /// The command.
+    pub command: Invocation,
+    /// The files it may read: evicted before cold runs, and looked at for what it read.
+    pub files: Vec<PathBuf>,
+    /// Output files to compare between modes, besides standard output.
+    pub outputs: Vec<PathBuf>,
+    /// A folder to be empty before every run.
+    pub fresh_dir: Option<PathBuf>,
+    /// Whether opening and listing files is part of the work, so that cold means
+    /// cold directories and inodes as well.
+    pub cold_metadata: bool,
+    /// What the command reads, where the case can tell; otherwise it is observed.
+    pub footprint: Option<Vec<FileExtents>>,
+}
+
+/// Helper programs and folders shared by all cases.
+pub struct Tools {
+    /// The data directory.
+    pub root: PathBuf,
+}
+
+impl Tools {
+    /// The C program `name` with this source, compiled once into the data directory.
+    pub fn compiled(&self, name: &str, source: &str) -> Result<PathBuf> {
+        let folder = self.root.join("bin");
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        let (binary, kept) = (folder.join(name), folder.join(format!("{name}.c")));
+        let same = fs::read_to_string(&kept).is_ok_and(|kept| kept == source);
+        if !(same && binary.is_file()) {
+            fs::write(&kept, source).with_context(|| format!("writing {}", kept.display()))?;
+            let mut compiler = std::process::Command::new("cc");
+            compiler
+                .args(["-O2", "-Wall", "-o"])
+                .arg(&binary)
+                .arg(&kept);
+            crate::cases::succeed(&mut compiler)?;
+        }
+        Ok(binary)
+    }
+
+    /// The folder with the data of `work`, generated now if this is the first time.
+    pub fn data(&self, work: &dyn Workload, size: Size) -> Result<PathBuf> {
+        let dir = self
+            .root
+            .join("data")
+            .join(format!("{}-{}", work.data_name(), size.name()));
+        let stamp = dir.with_extension("complete");
+        if stamp.exists() && dir.is_dir() {
+            return Ok(dir);
+        }
+        if dir.exists() {
+            fs::remove_dir_all(&dir)
+                .with_context(|| format!("removing unfinished {}", dir.display()))?;
+        }
+        fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+        work.generate(&dir, size, self)
+            .with_context(|| format!("generating {}", dir.display()))?;
+        fs::write(&stamp, "").with_context(|| format!("writing {}", stamp.display()))?;
+        Ok(dir)
+    }
+}
+
+/// Every regular file below `dir`, sorted by path.
+pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("listing {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry.with_context(|| format!("listing {}", folder.display()))?;
+            let kind = entry
+                .file_type()
+                .with_context(|| format!("looking at {}", entry.path().display()))?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether `program` can be found in PATH.
+pub fn in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

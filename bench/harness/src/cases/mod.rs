@@ -1,0 +1,56 @@
+//! The list of cases, and what several of them share.
+
+mod build;
+mod data;
+mod noharm;
+mod packages;
+mod random;
+mod sqlite;
+mod stride;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::case::Case;
+
+pub use sqlite::{ROW_BYTES as SQLITE_ROW_BYTES, generate as generate_sqlite};
+
+/// Every case, in the order of the report.
+pub fn all() -> Vec<Case> {
+    let mut cases = stride::cases();
+    cases.extend(random::cases());
+    cases.extend(sqlite::cases());
+    cases.extend(packages::cases());
+    cases.extend(build::cases());
+    cases.extend(noharm::cases());
+    cases
+}
+
+/// Runs a set-up command quietly; its standard error is in the message if it fails.
+pub fn succeed(command: &mut Command) -> Result<()> {
+    crate::signals::check()?;
+    let shown = format!("{command:?}");
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("starting {shown}"))?;
+    if !output.status.success() {
+        bail!(
+            "{shown} failed ({}): {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}
+
+/// As [`succeed`], with a script for `sh -e` in `dir`.
+fn shell(dir: &Path, script: &str) -> Result<()> {
+    succeed(
+        Command::new("sh")
+            .args(["-e", "-c", script])
+            .current_dir(dir),
+    )
+}

@@ -1,0 +1,151 @@
+//! The block device below a directory: bytes read from it, its read-ahead, its facts.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+/// Linux's default read-ahead, in KiB: what plain runs are measured with.
+pub const DEFAULT_READ_AHEAD_KB: u64 = 128;
+
+/// A block device, by its place in sysfs.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Device number.
+    dev: u64,
+    /// `/sys/dev/block/MAJOR:MINOR`, resolved.
+    sysfs: PathBuf,
+    /// The folder with the queue's settings; a partition's is its disk's.
+    queue: PathBuf,
+}
+
+/// What a report says about a device.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    /// Kernel name of the disk, such as `vda` or `loop3`.
+    pub name: String,
+    /// File-system type.
+    pub file_system: String,
+    /// Whether the kernel takes it for a rotating disk.
+    pub rotational: bool,
+    /// The I/O scheduler in use.
+    pub scheduler: Option<String>,
+    /// Requests its queue takes at once.
+    pub queue_depth: u32,
+    /// Read-ahead before the benchmarks changed it, in KiB.
+    pub read_ahead_kb: u64,
+}
+
+impl Device {
+    /// The device that holds `path`, where the file system is on one block device.
+    pub fn holding(path: &Path) -> Result<Option<Self>> {
+        let dev = fs::metadata(path)
+            .with_context(|| format!("looking at {}", path.display()))?
+            .dev();
+        let number = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
+        let Ok(sysfs) = fs::canonicalize(Path::new("/sys/dev/block").join(number)) else {
+            return Ok(None);
+        };
+        let queue = [sysfs.join("queue"), sysfs.join("../queue")]
+            .into_iter()
+            .find(|queue| queue.is_dir());
+        Ok(queue.map(|queue| Self { dev, sysfs, queue }))
+    }
+
+    /// Bytes read from the device since it appeared.
+    pub fn bytes_read(&self) -> Result<u64> {
+        foreread_sys::device::bytes_read(self.dev)
+            .with_context(|| format!("reading {}/stat", self.sysfs.display()))
+    }
+
+    /// What the kernel says about the device.
+    pub fn facts(&self) -> Facts {
+        let device = foreread_sys::device::Device::of(self.dev);
+        let scheduler = fs::read_to_string(self.queue.join("scheduler")).ok();
+        Facts {
+            name: device.name,
+            file_system: device.fs_type,
+            rotational: device.rotational,
+            scheduler: scheduler.map(|text| chosen(&text).to_owned()),
+            queue_depth: device.queue_depth,
+            read_ahead_kb: device.read_ahead / 1024,
+        }
+    }
+
+    /// The device's node, for dropping its own cached blocks.
+    pub fn node(&self) -> PathBuf {
+        Path::new("/dev").join(self.sysfs.file_name().unwrap_or_default())
+    }
+
+    /// Sets the read-ahead to `kb` until the guard goes.
+    pub fn set_read_ahead(&self, kb: u64) -> Result<ReadAhead> {
+        let path = self.queue.join("read_ahead_kb");
+        let before =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        fs::write(&path, kb.to_string())
+            .with_context(|| format!("setting {} to {kb}", path.display()))?;
+        Ok(ReadAhead { path, before })
+    }
+}
+
+/// Puts the read-ahead back on drop.
+#[must_use = "the setting lasts as long as the guard"]
+#[derive(Debug)]
+pub struct ReadAhead {
+    path: PathBuf,
+    before: String,
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(&self.path, self.before.trim()) {
+            eprintln!(
+                "could not put {} back to {}: {error}",
+                self.path.display(),
+                self.before.trim()
+            );
+        }
+    }
+}
+
+/// The choice in brackets of a sysfs list such as `none [mq-deadline] bfq`.
+fn chosen(list: &str) -> &str {
+    let inside = list
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(list.trim(), |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_is_the_one_in_brackets() {
+        assert_eq!(chosen("none [mq-deadline] kyber\n"), "mq-deadline");
+        assert_eq!(chosen("none\n"), "none");
+    }
+
+    #[test]
+    fn the_read_ahead_is_put_back_when_the_guard_goes() {
+        let queue = tempfile::tempdir().unwrap();
+        fs::write(queue.path().join("read_ahead_kb"), "8192\n").unwrap();
+        let device = Device {
+            dev: 0,
+            sysfs: queue.path().to_owned(),
+            queue: queue.path().to_owned(),
+        };
+        let guard = device.set_read_ahead(128).unwrap();
+        assert_eq!(
+            fs::read_to_string(queue.path().join("read_ahead_kb")).unwrap(),
+            "128"
+        );
+        drop(guard);
+        assert_eq!(
+            fs::read_to_string(queue.path().join("read_ahead_kb")).unwrap(),
+            "8192"
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! Two charts per disk as SVG: times relative to plain, and masked I/O.
+//!
+//! SVG needs no font at build time; the viewer's own sans-serif is used.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::results::Summary;
+
+/// One bar of each group.
+struct Series {
+    name: &'static str,
+    colour: RGBColor,
+    /// The bar's height in percent; none leaves a gap.
+    height: fn(&Summary) -> Option<f64>,
+}
+
+const TIMES: &[Series] = &[
+    Series {
+        name: "plain",
+        colour: RGBColor(150, 150, 150),
+        height: |_| Some(100.0),
+    },
+    Series {
+        name: "foreread",
+        colour: RGBColor(31, 119, 180),
+        height: |s| Some(s.foreread?.median / s.plain.median * 100.0),
+    },
+    Series {
+        name: "hot cache",
+        colour: RGBColor(255, 158, 74),
+        height: |s| Some(s.hot?.median / s.plain.median * 100.0),
+    },
+    Series {
+        name: "limit",
+        colour: RGBColor(60, 60, 60),
+        height: |s| Some(s.limit? / s.plain.median * 100.0),
+    },
+];
+
+const MASKED: &[Series] = &[
+    Series {
+        name: "foreread",
+        colour: RGBColor(31, 119, 180),
+        height: |s| Some(s.masked_pct?.clamp(0.0, 110.0)),
+    },
+    Series {
+        name: "the paper",
+        colour: RGBColor(255, 158, 74),
+        height: |s| Some(s.paper?.masked_pct),
+    },
+];
+
+/// Draws the charts of every disk measured into `folder`; the files made.
+pub fn draw(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut disks: Vec<&str> = summaries
+        .iter()
+        .map(|summary| summary.disk.as_str())
+        .collect();
+    disks.sort_unstable();
+    disks.dedup();
+    let mut made = Vec::new();
+    for disk in disks {
+        let rows: Vec<&Summary> = summaries
+            .iter()
+            .filter(|summary| summary.disk == disk)
+            .collect();
+        let path = folder.join(format!("times-{disk}.svg"));
+        chart(
+            &path,
+            &format!("Run time on {disk}, percent of plain"),
+            &rows,
+            TIMES,
+        )?;
+        made.push(path);
+        if rows.iter().any(|row| row.masked_pct.is_some()) {
+            let path = folder.join(format!("masked-{disk}.svg"));
+            chart(
+                &path,
+                &format!("Masked I/O on {disk}, percent"),
+                &rows,
+                MASKED,
+            )?;
+            made.push(path);
+        }
+    }
+    Ok(made)
+}
+
+/// A grouped bar chart, one group per row.
+fn chart(path: &Path, title: &str, rows: &[&Summary], series: &[Series]) -> Result<()> {
+    let width = 240 + 120 * u32::try_from(rows.len())?;
+    let root = SVGBackend::new(path, (width, 420)).into_drawing_area();
+    bars(&root, title, rows, series).map_err(|error| anyhow!("drawing {}: {error}", path.display()))
+}
+
+fn bars(
+    root: &DrawingArea<SVGBackend, Shift>,
+    title: &str,
+    rows: &[&Summary],
+    series: &[Series],
+) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+    root.fill(&WHITE)?;
+    let tallest = rows
+        .iter()
+        .flat_map(|row| series.iter().filter_map(|one| (one.height)(row)))
+        .fold(100.0, f64::max);
+    let groups = rows.len() as f64;
+    let mut chart = ChartBuilder::on(root)
+        .caption(title, ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(48)
+        .build_cartesian_2d(0.0..groups, 0.0..tallest * 1.08)?;
+    let name = |x: &f64| {
+        let row = rows
+            .get(x.floor() as usize)
+            .filter(|_| (x.fract() - 0.5).abs() < 0.01);
+        row.map_or(String::new(), |row| row.case.clone())
+    };
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(WHITE)
+        .x_labels(2 * rows.len() + 1)
+        .x_label_formatter(&name)
+        .y_desc("%")
+        .draw()?;
+    let width = 0.8 / series.len() as f64;
+    for (place, one) in series.iter().enumerate() {
+        let bars = rows.iter().enumerate().filter_map(|(group, row)| {
+            let left = group as f64 + 0.1 + place as f64 * width;
+            let height = (one.height)(row)?;
+            Some(Rectangle::new(
+                [(left, 0.0), (left + width * 0.92, height)],
+                one.colour.filled(),
+            ))
+        });
+        let colour = one.colour;
+        chart
+            .draw_series(bars)?
+            .label(one.name)
+            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], colour.filled()));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(RGBColor(200, 200, 200))
+        .draw()?;
+    root.present()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::measured;
+
+    #[test]
+    fn each_disk_gets_its_charts_with_every_case_named() {
+        let mut own = Summary::of(&measured(&[3.0], &[1.0], &[0.5], &[0.8])).unwrap();
+        own.disk = "own".into();
+        own.case = "sqlite".into();
+        let hdd = Summary::of(&measured(&[30.0], &[3.0], &[0.5], &[2.0])).unwrap();
+        let second = Summary {
+            case: "backward-2".into(),
+            ..hdd.clone()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let made = draw(&[own, hdd, second], folder.path()).unwrap();
+        assert_eq!(made.len(), 4);
+        let svg = std::fs::read_to_string(folder.path().join("times-hdd-7200.svg")).unwrap();
+        for word in ["backward-1", "backward-2", "foreread", "limit"] {
+            assert!(svg.contains(word), "{word}");
+        }
+        assert!(!svg.contains("sqlite"));
+    }
+}

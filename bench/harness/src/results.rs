@@ -1,0 +1,305 @@
+//! What a whole benchmark run leaves: the environment, all samples, and the summary
+//! figures every table, plot and target is made from.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::device::{self, DEFAULT_READ_AHEAD_KB};
+use crate::foreread::Ledger;
+use crate::measure::{Measurement, Sample};
+use crate::stats::{self, Spread};
+
+/// Everything, as written to results.json.
+#[derive(Serialize)]
+pub struct Results {
+    /// The machine.
+    pub environment: Environment,
+    /// One summary per measurement, in the same order.
+    pub summaries: Vec<Summary>,
+    /// All samples.
+    pub measurements: Vec<Measurement>,
+    /// Cases that could not run: name, disk, reason.
+    pub skipped: Vec<(String, String, String)>,
+}
+
+/// The machine the figures are from.
+#[derive(Serialize)]
+pub struct Environment {
+    /// Kernel release.
+    pub kernel: String,
+    /// Logical processors.
+    pub cpus: usize,
+    /// The processor's name.
+    pub cpu_model: Option<String>,
+    /// Memory in KiB.
+    pub memory_kb: Option<u64>,
+    /// Read-ahead the cases ran with, in KiB.
+    pub read_ahead_kb: u64,
+    /// The data directory's disk, as it was before.
+    pub own_disk: Option<device::Facts>,
+    /// `quick` or `full`.
+    pub size: &'static str,
+    /// Rounds asked for.
+    pub rounds: usize,
+}
+
+impl Environment {
+    /// Looks at this machine; `data` is the data directory.
+    pub fn look(data: &Path, size: &'static str, rounds: usize) -> Result<Self> {
+        let field = |path: &str, name: &str| {
+            let text = fs::read_to_string(path).ok()?;
+            let line = text.lines().find(|line| line.starts_with(name))?.to_owned();
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        Ok(Self {
+            kernel: rustix::system::uname()
+                .release()
+                .to_string_lossy()
+                .into_owned(),
+            cpus: std::thread::available_parallelism()
+                .context("counting processors")?
+                .get(),
+            cpu_model: field("/proc/cpuinfo", "model name"),
+            memory_kb: field("/proc/meminfo", "MemTotal")
+                .and_then(|text| text.split(' ').next().and_then(|kb| kb.parse().ok())),
+            read_ahead_kb: DEFAULT_READ_AHEAD_KB,
+            own_disk: device::Device::holding(data)?.map(|device| device.facts()),
+            size,
+            rounds,
+        })
+    }
+}
+
+/// The figures of one case on one disk. Times in seconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The case.
+    pub case: String,
+    /// The disk.
+    pub disk: String,
+    /// Whether the case is there to show that foreread does no harm.
+    pub no_harm: bool,
+    /// Plain runs.
+    pub plain: Spread,
+    /// Runs under foreread.
+    pub foreread: Option<Spread>,
+    /// With everything in memory.
+    pub hot: Option<Spread>,
+    /// The program's bytes at full depth.
+    pub deep: Option<Spread>,
+    /// The slower of hot and deep.
+    pub limit: Option<f64>,
+    /// Share of the plain time that is gone, in percent.
+    pub improvement_pct: Option<f64>,
+    /// How many times faster.
+    pub speed_up: Option<f64>,
+    /// Share of the avoidable time that is gone, in percent.
+    pub masked_pct: Option<f64>,
+    /// foreread / plain, pair by pair.
+    pub paired_ratio: Option<Spread>,
+    /// Median bytes read from the device by plain runs.
+    pub plain_device_bytes: Option<f64>,
+    /// Median bytes read from the device by foreread runs.
+    pub foreread_device_bytes: Option<f64>,
+    /// The ledger of the foreread run with the median time.
+    pub ledger: Option<Ledger>,
+    /// Time added by recording to a plain run, in percent.
+    pub recording_pct: Option<f64>,
+    /// What the paper published, if it has the case.
+    pub paper: Option<Paper>,
+}
+
+/// A paper's figures for a case.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Paper {
+    /// Improvement over plain, in percent.
+    pub improvement_pct: f64,
+    /// Masked I/O, in percent, as that paper defines it.
+    pub masked_pct: f64,
+}
+
+impl Summary {
+    /// The figures of `measurement`; none without a plain run.
+    pub fn of(measurement: &Measurement) -> Option<Self> {
+        let seconds = |samples: &[Sample]| {
+            samples
+                .iter()
+                .map(|sample| sample.seconds)
+                .collect::<Vec<_>>()
+        };
+        let spread = |samples: &[Sample]| Spread::of(seconds(samples));
+        let device = |samples: &[Sample]| {
+            Spread::of(
+                samples
+                    .iter()
+                    .filter_map(|s| s.device_bytes)
+                    .map(|b| b as f64),
+            )
+            .map(|s| s.median)
+        };
+        let plain = spread(&measurement.plain)?;
+        let foreread = spread(&measurement.foreread);
+        let hot = if measurement.hot_start {
+            Some(plain)
+        } else {
+            spread(&measurement.hot)
+        };
+        let deep = spread(&measurement.deep);
+        let limit = hot.map(|hot| stats::limit(hot.median, deep.map(|deep| deep.median)));
+        let ledger = foreread.and_then(|foreread| {
+            let far = |sample: &&Sample| (sample.seconds - foreread.median).abs();
+            let middle = measurement
+                .foreread
+                .iter()
+                .min_by(|a, b| far(a).total_cmp(&far(b)))?;
+            middle.account.as_ref().map(|account| account.ledger)
+        });
+        Some(Self {
+            case: measurement.case.clone(),
+            disk: measurement.disk.clone(),
+            no_harm: measurement.no_harm,
+            plain,
+            foreread,
+            hot,
+            deep,
+            limit,
+            improvement_pct: foreread.map(|f| stats::improvement_pct(plain.median, f.median)),
+            speed_up: foreread.map(|f| plain.median / f.median),
+            masked_pct: foreread
+                .zip(limit)
+                .and_then(|(f, limit)| stats::masked_pct(plain.median, f.median, limit)),
+            paired_ratio: stats::paired_ratio(
+                &seconds(&measurement.foreread),
+                &seconds(&measurement.plain),
+            ),
+            plain_device_bytes: device(&measurement.plain),
+            foreread_device_bytes: device(&measurement.foreread),
+            ledger,
+            recording_pct: measurement
+                .recording
+                .as_ref()
+                .map(|recording| (recording.seconds / plain.median - 1.0) * 100.0),
+            paper: paper(&measurement.case),
+        })
+    }
+}
+
+/// Writes everything as JSON.
+pub fn write(results: &Results, path: &Path) -> Result<()> {
+    let text = serde_json::to_string_pretty(results).context("writing results as JSON")?;
+    fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))
+}
+
+/// The published figures for `case`, from the tables beside the benches.
+pub fn paper(case: &str) -> Option<Paper> {
+    let tables = [
+        include_str!("../../tables/aasfp.csv"),
+        include_str!("../../tables/epcm.csv"),
+    ];
+    tables.iter().find_map(|table| row(table, case))
+}
+
+/// The row of `case` in a table of `case,plain,prefetched,masked,improvement`.
+fn row(table: &str, case: &str) -> Option<Paper> {
+    let line = table
+        .lines()
+        .find(|line| line.split(',').next() == Some(case))?;
+    let mut figures = line.split(',').skip(3).map(str::parse::<f64>);
+    Some(Paper {
+        masked_pct: figures.next()?.ok()?,
+        improvement_pct: figures.next()?.ok()?,
+    })
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A measurement with these times, for the tests here and of the tables.
+    pub fn measured(plain: &[f64], foreread: &[f64], hot: &[f64], deep: &[f64]) -> Measurement {
+        let samples = |times: &[f64]| {
+            let sample = |seconds: &f64| Sample {
+                seconds: *seconds,
+                device_bytes: Some((*seconds * 1e6) as u64),
+                account: None,
+            };
+            times.iter().map(sample).collect::<Vec<_>>()
+        };
+        Measurement {
+            case: "backward-1".into(),
+            disk: "hdd-7200".into(),
+            no_harm: false,
+            hot_start: false,
+            command: "stride".into(),
+            plain: samples(plain),
+            foreread: samples(foreread),
+            hot: samples(hot),
+            deep: samples(deep),
+            deep_way: None,
+            recording: samples(&[plain[0] * 1.05]).pop(),
+            footprint_bytes: Some(1),
+            discarded: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_summary_is_made_from_medians_with_the_papers_figure_beside_it() {
+        let measurement = measured(
+            &[10.0, 12.0, 11.0],
+            &[2.0, 2.2, 2.1],
+            &[0.1, 0.1, 0.1],
+            &[1.0, 1.2, 1.1],
+        );
+        let summary = Summary::of(&measurement).unwrap();
+        assert_eq!(summary.plain.median, 11.0);
+        assert_eq!(summary.limit, Some(1.1));
+        assert!((summary.masked_pct.unwrap() - 8.9 / 9.9 * 100.0).abs() < 1e-9);
+        assert!((summary.speed_up.unwrap() - 11.0 / 2.1).abs() < 1e-9);
+        assert_eq!(summary.paper.unwrap().improvement_pct, 85.48);
+        assert_eq!(summary.plain_device_bytes, Some(11e6));
+    }
+
+    #[test]
+    fn without_foreread_only_its_columns_are_missing() {
+        let summary = Summary::of(&measured(&[3.0], &[], &[1.0], &[2.0])).unwrap();
+        assert_eq!(summary.foreread, None);
+        assert_eq!(summary.masked_pct, None);
+        assert_eq!(summary.limit, Some(2.0));
+        assert!(
+            Summary::of(&Measurement {
+                plain: Vec::new(),
+                ..measured(&[1.0], &[], &[], &[])
+            })
+            .is_none()
+        );
+    }
+
+    #[test]
+    fn results_are_json_with_every_sample() {
+        let measurement = measured(&[3.0, 3.5], &[1.0], &[1.0], &[2.0]);
+        let results = Results {
+            environment: Environment::look(Path::new("."), "quick", 3).unwrap(),
+            summaries: Summary::of(&measurement).into_iter().collect(),
+            measurements: vec![measurement],
+            skipped: vec![("bam".into(), "own".into(), "samtools is missing".into())],
+        };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write(&results, file.path()).unwrap();
+        let read: serde_json::Value =
+            serde_json::from_slice(&fs::read(file.path()).unwrap()).unwrap();
+        assert_eq!(read["measurements"][0]["plain"][1]["seconds"], 3.5);
+        assert_eq!(read["summaries"][0]["hot"]["median"], 1.0);
+        assert_eq!(read["environment"]["read_ahead_kb"], 128);
+    }
+
+    #[test]
+    fn a_case_without_a_published_figure_has_none() {
+        assert_eq!(paper("sqlite"), None);
+        assert_eq!(paper("case"), None);
+        assert_eq!(paper("link").unwrap().masked_pct, 33.0);
+    }
+}

@@ -1,0 +1,113 @@
+//! The arithmetic of the tables: medians, spreads, improvement, masked I/O.
+//!
+//! All of it is pure. Times are in seconds; every figure of a table is computed
+//! from medians, except "within 1 %" figures, which are medians of paired ratios,
+//! so that a drift of the machine during the run cancels out.
+
+use serde::Serialize;
+
+/// A median and the range around it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Smallest sample.
+    pub min: f64,
+    /// Median; the mean of the middle two when the count is even.
+    pub median: f64,
+    /// Largest sample.
+    pub max: f64,
+    /// How many samples there are.
+    pub samples: usize,
+}
+
+impl Spread {
+    /// The spread of `samples`; none when there are none.
+    pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = samples.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len().is_multiple_of(2) {
+            (sorted[middle - 1] + sorted[middle]) / 2.0
+        } else {
+            sorted[middle]
+        };
+        Some(Self {
+            min,
+            median,
+            max,
+            samples: sorted.len(),
+        })
+    }
+}
+
+/// The median of `with[i] / without[i]`: 1.01 is 1 % slower.
+pub fn paired_ratio(with: &[f64], without: &[f64]) -> Option<Spread> {
+    let ratios = with
+        .iter()
+        .zip(without)
+        .map(|(with, without)| with / without);
+    Spread::of(ratios)
+}
+
+/// How much of the plain time is gone, in percent; negative when the run became slower.
+pub fn improvement_pct(plain: f64, foreread: f64) -> f64 {
+    (plain - foreread) / plain * 100.0
+}
+
+/// The time no prefetcher can beat: the program with everything in memory, or its
+/// bytes read at full depth, whichever takes longer.
+pub fn limit(hot: f64, deep: Option<f64>) -> f64 {
+    deep.map_or(hot, |deep| hot.max(deep))
+}
+
+/// How much of the time that could go is gone, in percent.
+///
+/// None when less than 2 % of the plain time could go at all: the quotient would be noise.
+pub fn masked_pct(plain: f64, foreread: f64, limit: f64) -> Option<f64> {
+    let avoidable = plain - limit;
+    (avoidable > 0.02 * plain).then(|| (plain - foreread) / avoidable * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_of_an_even_count_is_the_mean_of_the_middle_two() {
+        let spread = Spread::of([4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!((spread.min, spread.median, spread.max), (1.0, 2.5, 4.0));
+        assert_eq!(Spread::of([5.0, 1.0, 3.0]).unwrap().median, 3.0);
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn pairing_cancels_a_drift_that_medians_would_not() {
+        // The machine slows down threefold during the run; foreread is always 1 % slower.
+        let plain = [1.0, 1.5, 2.0, 2.5, 3.0];
+        let with = plain.map(|t| t * 1.01);
+        let ratio = paired_ratio(&with, &plain).unwrap();
+        assert!((ratio.median - 1.01).abs() < 1e-9);
+        assert!((ratio.max - ratio.min).abs() < 1e-9);
+    }
+
+    #[test]
+    fn improvement_is_the_papers_and_negative_for_a_loss() {
+        assert!((improvement_pct(52.54, 7.63) - 85.48).abs() < 0.01);
+        assert!((improvement_pct(4.61, 4.84) + 4.99).abs() < 0.01);
+    }
+
+    #[test]
+    fn limit_is_the_slower_of_computing_and_reading() {
+        assert_eq!(limit(1.0, Some(3.0)), 3.0);
+        assert_eq!(limit(4.0, Some(3.0)), 4.0);
+        assert_eq!(limit(4.0, None), 4.0);
+    }
+
+    #[test]
+    fn reaching_the_limit_masks_everything_and_standing_still_nothing() {
+        assert_eq!(masked_pct(10.0, 2.0, 2.0), Some(100.0));
+        assert_eq!(masked_pct(10.0, 10.0, 2.0), Some(0.0));
+        assert_eq!(masked_pct(10.0, 6.0, 2.0), Some(50.0));
+        assert_eq!(masked_pct(10.0, 9.9, 9.9), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! What the project set out to reach, each with the figure measured.
+//!
+//! Reported, never asserted: a missed target is a fact about a machine and a version.
+
+use crate::results::Summary;
+
+/// A figure of a case on a disk, and what it should be.
+struct Target {
+    case: &'static str,
+    disk: &'static str,
+    want: Want,
+}
+
+/// Which figure, and its bound.
+#[derive(Clone, Copy)]
+enum Want {
+    /// Improvement of at least so many percent.
+    Improved(f64),
+    /// At least so many percent of the avoidable time gone.
+    Masked(f64),
+    /// At least so many times faster.
+    Faster(f64),
+    /// The median of paired ratios within 1 % of plain.
+    AsFast,
+}
+
+const fn target(case: &'static str, disk: &'static str, want: Want) -> Target {
+    Target { case, disk, want }
+}
+
+const TARGETS: &[Target] = &[
+    target("backward-1", "hdd-7200", Want::Improved(85.5)),
+    target("backward-1", "hdd-7200", Want::Masked(95.0)),
+    target("backward-2", "hdd-7200", Want::Improved(75.3)),
+    target("backward-2", "hdd-7200", Want::Masked(95.0)),
+    target("forward-1", "hdd-7200", Want::AsFast),
+    target("forward-2", "hdd-7200", Want::AsFast),
+    target("sqlite", "hdd-7200", Want::Faster(10.0)),
+    target("sqlite", "own", Want::Faster(2.0)),
+    target("random-0us", "own", Want::Faster(4.0)),
+    target("random-50us", "own", Want::Masked(95.0)),
+    target("sequential", "own", Want::AsFast),
+    target("sequential", "hdd-7200", Want::AsFast),
+    target("hot", "own", Want::AsFast),
+    target("first-page", "own", Want::AsFast),
+    target("first-page", "hdd-7200", Want::AsFast),
+];
+
+/// One line for each target whose case was measured with foreread.
+pub fn render(summaries: &[Summary]) -> String {
+    let mut out = String::new();
+    for target in TARGETS {
+        let measured = summaries
+            .iter()
+            .find(|s| s.case == target.case && s.disk == target.disk);
+        let Some(summary) = measured.filter(|summary| summary.foreread.is_some()) else {
+            continue;
+        };
+        let (wanted, found, met) = judge(target.want, summary);
+        let verdict = if met { "met" } else { "MISSED" };
+        out += &format!(
+            "{:<12} {:<11} {wanted:<28} {found:<18} {verdict}\n",
+            target.case, target.disk
+        );
+    }
+    out
+}
+
+/// What was wanted, what was found, and whether that is enough.
+fn judge(want: Want, summary: &Summary) -> (String, String, bool) {
+    let shown = |value: Option<f64>, unit: &str| {
+        value.map_or("no figure".into(), |v| format!("{v:.1}{unit}"))
+    };
+    let reaches = |value: Option<f64>, bound: f64| value.is_some_and(|value| value >= bound);
+    match want {
+        Want::Improved(bound) => (
+            format!("improved by at least {bound}%"),
+            shown(summary.improvement_pct, "%"),
+            reaches(summary.improvement_pct, bound),
+        ),
+        Want::Masked(bound) => (
+            format!("at least {bound}% masked"),
+            shown(summary.masked_pct, "%"),
+            reaches(summary.masked_pct, bound),
+        ),
+        Want::Faster(bound) => (
+            format!("at least {bound} times faster"),
+            shown(summary.speed_up, "x"),
+            reaches(summary.speed_up, bound),
+        ),
+        Want::AsFast => {
+            let ratio = summary.paired_ratio.map(|ratio| ratio.median);
+            let change = ratio.map_or("no figure".into(), |ratio| {
+                format!("{:+.2}%", (ratio - 1.0) * 100.0)
+            });
+            (
+                "within 1% of plain".into(),
+                change,
+                ratio.is_some_and(|ratio| ratio <= 1.01),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::measured;
+
+    #[test]
+    fn a_target_is_met_at_its_bound_and_missed_below_it() {
+        let good = Summary::of(&measured(&[100.0], &[14.5], &[1.0], &[10.0])).unwrap();
+        let text = render(&[good]);
+        assert!(text.lines().next().unwrap().ends_with("met"), "{text}");
+        let (_, found, met) = judge(
+            Want::Masked(95.0),
+            &Summary::of(&measured(&[100.0], &[20.0], &[1.0], &[10.0])).unwrap(),
+        );
+        assert_eq!((found.as_str(), met), ("88.9%", false));
+    }
+
+    #[test]
+    fn as_fast_goes_by_pairs() {
+        let slower = Summary::of(&measured(&[1.0, 2.0], &[1.02, 2.04], &[1.0], &[1.0])).unwrap();
+        assert!(!judge(Want::AsFast, &slower).2);
+        let same = Summary::of(&measured(&[1.0, 2.0], &[1.009, 1.99], &[1.0], &[1.0])).unwrap();
+        assert!(judge(Want::AsFast, &same).2);
+    }
+
+    #[test]
+    fn what_was_not_measured_with_foreread_is_not_judged() {
+        let bare = Summary::of(&measured(&[1.0], &[], &[1.0], &[1.0])).unwrap();
+        assert_eq!(render(&[bare]), "");
+    }
+
+    #[test]
+    fn every_target_names_a_case_and_a_disk_it_runs_on() {
+        let cases = crate::cases::all();
+        for target in TARGETS {
+            let case = cases
+                .iter()
+                .find(|case| case.name == target.case)
+                .expect(target.case);
+            assert!(
+                case.disks.iter().any(|disk| disk.name() == target.disk),
+                "{}",
+                target.case
+            );
+        }
+    }
+}
