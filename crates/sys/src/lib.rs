@@ -1,1 +1,35 @@
-//! See ARCHITECTURE.md.
+//! What foreread asks of the kernel, as small typed calls.
+//!
+//! Purpose: page-cache hints and residency, files and where they lie on the device,
+//! device and memory facts, other processes. Everything `rustix` lacks is called here
+//! through `libc`, so that this crate and the observers are the only ones with `unsafe`.
+//!
+//! Invariant: no call here reads file contents for their own sake, writes to a file, or
+//! opens anything but a regular file on the program's behalf. Every failure is an
+//! [`std::io::Error`]; the callers treat it as "no help here", never as the program's.
+//!
+//! Data flow: callers hand in a descriptor and a byte range; facts come back. Nothing is kept.
+
+pub mod cache;
+pub mod device;
+pub mod features;
+pub mod file;
+pub mod memory;
+pub mod pagemap;
+pub mod process;
+pub mod residency;
+pub mod signals;
+
+/// The kernel's page size in bytes.
+pub fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// Turns the result of a raw call that answers -1 on failure into an [`std::io::Result`].
+fn checked<T: PartialOrd + Default>(result: T) -> std::io::Result<T> {
+    if result < T::default() {
+        Err(std::io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,187 @@
+//! Files: opening them safely, and where their bytes lie on the device.
+//!
+//! Invariant: nothing but a regular file is ever opened. The path is resolved once, without
+//! opening (`O_PATH`), examined, and that same object is opened, so nothing can be put in
+//! its place between, no FIFO can block and no device can react.
+//!
+//! Data flow: a path in, a read-only descriptor and the file's facts out.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+
+use crate::checked;
+
+/// What identifies a file, and says whether it has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Device number (`st_dev`).
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Modification time, in ns since the epoch.
+    pub mtime_ns: i64,
+    /// Owner.
+    pub uid: u32,
+}
+
+impl FileFacts {
+    /// The facts of an open file.
+    pub fn of<Fd: AsFd>(fd: Fd) -> io::Result<Self> {
+        Ok(Self::from_stat(&rustix::fs::fstat(fd)?))
+    }
+
+    fn from_stat(stat: &Stat) -> Self {
+        Self {
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            size: stat.st_size.max(0) as u64,
+            mtime_ns: stat
+                .st_mtime
+                .saturating_mul(1_000_000_000)
+                .saturating_add(stat.st_mtime_nsec as i64),
+            uid: stat.st_uid,
+        }
+    }
+}
+
+/// Opens a regular file for reading, without marking it as accessed where that is allowed.
+///
+/// # Errors
+///
+/// Whatever resolving and opening say; [`io::ErrorKind::InvalidInput`] for anything that is
+/// not a regular file, which is left unopened.
+pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
+    let place = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = rustix::fs::fstat(&place)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "not a regular file ({:?})",
+                FileType::from_raw_mode(stat.st_mode)
+            ),
+        ));
+    }
+    let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let fd = match rustix::fs::open(&link, flags | OFlags::NOATIME, Mode::empty()) {
+        // Only the owner may leave the access time alone.
+        Err(rustix::io::Errno::PERM) => rustix::fs::open(&link, flags, Mode::empty())?,
+        opened => opened?,
+    };
+    let facts = FileFacts::of(&fd)?;
+    Ok((fd, facts))
+}
+
+/// A run of a file's bytes that lie together on the device. All in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhysicalExtent {
+    /// Where the run begins in the file.
+    pub logical: u64,
+    /// Where it begins on the device.
+    pub physical: u64,
+    /// Its length.
+    pub len: u64,
+}
+
+const FIEMAP_EXTENT_LAST: u32 = 0x1;
+const FIEMAP_EXTENT_UNKNOWN: u32 = 0x2;
+const FIEMAP_EXTENT_DELALLOC: u32 = 0x4;
+const FIEMAP_EXTENT_DATA_INLINE: u32 = 0x200;
+const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
+/// Extents without data of their own at a place on the device.
+const PLACELESS: u32 = FIEMAP_EXTENT_UNKNOWN
+    | FIEMAP_EXTENT_DELALLOC
+    | FIEMAP_EXTENT_DATA_INLINE
+    | FIEMAP_EXTENT_UNWRITTEN;
+
+/// Extents asked for in one call.
+const BATCH: usize = 128;
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    reserved_after: [u32; 3],
+}
+
+/// `struct fiemap` with room for its flexible array.
+#[repr(C)]
+struct RawMap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [RawExtent; BATCH],
+}
+
+/// `_IOWR('f', 11, struct fiemap)`, whose size leaves the array out.
+const FS_IOC_FIEMAP: libc::Ioctl =
+    rustix::ioctl::opcode::from_components(rustix::ioctl::Direction::ReadWrite, b'f', 11, 32)
+        as libc::Ioctl;
+
+/// Where `range` of a file lies on its device, in file order; holes are left out.
+///
+/// # Errors
+///
+/// `EOPNOTSUPP` on file systems without FIEMAP.
+pub fn fiemap<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<Vec<PhysicalExtent>> {
+    let fd = fd.as_fd();
+    let mut extents = Vec::new();
+    let mut start = range.start;
+    while start < range.end {
+        let mut map = RawMap {
+            start,
+            length: range.end - start,
+            flags: 0,
+            mapped_extents: 0,
+            extent_count: BATCH as u32,
+            reserved: 0,
+            extents: [RawExtent::default(); BATCH],
+        };
+        // SAFETY: the descriptor is open, and the structure has room for the extents it announces.
+        let result = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
+        checked(result)?;
+        let found = &map.extents[..(map.mapped_extents as usize).min(BATCH)];
+        extents.extend(
+            found
+                .iter()
+                .filter(|raw| raw.flags & PLACELESS == 0)
+                .filter_map(|raw| within(raw, &range)),
+        );
+        match found.last() {
+            Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 => {
+                let next = last.logical.saturating_add(last.length);
+                if next <= start {
+                    break;
+                }
+                start = next;
+            }
+            _ => break,
+        }
+    }
+    Ok(extents)
+}
+
+/// The part of an extent inside `range`.
+fn within(raw: &RawExtent, range: &Range<u64>) -> Option<PhysicalExtent> {
+    let logical = raw.logical.max(range.start);
+    let end = raw.logical.saturating_add(raw.length).min(range.end);
+    (logical < end).then(|| PhysicalExtent {
+        logical,
+        physical: raw.physical + (logical - raw.logical),
+        len: end - logical,
+    })
+}

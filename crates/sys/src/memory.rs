@@ -1,0 +1,245 @@
+//! How much memory may be filled with prefetched pages.
+//!
+//! Invariant: the answer is never more than the kernel's own estimate of what can be used
+//! without swapping (`MemAvailable`), nor than the room left in any control group the
+//! process is in; unreadable limits count as absent.
+//!
+//! Data flow: [`available`] reads the files; the functions below it turn their text into
+//! bytes and are pure.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Bytes that can be put into the page cache without pushing anything else out.
+pub fn available() -> io::Result<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo")?;
+    let free = mem_available(&meminfo).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "/proc/meminfo has no MemAvailable",
+        )
+    })?;
+    Ok(cgroup_room().map_or(free, |room| free.min(room)))
+}
+
+/// Bytes left under the tightest control group limit on this process; `None` without a limit.
+pub fn cgroup_room() -> Option<u64> {
+    memory_cgroups()
+        .into_iter()
+        .flat_map(|group| {
+            let version = group.version;
+            group
+                .folders()
+                .into_iter()
+                .filter_map(move |folder| match version {
+                    Version::One => room_v1(&folder),
+                    Version::Two => room_v2(&folder),
+                })
+        })
+        .min()
+}
+
+/// Which control group interface limits memory here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// The memory controller's own hierarchy.
+    One,
+    /// The unified hierarchy.
+    Two,
+}
+
+/// A control group of this process whose hierarchy can limit memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryCgroup {
+    /// Its interface.
+    pub version: Version,
+    /// Where the hierarchy is mounted.
+    pub mount: PathBuf,
+    /// The group, below the mount.
+    pub path: PathBuf,
+}
+
+impl MemoryCgroup {
+    /// The group's folder and those above it, up to the mount: each may set a limit.
+    fn folders(&self) -> Vec<PathBuf> {
+        self.path
+            .ancestors()
+            .map(|group| self.mount.join(group))
+            .collect()
+    }
+}
+
+/// The control groups of this process that can limit its memory.
+pub fn memory_cgroups() -> Vec<MemoryCgroup> {
+    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    locate(&membership, &mounts)
+}
+
+/// Finds the memory hierarchies in the text of `/proc/self/cgroup` and `/proc/self/mountinfo`.
+fn locate(membership: &str, mounts: &str) -> Vec<MemoryCgroup> {
+    let group_of = |version| {
+        membership.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':');
+            let (hierarchy, controllers) = (fields.next()?, fields.next()?);
+            let found = match version {
+                Version::One => controllers.split(',').any(|name| name == "memory"),
+                Version::Two => hierarchy == "0" && controllers.is_empty(),
+            };
+            found.then(|| fields.next()).flatten()
+        })
+    };
+    mounts
+        .lines()
+        .filter_map(crate::device::Mount::parse)
+        .filter_map(|mount| {
+            let version = match mount.fs_type.as_str() {
+                "cgroup" if mount.super_options.split(',').any(|o| o == "memory") => Version::One,
+                "cgroup2" => Version::Two,
+                _ => return None,
+            };
+            let group = Path::new(group_of(version)?);
+            // In a container the mount shows only part of the hierarchy, its root included.
+            let below = group.strip_prefix(&mount.root).unwrap_or(Path::new(""));
+            Some(MemoryCgroup {
+                version,
+                path: below.strip_prefix("/").unwrap_or(below).to_path_buf(),
+                mount: mount.point,
+            })
+        })
+        .collect()
+}
+
+fn room_v1(folder: &Path) -> Option<u64> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    room(
+        limit(&read("memory.limit_in_bytes")?)?,
+        number(&read("memory.usage_in_bytes")?)?,
+        field(&read("memory.stat")?, "total_inactive_file").unwrap_or(0),
+    )
+}
+
+fn room_v2(folder: &Path) -> Option<u64> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let max = read("memory.max").as_deref().and_then(limit);
+    let high = read("memory.high").as_deref().and_then(limit);
+    room(
+        [max, high].into_iter().flatten().min()?,
+        number(&read("memory.current")?)?,
+        field(&read("memory.stat")?, "inactive_file").unwrap_or(0),
+    )
+}
+
+/// What a group can still take: its limit less its use, inactive file pages being free for the taking.
+fn room(limit: u64, used: u64, inactive_file: u64) -> Option<u64> {
+    Some(limit.saturating_sub(used.saturating_sub(inactive_file)))
+}
+
+/// `MemAvailable` of `/proc/meminfo`, in bytes.
+fn mem_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    number(line.trim().strip_suffix("kB")?)?.checked_mul(1024)
+}
+
+/// A limit in bytes; `max`, and the huge number version 1 writes for it, are none.
+fn limit(text: &str) -> Option<u64> {
+    // Version 1 writes i64::MAX rounded down to a page.
+    number(text).filter(|&bytes| bytes < i64::MAX as u64 / 2)
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
+/// The value of `key` in `memory.stat`.
+fn field(stat: &str, key: &str) -> Option<u64> {
+    stat.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        (name == key).then(|| number(value)).flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+36 31 0:33 / /sys/fs/cgroup/devices rw,relatime - cgroup cgroup rw,devices
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn mem_available_is_in_bytes() {
+        let text = "MemTotal:  100 kB\nMemFree:  50 kB\nMemAvailable:   24336032 kB\n";
+        assert_eq!(mem_available(text), Some(24_336_032 * 1024));
+        assert_eq!(mem_available("MemFree: 50 kB\n"), None);
+    }
+
+    #[test]
+    fn an_unlimited_group_sets_no_limit() {
+        assert_eq!(limit("max\n"), None);
+        assert_eq!(limit("9223372036854771712\n"), None);
+        assert_eq!(limit("1073741824\n"), Some(1 << 30));
+    }
+
+    #[test]
+    fn inactive_file_pages_count_as_room() {
+        assert_eq!(room(1000, 900, 300), Some(400));
+        assert_eq!(room(1000, 5000, 300), Some(0));
+        assert_eq!(room(1000, 100, 300), Some(1000));
+    }
+
+    #[test]
+    fn stat_fields_are_matched_whole() {
+        let stat = "inactive_file 1\ntotal_inactive_file 4096\n";
+        assert_eq!(field(stat, "total_inactive_file"), Some(4096));
+        assert_eq!(field(stat, "inactive_file"), Some(1));
+        assert_eq!(field(stat, "file"), None);
+    }
+
+    #[test]
+    fn both_hierarchies_are_found_with_every_level_above_the_group() {
+        let membership = "9:name=systemd:/\n4:memory:/a/b\n3:cpuset:/\n0::/c\n";
+        let groups = locate(membership, MOUNTS);
+        assert_eq!(groups.len(), 2);
+        assert_eq!(groups[0].version, Version::One);
+        assert_eq!(
+            groups[0].folders(),
+            [
+                "/sys/fs/cgroup/memory/a/b",
+                "/sys/fs/cgroup/memory/a",
+                "/sys/fs/cgroup/memory/"
+            ]
+            .map(PathBuf::from)
+        );
+        assert_eq!(groups[1].version, Version::Two);
+        assert_eq!(groups[1].path, Path::new("c"));
+    }
+
+    #[test]
+    fn a_container_that_sees_part_of_the_hierarchy_is_located_in_it() {
+        let mounts = "35 31 0:32 /docker/x /sys/fs/cgroup ro - cgroup2 cgroup rw,nsdelegate\n";
+        let groups = locate("0::/docker/x/job\n", mounts);
+        assert_eq!(groups[0].path, Path::new("job"));
+        let outside = locate("0::/../other\n", mounts);
+        assert_eq!(outside[0].path, Path::new(""));
+    }
+
+    #[test]
+    fn this_machine_has_some_memory_and_no_more_than_the_kernel_says() {
+        let text = fs::read_to_string("/proc/meminfo").unwrap();
+        let total: u64 = text
+            .lines()
+            .find_map(|l| l.strip_prefix("MemTotal:"))
+            .and_then(|l| l.trim().strip_suffix("kB"))
+            .and_then(number)
+            .unwrap();
+        let available = available().unwrap();
+        assert!(available > 0 && available <= total * 1024, "{available}");
+    }
+}

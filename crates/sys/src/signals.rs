@@ -1,0 +1,154 @@
+//! Signals of a supervisor: received as data, and left as they were for the program.
+//!
+//! Invariant: the program starts with the signal mask and `SIGPIPE` disposition foreread
+//! itself was started with, so that it behaves as if started directly.
+//!
+//! Data flow: [`Signals::block`] before threads and children exist; [`Signals::next`] when
+//! its descriptor is readable; [`spawn`] for the child; [`die_by`] when the child was killed.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::checked;
+
+/// Whether this process was started with `SIGPIPE` ignored. The Rust runtime ignores it
+/// before `main`, so it is looked up before the runtime starts.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_SIGPIPE: extern "C" fn() = {
+    extern "C" fn note() {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: asks for the disposition alone, into a structure of the right type; all-zero
+        // is a valid sigaction should the call fail.
+        let action = unsafe {
+            libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr());
+            action.assume_init()
+        };
+        PIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    }
+    note
+};
+
+/// Blocked signals, to be taken from a descriptor.
+#[derive(Debug)]
+pub struct Signals {
+    fd: OwnedFd,
+    before: libc::sigset_t,
+}
+
+/// A signal taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its number.
+    pub signal: i32,
+    /// Whether the kernel sent it, as the terminal's keys do: the whole foreground process
+    /// group has it then, and it need not be passed on.
+    pub from_kernel: bool,
+}
+
+impl Signals {
+    /// Blocks `signals` in the calling thread and those it starts from now on.
+    pub fn block(signals: &[i32]) -> io::Result<Self> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset initialises the set before anything reads it, pthread_sigmask fills
+        // `before` when it succeeds, and the descriptor returned is new and owned by nobody else.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for &signal in signals {
+                checked(libc::sigaddset(set.as_mut_ptr(), signal))?;
+            }
+            match libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr()) {
+                0 => {}
+                error => return Err(io::Error::from_raw_os_error(error)),
+            }
+            let fd = checked(libc::signalfd(
+                -1,
+                set.as_ptr(),
+                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+            ))?;
+            Ok(Self {
+                fd: OwnedFd::from_raw_fd(fd as i32),
+                before: before.assume_init(),
+            })
+        }
+    }
+
+    /// The next signal waiting, if any.
+    pub fn next(&self) -> io::Result<Option<Received>> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the buffer is `size` bytes long; all-zero is a valid signalfd_siginfo.
+        let (result, info) = unsafe {
+            let result = libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size);
+            (result, info.assume_init())
+        };
+        match checked(result) {
+            Ok(got) if got as usize == size => Ok(Some(Received {
+                signal: info.ssi_signo as i32,
+                from_kernel: info.ssi_code == libc::SI_KERNEL,
+            })),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Starts a program with the signal state this process was started with.
+pub fn spawn(command: &mut Command, signals: &Signals) -> io::Result<Child> {
+    let before = signals.before;
+    let pipe_ignored = PIPE_IGNORED.load(Ordering::Relaxed);
+    // SAFETY: between fork and exec only async-signal-safe calls are made, on copied values.
+    unsafe {
+        command.pre_exec(move || {
+            // The standard library has just given SIGPIPE its default and unblocked everything.
+            if pipe_ignored {
+                libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+            }
+            match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut())
+            {
+                0 => Ok(()),
+                error => Err(io::Error::from_raw_os_error(error)),
+            }
+        });
+    }
+    command.spawn()
+}
+
+/// Stops this process as its child was stopped, so that the shell sees it; returns when continued.
+pub fn stop_self() -> io::Result<()> {
+    Ok(rustix::process::kill_process(
+        rustix::process::getpid(),
+        rustix::process::Signal::STOP,
+    )?)
+}
+
+/// Ends this process by `signal`, without a second core file, so that its parent sees what
+/// ended the program. Exits with 128 + `signal` should that fail.
+pub fn die_by(signal: i32) -> ! {
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    // SAFETY: restores a default disposition and unblocks one signal in this thread; the set is
+    // initialised by sigemptyset before use.
+    unsafe {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
+        libc::raise(signal);
+    }
+    std::process::exit(128 + signal)
+}
