@@ -40,6 +40,29 @@ pub mod code {
     pub const EXIT: u8 = 6;
 }
 
+/// The call kinds of accesses, with the codes of `foreread_plan::Kind`, which this crate
+/// must not depend on; a whole-program test holds the two equal.
+pub mod kind {
+    /// `read`.
+    pub const READ: u8 = 1;
+    /// `pread`.
+    pub const PREAD: u8 = 2;
+    /// `readv`.
+    pub const READV: u8 = 3;
+    /// `preadv` and `preadv2`.
+    pub const PREADV: u8 = 4;
+    /// A refill of a stdio stream's buffer.
+    pub const STDIO: u8 = 5;
+    /// Pages of a mapping found present.
+    pub const TOUCH: u8 = 7;
+    /// `sendfile`, as its source.
+    pub const SENDFILE: u8 = 8;
+    /// `copy_file_range`, as its source.
+    pub const COPY_FILE_RANGE: u8 = 9;
+    /// `splice`, as its source.
+    pub const SPLICE: u8 = 10;
+}
+
 /// Flag of an open: opened for writing.
 pub const OPEN_WRITTEN: u8 = 1;
 /// Flag of an open: opened with `O_CREAT`, so the program may have made the file itself.

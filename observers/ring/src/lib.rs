@@ -24,7 +24,7 @@ mod consumer;
 
 pub use event::{
     EXTRA_MAX, Malformed, OPEN_CREATED, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN,
-    PATH_MAX, Payload, Slot, THREAD_NO_STDIO, code, decode, encode,
+    PATH_MAX, Payload, Slot, THREAD_NO_STDIO, code, decode, encode, kind,
 };
 pub use layout::{
     ADVICE_SLOTS, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION, path_hash,

@@ -1,0 +1,221 @@
+//! What each descriptor is.
+//!
+//! A descriptor is unknown, ignored (not a regular file, or not readable) or tracked: it
+//! then has the instance number of its file description and, as long as nobody else can
+//! move it, the description's offset. A description that was inherited, duplicated,
+//! opened for writing too or shared with a child is marked shared, and its offset is
+//! asked of the kernel at each read.
+//!
+//! Invariant: an entry is cleared before the real close and set after the real open, and
+//! only by the process the table belongs to. Descriptors beyond the table are not watched.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use foreread_ring::{OPEN_FOUND, OPEN_WRITTEN, PATH_MAX, Shared, encode};
+
+use crate::{paths, report, sys};
+
+/// How many descriptors can be watched; the table's pages are touched only where used.
+const DESCRIPTORS: usize = 65536;
+
+static TABLE: [AtomicU64; DESCRIPTORS] = [const { AtomicU64::new(0) }; DESCRIPTORS];
+static OFFSETS: [AtomicU64; DESCRIPTORS] = [const { AtomicU64::new(0) }; DESCRIPTORS];
+
+/// One more than the highest descriptor the table has an entry for.
+static END: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether any descriptor has the kernel's read-ahead off.
+static ADVISED: AtomicBool = AtomicBool::new(false);
+
+/// A table entry: 0 unknown, 1 ignored, else the instance in the upper half and flags.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Entry(u64);
+
+impl Entry {
+    pub const UNKNOWN: Self = Self(0);
+    pub const IGNORED: Self = Self(1);
+    const SHARED: u64 = 4;
+    const ADVISED: u64 = 8;
+
+    pub fn tracked(inst: u32, shared: bool, advised: bool) -> Self {
+        let flags = if shared { Self::SHARED } else { 0 } | if advised { Self::ADVISED } else { 0 };
+        Self(u64::from(inst) << 32 | flags)
+    }
+
+    #[inline(always)]
+    pub fn inst(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn is_tracked(self) -> bool {
+        self.inst() != 0
+    }
+}
+
+#[inline(always)]
+fn cell(fd: c_int) -> Option<&'static AtomicU64> {
+    TABLE.get(usize::try_from(fd).ok()?)
+}
+
+/// The entry of a tracked descriptor; an unknown one is looked into first.
+#[inline(always)]
+pub fn tracked(area: &Shared, fd: c_int) -> Option<Entry> {
+    let entry = Entry(cell(fd)?.load(Ordering::Relaxed));
+    if entry.is_tracked() {
+        if entry.0 & Entry::ADVISED != 0 && area.advice_epoch() & 1 == 1 {
+            restore_all();
+        }
+        return Some(entry);
+    }
+    if entry == Entry::IGNORED {
+        None
+    } else {
+        find_out(area, fd)
+    }
+}
+
+/// The offset at which the `got` bytes just read at the descriptor's cursor began.
+#[inline(always)]
+pub fn read_from(fd: c_int, entry: Entry, got: u64) -> Option<u64> {
+    if entry.0 & Entry::SHARED != 0 {
+        return sys::tell(fd)?.checked_sub(got);
+    }
+    Some(OFFSETS.get(fd as usize)?.fetch_add(got, Ordering::Relaxed))
+}
+
+/// The program has moved the cursor.
+pub fn moved(fd: c_int, offset: u64) {
+    if let Some(cell) = usize::try_from(fd).ok().and_then(|fd| OFFSETS.get(fd)) {
+        cell.store(offset, Ordering::Relaxed);
+    }
+}
+
+/// Gives a newly opened descriptor its entry, with the cursor at 0.
+pub fn set(fd: c_int, entry: Entry) {
+    let Some(cell) = cell(fd) else { return };
+    moved(fd, 0);
+    cell.store(entry.0, Ordering::Relaxed);
+    let end = fd as usize + 1;
+    if END.load(Ordering::Relaxed) < end {
+        END.fetch_max(end, Ordering::Relaxed);
+    }
+}
+
+/// Forgets descriptors that are about to be closed.
+pub fn closing(first: c_int, last: c_int) {
+    if report::area().is_none() || !report::at_home() {
+        return;
+    }
+    let end = usize::try_from(last).map_or(0, |last| last + 1);
+    for cell in used()
+        .iter()
+        .take(end)
+        .skip(usize::try_from(first).unwrap_or(0))
+    {
+        cell.store(Entry::UNKNOWN.0, Ordering::Relaxed);
+    }
+    paths::forget(first, last);
+}
+
+/// One more descriptor for a file description: from now on neither owns the cursor.
+pub fn duplicated(old: c_int, new: c_int) {
+    if report::area().is_none() || old == new || new < 0 || !report::at_home() {
+        return;
+    }
+    paths::forget(new, new);
+    let Some(from) = cell(old) else {
+        return set(new, Entry::UNKNOWN);
+    };
+    let mut entry = Entry(from.load(Ordering::Relaxed));
+    if entry.is_tracked() {
+        entry.0 |= Entry::SHARED;
+        from.store(entry.0, Ordering::Relaxed);
+    }
+    set(new, entry);
+}
+
+fn used() -> &'static [AtomicU64] {
+    TABLE.get(..END.load(Ordering::Relaxed)).unwrap_or(&TABLE)
+}
+
+/// A child is about to share every description.
+pub fn share_all() {
+    for cell in used() {
+        if Entry(cell.load(Ordering::Relaxed)).is_tracked() {
+            cell.fetch_or(Entry::SHARED, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Everything is to be found out anew.
+pub fn forget_all() {
+    for cell in used() {
+        cell.store(Entry::UNKNOWN.0, Ordering::Relaxed);
+    }
+}
+
+/// Turns the kernel's read-ahead off for a descriptor.
+pub fn advise_random(fd: c_int) {
+    sys::fadvise(fd, libc::POSIX_FADV_RANDOM);
+    ADVISED.store(true, Ordering::Relaxed);
+}
+
+/// Gives every descriptor the kernel's read-ahead back.
+#[cold]
+pub fn restore_all() {
+    ADVISED.store(false, Ordering::Relaxed);
+    for (fd, cell) in used().iter().enumerate() {
+        let entry = cell.load(Ordering::Relaxed);
+        if entry & Entry::ADVISED != 0 && Entry(entry).is_tracked() {
+            cell.fetch_and(!Entry::ADVISED, Ordering::Relaxed);
+            sys::fadvise(fd as c_int, libc::POSIX_FADV_NORMAL);
+        }
+    }
+}
+
+/// A read that is not reported: all there may be to do is to take the advice back.
+#[inline(always)]
+pub fn unwatched() {
+    if ADVISED.load(Ordering::Relaxed)
+        && report::area().is_none_or(|area| area.advice_epoch() & 1 == 1)
+    {
+        restore_all();
+    }
+}
+
+/// Finds out what a descriptor is that was not seen being opened.
+#[cold]
+fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
+    let start = report::stamp();
+    let status = sys::status_flags(fd);
+    let mode = status & libc::O_ACCMODE;
+    let mut buffer = [0; PATH_MAX];
+    let path = if status < 0 || mode == libc::O_WRONLY || sys::regular_size(fd).is_none() {
+        None
+    } else {
+        paths::of_descriptor(fd, &mut buffer).filter(|path| paths::is_watched(path))
+    };
+    let Some(path) = path else {
+        if report::at_home() {
+            set(fd, Entry::IGNORED);
+        }
+        return None;
+    };
+    let inst = area.next_instance();
+    let flags = OPEN_FOUND
+        | if mode == libc::O_RDWR {
+            OPEN_WRITTEN
+        } else {
+            0
+        };
+    let first = encode::open(inst, flags, start, 0, path.len());
+    if !report::emit(area, |writer| writer.push_path(area, &first, path)) {
+        return None;
+    }
+    let entry = Entry::tracked(inst, true, false);
+    if report::at_home() {
+        set(fd, entry);
+    }
+    Some(entry)
+}

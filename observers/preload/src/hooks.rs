@@ -1,0 +1,395 @@
+//! The functions this library defines in place of the C library's.
+//!
+//! Each is one line: its prototype, and what is done around the real call, which `call`
+//! makes with the program's own arguments.
+
+use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+
+use foreread_ring::kind;
+use libc::{AT_FDCWD, FILE, iovec, off_t, size_t, ssize_t};
+
+use crate::real::real;
+use crate::{exec, files, maps, open, paths, report, watch};
+
+const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+
+macro_rules! hooks {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty = |$call:ident| $body:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $type),*) -> $ret {
+            let real = real!($name as unsafe extern "C" fn($($type),*) -> $ret);
+            // SAFETY: the program's own call.
+            let $call = || unsafe { real($($arg),*) };
+            $body
+        }
+    )*};
+}
+
+type Path = *const c_char;
+type Strings = *const *const c_char;
+
+// Opening.
+hooks! {
+    fn open(path: Path, flags: c_int, mode: c_uint) -> c_int = |call| open::opening(AT_FDCWD, path, flags, call);
+    fn open64(path: Path, flags: c_int, mode: c_uint) -> c_int = |call| open::opening(AT_FDCWD, path, flags, call);
+    fn openat(base: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int = |call| open::opening(base, path, flags, call);
+    fn openat64(base: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int = |call| open::opening(base, path, flags, call);
+    fn __open_2(path: Path, flags: c_int) -> c_int = |call| open::opening(AT_FDCWD, path, flags, call);
+    fn __open64_2(path: Path, flags: c_int) -> c_int = |call| open::opening(AT_FDCWD, path, flags, call);
+    fn __openat_2(base: c_int, path: Path, flags: c_int) -> c_int = |call| open::opening(base, path, flags, call);
+    fn __openat64_2(base: c_int, path: Path, flags: c_int) -> c_int = |call| open::opening(base, path, flags, call);
+    fn creat(path: Path, mode: c_uint) -> c_int = |call| open::opening(AT_FDCWD, path, CREAT, call);
+    fn creat64(path: Path, mode: c_uint) -> c_int = |call| open::opening(AT_FDCWD, path, CREAT, call);
+    fn fopen(path: Path, mode: Path) -> *mut FILE = |call| open::opening_stream(path, mode, call);
+    fn fopen64(path: Path, mode: Path) -> *mut FILE = |call| open::opening_stream(path, mode, call);
+    fn freopen(path: Path, mode: Path, stream: *mut FILE) -> *mut FILE = |call| open::opening_stream(path, mode, call);
+    fn freopen64(path: Path, mode: Path, stream: *mut FILE) -> *mut FILE = |call| open::opening_stream(path, mode, call);
+}
+
+// Reading.
+hooks! {
+    fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t = |call| watch::at_cursor(kind::READ, fd, call);
+    fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t = |call| watch::at_cursor(kind::READ, fd, call);
+    fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
+    fn pread64(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
+    fn __pread_chk(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t, room: size_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
+    fn __pread64_chk(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t, room: size_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
+    fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t = |call| watch::at_cursor(kind::READV, fd, call);
+    fn preadv(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t = |call| watch::at(kind::PREADV, fd, call, given(offset));
+    fn preadv64(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t = |call| watch::at(kind::PREADV, fd, call, given(offset));
+    fn preadv2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t = |call| watch::at(kind::PREADV, fd, call, given(offset));
+    fn preadv64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t = |call| watch::at(kind::PREADV, fd, call, given(offset));
+    fn sendfile(to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t = |call| watch::at_pointer(kind::SENDFILE, from, offset, call);
+    fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t = |call| watch::at_pointer(kind::SENDFILE, from, offset, call);
+    fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t = |call| watch::at_pointer(kind::COPY_FILE_RANGE, from, from_at, call);
+    fn splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t = |call| watch::at_pointer(kind::SPLICE, from, from_at, call);
+    fn lseek(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| watch::seek(fd, call);
+    fn lseek64(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| watch::seek(fd, call);
+}
+
+/// The offset a call was given; negative for the cursor's (`preadv2`).
+#[inline(always)]
+fn given(offset: off_t) -> impl FnOnce(u64) -> Option<u64> {
+    move |_| u64::try_from(offset).ok()
+}
+
+// Mapping.
+hooks! {
+    fn mmap(addr: *mut c_void, len: size_t, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void = |call| maps::mapping((addr, len), (prot, flags), (fd, offset), call);
+    fn mmap64(addr: *mut c_void, len: size_t, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void = |call| maps::mapping((addr, len), (prot, flags), (fd, offset), call);
+    fn munmap(addr: *mut c_void, len: size_t) -> c_int = |call| {
+        maps::unmapped(addr as u64, len as u64);
+        call()
+    };
+}
+
+// Descriptors and directories.
+hooks! {
+    fn close(fd: c_int) -> c_int = |call| {
+        files::closing(fd, fd);
+        call()
+    };
+    fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int = |call| closing_range(first, last, flags, call);
+    fn closefrom(first: c_int) -> () = |call| {
+        files::closing(first, c_int::MAX);
+        call()
+    };
+    fn fclose(stream: *mut FILE) -> c_int = |call| {
+        // SAFETY: the program's stream. glibc's own close is hooked; another C library's is not.
+        let fd = unsafe { libc::fileno(stream) };
+        files::closing(fd, fd);
+        call()
+    };
+    fn closedir(directory: *mut libc::DIR) -> c_int = |call| {
+        // SAFETY: the program's directory stream, whose descriptor is closed unseen.
+        let fd = unsafe { libc::dirfd(directory) };
+        files::closing(fd, fd);
+        call()
+    };
+    fn dup(old: c_int) -> c_int = |call| duplicating(old, call);
+    fn dup2(old: c_int, new: c_int) -> c_int = |call| duplicating(old, call);
+    fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int = |call| duplicating(old, call);
+    fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
+    fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
+    fn chdir(path: Path) -> c_int = |call| moving(call);
+    fn fchdir(fd: c_int) -> c_int = |call| moving(call);
+}
+
+fn closing_range(first: c_uint, last: c_uint, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    // The C library's header has no constant for it on every version.
+    const CLOSE_RANGE_CLOEXEC: c_int = 4;
+    if flags & CLOSE_RANGE_CLOEXEC == 0 {
+        let clamp = |fd| c_int::try_from(fd).unwrap_or(c_int::MAX);
+        files::closing(clamp(first), clamp(last));
+    }
+    call()
+}
+
+fn duplicating(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let new = call();
+    files::duplicated(old, new);
+    new
+}
+
+fn controlling(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicating(fd, call),
+        _ => call(),
+    }
+}
+
+fn moving(call: impl FnOnce() -> c_int) -> c_int {
+    let result = call();
+    paths::working_directory_changed();
+    result
+}
+
+// Processes.
+hooks! {
+    fn execv(path: Path, arguments: Strings) -> c_int = |call| {
+        exec::leaving();
+        call()
+    };
+    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| {
+        exec::leaving();
+        call()
+    };
+    fn execvp(path: Path, arguments: Strings) -> c_int = |call| {
+        exec::leaving();
+        call()
+    };
+    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| {
+        exec::leaving();
+        call()
+    };
+    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| {
+        exec::leaving();
+        call()
+    };
+    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| {
+        sharing();
+        call()
+    };
+    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| {
+        sharing();
+        call()
+    };
+    fn _exit(status: c_int) -> c_int = |call| {
+        exec::leaving();
+        call()
+    };
+    fn _Exit(status: c_int) -> c_int = |call| {
+        exec::leaving();
+        call()
+    };
+}
+
+/// A child is about to inherit the descriptors.
+fn sharing() {
+    if report::area().is_some() && report::at_home() {
+        files::share_all();
+    }
+}
+
+/// Defines a function that first calls `$before` with its own arguments and then goes on
+/// to the address that returns, with all registers and the stack as they came: for
+/// functions whose arguments cannot be passed on (`execl`), that return twice (`vfork`)
+/// or that look at who called them (`dlopen`).
+macro_rules! gates {
+    ($(fn $name:ident => $before:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(
+                "endbr64",
+                "push rax",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "call {before}",
+                "mov r11, rax",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "pop rax",
+                "jmp r11",
+                before = sym $before,
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(
+                "hint #34",
+                "stp x29, x30, [sp, #-80]!",
+                "stp x0, x1, [sp, #16]",
+                "stp x2, x3, [sp, #32]",
+                "stp x4, x5, [sp, #48]",
+                "stp x6, x7, [sp, #64]",
+                "bl {before}",
+                "mov x16, x0",
+                "ldp x0, x1, [sp, #16]",
+                "ldp x2, x3, [sp, #32]",
+                "ldp x4, x5, [sp, #48]",
+                "ldp x6, x7, [sp, #64]",
+                "ldp x29, x30, [sp], #80",
+                "br x16",
+                before = sym $before,
+            );
+        }
+    )*};
+}
+
+gates! {
+    fn vfork => before_vfork;
+    fn execl => before_execl;
+    fn execle => before_execle;
+    fn execlp => before_execlp;
+    fn dlopen => before_dlopen;
+    fn syscall => before_syscall;
+}
+
+type Function = unsafe extern "C" fn();
+
+extern "C" fn before_vfork() -> Function {
+    sharing();
+    real!(vfork as Function)
+}
+
+extern "C" fn before_execl() -> Function {
+    exec::leaving();
+    real!(execl as Function)
+}
+
+extern "C" fn before_execle() -> Function {
+    exec::leaving();
+    real!(execle as Function)
+}
+
+extern "C" fn before_execlp() -> Function {
+    exec::leaving();
+    real!(execlp as Function)
+}
+
+extern "C" fn before_dlopen() -> Function {
+    maps::loading();
+    real!(dlopen as Function)
+}
+
+extern "C" fn before_syscall(number: c_long) -> Function {
+    let real = real!(syscall as Function);
+    if report::area().is_some() && is_watched(number) {
+        // SAFETY: called with the arguments of `syscall`, which it takes.
+        unsafe { core::mem::transmute::<*const (), Function>(watched_syscall as *const ()) }
+    } else {
+        real
+    }
+}
+
+/// Whether a raw system call reads files or changes what descriptors mean.
+fn is_watched(number: c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(number, libc::SYS_open | libc::SYS_creat | libc::SYS_dup2) {
+        return true;
+    }
+    matches!(
+        number,
+        libc::SYS_openat
+            | libc::SYS_openat2
+            | libc::SYS_read
+            | libc::SYS_pread64
+            | libc::SYS_readv
+            | libc::SYS_preadv
+            | libc::SYS_preadv2
+            | libc::SYS_lseek
+            | libc::SYS_sendfile
+            | libc::SYS_copy_file_range
+            | libc::SYS_splice
+            | libc::SYS_mmap
+            | libc::SYS_munmap
+            | libc::SYS_close
+            | libc::SYS_close_range
+            | libc::SYS_dup
+            | libc::SYS_dup3
+            | libc::SYS_fcntl
+            | libc::SYS_chdir
+            | libc::SYS_fchdir
+            | libc::SYS_execve
+            | libc::SYS_execveat
+            | libc::SYS_exit_group
+    )
+}
+
+/// A raw system call of those above, seen like the function it stands for.
+unsafe extern "C" fn watched_syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+    let real = real!(syscall as Syscall);
+    // SAFETY: the program's own call.
+    let call = || unsafe { real(number, a, b, c, d, e, f) };
+    let descriptor = || call() as c_int;
+    let bytes = || call() as isize;
+    let fd = a as c_int;
+    #[cfg(target_arch = "x86_64")]
+    match number {
+        libc::SYS_open => return open::opening(AT_FDCWD, a as Path, b as c_int, descriptor).into(),
+        libc::SYS_creat => return open::opening(AT_FDCWD, a as Path, CREAT, descriptor).into(),
+        libc::SYS_dup2 => return duplicating(fd, descriptor).into(),
+        _ => {}
+    }
+    match number {
+        libc::SYS_openat => open::opening(fd, b as Path, c as c_int, descriptor).into(),
+        libc::SYS_openat2 => open::opening_how(fd, b as Path, c as *const u64, descriptor).into(),
+        libc::SYS_read => watch::at_cursor(kind::READ, fd, bytes) as c_long,
+        libc::SYS_pread64 => watch::at(kind::PREAD, fd, bytes, given(d as off_t)) as c_long,
+        libc::SYS_readv => watch::at_cursor(kind::READV, fd, bytes) as c_long,
+        libc::SYS_preadv | libc::SYS_preadv2 => {
+            watch::at(kind::PREADV, fd, bytes, given(d as off_t)) as c_long
+        }
+        libc::SYS_lseek => watch::seek(fd, call),
+        libc::SYS_sendfile => {
+            watch::at_pointer(kind::SENDFILE, b as c_int, c as *const i64, bytes) as c_long
+        }
+        libc::SYS_copy_file_range => {
+            watch::at_pointer(kind::COPY_FILE_RANGE, fd, b as *const i64, bytes) as c_long
+        }
+        libc::SYS_splice => watch::at_pointer(kind::SPLICE, fd, b as *const i64, bytes) as c_long,
+        libc::SYS_mmap => {
+            let pointer = || call() as *mut c_void;
+            let bits = (c as c_int, d as c_int);
+            maps::mapping((a as *mut c_void, b), bits, (e as c_int, f as i64), pointer) as c_long
+        }
+        libc::SYS_munmap => {
+            maps::unmapped(a as u64, b as u64);
+            call()
+        }
+        libc::SYS_close => {
+            files::closing(fd, fd);
+            call()
+        }
+        libc::SYS_close_range => {
+            closing_range(a as c_uint, b as c_uint, c as c_int, descriptor).into()
+        }
+        libc::SYS_dup | libc::SYS_dup3 => duplicating(fd, descriptor).into(),
+        libc::SYS_fcntl if matches!(b as c_int, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
+            duplicating(fd, descriptor).into()
+        }
+        libc::SYS_chdir | libc::SYS_fchdir => moving(descriptor).into(),
+        libc::SYS_execve | libc::SYS_execveat | libc::SYS_exit_group => {
+            exec::leaving();
+            call()
+        }
+        _ => call(),
+    }
+}

@@ -1,0 +1,134 @@
+//! glibc's stdio, which calls its own read, seek and close directly.
+//!
+//! Its file streams go through one table of functions, `_IO_file_jumps` (and
+//! `_IO_wfile_jumps` for wide ones). glibc checks where a stream's table lies but not
+//! what is in it, so the constructor replaces the entries for read, seek and close by
+//! hooks that call the originals. That sees every refill with its exact size and costs
+//! nothing on calls served from the buffer. If the entries are not what is expected,
+//! nothing is touched and stdio is reported as not observed.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use foreread_ring::kind;
+
+use crate::{files, sys, watch};
+
+type Read = unsafe extern "C" fn(*mut libc::FILE, *mut c_void, isize) -> isize;
+type Seek = unsafe extern "C" fn(*mut libc::FILE, i64, c_int) -> i64;
+type Close = unsafe extern "C" fn(*mut libc::FILE) -> c_int;
+
+/// Slots of glibc's `struct _IO_jump_t` and its size, unchanged since 2.1.
+const READ: usize = 14;
+const SEEK: usize = 16;
+const CLOSE: usize = 17;
+const SLOTS: usize = 21;
+
+const PAGE: usize = 4096;
+
+/// The version under which glibc exports the tables.
+const VERSION: &CStr = if cfg!(target_arch = "x86_64") {
+    c"GLIBC_2.2.5"
+} else {
+    c"GLIBC_2.17"
+};
+
+static HOOKED: AtomicBool = AtomicBool::new(false);
+static ORIGINAL_READ: AtomicUsize = AtomicUsize::new(0);
+static ORIGINAL_SEEK: AtomicUsize = AtomicUsize::new(0);
+static ORIGINAL_CLOSE: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether reads through stdio are seen.
+pub fn is_hooked() -> bool {
+    HOOKED.load(Ordering::Relaxed)
+}
+
+/// Puts the hooks in place, if this is a C library they fit.
+pub fn hook() {
+    let find = |name: &CStr| {
+        // SAFETY: terminated names; the default search order starts at the program.
+        unsafe { libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), VERSION.as_ptr()) as usize }
+    };
+    let hooks = [
+        (
+            READ,
+            find(c"_IO_file_read"),
+            &ORIGINAL_READ,
+            read as *const () as usize,
+        ),
+        (
+            SEEK,
+            find(c"_IO_file_seek"),
+            &ORIGINAL_SEEK,
+            seek as *const () as usize,
+        ),
+        (
+            CLOSE,
+            find(c"_IO_file_close"),
+            &ORIGINAL_CLOSE,
+            close as *const () as usize,
+        ),
+    ];
+    let tables = [find(c"_IO_file_jumps"), find(c"_IO_wfile_jumps")];
+    let fits = |table: usize| {
+        table != 0
+            && hooks.iter().all(|&(slot, original, ..)| {
+                // SAFETY: the exported table has `SLOTS` entries.
+                original != 0 && unsafe { *(table as *const usize).add(slot) } == original
+            })
+    };
+    if !tables.iter().all(|&table| fits(table)) {
+        return;
+    }
+    for (_, original, keep, _) in hooks {
+        keep.store(original, Ordering::Relaxed);
+    }
+    for table in tables {
+        let first = table & !(PAGE - 1);
+        let len = (table + SLOTS * size_of::<usize>()).next_multiple_of(PAGE) - first;
+        // SAFETY: pages of the C library's relocated read-only data, which are made
+        // read-only again below and never become less accessible than they were.
+        if !unsafe { sys::protect(first, len, libc::PROT_READ | libc::PROT_WRITE) } {
+            return;
+        }
+        for (slot, _, _, hook) in hooks {
+            // SAFETY: an entry of the table, now writable, and a function of its type.
+            unsafe { (*(table as *const AtomicUsize).add(slot)).store(hook, Ordering::Release) };
+        }
+        // SAFETY: as they were.
+        unsafe { sys::protect(first, len, libc::PROT_READ) };
+    }
+    HOOKED.store(true, Ordering::Relaxed);
+}
+
+fn descriptor(stream: *mut libc::FILE) -> c_int {
+    // SAFETY: the stream the C library is working on. This takes no lock.
+    unsafe { libc::fileno(stream) }
+}
+
+unsafe extern "C" fn read(stream: *mut libc::FILE, buffer: *mut c_void, len: isize) -> isize {
+    // SAFETY: stored before the hook was put in place, and of this type.
+    let real: Read = unsafe { core::mem::transmute(ORIGINAL_READ.load(Ordering::Relaxed)) };
+    // SAFETY: the arguments the C library passed.
+    watch::at_cursor(kind::STDIO, descriptor(stream), || unsafe {
+        real(stream, buffer, len)
+    })
+}
+
+unsafe extern "C" fn seek(stream: *mut libc::FILE, offset: i64, whence: c_int) -> i64 {
+    // SAFETY: stored before the hook was put in place, and of this type.
+    let real: Seek = unsafe { core::mem::transmute(ORIGINAL_SEEK.load(Ordering::Relaxed)) };
+    // SAFETY: the arguments the C library passed.
+    watch::seek(descriptor(stream), || unsafe {
+        real(stream, offset, whence)
+    })
+}
+
+unsafe extern "C" fn close(stream: *mut libc::FILE) -> c_int {
+    // SAFETY: stored before the hook was put in place, and of this type.
+    let real: Close = unsafe { core::mem::transmute(ORIGINAL_CLOSE.load(Ordering::Relaxed)) };
+    let fd = descriptor(stream);
+    files::closing(fd, fd);
+    // SAFETY: the argument the C library passed.
+    unsafe { real(stream) }
+}
