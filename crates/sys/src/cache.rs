@@ -164,8 +164,7 @@ pub fn evict_path(path: &std::path::Path) -> io::Result<u64> {
 /// Offsets at or past the end count as ready: no read there waits.
 ///
 /// This is a real one-byte read that declines to wait (`RWF_NOWAIT`). Since Linux 5.10 it
-/// nevertheless *starts* reading a page that is absent, read-ahead included, and it marks
-/// the page as used; [`Residency`] looks without touching.
+/// nevertheless *starts* reading a page that is absent, and it marks a page as used; [`Residency`] looks without touching.
 ///
 /// # Errors
 ///

@@ -137,3 +137,27 @@ fn push(found: &mut Vec<Range<u64>>, range: Range<u64>) {
         _ => found.push(range),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_entries_finds_what_scanning_finds() {
+        let page = page_size() as usize;
+        let mut memory = vec![0u8; 300 * page];
+        let base = memory.as_ptr().align_offset(page);
+        for index in [0, 1, 7, 250] {
+            memory[base + index * page] = 1;
+        }
+        let start = memory[base..].as_ptr() as u64;
+        let addresses = start..start + 256 * page as u64;
+        let map = File::open("/proc/self/pagemap").unwrap();
+        let read = read_entries(&map, addresses.clone()).unwrap();
+        assert!(read.iter().any(|range| range.contains(&start)));
+        match scan(&map, addresses) {
+            Ok(scanned) => assert_eq!(read, scanned),
+            Err(error) => println!("skipped: no PAGEMAP_SCAN here: {error}"),
+        }
+    }
+}

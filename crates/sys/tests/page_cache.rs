@@ -1,0 +1,291 @@
+//! The calls on a real file system: hints fetch, residency tells the truth.
+//!
+//! The files lie beside the test binaries, on a disk, as `/tmp` may be in memory.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use foreread_sys::device::Device;
+use foreread_sys::residency::Residency;
+use foreread_sys::{cache, file, page_size};
+
+const MIB: u64 = 1 << 20;
+
+/// A file of `len` bytes on disk, out of the page cache, and its name for as long as it lives.
+fn cold_file(len: u64) -> (tempfile::NamedTempFile, File) {
+    let name = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::write(name.path(), vec![7u8; len as usize]).unwrap();
+    let (fd, facts) = file::open_regular(name.path()).unwrap();
+    assert_eq!(facts.size, len);
+    assert_eq!(cache::evict(&fd).unwrap(), 0, "pages stayed after evict");
+    (name, File::from(fd))
+}
+
+/// Whether the folder's file system is one whose pages can be evicted at all.
+fn on_a_disk() -> bool {
+    let dev = file_dev(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let device = Device::of(dev);
+    if device.fs_type == "tmpfs" {
+        println!("skipped: the build folder is in memory (tmpfs)");
+        return false;
+    }
+    true
+}
+
+fn file_dev(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).unwrap().dev()
+}
+
+/// Waits, for two seconds at most, until all pages of `range` are ready.
+fn arrives(residency: &Residency, range: std::ops::Range<u64>) -> bool {
+    let until = Instant::now() + Duration::from_secs(2);
+    let mut pages = Vec::new();
+    loop {
+        residency.uptodate(range.clone(), &mut pages).unwrap();
+        if pages.iter().all(|&ready| ready) {
+            return true;
+        }
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn will_need_fetches_its_range_and_nothing_before_it() {
+    if !on_a_disk() {
+        return;
+    }
+    let (_name, file) = cold_file(4 * MIB);
+    cache::advise_random(&file).unwrap();
+    cache::will_need(&file, MIB..MIB + 65536).unwrap();
+    let residency = Residency::new(&file, 4 * MIB).unwrap();
+    assert!(arrives(&residency, MIB..MIB + 65536));
+    let mut pages = Vec::new();
+    residency.uptodate(0..MIB, &mut pages).unwrap();
+    assert_eq!(pages.len() as u64, MIB / page_size());
+    assert!(!pages.contains(&true));
+    assert_eq!(
+        cache::stat(&file, MIB..MIB + 65536).unwrap().cached,
+        65536 / page_size()
+    );
+    assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
+}
+
+#[test]
+fn readahead_fetches_its_range() {
+    if !on_a_disk() {
+        return;
+    }
+    let (_name, file) = cold_file(MIB);
+    cache::advise_random(&file).unwrap();
+    cache::readahead(&file, 0..32768).unwrap();
+    assert!(arrives(&Residency::new(&file, MIB).unwrap(), 0..32768));
+}
+
+#[test]
+fn a_hint_of_max_hint_bytes_is_not_cut() {
+    if !on_a_disk() {
+        return;
+    }
+    let (_name, file) = cold_file(12 * MIB);
+    let hint = Device::of(file::FileFacts::of(&file).unwrap().dev)
+        .max_hint
+        .min(12 * MIB);
+    cache::will_need(&file, 0..hint).unwrap();
+    let cached = cache::stat(&file, 0..hint).unwrap().cached;
+    assert_eq!(cached, hint / page_size(), "of a hint of {hint} bytes");
+}
+
+#[test]
+fn an_empty_hint_does_not_mean_the_whole_file() {
+    let (_name, file) = cold_file(MIB);
+    cache::will_need(&file, 8192..8192).unwrap();
+    cache::readahead(&file, 8192..8192).unwrap();
+    assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
+    assert_eq!(
+        cache::stat(&file, 5..5).unwrap(),
+        cache::CacheStat::default()
+    );
+    file.read_at(&mut [0; 4096], 0).unwrap();
+    let before = cache::stat(&file, 0..MIB).unwrap().cached;
+    cache::dont_need(&file, 0..0).unwrap();
+    assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, before);
+}
+
+#[test]
+fn dont_need_drops_its_range_only() {
+    let (_name, mut file) = cold_file(MIB);
+    file.read_to_end(&mut Vec::new()).unwrap();
+    cache::dont_need(&file, 0..MIB / 2).unwrap();
+    assert_eq!(cache::stat(&file, 0..MIB / 2).unwrap().cached, 0);
+    assert_eq!(
+        cache::stat(&file, MIB / 2..MIB).unwrap().cached,
+        MIB / 2 / page_size()
+    );
+}
+
+#[test]
+fn evict_reports_the_pages_a_mapping_holds() {
+    let (_name, file) = cold_file(MIB);
+    // A mapping with touched pages pins them; the program itself is such a file.
+    let (exe, _) = file::open_regular(&std::env::current_exe().unwrap()).unwrap();
+    assert!(cache::evict(&exe).unwrap() > 0);
+    assert_eq!(cache::evict(&file).unwrap(), 0);
+}
+
+#[test]
+fn a_random_reader_gets_no_read_ahead_and_a_normal_one_does() {
+    if !on_a_disk() {
+        return;
+    }
+    let (_name, file) = cold_file(MIB);
+    cache::advise_random(&file).unwrap();
+    file.read_at(&mut [0; 4096], 0).unwrap();
+    assert_eq!(
+        cache::stat(&file, 0..MIB).unwrap().cached,
+        4096u64.div_ceil(page_size())
+    );
+    cache::evict(&file).unwrap();
+    cache::advise_normal(&file).unwrap();
+    file.read_at(&mut [0; 4096], 0).unwrap();
+    assert!(cache::stat(&file, 0..MIB).unwrap().cached > 1);
+}
+
+#[test]
+fn is_uptodate_tells_hot_from_cold() {
+    if !on_a_disk() {
+        return;
+    }
+    let (_name, file) = cold_file(MIB);
+    cache::advise_random(&file).unwrap();
+    assert!(!cache::is_uptodate(&file, MIB / 2).unwrap());
+    file.read_at(&mut [0; 1], MIB / 2).unwrap();
+    assert!(cache::is_uptodate(&file, MIB / 2).unwrap());
+    assert!(cache::is_uptodate(&file, MIB).unwrap(), "at the end");
+}
+
+#[test]
+fn residency_looks_without_touching() {
+    let (_name, file) = cold_file(MIB);
+    let residency = Residency::new(&file, MIB).unwrap();
+    let mut pages = Vec::new();
+    residency.uptodate(0..MIB, &mut pages).unwrap();
+    assert!(!pages.contains(&true));
+    assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
+    file.read_at(&mut [0; 1], 3 * page_size()).unwrap();
+    residency
+        .uptodate(3 * page_size()..4 * page_size(), &mut pages)
+        .unwrap();
+    assert_eq!(pages, [true]);
+}
+
+#[test]
+fn residency_of_empty_shrunk_and_overasked_files_is_no_fault() {
+    let name = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut pages = vec![true];
+    let empty = Residency::new(name.as_file(), 0).unwrap();
+    empty.uptodate(0..4096, &mut pages).unwrap();
+    assert!(empty.is_empty() && pages.is_empty());
+
+    fs::write(name.path(), vec![1; 10_000]).unwrap();
+    let residency = Residency::new(name.as_file(), 10_000).unwrap();
+    name.as_file().set_len(0).unwrap();
+    residency.uptodate(0..u64::MAX, &mut pages).unwrap();
+    assert_eq!(pages.len() as u64, 10_000u64.div_ceil(page_size()));
+    assert!(!pages.contains(&true));
+}
+
+#[test]
+fn an_owner_may_ask_for_residency() {
+    let (_name, file) = cold_file(4096);
+    assert!(Residency::permitted(&file).unwrap());
+}
+
+#[test]
+fn the_extents_of_a_file_cover_its_data_and_leave_out_its_holes() {
+    let name = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = name.as_file();
+    file.write_all_at(&vec![1; 65536], MIB).unwrap();
+    file.sync_all().unwrap();
+    match file::fiemap(file, 0..2 * MIB) {
+        Ok(extents) => {
+            let bytes: u64 = extents.iter().map(|extent| extent.len).sum();
+            assert_eq!(bytes, 65536, "{extents:?}");
+            assert_eq!(extents[0].logical, MIB);
+            let half = file::fiemap(file, MIB + 32768..2 * MIB).unwrap();
+            assert_eq!(half[0].logical, MIB + 32768);
+            assert_eq!(half[0].physical, extents[0].physical + 32768);
+        }
+        Err(error) => println!("skipped: no FIEMAP here: {error}"),
+    }
+}
+
+#[test]
+fn more_extents_than_one_call_returns_are_all_found() {
+    let name = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = name.as_file();
+    for block in 0..300 {
+        file.write_all_at(&[1; 4096], block * 16384).unwrap();
+    }
+    file.sync_all().unwrap();
+    match file::fiemap(file, 0..u64::MAX) {
+        Ok(extents) => assert_eq!(extents.len(), 300),
+        Err(error) => println!("skipped: no FIEMAP here: {error}"),
+    }
+}
+
+#[test]
+fn nothing_but_regular_files_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    for path in [fifo.as_path(), folder.path(), Path::new("/dev/null")] {
+        let error = file::open_regular(path).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{error}");
+    }
+    let missing = file::open_regular(&folder.path().join("missing")).unwrap_err();
+    assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
+}
+
+#[test]
+fn opening_follows_links_and_leaves_the_access_time() {
+    use std::os::unix::fs::MetadataExt;
+
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let target = folder.path().join("target");
+    let link = folder.path().join("link");
+    fs::write(&target, b"hello").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    // An access time in the past would be renewed by a read under relatime.
+    let past = std::time::SystemTime::now() - Duration::from_secs(10 * 86400);
+    File::options()
+        .write(true)
+        .open(&target)
+        .unwrap()
+        .set_times(fs::FileTimes::new().set_accessed(past))
+        .unwrap();
+    let before = fs::metadata(&target).unwrap();
+    let (fd, facts) = file::open_regular(&link).unwrap();
+    assert_eq!((facts.ino, facts.size), (before.ino(), 5));
+    assert_eq!(
+        facts.mtime_ns,
+        before.mtime() * 1_000_000_000 + before.mtime_nsec()
+    );
+    let mut text = String::new();
+    File::from(fd).read_to_string(&mut text).unwrap();
+    assert_eq!(text, "hello");
+    assert_eq!(fs::metadata(&target).unwrap().atime(), before.atime());
+}

@@ -1,0 +1,175 @@
+//! The calls on real processes: their state, their signals, their pages, their reads.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use foreread_sys::features::{Features, State};
+use foreread_sys::process::{self, Change, IoCounters};
+use foreread_sys::signals::{self, Signals};
+use foreread_sys::{page_size, pagemap};
+
+const LONG: Option<Duration> = Some(Duration::from_secs(10));
+
+/// Starts a child that the test reaps through its pidfd.
+fn start(command: &mut Command) -> u32 {
+    command.spawn().unwrap().id()
+}
+
+/// The next change, waited for.
+fn next_change(pidfd: &impl std::os::fd::AsFd) -> Change {
+    for _ in 0..5000 {
+        if let Some(change) = process::change(pidfd).unwrap() {
+            return change;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("the process did not change state");
+}
+
+#[test]
+fn stops_continues_and_the_final_signal_are_told_apart() {
+    let pid = start(Command::new("sleep").arg("60"));
+    let pidfd = process::open(pid).unwrap();
+    assert!(!process::ended(&pidfd, Some(Duration::ZERO)).unwrap());
+    assert_eq!(process::change(&pidfd).unwrap(), None);
+    process::send(&pidfd, libc::SIGSTOP).unwrap();
+    assert_eq!(next_change(&pidfd), Change::Stopped(libc::SIGSTOP));
+    process::send(&pidfd, libc::SIGCONT).unwrap();
+    assert_eq!(next_change(&pidfd), Change::Continued);
+    process::send(&pidfd, libc::SIGTERM).unwrap();
+    assert!(process::ended(&pidfd, LONG).unwrap());
+    let last = process::change(&pidfd).unwrap().unwrap();
+    assert_eq!(last, Change::Killed(libc::SIGTERM));
+    assert_eq!(last.exit_status(), Some(143));
+    process::send(&pidfd, libc::SIGTERM).unwrap();
+}
+
+#[test]
+fn an_ended_process_still_tells_what_it_read_until_it_is_reaped() {
+    let script = "cat /proc/self/exe /proc/self/exe >/dev/null; exit 3";
+    let pid = start(Command::new("sh").args(["-c", script]));
+    let pidfd = process::open(pid).unwrap();
+    assert!(process::ended(&pidfd, LONG).unwrap());
+    let counters = IoCounters::of(pid).unwrap();
+    assert!(counters.rchar > 10_000, "{counters:?}");
+    assert_eq!(process::change(&pidfd).unwrap(), Some(Change::Exited(3)));
+    assert!(IoCounters::of(pid).is_err());
+}
+
+#[test]
+fn a_spawned_program_has_the_signal_mask_from_before_the_block() {
+    let mask = |text: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix("SigBlk:\t"))
+            .unwrap()
+            .to_owned()
+    };
+    // A thread of its own, as the mask belongs to the thread and tests share the process.
+    std::thread::spawn(move || {
+        let before = mask(&std::fs::read_to_string("/proc/thread-self/status").unwrap());
+        let signals = Signals::block(&[libc::SIGUSR1, libc::SIGTERM]).unwrap();
+        let blocked = mask(&std::fs::read_to_string("/proc/thread-self/status").unwrap());
+        assert_ne!(before, blocked);
+        let mut command = Command::new("cat");
+        command.arg("/proc/self/status").stdout(Stdio::piped());
+        let mut child = signals::spawn(&mut command, &signals).unwrap();
+        let mut text = String::new();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        child.wait().unwrap();
+        assert_eq!(mask(&text), before);
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn blocked_signals_are_taken_from_the_descriptor_in_turn() {
+    std::thread::spawn(|| {
+        let signals = Signals::block(&[libc::SIGUSR2]).unwrap();
+        assert_eq!(signals.next().unwrap(), None);
+        let me = rustix::process::Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
+        // SAFETY: sends a signal this thread has blocked to this thread; no memory is passed.
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_tgkill,
+                libc::getpid(),
+                me.unwrap().as_raw_nonzero().get(),
+                libc::SIGUSR2,
+            )
+        };
+        assert_eq!(sent, 0);
+        let received = signals.next().unwrap().unwrap();
+        assert_eq!(received.signal, libc::SIGUSR2);
+        assert!(!received.from_kernel);
+        assert_eq!(signals.next().unwrap(), None);
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn the_touched_pages_of_another_process_are_found() {
+    // The reader maps 64 untouched pages, touches two, prints the address and waits.
+    const READER: &str = "\
+import mmap, os, sys, ctypes
+page = mmap.PAGESIZE
+area = mmap.mmap(-1, 64 * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+area.madvise(getattr(mmap, 'MADV_NOHUGEPAGE', 15))
+area[3 * page] = 1
+area[40 * page] = 1
+print(ctypes.addressof(ctypes.c_char.from_buffer(area)), flush=True)
+sys.stdin.read()
+";
+    let spawned = Command::new("python3")
+        .args(["-c", READER])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = spawned else {
+        println!("skipped: no python3 here");
+        return;
+    };
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let base: u64 = line.trim().parse().unwrap();
+    let page = page_size();
+    let found = pagemap::touched(child.id(), base..base + 64 * page);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let at = |index: u64| base + index * page..base + (index + 1) * page;
+    assert_eq!(found.unwrap(), [at(3), at(40)]);
+}
+
+#[test]
+fn a_process_that_is_gone_has_no_pages_to_show() {
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    assert!(pagemap::touched(child.id(), 0..page_size()).is_err());
+    assert!(process::open(child.id()).is_err());
+}
+
+#[test]
+fn probing_leaves_no_descriptor_open_and_every_lack_says_why() {
+    let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let count = || (0..20).map(|_| open_files()).min().unwrap();
+    let before = count();
+    for _ in 0..50 {
+        for feature in Features::probe().0 {
+            if let State::Missing { why, cost } = feature.state {
+                assert!(!why.is_empty() && !cost.is_empty(), "{}", feature.name);
+            }
+        }
+    }
+    // The tests beside this one open a few files; fifty rounds of a leak would show.
+    assert!(count() < before + 40);
+    assert!(File::open("/dev/null").is_ok());
+}
