@@ -5,6 +5,8 @@
 //! This crate holds the vocabulary ([`Extent`], [`Access`], [`FileMeta`]) and the
 //! one durable format ([`format`]); it does no I/O but on the record file itself.
 
+#![forbid(unsafe_code)]
+
 mod access;
 mod file;
 pub mod format;

@@ -1,1 +1,0 @@
-//! The durable format. See docs/format.md for the byte layout.

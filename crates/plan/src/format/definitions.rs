@@ -1,0 +1,261 @@
+//! Files and threads, as rows of bytes in definition frames, and the tables they fill.
+//!
+//! A later definition of a number replaces an earlier one. The tables enforce the
+//! format's limits on both sides, so that what can be written can be read, and no
+//! record makes its reader hold more than the limits allow.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::model::{unzigzag, zigzag};
+use super::{MAX_ID, MAX_PATH, MAX_PATHS, WriteError};
+use crate::{FileId, FileMeta, ThreadId, ThreadMeta};
+
+/// A row without its path, at most, in bytes: the numbers of a file.
+const ROW_RAW: usize = 5 + 2 + 2 + 4 * 10 + 1;
+
+/// The definitions of a record.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) files: BTreeMap<FileId, FileMeta>,
+    pub(super) threads: BTreeMap<ThreadId, ThreadMeta>,
+    /// Bytes of all paths held.
+    paths: usize,
+}
+
+impl Tables {
+    pub(super) fn define_file(&mut self, id: FileId, meta: FileMeta) -> Result<(), WriteError> {
+        let new = meta.path.as_os_str().len();
+        let old = self
+            .files
+            .get(&id)
+            .map_or(0, |old| old.path.as_os_str().len());
+        self.paths = self.checked("a file's number", id.0, old, new)?;
+        self.files.insert(id, meta);
+        Ok(())
+    }
+
+    pub(super) fn define_thread(
+        &mut self,
+        id: ThreadId,
+        meta: ThreadMeta,
+    ) -> Result<(), WriteError> {
+        let old = self.threads.get(&id).map_or(0, |old| old.exe.len());
+        self.paths = self.checked("a thread's number", id.0, old, meta.exe.len())?;
+        self.threads.insert(id, meta);
+        Ok(())
+    }
+
+    /// What all rows take before compression, at most, in bytes.
+    pub(super) fn raw_bound(&self) -> u64 {
+        (self.paths + (self.files.len() + self.threads.len()) * ROW_RAW) as u64
+    }
+
+    /// The bytes of all paths once one of `old` bytes is replaced by one of `new`.
+    fn checked(
+        &self,
+        what: &'static str,
+        id: u32,
+        old: usize,
+        new: usize,
+    ) -> Result<usize, WriteError> {
+        limit(what, id as usize, MAX_ID as usize - 1)?;
+        limit("a path's length in bytes", new, MAX_PATH)?;
+        let paths = self.paths - old + new;
+        limit("the length of all paths in bytes", paths, MAX_PATHS)?;
+        Ok(paths)
+    }
+}
+
+/// `Ok` if `value` is at most `limit`.
+pub(super) fn limit(what: &'static str, value: usize, limit: usize) -> Result<(), WriteError> {
+    if value <= limit {
+        return Ok(());
+    }
+    Err(WriteError::Limit {
+        what,
+        value: value as u64,
+        limit: limit as u64,
+    })
+}
+
+/// Rows of one definition frame. Each row shares what it can with the row before.
+#[derive(Default)]
+pub(super) struct RowEncoder {
+    bytes: Vec<u8>,
+    last_id: u32,
+    last_path: Vec<u8>,
+}
+
+impl RowEncoder {
+    pub(super) fn file(&mut self, id: FileId, meta: &FileMeta) {
+        self.row(id.0, meta.path.as_os_str().as_bytes());
+        put(&mut self.bytes, meta.dev);
+        put(&mut self.bytes, meta.ino);
+        put(&mut self.bytes, meta.size);
+        put(&mut self.bytes, zigzag(meta.mtime_ns));
+        self.bytes.push(u8::from(meta.written));
+    }
+
+    pub(super) fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
+        self.row(id.0, meta.exe.as_bytes());
+        put(&mut self.bytes, u64::from(meta.pid));
+        put(&mut self.bytes, u64::from(meta.tid));
+        put(&mut self.bytes, u64::from(meta.ppid));
+    }
+
+    fn row(&mut self, id: u32, path: &[u8]) {
+        let shared = self
+            .last_path
+            .iter()
+            .zip(path)
+            .take_while(|(a, b)| a == b)
+            .count();
+        put(
+            &mut self.bytes,
+            zigzag(i64::from(id) - i64::from(self.last_id)),
+        );
+        put(&mut self.bytes, shared as u64);
+        put(&mut self.bytes, (path.len() - shared) as u64);
+        self.bytes.extend_from_slice(&path[shared..]);
+        self.last_id = id;
+        self.last_path.truncate(shared);
+        self.last_path.extend_from_slice(&path[shared..]);
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.last_id = 0;
+        self.last_path.clear();
+    }
+}
+
+/// Adds the files of one frame to `tables`.
+pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), &'static str> {
+    let mut rows = RowDecoder::new(payload);
+    while let Some(id) = rows.row()? {
+        let path = PathBuf::from(OsStr::from_bytes(&rows.last_path));
+        let meta = FileMeta {
+            path,
+            dev: rows.take()?,
+            ino: rows.take()?,
+            size: rows.take()?,
+            mtime_ns: unzigzag(rows.take()?),
+            written: match rows.byte()? {
+                0 => false,
+                1 => true,
+                _ => return Err("a file has unknown marks"),
+            },
+        };
+        tables
+            .define_file(FileId(id), meta)
+            .map_err(|_| "a file is beyond the limits")?;
+    }
+    Ok(())
+}
+
+/// Adds the threads of one frame to `tables`.
+pub(super) fn decode_threads(payload: &[u8], tables: &mut Tables) -> Result<(), &'static str> {
+    let mut rows = RowDecoder::new(payload);
+    while let Some(id) = rows.row()? {
+        let exe = str::from_utf8(&rows.last_path)
+            .map_err(|_| "an executable's path is not UTF-8")?
+            .to_owned();
+        let meta = ThreadMeta {
+            exe,
+            pid: rows.take_u32()?,
+            tid: rows.take_u32()?,
+            ppid: rows.take_u32()?,
+        };
+        tables
+            .define_thread(ThreadId(id), meta)
+            .map_err(|_| "a thread is beyond the limits")?;
+    }
+    Ok(())
+}
+
+struct RowDecoder<'p> {
+    rest: &'p [u8],
+    last_id: u32,
+    last_path: Vec<u8>,
+}
+
+const CUT: &str = "a definition is cut short";
+
+impl<'p> RowDecoder<'p> {
+    fn new(payload: &'p [u8]) -> Self {
+        Self {
+            rest: payload,
+            last_id: 0,
+            last_path: Vec::new(),
+        }
+    }
+
+    /// Starts the next row: its number; its path is in `last_path`.
+    fn row(&mut self) -> Result<Option<u32>, &'static str> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let change = unzigzag(self.take()?);
+        let id = u32::try_from(i64::from(self.last_id).wrapping_add(change))
+            .map_err(|_| "a definition's number is beyond the limit")?;
+        let shared = self.take()?;
+        let fresh = self.take()?;
+        if shared > self.last_path.len() as u64 {
+            return Err("a path shares more than the previous one has");
+        }
+        if fresh > MAX_PATH as u64 {
+            return Err("a path is longer than the limit");
+        }
+        let (fresh, rest) = self.rest.split_at_checked(fresh as usize).ok_or(CUT)?;
+        self.rest = rest;
+        self.last_path.truncate(shared as usize);
+        self.last_path.extend_from_slice(fresh);
+        if self.last_path.len() > MAX_PATH {
+            return Err("a path is longer than the limit");
+        }
+        self.last_id = id;
+        Ok(Some(id))
+    }
+
+    fn byte(&mut self) -> Result<u8, &'static str> {
+        let (&byte, rest) = self.rest.split_first().ok_or(CUT)?;
+        self.rest = rest;
+        Ok(byte)
+    }
+
+    fn take(&mut self) -> Result<u64, &'static str> {
+        let mut value = 0u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("a number is longer than 64 bits")
+    }
+
+    fn take_u32(&mut self) -> Result<u32, &'static str> {
+        u32::try_from(self.take()?).map_err(|_| "a process id is longer than 32 bits")
+    }
+}
+
+/// Appends `value` as LEB128: seven bits a byte, the lowest first.
+fn put(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}

@@ -1,0 +1,107 @@
+//! What can go wrong with a record, told by name: the file, the place, the value.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a record could not be read, or not further.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file could not be read at all.
+    #[error("cannot read the record {}", path.display())]
+    Io {
+        /// The record.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file is something else than a record.
+    #[error("{} is not a foreread record", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The record was written by a newer foreread.
+    #[error(
+        "the record {} has format version {version}; this foreread reads up to {}",
+        path.display(),
+        super::VERSION
+    )]
+    Future {
+        /// The record.
+        path: PathBuf,
+        /// Its version.
+        version: u16,
+    },
+    /// The record ends within its header, so it does not say which run it is of.
+    #[error("the record {} ends after {size} bytes, within its header", path.display())]
+    Headless {
+        /// The record.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// Bytes of the record are not what was written.
+    #[error("the record {} is damaged at byte {offset}: {what}", path.display())]
+    Damaged {
+        /// The record.
+        path: PathBuf,
+        /// Where the damaged part begins, in bytes from the start of the file.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+}
+
+/// Why a record could not be written, or not further.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The system refused. Nothing further can be written to this record.
+    #[error("cannot write the record")]
+    Io(#[from] io::Error),
+    /// The system refused, for a named file.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// What was being done.
+        action: &'static str,
+        /// The file it was done to.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The value is beyond what the format holds. The record remains usable.
+    #[error("{what} is {value}; a record holds at most {limit}")]
+    Limit {
+        /// What is too large.
+        what: &'static str,
+        /// How large it is.
+        value: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// An earlier write failed, so that the record's end is unknown.
+    #[error("an earlier write to the record failed")]
+    Broken,
+}
+
+/// How a record ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its index, summary and trailer are whole.
+    Complete,
+    /// Its writer was interrupted: everything before byte `at` is usable.
+    Truncated {
+        /// Offset of the first byte that belongs to no whole frame.
+        at: u64,
+    },
+    /// Some bytes are not what was written: the accesses before byte `at` are usable.
+    Damaged {
+        /// Offset of the first damaged frame.
+        at: u64,
+        /// What is wrong there.
+        why: &'static str,
+    },
+}

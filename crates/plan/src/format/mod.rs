@@ -1,0 +1,56 @@
+//! The durable format: one record of one run, on disk.
+//!
+//! A record is a header naming the run, then frames: definitions of files and
+//! threads, blocks of accesses in the order they were observed, and, when the run
+//! ended well, an index of all definitions, a summary and a trailer. The bytes are
+//! laid out in docs/format.md, which another decoder can be written from.
+//!
+//! Three properties hold everywhere in this module:
+//!
+//! - *Streaming.* Writer and reader hold one block (at most [`BLOCK_ACCESSES`]
+//!   accesses) and the tables of files and threads, however long the record.
+//! - *Every frame stands alone.* Each is checksummed, and a block of accesses is
+//!   decoded from nothing but itself. A record cut short by a kill gives every
+//!   access of every whole frame.
+//! - *Input is not trusted.* Every length is checked against its limit, and against
+//!   what the file still holds, before anything is allocated for it; a wrong byte
+//!   ends reading with an error, never with a wrong access.
+//!
+//! Data flows `Access` → [`Writer`] → columns → zstd → frame → file
+//! ([`RecordFile`] makes that file appear whole or not at all), and back through
+//! [`Reader`].
+
+mod columns;
+mod definitions;
+mod error;
+mod frame;
+mod model;
+mod reader;
+mod record_file;
+mod writer;
+
+pub use error::{Ending, ReadError, WriteError};
+pub use reader::Reader;
+pub use record_file::{Partial, RecordFile, adopt, partials};
+pub use writer::Writer;
+
+/// The version of the format written here, and the newest that is read.
+pub const VERSION: u16 = 1;
+
+/// Accesses in one block, at most.
+pub const BLOCK_ACCESSES: usize = 65_536;
+
+/// Trace time one block covers, at most, in µs.
+pub const BLOCK_SPAN_US: u64 = 1_000_000;
+
+/// Length of a file's path or of a thread's executable, at most, in bytes.
+pub const MAX_PATH: usize = 4096;
+
+/// Files and threads are numbered below this.
+pub const MAX_ID: u32 = 1 << 22;
+
+/// All paths of a record together, at most, in bytes.
+pub const MAX_PATHS: usize = 256 << 20;
+
+/// The head's JSON, at most, in bytes.
+pub const MAX_META: usize = 1 << 20;

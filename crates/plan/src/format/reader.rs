@@ -1,0 +1,397 @@
+//! Reads a record that nobody vouches for.
+//!
+//! Opening takes the definitions and the summary: from the index of a complete record,
+//! or else by one pass over the frames that skips the blocks of accesses. Accesses are
+//! then read from the start, one block in memory at a time, as often as asked.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::columns::BlockDecoder;
+use super::definitions::{Tables, decode_files, decode_threads};
+use super::frame::{self, FrameReader, HEAD_LEN, HEADER_FIXED, Head, MAGIC, TRAILER_LEN, Tag};
+use super::{Ending, MAX_META, ReadError, VERSION};
+use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
+
+/// A record being read.
+pub struct Reader<R = BufReader<File>> {
+    input: R,
+    path: PathBuf,
+    size: u64,
+    meta: Meta,
+    summary: Option<Summary>,
+    tables: Tables,
+    ending: Ending,
+    frames: FrameReader,
+    block: BlockDecoder,
+    /// Offset of the first frame.
+    start: u64,
+    /// Offset of the next frame to read accesses from.
+    at: u64,
+    /// One past the last frame that may hold accesses.
+    end: u64,
+    /// Offset of the block being read.
+    block_at: u64,
+    /// An error has ended the current pass over the accesses.
+    failed: bool,
+}
+
+impl Reader {
+    /// Opens the record at `path`. Only its header and definitions are read.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the file cannot be read, is no record, is from a newer foreread, or
+    /// has a damaged or incomplete header. Anything wrong after the header is told by
+    /// [`Reader::ending`] instead.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let file = File::open(path).map_err(|source| ReadError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::new(BufReader::new(file), path)
+    }
+}
+
+impl<'b> Reader<Cursor<&'b [u8]>> {
+    /// Opens a record held in memory; errors name it `path`.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn from_bytes(bytes: &'b [u8], path: &Path) -> Result<Self, ReadError> {
+        Self::new(Cursor::new(bytes), path)
+    }
+}
+
+/// Why a step of reading failed: the system, or the record.
+enum Fault {
+    Io(io::Error),
+    Damaged(&'static str),
+    Truncated,
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        // Sizes were checked before: the file has shrunk since it was opened.
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return Fault::Truncated;
+        }
+        Fault::Io(error)
+    }
+}
+
+impl From<&'static str> for Fault {
+    fn from(what: &'static str) -> Self {
+        Fault::Damaged(what)
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Opens a record on any seekable input, read from its start; errors name it `path`.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn new(mut input: R, path: &Path) -> Result<Self, ReadError> {
+        let at_path = |source| ReadError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let size = input.seek(SeekFrom::End(0)).map_err(at_path)?;
+        input.rewind().map_err(at_path)?;
+        let (meta, start) = read_header(&mut input, size, path)?;
+        let mut reader = Self {
+            input,
+            path: path.to_owned(),
+            size,
+            meta,
+            summary: None,
+            tables: Tables::default(),
+            ending: Ending::Complete,
+            frames: FrameReader::new().map_err(at_path)?,
+            block: BlockDecoder::default(),
+            start,
+            at: start,
+            end: size,
+            block_at: start,
+            failed: false,
+        };
+        if !reader.read_index().map_err(at_path)? {
+            reader.tables = Tables::default();
+            reader.summary = None;
+            reader.scan().map_err(at_path)?;
+        }
+        Ok(reader)
+    }
+
+    /// What the record says about its run.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// How the run went; `None` if the record does not reach its end.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// The record's files, as last defined. An access may name a file that is not here.
+    pub fn files(&self) -> &BTreeMap<FileId, FileMeta> {
+        &self.tables.files
+    }
+
+    /// The record's threads, as last defined. An access may name a thread that is not here.
+    pub fn threads(&self) -> &BTreeMap<ThreadId, ThreadMeta> {
+        &self.tables.threads
+    }
+
+    /// Whether the record has its end, and nothing wrong was found so far.
+    pub fn is_complete(&self) -> bool {
+        self.ending == Ending::Complete
+    }
+
+    /// How the record ends, as far as is known: damage within a block of accesses shows
+    /// only when the block is read.
+    pub fn ending(&self) -> &Ending {
+        &self.ending
+    }
+
+    /// The record's size in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.size
+    }
+
+    /// The record's path, as errors name it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All accesses from the start, in the order they were recorded.
+    ///
+    /// Damage ends the iteration with an error, after everything before it; a truncated
+    /// record just ends.
+    pub fn accesses(&mut self) -> impl Iterator<Item = Result<Access, ReadError>> + '_ {
+        self.rewind();
+        std::iter::from_fn(|| self.next_access())
+    }
+
+    /// Makes [`Reader::next_access`] begin anew.
+    pub fn rewind(&mut self) {
+        self.block.clear();
+        self.at = self.start;
+        self.failed = false;
+    }
+
+    /// The next access; `None` at the record's end, and after an error.
+    ///
+    /// For those who keep the reader and cannot hold an iterator borrowed from it.
+    pub fn next_access(&mut self) -> Option<Result<Access, ReadError>> {
+        while !self.failed {
+            match self.block.next() {
+                Some(Ok(access)) => return Some(Ok(access)),
+                Some(Err(what)) => return Some(Err(self.damaged(self.block_at, what))),
+                None => {}
+            }
+            if self.at >= self.end {
+                return match self.ending {
+                    Ending::Damaged { at, why } => Some(Err(self.damaged(at, why))),
+                    Ending::Complete | Ending::Truncated { .. } => None,
+                };
+            }
+            match self.load_block() {
+                Ok(()) => {}
+                Err(Fault::Damaged(what)) => return Some(Err(self.damaged(self.at, what))),
+                Err(Fault::Truncated) => {
+                    self.end = self.at;
+                    self.ending = Ending::Truncated { at: self.at };
+                }
+                Err(Fault::Io(source)) => {
+                    self.failed = true;
+                    return Some(Err(ReadError::Io {
+                        path: self.path.clone(),
+                        source,
+                    }));
+                }
+            }
+        }
+        None
+    }
+
+    fn damaged(&mut self, at: u64, why: &'static str) -> ReadError {
+        self.failed = true;
+        self.ending = Ending::Damaged { at, why };
+        ReadError::Damaged {
+            path: self.path.clone(),
+            offset: at,
+            what: why,
+        }
+    }
+
+    /// Reads the frame at `self.at`, and its accesses if it has any.
+    fn load_block(&mut self) -> Result<(), Fault> {
+        self.input.seek(SeekFrom::Start(self.at))?;
+        let head = read_head(&mut self.input, self.at, self.end)?;
+        let payload = self.frames.payload(&mut self.input, &head)??;
+        if head.tag == Tag::Accesses {
+            self.block.load(payload)?;
+            self.block_at = self.at;
+        }
+        self.at += frame_len(&head);
+        Ok(())
+    }
+
+    /// Takes definitions and summary from the index of a complete record; `false` if
+    /// there is none, or anything is wrong with it.
+    fn read_index(&mut self) -> io::Result<bool> {
+        let Some(trailer_at) = self.size.checked_sub(TRAILER_LEN as u64) else {
+            return Ok(false);
+        };
+        let mut trailer = [0; TRAILER_LEN];
+        self.input.seek(SeekFrom::Start(trailer_at))?;
+        self.input.read_exact(&mut trailer)?;
+        let Some(index) = frame::decode_trailer(&trailer) else {
+            return Ok(false);
+        };
+        if index < self.start || index >= trailer_at {
+            return Ok(false);
+        }
+        self.input.seek(SeekFrom::Start(index))?;
+        let mut at = index;
+        while at < trailer_at {
+            match self.take_frame(at, trailer_at) {
+                Ok(Tag::Accesses) | Err(Fault::Damaged(_) | Fault::Truncated) => return Ok(false),
+                Ok(Tag::Index) if at != index => return Ok(false),
+                Ok(_) => at = self.at,
+                Err(Fault::Io(error)) => return Err(error),
+            }
+        }
+        self.at = self.start;
+        self.end = index;
+        Ok(self.summary.is_some())
+    }
+
+    /// Finds definitions and, if it is there, the summary by passing over all frames.
+    fn scan(&mut self) -> io::Result<()> {
+        self.at = self.start;
+        self.input.seek(SeekFrom::Start(self.start))?;
+        self.ending = loop {
+            let at = self.at;
+            if self.summary.is_some() {
+                // Only the trailer can follow, and it was not found whole.
+                break if self.size - at < TRAILER_LEN as u64 {
+                    Ending::Truncated { at }
+                } else {
+                    let why = "the trailer or the index before it is not whole";
+                    Ending::Damaged { at, why }
+                };
+            }
+            match self.take_frame(at, self.size) {
+                Ok(_) => {}
+                Err(Fault::Truncated) => break Ending::Truncated { at },
+                Err(Fault::Damaged(why)) => break Ending::Damaged { at, why },
+                Err(Fault::Io(error)) => return Err(error),
+            }
+        };
+        self.end = self.at;
+        self.at = self.start;
+        Ok(())
+    }
+
+    /// Reads the frame at `at`, where the input stands, but skips accesses; leaves `self.at`
+    /// and the input after it.
+    fn take_frame(&mut self, at: u64, end: u64) -> Result<Tag, Fault> {
+        let head = read_head(&mut self.input, at, end)?;
+        if head.tag == Tag::Accesses {
+            self.input.seek_relative(head.stored_len as i64)?;
+        } else {
+            let payload = self.frames.payload(&mut self.input, &head)??;
+            match head.tag {
+                Tag::Files => decode_files(payload, &mut self.tables)?,
+                Tag::Threads => decode_threads(payload, &mut self.tables)?,
+                Tag::End => {
+                    let summary = serde_json::from_slice(payload);
+                    self.summary = Some(summary.map_err(|_| "the summary is not understood")?);
+                }
+                Tag::Index | Tag::Accesses => {}
+            }
+        }
+        self.at = at + frame_len(&head);
+        Ok(head.tag)
+    }
+}
+
+/// Reads and checks the head of the frame at `at`, which must end at `end` at the latest.
+fn read_head(input: &mut impl Read, at: u64, end: u64) -> Result<Head, Fault> {
+    if end - at < HEAD_LEN as u64 {
+        return Err(Fault::Truncated);
+    }
+    let mut bytes = [0; HEAD_LEN];
+    input.read_exact(&mut bytes)?;
+    let head = Head::decode(bytes)?;
+    if end - at < frame_len(&head) {
+        return Err(Fault::Truncated);
+    }
+    Ok(head)
+}
+
+fn frame_len(head: &Head) -> u64 {
+    (HEAD_LEN + head.stored_len) as u64
+}
+
+/// Reads the header: the run's description, and the offset of the first frame.
+fn read_header(input: &mut impl Read, size: u64, path: &Path) -> Result<(Meta, u64), ReadError> {
+    let io_error = |source| ReadError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let damaged = |what| ReadError::Damaged {
+        path: path.to_owned(),
+        offset: 0,
+        what,
+    };
+    let headless = ReadError::Headless {
+        path: path.to_owned(),
+        size,
+    };
+
+    let mut fixed = Vec::with_capacity(HEADER_FIXED);
+    let mut head = input.take(HEADER_FIXED as u64);
+    head.read_to_end(&mut fixed).map_err(io_error)?;
+    let magic = fixed.len().min(MAGIC.len());
+    if fixed[..magic] != MAGIC[..magic] {
+        return Err(ReadError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    if fixed.len() < MAGIC.len() + 2 {
+        return Err(headless);
+    }
+    let version = u16::from_le_bytes([fixed[8], fixed[9]]);
+    if version > VERSION {
+        return Err(ReadError::Future {
+            path: path.to_owned(),
+            version,
+        });
+    }
+    if fixed.len() < HEADER_FIXED {
+        return Err(headless);
+    }
+    if version == 0 {
+        return Err(damaged("there is no format version 0"));
+    }
+    let meta_len = frame::u32_at(&fixed, 12) as usize;
+    if meta_len > MAX_META {
+        return Err(damaged("the run's description is longer than the limit"));
+    }
+    let start = (HEADER_FIXED + meta_len + 4) as u64;
+    if start > size {
+        return Err(headless);
+    }
+    let mut rest = vec![0; meta_len + 4];
+    input.read_exact(&mut rest).map_err(io_error)?;
+    if frame::checksum(&fixed, &rest[..meta_len]) != frame::u32_at(&rest, meta_len) {
+        return Err(damaged("the header does not match its checksum"));
+    }
+    let meta = serde_json::from_slice(&rest[..meta_len])
+        .map_err(|_| damaged("the run's description is not understood"))?;
+    Ok((meta, start))
+}

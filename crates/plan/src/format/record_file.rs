@@ -1,0 +1,229 @@
+//! A record file that appears whole, or not at all.
+//!
+//! The record grows in a hidden file beside its destination, `.NAME.partial-PID-…`, and
+//! takes the destination's place by one rename once it is complete and on the device. If
+//! the writer is killed, the hidden file remains: [`partials`] finds it, a
+//! [`super::Reader`] reads what it holds, and [`adopt`] lets it take the destination's place.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::{WriteError, Writer};
+use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
+
+/// Flushing a block for less than this much room would leave crumbs.
+const CRUMB: u64 = 4096;
+
+/// A record being written to a file that does not replace its destination until committed.
+///
+/// Dropped without [`RecordFile::commit`], it leaves nothing behind.
+pub struct RecordFile {
+    writer: Writer<BufWriter<NamedTempFile>>,
+    destination: PathBuf,
+    limit: u64,
+    full: bool,
+    lost: u64,
+}
+
+impl RecordFile {
+    /// Begins a record that will be at `destination` and take about `limit` bytes at most.
+    ///
+    /// # Errors
+    /// [`WriteError::File`] if no file can be created beside `destination`, otherwise as
+    /// [`Writer::new`].
+    pub fn create(destination: &Path, meta: &Meta, limit: u64) -> Result<Self, WriteError> {
+        let (directory, name) = split(destination)?;
+        let mut prefix = partial_prefix(name);
+        prefix.push(format!("{}-", std::process::id()));
+        let file = tempfile::Builder::new()
+            .prefix(&prefix)
+            .tempfile_in(directory)
+            .map_err(failed("create a record in", directory))?;
+        Ok(Self {
+            writer: Writer::new(BufWriter::new(file), meta)?,
+            destination: destination.to_owned(),
+            limit,
+            full: false,
+            lost: 0,
+        })
+    }
+
+    /// Defines a file: [`Writer::file`]. Once the record is full, new files are left out.
+    ///
+    /// # Errors
+    /// As [`Writer::file`].
+    pub fn file(&mut self, id: FileId, meta: FileMeta) -> Result<(), WriteError> {
+        if self.full && !self.writer.knows_file(id) {
+            return Ok(());
+        }
+        self.writer.file(id, meta)
+    }
+
+    /// Defines a thread: [`Writer::thread`]. Once the record is full, threads are left out.
+    ///
+    /// # Errors
+    /// As [`Writer::thread`].
+    pub fn thread(&mut self, id: ThreadId, meta: ThreadMeta) -> Result<(), WriteError> {
+        if self.full {
+            return Ok(());
+        }
+        self.writer.thread(id, meta)
+    }
+
+    /// Appends an access: [`Writer::access`]. Once the record is full, it is counted as lost.
+    ///
+    /// # Errors
+    /// As [`Writer::access`].
+    pub fn access(&mut self, access: &Access) -> Result<(), WriteError> {
+        if !self.full && self.writer.size_bound() >= self.limit {
+            // The bound counts what is gathered uncompressed: see what it really takes.
+            self.writer.flush()?;
+            self.full = self.writer.size_bound() + CRUMB >= self.limit;
+        }
+        if self.full {
+            self.lost += 1;
+            return Ok(());
+        }
+        self.writer.access(access)
+    }
+
+    /// Puts out everything gathered so far: [`Writer::flush`].
+    ///
+    /// # Errors
+    /// As [`Writer::flush`].
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.writer.flush()
+    }
+
+    /// Bytes written so far: [`Writer::bytes_written`].
+    pub fn bytes_written(&self) -> u64 {
+        self.writer.bytes_written()
+    }
+
+    /// Whether the size limit has been reached, so that accesses are no longer kept.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Accesses left out because of the size limit.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Where the record is until it is committed.
+    pub fn partial_path(&self) -> &Path {
+        self.writer.get_ref().get_ref().path()
+    }
+
+    /// Ends the record, as [`Writer::finish`] does, and lets it take the destination's place.
+    ///
+    /// The accesses left out are added to the summary's `lost`. When this returns, the
+    /// record is on the device under its name.
+    ///
+    /// # Errors
+    /// As [`Writer::access`], or [`WriteError::File`]; the destination is then as it was.
+    pub fn commit(self, mut summary: Summary) -> Result<(), WriteError> {
+        summary.lost += self.lost;
+        let out = self.writer.finish(summary)?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.as_file()
+            .sync_all()
+            .map_err(failed("sync the record", file.path()))?;
+        let file = file
+            .persist(&self.destination)
+            .map_err(|error| failed("replace the record", &self.destination)(error.error))?;
+        drop(file);
+        sync_directory(&self.destination)
+    }
+}
+
+/// A record whose writer never committed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The writer's process id. If that process lives on, it may still be writing.
+    pub pid: u32,
+}
+
+/// The uncommitted records of `destination`, in no particular order.
+///
+/// # Errors
+/// [`WriteError::File`] if the directory cannot be listed.
+pub fn partials(destination: &Path) -> Result<Vec<Partial>, WriteError> {
+    let (directory, name) = split(destination)?;
+    let prefix = partial_prefix(name);
+    let mut found = Vec::new();
+    let cannot_list = || failed("list", directory);
+    for entry in directory.read_dir().map_err(cannot_list())? {
+        let entry = entry.map_err(cannot_list())?;
+        if let Some(pid) = partial_pid(&entry.file_name(), &prefix) {
+            found.push(Partial {
+                path: entry.path(),
+                pid,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Lets an uncommitted record take the place of `destination`, as it is.
+///
+/// It remains truncated: readers get all that its writer had flushed.
+///
+/// # Errors
+/// [`WriteError::File`]; both files are then as they were.
+pub fn adopt(partial: &Path, destination: &Path) -> Result<(), WriteError> {
+    File::open(partial)
+        .and_then(|file| file.sync_all())
+        .map_err(failed("sync the record", partial))?;
+    std::fs::rename(partial, destination).map_err(failed("replace the record", destination))?;
+    sync_directory(destination)
+}
+
+/// Makes a rename in the directory of `path` outlive a power failure.
+fn sync_directory(path: &Path) -> Result<(), WriteError> {
+    let (directory, _) = split(path)?;
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(failed("sync the directory", directory))
+}
+
+fn split(destination: &Path) -> Result<(&Path, &OsStr), WriteError> {
+    let name = destination.file_name().ok_or_else(|| {
+        failed("create a record named", destination)(io::ErrorKind::InvalidInput.into())
+    })?;
+    let directory = match destination.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    Ok((directory, name))
+}
+
+fn partial_prefix(name: &OsStr) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".partial-");
+    prefix
+}
+
+fn partial_pid(name: &OsStr, prefix: &OsStr) -> Option<u32> {
+    let rest = name
+        .as_encoded_bytes()
+        .strip_prefix(prefix.as_encoded_bytes())?;
+    let digits = rest.split(|&byte| byte == b'-').next()?;
+    str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WriteError {
+    let path = path.to_owned();
+    move |source| WriteError::File {
+        action,
+        path,
+        source,
+    }
+}

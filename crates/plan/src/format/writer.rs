@@ -1,0 +1,233 @@
+//! Writes a record, front to back, to anything that takes bytes.
+//!
+//! Definitions and accesses gather in memory; a block goes out when it is full, when it
+//! spans enough time that a kill would lose too much, or when [`Writer::flush`] says so.
+//! Definitions always go out before the block that may refer to them.
+
+use std::io::Write;
+
+use super::columns::{BlockEncoder, micros};
+use super::definitions::{RowEncoder, Tables, limit};
+use super::frame::{self, FrameWriter, Tag};
+use super::{BLOCK_ACCESSES, BLOCK_SPAN_US, MAX_ID, MAX_META, WriteError};
+use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
+
+/// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
+const ROWS_RAW: usize = 1 << 20;
+
+/// Room beside the rows: the index, summary and trailer of a finished record.
+const ENDING_ROOM: u64 = 4096;
+
+/// A record being written.
+pub struct Writer<W: Write> {
+    out: W,
+    frames: FrameWriter,
+    written: u64,
+    tables: Tables,
+    files: RowEncoder,
+    threads: RowEncoder,
+    block: BlockEncoder,
+    accesses: u64,
+    bytes: u64,
+    broken: bool,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a record of the run `meta` with its header.
+    ///
+    /// # Errors
+    /// [`WriteError::Limit`] if `meta` takes more than [`MAX_META`] bytes as JSON;
+    /// [`WriteError::Io`] if the header cannot be written.
+    pub fn new(mut out: W, meta: &Meta) -> Result<Self, WriteError> {
+        let meta = serde_json::to_vec(meta).map_err(std::io::Error::from)?;
+        limit("the run's description in bytes", meta.len(), MAX_META)?;
+        let written = frame::write_header(&mut out, &meta)?;
+        out.flush()?;
+        Ok(Self {
+            out,
+            frames: FrameWriter::new()?,
+            written,
+            tables: Tables::default(),
+            files: RowEncoder::default(),
+            threads: RowEncoder::default(),
+            block: BlockEncoder::default(),
+            accesses: 0,
+            bytes: 0,
+            broken: false,
+        })
+    }
+
+    /// Defines a file, or defines it again: the later definition holds for the whole record.
+    ///
+    /// # Errors
+    /// [`WriteError::Limit`] if the number or the path is beyond the format's limits; the
+    /// record remains usable. Otherwise as [`Writer::access`].
+    pub fn file(&mut self, id: FileId, meta: FileMeta) -> Result<(), WriteError> {
+        self.usable()?;
+        self.tables.define_file(id, meta)?;
+        self.files.file(id, &self.tables.files[&id]);
+        self.rows_added()
+    }
+
+    /// Defines a thread, or defines it again: the later definition holds for the whole record.
+    ///
+    /// # Errors
+    /// As [`Writer::file`].
+    pub fn thread(&mut self, id: ThreadId, meta: ThreadMeta) -> Result<(), WriteError> {
+        self.usable()?;
+        self.tables.define_thread(id, meta)?;
+        self.threads.thread(id, &self.tables.threads[&id]);
+        self.rows_added()
+    }
+
+    /// Appends an access. Accesses are kept in the order they come in.
+    ///
+    /// # Errors
+    /// [`WriteError::Limit`] if the file's or thread's number is beyond [`MAX_ID`];
+    /// [`WriteError::Io`] if a full block could not be written, and [`WriteError::Broken`]
+    /// ever after.
+    pub fn access(&mut self, access: &Access) -> Result<(), WriteError> {
+        self.usable()?;
+        limit(
+            "a file's number",
+            access.file.0 as usize,
+            MAX_ID as usize - 1,
+        )?;
+        limit(
+            "a thread's number",
+            access.thread.0 as usize,
+            MAX_ID as usize - 1,
+        )?;
+        let span = micros(access.start).saturating_sub(self.block.first());
+        if self.block.len() > 0 && span >= BLOCK_SPAN_US {
+            self.flush()?;
+        }
+        self.block.push(access);
+        self.accesses += 1;
+        if access.kind.reads() {
+            self.bytes = self.bytes.saturating_add(access.extent.len);
+        }
+        if self.block.len() == BLOCK_ACCESSES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Puts out everything gathered so far, down to the operating system.
+    ///
+    /// Call it about once a second: what was flushed survives the writer's death.
+    ///
+    /// # Errors
+    /// As [`Writer::access`].
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.usable()?;
+        self.broken = true;
+        self.put_rows()?;
+        if self.block.len() > 0 {
+            let written = self
+                .frames
+                .write(&mut self.out, Tag::Accesses, self.block.streams())?;
+            self.written += written;
+            self.block.clear();
+        }
+        self.out.flush()?;
+        self.broken = false;
+        Ok(())
+    }
+
+    /// Ends the record: everything gathered, the index, the summary, the trailer.
+    ///
+    /// The writer fills in the summary's `accesses`, `bytes`, `files` and `threads`; the
+    /// rest is the caller's.
+    ///
+    /// # Errors
+    /// As [`Writer::access`].
+    pub fn finish(mut self, mut summary: Summary) -> Result<W, WriteError> {
+        self.flush()?;
+        summary.accesses = self.accesses;
+        summary.bytes = self.bytes;
+        summary.files = self.tables.files.len() as u64;
+        summary.threads = self.tables.threads.len() as u64;
+
+        let index = self.written;
+        self.put(Tag::Index, &[])?;
+        let tables = std::mem::take(&mut self.tables);
+        for (id, meta) in &tables.files {
+            self.files.file(*id, meta);
+            self.put_full_rows()?;
+        }
+        for (id, meta) in &tables.threads {
+            self.threads.thread(*id, meta);
+            self.put_full_rows()?;
+        }
+        self.put_rows()?;
+        let summary = serde_json::to_vec(&summary).map_err(std::io::Error::from)?;
+        self.put(Tag::End, &summary)?;
+        self.out.write_all(&frame::encode_trailer(index))?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Bytes written so far, without what is still being gathered.
+    pub fn bytes_written(&self) -> u64 {
+        self.written
+    }
+
+    /// The size the record would have if it were finished now, at most, in bytes.
+    pub(super) fn size_bound(&self) -> u64 {
+        let pending = self.block.raw_len() + self.files.bytes().len() + self.threads.bytes().len();
+        // zstd adds at most 1/256, and a little to each stream; frames add their heads.
+        let raw = self.tables.raw_bound() + pending as u64;
+        self.written + raw + raw / 256 + ENDING_ROOM
+    }
+
+    pub(super) fn get_ref(&self) -> &W {
+        &self.out
+    }
+
+    /// Whether a definition of this file was taken.
+    pub(super) fn knows_file(&self, id: FileId) -> bool {
+        self.tables.files.contains_key(&id)
+    }
+
+    fn usable(&self) -> Result<(), WriteError> {
+        if self.broken {
+            return Err(WriteError::Broken);
+        }
+        Ok(())
+    }
+
+    fn rows_added(&mut self) -> Result<(), WriteError> {
+        self.broken = true;
+        self.put_full_rows()?;
+        self.broken = false;
+        Ok(())
+    }
+
+    fn put_full_rows(&mut self) -> Result<(), WriteError> {
+        if self.files.bytes().len() + self.threads.bytes().len() >= ROWS_RAW {
+            self.put_rows()?;
+        }
+        Ok(())
+    }
+
+    fn put_rows(&mut self) -> Result<(), WriteError> {
+        for (tag, rows) in [
+            (Tag::Files, &mut self.files),
+            (Tag::Threads, &mut self.threads),
+        ] {
+            if !rows.bytes().is_empty() {
+                let rows_only = std::iter::once(rows.bytes());
+                self.written += self.frames.write(&mut self.out, tag, rows_only)?;
+                rows.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, tag: Tag, payload: &[u8]) -> Result<(), WriteError> {
+        let payload = std::iter::once(payload);
+        self.written += self.frames.write(&mut self.out, tag, payload)?;
+        Ok(())
+    }
+}
