@@ -19,8 +19,8 @@ use foreread_ring::{
 
 use crate::{files, paths, stdio, sys};
 
-/// How long, in naps of 1 ms, a full ring is waited for while recording.
-const NAPS: u32 = 20;
+/// How long a full ring is waited for while recording, in ns.
+const WAIT: u64 = 20_000_000;
 
 /// After this long without a poll the supervisor is taken for dead, in ns.
 const DEAD_AFTER: u64 = 1_000_000_000;
@@ -354,7 +354,8 @@ fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> bool {
         return false;
     }
     if area.mode() == Mode::Record {
-        for _ in 0..NAPS {
+        let until = sys::clock(libc::CLOCK_MONOTONIC) + WAIT;
+        while sys::clock(libc::CLOCK_MONOTONIC) < until {
             sys::nap();
             if retry() {
                 return true;

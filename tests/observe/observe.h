@@ -1,0 +1,38 @@
+/* What all the observed programs need. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The value, if it is no failure. */
+static long check_at(long value, int line) {
+    if (value < 0) {
+        fprintf(stderr, "line %d: %s\n", line, strerror(errno));
+        exit(99);
+    }
+    return value;
+}
+#define check(value) check_at((long)(value), __LINE__)
+
+/* The pointer, if there is one. */
+static void *need_at(void *value, int line) {
+    if (!value || value == (void *)-1) {
+        fprintf(stderr, "line %d: %s\n", line, strerror(errno));
+        exit(99);
+    }
+    return value;
+}
+#define need(value) need_at((void *)(value), __LINE__)

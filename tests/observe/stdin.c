@@ -1,0 +1,10 @@
+/* Reads from where standard input was redirected: a descriptor never seen being opened. */
+#include "observe.h"
+int main(void) {
+    char line[100];
+    check(read(0, line, 8));
+    check(pread(0, line, 16, 4096));
+    while (fgets(line, sizeof line, stdin))
+        ;
+    return 0;
+}

@@ -1,0 +1,51 @@
+//! The preload observer in real programs: every way of reading files, each with a program
+//! that reads in a known pattern and a byte-exact check of what was reported; process
+//! trees and languages; and programs unharmed whatever happens to the supervisor.
+//!
+//! The programs are in `tests/observe`. What this machine has no compiler for is reported
+//! as ignored, with the reason.
+
+#[path = "observer/harm.rs"]
+mod harm;
+#[path = "observer/harness.rs"]
+mod harness;
+#[path = "observer/languages.rs"]
+mod languages;
+#[path = "observer/processes.rs"]
+mod processes;
+#[path = "observer/reading.rs"]
+mod reading;
+
+use harness::Outcome;
+use libtest_mimic::{Arguments, Trial};
+
+/// A test, and the command without which it cannot run.
+type Test = (&'static str, &'static str, fn());
+
+fn main() {
+    if std::env::var_os(harm::HOLD).is_some() {
+        harm::hold();
+    }
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for (name, needs, test) in [
+        reading::TESTS,
+        processes::TESTS,
+        languages::TESTS,
+        harm::TESTS,
+    ]
+    .concat()
+    {
+        let run = move || -> Outcome {
+            test();
+            Ok(())
+        };
+        trials.push(if needs.is_empty() || harness::exists(needs) {
+            Trial::test(name, run)
+        } else {
+            Trial::test(format!("{name} (cannot run here: no {needs})"), run)
+                .with_ignored_flag(true)
+        });
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}

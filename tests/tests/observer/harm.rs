@@ -1,0 +1,296 @@
+//! Programs unharmed, whatever happens to the supervisor or to themselves.
+
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use foreread_ring::{Clock, ENV, Mode, Ring};
+
+use crate::Test;
+use crate::harness::{Stage, check_end, library, observe, observe_in, preloaded};
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_ring_that_is_not_there_or_not_one_changes_nothing",
+        "cc",
+        invalid,
+    ),
+    (
+        "a_supervisor_that_never_reads_changes_nothing",
+        "cc",
+        unread,
+    ),
+    (
+        "a_supervisor_killed_in_mid_run_changes_nothing",
+        "cc",
+        orphaned,
+    ),
+    (
+        "a_program_killed_in_mid_write_costs_its_own_events_only",
+        "cc",
+        killed,
+    ),
+    ("a_muted_program_reports_nothing", "cc", muted),
+    ("a_static_program_runs_as_ever", "cc", unlinked),
+    (
+        "a_cancelled_thread_is_unwound_through_the_hooks",
+        "cc",
+        cancelled,
+    ),
+    ("a_signal_handler_may_read_at_any_time", "cc", signalled),
+    (
+        "advice_turns_the_kernels_read_ahead_off_and_is_taken_back",
+        "fincore",
+        advised,
+    ),
+];
+
+/// With this in the environment the test program holds a ring and reads it, until killed.
+pub const HOLD: &str = "FOREREAD_TEST_HOLD";
+
+const ROUNDS: &str = "300000";
+
+/// The supervisor of the test that kills it.
+pub fn hold() -> ! {
+    let mut ring = Ring::create(Clock::detect()).expect("a ring");
+    ring.set_mode(Mode::Record);
+    println!("{}", ring.env_value());
+    loop {
+        ring.poll(&mut |_| {});
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Runs the reading program with a ring by this name; compares with a plain run.
+fn compare(stage: &Stage, program: &Path, ring: &str) {
+    let plain = run(Command::new(program).args([ROUNDS.as_ref(), stage.data().as_os_str()]));
+    assert_eq!(plain.status.code(), Some(5));
+    let mut command = Command::new(program);
+    command.env("LD_PRELOAD", library()).env(ENV, ring);
+    let began = Instant::now();
+    let observed = run(command.args([ROUNDS.as_ref(), stage.data().as_os_str()]));
+    assert_eq!(observed, plain, "with the ring {ring}");
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+fn run(command: &mut Command) -> Output {
+    command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+fn invalid() {
+    let stage = Stage::new();
+    let program = stage.cc("endless", &[]);
+    let ring = Ring::create(Clock::Monotonic).expect("a ring");
+    // As long as a ring, but not one.
+    let foreign = stage.path("foreign");
+    let len = std::fs::metadata(ring.env_value()).expect("the ring").len();
+    std::fs::File::create(&foreign)
+        .and_then(|file| file.set_len(len))
+        .expect("a sparse file");
+    let data = stage.data();
+    for name in [
+        "",
+        "/does/not/exist",
+        "/",
+        data.to_str().unwrap(),
+        foreign.to_str().unwrap(),
+    ] {
+        compare(&stage, &program, name);
+    }
+}
+
+fn unread() {
+    let stage = Stage::new();
+    let program = stage.cc("endless", &[]);
+    for mode in [Mode::Mute, Mode::Progress, Mode::Record] {
+        let ring = Ring::create(Clock::detect()).expect("a ring");
+        ring.set_mode(mode);
+        compare(&stage, &program, &ring.env_value());
+        assert_eq!(
+            ring.lost() == 0,
+            mode == Mode::Mute,
+            "{mode:?}: {} lost",
+            ring.lost()
+        );
+    }
+}
+
+fn orphaned() {
+    let stage = Stage::new();
+    let program = stage.cc("endless", &[]);
+    let rounds = "3000000";
+    let plain = run(Command::new(&program).args([rounds.as_ref(), stage.data().as_os_str()]));
+    let mut holder = Command::new(std::env::current_exe().expect("this program"))
+        .env(HOLD, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this program");
+    let mut ring = String::new();
+    let out = holder.stdout.take().expect("its output");
+    BufReader::new(out)
+        .read_line(&mut ring)
+        .expect("the ring's name");
+    let child = Command::new(&program)
+        .args([rounds.as_ref(), stage.data().as_os_str()])
+        .env("LD_PRELOAD", library())
+        .env(ENV, ring.trim())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    std::thread::sleep(Duration::from_millis(100));
+    holder.kill().expect("the supervisor");
+    holder.wait().expect("the supervisor");
+    let began = Instant::now();
+    let observed = child.wait_with_output().expect("the program's output");
+    assert_eq!(observed, plain);
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
+    // And one that starts when the supervisor is gone already.
+    compare(&stage, &program, ring.trim());
+}
+
+fn killed() {
+    let stage = Stage::new();
+    let program = stage.cc("endless", &[]);
+    let mut ring = Ring::create(Clock::detect()).expect("a ring");
+    ring.set_mode(Mode::Progress);
+    let mut events = 0;
+    // More often than there are rings.
+    for _ in 0..130 {
+        let mut child = preloaded(&ring, &program);
+        let mut child = child
+            .args(["100000000".as_ref(), stage.data().as_os_str()])
+            .spawn()
+            .expect("a child");
+        let before = events;
+        let began = Instant::now();
+        while events < before + 100 {
+            ring.poll(&mut |_| events += 1);
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "nothing reported"
+            );
+        }
+        child.kill().expect("the child");
+        child.wait().expect("the child");
+    }
+    ring.poll(&mut |_| ());
+    assert!(ring.drained());
+}
+
+fn muted() {
+    let stage = Stage::new();
+    let program = stage.cc("read", &[]);
+    let seen = observe_in(Mode::Mute, program, |command| {
+        command.arg(stage.data());
+    });
+    check_end(&seen, 0);
+    assert_eq!(seen.events, []);
+}
+
+fn unlinked() {
+    let stage = Stage::new();
+    let program = stage.cc("static", &["-static"]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    check_end(&seen, 6);
+    assert_eq!(seen.output.stdout, b"0000000\n");
+    assert_eq!(seen.events, []);
+}
+
+fn cancelled() {
+    let stage = Stage::new();
+    let program = stage.cc("cancel", &[]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    check_end(&seen, 0);
+    assert_eq!(seen.reads(&stage.data()).len(), 1);
+}
+
+fn signalled() {
+    let stage = Stage::new();
+    let program = stage.cc("signals", &[]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    let errors = String::from_utf8_lossy(&seen.output.stderr);
+    assert_eq!(
+        seen.output.status.code(),
+        Some(0),
+        "{:?} {errors}",
+        seen.output.status
+    );
+    // The handler's reads are lost when they come while an event is being written; no
+    // event may be damaged by that.
+    let mut own = 0;
+    for (_, offset, len) in seen.reads(&stage.data()) {
+        match len {
+            64 => {
+                assert_eq!(offset, own % 1000);
+                own += 1;
+            }
+            16 => assert_eq!(offset, 4096),
+            _ => panic!("{len} bytes at {offset}"),
+        }
+    }
+    assert_eq!(own, 200_000);
+}
+
+fn advised() {
+    let stage = Stage::new();
+    let program = stage.cc("advice", &[]);
+    let data = stage.data();
+    std::fs::write(&data, vec![1; 8 << 20]).expect("the data file");
+    let evict = || {
+        let file = std::fs::File::open(&data).expect("the data file");
+        file.sync_all().expect("written back");
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("evicted");
+    };
+    let resident = || {
+        let output = run(Command::new("fincore")
+            .args(["-n", "-o", "PAGES"])
+            .arg(&data));
+        let text = String::from_utf8_lossy(&output.stdout);
+        text.trim()
+            .parse::<u64>()
+            .unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    let ring = Ring::create(Clock::detect()).expect("a ring");
+    ring.set_mode(Mode::Progress);
+    assert_eq!(ring.set_advice([&data]), 1);
+    evict();
+    let mut child = preloaded(&ring, &program)
+        .arg(&data)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    let mut input = child.stdin.take().expect("its input");
+    let mut output = child.stdout.take().expect("its output");
+    let mut word = [0; 7];
+    output.read_exact(&mut word).expect("its first word");
+    assert_eq!(resident(), 1, "the kernel reads ahead");
+    ring.give_up();
+    evict();
+    input.write_all(b"\n").expect("its input");
+    output.read_exact(&mut word[..5]).expect("its second word");
+    assert!(
+        resident() > 2,
+        "{} pages: the kernel does not read ahead",
+        resident()
+    );
+    input.write_all(b"\n").expect("its input");
+    assert!(child.wait().is_ok_and(|status| status.success()));
+}

@@ -1,0 +1,360 @@
+//! Each way of reading, byte by byte.
+
+use foreread_plan::Kind::{
+    self, CopyFileRange, Pread, Preadv, Read as AtCursor, Readv, Sendfile, Splice, Stdio, Touch,
+};
+use foreread_ring::{OPEN_CREATED, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN, kind};
+
+use crate::Test;
+use crate::harness::{Read, Seen, Stage, check_end, observe};
+
+pub const TESTS: &[Test] = &[
+    ("call_kinds_have_the_codes_of_the_durable_format", "", codes),
+    ("read_reports_what_it_returned_at_the_cursor", "cc", read),
+    ("fortified_reads_are_seen", "cc", fortified),
+    ("pread_reports_its_offset", "cc", pread),
+    ("readv_preadv_and_preadv2_are_seen", "cc", readv),
+    ("lseek_moves_the_cursor", "cc", lseek),
+    ("duplicates_share_one_cursor", "cc", dup),
+    (
+        "a_descriptor_number_used_again_is_the_new_file",
+        "cc",
+        close,
+    ),
+    ("every_open_names_its_file", "cc", open),
+    ("writes_move_the_cursor_of_a_file_open_for_both", "cc", rdwr),
+    ("raw_system_calls_are_seen", "cc", syscall),
+    ("fread_reports_refills_and_direct_reads", "cc", fread),
+    ("fgets_reports_refills", "cc", || refills("fgets")),
+    ("getc_reports_refills", "cc", || refills("getc")),
+    ("getline_reports_refills", "cc", || refills("getline")),
+    ("fscanf_reports_refills", "cc", || refills("fscanf")),
+    ("wide_streams_report_refills", "cc", || refills("wide")),
+    (
+        "seeking_in_a_stream_reports_what_is_read_again",
+        "cc",
+        fseek,
+    ),
+    ("freopen_and_fdopen_are_followed", "cc", freopen),
+    ("a_redirected_standard_input_is_found_out", "cc", stdin),
+    ("mappings_are_reported_and_their_touched_pages", "cc", mmap),
+    (
+        "sendfile_copy_file_range_and_splice_report_their_source",
+        "cc",
+        sendfile,
+    ),
+    ("iostreams_report_refills", "c++", iostream),
+];
+
+/// The reads that go through a buffer of a page, from start to end.
+const REFILLS: [Read; 5] = [
+    (Stdio, 0, 4096),
+    (Stdio, 4096, 4096),
+    (Stdio, 8192, 4096),
+    (Stdio, 12288, 4096),
+    (Stdio, 16384, 3616),
+];
+
+fn codes() {
+    let codes = [
+        (kind::READ, Kind::Read),
+        (kind::PREAD, Kind::Pread),
+        (kind::READV, Kind::Readv),
+        (kind::PREADV, Kind::Preadv),
+        (kind::STDIO, Kind::Stdio),
+        (kind::TOUCH, Kind::Touch),
+        (kind::SENDFILE, Kind::Sendfile),
+        (kind::COPY_FILE_RANGE, Kind::CopyFileRange),
+        (kind::SPLICE, Kind::Splice),
+    ];
+    for (code, kind) in codes {
+        assert_eq!(code, kind as u8, "{}", kind.name());
+    }
+}
+
+/// Builds and runs a C program on the data file, and lets it end well.
+fn run(stage: &Stage, name: &str) -> Seen {
+    let program = stage.cc(name, &[]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    check_end(&seen, 0);
+    seen
+}
+
+fn check(name: &str, expected: &[Read]) {
+    let stage = Stage::new();
+    let seen = run(&stage, name);
+    assert_eq!(seen.reads(&stage.data()), expected, "{name}");
+}
+
+fn read() {
+    let stage = Stage::new();
+    let seen = run(&stage, "read");
+    let reads = [
+        (AtCursor, 0, 1000),
+        (AtCursor, 1000, 8192),
+        (AtCursor, 9192, 8192),
+        (AtCursor, 17384, 2616),
+    ];
+    assert_eq!(seen.reads(&stage.data()), reads);
+    assert_eq!(seen.opens(&stage.data()), [0]);
+}
+
+fn fortified() {
+    let stage = Stage::new();
+    let program = stage.cc("pread", &["-O2", "-D_FORTIFY_SOURCE=2"]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    check_end(&seen, 0);
+    assert_eq!(seen.reads(&stage.data()), PREADS);
+}
+
+const PREADS: [Read; 4] = [
+    (Pread, 12288, 100),
+    (Pread, 0, 4096),
+    (Pread, 19000, 1000),
+    (AtCursor, 0, 10),
+];
+
+fn pread() {
+    check("pread", &PREADS);
+}
+
+fn readv() {
+    check(
+        "readv",
+        &[
+            (Readv, 0, 4100),
+            (Readv, 4100, 100),
+            (Preadv, 8000, 4100),
+            (Preadv, 19000, 1000),
+            (Preadv, 100, 4100),
+            (Preadv, 4200, 100),
+            (Preadv, 7, 100),
+            (AtCursor, 4300, 1),
+        ],
+    );
+}
+
+fn lseek() {
+    check(
+        "lseek",
+        &[
+            (AtCursor, 5000, 100),
+            (AtCursor, 5150, 100),
+            (AtCursor, 19940, 60),
+            (AtCursor, 0, 7),
+            (AtCursor, 10000, 8),
+        ],
+    );
+}
+
+fn dup() {
+    check(
+        "dup",
+        &[
+            (AtCursor, 0, 10),
+            (AtCursor, 10, 20),
+            (AtCursor, 30, 30),
+            (AtCursor, 60, 40),
+            (AtCursor, 100, 50),
+            (AtCursor, 150, 60),
+            (AtCursor, 1000, 70),
+        ],
+    );
+}
+
+fn close() {
+    let stage = Stage::new();
+    let program = stage.cc("close", &[]);
+    let seen = observe(program, |command| {
+        command.args([stage.data(), stage.other()]);
+    });
+    check_end(&seen, 0);
+    let data = [(AtCursor, 0, 10), (AtCursor, 0, 30), (AtCursor, 30, 40)];
+    assert_eq!(seen.reads(&stage.data()), data);
+    assert_eq!(
+        seen.reads(&stage.other()),
+        [(AtCursor, 0, 20), (AtCursor, 0, 50)]
+    );
+}
+
+fn open() {
+    let stage = Stage::new();
+    let program = stage.cc("open", &["-O2", "-D_FORTIFY_SOURCE=2"]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    check_end(&seen, 0);
+    let reads: Vec<Read> = (1..=14).map(|len| (Pread, 0, len)).collect();
+    assert_eq!(seen.reads(&stage.data()), reads);
+    assert_eq!(seen.opens(&stage.data()), [0; 14]);
+    assert_eq!(seen.reads("/usr/../etc/passwd".as_ref()), [(Pread, 0, 15)]);
+    let made = [
+        OPEN_WRITTEN | OPEN_CREATED | OPEN_TRUNCATED,
+        OPEN_WRITTEN | OPEN_TRUNCATED,
+        OPEN_WRITTEN | OPEN_CREATED,
+        OPEN_WRITTEN | OPEN_CREATED | OPEN_TRUNCATED,
+    ];
+    assert_eq!(seen.opens(&stage.path("data.made")), made);
+}
+
+fn rdwr() {
+    check(
+        "rdwr",
+        &[(AtCursor, 0, 10), (AtCursor, 20, 20), (Stdio, 40, 4096)],
+    );
+}
+
+fn syscall() {
+    let stage = Stage::new();
+    let seen = run(&stage, "syscall");
+    let reads = [
+        (AtCursor, 0, 10),
+        (Pread, 5000, 20),
+        (Readv, 100, 50),
+        (Preadv, 7000, 50),
+        (AtCursor, 150, 30),
+        (Touch, 4096, 4096),
+    ];
+    assert_eq!(seen.reads(&stage.data()), reads);
+    assert_eq!(seen.maps(&stage.data()), [(4096, 4096)]);
+}
+
+fn fread() {
+    // What is left of a request larger than the buffer is read directly, in whole blocks.
+    check(
+        "fread",
+        &[
+            (Stdio, 0, 4096),
+            (Stdio, 4096, 4096),
+            (Stdio, 8192, 4096),
+            (Stdio, 12288, 4096),
+            (Stdio, 16384, 3616),
+        ],
+    );
+}
+
+fn refills(name: &str) {
+    check(name, &REFILLS);
+}
+
+fn fseek() {
+    let stage = Stage::new();
+    let seen = run(&stage, "fseek");
+    // glibc does not know where a stream is before its first seek, and reads anew.
+    let reads = [
+        (Stdio, 0, 4096),
+        (Stdio, 0, 4096),
+        (Stdio, 12288, 4096),
+        (Stdio, 0, 4096),
+        (Stdio, 16384, 3616),
+        (Stdio, 0, 4096),
+    ];
+    assert_eq!(seen.reads(&stage.data()), reads);
+}
+
+fn freopen() {
+    let stage = Stage::new();
+    let program = stage.cc("freopen", &[]);
+    let seen = observe(program, |command| {
+        command.args([stage.data(), stage.other()]);
+    });
+    check_end(&seen, 0);
+    let data = [
+        (Stdio, 0, 4096),
+        (Stdio, 0, 4096),
+        (AtCursor, 0, 80),
+        (Stdio, 80, 4096),
+    ];
+    assert_eq!(seen.reads(&stage.data()), data);
+    assert_eq!(
+        seen.reads(&stage.other()),
+        [(Stdio, 0, 4096), (AtCursor, 0, 80)]
+    );
+}
+
+fn stdin() {
+    let stage = Stage::new();
+    let program = stage.cc("stdin", &[]);
+    let seen = observe(program, |command| {
+        command.stdin(std::fs::File::open(stage.data()).expect("the data file"));
+    });
+    check_end(&seen, 0);
+    let reads = [
+        (AtCursor, 0, 8),
+        (Pread, 4096, 16),
+        (Stdio, 8, 4096),
+        (Stdio, 4104, 4096),
+        (Stdio, 8200, 4096),
+        (Stdio, 12296, 4096),
+        (Stdio, 16392, 3608),
+    ];
+    assert_eq!(seen.reads(&stage.data()), reads);
+    assert_eq!(seen.opens(&stage.data()), [OPEN_FOUND]);
+}
+
+fn mmap() {
+    let stage = Stage::new();
+    let page = 4096;
+    std::fs::write(stage.data(), vec![b'x'; 1024 * 4096]).expect("the data file");
+    let seen = run(&stage, "mmap");
+    let maps = [(0, 256), (256, 64), (512, 16), (600, 4)];
+    let maps = maps.map(|(offset, len)| (offset * page, len * page));
+    assert_eq!(seen.maps(&stage.data()), maps);
+    let touched: Vec<_> = seen
+        .reads(&stage.data())
+        .into_iter()
+        .map(|(kind, offset, len)| {
+            assert_eq!(kind, Touch);
+            (offset / page, len / page)
+        })
+        .collect();
+    // The kernel may map neighbours of a touched page that are in memory already, so the
+    // mappings that go away early are looked at for what they must and may not contain.
+    let has = |first: u64, pages: u64| {
+        (first..first + pages)
+            .all(|page| touched.iter().any(|&(at, n)| (at..at + n).contains(&page)))
+    };
+    assert!(
+        has(40, 2) && has(257, 1) && has(289, 1) && has(512, 16) && has(600, 1),
+        "{touched:?}"
+    );
+    assert!(touched.iter().all(|&(at, n)| at + n <= 604), "{touched:?}");
+}
+
+fn sendfile() {
+    check(
+        "sendfile",
+        &[
+            (Sendfile, 5000, 100),
+            (Sendfile, 0, 200),
+            (CopyFileRange, 6000, 300),
+            (CopyFileRange, 200, 400),
+            (Splice, 7000, 500),
+            (Splice, 600, 600),
+            (AtCursor, 1200, 16),
+        ],
+    );
+}
+
+fn iostream() {
+    let stage = Stage::new();
+    let program = stage.path("iostream");
+    let mut compiler = std::process::Command::new("c++");
+    let source = crate::harness::source("iostream.cpp");
+    stage.build(compiler.args(["-O1", "-o"]).arg(&program).arg(source));
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    check_end(&seen, 0);
+    let ends: Vec<_> = seen
+        .reads(&stage.data())
+        .iter()
+        .map(|read| (read.1, read.2))
+        .collect();
+    // libstdc++ reads one byte less than its buffer of 8 KiB holds.
+    assert_eq!(ends, [(0, 8191), (16384, 3616), (0, 8191)]);
+}
