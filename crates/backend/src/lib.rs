@@ -1,1 +1,132 @@
-//! See ARCHITECTURE.md.
+//! Who fetches: backends bring requested pages into memory, or pretend to.
+//!
+//! A backend takes hints and answers with events. It never blocks its caller, never fails the
+//! program, and never reads more than the user running it may read.
+//!
+//! - [`PageCache`]: the kernel's page cache, by `posix_fadvise(WILLNEED)`.
+//! - [`NullBackend`]: accepts everything and does nothing; for measuring what policy costs.
+//! - [`Sim`]: a disk model and a memory of limited size in virtual time; for deterministic tests.
+
+#![forbid(unsafe_code)]
+
+mod null;
+mod page_cache;
+mod sim;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use foreread_plan::{FileId, Request, RequestId};
+
+pub use null::NullBackend;
+pub use page_cache::PageCache;
+pub use sim::{Found, Sim, SimMachine};
+
+/// What a backend knows about a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// For reports: `vda`, `loop0`, or the file system's type where there is no device.
+    pub name: String,
+    /// Whether the device says that distance costs time on it.
+    pub rotational: bool,
+}
+
+/// A run of a file that lies together on its device; offsets and length in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Offset in the file.
+    pub logical: u64,
+    /// Offset on the device.
+    pub physical: u64,
+    /// Length.
+    pub len: u64,
+}
+
+/// How a file differs from what was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Another file has its name.
+    Replaced,
+    /// Its size is now this, in bytes.
+    Resized(u64),
+    /// Same size, other contents.
+    Modified,
+}
+
+/// What a backend has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A file is open and ready.
+    Opened {
+        /// The file.
+        file: FileId,
+        /// How it differs from what was recorded.
+        change: Option<Change>,
+        /// Where it lies, on devices where that matters.
+        layout: Arc<[Placed]>,
+        /// Whether distance turned out to cost time on its device, where that was measured.
+        rotational: Option<bool>,
+    },
+    /// A file cannot be fetched: removed, not a regular file, or not readable by this user.
+    Gone {
+        /// The file.
+        file: FileId,
+        /// Why, in plain words.
+        why: String,
+    },
+    /// These pages are on their way from the device. Pages that were in memory already are left out.
+    Issued {
+        /// The request they belong to.
+        id: RequestId,
+        /// The file.
+        file: FileId,
+        /// The pages.
+        pages: Range<u64>,
+    },
+    /// A request is finished, one way or the other.
+    Done {
+        /// The request.
+        id: RequestId,
+        /// Whether the device was used.
+        fetched: bool,
+        /// Whether all pages asked for are in memory, as far as can be told.
+        complete: bool,
+    },
+}
+
+/// Brings pages into memory.
+pub trait Backend: Send {
+    /// The device a file is on, without touching the file; `None` if it is not known to exist.
+    fn device(&mut self, file: FileId) -> Option<u64>;
+    /// What is known of a device.
+    fn facts(&mut self, device: u64) -> DeviceFacts;
+    /// Open a file ahead of its use: brings its metadata into memory, and its layout.
+    fn prepare(&mut self, file: FileId);
+    /// Fetch these pages. The answer is `Issued` for each part that comes from the device, then `Done`.
+    fn submit(&mut self, request: Request);
+    /// Collect what has happened since the last call.
+    fn poll(&mut self, events: &mut Vec<Event>);
+    /// How many of these pages are in memory now; `None` if the file cannot be looked at.
+    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
+}
+
+impl<B: Backend + ?Sized> Backend for Box<B> {
+    fn device(&mut self, file: FileId) -> Option<u64> {
+        (**self).device(file)
+    }
+    fn facts(&mut self, device: u64) -> DeviceFacts {
+        (**self).facts(device)
+    }
+    fn prepare(&mut self, file: FileId) {
+        (**self).prepare(file);
+    }
+    fn submit(&mut self, request: Request) {
+        (**self).submit(request);
+    }
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        (**self).poll(events);
+    }
+    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
+        (**self).resident(file, pages)
+    }
+}

@@ -1,1 +1,25 @@
-//! See ARCHITECTURE.md.
+//! The session: source, scheduler, backend and ledger in one loop.
+//!
+//! ```text
+//! source.disclose(&mut queue);              // what will be read
+//! let batch = scheduler.next(now, …);       // distance, order, budget: pure
+//! backend.submit(batch);                    // hints only: never an error for the program
+//! scheduler.completed(backend.poll());      // feedback
+//! ```
+//!
+//! - [`Engine`]: that loop, one step at a time, in whatever time it is given.
+//! - [`Session`]: an engine on its own thread, in real time, fed with observations.
+//! - [`Ledger`]: what became of every byte issued.
+
+#![forbid(unsafe_code)]
+
+mod engine;
+mod ledger;
+mod pages;
+mod session;
+mod site;
+mod track;
+
+pub use engine::{Config, Engine, Phase, Report};
+pub use ledger::Ledger;
+pub use session::Session;

@@ -35,7 +35,7 @@ pub enum State {
     Waiting,
     /// Admitted: pending or in flight, its pages held in the budget.
     Admitted,
-    /// Looked at and left to the program: sequential, too late, or of a file that is gone.
+    /// Looked at and left to the program: only announced, too late, or of a file that is gone.
     Left,
     /// The program has read it.
     Consumed,

@@ -60,6 +60,17 @@ struct Lane {
     in_flight: usize,
 }
 
+impl Lane {
+    fn new(profile: Profile) -> Self {
+        Self {
+            service: Service::new(profile.service_ns),
+            sweep: Sweep::default(),
+            in_flight: 0,
+            profile,
+        }
+    }
+}
+
 /// A request whose entries the program has not all passed.
 #[derive(Debug)]
 struct Asked {
@@ -163,8 +174,15 @@ impl Scheduler {
             .collect()
     }
 
-    /// The layout of `file` has become known.
+    /// The layout of `file` has become known, and perhaps more about its device.
     pub fn placed(&mut self, file: FileId, devices: &mut impl Devices) {
+        if let Some(device) = devices.device(file) {
+            let profile = devices.profile(device);
+            let lane = self.lane(device, devices);
+            if lane.profile != profile && lane.sweep.is_empty() && lane.in_flight == 0 {
+                *lane = Lane::new(profile);
+            }
+        }
         for ordinal in self.unplaced.remove(&file).unwrap_or_default() {
             self.place(ordinal, devices);
         }
@@ -225,7 +243,7 @@ impl Scheduler {
         self.cursor = self.cursor.max(self.queue.floor());
         while let Some(entry) = self.queue.get(self.cursor).copied() {
             let ordinal = self.cursor;
-            if entry.state != State::Waiting {
+            if entry.state != State::Waiting || entry.sequential {
                 self.cursor += 1;
                 continue;
             }
@@ -239,14 +257,12 @@ impl Scheduler {
             if lead > profile.horizon.queue_threshold {
                 return;
             }
-            // A device that is read with its gaps needs room for them too.
-            let reserve = if profile.infill_pages > 0 { 2 } else { 1 };
-            if entry.pages == 0 || entry.sequential {
-                if entry.pages == 0 {
-                    devices.announce(entry.file);
-                }
+            if entry.pages == 0 {
+                devices.announce(entry.file);
                 self.queue.set_state(ordinal, State::Left);
             } else {
+                // A device that is read with its gaps needs room for them too.
+                let reserve = if profile.infill_pages > 0 { 2 } else { 1 };
                 if !self.budget.admits(u64::from(entry.pages), reserve) {
                     return;
                 }
@@ -259,15 +275,9 @@ impl Scheduler {
     }
 
     fn lane(&mut self, device: DeviceId, devices: &mut impl Devices) -> &mut Lane {
-        self.lanes.entry(device).or_insert_with(|| {
-            let profile = devices.profile(device);
-            Lane {
-                service: Service::new(profile.service_ns),
-                sweep: Sweep::default(),
-                in_flight: 0,
-                profile,
-            }
-        })
+        self.lanes
+            .entry(device)
+            .or_insert_with(|| Lane::new(devices.profile(device)))
     }
 
     /// Put an admitted entry into its device's sweep, or aside until its file's layout is known.

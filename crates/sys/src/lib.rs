@@ -14,6 +14,7 @@ pub mod cache;
 pub mod device;
 pub mod features;
 pub mod file;
+pub mod latency;
 pub mod memory;
 pub mod pagemap;
 pub mod process;

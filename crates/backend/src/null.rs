@@ -1,0 +1,44 @@
+//! A backend that does nothing.
+
+use std::ops::Range;
+
+use foreread_plan::{FileId, Request};
+
+use crate::{Backend, DeviceFacts, Event};
+
+/// Finishes every request at once without fetching anything.
+#[derive(Debug, Default)]
+pub struct NullBackend {
+    events: Vec<Event>,
+}
+
+impl Backend for NullBackend {
+    fn device(&mut self, _: FileId) -> Option<u64> {
+        Some(0)
+    }
+
+    fn facts(&mut self, _: u64) -> DeviceFacts {
+        DeviceFacts {
+            name: "null".into(),
+            rotational: false,
+        }
+    }
+
+    fn prepare(&mut self, _: FileId) {}
+
+    fn submit(&mut self, request: Request) {
+        self.events.push(Event::Done {
+            id: request.id,
+            fetched: false,
+            complete: false,
+        });
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.events);
+    }
+
+    fn resident(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,118 @@
+//! One file as the page-cache backend holds it.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foreread_plan::{FileMeta, PAGE};
+use foreread_sys::residency::Residency;
+use foreread_sys::{cache, file, latency};
+
+use crate::{Change, Placed};
+
+/// An open file: how to hint about it, and how to see what came of that.
+pub(super) struct Opened {
+    fd: OwnedFd,
+    /// Size when opened, in bytes.
+    pub(super) size: u64,
+    /// The device it is on.
+    pub(super) dev: u64,
+    /// How it differs from the record.
+    pub(super) change: Option<Change>,
+    watch: Option<Residency>,
+}
+
+impl Opened {
+    /// Open the file a record names. Only regular files are opened, and only those the user may read.
+    pub(super) fn open(meta: &FileMeta) -> io::Result<Self> {
+        let (fd, facts) = file::open_regular(&meta.path)?;
+        let change = if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
+            Some(Change::Replaced)
+        } else if facts.size != meta.size {
+            Some(Change::Resized(facts.size))
+        } else if facts.mtime_ns != meta.mtime_ns {
+            Some(Change::Modified)
+        } else {
+            None
+        };
+        Ok(Self {
+            fd,
+            size: facts.size,
+            dev: facts.dev,
+            change,
+            watch: None,
+        })
+    }
+
+    /// Where the file lies on its device; empty where the file system does not tell.
+    pub(super) fn layout(&self) -> Arc<[Placed]> {
+        file::fiemap(&self.fd, 0..self.size)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|extent| Placed {
+                logical: extent.logical,
+                physical: extent.physical,
+                len: extent.len,
+            })
+            .collect()
+    }
+
+    /// How long a read far from the last one takes on the file's device, where it can be measured.
+    pub(super) fn latency(&self) -> Option<Duration> {
+        latency::scattered(&self.fd, self.size).ok().flatten()
+    }
+
+    /// Pages of the range that are in memory or on their way.
+    pub(super) fn resident(&self, bytes: &Range<u64>) -> io::Result<u64> {
+        Ok(cache::stat(&self.fd, bytes.clone())?.cached)
+    }
+
+    /// The parts of a page range that are neither in memory nor on their way.
+    pub(super) fn missing(&self, pages: Range<u64>, out: &mut Vec<Range<u64>>) -> io::Result<()> {
+        let count = pages.end - pages.start;
+        let cached = self.resident(&(pages.start * PAGE..pages.end * PAGE))?;
+        if cached >= count {
+            return Ok(());
+        }
+        if cached == 0 {
+            match out.last_mut() {
+                Some(last) if last.end == pages.start => last.end = pages.end,
+                _ => out.push(pages),
+            }
+            return Ok(());
+        }
+        let middle = pages.start + count / 2;
+        self.missing(pages.start..middle, out)?;
+        self.missing(middle..pages.end, out)
+    }
+
+    /// Ask the kernel to read these pages, in hints it will not cut silently.
+    pub(super) fn hint(&self, pages: &Range<u64>, max_hint: u64) -> io::Result<()> {
+        let end = (pages.end * PAGE).min(self.size);
+        let mut at = pages.start * PAGE;
+        while at < end {
+            let to = end.min(at + max_hint);
+            cache::will_need(&self.fd, at..to)?;
+            at = to;
+        }
+        Ok(())
+    }
+
+    /// Whether all these pages have arrived. Looking must not change what the kernel evicts
+    /// first, so it asks `mincore` where that tells the truth, and else reads one byte without waiting.
+    pub(super) fn arrived(&mut self, pages: &Range<u64>) -> io::Result<bool> {
+        if self.watch.is_none() && Residency::permitted(&self.fd)? {
+            self.watch = Some(Residency::new(&self.fd, self.size)?);
+        }
+        match &self.watch {
+            Some(watch) => {
+                let mut up_to_date = Vec::new();
+                watch.uptodate(pages.start * PAGE..pages.end * PAGE, &mut up_to_date)?;
+                Ok(up_to_date.iter().all(|&page| page))
+            }
+            None => cache::is_uptodate(&self.fd, (pages.end - 1) * PAGE),
+        }
+    }
+}

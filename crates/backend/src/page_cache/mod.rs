@@ -1,0 +1,138 @@
+//! The kernel's page cache, filled by hints.
+//!
+//! Hints can block (opening a cold file, reading its extent tree, a full request queue), so
+//! they are given by a few worker threads; a file always goes to the same worker, which keeps
+//! its requests in order. The caller's side never waits.
+//!
+//! Data flow: `submit` and `prepare` → a worker's channel → [`worker`]: open, look what is
+//! missing, hint, watch until it is up to date → one channel of events → `poll`.
+
+mod file;
+mod worker;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use foreread_plan::{FileId, FileMeta, PAGE, Request};
+use foreread_sys::device::{Device, Mount};
+
+use crate::{Backend, DeviceFacts, Event};
+use file::Opened;
+
+/// Threads that give hints. Mostly they wait for a device to open a file, so there are more than
+/// processors, and few enough to stay out of the program's way.
+const WORKERS: usize = 4;
+
+/// What a worker is told.
+enum Job {
+    Prepare(FileId),
+    Fetch(Request),
+}
+
+/// The page-cache backend.
+pub struct PageCache {
+    files: Arc<BTreeMap<FileId, FileMeta>>,
+    mounts: Vec<Mount>,
+    devices: HashMap<u64, Device>,
+    looked_at: Option<(FileId, Opened)>,
+    workers: Vec<(Sender<Job>, JoinHandle<()>)>,
+    events: Receiver<Event>,
+}
+
+impl PageCache {
+    /// A backend for these files.
+    ///
+    /// # Errors
+    /// When the mount table cannot be read or a thread cannot be started.
+    pub fn new(files: Arc<BTreeMap<FileId, FileMeta>>) -> std::io::Result<Self> {
+        let (sender, events) = channel();
+        let workers = (0..WORKERS)
+            .map(|n| {
+                let (jobs, inbox) = channel();
+                let (files, events) = (Arc::clone(&files), sender.clone());
+                let thread = std::thread::Builder::new()
+                    .name(format!("foreread-hint-{n}"))
+                    .spawn(move || worker::Worker::new(files, events).run(&inbox))?;
+                Ok((jobs, thread))
+            })
+            .collect::<std::io::Result<_>>()?;
+        Ok(Self {
+            files,
+            mounts: Mount::all()?,
+            devices: HashMap::new(),
+            looked_at: None,
+            workers,
+            events,
+        })
+    }
+
+    fn tell(&self, file: FileId, job: Job) {
+        // A worker that is gone takes its hints with it, and nothing else.
+        let _ = self.workers[file.0 as usize % WORKERS].0.send(job);
+    }
+}
+
+impl Backend for PageCache {
+    fn device(&mut self, file: FileId) -> Option<u64> {
+        let path = &self.files.get(&file)?.path;
+        self.mounts
+            .iter()
+            .filter(|mount| path.starts_with(&mount.point))
+            // Of two mounts on one point, the later hides the earlier.
+            .max_by_key(|mount| mount.point.as_os_str().len())
+            .map(|mount| mount.dev)
+    }
+
+    fn facts(&mut self, device: u64) -> DeviceFacts {
+        let known = self
+            .devices
+            .entry(device)
+            .or_insert_with(|| Device::of(device));
+        DeviceFacts {
+            name: known.name.clone(),
+            rotational: known.rotational,
+        }
+    }
+
+    fn prepare(&mut self, file: FileId) {
+        self.tell(file, Job::Prepare(file));
+    }
+
+    fn submit(&mut self, request: Request) {
+        self.tell(request.file, Job::Fetch(request));
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        events.extend(self.events.try_iter());
+    }
+
+    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
+        if self
+            .looked_at
+            .as_ref()
+            .is_none_or(|(last, _)| *last != file)
+        {
+            self.looked_at = Some((file, Opened::open(self.files.get(&file)?).ok()?));
+        }
+        let (_, opened) = self.looked_at.as_ref()?;
+        // What lies past the end of a file that has shrunk is not missing.
+        let end = pages.end.min(opened.size.div_ceil(PAGE)).max(pages.start);
+        let resident = opened.resident(&(pages.start * PAGE..end * PAGE)).ok()?;
+        Some(resident + (pages.end - end))
+    }
+}
+
+impl Drop for PageCache {
+    fn drop(&mut self) {
+        for (jobs, thread) in self.workers.drain(..) {
+            drop(jobs);
+            // A worker may be inside a hint on a stuck device; the process need not wait for it.
+            if thread.is_finished() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

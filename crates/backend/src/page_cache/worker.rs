@@ -1,0 +1,272 @@
+//! A thread that gives hints and watches for their pages to arrive.
+//!
+//! Invariant: every `Job::Fetch` is answered by exactly one `Event::Done`.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use foreread_plan::{FileId, FileMeta, PAGE, Request, RequestId};
+use foreread_sys::device::Device;
+
+use super::Job;
+use super::file::Opened;
+use crate::Event;
+
+/// How long to wait between looks at what is on its way.
+const LOOK: Duration = Duration::from_micros(100);
+/// How long pages may take before the hint is thought lost and given once more.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A scattered read slower than this waited for a head to move or a platter to turn.
+const MOVING_HEAD: Duration = Duration::from_millis(2);
+/// Files a worker keeps open.
+const OPEN_FILES: usize = 128;
+
+/// A request on its way.
+struct Flight {
+    id: RequestId,
+    file: FileId,
+    /// Parts that have not arrived yet.
+    parts: Vec<Range<u64>>,
+    since: Instant,
+    again: bool,
+}
+
+/// One worker's state.
+pub(super) struct Worker {
+    files: Arc<BTreeMap<FileId, FileMeta>>,
+    events: Sender<Event>,
+    open: HashMap<FileId, Opened>,
+    /// Oldest first.
+    order: VecDeque<FileId>,
+    reported: HashSet<FileId>,
+    devices: HashMap<u64, Device>,
+    measured: HashMap<u64, bool>,
+    flights: VecDeque<Flight>,
+}
+
+impl Worker {
+    pub(super) fn new(files: Arc<BTreeMap<FileId, FileMeta>>, events: Sender<Event>) -> Self {
+        Self {
+            files,
+            events,
+            open: HashMap::new(),
+            order: VecDeque::new(),
+            reported: HashSet::new(),
+            devices: HashMap::new(),
+            measured: HashMap::new(),
+            flights: VecDeque::new(),
+        }
+    }
+
+    /// Work until the backend is dropped.
+    pub(super) fn run(mut self, inbox: &Receiver<Job>) {
+        loop {
+            let job = if self.flights.is_empty() {
+                inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                inbox.recv_timeout(LOOK)
+            };
+            match job {
+                Ok(job) => {
+                    self.take(job);
+                    while let Ok(job) = inbox.try_recv() {
+                        self.take(job);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.look();
+        }
+    }
+
+    fn take(&mut self, job: Job) {
+        match job {
+            Job::Prepare(file) => {
+                self.ready(file);
+            }
+            Job::Fetch(request) => self.fetch(&request),
+        }
+    }
+
+    /// Have the file open; report it the first time.
+    fn ready(&mut self, file: FileId) -> bool {
+        if self.open.contains_key(&file) {
+            return true;
+        }
+        let first = self.reported.insert(file);
+        let opened = match self.files.get(&file).map(Opened::open) {
+            Some(Ok(opened)) => opened,
+            Some(Err(why)) => {
+                if first {
+                    self.report(Event::Gone {
+                        file,
+                        why: why.to_string(),
+                    });
+                }
+                return false;
+            }
+            None => return false,
+        };
+        if first {
+            let rotational = self.rotational(&opened);
+            let layout = if rotational {
+                opened.layout()
+            } else {
+                Arc::default()
+            };
+            self.report(Event::Opened {
+                file,
+                change: opened.change.clone(),
+                layout,
+                rotational: Some(rotational),
+            });
+        }
+        self.make_room();
+        self.open.insert(file, opened);
+        self.order.push_back(file);
+        true
+    }
+
+    /// Close the file opened longest ago that nothing is on its way for.
+    fn make_room(&mut self) {
+        if self.open.len() < OPEN_FILES {
+            return;
+        }
+        let busy: HashSet<FileId> = self.flights.iter().map(|flight| flight.file).collect();
+        if let Some(at) = self.order.iter().position(|file| !busy.contains(file))
+            && let Some(file) = self.order.remove(at)
+        {
+            self.open.remove(&file);
+        }
+    }
+
+    /// Whether distance costs time on a file's device. Where the device says so it is measured, once
+    /// a worker, because many virtual disks say so wrongly.
+    fn rotational(&mut self, opened: &Opened) -> bool {
+        if !self.device(opened.dev).rotational {
+            return false;
+        }
+        if let Some(&measured) = self.measured.get(&opened.dev) {
+            return measured;
+        }
+        match opened.latency() {
+            Some(latency) => {
+                let rotational = latency >= MOVING_HEAD;
+                self.measured.insert(opened.dev, rotational);
+                rotational
+            }
+            None => true,
+        }
+    }
+
+    fn device(&mut self, dev: u64) -> &Device {
+        self.devices.entry(dev).or_insert_with(|| Device::of(dev))
+    }
+
+    fn fetch(&mut self, request: &Request) {
+        let parts = self.issue(request).unwrap_or_default();
+        if parts.is_empty() {
+            self.done(request.id, false, true);
+            return;
+        }
+        self.flights.push_back(Flight {
+            id: request.id,
+            file: request.file,
+            parts,
+            since: Instant::now(),
+            again: false,
+        });
+    }
+
+    /// Hint about what is missing of a request; the parts hinted about.
+    fn issue(&mut self, request: &Request) -> Option<Vec<Range<u64>>> {
+        if !self.ready(request.file) {
+            return None;
+        }
+        let dev = self.open.get(&request.file)?.dev;
+        let max_hint = self.device(dev).max_hint;
+        let opened = self.open.get(&request.file)?;
+        let end = request.pages.end.min(opened.size.div_ceil(PAGE));
+        if request.pages.start >= end {
+            return None;
+        }
+        let mut parts = Vec::new();
+        opened.missing(request.pages.start..end, &mut parts).ok()?;
+        let mut hinted = Vec::with_capacity(parts.len());
+        for part in parts {
+            // Announced first: the program may read the page before the hint has returned.
+            let _ = self.events.send(Event::Issued {
+                id: request.id,
+                file: request.file,
+                pages: part.clone(),
+            });
+            if opened.hint(&part, max_hint).is_ok() {
+                hinted.push(part);
+            }
+        }
+        Some(hinted)
+    }
+
+    /// See what has arrived.
+    fn look(&mut self) {
+        for _ in 0..self.flights.len() {
+            let Some(mut flight) = self.flights.pop_front() else {
+                return;
+            };
+            match self.landed(&mut flight) {
+                None => self.flights.push_back(flight),
+                Some(complete) => self.done(flight.id, true, complete),
+            }
+        }
+    }
+
+    /// Whether a flight is over, and if so, whether all of it arrived.
+    fn landed(&mut self, flight: &mut Flight) -> Option<bool> {
+        let Some(opened) = self.open.get_mut(&flight.file) else {
+            return Some(false);
+        };
+        flight
+            .parts
+            .retain(|part| !opened.arrived(part).unwrap_or(true));
+        if flight.parts.is_empty() {
+            return Some(true);
+        }
+        if flight.since.elapsed() < PATIENCE {
+            return None;
+        }
+        if flight.again {
+            return Some(false);
+        }
+        flight.again = true;
+        flight.since = Instant::now();
+        let dev = opened.dev;
+        let max_hint = self.device(dev).max_hint;
+        let opened = self.open.get(&flight.file)?;
+        for part in &flight.parts {
+            let mut missing = Vec::new();
+            if opened.missing(part.clone(), &mut missing).is_ok() {
+                for part in missing {
+                    let _ = opened.hint(&part, max_hint);
+                }
+            }
+        }
+        None
+    }
+
+    fn done(&self, id: RequestId, fetched: bool, complete: bool) {
+        self.report(Event::Done {
+            id,
+            fetched,
+            complete,
+        });
+    }
+
+    fn report(&self, event: Event) {
+        // Nobody left to tell: the session is over.
+        let _ = self.events.send(event);
+    }
+}

@@ -1,0 +1,265 @@
+//! A machine in virtual time: a disk model, a page cache of limited size, files laid out on it.
+//!
+//! The simulated program and the [`Sim`] backend share one [`SimMachine`], as a real program
+//! and foreread share a kernel: what one fetches the other finds, and both wait in the same
+//! disk queue. Nothing here reads a clock, so the same inputs give the same outcome.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foreread_disk::{Disk, Layout, Model, Request as DiskRequest};
+use foreread_plan::{FileId, PAGE, Request, RequestId};
+
+use crate::{Backend, DeviceFacts, Event, Placed};
+
+type Page = (FileId, u64);
+
+/// What a simulated read finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// All of it is in memory.
+    Hit,
+    /// Some of it is on its way or was asked for just now: ask again when time has passed.
+    Wait,
+}
+
+/// The shared machine.
+pub struct SimMachine {
+    disk: Disk,
+    rotational: bool,
+    now: u64,
+    capacity: usize,
+    /// Where each file starts on the device, in bytes.
+    files: HashMap<FileId, u64>,
+    /// When each resident page was last used, and the same the other way round.
+    used: HashMap<Page, u64>,
+    lru: BTreeMap<u64, Page>,
+    clock: u64,
+    under_way: HashMap<u64, Vec<Page>>,
+    pending: HashSet<Page>,
+    next_disk_request: u64,
+    fetched_pages: u64,
+}
+
+impl SimMachine {
+    /// A machine with this disk, of `disk_bytes` spread over the whole stroke, and room for
+    /// `capacity` pages of cache.
+    pub fn new(model: Model, disk_bytes: u64, capacity: usize) -> Self {
+        Self {
+            disk: Disk::new(model, Layout::stretched(disk_bytes)),
+            rotational: model == Model::Hdd7200,
+            now: 0,
+            capacity,
+            files: HashMap::new(),
+            used: HashMap::new(),
+            lru: BTreeMap::new(),
+            clock: 0,
+            under_way: HashMap::new(),
+            pending: HashSet::new(),
+            next_disk_request: 0,
+            fetched_pages: 0,
+        }
+    }
+
+    /// Lay out a file from `start` bytes on the device.
+    pub fn place(&mut self, file: FileId, start: u64) {
+        self.files.insert(file, start);
+    }
+
+    /// Pages fetched from the disk so far, by anyone.
+    pub fn fetched_pages(&self) -> u64 {
+        self.fetched_pages
+    }
+
+    /// Let time pass until `now` ns.
+    pub fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        for completion in self.disk.advance(self.now) {
+            for page in self.under_way.remove(&completion.id).unwrap_or_default() {
+                self.pending.remove(&page);
+                self.touch(page);
+            }
+        }
+    }
+
+    /// When something will next arrive, if anything is on its way.
+    pub fn next_event(&self) -> Option<u64> {
+        self.disk.next_event()
+    }
+
+    /// The program reads these pages, fetching what is missing.
+    pub fn read(&mut self, file: FileId, pages: Range<u64>) -> Found {
+        let missing = self.missing(file, pages.clone());
+        let waits = pages
+            .clone()
+            .any(|page| self.pending.contains(&(file, page)));
+        if missing.is_empty() && !waits {
+            for page in pages {
+                self.touch((file, page));
+            }
+            return Found::Hit;
+        }
+        for run in missing {
+            self.fetch(file, run);
+        }
+        Found::Wait
+    }
+
+    /// Drop a page from memory, as pressure from elsewhere would.
+    pub fn evict(&mut self, file: FileId, page: u64) {
+        if let Some(at) = self.used.remove(&(file, page)) {
+            self.lru.remove(&at);
+        }
+    }
+
+    fn touch(&mut self, page: Page) {
+        self.clock += 1;
+        if let Some(before) = self.used.insert(page, self.clock) {
+            self.lru.remove(&before);
+        }
+        self.lru.insert(self.clock, page);
+        while self.used.len() > self.capacity {
+            if let Some((_, oldest)) = self.lru.pop_first() {
+                self.used.remove(&oldest);
+            }
+        }
+    }
+
+    /// Runs of pages neither in memory nor on their way.
+    fn missing(&self, file: FileId, pages: Range<u64>) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for page in pages {
+            let key = (file, page);
+            if self.used.contains_key(&key) || self.pending.contains(&key) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => runs.push(page..page + 1),
+            }
+        }
+        runs
+    }
+
+    fn fetch(&mut self, file: FileId, pages: Range<u64>) -> u64 {
+        let start = self.files.get(&file).copied().unwrap_or(0);
+        let id = self.next_disk_request;
+        self.next_disk_request += 1;
+        self.fetched_pages += pages.end - pages.start;
+        self.disk.submit(
+            self.now,
+            DiskRequest {
+                id,
+                offset: start + pages.start * PAGE,
+                len: ((pages.end - pages.start) * PAGE) as u32,
+                write: false,
+            },
+        );
+        let pages: Vec<Page> = pages.map(|page| (file, page)).collect();
+        self.pending.extend(&pages);
+        self.under_way.insert(id, pages);
+        id
+    }
+}
+
+/// The sim backend: hints become requests to the shared machine's disk.
+#[derive(Clone)]
+pub struct Sim {
+    machine: Arc<Mutex<SimMachine>>,
+    flights: Vec<(RequestId, Vec<u64>)>,
+    events: Vec<Event>,
+}
+
+impl Sim {
+    /// A backend on this machine.
+    pub fn new(machine: Arc<Mutex<SimMachine>>) -> Self {
+        Self {
+            machine,
+            flights: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    fn machine(&self) -> MutexGuard<'_, SimMachine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backend for Sim {
+    fn device(&mut self, file: FileId) -> Option<u64> {
+        self.machine().files.contains_key(&file).then_some(0)
+    }
+
+    fn facts(&mut self, _: u64) -> DeviceFacts {
+        let machine = self.machine();
+        DeviceFacts {
+            name: machine.disk.model().name().into(),
+            rotational: machine.rotational,
+        }
+    }
+
+    fn prepare(&mut self, file: FileId) {
+        let start = self.machine().files.get(&file).copied();
+        self.events.push(match start {
+            Some(physical) => Event::Opened {
+                file,
+                change: None,
+                layout: Arc::new([Placed {
+                    logical: 0,
+                    physical,
+                    len: u64::MAX - physical,
+                }]),
+                rotational: None,
+            },
+            None => Event::Gone {
+                file,
+                why: "not on this disk".into(),
+            },
+        });
+    }
+
+    fn submit(&mut self, request: Request) {
+        let mut machine = self.machine();
+        let runs = machine.missing(request.file, request.pages);
+        let ids = runs
+            .iter()
+            .map(|run| machine.fetch(request.file, run.clone()))
+            .collect();
+        drop(machine);
+        self.events
+            .extend(runs.into_iter().map(|pages| Event::Issued {
+                id: request.id,
+                file: request.file,
+                pages,
+            }));
+        self.flights.push((request.id, ids));
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.events);
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        self.flights.retain(|(id, parts)| {
+            let over = parts
+                .iter()
+                .all(|part| !machine.under_way.contains_key(part));
+            if over {
+                events.push(Event::Done {
+                    id: *id,
+                    fetched: !parts.is_empty(),
+                    complete: true,
+                });
+            }
+            !over
+        });
+    }
+
+    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
+        let machine = self.machine();
+        Some(
+            pages
+                .filter(|&page| machine.used.contains_key(&(file, page)))
+                .count() as u64,
+        )
+    }
+}

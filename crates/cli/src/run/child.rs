@@ -1,0 +1,150 @@
+//! The program itself: started as if by the shell, with its signals, stops and end passed through.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use foreread_ring as ring;
+use foreread_sys::process::{self, Change, IoCounters};
+use foreread_sys::signals::{self, Signals};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+
+use super::{Observed, preload};
+
+/// Signals that are passed on to the program, and the one that tells of its stops.
+const PASSED: [Signal; 8] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::CHILD,
+];
+
+/// How foreread itself is to end: as the program did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Ending {
+    /// As a shell would show it: the code, or 128 + the signal.
+    pub(crate) fn status(self) -> i32 {
+        match self {
+            Ending::Code(code) => code,
+            Ending::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// The program's end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    /// How.
+    pub(super) ending: Ending,
+    /// What the kernel counted of it and the children it waited for.
+    pub(super) io: Option<IoCounters>,
+}
+
+/// Block the signals to be passed on; before any thread is started.
+pub(super) fn block_signals() -> Result<Signals> {
+    let numbers = PASSED.map(Signal::as_raw);
+    Signals::block(&numbers).context("blocking signals")
+}
+
+/// The running program.
+pub(super) struct Child {
+    pid: u32,
+    pidfd: OwnedFd,
+    signals: Signals,
+}
+
+impl Child {
+    /// Start the command, observed if that is possible. On failure, the status a shell would
+    /// give and why.
+    pub(super) fn spawn(
+        command: &[OsString],
+        observed: Option<&Observed>,
+        signals: Signals,
+    ) -> Result<Self, (Ending, io::Error)> {
+        let mut start = Command::new(&command[0]);
+        start.args(&command[1..]);
+        let present = std::env::var_os("LD_PRELOAD");
+        if let Some(observed) = observed
+            && let Some(value) = preload::value(&observed.library, present.as_deref())
+        {
+            start.env("LD_PRELOAD", value);
+            start.env(ring::ENV, observed.ring.env_value());
+        }
+        let failed = |why: io::Error| {
+            let code = if why.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            (Ending::Code(code), why)
+        };
+        let pid = signals::spawn(&mut start, &signals).map_err(failed)?.id();
+        let pidfd = process::open(pid).map_err(failed)?;
+        Ok(Self {
+            pid,
+            pidfd,
+            signals,
+        })
+    }
+
+    /// Wait for the program's end, at most `timeout`, passing signals on meanwhile.
+    pub(super) fn wait(&self, timeout: Option<Duration>) -> Result<Option<Ended>> {
+        let mut fds = [
+            PollFd::new(&self.pidfd, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+        ];
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(why) => return Err(why).context("waiting for the program"),
+        }
+        let (ended, signalled) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        if signalled {
+            self.pass_on()?;
+        }
+        if !ended {
+            return Ok(None);
+        }
+        let io = IoCounters::of(self.pid).ok();
+        let ending = match process::change(&self.pidfd).context("taking the exit status")? {
+            Some(Change::Exited(code)) => Ending::Code(code),
+            Some(Change::Killed(signal)) => Ending::Signal(signal),
+            _ => return Ok(None),
+        };
+        Ok(Some(Ended { ending, io }))
+    }
+
+    fn pass_on(&self) -> Result<()> {
+        while let Some(received) = self.signals.next()? {
+            if received.signal == Signal::CHILD.as_raw() {
+                self.stop_along()?;
+            } else if !received.from_kernel {
+                process::send(&self.pidfd, received.signal)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// If the program was stopped, stop too, so that the shell sees it; go on together.
+    fn stop_along(&self) -> Result<()> {
+        if process::ended(&self.pidfd, Some(Duration::ZERO))? {
+            return Ok(());
+        }
+        if let Some(Change::Stopped(_)) = process::change(&self.pidfd)? {
+            signals::stop_self()?;
+            process::send(&self.pidfd, Signal::CONT.as_raw())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! Keeping ahead of a run by what an earlier one read.
+//!
+//! Data flow: record → source `replay` → [`Session`]; the watcher's accesses, their files
+//! renumbered as in the record → the session, which so knows where the program is.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use foreread_backend::PageCache;
+use foreread_engine::{Config, Engine, Phase, Report, Session};
+use foreread_plan::format::Reader;
+use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
+use foreread_sources::{Replay, Trace};
+use foreread_sys::memory;
+
+use super::watch::Sink;
+
+/// Budget where the machine does not tell what is free: small enough for any machine.
+const UNKNOWN_MEMORY: u64 = 256 << 20;
+
+/// A record as a trace: read as far as it is sound.
+struct Recorded(Reader);
+
+impl Trace for Recorded {
+    fn next(&mut self) -> Option<Access> {
+        self.0.next_access()?.ok()
+    }
+
+    fn rewind(&mut self) {
+        self.0.rewind();
+    }
+}
+
+/// A session and the way from the watcher's file numbers to the record's.
+pub(super) struct Follower {
+    session: Session,
+    planned: HashMap<PathBuf, FileId>,
+    /// The record's number of each file the watcher knows.
+    numbers: Vec<Option<FileId>>,
+    written: HashSet<FileId>,
+    files: Arc<BTreeMap<FileId, FileMeta>>,
+    /// The foot of the record followed, if it is whole.
+    pub(super) summary: Option<Summary>,
+}
+
+impl Follower {
+    /// Follow the record at `path`; observations' times count from `start`.
+    pub(super) fn start(path: &Path, start: Instant) -> anyhow::Result<Self> {
+        let reader = Reader::open(path)?;
+        let files = Arc::new(reader.files().clone());
+        let summary = reader.summary().cloned();
+        let (written, read): (Vec<_>, Vec<_>) = files.iter().partition(|(_, meta)| meta.written);
+        let written = written.into_iter().map(|(&id, _)| id).collect();
+        let planned = read
+            .into_iter()
+            .map(|(&id, meta)| (meta.path.clone(), id))
+            .collect();
+        let backend = PageCache::new(Arc::clone(&files)).context("starting the hint threads")?;
+        let source = Box::new(Replay::new(Recorded(reader), written));
+        let engine = Engine::new(
+            source,
+            backend,
+            Config {
+                budget_pages: budget_bytes(memory::available()) / PAGE,
+                ..Config::default()
+            },
+        );
+        let session = Session::start(engine, start).context("starting the engine's thread")?;
+        Ok(Self {
+            session,
+            planned,
+            numbers: Vec::new(),
+            written: HashSet::new(),
+            files,
+            summary,
+        })
+    }
+
+    /// Hand over what was observed, and hear what the session is doing.
+    pub(super) fn flush(&mut self) -> Phase {
+        self.session.flush();
+        self.session.phase()
+    }
+
+    /// End the session.
+    pub(super) fn finish(self) -> Option<(Report, Arc<BTreeMap<FileId, FileMeta>>)> {
+        Some((self.session.finish()?, self.files))
+    }
+}
+
+/// Three quarters of what is free: the program needs memory too.
+fn budget_bytes(available: io::Result<u64>) -> u64 {
+    available.map_or(UNKNOWN_MEMORY, |bytes| bytes / 4 * 3)
+}
+
+impl Sink for Follower {
+    fn file(&mut self, id: FileId, meta: &FileMeta) {
+        let at = id.0 as usize;
+        if self.numbers.len() <= at {
+            self.numbers.resize(at + 1, None);
+        }
+        self.numbers[at] = self.planned.get(&meta.path).copied();
+        if meta.written {
+            self.written.insert(id);
+        }
+    }
+
+    fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
+
+    fn access(&mut self, access: &Access) {
+        if self.written.contains(&access.file) {
+            // What the run itself wrote was never foreseen, and never missed.
+            return;
+        }
+        match self.numbers.get(access.file.0 as usize).copied().flatten() {
+            Some(file) => self.session.observe(Access { file, ..*access }),
+            None => self.session.stray(*access),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_leaves_a_quarter_of_free_memory_to_the_program() {
+        assert_eq!(budget_bytes(Ok(1 << 30)), 3 << 28);
+        assert_eq!(budget_bytes(Err(io::Error::other("no"))), UNKNOWN_MEMORY);
+    }
+}

@@ -1,0 +1,292 @@
+//! `foreread run` and `foreread record`: a program, observed, kept ahead of, and written down.
+//!
+//! Top down: [`run`] finds out what is known of the program, starts it with the preload library,
+//! [`supervise`]s it to its end, and says what came of it. Whatever goes wrong on
+//! foreread's side is said in the summary and costs the program nothing.
+//!
+//! Data flow: program → ring → [`watch`] → [`record`] and [`follow`] side by side.
+
+mod child;
+mod follow;
+mod preload;
+mod record;
+mod summary;
+mod touched;
+mod watch;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use foreread_engine::Phase;
+use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, Summary, ThreadId, ThreadMeta};
+use foreread_ring::{Clock, Mode, Ring};
+use foreread_sys::process::IoCounters;
+
+use crate::store::{self, Store};
+use child::{Child, Ended};
+use follow::Follower;
+pub(crate) use preload::find as find_preload;
+use record::Recorder;
+use summary::{Account, Outcome};
+use watch::{Sink, Watch};
+
+pub(crate) use child::Ending;
+
+/// The shortest and longest sleep between two looks at the ring. The ring holds 16384 events
+/// a thread: at a million reads a second it fills in 16 ms.
+const SHORTEST: Duration = Duration::from_micros(250);
+const LONGEST: Duration = Duration::from_millis(4);
+/// Looks at the ring after the program has ended; its events are there by then.
+const LAST_LOOKS: usize = 1000;
+/// Below this share of foreseen reads a record is replaced by what was seen this time.
+const FORESEEN_ENOUGH: f64 = 0.9;
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct RunArgs {
+    /// The command and its arguments.
+    pub(crate) command: Vec<OsString>,
+    /// Add nothing to standard error.
+    pub(crate) quiet: bool,
+    /// Add the whole account to standard error instead of one line.
+    pub(crate) explain: bool,
+    /// Write the account to this file as JSON.
+    pub(crate) json: Option<PathBuf>,
+    /// Use what is known.
+    pub(crate) prefetch: bool,
+    /// Keep what is learnt.
+    pub(crate) record: bool,
+    /// Keep it in this file, not in the store.
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Run the command to its end.
+///
+/// # Errors
+/// Only when the command could not be started at all, or the account could not be written as asked.
+pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
+    let mut account = Account::new(&args.command);
+    let signals = child::block_signals()?;
+    let started = Instant::now();
+    let began = SystemTime::now();
+    let plan = Plan::find(args, &mut account);
+    let observed = observe(&mut account);
+    let follower = match (&plan.known, &observed) {
+        (Some(known), Some(_)) => account.note(Follower::start(&known.path, started)),
+        _ => None,
+    };
+    let recorder = match (&plan.destination, &observed) {
+        (Some(path), Some(_)) => account.note(Recorder::start(path, &plan.meta(began), store::RECORD_LIMIT)),
+        _ => None,
+    };
+    account.followed = follower.is_some().then(|| plan.known.clone()).flatten();
+    account.baseline = follower.as_ref().and_then(|one| one.summary.clone());
+    let child = match Child::spawn(&args.command, observed.as_ref(), signals) {
+        Ok(child) => child,
+        Err((ending, why)) => {
+            eprintln!("foreread: {}: {why}", args.command[0].display());
+            return Ok(ending);
+        }
+    };
+    let mut supervisor = Supervisor {
+        ring: observed.map(|observed| observed.ring),
+        watch: Watch::new(began),
+        sinks: Sinks { recorder, follower },
+        started,
+    };
+    let ended = supervisor.supervise(&child)?;
+    account.wall_ns = started.elapsed().as_nanos() as u64;
+    account.ended(&ended);
+    supervisor.close(&mut account);
+    account.print(args)?;
+    Ok(ended.ending)
+}
+
+/// What is known of the program, and where what is learnt goes.
+struct Plan {
+    identity: Identity,
+    known: Option<store::Found>,
+    destination: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Look the program up. A store that cannot be used costs the speed-up and is said.
+    fn find(args: &RunArgs, account: &mut Account) -> Self {
+        let identity = store::identity_of(&args.command);
+        let store = account.note(Store::open());
+        let known = match (&store, args.prefetch) {
+            (Some(store), true) => account.note(store.find(&identity)).flatten(),
+            _ => None,
+        };
+        let destination = match (&args.output, &store) {
+            (Some(path), _) => Some(path.clone()),
+            (None, Some(store)) if args.record => Some(store.path_for(&identity)),
+            _ => None,
+        };
+        Self {
+            identity,
+            known,
+            destination,
+        }
+    }
+
+    fn meta(&self, began: SystemTime) -> Meta {
+        Meta {
+            identity: self.identity.clone(),
+            recorded_at: began.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
+            writer: concat!("foreread ", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}
+
+/// A ring, and the library that fills it.
+pub(super) struct Observed {
+    ring: Ring,
+    library: PathBuf,
+}
+
+/// Make what observing takes; `None`, with the reason noted, where it cannot be had.
+fn observe(account: &mut Account) -> Option<Observed> {
+    let library = account.note(find_preload().map_err(anyhow::Error::msg))?;
+    let ring = account.note(Ring::create(Clock::detect()).map_err(anyhow::Error::new))?;
+    Some(Observed { ring, library })
+}
+
+/// Recorder and follower, whichever there are.
+struct Sinks {
+    recorder: Option<Recorder>,
+    follower: Option<Follower>,
+}
+
+impl Sink for Sinks {
+    fn file(&mut self, id: FileId, meta: &FileMeta) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.file(id, meta);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.file(id, meta);
+        }
+    }
+
+    fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.thread(id, meta);
+        }
+    }
+
+    fn access(&mut self, access: &Access) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access(access);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.access(access);
+        }
+    }
+}
+
+struct Supervisor {
+    ring: Option<Ring>,
+    watch: Watch,
+    sinks: Sinks,
+    started: Instant,
+}
+
+impl Supervisor {
+    /// Watch the program to its end.
+    fn supervise(&mut self, child: &Child) -> Result<Ended> {
+        self.set_mode(if self.sinks.follower.is_some() {
+            Mode::Progress
+        } else if self.sinks.recorder.is_some() {
+            Mode::Record
+        } else {
+            Mode::Mute
+        });
+        let mut pause = SHORTEST;
+        loop {
+            let timeout = self.observing().then_some(pause);
+            if let Some(ended) = child.wait(timeout)? {
+                return Ok(ended);
+            }
+            let seen = self.look();
+            pause = if seen > 0 {
+                SHORTEST
+            } else {
+                (pause * 2).min(LONGEST)
+            };
+        }
+    }
+
+    /// Take what was reported since the last look; how much that was.
+    fn look(&mut self) -> usize {
+        let Some(ring) = &mut self.ring else {
+            return 0;
+        };
+        let (watch, sinks) = (&mut self.watch, &mut self.sinks);
+        let seen = ring.poll(&mut |event| watch.take(event, sinks));
+        watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
+        if let Some(recorder) = &mut sinks.recorder {
+            recorder.flush();
+        }
+        if let Some(follower) = &mut sinks.follower {
+            match follower.flush() {
+                Phase::Ahead | Phase::Lost => {}
+                // The record stays as it is, and there is nothing left to watch for.
+                Phase::Hot | Phase::Finished => self.set_mode(Mode::Mute),
+                Phase::GaveUp => {
+                    ring.give_up();
+                    self.set_mode(if self.sinks.recorder.is_some() {
+                        Mode::Record
+                    } else {
+                        Mode::Mute
+                    });
+                }
+            }
+        }
+        seen
+    }
+
+    fn observing(&self) -> bool {
+        self.ring.as_ref().is_some_and(|ring| ring.mode() != Mode::Mute)
+    }
+
+    fn set_mode(&self, mode: Mode) {
+        if let Some(ring) = &self.ring
+            && ring.mode() != mode
+        {
+            ring.set_mode(mode);
+        }
+    }
+
+    /// Take the last reports, end the session, keep the record, and enter it all in the account.
+    fn close(mut self, account: &mut Account) {
+        let was_observing = self.observing();
+        self.set_mode(Mode::Mute);
+        for _ in 0..LAST_LOOKS {
+            if self.look() == 0 && self.ring.as_ref().is_none_or(Ring::drained) {
+                break;
+            }
+        }
+        self.watch.finish(&mut self.sinks);
+        account.lost = self.ring.as_ref().map_or(0, Ring::lost);
+        account.observed = self.watch.observed() || !was_observing;
+        account.without_stdio = self.watch.without_stdio();
+        let Sinks { recorder, follower } = self.sinks;
+        if let Some(follower) = follower {
+            match follower.finish() {
+                Some((report, files)) => account.followed_to(report, &files),
+                None => account.say("the prefetch engine died; the program was not affected".into()),
+            }
+        }
+        if let Some(recorder) = recorder
+            && account.worth_recording(&recorder)
+        {
+            let summary = account.record_summary(&recorder);
+            match recorder.commit(summary) {
+                Ok(path) => account.recorded = Some(path),
+                Err(why) => account.say(format!("{why:#}; not recorded")),
+            }
+        }
+    }
+}

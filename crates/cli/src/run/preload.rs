@@ -1,0 +1,68 @@
+//! Finding the preload library and asking a program to load it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The library's file name.
+const LIBRARY: &str = "libforeread_preload.so";
+/// Names the library explicitly.
+const OVERRIDE: &str = "FOREREAD_PRELOAD";
+
+/// Where the library is: where `FOREREAD_PRELOAD` says, beside the executable (a build tree), or in
+/// `../lib/foreread` from it (an installation). `Err` lists the places looked at.
+pub(crate) fn find() -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os(OVERRIDE) {
+        let path = PathBuf::from(path);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(format!("{}: no such file ({OVERRIDE})", path.display()))
+        };
+    }
+    let exe = std::env::current_exe().map_err(|why| format!("/proc/self/exe: {why}"))?;
+    let dir = exe.parent().unwrap_or(Path::new("/"));
+    let places = [dir.join(LIBRARY), dir.join("../lib/foreread").join(LIBRARY)];
+    places
+        .iter()
+        .find(|path| path.is_file())
+        .and_then(|path| path.canonicalize().ok())
+        .ok_or_else(|| {
+            let tried: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
+            format!("{LIBRARY} is at none of {}", tried.join(", "))
+        })
+}
+
+/// `LD_PRELOAD` with the library in front of what the user preloads already. A path the loader
+/// would split (at a space or colon) cannot be given: `None`.
+pub(super) fn value(library: &Path, present: Option<&OsStr>) -> Option<OsString> {
+    let bytes = library.as_os_str().as_encoded_bytes();
+    if bytes.iter().any(|byte| matches!(byte, b' ' | b':')) {
+        return None;
+    }
+    let mut value = library.as_os_str().to_owned();
+    if let Some(present) = present.filter(|present| !present.is_empty()) {
+        value.push(":");
+        value.push(present);
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_preloads_are_kept() {
+        let library = Path::new("/lib/x.so");
+        assert_eq!(value(library, None).unwrap(), "/lib/x.so");
+        assert_eq!(
+            value(library, Some(OsStr::new("/a.so:/b.so"))).unwrap(),
+            "/lib/x.so:/a.so:/b.so"
+        );
+    }
+
+    #[test]
+    fn a_path_the_loader_would_split_is_refused() {
+        assert!(value(Path::new("/my lib/x.so"), None).is_none());
+    }
+}

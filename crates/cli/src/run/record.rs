@@ -1,0 +1,139 @@
+//! Writing down what a run reads.
+//!
+//! The record is written by a thread of its own, so that a slow disk holds up neither the
+//! watcher nor, through a full ring, the program. Data flow: watcher → [`Recorder`] (a batch at a
+//! time, a bounded number of batches) → writer thread → [`RecordFile`].
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foreread_plan::format::{RecordFile, WriteError};
+use foreread_plan::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
+
+use super::watch::Sink;
+
+/// Batches the writer may be behind; with [`BATCH`] bounds them to about 16 MiB.
+const BATCHES: usize = 64;
+/// Items handed over at a time.
+const BATCH: usize = 4096;
+/// How often what was recorded is made to survive a kill.
+const FLUSH: Duration = Duration::from_secs(1);
+
+enum Item {
+    File(FileId, FileMeta),
+    Thread(ThreadId, ThreadMeta),
+    Access(Access),
+}
+
+/// What the writer thread ends with: the open record, unless it failed.
+type Written = Result<RecordFile, WriteError>;
+
+/// A record being written. The first error ends the recording and is kept; the program goes on.
+pub(super) struct Recorder {
+    path: PathBuf,
+    batch: Vec<Item>,
+    writer: SyncSender<Vec<Item>>,
+    thread: JoinHandle<Written>,
+    read_ns: u64,
+    reads: u64,
+}
+
+impl Recorder {
+    /// Start a record at `path`, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be created there, or no thread can be started.
+    pub(super) fn start(path: &Path, meta: &Meta, limit: u64) -> anyhow::Result<Self> {
+        let file = RecordFile::create(path, meta, limit)?;
+        let (writer, batches) = sync_channel(BATCHES);
+        let thread = std::thread::Builder::new()
+            .name("foreread-record".into())
+            .spawn(move || write(file, &batches))?;
+        Ok(Self {
+            path: path.to_owned(),
+            batch: Vec::new(),
+            writer,
+            thread,
+            read_ns: 0,
+            reads: 0,
+        })
+    }
+
+    /// Hand what was watched to the writer.
+    pub(super) fn flush(&mut self) {
+        if !self.batch.is_empty() {
+            // A writer that has failed tells why at the end.
+            let _ = self.writer.send(std::mem::take(&mut self.batch));
+        }
+    }
+
+    /// Time the program spent in reads, in ns, over all threads.
+    pub(super) fn read_ns(&self) -> u64 {
+        self.read_ns
+    }
+
+    /// Reads recorded.
+    pub(super) fn reads(&self) -> u64 {
+        self.reads
+    }
+
+    /// Put the record in its place, replacing an earlier one.
+    ///
+    /// # Errors
+    /// When something could not be written; an earlier record is then as it was.
+    pub(super) fn commit(mut self, summary: Summary) -> anyhow::Result<PathBuf> {
+        self.flush();
+        drop(self.writer);
+        let file = self
+            .thread
+            .join()
+            .map_err(|_| anyhow::anyhow!("{}: the writer died", self.path.display()))??;
+        file.commit(summary)?;
+        Ok(self.path)
+    }
+
+    fn push(&mut self, item: Item) {
+        self.batch.push(item);
+        if self.batch.len() >= BATCH {
+            self.flush();
+        }
+    }
+}
+
+fn write(mut file: RecordFile, batches: &Receiver<Vec<Item>>) -> Written {
+    let mut flushed = Instant::now();
+    for batch in batches {
+        for item in batch {
+            match item {
+                Item::File(id, meta) => file.file(id, meta)?,
+                Item::Thread(id, meta) => file.thread(id, meta)?,
+                Item::Access(access) => file.access(&access)?,
+            }
+        }
+        if flushed.elapsed() >= FLUSH {
+            file.flush()?;
+            flushed = Instant::now();
+        }
+    }
+    Ok(file)
+}
+
+impl Sink for Recorder {
+    fn file(&mut self, id: FileId, meta: &FileMeta) {
+        self.push(Item::File(id, meta.clone()));
+    }
+
+    fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
+        self.push(Item::Thread(id, meta.clone()));
+    }
+
+    fn access(&mut self, access: &Access) {
+        if access.kind.reads() {
+            self.read_ns += access.took;
+            self.reads += 1;
+        }
+        self.push(Item::Access(*access));
+    }
+}

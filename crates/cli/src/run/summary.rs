@@ -1,0 +1,370 @@
+//! What came of a run, in one line, in full, or as JSON.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::{Display, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use foreread_backend::Change;
+use foreread_engine::{Ledger, Phase, Report};
+use foreread_plan::{FileId, FileMeta, Summary};
+use serde::Serialize;
+
+use super::child::Ended;
+use super::record::Recorder;
+use super::{FORESEEN_ENOUGH, RunArgs};
+use crate::store::Found;
+use crate::units::{bytes, duration};
+
+/// Reads below which a run says nothing about whether its record still fits.
+const FEW_READS: u64 = 32;
+/// Files named one by one in the full account.
+const NAMED_FILES: usize = 8;
+
+/// What kind of run it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Outcome {
+    /// Recorded for the next time.
+    Recorded,
+    /// Kept ahead of.
+    Prefetched,
+    /// Neither: foreread stood aside.
+    Aside,
+}
+
+/// The account of one run, filled in as it goes.
+#[derive(Debug)]
+pub(super) struct Account {
+    program: String,
+    /// What went wrong on foreread's side, or kept it from helping.
+    notes: Vec<String>,
+    pub(super) followed: Option<Found>,
+    /// The foot of the record followed.
+    pub(super) baseline: Option<Summary>,
+    report: Option<Report>,
+    /// Sentences on files that differ from the record or are gone.
+    files: Vec<String>,
+    pub(super) wall_ns: u64,
+    status: i32,
+    device_bytes: Option<u64>,
+    pub(super) lost: u64,
+    pub(super) observed: bool,
+    pub(super) without_stdio: bool,
+    /// Where the record was put.
+    pub(super) recorded: Option<PathBuf>,
+    reads_recorded: u64,
+}
+
+/// The account as scripts read it. Times in ns, sizes in bytes.
+#[derive(Serialize)]
+struct Json<'a> {
+    mode: Outcome,
+    reason: Option<String>,
+    exit_status: i32,
+    wall_ns: u64,
+    /// Of the recorded run; a cold one where it is known to have been.
+    cold_wall_ns: Option<u64>,
+    recorded_wall_ns: Option<u64>,
+    device_bytes: Option<u64>,
+    read_bytes: Option<u64>,
+    ledger: Option<Ledger>,
+    reads: Option<u64>,
+    foreseen: Option<u64>,
+    found_again: Option<u64>,
+    devices: &'a [String],
+    followed: Option<&'a Path>,
+    recorded: Option<&'a Path>,
+    lost: u64,
+    notes: &'a [String],
+    files: &'a [String],
+}
+
+impl Account {
+    pub(super) fn new(command: &[OsString]) -> Self {
+        let program = Path::new(&command[0]);
+        Self {
+            program: program
+                .file_name()
+                .unwrap_or(program.as_os_str())
+                .to_string_lossy()
+                .into_owned(),
+            notes: Vec::new(),
+            followed: None,
+            baseline: None,
+            report: None,
+            files: Vec::new(),
+            wall_ns: 0,
+            status: 0,
+            device_bytes: None,
+            lost: 0,
+            observed: false,
+            without_stdio: false,
+            recorded: None,
+            reads_recorded: 0,
+        }
+    }
+
+    /// Keep what can be had, and why the rest cannot.
+    pub(super) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|why| self.say(format!("{why:#}"))).ok()
+    }
+
+    pub(super) fn say(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    pub(super) fn ended(&mut self, ended: &Ended) {
+        self.status = ended.ending.status();
+        self.device_bytes = ended.io.map(|io| io.read_bytes);
+    }
+
+    pub(super) fn followed_to(&mut self, report: Report, files: &BTreeMap<FileId, FileMeta>) {
+        let name = |id: FileId| {
+            files
+                .get(&id)
+                .map_or_else(|| "a file".to_owned(), |meta| meta.path.display().to_string())
+        };
+        for (file, change) in &report.changed {
+            let what = match change {
+                Change::Replaced => "is another file than the one recorded".to_owned(),
+                Change::Resized(size) => format!("has {} now", bytes(*size)),
+                Change::Modified => "was modified since it was recorded".to_owned(),
+                _ => "has changed since it was recorded".to_owned(),
+            };
+            self.files.push(format!("{}: {what}", name(*file)));
+        }
+        for (file, why) in &report.gone {
+            self.files.push(format!("{}: {why}", name(*file)));
+        }
+        self.report = Some(report);
+    }
+
+    /// Whether what was recorded beside following is to replace the record that was followed.
+    pub(super) fn worth_recording(&mut self, recorder: &Recorder) -> bool {
+        self.reads_recorded = recorder.reads();
+        let Some(report) = &self.report else {
+            return recorder.reads() > 0;
+        };
+        if matches!(report.phase, Phase::Hot | Phase::Finished) || self.lost > 0 {
+            return false;
+        }
+        let whole = self.baseline.is_some();
+        let exact = self.followed.as_ref().is_some_and(|found| found.exact);
+        let fits = report.reads < FEW_READS
+            || report.foreseen as f64 >= report.reads as f64 * FORESEEN_ENOUGH;
+        recorder.reads() > 0 && !(whole && exact && fits)
+    }
+
+    /// The foot of the new record.
+    pub(super) fn record_summary(&self, recorder: &Recorder) -> Summary {
+        Summary {
+            wall_ns: self.wall_ns,
+            read_ns: recorder.read_ns(),
+            device_bytes: self.device_bytes,
+            lost: self.lost,
+            // A run that was helped tells nothing about how long an unhelped one takes.
+            cold_wall_ns: (self.report.is_none() && self.was_cold()).then_some(self.wall_ns),
+            exit_status: Some(self.status),
+            ..Summary::default()
+        }
+    }
+
+    /// Whether at least a megabyte came from a device: less is start-up noise.
+    fn was_cold(&self) -> bool {
+        self.device_bytes.is_some_and(|bytes| bytes >= 1 << 20)
+    }
+
+    fn outcome(&self) -> Outcome {
+        let helped = self
+            .report
+            .as_ref()
+            .is_some_and(|report| report.ledger.issued > 0);
+        match (helped, &self.recorded) {
+            (true, _) => Outcome::Prefetched,
+            (false, Some(_)) => Outcome::Recorded,
+            (false, None) => Outcome::Aside,
+        }
+    }
+
+    /// Why foreread could not help, or not fully, in plain words.
+    fn reason(&self) -> Option<String> {
+        if let Some(note) = self.notes.first() {
+            return Some(note.clone());
+        }
+        if let Some(report) = &self.report {
+            match report.phase {
+                Phase::Hot => return Some("all of it was in memory already".into()),
+                Phase::GaveUp => {
+                    return Some(format!(
+                        "after {} reads {} went its own way",
+                        report.foreseen, self.program
+                    ));
+                }
+                _ => {}
+            }
+            if report.ledger.issued == 0 {
+                return Some("nothing was missing that it could have fetched".into());
+            }
+            return self.files.first().cloned();
+        }
+        if !self.observed {
+            return Some(format!(
+                "{} could not be observed: it is statically linked, privileged, or clears its environment",
+                self.program
+            ));
+        }
+        if self.recorded.is_none() && self.reads_recorded == 0 {
+            return Some(format!("{} read no regular file", self.program));
+        }
+        None
+    }
+
+    /// One line in plain words.
+    fn line(&self) -> String {
+        let mut line = String::from("foreread: ");
+        match self.outcome() {
+            Outcome::Prefetched => {
+                let ledger = self.ledger();
+                let _ = write!(
+                    line,
+                    "{} ahead of {}: {} useful, {} late, {} wasted",
+                    bytes(ledger.issued),
+                    self.program,
+                    bytes(ledger.useful),
+                    bytes(ledger.late),
+                    bytes(ledger.wasted)
+                );
+                if ledger.evicted > 0 {
+                    let _ = write!(line, ", {} evicted", bytes(ledger.evicted));
+                }
+                let _ = write!(line, "; {}", duration(self.wall_ns));
+                line.push_str(&self.against());
+            }
+            Outcome::Recorded => {
+                let _ = write!(
+                    line,
+                    "recorded {} reads of {} in {}; the next run will be kept ahead of",
+                    self.reads_recorded,
+                    self.program,
+                    duration(self.wall_ns)
+                );
+            }
+            Outcome::Aside => {
+                let _ = write!(line, "stood aside");
+            }
+        }
+        if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {
+            let _ = write!(line, " (by the record of {})", found.differs);
+        }
+        if let Some(reason) = self.reason() {
+            let _ = write!(line, ": {reason}");
+        }
+        line
+    }
+
+    /// The time against the recorded run's.
+    fn against(&self) -> String {
+        let Some(baseline) = &self.baseline else {
+            return String::new();
+        };
+        match baseline.cold_wall_ns {
+            Some(cold) => format!(" against {} recorded cold", duration(cold)),
+            None => format!(" against {} when recorded, partly in memory", duration(baseline.wall_ns)),
+        }
+    }
+
+    fn ledger(&self) -> Ledger {
+        self.report
+            .as_ref()
+            .map_or_else(Ledger::default, |report| report.ledger)
+    }
+
+    /// The whole account, for `--explain`.
+    fn full(&self) -> String {
+        let mut text = self.line();
+        let mut row = |name: &str, value: &dyn Display| {
+            let _ = write!(text, "\nforeread:   {name:<12} {value}");
+        };
+        row("run", &format_args!("{}, exit status {}", duration(self.wall_ns), self.status));
+        if let Some(device) = self.device_bytes {
+            row("from device", &format_args!("{} waited for by the program itself", bytes(device)));
+        }
+        if let Some(found) = &self.followed {
+            row("followed", &found.path.display());
+        }
+        if let Some(report) = &self.report {
+            let share = |part: Option<f64>| {
+                part.map_or_else(|| "-".to_owned(), |part| format!("{:.1} %", part * 100.0))
+            };
+            row("reads", &format_args!("{}, {} foreseen", report.reads, report.foreseen));
+            row("accuracy", &format_args!("{} of what was fetched was read", share(report.ledger.accuracy())));
+            row("coverage", &format_args!("{} of what was needed was fetched", share(report.ledger.coverage())));
+            row("timeliness", &format_args!("{} of that was there in time", share(report.ledger.timeliness())));
+            if report.found_again > 0 {
+                row("lost", &format_args!("and found again {} times", report.found_again));
+            }
+            if !report.devices.is_empty() {
+                row("devices", &report.devices.join(", "));
+            }
+        }
+        for file in self.files.iter().take(NAMED_FILES) {
+            row("file", file);
+        }
+        if self.files.len() > NAMED_FILES {
+            row("file", &format_args!("and {} more", self.files.len() - NAMED_FILES));
+        }
+        if self.lost > 0 {
+            row("unseen", &format_args!("{} reads came too fast to be reported", self.lost));
+        }
+        if self.without_stdio {
+            row("unseen", &"reads through stdio, which this C library does not let be observed");
+        }
+        if let Some(path) = &self.recorded {
+            row("recorded", &path.display());
+        }
+        for note in self.notes.iter().skip(1) {
+            row("note", note);
+        }
+        text
+    }
+
+    fn json(&self) -> Json<'_> {
+        let report = self.report.as_ref();
+        Json {
+            mode: self.outcome(),
+            reason: self.reason(),
+            exit_status: self.status,
+            wall_ns: self.wall_ns,
+            cold_wall_ns: self.baseline.as_ref().and_then(|base| base.cold_wall_ns),
+            recorded_wall_ns: self.baseline.as_ref().map(|base| base.wall_ns),
+            device_bytes: self.device_bytes,
+            read_bytes: self.baseline.as_ref().map(|base| base.bytes),
+            ledger: report.map(|report| report.ledger),
+            reads: report.map(|report| report.reads),
+            foreseen: report.map(|report| report.foreseen),
+            found_again: report.map(|report| report.found_again),
+            devices: report.map_or(&[], |report| &report.devices),
+            followed: self.followed.as_ref().map(|found| found.path.as_path()),
+            recorded: self.recorded.as_deref(),
+            lost: self.lost,
+            notes: &self.notes,
+            files: &self.files,
+        }
+    }
+
+    /// Say what came of it, as asked for.
+    pub(super) fn print(&self, args: &RunArgs) -> Result<()> {
+        if !args.quiet {
+            let text = if args.explain { self.full() } else { self.line() };
+            // Standard error may be closed; the program had it first.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+        }
+        if let Some(path) = &args.json {
+            let text = serde_json::to_string_pretty(&self.json())?;
+            std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+        }
+        Ok(())
+    }
+}

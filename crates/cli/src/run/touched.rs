@@ -1,0 +1,155 @@
+//! Which pages of mapped files the program has touched.
+//!
+//! A read through a mapping makes no call. But a touched page stands in the process's page
+//! table, and the table can be looked at from outside; so while mappings exist they are sampled.
+//! Within one sample the order is unknown, and a page counts once in a run:
+//! afterwards it is in memory for everybody.
+//!
+//! Invariant: `seen` holds every page ever passed on by [`Touched::fresh`].
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use foreread_plan::{Extent, FileId, PAGE, ThreadId};
+use foreread_sys::pagemap;
+
+/// The least time between two samples: short against a run, long against a look.
+const EVERY: Duration = Duration::from_millis(5);
+/// Sampling takes at most this share of the time, as `1 / SHARE`.
+const SHARE: u32 = 25;
+/// Mappings of one process that are looked at.
+const MAPPINGS: usize = 4096;
+
+#[derive(Clone, Copy, Debug)]
+struct Mapping {
+    addr: u64,
+    file: FileId,
+    extent: Extent,
+    thread: ThreadId,
+}
+
+/// Mapped ranges, and their pages found touched.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    mappings: HashMap<u32, Vec<Mapping>>,
+    seen: HashMap<(FileId, u64), u64>,
+    due: Option<Instant>,
+}
+
+impl Touched {
+    /// Process `pid` mapped `extent` of `file` at `addr`.
+    pub(super) fn map(&mut self, pid: u32, thread: ThreadId, addr: u64, file: FileId, extent: Extent) {
+        let list = self.mappings.entry(pid).or_default();
+        if !extent.is_empty() && list.len() < MAPPINGS {
+            list.push(Mapping {
+                addr,
+                file,
+                extent,
+                thread,
+            });
+        }
+    }
+
+    /// Process `pid` unmapped `len` bytes at `addr`. A mapping cut in part is given up whole: the
+    /// library has reported its pages.
+    pub(super) fn unmap(&mut self, pid: u32, addr: u64, len: u64) {
+        if let Some(list) = self.mappings.get_mut(&pid) {
+            list.retain(|mapping| {
+                mapping.addr + mapping.extent.len <= addr || addr.saturating_add(len) <= mapping.addr
+            });
+        }
+    }
+
+    /// Process `pid` has ended.
+    pub(super) fn exit(&mut self, pid: u32) {
+        self.mappings.remove(&pid);
+    }
+
+    /// If a look is due, the extents of mapped files whose pages are present, by process.
+    pub(super) fn sample(&mut self) -> Vec<(ThreadId, FileId, Extent)> {
+        let begun = Instant::now();
+        if self.mappings.is_empty() || self.due.is_some_and(|due| begun < due) {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        self.mappings.retain(|&pid, list| {
+            for mapping in list.iter() {
+                let range = mapping.addr..mapping.addr + mapping.extent.len;
+                let Ok(runs) = pagemap::touched(pid, range) else {
+                    // The process has ended, or is not ours to look at.
+                    return false;
+                };
+                found.extend(runs.into_iter().map(|run| {
+                    let offset = mapping.extent.offset + run.start.saturating_sub(mapping.addr);
+                    let extent = Extent::new(offset, run.end - run.start);
+                    (mapping.thread, mapping.file, extent)
+                }));
+            }
+            true
+        });
+        self.due = Some(Instant::now() + EVERY.max(begun.elapsed() * SHARE));
+        found
+    }
+
+    /// The parts of an extent whose pages were not seen before; they are from now on.
+    pub(super) fn fresh(&mut self, file: FileId, extent: Extent) -> Vec<Extent> {
+        let mut runs: Vec<Extent> = Vec::new();
+        for page in extent.pages() {
+            let chunk = self.seen.entry((file, page / 64)).or_default();
+            let bit = 1 << (page % 64);
+            if *chunk & bit != 0 {
+                continue;
+            }
+            *chunk |= bit;
+            match runs.last_mut() {
+                Some(run) if run.end() == page * PAGE => run.len += PAGE,
+                _ => runs.push(Extent::new(page * PAGE, PAGE)),
+            }
+        }
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_counts_once() {
+        let mut touched = Touched::default();
+        let file = FileId(0);
+        assert_eq!(
+            touched.fresh(file, Extent::new(0, 3 * PAGE)),
+            [Extent::new(0, 3 * PAGE)]
+        );
+        assert_eq!(
+            touched.fresh(file, Extent::new(PAGE, 4 * PAGE)),
+            [Extent::new(3 * PAGE, 2 * PAGE)]
+        );
+        assert!(touched.fresh(file, Extent::new(0, 5 * PAGE)).is_empty());
+    }
+
+    #[test]
+    fn pages_of_our_own_mapping_are_found_once_touched() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8 * PAGE).unwrap();
+        // Looked at through the residency map, which is never touched: nothing is present.
+        let map = foreread_sys::residency::Residency::new(&file, 8 * PAGE).unwrap();
+        assert_eq!(map.len(), 8 * PAGE);
+        let mut touched = Touched::default();
+        touched.map(std::process::id(), ThreadId(0), 0x1000, FileId(0), Extent::new(0, PAGE));
+        assert!(touched.sample().is_empty(), "the first page is never mapped");
+    }
+
+    #[test]
+    fn unmapped_ranges_are_not_looked_at() {
+        let mut touched = Touched::default();
+        for addr in [0x10_000, 0x20_000] {
+            touched.map(1, ThreadId(0), addr, FileId(0), Extent::new(0, PAGE));
+        }
+        touched.unmap(1, 0x20_000, PAGE);
+        assert_eq!(touched.mappings[&1].len(), 1);
+        touched.exit(1);
+        assert!(touched.mappings.is_empty());
+    }
+}

@@ -1,0 +1,291 @@
+//! From what threads report to accesses of files.
+//!
+//! The preload library reports by number and path, cheaply; here, on foreread's own time, paths
+//! are resolved, everything but regular files is dropped, mappings are sampled for the pages
+//! that were touched, and each file and thread gets its number.
+//!
+//! Data flow: [`RawEvent`] → [`Watch::take`] → [`Sink`], in order of start.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, ThreadId, ThreadMeta};
+use foreread_ring::{OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, What};
+
+use super::touched::Touched;
+
+/// Processes and open descriptions remembered at a time; beyond it the tables start afresh, and
+/// what is still in use is no longer seen.
+const REMEMBERED: usize = 1 << 20;
+
+/// Where what was watched goes.
+pub(super) trait Sink {
+    /// A file is met for the first time, or its facts have changed.
+    fn file(&mut self, id: FileId, meta: &FileMeta);
+    /// A thread is met for the first time.
+    fn thread(&mut self, id: ThreadId, meta: &ThreadMeta);
+    /// An access.
+    fn access(&mut self, access: &Access);
+}
+
+/// What is known of the program tree.
+pub(super) struct Watch {
+    began: SystemTime,
+    files: Vec<FileMeta>,
+    /// Files opened for writing: their facts are looked up again at the end.
+    writable: Vec<FileId>,
+    by_path: HashMap<PathBuf, Option<FileId>>,
+    instances: HashMap<u32, FileId>,
+    threads: HashMap<(u32, u32), ThreadId>,
+    processes: HashMap<u32, (u32, String)>,
+    pub(super) touched: Touched,
+    observed: bool,
+    without_stdio: bool,
+}
+
+impl Watch {
+    /// Watch a run that began at `began`.
+    pub(super) fn new(began: SystemTime) -> Self {
+        Self {
+            began,
+            files: Vec::new(),
+            writable: Vec::new(),
+            by_path: HashMap::new(),
+            instances: HashMap::new(),
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            touched: Touched::default(),
+            observed: false,
+            without_stdio: false,
+        }
+    }
+
+    /// Whether any thread reported at all.
+    pub(super) fn observed(&self) -> bool {
+        self.observed
+    }
+
+    /// Whether some process's reads through stdio could not be seen.
+    pub(super) fn without_stdio(&self) -> bool {
+        self.without_stdio
+    }
+
+    /// The files met, by id.
+    pub(super) fn files(&self) -> &[FileMeta] {
+        &self.files
+    }
+
+    /// Take one event.
+    pub(super) fn take(&mut self, event: RawEvent, sink: &mut impl Sink) {
+        self.observed = true;
+        let RawEvent {
+            pid,
+            tid,
+            start,
+            what,
+        } = event;
+        match what {
+            What::Thread { ppid, exe, stdio } => {
+                self.without_stdio |= !stdio;
+                let exe = exe.to_string_lossy().into_owned();
+                self.processes.insert(pid, (ppid, exe));
+                self.thread(pid, tid, sink);
+            }
+            What::Open {
+                inst,
+                path,
+                flags,
+                took,
+            } => {
+                let Some(file) = self.open(&path, flags, sink) else {
+                    return;
+                };
+                if self.instances.len() >= REMEMBERED {
+                    self.instances.clear();
+                }
+                self.instances.insert(inst, file);
+                let thread = self.thread(pid, tid, sink);
+                sink.access(&Access {
+                    file,
+                    extent: Extent::default(),
+                    thread,
+                    kind: Kind::Open,
+                    start,
+                    took,
+                });
+            }
+            What::Access {
+                inst,
+                kind,
+                offset,
+                len,
+                took,
+            } => {
+                let (Some(&file), Some(kind)) = (self.instances.get(&inst), Kind::from_code(kind))
+                else {
+                    return;
+                };
+                let thread = self.thread(pid, tid, sink);
+                let access = Access {
+                    file,
+                    extent: Extent::new(offset, u64::from(len)),
+                    thread,
+                    kind,
+                    start,
+                    took,
+                };
+                if kind == Kind::Touch {
+                    self.touch(&access, sink);
+                } else {
+                    sink.access(&access);
+                }
+            }
+            What::Map {
+                inst,
+                addr,
+                len,
+                offset,
+                took,
+                ..
+            } => {
+                let Some(&file) = self.instances.get(&inst) else {
+                    return;
+                };
+                let size = self.files[file.0 as usize].size;
+                let extent = Extent::new(offset, len).clipped(size);
+                let thread = self.thread(pid, tid, sink);
+                self.touched.map(pid, thread, addr, file, extent);
+                sink.access(&Access {
+                    file,
+                    extent,
+                    thread,
+                    kind: Kind::Map,
+                    start,
+                    took,
+                });
+            }
+            What::Unmap { addr, len } => self.touched.unmap(pid, addr, len),
+            What::Exit => {
+                self.touched.exit(pid);
+                self.processes.remove(&pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// Look which mapped pages the program has touched since the last look, at `now` ns.
+    pub(super) fn sample(&mut self, now: u64, sink: &mut impl Sink) {
+        for (thread, file, extent) in self.touched.sample() {
+            self.touch(
+                &Access {
+                    file,
+                    extent,
+                    thread,
+                    kind: Kind::Touch,
+                    start: now,
+                    took: 0,
+                },
+                sink,
+            );
+        }
+    }
+
+    /// Look once more at the files that were open for writing, so that the next run does not take
+    /// this run's own writes for somebody else's.
+    pub(super) fn finish(&mut self, sink: &mut impl Sink) {
+        for id in std::mem::take(&mut self.writable) {
+            let before = &self.files[id.0 as usize];
+            if let Some(meta) = self.facts(&before.path) {
+                let meta = FileMeta {
+                    written: before.written || meta.written,
+                    ..meta
+                };
+                sink.file(id, &meta);
+                self.files[id.0 as usize] = meta;
+            }
+        }
+    }
+
+    /// Pass on the pages of a touch that were not touched before.
+    fn touch(&mut self, access: &Access, sink: &mut impl Sink) {
+        let size = self.files[access.file.0 as usize].size;
+        for extent in self.touched.fresh(access.file, access.extent.clipped(size)) {
+            sink.access(&Access { extent, ..*access });
+        }
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32, sink: &mut impl Sink) -> ThreadId {
+        if let Some(&id) = self.threads.get(&(pid, tid)) {
+            return id;
+        }
+        let id = ThreadId(self.threads.len() as u32);
+        self.threads.insert((pid, tid), id);
+        let (ppid, exe) = self.processes.get(&pid).cloned().unwrap_or_default();
+        sink.thread(
+            id,
+            &ThreadMeta {
+                pid,
+                tid,
+                ppid,
+                exe,
+            },
+        );
+        id
+    }
+
+    fn open(&mut self, path: &Path, flags: u8, sink: &mut impl Sink) -> Option<FileId> {
+        if flags & OPEN_DIRECTORY != 0 {
+            return None;
+        }
+        let known = match self.by_path.get(path) {
+            Some(&known) => known,
+            None => {
+                let found = self.resolve(path, sink);
+                if self.by_path.len() >= REMEMBERED {
+                    self.by_path.clear();
+                }
+                self.by_path.insert(path.to_owned(), found);
+                found
+            }
+        };
+        let id = known?;
+        if flags & OPEN_TRUNCATED != 0 && !self.files[id.0 as usize].written {
+            self.files[id.0 as usize].written = true;
+            sink.file(id, &self.files[id.0 as usize]);
+        }
+        if flags & OPEN_WRITTEN != 0 && !self.writable.contains(&id) {
+            self.writable.push(id);
+        }
+        Some(id)
+    }
+
+    /// The regular file a path leads to, symbolic links resolved.
+    fn resolve(&mut self, path: &Path, sink: &mut impl Sink) -> Option<FileId> {
+        let canonical = path.canonicalize().ok()?;
+        if canonical != path
+            && let Some(&known) = self.by_path.get(&canonical)
+        {
+            return known;
+        }
+        let meta = self.facts(&canonical)?;
+        let id = FileId(u32::try_from(self.files.len()).ok()?);
+        sink.file(id, &meta);
+        self.files.push(meta);
+        self.by_path.insert(canonical, Some(id));
+        Some(id)
+    }
+
+    fn facts(&self, path: &Path) -> Option<FileMeta> {
+        let meta = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some(FileMeta {
+            path: path.to_owned(),
+            dev: meta.dev(),
+            ino: meta.ino(),
+            size: meta.size(),
+            mtime_ns: meta.mtime().saturating_mul(1_000_000_000) + meta.mtime_nsec(),
+            written: meta.created().is_ok_and(|born| born >= self.began),
+        })
+    }
+}

@@ -1,0 +1,331 @@
+//! The loop, one step at a time.
+//!
+//! Data flow of [`Engine::step`]: backend events in → ledger and scheduler; disclosures from
+//! the source → plan queue; requests from the scheduler → backend. [`Engine::observe`] tells where the program is.
+//! Time is ns since the session began, given by the caller: the same engine runs in real time
+//! and on the sim backend.
+//!
+//! Invariant: each page issued is in exactly one of `pages` (not read yet) or a column of the ledger.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use foreread_backend::{Backend, Change, Event};
+use foreread_plan::{Access, FileId, Kind, PAGE, RequestId};
+use foreread_sched::{Scheduler, State};
+use foreread_sources::Source;
+
+use crate::Ledger;
+use crate::pages::Pages;
+use crate::site::{Site, Table};
+use crate::track::{Course, Track};
+
+/// Disclosures taken from the source in one step: bounds a step to about a millisecond.
+const DISCLOSE: usize = 8192;
+/// Planned pages that must be missing for a plan to be worth following at all.
+const COLD_PAGES: u64 = 16;
+/// A read that took longer than this plus 1 ns a byte waited for a device: far above a copy from
+/// memory (2 µs for 4 KiB, some 20 µs just after a sleep), below a cloud disk (80 µs).
+const WAITED_NS: u64 = 40_000;
+
+/// Sizes of a session.
+pub type Config = foreread_sched::Config;
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Keeping ahead of the program.
+    Ahead,
+    /// The program has left the plan; looking for the place again.
+    Lost,
+    /// The program has left the plan for good. Nothing more is fetched or needs observing.
+    GaveUp,
+    /// Everything the plan names was in memory already. Nothing is fetched or needs observing.
+    Hot,
+    /// All that could be fetched ahead has been, and was read. Nothing more needs observing.
+    Finished,
+}
+
+/// The end of a session.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The closed account.
+    pub ledger: Ledger,
+    /// What the session was doing at the end.
+    pub phase: Phase,
+    /// Reads observed, and how many of them were foreseen.
+    pub reads: u64,
+    /// Reads that the plan knew of.
+    pub foreseen: u64,
+    /// Times the program was lost and found again.
+    pub found_again: u64,
+    /// Files that differ from the record.
+    pub changed: Vec<(FileId, Change)>,
+    /// Files that could not be fetched, and why.
+    pub gone: Vec<(FileId, String)>,
+    /// Names of the devices fetched from.
+    pub devices: Vec<String>,
+}
+
+/// One session's state.
+pub struct Engine<B> {
+    source: Box<dyn Source>,
+    scheduler: Scheduler,
+    backend: B,
+    table: Table,
+    pages: Pages,
+    ledger: Ledger,
+    track: Track,
+    phase: Phase,
+    /// Parts of each request that are under way.
+    parts: HashMap<RequestId, Vec<(FileId, Range<u64>)>>,
+    exhausted: bool,
+    reads: u64,
+    foreseen: u64,
+    found_again: u64,
+}
+
+impl<B: Backend> Engine<B> {
+    /// A session that follows `source` through `backend`.
+    pub fn new(source: Box<dyn Source>, backend: B, config: Config) -> Self {
+        Self {
+            source,
+            scheduler: Scheduler::new(config),
+            backend,
+            table: Table::default(),
+            pages: Pages::default(),
+            ledger: Ledger::default(),
+            track: Track::default(),
+            phase: Phase::Ahead,
+            parts: HashMap::new(),
+            exhausted: false,
+            reads: 0,
+            foreseen: 0,
+            found_again: 0,
+        }
+    }
+
+    /// What the session is doing.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The account so far; not closed while pages issued are unread.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger
+    }
+
+    /// The backend, for a simulation that shares it.
+    pub fn backend(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
+    /// Look whether the plan's pages are in memory already; if they all are, the session is
+    /// [`Phase::Hot`] and the program need not be observed. Stops at the first few missing
+    /// pages, so a cold plan costs next to nothing, and a plan larger than the queue counts as cold.
+    pub fn survey(&mut self) {
+        let mut missing = 0;
+        let mut ordinal = 0;
+        while self.disclose() {
+            while let Some(entry) = self.scheduler.queue().get(ordinal).copied() {
+                ordinal += 1;
+                if entry.pages == 0 {
+                    continue;
+                }
+                let resident = self
+                    .backend
+                    .resident(entry.file, entry.range())
+                    .unwrap_or(0);
+                missing += u64::from(entry.pages).saturating_sub(resident);
+                if missing >= COLD_PAGES {
+                    return;
+                }
+            }
+        }
+        if self.exhausted {
+            self.phase = Phase::Hot;
+        }
+    }
+
+    /// The program read this extent of a planned file.
+    pub fn observe(&mut self, access: &Access) {
+        if !access.kind.reads() {
+            return;
+        }
+        let matched = self.scheduler.observe(access);
+        self.account(access);
+        self.judge(access, matched.known);
+    }
+
+    /// The program read a file that is not in the plan.
+    pub fn stray(&mut self, access: &Access) {
+        if access.kind.reads() {
+            self.judge(access, false);
+        }
+    }
+
+    /// Do what can be done at `now`. Returns whether anything is under way or was started, so that
+    /// the caller knows to come back soon.
+    pub fn step(&mut self, now: u64) -> bool {
+        self.collect(now);
+        if matches!(self.phase, Phase::Hot | Phase::GaveUp | Phase::Finished) {
+            return self.scheduler.in_flight() > 0;
+        }
+        for request in self.scheduler.passed() {
+            let wasted = self.pages.give_up(request.file, &request.pages);
+            self.ledger.wasted += wasted * PAGE;
+        }
+        if self.phase != Phase::Ahead {
+            return self.scheduler.in_flight() > 0;
+        }
+        let disclosed = self.disclose();
+        let mut site = Site {
+            table: &mut self.table,
+            backend: &mut self.backend,
+        };
+        let requests = self.scheduler.next(now, &mut site);
+        let started = !requests.is_empty();
+        for request in requests {
+            self.backend.submit(request);
+        }
+        let busy = self.scheduler.in_flight() > 0 || self.scheduler.has_pending();
+        if self.exhausted && !busy && !self.scheduler.has_waiting() && self.pages.is_empty() {
+            self.phase = Phase::Finished;
+        }
+        disclosed || started || busy
+    }
+
+    /// Close the account.
+    pub fn finish(mut self, now: u64) -> Report {
+        self.collect(now);
+        self.ledger.wasted += self.pages.len() * PAGE;
+        Report {
+            ledger: self.ledger,
+            phase: self.phase,
+            reads: self.reads,
+            foreseen: self.foreseen,
+            found_again: self.found_again,
+            devices: self.table.devices(),
+            changed: self.table.changed,
+            gone: self.table.gone,
+        }
+    }
+
+    /// Take the backend's events.
+    fn collect(&mut self, now: u64) {
+        let mut events = Vec::new();
+        self.backend.poll(&mut events);
+        for event in events {
+            match event {
+                Event::Opened {
+                    file,
+                    change,
+                    layout,
+                    rotational,
+                } => {
+                    self.table.opened(file, change, &layout, rotational);
+                    self.placed(file);
+                }
+                Event::Gone { file, why } => {
+                    self.table.lost(file, why);
+                    self.placed(file);
+                }
+                Event::Issued { id, file, pages } => {
+                    self.ledger.issued += self.pages.issue(file, &pages) * PAGE;
+                    self.parts.entry(id).or_default().push((file, pages));
+                }
+                Event::Done { id, fetched, .. } => {
+                    for (file, pages) in self.parts.remove(&id).unwrap_or_default() {
+                        self.pages.arrive(file, &pages, now);
+                    }
+                    self.scheduler.completed(id, fetched, now);
+                }
+            }
+        }
+    }
+
+    fn placed(&mut self, file: FileId) {
+        let mut site = Site {
+            table: &mut self.table,
+            backend: &mut self.backend,
+        };
+        self.scheduler.placed(file, &mut site);
+    }
+
+    /// Take up to one step's worth of disclosures; whether there were any.
+    fn disclose(&mut self) -> bool {
+        let room = self.scheduler.queue().room().min(DISCLOSE);
+        if self.exhausted || room == 0 {
+            return false;
+        }
+        let mut disclosed = Vec::new();
+        self.source.disclose(room, &mut disclosed);
+        self.exhausted = disclosed.len() < room;
+        let queue = self.scheduler.queue();
+        for one in &disclosed {
+            queue.push(one.file, one.pages.clone(), one.thread, one.sequential);
+        }
+        !disclosed.is_empty()
+    }
+
+    /// Enter a read into the ledger.
+    fn account(&mut self, access: &Access) {
+        let read = self
+            .pages
+            .read(access.file, &access.extent.pages(), access.start);
+        let (there, under_way) = (read.there * PAGE, read.under_way * PAGE);
+        let waited = access.took > WAITED_NS + access.extent.len;
+        if access.kind == Kind::Touch {
+            // A sample tells that a page was touched, not whether that waited.
+            self.ledger.useful += there;
+            self.ledger.late += under_way;
+            self.scheduler.budget().kept(read.there);
+        } else if !waited {
+            self.ledger.useful += there + under_way;
+            self.scheduler.budget().kept(read.there + read.under_way);
+        } else {
+            let pages = access.extent.pages();
+            let ours = read.there + read.under_way;
+            self.ledger.late += under_way;
+            if read.there == pages.end - pages.start {
+                // All of it had arrived, and yet the program waited: it was gone again.
+                self.ledger.evicted += there;
+                self.scheduler.budget().lost(read.there);
+            } else {
+                self.ledger.useful += there;
+                self.ledger.missed += (pages.end - pages.start - ours) * PAGE;
+            }
+        }
+    }
+
+    /// See whether the program still follows the plan.
+    fn judge(&mut self, access: &Access, foreseen: bool) {
+        self.reads += 1;
+        self.foreseen += u64::from(foreseen);
+        if !matches!(self.phase, Phase::Ahead | Phase::Lost) {
+            return;
+        }
+        match self.track.read(access, foreseen) {
+            Course::OnPlan => {}
+            Course::Lost => self.phase = Phase::Lost,
+            Course::GiveUp => self.phase = Phase::GaveUp,
+            Course::Search => {
+                self.scheduler.restart();
+                let found = self.source.resync(self.track.recent());
+                self.track.searched(found);
+                self.exhausted = false;
+                self.found_again += u64::from(found);
+                self.phase = if found { Phase::Ahead } else { Phase::Lost };
+            }
+        }
+    }
+
+    /// Entries of the plan queue in this state; for tests and reports.
+    pub fn entries_in(&mut self, state: State) -> usize {
+        let queue = self.scheduler.queue();
+        let end = queue.end();
+        (0..end)
+            .filter(|&ordinal| queue.get(ordinal).is_some_and(|entry| entry.state == state))
+            .count()
+    }
+}

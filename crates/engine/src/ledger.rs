@@ -1,0 +1,47 @@
+//! What became of every byte issued.
+
+use serde::{Deserialize, Serialize};
+
+/// An account in bytes (whole pages).
+///
+/// Invariant of a closed account: `issued = useful + late + wasted + evicted`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Fetched from the device ahead of the program.
+    pub issued: u64,
+    /// In memory when the program read it.
+    pub useful: u64,
+    /// Still on its way when the program read it: part of the wait was saved.
+    pub late: u64,
+    /// Never read by the program.
+    pub wasted: u64,
+    /// Gone from memory again before the program read it.
+    pub evicted: u64,
+    /// Read by the program from the device, not issued by anyone else: what was not foreseen
+    /// in time. Not part of `issued`.
+    pub missed: u64,
+}
+
+impl Ledger {
+    /// Whether every byte issued is accounted for.
+    pub fn is_closed(&self) -> bool {
+        self.issued == self.useful + self.late + self.wasted + self.evicted
+    }
+
+    /// Of the bytes issued, the share the program read: accuracy. `None` if none was issued.
+    pub fn accuracy(&self) -> Option<f64> {
+        (self.issued > 0).then(|| (self.useful + self.late) as f64 / self.issued as f64)
+    }
+
+    /// Of the bytes the program would have waited for, the share that was issued: coverage.
+    pub fn coverage(&self) -> Option<f64> {
+        let needed = self.useful + self.late + self.evicted + self.missed;
+        (needed > 0).then(|| (needed - self.missed) as f64 / needed as f64)
+    }
+
+    /// Of the bytes issued and read, the share that was there in time: timeliness.
+    pub fn timeliness(&self) -> Option<f64> {
+        let read = self.useful + self.late;
+        (read > 0).then(|| self.useful as f64 / read as f64)
+    }
+}

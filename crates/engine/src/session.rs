@@ -1,0 +1,139 @@
+//! An engine on its own thread, in real time.
+//!
+//! The thread that watches the program hands over what it saw and never waits for the engine;
+//! the engine wakes for that, or by its own timer: a program that computes for long and then
+//! reads in a burst finds its pages there (AASFP §5.2's timer).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foreread_backend::Backend;
+use foreread_plan::Access;
+
+use crate::{Engine, Phase, Report};
+
+/// The engine's timer while requests are under way.
+const BUSY: Duration = Duration::from_micros(200);
+/// The engine's timer while nothing is.
+const IDLE: Duration = Duration::from_millis(5);
+
+/// What the program was seen to read.
+enum Seen {
+    /// An access to a planned file.
+    Planned(Access),
+    /// An access to any other.
+    Stray(Access),
+}
+
+/// A running session.
+pub struct Session {
+    seen: Sender<Vec<Seen>>,
+    batch: Vec<Seen>,
+    phase: Arc<AtomicU8>,
+    thread: JoinHandle<Report>,
+}
+
+impl Session {
+    /// Start following: `start` is the instant that observations' times count from.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start<B: Backend + 'static>(engine: Engine<B>, start: Instant) -> std::io::Result<Self> {
+        let (seen, inbox) = channel();
+        let phase = Arc::new(AtomicU8::new(code(Phase::Ahead)));
+        let shared = Arc::clone(&phase);
+        let thread = std::thread::Builder::new()
+            .name("foreread-engine".into())
+            .spawn(move || run(engine, &inbox, &shared, start))?;
+        Ok(Self {
+            seen,
+            batch: Vec::new(),
+            phase,
+            thread,
+        })
+    }
+
+    /// The program read this extent of a planned file.
+    pub fn observe(&mut self, access: Access) {
+        self.batch.push(Seen::Planned(access));
+    }
+
+    /// The program read a file that is not in the plan.
+    pub fn stray(&mut self, access: Access) {
+        self.batch.push(Seen::Stray(access));
+    }
+
+    /// Hand over what was observed since the last call.
+    pub fn flush(&mut self) {
+        if !self.batch.is_empty() {
+            // An engine that is gone needs no observations.
+            let _ = self.seen.send(std::mem::take(&mut self.batch));
+        }
+    }
+
+    /// What the session is doing.
+    pub fn phase(&self) -> Phase {
+        phase(self.phase.load(Ordering::Relaxed))
+    }
+
+    /// End the session and close its account. `None` if the engine's thread has died.
+    pub fn finish(mut self) -> Option<Report> {
+        self.flush();
+        drop(self.seen);
+        self.thread.join().ok()
+    }
+}
+
+fn run<B: Backend>(
+    mut engine: Engine<B>,
+    inbox: &Receiver<Vec<Seen>>,
+    phase: &AtomicU8,
+    start: Instant,
+) -> Report {
+    let now = || start.elapsed().as_nanos() as u64;
+    engine.survey();
+    loop {
+        let busy = engine.step(now());
+        phase.store(code(engine.phase()), Ordering::Relaxed);
+        match inbox.recv_timeout(if busy { BUSY } else { IDLE }) {
+            Ok(batch) => take(&mut engine, batch),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        while let Ok(batch) = inbox.try_recv() {
+            take(&mut engine, batch);
+        }
+    }
+    engine.finish(now())
+}
+
+fn take<B: Backend>(engine: &mut Engine<B>, batch: Vec<Seen>) {
+    for seen in batch {
+        match seen {
+            Seen::Planned(access) => engine.observe(&access),
+            Seen::Stray(access) => engine.stray(&access),
+        }
+    }
+}
+
+const PHASES: [Phase; 5] = [
+    Phase::Ahead,
+    Phase::Lost,
+    Phase::GaveUp,
+    Phase::Hot,
+    Phase::Finished,
+];
+
+fn code(phase: Phase) -> u8 {
+    PHASES.iter().position(|&one| one == phase).unwrap_or(0) as u8
+}
+
+fn phase(code: u8) -> Phase {
+    PHASES
+        .get(usize::from(code))
+        .copied()
+        .unwrap_or(Phase::Ahead)
+}

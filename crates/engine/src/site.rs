@@ -1,0 +1,130 @@
+//! What the session knows about files and devices: the scheduler's view of the backend.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foreread_backend::{Backend, Change, Placed};
+use foreread_plan::FileId;
+use foreread_sched::{DeviceId, Devices, Layout, Profile, Run};
+
+/// One file's standing.
+#[derive(Debug, Default)]
+struct Known {
+    device: Option<Option<DeviceId>>,
+    layout: Option<Arc<Layout>>,
+    prepared: bool,
+    gone: bool,
+}
+
+/// Files and devices, as far as the backend has told.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    files: HashMap<FileId, Known>,
+    profiles: HashMap<DeviceId, (String, Profile)>,
+    /// Files that differ from the record.
+    pub(crate) changed: Vec<(FileId, Change)>,
+    /// Files that could not be fetched, and why.
+    pub(crate) gone: Vec<(FileId, String)>,
+}
+
+impl Table {
+    pub(crate) fn opened(
+        &mut self,
+        file: FileId,
+        change: Option<Change>,
+        layout: &[Placed],
+        rotational: Option<bool>,
+    ) {
+        let runs = layout
+            .iter()
+            .map(|placed| Run {
+                logical: placed.logical,
+                physical: placed.physical,
+                len: placed.len,
+            })
+            .collect();
+        let known = self.files.entry(file).or_default();
+        known.layout = Some(Arc::new(Layout::new(runs)));
+        if let (Some(rotational), Some(Some(device))) = (rotational, known.device)
+            && let Some((_, profile)) = self.profiles.get_mut(&device)
+        {
+            // The first file opened on a device decides: entries wait for it, so none was
+            // ordered by the device's own word.
+            *profile = profile_of(rotational);
+        }
+        self.changed.extend(change.map(|change| (file, change)));
+    }
+
+    pub(crate) fn lost(&mut self, file: FileId, why: String) {
+        let known = self.files.entry(file).or_default();
+        known.gone = true;
+        known.layout = Some(Arc::default());
+        self.gone.push((file, why));
+    }
+
+    /// Names of the devices met.
+    pub(crate) fn devices(&self) -> Vec<String> {
+        let mut names: Vec<_> = self
+            .profiles
+            .values()
+            .map(|(name, _)| name.clone())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+fn profile_of(rotational: bool) -> Profile {
+    if rotational {
+        Profile::rotational()
+    } else {
+        Profile::solid_state()
+    }
+}
+
+/// The table together with the backend it asks.
+pub(crate) struct Site<'a, B> {
+    pub(crate) table: &'a mut Table,
+    pub(crate) backend: &'a mut B,
+}
+
+impl<B: Backend> Devices for Site<'_, B> {
+    fn device(&mut self, file: FileId) -> Option<DeviceId> {
+        let known = self.table.files.entry(file).or_default();
+        if known.gone {
+            return None;
+        }
+        *known
+            .device
+            .get_or_insert_with(|| self.backend.device(file).map(DeviceId))
+    }
+
+    fn profile(&mut self, device: DeviceId) -> Profile {
+        let backend = &mut self.backend;
+        let (_, profile) = self.table.profiles.entry(device).or_insert_with(|| {
+            let facts = backend.facts(device.0);
+            (facts.name, profile_of(facts.rotational))
+        });
+        profile.clone()
+    }
+
+    fn layout(&mut self, file: FileId) -> Option<Arc<Layout>> {
+        let known = self
+            .table
+            .files
+            .get(&file)
+            .and_then(|known| known.layout.clone());
+        if known.is_none() {
+            self.announce(file);
+        }
+        known
+    }
+
+    fn announce(&mut self, file: FileId) {
+        let known = self.table.files.entry(file).or_default();
+        if !std::mem::replace(&mut known.prepared, true) {
+            self.backend.prepare(file);
+        }
+    }
+}

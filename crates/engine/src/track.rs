@@ -1,0 +1,147 @@
+//! Whether the program still does what was foreseen.
+//!
+//! The last [`WINDOW`] reads decide. While at least half of them were foreseen all is well;
+//! when more than half were not, the plan is lost: prefetching stops until the place is found again.
+//! Each search that fails makes the next one wait twice as long, and after [`TRIES`] of them
+//! in a row the plan is given up for good.
+
+use std::collections::VecDeque;
+
+use foreread_plan::Access;
+
+/// Reads that decide.
+const WINDOW: usize = 64;
+/// Reads before anything is decided.
+const ENOUGH: usize = 32;
+/// Reads a search is given to go by.
+const RECENT: usize = 24;
+/// Searches in a row that may fail.
+const TRIES: u32 = 4;
+
+/// What the latest read means for the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// The program follows the plan.
+    OnPlan,
+    /// It has left it; wait.
+    Lost,
+    /// It has left it, and enough reads have gathered to look for the place again.
+    Search,
+    /// It has left it for good.
+    GiveUp,
+}
+
+/// The running judgement.
+#[derive(Debug, Default)]
+pub(crate) struct Track {
+    outcomes: VecDeque<bool>,
+    foreseen: usize,
+    recent: VecDeque<Access>,
+    lost: bool,
+    failures: u32,
+    wait: u32,
+}
+
+impl Track {
+    /// The program read; `foreseen` tells whether the plan knew.
+    pub(crate) fn read(&mut self, access: &Access, foreseen: bool) -> Course {
+        self.recent.push_back(*access);
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        self.outcomes.push_back(foreseen);
+        self.foreseen += usize::from(foreseen);
+        if self.outcomes.len() > WINDOW && self.outcomes.pop_front() == Some(true) {
+            self.foreseen -= 1;
+        }
+        if !self.lost {
+            let seen = self.outcomes.len();
+            if seen < ENOUGH || self.foreseen * 2 >= seen {
+                return Course::OnPlan;
+            }
+            self.lost = true;
+            self.failures = 0;
+            self.wait = 0;
+        }
+        if self.failures >= TRIES {
+            return Course::GiveUp;
+        }
+        if self.wait > 0 {
+            self.wait -= 1;
+            return Course::Lost;
+        }
+        Course::Search
+    }
+
+    /// The last reads, oldest first.
+    pub(crate) fn recent(&mut self) -> &[Access] {
+        self.recent.make_contiguous()
+    }
+
+    /// What the search came to.
+    pub(crate) fn searched(&mut self, found: bool) {
+        if found {
+            self.lost = false;
+            self.outcomes.clear();
+            self.foreseen = 0;
+        } else {
+            self.failures += 1;
+            self.wait = (WINDOW as u32) << self.failures;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::{Extent, FileId, Kind, ThreadId};
+
+    const READ: Access = Access {
+        file: FileId(0),
+        extent: Extent::new(0, 1),
+        thread: ThreadId(0),
+        kind: Kind::Pread,
+        start: 0,
+        took: 0,
+    };
+
+    #[test]
+    fn a_few_unforeseen_reads_change_nothing() {
+        let mut track = Track::default();
+        for n in 0..1000 {
+            assert_eq!(track.read(&READ, n % 3 != 0), Course::OnPlan);
+        }
+    }
+
+    #[test]
+    fn when_most_reads_are_unforeseen_the_place_is_searched_and_then_given_up() {
+        let mut track = Track::default();
+        let mut searches = 0;
+        let mut reads = 0;
+        loop {
+            reads += 1;
+            match track.read(&READ, false) {
+                Course::Search => {
+                    searches += 1;
+                    track.searched(false);
+                }
+                Course::GiveUp => break,
+                Course::OnPlan | Course::Lost => {}
+            }
+            assert!(reads < 10_000);
+        }
+        assert_eq!(searches, TRIES);
+        assert!(reads > 800, "searches are spaced out: {reads}");
+    }
+
+    #[test]
+    fn a_found_place_starts_the_judgement_afresh() {
+        let mut track = Track::default();
+        while track.read(&READ, false) != Course::Search {}
+        track.searched(true);
+        for _ in 0..ENOUGH - 1 {
+            assert_eq!(track.read(&READ, false), Course::OnPlan);
+        }
+        assert_eq!(track.read(&READ, false), Course::Search);
+    }
+}
