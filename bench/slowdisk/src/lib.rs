@@ -1,1 +1,220 @@
-//! slowdisk
+//! Slow disks: a file system on a block device with the timing of a disk model.
+//!
+//! ```text
+//! programs ─> ext4 ─> page cache ─> mq-deadline ─> loop device ─> FUSE: disk.img ─> model ─> memory
+//! ```
+//!
+//! Everything a program's reads go through is the kernel's own (page cache,
+//! read-ahead, block scheduler); only the time the "platter" takes is modelled,
+//! by `foreread-disk` in real time, and the data lies in memory. [`mount`] makes
+//! such a disk, served by threads of this process; dropping the [`SlowDisk`]
+//! takes everything down again. Each disk is written down in a state file first
+//! ([`Mounted`]), so that any process can find it, and clean up after a server
+//! that was killed ([`unmount`]).
+//!
+//! The process that serves a disk must not use it from the threads that serve, and
+//! had better not use it at all: a server stuck on its own disk is stuck for good.
+//! The command ([`cli`]) serves from a process of its own.
+
+#![forbid(unsafe_code)]
+
+mod block;
+pub mod cli;
+mod error;
+mod fs;
+pub mod selftest;
+mod server;
+mod size;
+mod state;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foreread_disk::{Layout, Model};
+use fuser::{MountOption, Session};
+
+use error::At;
+pub use error::Error;
+use fs::SlowFs;
+pub use server::Counters;
+use server::Server;
+pub use size::parse_size;
+pub use state::{Mounted, unmount};
+
+/// What disk to make, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The model.
+    pub model: Model,
+    /// Where to mount it; made if it does not exist, and then removed again.
+    pub dir: PathBuf,
+    /// The disk's size, bytes: a multiple of 4096, at least 16 MiB. Memory is
+    /// taken only for what is written.
+    pub size: u64,
+    /// Spread the image over the model's whole stroke ([`Layout::stretch`]).
+    pub stretch: bool,
+    /// Let writes take the model's time. Otherwise they are done at once, so that
+    /// preparing data is quick, and only reads are slow.
+    pub slow_writes: bool,
+    /// Only the FUSE file: `dir` holds `disk.img`, without a loop device and ext4.
+    pub file_only: bool,
+}
+
+impl Options {
+    /// An 8 GiB disk with fast writes.
+    pub fn new(model: Model, dir: impl Into<PathBuf>) -> Options {
+        Options {
+            model,
+            dir: dir.into(),
+            size: 8 << 30,
+            stretch: false,
+            slow_writes: false,
+            file_only: false,
+        }
+    }
+}
+
+/// A mounted slow disk, served by this process until it is dropped.
+pub struct SlowDisk {
+    mounted: Mounted,
+    server: Arc<Server>,
+    session: Option<JoinHandle<()>>,
+}
+
+/// Makes a slow disk and mounts it. Needs root and FUSE; without loop devices it
+/// comes out as with `file_only`, and [`Mounted::notes`] says so.
+pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
+    let mut mounted = state::claim(options)?;
+    let layout = Layout {
+        size: options.size,
+        stretch: options.stretch,
+    };
+    let started = Server::start(options.model, layout)
+        .at("start serving", &options.dir)
+        .and_then(|server| {
+            let server = Arc::new(server);
+            let session = serve(options, &mounted.backing, server.clone())?;
+            Ok((server, session))
+        });
+    let (server, session) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            // The first error is the one to tell.
+            let _ = state::release(&mounted, true);
+            return Err(error);
+        }
+    };
+    let built = match mounted.backing == mounted.dir {
+        true => Ok(()),
+        false => block::build(&mut mounted),
+    };
+    // From here on, dropping undoes it all.
+    let disk = SlowDisk {
+        mounted,
+        server,
+        session: Some(session),
+    };
+    built.map(|()| disk)
+}
+
+/// Mounts the FUSE file system at `at` and serves it on a thread of its own.
+fn serve(options: &Options, at: &Path, server: Arc<Server>) -> Result<JoinHandle<()>, Error> {
+    let memory = rustix::fs::memfd_create("slowdisk", rustix::fs::MemfdFlags::CLOEXEC);
+    let image = File::from(memory.at("get memory for the image of", &options.dir)?);
+    image
+        .set_len(options.size)
+        .at("size the image of", &options.dir)?;
+    let filesystem = SlowFs {
+        image,
+        size: options.size,
+        server,
+        slow_writes: options.slow_writes,
+    };
+    let mut config = fuser::Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("foreread-slowdisk".into()),
+        MountOption::DefaultPermissions,
+        MountOption::NoSuid,
+        MountOption::NoDev,
+    ];
+    let session = Session::new(filesystem, at, &config).at("mount FUSE on", at)?;
+    std::thread::Builder::new()
+        .name("slowdisk".into())
+        .spawn(move || {
+            server::hurry();
+            if let Err(error) = session.run() {
+                eprintln!("foreread slowdisk: serving ended: {error}");
+            }
+        })
+        .at("start serving", at)
+}
+
+impl SlowDisk {
+    /// What was made and where it is.
+    pub fn mounted(&self) -> &Mounted {
+        &self.mounted
+    }
+
+    /// The mount point.
+    pub fn dir(&self) -> &Path {
+        &self.mounted.dir
+    }
+
+    /// What the disk has served.
+    pub fn counters(&self) -> Counters {
+        self.server.counters()
+    }
+
+    /// Empties the disk's own cache (not the kernel's).
+    pub fn forget(&self) {
+        self.server.forget();
+    }
+
+    /// Whether the disk is still being served: not so once another process has
+    /// unmounted it.
+    pub fn is_served(&self) -> bool {
+        self.session
+            .as_ref()
+            .is_some_and(|session| !session.is_finished())
+    }
+
+    /// Takes the disk down. Fails, and leaves it as it is, while programs use it.
+    pub fn unmount(mut self) -> Result<(), Error> {
+        state::release(&self.mounted, false)?;
+        self.join();
+        Ok(())
+    }
+
+    /// Waits for the serving thread, which ends when its file system is unmounted.
+    fn join(&mut self) {
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        // A file system unmounted while in use is served on until it is not; the
+        // thread is then left to it.
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while !session.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if session.is_finished() && session.join().is_err() {
+            eprintln!("foreread slowdisk: the serving thread panicked");
+        }
+    }
+}
+
+impl Drop for SlowDisk {
+    /// Takes the disk down whether or not it is in use: programs that still hold
+    /// its files get EIO once this process is gone.
+    fn drop(&mut self) {
+        if self.session.is_none() {
+            return;
+        }
+        if let Err(error) = state::release(&self.mounted, true) {
+            eprintln!("foreread slowdisk: {error}");
+        }
+        self.join();
+    }
+}

@@ -1,0 +1,315 @@
+//! `foreread slowdisk`: the command, for the program that embeds it.
+//!
+//! A disk is served by a process of its own: this executable, started again with
+//! the hidden `--serve`. It prints one line of JSON when the disk is ready, which
+//! the starting process reads; then it leaves the terminal and serves until a
+//! signal, or until someone has unmounted the disk.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use foreread_disk::Model;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::error::At;
+use crate::selftest::{self, Row};
+use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, unmount};
+
+/// A file system as slow as a disk of old, a cloud volume or an NFS server.
+#[derive(Args, Clone, Debug)]
+pub struct SlowdiskArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Action {
+    /// Make a slow disk and mount it (needs root)
+    Mount(MountArgs),
+    /// Unmount a slow disk, also one whose server was killed
+    Umount {
+        /// Where it is mounted
+        dir: PathBuf,
+    },
+    /// Show what a mounted slow disk has served
+    Stats {
+        /// Where it is mounted
+        dir: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Empty a mounted slow disk's own cache, as a power cycle would
+    Forget {
+        /// Where it is mounted
+        dir: PathBuf,
+    },
+    /// Hold mounted models against their specifications (some 12 seconds each)
+    Selftest {
+        /// Only this model: hdd-7200, network-ssd or nfs
+        model: Option<Model>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the models and where their figures come from
+    Models,
+}
+
+#[derive(Args, Clone, Debug)]
+struct MountArgs {
+    /// hdd-7200, network-ssd or nfs
+    model: Model,
+    /// Where to mount it: an empty directory, or one to be made
+    dir: PathBuf,
+    /// The disk's size; memory is taken only for what is written
+    #[arg(long, default_value = "8G", value_parser = parse_size)]
+    size: u64,
+    /// Spread the image over the disk's whole stroke, so that seeks are as long as
+    /// on a full 500 GB disk
+    #[arg(long)]
+    stretch: bool,
+    /// Let writes take the model's time, too
+    #[arg(long)]
+    slow_writes: bool,
+    /// Only the image file, without a block device and ext4
+    #[arg(long)]
+    file_only: bool,
+    /// Serve from this process until it is interrupted
+    #[arg(long)]
+    foreground: bool,
+    /// Serve in the background (how `mount` starts its server)
+    #[arg(long, hide = true, conflicts_with = "foreground")]
+    serve: bool,
+}
+
+impl MountArgs {
+    fn options(&self) -> Options {
+        Options {
+            model: self.model,
+            dir: self.dir.clone(),
+            size: self.size,
+            stretch: self.stretch,
+            slow_writes: self.slow_writes,
+            file_only: self.file_only,
+        }
+    }
+}
+
+/// Does what the arguments say; the exit status is 1 when a self-test does not hold.
+pub fn run(args: SlowdiskArgs) -> Result<ExitCode, Error> {
+    match args.action {
+        Action::Mount(args) if args.serve => serve(&args.options())?,
+        Action::Mount(args) if args.foreground => foreground(&args.options())?,
+        Action::Mount(args) => {
+            let mounted = start("mount", &args.options())?;
+            print!("{}", describe(&mounted));
+            println!(
+                "foreread slowdisk umount {} takes it down",
+                mounted.dir.display()
+            );
+        }
+        Action::Umount { dir } => unmount(&dir)?,
+        Action::Stats { dir, json } => stats(&dir, json)?,
+        Action::Forget { dir } => Mounted::find(&dir)?.forget()?,
+        Action::Selftest { model, json } => return self_test(model, json),
+        Action::Models => print!("{}", models()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts a server process and waits until its disk is ready. `action` is the
+/// word of the command line before which the way to this command ends.
+fn start(action: &str, options: &Options) -> Result<Mounted, Error> {
+    let program = std::env::current_exe().at("find", "this program")?;
+    let way: Vec<OsString> = std::env::args_os()
+        .skip(1)
+        .take_while(|word| word != action)
+        .collect();
+    let mut command = Command::new(&program);
+    command
+        .args(way)
+        .args(["mount", "--serve", "--size"])
+        .arg(options.size.to_string());
+    for (flag, set) in [
+        ("--stretch", options.stretch),
+        ("--slow-writes", options.slow_writes),
+        ("--file-only", options.file_only),
+    ] {
+        if set {
+            command.arg(flag);
+        }
+    }
+    command
+        .arg("--")
+        .arg(options.model.name())
+        .arg(&options.dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let mut server = command.spawn().at("run", &program)?;
+    let mut ready = Vec::new();
+    if let Some(mut output) = server.stdout.take() {
+        output.read_to_end(&mut ready).at("hear from", &program)?;
+    }
+    if ready.is_empty() {
+        let status = server.wait().at("wait for", &program)?;
+        return Err(Error::Server { status });
+    }
+    serde_json::from_slice(&ready).at("understand", &program)
+}
+
+/// The server process: says it is ready, leaves the terminal, serves.
+fn serve(options: &Options) -> Result<(), Error> {
+    let signals = signals()?;
+    // Ctrl-C is meant for the command that started us.
+    let _ = rustix::process::setsid();
+    let disk = mount(options)?;
+    let null = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .at("open", "/dev/null")?;
+    let text = serde_json::to_vec(disk.mounted()).at("describe", &options.dir)?;
+    let mut output = std::io::stdout();
+    output.write_all(&text).at("tell of", &options.dir)?;
+    output.flush().at("tell of", &options.dir)?;
+    rustix::stdio::dup2_stdout(&null).at("leave", "the terminal")?;
+    rustix::stdio::dup2_stderr(&null).at("leave", "the terminal")?;
+    // No directory is kept from being unmounted by us.
+    std::env::set_current_dir("/").at("enter", "/")?;
+    wait(&disk, signals);
+    Ok(())
+}
+
+fn foreground(options: &Options) -> Result<(), Error> {
+    let signals = signals()?;
+    let disk = mount(options)?;
+    print!("{}", describe(disk.mounted()));
+    println!("Ctrl-C takes it down");
+    wait(&disk, signals);
+    Ok(())
+}
+
+fn signals() -> Result<signal_hook::iterator::Signals, Error> {
+    signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).at("handle", "signals")
+}
+
+/// Until a signal comes, or the disk is unmounted from outside.
+fn wait(disk: &SlowDisk, mut signals: signal_hook::iterator::Signals) {
+    while signals.pending().next().is_none() && disk.is_served() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn describe(mounted: &Mounted) -> String {
+    let mut text = format!(
+        "{}: {} ({}), {} MiB",
+        mounted.dir.display(),
+        mounted.model,
+        mounted.model.spec().summary,
+        mounted.size >> 20,
+    );
+    match &mounted.loop_device {
+        Some(device) => text += &format!(", ext4 on {}\n", device.display()),
+        None => text += &format!(", the image is {}\n", mounted.image().display()),
+    }
+    for note in &mounted.notes {
+        text += &format!("note: {note}\n");
+    }
+    text
+}
+
+fn stats(dir: &Path, json: bool) -> Result<(), Error> {
+    let mounted = Mounted::find(dir)?;
+    let counters = mounted.counters()?;
+    if json {
+        let text = serde_json::json!({"disk": mounted, "served": counters});
+        println!("{text:#}");
+    } else {
+        print!("{}", describe(&mounted));
+        println!(
+            "served: {} reads ({:.1} MiB), {} writes ({:.1} MiB)",
+            counters.reads,
+            counters.read_bytes as f64 / f64::from(1 << 20),
+            counters.writes,
+            counters.written_bytes as f64 / f64::from(1 << 20),
+        );
+    }
+    Ok(())
+}
+
+fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
+    let models = match &model {
+        Some(model) => std::slice::from_ref(model),
+        None => &Model::ALL,
+    };
+    let mut rows = Vec::new();
+    if !json {
+        println!(
+            "{:<12} {:<26} {:>10} {:>10} {:>8} {:>8}",
+            "model", "figure", "specified", "realised", "off", "allowed"
+        );
+    }
+    for model in models {
+        let scratch = tempfile::tempdir().at("make a directory in", std::env::temp_dir())?;
+        let options = selftest::options(*model, scratch.path().join("disk"));
+        let mounted = start("selftest", &options)?;
+        let measured = selftest::measure(&mounted);
+        unmount(&mounted.dir)?;
+        for row in measured? {
+            if !json {
+                println!("{}", line(&row));
+            }
+            rows.push(row);
+        }
+    }
+    if json {
+        println!("{:#}", serde_json::json!(rows));
+    }
+    let holds = rows.iter().all(|row| row.holds);
+    Ok(if holds {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn line(row: &Row) -> String {
+    format!(
+        "{:<12} {:<26} {:>10.1} {:>10.1} {:>+7.1}% {:>7}% {} {}",
+        row.model,
+        row.figure,
+        row.specified,
+        row.realised,
+        row.off_percent,
+        format!("±{}", row.tolerance_percent),
+        row.unit,
+        if row.holds { "" } else { " <-- does not hold" },
+    )
+    .trim_end()
+    .to_owned()
+}
+
+fn models() -> String {
+    let mut text = String::new();
+    for spec in Model::ALL.map(Model::spec) {
+        text += &format!("{}: {}\n", spec.model, spec.summary);
+        for (property, value) in spec.facts {
+            text += &format!("  {property:<16} {value}\n");
+        }
+        text += &format!(
+            "  {:<16} {:.2} ms for a random 4 KiB read alone, {:.0} a second of 32 at once, {} MB/s in order\n",
+            "together",
+            spec.random_us / 1e3,
+            spec.deep_iops,
+            spec.sequential_mb_s,
+        );
+        text += &format!("  {:<16} {}\n", "source", spec.source);
+    }
+    text
+}

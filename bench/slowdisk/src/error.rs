@@ -1,0 +1,113 @@
+//! What can go wrong, each naming what it concerns and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use foreread_disk::{Model, UnknownModel};
+
+/// Why a slow disk could not be made, used or taken down.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such model.
+    #[error(transparent)]
+    Model(#[from] UnknownModel),
+    /// A size that cannot be read or is out of bounds.
+    #[error("size {value:?}: {why}")]
+    Size {
+        /// As given.
+        value: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The kernel asks for root to mount.
+    #[error("mounting a slow disk needs root: run this with sudo")]
+    NotRoot,
+    /// No FUSE in this kernel or container.
+    #[error("{path}: {source}: a slow disk needs FUSE in the kernel and access to its device")]
+    Fuse {
+        /// The device.
+        path: PathBuf,
+        /// What opening it gave.
+        source: io::Error,
+    },
+    /// A tool is not there.
+    #[error("{tool} is not installed: it comes with the package {package}")]
+    MissingTool {
+        /// The command.
+        tool: &'static str,
+        /// Debian's package.
+        package: &'static str,
+    },
+    /// A tool failed.
+    #[error("{command}: {status}: {stderr}")]
+    Tool {
+        /// With its arguments.
+        command: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// What it said.
+        stderr: String,
+    },
+    /// A slow disk is there already and alive.
+    #[error("{dir} already holds a slow disk ({model}, served by process {pid}): unmount it first")]
+    Taken {
+        /// Where.
+        dir: PathBuf,
+        /// Which.
+        model: Model,
+        /// Whose.
+        pid: u32,
+    },
+    /// Mounting would hide files.
+    #[error("{dir} is not empty: mounting there would hide what it holds")]
+    NotEmpty {
+        /// Where.
+        dir: PathBuf,
+    },
+    /// Nothing of ours there.
+    #[error("{dir} holds no slow disk")]
+    NotMounted {
+        /// Where.
+        dir: PathBuf,
+    },
+    /// Programs still use it.
+    #[error(
+        "{dir} is still in use: leave it and close its files (`fuser -vm {dir}` names the programs)"
+    )]
+    InUse {
+        /// Where.
+        dir: PathBuf,
+    },
+    /// The background server ended before the disk was ready; it has said why.
+    #[error("the slow disk's server ended before the disk was ready ({status})")]
+    Server {
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
+    /// A file could not be dealt with.
+    #[error("{path}: cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What came of it.
+        source: io::Error,
+    },
+}
+
+/// Puts an action and a path to an I/O error.
+pub(crate) trait At<T> {
+    fn at(self, action: &'static str, path: impl AsRef<Path>) -> Result<T, Error>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
+    fn at(self, action: &'static str, path: impl AsRef<Path>) -> Result<T, Error> {
+        self.map_err(|source| Error::Io {
+            action,
+            path: path.as_ref().to_owned(),
+            source: source.into(),
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! Whether a mounted slow disk does what its model's specification says.
+//!
+//! The device is read past the page cache (O_DIRECT), as programs and the kernel
+//! would have it read: single 4 KiB reads spread over all of it, 32 of them at
+//! once, and in order. The offsets are the same in every run. Reading is never
+//! done by the process that serves: killed, it could not end.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::error::{At, Error};
+use crate::{Mounted, Options};
+use foreread_disk::Model;
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Which model.
+    pub model: &'static str,
+    /// What was measured.
+    pub figure: &'static str,
+    /// Of both values.
+    pub unit: &'static str,
+    /// By the specification.
+    pub specified: f64,
+    /// As measured.
+    pub realised: f64,
+    /// How far it is off, percent of what is specified.
+    pub off_percent: f64,
+    /// How far it may be off, percent.
+    pub tolerance_percent: f64,
+    /// Whether it is no farther off.
+    pub holds: bool,
+}
+
+impl Row {
+    fn new(
+        model: Model,
+        (figure, unit): (&'static str, &'static str),
+        specified: f64,
+        realised: f64,
+        tolerance_percent: f64,
+    ) -> Row {
+        let off_percent = (realised / specified - 1.0) * 100.0;
+        Row {
+            model: model.name(),
+            figure,
+            unit,
+            specified,
+            realised,
+            off_percent,
+            tolerance_percent,
+            holds: off_percent.abs() <= tolerance_percent,
+        }
+    }
+}
+
+const BLOCK: u64 = 4096;
+/// What sequential reading asks for at once: what a loop device sends on.
+const CHUNK: u64 = 256 << 10;
+/// Sequential readers, so that the next request is there when one is done.
+const STREAMS: u64 = 4;
+const DEPTH: u64 = 32;
+
+/// The disk the specification's figures are of: an image over the whole stroke.
+pub fn options(model: Model, dir: impl Into<PathBuf>) -> Options {
+    Options {
+        size: 4 << 30,
+        stretch: true,
+        ..Options::new(model, dir)
+    }
+}
+
+/// Measures a disk made by [`options`], for some seconds.
+pub fn measure(mounted: &Mounted) -> Result<Vec<Row>, Error> {
+    let spec = mounted.model.spec();
+    let path = mounted.device();
+    let device = File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
+        .open(&path)
+        .at("open", &path)?;
+    let blocks = mounted.size / BLOCK;
+    let read = |reads, depth, block: &(dyn Fn(u64) -> u64 + Sync), len| {
+        mounted.forget()?;
+        seconds(&device, reads, depth, len, block).at("read", &path)
+    };
+    // About four seconds each.
+    let reads = (4e6 / spec.random_us) as u64;
+    let alone = read(reads, 1, &|i| scatter(i) % blocks * BLOCK, BLOCK)?;
+    let random = Row::new(
+        mounted.model,
+        ("random 4 KiB read", "µs"),
+        spec.random_us,
+        alone / reads as f64 * 1e6,
+        8.0,
+    );
+    let reads = (4.0 * spec.deep_iops) as u64 + DEPTH;
+    let together = read(reads, DEPTH, &|i| scatter(!i) % blocks * BLOCK, BLOCK)?;
+    let deep = Row::new(
+        mounted.model,
+        ("random 4 KiB, 32 at once", "reads/s"),
+        spec.deep_iops,
+        reads as f64 / together,
+        10.0,
+    );
+    let reads = (4e6 * spec.sequential_mb_s) as u64 / CHUNK;
+    let in_order = read(reads, STREAMS, &|i| i * CHUNK % mounted.size, CHUNK)?;
+    let sequential = Row::new(
+        mounted.model,
+        ("sequential", "MB/s"),
+        spec.sequential_mb_s,
+        (reads * CHUNK) as f64 / in_order / 1e6,
+        5.0,
+    );
+    Ok(vec![random, deep, sequential])
+}
+
+/// The time `reads` reads of `len` bytes take, `depth` at once, at the offsets given.
+fn seconds(
+    device: &File,
+    reads: u64,
+    depth: u64,
+    len: u64,
+    offset: &(dyn Fn(u64) -> u64 + Sync),
+) -> std::io::Result<f64> {
+    let next = AtomicU64::new(0);
+    let reader = || -> std::io::Result<()> {
+        // O_DIRECT wants the memory aligned.
+        let mut memory = vec![0; (len + BLOCK) as usize];
+        let start = memory.as_ptr().align_offset(BLOCK as usize);
+        let buffer = &mut memory[start..start + len as usize];
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= reads {
+                return Ok(());
+            }
+            device.read_exact_at(buffer, offset(i))?;
+        }
+    };
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..depth).map(|_| scope.spawn(reader)).collect();
+        readers
+            .into_iter()
+            .try_for_each(|reader| match reader.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+    })?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// A fixed number that looks random for each `i` (the finaliser of splitmix64).
+fn scatter(i: u64) -> u64 {
+    let mut z = i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

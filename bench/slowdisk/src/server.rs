@@ -1,0 +1,227 @@
+//! The model in real time: requests go in when the kernel sends them, answers
+//! go out when the model says.
+//!
+//! A request is done on the backing memory at once (the data is copied while the
+//! "disk" works), entered into the model, and put by; one thread sleeps until the
+//! model's next completion and sends the answers that are due. Invariant: an
+//! answer is never sent before its time, and its lateness is that of a timer and
+//! a wake-up (the thread asks for exact timers and the highest niceness).
+
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foreread_disk::{Disk, Layout, Model, Request};
+use fuser::{ReplyData, ReplyWrite};
+use serde::{Deserialize, Serialize};
+
+/// What a slow disk has served since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Reads that reached the disk.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Writes that reached the disk.
+    pub writes: u64,
+    /// Their bytes.
+    pub written_bytes: u64,
+}
+
+/// What is sent when a request is done.
+pub(crate) enum Answer {
+    Read(ReplyData, Vec<u8>),
+    Write(ReplyWrite, u32),
+}
+
+impl Answer {
+    fn send(self) {
+        match self {
+            Answer::Read(reply, data) => reply.data(&data),
+            Answer::Write(reply, len) => reply.written(len),
+        }
+    }
+}
+
+/// A model in real time. Dropping it sends what is under way and ends its thread.
+pub(crate) struct Server {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    origin: Instant,
+    state: Mutex<State>,
+    wake: Condvar,
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+struct State {
+    disk: Disk,
+    answers: HashMap<u64, Answer>,
+    next_id: u64,
+    /// Until when the thread means to sleep; None while it is not asleep.
+    asleep_until: Option<u64>,
+    stop: bool,
+}
+
+impl Server {
+    pub(crate) fn start(model: Model, layout: Layout) -> std::io::Result<Server> {
+        let shared = Arc::new(Shared {
+            origin: Instant::now(),
+            state: Mutex::new(State {
+                disk: Disk::new(model, layout),
+                answers: HashMap::new(),
+                next_id: 0,
+                asleep_until: None,
+                stop: false,
+            }),
+            wake: Condvar::new(),
+            reads: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+        });
+        let thread = std::thread::Builder::new()
+            .name("slowdisk-timer".into())
+            .spawn({
+                let shared = shared.clone();
+                move || shared.answer_in_time()
+            })?;
+        Ok(Server {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// The server's time, ns.
+    pub(crate) fn now(&self) -> u64 {
+        self.shared.now()
+    }
+
+    /// A request that arrived at `arrived`; `answer` is sent when the model is done.
+    pub(crate) fn submit(&self, arrived: u64, offset: u64, len: u32, answer: Answer) {
+        let write = matches!(answer, Answer::Write(..));
+        self.count(len, write);
+        let mut state = self.shared.lock();
+        let id = state.next_id;
+        state.next_id += 1;
+        state.answers.insert(id, answer);
+        let request = Request {
+            id,
+            offset,
+            len,
+            write,
+        };
+        state.disk.submit(arrived, request);
+        let sooner = match (state.disk.next_event(), state.asleep_until) {
+            (Some(event), Some(until)) => event < until,
+            _ => false,
+        };
+        if sooner {
+            state.asleep_until = None;
+            self.shared.wake.notify_one();
+        }
+    }
+
+    /// Counts a request that the model is not asked about.
+    pub(crate) fn count(&self, len: u32, write: bool) {
+        let (requests, bytes) = if write {
+            (&self.shared.writes, &self.shared.written_bytes)
+        } else {
+            (&self.shared.reads, &self.shared.read_bytes)
+        };
+        requests.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(u64::from(len), Ordering::Relaxed);
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            reads: get(&self.shared.reads),
+            read_bytes: get(&self.shared.read_bytes),
+            writes: get(&self.shared.writes),
+            written_bytes: get(&self.shared.written_bytes),
+        }
+    }
+
+    /// Empties the disk's own cache.
+    pub(crate) fn forget(&self) {
+        let now = self.now();
+        self.shared.lock().disk.forget(now);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            eprintln!("foreread slowdisk: the timer thread panicked");
+        }
+    }
+}
+
+impl Shared {
+    fn now(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer_in_time(&self) {
+        hurry();
+        let mut state = self.lock();
+        loop {
+            let now = self.now();
+            let done = state.disk.advance(now);
+            if !done.is_empty() {
+                let due: Vec<Answer> = done
+                    .iter()
+                    .filter_map(|completion| state.answers.remove(&completion.id))
+                    .collect();
+                drop(state);
+                due.into_iter().for_each(Answer::send);
+                state = self.lock();
+                continue;
+            }
+            let next = state.disk.next_event();
+            if state.stop && next.is_none() {
+                return;
+            }
+            state.asleep_until = Some(next.unwrap_or(u64::MAX));
+            state = match next {
+                Some(at) => {
+                    let left = Duration::from_nanos(at.saturating_sub(now));
+                    let (state, _) = self
+                        .wake
+                        .wait_timeout(state, left)
+                        .unwrap_or_else(PoisonError::into_inner);
+                    state
+                }
+                None => self
+                    .wake
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+            state.asleep_until = None;
+        }
+    }
+}
+
+/// Asks for exact timers and to run before others: a disk does not wait for the
+/// processor. Without the privilege the thread is merely later under load.
+pub(crate) fn hurry() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), -20);
+}
