@@ -76,7 +76,9 @@ fn random_pages_take_little_more_than_their_entropy() {
 
 #[test]
 fn without_noise_a_regular_trace_takes_next_to_nothing() {
-    let trace: Vec<_> = (0..COUNT).map(|n| pread(0, n * PAGE, PAGE, n * 83, 80)).collect();
+    let trace: Vec<_> = (0..COUNT)
+        .map(|n| pread(0, n * PAGE, PAGE, n * 83, 80))
+        .collect();
     let size = per_access("sequential, steady", &trace);
     assert!(size < 0.05, "{size}");
 }

@@ -1,13 +1,13 @@
 //! A block of accesses as columns of bytes, and back.
 //!
 //! Each access puts one byte into the head column: its kind, and which of the others it
-//! needs. Numbers go to columns made of planes: one plane tells how many bytes each
-//! number has, the next hold all lowest bytes, all second bytes, and so on. A plane's
-//! bytes are alike, so each compresses close to its entropy: a random page number of
-//! 18 bits takes 18 bits, a constant none.
+//! needs. Numbers go to columns, and a column is stored as planes: all lowest bytes, then
+//! all second bytes, up to the widest number of the block. A plane's bytes are alike, so
+//! each compresses close to its entropy: a random page number of 18 bits takes 18 bits, a
+//! constant none, and neither does a plane of zeros with a rare exception.
 //!
-//! Lengths of all planes follow from the head column and the planes before them, so the
-//! decoder checks them against the payload once, and then cannot run out.
+//! The lengths of all planes follow from the count, the widths and the head column, so
+//! the decoder checks them against the payload once, and then cannot run out.
 
 use super::BLOCK_ACCESSES;
 use super::frame::u32_at;
@@ -32,30 +32,35 @@ const LENGTHS: usize = 3;
 const GAPS: usize = 4;
 const TOOKS: usize = 5;
 
-/// The most bytes an access can take before compression.
-const ACCESS_RAW: usize = 1 + COLUMNS * 9;
-const _: () = assert!(4 + BLOCK_ACCESSES * ACCESS_RAW <= super::frame::MAX_RAW);
+/// The count, and the width of each column in bytes.
+const PREFIX: usize = 4 + COLUMNS;
 
-/// Numbers, split by the significance of their bytes.
+/// The most bytes an access can take before compression.
+const ACCESS_RAW: usize = 1 + COLUMNS * 8;
+const _: () = assert!(PREFIX + BLOCK_ACCESSES * ACCESS_RAW <= super::frame::MAX_RAW);
+
+/// Numbers that will be stored as planes.
 #[derive(Default)]
 struct Column {
-    sizes: Vec<u8>,
-    planes: [Vec<u8>; 8],
+    numbers: Vec<u64>,
+    /// All numbers, or-ed.
+    bits: u64,
 }
 
 impl Column {
-    fn push(&mut self, mut value: u64) {
-        let size = (u64::BITS - value.leading_zeros()).div_ceil(8);
-        self.sizes.push(size as u8);
-        for plane in &mut self.planes[..size as usize] {
-            plane.push(value as u8);
-            value >>= 8;
-        }
+    fn push(&mut self, number: u64) {
+        self.numbers.push(number);
+        self.bits |= number;
+    }
+
+    /// Bytes of the widest number.
+    fn width(&self) -> usize {
+        (u64::BITS - self.bits.leading_zeros()).div_ceil(8) as usize
     }
 
     fn clear(&mut self) {
-        self.sizes.clear();
-        self.planes.iter_mut().for_each(Vec::clear);
+        self.numbers.clear();
+        self.bits = 0;
     }
 }
 
@@ -63,10 +68,11 @@ impl Column {
 #[derive(Default)]
 pub(super) struct BlockEncoder {
     model: Model,
-    count: [u8; 4],
     heads: Vec<u8>,
     columns: [Column; COLUMNS],
-    raw_len: usize,
+    /// Prefix and planes, filled when the block is put out.
+    prefix: Vec<u8>,
+    planes: Vec<u8>,
     /// Start of the block's first access, in µs.
     first: u64,
 }
@@ -78,7 +84,9 @@ impl BlockEncoder {
 
     /// Bytes the block has taken so far, before compression.
     pub(super) fn raw_len(&self) -> usize {
-        self.raw_len
+        let columns = self.columns.iter();
+        let planes: usize = columns.map(|c| c.numbers.len() * c.width()).sum();
+        PREFIX + self.heads.len() + planes
     }
 
     /// Start of the block's first access, in µs; 0 in an empty block.
@@ -101,13 +109,13 @@ impl BlockEncoder {
         let mut head = access.kind as u8;
         if seen.thread != self.model.last_thread {
             head |= THREAD;
-            self.put(THREADS, u64::from(seen.thread));
+            self.columns[THREADS].push(u64::from(seen.thread));
         }
         let thread = self.model.thread(seen.thread);
         let (last_file, last_end) = (self.model.of(thread).file, self.model.of(thread).end);
         if seen.file != last_file {
             head |= FILE;
-            self.put(FILES, zigzag(i64::from(seen.file) - i64::from(last_file)));
+            self.columns[FILES].push(zigzag(i64::from(seen.file) - i64::from(last_file)));
         }
         let stream = self.model.stream(thread, seen.thread, seen.file);
         let expected = self.model.expected(stream);
@@ -115,48 +123,61 @@ impl BlockEncoder {
         if bytes {
             head |= BYTES;
         }
-        self.put(OFFSETS, distance);
+        self.columns[OFFSETS].push(distance);
         if seen.len != expected.len {
             head |= LENGTH;
-            self.put(LENGTHS, seen.len);
+            self.columns[LENGTHS].push(seen.len);
         }
-        self.put(GAPS, zigzag(seen.start.wrapping_sub(last_end) as i64));
-        self.put(TOOKS, seen.took);
+        self.columns[GAPS].push(zigzag(seen.start.wrapping_sub(last_end) as i64));
+        self.columns[TOOKS].push(seen.took);
         self.heads.push(head);
-        self.raw_len += 1;
         self.model.learn(thread, stream, &seen);
     }
 
-    fn put(&mut self, column: usize, value: u64) {
-        self.raw_len += 1 + (u64::BITS - value.leading_zeros()).div_ceil(8) as usize;
-        self.columns[column].push(value);
-    }
-
-    /// The block's payload as the streams it is made of.
+    /// The block's payload as the streams it is made of: prefix, heads, and each plane.
     pub(super) fn streams(&mut self) -> impl Iterator<Item = &[u8]> + Clone {
-        self.count = (self.heads.len() as u32).to_le_bytes();
-        let columns = self.columns.iter().flat_map(|column| {
-            std::iter::once(&column.sizes[..]).chain(column.planes.iter().map(|plane| &plane[..]))
+        self.prefix.clear();
+        self.prefix
+            .extend_from_slice(&(self.heads.len() as u32).to_le_bytes());
+        self.planes.clear();
+        for column in &self.columns {
+            self.prefix.push(column.width() as u8);
+            for place in 0..column.width() {
+                let bytes = column.numbers.iter().map(|n| (n >> (8 * place)) as u8);
+                self.planes.extend(bytes);
+            }
+        }
+        let planes = &self.planes;
+        let ends = self
+            .columns
+            .iter()
+            .flat_map(|column| std::iter::repeat_n(column.numbers.len(), column.width()));
+        let planes = ends.scan(0, |at, len| {
+            let start = *at;
+            *at += len;
+            Some(&planes[start..*at])
         });
-        [&self.count[..], &self.heads[..]]
+        [&self.prefix[..], &self.heads[..]]
             .into_iter()
-            .chain(columns)
+            .chain(planes)
     }
 
     pub(super) fn clear(&mut self) {
         self.model.clear();
         self.heads.clear();
         self.columns.iter_mut().for_each(Column::clear);
-        self.raw_len = 0;
         self.first = 0;
     }
 }
 
-/// Where a column's planes are in the payload, and how far each has been read.
+/// Where a column's planes are in the payload.
 #[derive(Clone, Copy, Default)]
-struct Cursor {
-    sizes: usize,
-    planes: [usize; 8],
+struct Planes {
+    /// The next number's lowest byte.
+    next: usize,
+    /// Numbers in the column: from one plane to the next.
+    step: usize,
+    width: usize,
 }
 
 /// Gives back the accesses of a block, one at a time.
@@ -164,7 +185,7 @@ struct Cursor {
 pub(super) struct BlockDecoder {
     model: Model,
     payload: Vec<u8>,
-    columns: [Cursor; COLUMNS],
+    columns: [Planes; COLUMNS],
     /// Next access, and one past the last, as places in the head column.
     next: usize,
     end: usize,
@@ -178,45 +199,38 @@ impl BlockDecoder {
         self.clear();
         std::mem::swap(&mut self.payload, payload);
         let payload = &self.payload[..];
-        if payload.len() < 4 {
-            return Err("the block is shorter than its count");
-        }
-        let count = u32_at(payload, 0) as usize;
+        let prefix = payload
+            .get(..PREFIX)
+            .ok_or("the block is shorter than its prefix")?;
+        let count = u32_at(prefix, 0) as usize;
         if count > BLOCK_ACCESSES {
             return Err("the block holds more accesses than the limit");
         }
         let heads = payload
-            .get(4..4 + count)
+            .get(PREFIX..PREFIX + count)
             .ok_or("the block is shorter than its head column")?;
-        let mut numbers = [count; COLUMNS];
+        let mut steps = [count; COLUMNS];
         for (column, flag) in [(THREADS, THREAD), (FILES, FILE), (LENGTHS, LENGTH)] {
-            numbers[column] = heads.iter().filter(|&head| head & flag != 0).count();
+            steps[column] = heads.iter().filter(|&head| head & flag != 0).count();
         }
-        let mut at = 4 + count;
-        for (cursor, numbers) in self.columns.iter_mut().zip(numbers) {
-            let sizes = payload
-                .get(at..at + numbers)
-                .ok_or("the block is shorter than its columns")?;
-            let mut with_size = [0usize; 9];
-            for &size in sizes {
-                *with_size
-                    .get_mut(usize::from(size))
-                    .ok_or("a number in the block is longer than 8 bytes")? += 1;
+        let mut at = PREFIX + count;
+        for ((planes, step), &width) in self.columns.iter_mut().zip(steps).zip(&prefix[4..]) {
+            let width = usize::from(width);
+            if width > 8 {
+                return Err("a column of the block is wider than 8 bytes");
             }
-            cursor.sizes = at;
-            at += numbers;
-            let mut longer = numbers;
-            for (plane, exactly) in cursor.planes.iter_mut().zip(with_size) {
-                longer -= exactly;
-                *plane = at;
-                at += longer;
-            }
+            *planes = Planes {
+                next: at,
+                step,
+                width,
+            };
+            at += width * step;
         }
         if at != payload.len() {
             return Err("the block's columns do not fill it");
         }
-        self.next = 4;
-        self.end = 4 + count;
+        self.next = PREFIX;
+        self.end = PREFIX + count;
         Ok(())
     }
 
@@ -290,14 +304,14 @@ impl BlockDecoder {
     }
 
     fn take(&mut self, column: usize) -> u64 {
-        let cursor = &mut self.columns[column];
-        let size = usize::from(self.payload[cursor.sizes]);
-        cursor.sizes += 1;
+        let planes = &mut self.columns[column];
+        let mut at = planes.next;
         let mut value = 0;
-        for (place, plane) in cursor.planes[..size].iter_mut().enumerate() {
-            value |= u64::from(self.payload[*plane]) << (8 * place);
-            *plane += 1;
+        for place in 0..planes.width {
+            value |= u64::from(self.payload[at]) << (8 * place);
+            at += planes.step;
         }
+        planes.next += 1;
         value
     }
 }

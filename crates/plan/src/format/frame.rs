@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 
-use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
+use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 
 pub(super) const MAGIC: [u8; 8] = *b"FOREREAD";
 pub(super) const END_MAGIC: [u8; 8] = *b"FOREDONE";
@@ -71,8 +71,11 @@ pub(super) struct FrameWriter {
 
 impl FrameWriter {
     pub(super) fn new() -> io::Result<Self> {
+        let mut encoder = Encoder::new(LEVEL)?;
+        // In noise, shorter matches cost more than the entropy of what they stand for.
+        encoder.set_parameter(CParameter::MinMatch(7))?;
         Ok(Self {
-            encoder: Encoder::new(LEVEL)?,
+            encoder,
             frame: Vec::new(),
         })
     }
