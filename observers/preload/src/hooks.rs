@@ -77,6 +77,7 @@ fn given(offset: off_t) -> impl FnOnce(u64) -> Option<u64> {
 hooks! {
     fn mmap(addr: *mut c_void, len: size_t, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void = |call| maps::mapping((addr, len), (prot, flags), (fd, offset), call);
     fn mmap64(addr: *mut c_void, len: size_t, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void = |call| maps::mapping((addr, len), (prot, flags), (fd, offset), call);
+    fn mremap(old: *mut c_void, old_len: size_t, new_len: size_t, flags: c_int, new: *mut c_void) -> *mut c_void = |call| maps::remapping(old, old_len, new_len, call);
     fn munmap(addr: *mut c_void, len: size_t) -> c_int = |call| {
         maps::unmapped(addr as u64, len as u64);
         call()

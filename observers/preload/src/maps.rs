@@ -26,6 +26,16 @@ const PAGE: u64 = 4096;
 /// The longest range one event reports, in bytes.
 const LONGEST: u64 = 1 << 30;
 
+/// The protection and flags reported for what the loader mapped.
+const LOADED: (u32, u32) = (
+    (libc::PROT_READ | libc::PROT_EXEC) as u32,
+    libc::MAP_PRIVATE as u32,
+);
+
+/// The protection and flags reported for a mapping that was moved: those of the old one
+/// are not kept.
+const REMAPPED: (u32, u32) = (libc::PROT_READ as u32, libc::MAP_SHARED as u32);
+
 /// How many opens after a dlopen look for newly loaded objects: the first may come while
 /// another thread is still loading.
 const LOOKS: u32 = 32;
@@ -171,37 +181,77 @@ fn insert(entries: &mut [Mapping; MAPPINGS], mapping: Mapping) {
 /// A range of addresses is about to be mapped no more, or to something else.
 pub fn unmapped(addr: u64, len: u64) {
     // Most programs map no files of their own; their unmaps must cost nothing.
-    if TABLE.end.load(Ordering::Relaxed) == 0 || !report::at_home() {
+    if TABLE.end.load(Ordering::Relaxed) == 0 {
         return;
     }
     let Some(end) = addr.checked_add(len.next_multiple_of(PAGE)) else {
         return;
     };
-    let mut known = false;
-    for place in 0..TABLE.end.load(Ordering::Relaxed) {
-        let cut = with_lock(|entries| cut(entries, place, addr, end)).unwrap_or(Mapping::NONE);
-        if cut.len != 0 {
-            known = true;
-            with_pagemap(|area, fd| touched(area, fd, cut));
-        }
+    if first_within(addr, end).len == 0 || !report::at_home() {
+        return;
     }
-    if let (true, Some(area)) = (known, report::active()) {
+    with_pagemap(|area, pagemap| {
+        for place in 0..TABLE.end.load(Ordering::Relaxed) {
+            let part = with_lock(|entries| entries[place].within(addr, end));
+            touched(area, pagemap, part.unwrap_or(Mapping::NONE));
+        }
+    });
+    with_lock(|entries| {
+        for place in 0..TABLE.end.load(Ordering::Relaxed) {
+            cut(entries, place, addr, end);
+        }
+    });
+    if let Some(area) = report::active() {
         report::emit_slot(area, &encode::unmap(report::stamp(), addr, end - addr));
     }
 }
 
-/// Takes a range of addresses out of one entry, and returns what was taken.
-fn cut(entries: &mut [Mapping; MAPPINGS], place: usize, from: u64, to: u64) -> Mapping {
+/// The part of the first known mapping that lies in a range of addresses.
+fn first_within(from: u64, to: u64) -> Mapping {
+    let part = with_lock(|entries| {
+        let used = &entries[..TABLE.end.load(Ordering::Relaxed)];
+        used.iter()
+            .map(|entry| entry.within(from, to))
+            .find(|part| part.len != 0)
+    });
+    part.flatten().unwrap_or(Mapping::NONE)
+}
+
+/// A mapping changes its place or size: `call` returns its new address.
+pub fn remapping(
+    old: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    call: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    if TABLE.end.load(Ordering::Relaxed) == 0 || !report::at_home() {
+        return call();
+    }
+    let start = report::stamp();
+    let part = first_within(old as u64, (old as u64).saturating_add(old_len as u64));
+    unmapped(old as u64, old_len as u64);
+    let new = call();
+    if let (Some(area), true) = (report::active(), part.len != 0) {
+        let (addr, len) = if new == libc::MAP_FAILED {
+            (part.addr, part.len)
+        } else {
+            (new as u64, new_len as u64)
+        };
+        announce(area, Mapping { addr, len, ..part }, REMAPPED, (start, 0));
+    }
+    new
+}
+
+/// Takes a range of addresses out of one entry.
+fn cut(entries: &mut [Mapping; MAPPINGS], place: usize, from: u64, to: u64) {
     let whole = entries[place];
-    let cut = whole.within(from, to);
-    if cut.len != 0 {
+    if whole.within(from, to).len != 0 {
         entries[place] = whole.within(0, from);
         let rest = whole.within(to, u64::MAX);
         if rest.len != 0 {
             insert(entries, rest);
         }
     }
-    cut
 }
 
 /// Reports the touched pages of all mappings: the process is about to end.
@@ -417,9 +467,7 @@ unsafe extern "C" fn object(
         return 0;
     }
     for segment in segments {
-        let prot = (libc::PROT_READ | libc::PROT_EXEC) as u32;
-        let bits = (prot, libc::MAP_PRIVATE as u32);
-        announce(area, Mapping { inst, ..segment }, bits, (start, 0));
+        announce(area, Mapping { inst, ..segment }, LOADED, (start, 0));
     }
     0
 }

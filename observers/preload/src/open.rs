@@ -67,12 +67,12 @@ pub fn opened(fd: c_int, base: c_int, path: *const c_char, flags: c_int, start: 
 }
 
 fn tell(area: &Shared, fd: c_int, path: &[u8], flags: c_int, (start, took): (u64, u64)) -> Entry {
-    let directory = flags & libc::O_DIRECTORY != 0;
+    let unnamed = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+    let directory = flags & libc::O_DIRECTORY != 0 && !unnamed;
     if directory {
         paths::remember(fd, path);
     }
-    let unnamed = flags & libc::O_PATH != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
-    if unnamed || !paths::is_watched(path) {
+    if unnamed || flags & libc::O_PATH != 0 || !paths::is_watched(path) {
         return Entry::IGNORED;
     }
     let mode = flags & libc::O_ACCMODE;

@@ -142,12 +142,12 @@ pub fn attach() -> bool {
     };
     // SAFETY: the mapping is as long as `Shared`, which consists of atomics, and stays.
     let shared = unsafe { &*area };
+    if !shared.is_valid() || !sys::wipe_on_fork(&OWN) {
+        return false;
+    }
     let mut key = 0;
     // SAFETY: `key` is writable, `thread_ends` is a destructor of the type asked for.
-    if !shared.is_valid()
-        || !sys::wipe_on_fork(&OWN)
-        || unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } != 0
-    {
+    if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } != 0 {
         return false;
     }
     KEY.store(key, Ordering::Relaxed);
@@ -272,7 +272,9 @@ fn seat(area: &Shared) -> Option<&'static Seat> {
 #[cold]
 fn take_seat(area: &Shared) -> Option<&'static Seat> {
     if UNCLAIMED.load(Ordering::Relaxed) != 0
-        && UNCLAIMED.fetch_add(1, Ordering::Relaxed) % CLAIM_EVERY != 0
+        && !UNCLAIMED
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(CLAIM_EVERY)
     {
         return None;
     }

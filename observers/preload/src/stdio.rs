@@ -26,6 +26,9 @@ const SLOTS: usize = 21;
 
 const PAGE: usize = 4096;
 
+/// The most bytes the tables can lie apart within the C library's read-only data.
+const MOST: usize = 2 * PAGE;
+
 /// The version under which glibc exports the tables.
 const VERSION: &CStr = if cfg!(target_arch = "x86_64") {
     c"GLIBC_2.2.5"
@@ -83,21 +86,24 @@ pub fn hook() {
     for (_, original, keep, _) in hooks {
         keep.store(original, Ordering::Relaxed);
     }
-    for table in tables {
-        let first = table & !(PAGE - 1);
-        let len = (table + SLOTS * size_of::<usize>()).next_multiple_of(PAGE) - first;
-        // SAFETY: pages of the C library's relocated read-only data, which are made
-        // read-only again below and never become less accessible than they were.
-        if !unsafe { sys::protect(first, len, libc::PROT_READ | libc::PROT_WRITE) } {
-            return;
-        }
-        for (slot, _, _, hook) in hooks {
-            // SAFETY: an entry of the table, now writable, and a function of its type.
-            unsafe { (*(table as *const AtomicUsize).add(slot)).store(hook, Ordering::Release) };
-        }
-        // SAFETY: as they were.
-        unsafe { sys::protect(first, len, libc::PROT_READ) };
+    // The tables are neighbours, as a rule on one page.
+    let (low, high) = (tables[0].min(tables[1]), tables[0].max(tables[1]));
+    let first = low & !(PAGE - 1);
+    let len = (high + SLOTS * size_of::<usize>()).next_multiple_of(PAGE) - first;
+    // SAFETY: pages of the C library's relocated read-only data, which are made read-only
+    // again below and never become less accessible than they were.
+    if len > MOST || !unsafe { sys::protect(first, len, libc::PROT_READ | libc::PROT_WRITE) } {
+        return;
     }
+    for (table, (slot, _, _, hook)) in tables
+        .iter()
+        .flat_map(|table| hooks.map(|hook| (table, hook)))
+    {
+        // SAFETY: an entry of the table, now writable, and a function of its type.
+        unsafe { (*(*table as *const AtomicUsize).add(slot)).store(hook, Ordering::Release) };
+    }
+    // SAFETY: as they were.
+    unsafe { sys::protect(first, len, libc::PROT_READ) };
     HOOKED.store(true, Ordering::Relaxed);
 }
 

@@ -206,7 +206,8 @@ pub fn map_shared(fd: c_int, len: usize) -> Option<*mut c_void> {
             [0, len, prot, libc::MAP_SHARED as usize, fd as usize, 0],
         )
     };
-    (at > 0 || at < -4095).then_some(at as *mut c_void)
+    // The last page of addresses stands for errors.
+    (!(-4095..=0).contains(&at)).then_some(at as *mut c_void)
 }
 
 /// Sets the protection of the pages from `at`, page-aligned.

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::{Pid, test_kill_process};
 
 use crate::clock::Calibration;
 use crate::event::{EXTRA_MAX, Payload, THREAD_NO_STDIO, decode, extra};
@@ -319,8 +320,7 @@ impl Ring {
             if found == 0 || !drained {
                 continue;
             }
-            let task = format!("/proc/{}/task/{}", found >> 32, found as u32);
-            if !Path::new(&task).exists() {
+            if is_gone((found >> 32) as u32, found as u32) {
                 // A failure means that the ring has changed hands.
                 let _ = word.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Relaxed);
             }
@@ -472,6 +472,18 @@ impl Held {
             start: calibration.ns(start),
             what: self.what,
         }
+    }
+}
+
+/// Whether a thread has ended. In doubt (a /proc that hides other users' processes) it
+/// has not: a ring kept too long is idle, one freed too early has two writers.
+fn is_gone(pid: u32, tid: u32) -> bool {
+    if Path::new(&format!("/proc/{pid}")).exists() {
+        return !Path::new(&format!("/proc/{pid}/task/{tid}")).exists();
+    }
+    match i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        Some(pid) => test_kill_process(pid) == Err(Errno::SRCH),
+        None => true,
     }
 }
 

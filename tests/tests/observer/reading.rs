@@ -43,6 +43,7 @@ pub const TESTS: &[Test] = &[
         "cc",
         sendfile,
     ),
+    ("a_moved_mapping_is_followed", "cc", mremap),
     ("iostreams_report_refills", "c++", iostream),
 ];
 
@@ -323,6 +324,18 @@ fn mmap() {
         "{touched:?}"
     );
     assert!(touched.iter().all(|&(at, n)| at + n <= 604), "{touched:?}");
+}
+
+fn mremap() {
+    let stage = Stage::new();
+    let seen = run(&stage, "mremap");
+    assert_eq!(seen.maps(&stage.data()), [(4096, 4096), (4096, 12288)]);
+    let reach = seen
+        .reads(&stage.data())
+        .iter()
+        .map(|read| read.1 + read.2)
+        .max();
+    assert_eq!(reach, Some(16384));
 }
 
 fn sendfile() {
