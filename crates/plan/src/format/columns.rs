@@ -324,3 +324,72 @@ fn id(value: u64) -> Option<u32> {
 pub(super) fn micros(nanos: u64) -> u64 {
     nanos / 1000 + u64::from(nanos % 1000 >= 500)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::noise::{Noise, mutate};
+
+    fn block() -> Vec<u8> {
+        let mut encoder = BlockEncoder::default();
+        for n in 0..40u64 {
+            encoder.push(&Access {
+                file: FileId((n % 5) as u32),
+                extent: Extent::new(n * n * 777, 4096 + n % 3),
+                thread: ThreadId((n % 3) as u32),
+                kind: Kind::ALL[(n % 11) as usize],
+                start: n * 1_234_567,
+                took: n * 1_000,
+            });
+        }
+        let payload: Vec<u8> = encoder.streams().flatten().copied().collect();
+        assert_eq!(payload.len(), encoder.raw_len());
+        payload
+    }
+
+    #[test]
+    fn mutated_blocks_never_give_more_than_their_count_nor_panic() {
+        let original = block();
+        let mut noise = Noise(7);
+        let mut decoder = BlockDecoder::default();
+        let (mut refused, mut failed, mut whole) = (0, 0, 0);
+        for _ in 0..200_000 {
+            let mut payload = mutate(&original, &mut noise);
+            let count = payload.get(..4).map_or(0, |count| u32_at(count, 0));
+            if decoder.load(&mut payload).is_err() {
+                assert!(decoder.next().is_none());
+                refused += 1;
+                continue;
+            }
+            let mut given = 0;
+            let outcome = loop {
+                match decoder.next() {
+                    Some(Ok(access)) => {
+                        assert!(access.file.0 < crate::format::MAX_ID);
+                        assert!(access.thread.0 < crate::format::MAX_ID);
+                        given += 1;
+                    }
+                    Some(Err(_)) => break false,
+                    None => break true,
+                }
+            };
+            if outcome {
+                assert_eq!(given, count);
+                whole += 1;
+            } else {
+                assert!(decoder.next().is_none());
+                failed += 1;
+            }
+        }
+        // Each way out was really taken.
+        assert!(refused > 1_000 && failed > 1_000 && whole > 1_000);
+    }
+
+    #[test]
+    fn times_round_to_the_nearest_microsecond() {
+        assert_eq!(micros(0), 0);
+        assert_eq!(micros(1_499), 1);
+        assert_eq!(micros(1_500), 2);
+        assert_eq!(micros(u64::MAX), u64::MAX / 1000 + 1);
+    }
+}

@@ -259,3 +259,82 @@ fn put(bytes: &mut Vec<u8>, mut value: u64) {
     }
     bytes.push(value as u8);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::noise::{Noise, mutate};
+
+    #[test]
+    fn mutated_definitions_stay_within_the_limits_and_never_panic() {
+        let mut files = RowEncoder::default();
+        let mut threads = RowEncoder::default();
+        for n in 0..12u32 {
+            let path = PathBuf::from(format!("/usr/share/data/{}", "x".repeat(n as usize)));
+            let meta = FileMeta {
+                path,
+                dev: 64_769,
+                ino: u64::MAX - u64::from(n),
+                size: 1 << n,
+                mtime_ns: -1,
+                written: n % 2 == 0,
+            };
+            files.file(FileId(n * 1_000), &meta);
+            let meta = ThreadMeta {
+                pid: n,
+                tid: u32::MAX,
+                ppid: 1,
+                exe: format!("/usr/bin/programme-{n}"),
+            };
+            threads.thread(ThreadId(n), &meta);
+        }
+        let mut noise = Noise(3);
+        let (mut good, mut bad) = (0, 0);
+        for _ in 0..60_000 {
+            let mut tables = Tables::default();
+            for outcome in [
+                decode_files(&mutate(files.bytes(), &mut noise), &mut tables),
+                decode_threads(&mutate(threads.bytes(), &mut noise), &mut tables),
+            ] {
+                *(if outcome.is_ok() { &mut good } else { &mut bad }) += 1;
+            }
+            assert!(tables.files.keys().all(|id| id.0 < MAX_ID));
+            assert!(tables.threads.keys().all(|id| id.0 < MAX_ID));
+            let paths = tables
+                .files
+                .values()
+                .map(|file| file.path.as_os_str().len());
+            assert!(paths.max().unwrap_or(0) <= MAX_PATH);
+        }
+        assert!(good > 1_000 && bad > 1_000);
+    }
+
+    #[test]
+    fn all_paths_together_are_bounded() {
+        let mut tables = Tables::default();
+        let meta = |length| ThreadMeta {
+            pid: 1,
+            tid: 1,
+            ppid: 0,
+            exe: "e".repeat(length),
+        };
+        let fitting = (MAX_PATHS / MAX_PATH) as u32;
+        for n in 0..fitting {
+            tables.define_thread(ThreadId(n), meta(MAX_PATH)).unwrap();
+        }
+        assert!(tables.define_thread(ThreadId(fitting), meta(1)).is_err());
+        // A shorter path in place of a longer one makes room.
+        tables.define_thread(ThreadId(0), meta(10)).unwrap();
+        tables.define_thread(ThreadId(fitting), meta(1)).unwrap();
+    }
+
+    #[test]
+    fn numbers_longer_than_64_bits_are_refused() {
+        let mut longest = Vec::new();
+        put(&mut longest, u64::MAX);
+        assert_eq!(RowDecoder::new(&longest).take(), Ok(u64::MAX));
+        *longest.last_mut().unwrap() = 2;
+        assert!(RowDecoder::new(&longest).take().is_err());
+        assert!(RowDecoder::new(&[0x80; 11]).take().is_err());
+    }
+}

@@ -25,6 +25,8 @@ mod definitions;
 mod error;
 mod frame;
 mod model;
+#[cfg(test)]
+mod noise;
 mod reader;
 mod record_file;
 mod writer;

@@ -21,7 +21,7 @@ const BIT: u32 = 16;
 ///
 /// Random offsets are closer to each other than to zero, but a distance's sign costs a
 /// bit, and changing between rules costs more: without this, chance picks the rule.
-const MARGIN: u32 = 3 * BIT << DECAY;
+const MARGIN: u32 = (3 * BIT) << DECAY;
 
 /// The rule that expects nothing.
 const NOTHING: usize = 3;

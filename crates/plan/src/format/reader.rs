@@ -200,6 +200,10 @@ impl<R: Read + Seek> Reader<R> {
             match self.load_block() {
                 Ok(()) => {}
                 Err(Fault::Damaged(what)) => return Some(Err(self.damaged(self.at, what))),
+                Err(Fault::Truncated) if self.ending == Ending::Complete => {
+                    let why = "the frame reaches past the index, or the file has shrunk";
+                    return Some(Err(self.damaged(self.at, why)));
+                }
                 Err(Fault::Truncated) => {
                     self.end = self.at;
                     self.ending = Ending::Truncated { at: self.at };

@@ -1,9 +1,7 @@
 //! How small records are. Bytes per access, header and definitions included.
 
-mod support;
-
+use crate::support::{Noise, pread, read, written};
 use foreread_plan::{Access, PAGE, ThreadId};
-use support::{Noise, pread, read, written};
 
 const COUNT: u64 = 200_000;
 

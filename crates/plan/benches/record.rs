@@ -1,0 +1,86 @@
+//! How fast a record is written and read: `cargo bench -p foreread-plan`.
+
+use std::hint::black_box;
+use std::io;
+use std::path::Path;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use foreread_plan::format::{Reader, Writer};
+use foreread_plan::{Access, Extent, FileId, Identity, Kind, Meta, PAGE, Summary, ThreadId};
+
+const COUNT: u64 = 500_000;
+
+fn meta() -> Meta {
+    Meta {
+        identity: Identity {
+            exe: "/usr/bin/bench".into(),
+            argv: vec!["bench".into()],
+            cwd: "/".into(),
+        },
+        recorded_at: 0,
+        writer: "bench".into(),
+    }
+}
+
+/// Accesses 83 µs apart with noise; `place` gives the file, the page and the thread.
+fn trace(place: impl Fn(u64, u64) -> (u32, u64, u32)) -> Vec<Access> {
+    let mut state = 1u64;
+    let mut now = 0;
+    (0..COUNT)
+        .map(|n| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let noise = state >> 33;
+            let (file, page, thread) = place(n, noise);
+            let took = 60_000 + noise % 41_000;
+            now += took + 3_000;
+            Access {
+                file: FileId(file),
+                extent: Extent::new(page * PAGE, PAGE),
+                thread: ThreadId(thread),
+                kind: Kind::Pread,
+                start: now - took,
+                took,
+            }
+        })
+        .collect()
+}
+
+fn write(accesses: &[Access], out: impl io::Write) {
+    let mut writer = Writer::new(out, &meta()).expect("a header");
+    for access in accesses {
+        writer.access(access).expect("an access");
+    }
+    writer.finish(Summary::default()).expect("an end");
+}
+
+fn record(c: &mut Criterion) {
+    let traces = [
+        ("sequential", trace(|n, _| (0, n, 0))),
+        ("random", trace(|_, noise| (0, noise % (1 << 18), 0))),
+        (
+            "files and threads at random",
+            trace(|n, noise| ((noise % 300) as u32, n, (noise % 7) as u32)),
+        ),
+    ];
+    for (name, accesses) in &traces {
+        let mut group = c.benchmark_group(*name);
+        group
+            .throughput(Throughput::Elements(COUNT))
+            .sample_size(10);
+        group.bench_function("write", |b| b.iter(|| write(accesses, io::sink())));
+        let mut bytes = Vec::new();
+        write(accesses, &mut bytes);
+        group.bench_function("read", |b| {
+            b.iter(|| {
+                let mut reader = Reader::from_bytes(&bytes, Path::new("memory")).expect("a record");
+                black_box(reader.accesses().filter(Result::is_ok).count())
+            });
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, record);
+criterion_main!(benches);

@@ -1,0 +1,180 @@
+//! Records made to mislead: their checksums are right and their contents are not.
+//!
+//! Plain damage stops at the checksums, so these tests forge them and reach the decoders
+//! behind. The fuzz target does the same, for longer.
+
+use std::path::Path;
+
+use foreread_plan::format::{BLOCK_ACCESSES, MAX_ID, MAX_META, Reader};
+use foreread_plan::{Access, FileId, Kind, Summary, ThreadId};
+
+use crate::support::{Noise, file, meta, pread, thread};
+
+const HEAD: usize = 13;
+
+fn seal(tag: u8, raw_len: u32, stored: &[u8]) -> Vec<u8> {
+    let mut frame = vec![tag];
+    frame.extend(raw_len.to_le_bytes());
+    frame.extend((stored.len() as u32).to_le_bytes());
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&frame);
+    crc.update(stored);
+    frame.extend(crc.finalize().to_le_bytes());
+    frame.extend(stored);
+    frame
+}
+
+fn frame(tag: u8, payload: &[u8]) -> Vec<u8> {
+    let stored = zstd::bulk::compress(payload, 1).unwrap();
+    seal(tag, payload.len() as u32, &stored)
+}
+
+fn trailer(index: u64) -> Vec<u8> {
+    let mut bytes = index.to_le_bytes().to_vec();
+    let crc = crc32fast::hash(&[&bytes[..], b"FOREDONE"].concat());
+    bytes.extend(crc.to_le_bytes());
+    bytes.extend(b"FOREDONE");
+    bytes
+}
+
+fn header() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    foreread_plan::format::Writer::new(&mut bytes, &meta()).unwrap();
+    bytes
+}
+
+/// The tags and payloads of a record with something of everything in it.
+fn parts() -> Vec<(u8, Vec<u8>)> {
+    let mut writer = foreread_plan::format::Writer::new(Vec::new(), &meta()).unwrap();
+    for n in 0..4 {
+        writer.file(FileId(n * 9), file(n)).unwrap();
+        writer.thread(ThreadId(n), thread(n)).unwrap();
+    }
+    for n in 0..30u64 {
+        let access = Access {
+            thread: ThreadId((n % 4) as u32),
+            kind: Kind::ALL[(n % 11) as usize],
+            ..pread((n % 4 * 9) as u32, n * n * 500, n, n * 20, 9)
+        };
+        writer.access(&access).unwrap();
+    }
+    let bytes = writer.finish(Summary::default()).unwrap();
+    let mut rest = &bytes[header().len()..bytes.len() - 20];
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap()) as usize;
+        let (raw, stored) = (word(1), word(5));
+        let payload = zstd::bulk::decompress(&rest[HEAD..HEAD + stored], raw).unwrap();
+        parts.push((rest[0], payload));
+        rest = &rest[HEAD + stored..];
+    }
+    parts
+}
+
+fn assemble(parts: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = header();
+    let mut index = 0;
+    for (tag, payload) in parts {
+        if *tag == b'I' {
+            index = bytes.len() as u64;
+        }
+        bytes.extend(frame(*tag, payload));
+    }
+    bytes.extend(trailer(index));
+    bytes
+}
+
+/// Reads everything there is; what comes must keep to the limits.
+fn read_through(bytes: &[u8]) -> bool {
+    let Ok(mut reader) = Reader::from_bytes(bytes, Path::new("memory")) else {
+        return false;
+    };
+    let mut whole = true;
+    for access in reader.accesses() {
+        match access {
+            Ok(access) => assert!(access.file.0 < MAX_ID && access.thread.0 < MAX_ID),
+            Err(_) => whole = false,
+        }
+    }
+    assert!(reader.files().keys().all(|id| id.0 < MAX_ID));
+    whole
+}
+
+#[test]
+fn forged_records_are_read_or_refused_within_the_limits() {
+    let original = parts();
+    assert!(read_through(&assemble(&original)));
+    let mut noise = Noise(11);
+    let (mut whole, mut refused) = (0, 0);
+    for _ in 0..20_000 {
+        let mut parts = original.clone();
+        for _ in 0..=noise.below(2) {
+            let part = noise.below(parts.len() as u64) as usize;
+            match noise.below(10) {
+                0 => drop(parts.remove(part)),
+                1 => parts.insert(
+                    part,
+                    original[noise.below(original.len() as u64) as usize].clone(),
+                ),
+                _ if parts[part].1.is_empty() => {}
+                _ => {
+                    let payload = &mut parts[part].1;
+                    let at = noise.below(payload.len() as u64) as usize;
+                    payload[at] = noise.next() as u8;
+                    if noise.below(4) == 0 {
+                        payload.truncate(at);
+                    }
+                }
+            }
+        }
+        let count = if read_through(&assemble(&parts)) {
+            &mut whole
+        } else {
+            &mut refused
+        };
+        *count += 1;
+    }
+    assert!(
+        whole > 500 && refused > 500,
+        "{whole} whole, {refused} refused"
+    );
+}
+
+#[test]
+fn a_frame_that_unpacks_to_more_than_it_says_is_refused() {
+    let zeros = zstd::bulk::compress(&vec![0; 64 << 20], 1).unwrap();
+    for claimed in [0, 1_000, 4 << 20, (4 << 20) + 1, u32::MAX] {
+        let bytes = [header(), seal(b'F', claimed, &zeros)].concat();
+        let mut reader = Reader::from_bytes(&bytes, Path::new("memory")).unwrap();
+        assert!(reader.accesses().next().unwrap().is_err(), "{claimed}");
+        assert!(reader.files().is_empty());
+    }
+}
+
+#[test]
+fn claimed_lengths_are_not_believed() {
+    // A frame of 4 GiB, and a header of 4 GiB, in a few bytes.
+    let mut huge = header();
+    huge.extend([b'A', 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0]);
+    assert!(!read_through(&huge));
+    let mut huge = header();
+    huge[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(Reader::from_bytes(&huge, Path::new("memory")).is_err());
+    huge[12..16].copy_from_slice(&(MAX_META as u32).to_le_bytes());
+    assert!(Reader::from_bytes(&huge, Path::new("memory")).is_err());
+    // More accesses than a block may hold.
+    let mut payload = (BLOCK_ACCESSES as u32 + 1).to_le_bytes().to_vec();
+    payload.resize(10 + BLOCK_ACCESSES + 1, 0);
+    assert!(!read_through(&[header(), frame(b'A', &payload)].concat()));
+}
+
+#[test]
+fn an_index_that_points_anywhere_is_not_followed() {
+    let good = assemble(&parts());
+    for index in [0, 1, 16, good.len() as u64 - 1, good.len() as u64, u64::MAX] {
+        let bytes = [&good[..good.len() - 20], &trailer(index)].concat();
+        let mut reader = Reader::from_bytes(&bytes, Path::new("memory")).unwrap();
+        assert!(!reader.is_complete());
+        assert_eq!(reader.accesses().filter(Result::is_ok).count(), 30);
+    }
+}

@@ -1,0 +1,8 @@
+//! The durable format, tested from outside: what it keeps, how small it is, what it
+//! withstands.
+
+mod contents;
+mod hostile;
+mod record_file;
+mod size;
+mod support;

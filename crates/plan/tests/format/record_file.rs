@@ -1,0 +1,133 @@
+//! A record file replaces its destination whole, keeps to its size, and survives its writer.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::support::{Noise, file, meta, pread};
+use foreread_plan::format::{Ending, Reader, RecordFile, WriteError, adopt, partials};
+use foreread_plan::{FileId, PAGE, Summary};
+
+const AMPLE: u64 = 1 << 30;
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    entries.map(|entry| name(entry.unwrap())).collect()
+}
+
+#[test]
+fn the_destination_is_replaced_only_by_a_commit() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    fs::write(&path, "before").unwrap();
+
+    let mut record = RecordFile::create(&path, &meta(), AMPLE).unwrap();
+    record.access(&pread(0, 0, PAGE, 0, 1)).unwrap();
+    record.flush().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"before");
+    let partial = record.partial_path().to_owned();
+    assert_eq!(
+        fs::metadata(&partial).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    drop(record);
+    assert_eq!(names(directory.path()), ["run.foreread"]);
+    assert_eq!(fs::read(&path).unwrap(), b"before");
+
+    let mut record = RecordFile::create(&path, &meta(), AMPLE).unwrap();
+    record.file(FileId(0), file(0)).unwrap();
+    record.access(&pread(0, 0, PAGE, 0, 1)).unwrap();
+    record.commit(Summary::default()).unwrap();
+    assert_eq!(names(directory.path()), ["run.foreread"]);
+    let mut reader = Reader::open(&path).unwrap();
+    assert!(reader.is_complete());
+    assert_eq!(reader.accesses().count(), 1);
+    assert_eq!(reader.size_bytes(), fs::metadata(&path).unwrap().len());
+}
+
+#[test]
+fn what_a_killed_writer_flushed_is_found_read_and_adopted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    fs::write(directory.path().join(".other.partial-12-aaaaaa"), "").unwrap();
+    let mut record = RecordFile::create(&path, &meta(), AMPLE).unwrap();
+    record.file(FileId(0), file(0)).unwrap();
+    for n in 0..100 {
+        record.access(&pread(0, n * PAGE, PAGE, n * 10, 1)).unwrap();
+    }
+    record.flush().unwrap();
+    for n in 0..100 {
+        record
+            .access(&pread(0, n * PAGE, PAGE, 1_000 + n * 10, 1))
+            .unwrap();
+    }
+    // A killed process runs no destructors.
+    std::mem::forget(record);
+
+    let found = partials(&path).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].pid, std::process::id());
+    adopt(&found[0].path, &path).unwrap();
+    assert!(partials(&path).unwrap().is_empty());
+    let mut reader = Reader::open(&path).unwrap();
+    assert!(matches!(reader.ending(), Ending::Truncated { .. }));
+    assert_eq!(reader.files()[&FileId(0)], file(0));
+    assert_eq!(reader.accesses().filter(Result::is_ok).count(), 100);
+}
+
+#[test]
+fn a_full_record_counts_what_it_leaves_out_and_stays_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    for limit in [20_000, 300_000, 1_000_000] {
+        let mut record = RecordFile::create(&path, &meta(), limit).unwrap();
+        let mut noise = Noise(limit);
+        let count = 500_000;
+        for n in 0..count {
+            let number = (n / 1_000) as u32;
+            if n % 1_000 == 0 {
+                record.file(FileId(number), file(number)).unwrap();
+            }
+            let offset = noise.below(1 << 24) * PAGE;
+            record
+                .access(&pread(number, offset, PAGE, n * 10, 3))
+                .unwrap();
+        }
+        assert!(record.is_full());
+        let lost = record.lost();
+        record
+            .commit(Summary {
+                lost: 5,
+                ..Summary::default()
+            })
+            .unwrap();
+
+        let mut reader = Reader::open(&path).unwrap();
+        assert!(reader.is_complete());
+        let size = reader.size_bytes();
+        assert!(size <= limit, "{size} bytes, limit {limit}");
+        assert!(
+            size > limit / 2,
+            "{size} bytes, limit {limit}: room was wasted"
+        );
+        let summary = reader.summary().unwrap().clone();
+        assert_eq!(summary.lost, lost + 5);
+        assert_eq!(summary.accesses + lost, count);
+        let kept: Vec<_> = reader.accesses().collect::<Result<_, _>>().unwrap();
+        assert_eq!(kept.len() as u64, summary.accesses);
+        assert!(
+            kept.iter()
+                .all(|access| reader.files().contains_key(&access.file))
+        );
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let outcome = RecordFile::create(Path::new("/nonexistent/run"), &meta(), AMPLE);
+    let Err(WriteError::File { path, .. }) = outcome else {
+        panic!("created");
+    };
+    assert_eq!(path, Path::new("/nonexistent"));
+}
