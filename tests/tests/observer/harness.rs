@@ -150,11 +150,10 @@ impl Seen {
                 len,
                 ..
             } = event.what
+                && self.files.get(&inst).is_some_and(|file| file == path)
             {
-                if self.files.get(&inst).is_some_and(|file| file == path) {
-                    let kind = Kind::from_code(kind).expect("a known kind");
-                    reads.push((event.pid, (kind, offset, u64::from(len))));
-                }
+                let kind = Kind::from_code(kind).expect("a known kind");
+                reads.push((event.pid, (kind, offset, u64::from(len))));
             }
         }
         reads

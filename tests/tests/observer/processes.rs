@@ -45,10 +45,9 @@ fn threads() {
         if let What::Access {
             offset, len, kind, ..
         } = event.what
+            && kind == Pread as u8
         {
-            if kind == Pread as u8 {
-                reads.entry((event.tid, len)).or_default().push(offset);
-            }
+            reads.entry((event.tid, len)).or_default().push(offset);
         }
     }
     let mut rounds = BTreeMap::new();
