@@ -4,6 +4,7 @@
 //! The device's queue is set up as a machine would have it (scheduler,
 //! rotational flag, read-ahead at Linux's default) and put back afterwards.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,31 +14,50 @@ use rustix::mount::{MountFlags, UnmountFlags};
 use crate::error::{At, Error};
 use crate::{Mounted, state};
 
+const SCHEDULER: &str = "scheduler";
+const ROTATIONAL: &str = "rotational";
+const READ_AHEAD_KB: &str = "read_ahead_kb";
+
 /// Whether loop devices can be had here.
 pub(crate) fn loops_available() -> bool {
     Path::new("/dev/loop-control").exists()
 }
 
-/// Loop device, queue settings, ext4 and its mount, on `mounted.image()`; written
-/// to the state file step by step, so that whatever was made can be undone.
-pub(crate) fn build(mounted: &mut Mounted) -> Result<(), Error> {
-    let attach = ["--direct-io=on", "--find", "--show"];
+/// Loop device and queue settings on `mounted.image()`; written to the state file
+/// step by step, so that whatever was made can be undone.
+pub(crate) fn attach(mounted: &mut Mounted) -> Result<(), Error> {
     let mut losetup = Command::new("losetup");
-    losetup.args(attach).arg(mounted.image());
+    losetup
+        .args(["--direct-io=on", "--find", "--show"])
+        .arg(mounted.image());
     let device = PathBuf::from(run(losetup, "losetup", "mount")?.trim());
     mounted.loop_device = Some(device.clone());
     state::write(mounted)?;
 
-    let rotational = u8::from(mounted.model.spec().rotational).to_string();
-    for (setting, value) in [
-        ("scheduler", "mq-deadline"),
-        ("rotational", &rotational),
-        ("read_ahead_kb", "128"),
-    ] {
-        set_queue(mounted, &device, setting, value)?;
-    }
+    mounted.queue = queue_settings(&device)?;
     state::write(mounted)?;
+    let rotational = u8::from(mounted.model.spec().rotational).to_string();
+    set_queue(mounted, SCHEDULER, "mq-deadline");
+    set_queue(mounted, ROTATIONAL, &rotational);
+    Ok(())
+}
 
+/// Reads `count` blocks from the start of the disk, one at a time, past the page
+/// cache and by another process: one that serves must not wait for itself.
+pub(crate) fn read_blocks(mounted: &Mounted, count: usize) -> Result<(), Error> {
+    let mut dd = Command::new("dd");
+    let mut input = OsString::from("if=");
+    input.push(mounted.device());
+    dd.arg(input)
+        .args(["of=/dev/null", "bs=4096", "iflag=direct"])
+        .arg(format!("count={count}"));
+    run(dd, "dd", "coreutils")?;
+    Ok(())
+}
+
+/// ext4 on the loop device, mounted.
+pub(crate) fn format(mounted: &mut Mounted) -> Result<(), Error> {
+    let device = mounted.device();
     let mut mkfs = Command::new("mkfs.ext4");
     // The image is new and zero: nothing needs to be zeroed or discarded first.
     mkfs.args(["-q", "-F", "-m", "0", "-E"])
@@ -52,40 +72,42 @@ pub(crate) fn build(mounted: &mut Mounted) -> Result<(), Error> {
         // Nor in the background later.
         c"noinit_itable",
     )
-    .at("mount ext4 on", &mounted.dir)
+    .at("mount ext4 on", &mounted.dir)?;
+    // Last: what goes before may set it anew.
+    set_queue(mounted, READ_AHEAD_KB, "128");
+    Ok(())
 }
 
-/// Sets one property of the device's queue and notes what it was.
-fn set_queue(
-    mounted: &mut Mounted,
-    device: &Path,
-    setting: &str,
-    value: &str,
-) -> Result<(), Error> {
-    let Some(name) = device.file_name() else {
-        return Ok(());
-    };
-    let path = Path::new("/sys/block")
-        .join(name)
-        .join("queue")
-        .join(setting);
-    let before = std::fs::read_to_string(&path).at("read", &path)?;
-    // A choice is shown as "none [mq-deadline] bfq".
-    let chosen = match (before.find('['), before.find(']')) {
-        (Some(start), Some(end)) => &before[start + 1..end],
-        _ => before.trim(),
-    };
-    if chosen == value {
-        return Ok(());
-    }
-    match std::fs::write(&path, value) {
-        Ok(()) => mounted.queue.push((path, chosen.to_owned())),
-        Err(error) => mounted.notes.push(format!(
-            "{}: cannot set it to {value} ({error}): it stays {chosen}",
+/// The settings of the device's queue that we change, as they are: (file, value).
+fn queue_settings(device: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
+    let name = device.file_name().unwrap_or(device.as_os_str());
+    let queue = Path::new("/sys/block").join(name).join("queue");
+    [SCHEDULER, ROTATIONAL, READ_AHEAD_KB]
+        .into_iter()
+        .map(|setting| {
+            let path = queue.join(setting);
+            let text = std::fs::read_to_string(&path).at("read", &path)?;
+            // A choice is shown as "none [mq-deadline] bfq".
+            let value = match (text.find('['), text.find(']')) {
+                (Some(start), Some(end)) => &text[start + 1..end],
+                _ => text.trim(),
+            };
+            Ok((path, value.to_owned()))
+        })
+        .collect()
+}
+
+/// Sets one of them. A disk without it is still a slow disk; a note says so.
+fn set_queue(mounted: &mut Mounted, setting: &str, value: &str) {
+    let named = |(path, _): &&(PathBuf, String)| path.ends_with(setting);
+    if let Some((path, before)) = mounted.queue.iter().find(named)
+        && let Err(error) = std::fs::write(path, value)
+    {
+        mounted.notes.push(format!(
+            "{}: cannot set it to {value} ({error}): it stays {before}",
             path.display()
-        )),
+        ));
     }
-    Ok(())
 }
 
 /// Unmounts `dir` if something is mounted there. `lazily`: even while in use.
@@ -123,7 +145,7 @@ pub(crate) fn detach(mounted: &Mounted) -> Result<(), Error> {
     if !is_attached(device, &mounted.image()) {
         return Ok(());
     }
-    for (path, before) in mounted.queue.iter().rev() {
+    for (path, before) in &mounted.queue {
         // As well as it goes: the device may be another's next.
         let _ = std::fs::write(path, before);
     }

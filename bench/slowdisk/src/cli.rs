@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::At;
 use crate::selftest::{self, Row};
-use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, unmount};
+use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, state, unmount};
 
 /// A file system as slow as a disk of old, a cloud volume or an NFS server.
 #[derive(Args, Clone, Debug)]
@@ -218,6 +218,10 @@ fn describe(mounted: &Mounted) -> String {
         Some(device) => text += &format!(", ext4 on {}\n", device.display()),
         None => text += &format!(", the image is {}\n", mounted.image().display()),
     }
+    text += &format!(
+        "the way to it takes {} µs, of which its answers are early\n",
+        mounted.path_ns / 1000
+    );
     for note in &mounted.notes {
         text += &format!("note: {note}\n");
     }
@@ -258,8 +262,19 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
     for model in models {
         let scratch = tempfile::tempdir().at("make a directory in", std::env::temp_dir())?;
         let options = selftest::options(*model, scratch.path().join("disk"));
+        let mut signals = signals()?;
+        let interrupted = signals.handle();
         let mounted = start("selftest", &options)?;
+        let left = mounted.clone();
+        std::thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                // The reads under way fail, and we are gone before that is told.
+                let _ = state::release(&left, true);
+                std::process::exit(130);
+            }
+        });
         let measured = selftest::measure(&mounted);
+        interrupted.close();
         unmount(&mounted.dir)?;
         for row in measured? {
             if !json {

@@ -44,6 +44,9 @@ use server::Server;
 pub use size::parse_size;
 pub use state::{Mounted, unmount};
 
+/// Reads by which the way to the server is measured: under 0.1 s.
+const CALIBRATION_READS: usize = 100;
+
 /// What disk to make, and where.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -87,12 +90,8 @@ pub struct SlowDisk {
 /// Makes a slow disk and mounts it. Needs root and FUSE; without loop devices it
 /// comes out as with `file_only`, and [`Mounted::notes`] says so.
 pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
-    let mut mounted = state::claim(options)?;
-    let layout = Layout {
-        size: options.size,
-        stretch: options.stretch,
-    };
-    let started = Server::start(options.model, layout)
+    let mounted = state::claim(options)?;
+    let started = Server::start()
         .at("start serving", &options.dir)
         .and_then(|server| {
             let server = Arc::new(server);
@@ -107,17 +106,17 @@ pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
             return Err(error);
         }
     };
-    let built = match mounted.backing == mounted.dir {
-        true => Ok(()),
-        false => block::build(&mut mounted),
-    };
     // From here on, dropping undoes it all.
-    let disk = SlowDisk {
+    let mut disk = SlowDisk {
         mounted,
         server,
         session: Some(session),
     };
-    built.map(|()| disk)
+    disk.build(Layout {
+        size: options.size,
+        stretch: options.stretch,
+    })?;
+    Ok(disk)
 }
 
 /// Mounts the FUSE file system at `at` and serves it on a thread of its own.
@@ -153,6 +152,20 @@ fn serve(options: &Options, at: &Path, server: Arc<Server>) -> Result<JoinHandle
 }
 
 impl SlowDisk {
+    /// What lies above the served image, and the model below it.
+    fn build(&mut self, layout: Layout) -> Result<(), Error> {
+        let has_device = self.mounted.backing != self.mounted.dir;
+        if has_device {
+            block::attach(&mut self.mounted)?;
+        }
+        block::read_blocks(&self.mounted, CALIBRATION_READS)?;
+        self.mounted.path_ns = self.server.become_disk(self.mounted.model, layout);
+        if has_device {
+            block::format(&mut self.mounted)?;
+        }
+        state::write(&self.mounted)
+    }
+
     /// What was made and where it is.
     pub fn mounted(&self) -> &Mounted {
         &self.mounted

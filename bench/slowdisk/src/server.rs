@@ -3,9 +3,13 @@
 //!
 //! A request is done on the backing memory at once (the data is copied while the
 //! "disk" works), entered into the model, and put by; one thread sleeps until the
-//! model's next completion and sends the answers that are due. Invariant: an
-//! answer is never sent before its time, and its lateness is that of a timer and
-//! a wake-up (the thread asks for exact timers and the highest niceness).
+//! model's next completion and sends the answers that are due.
+//!
+//! The way to the server and back (block layer, FUSE, wake-ups) takes time of its
+//! own, some 50 to 200 µs. So that a program sees the model's time, a server
+//! starts by measuring that: it serves a fixed time, and what passes between the
+//! moment an answer is due and the next request of a reader who does nothing but
+//! read is the way's. Answers are then sent that much before their time.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -14,9 +18,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use foreread_disk::{Disk, Layout, Model, Request};
+use foreread_disk::{Disk, Layout, Model, Request, network};
 use fuser::{ReplyData, ReplyWrite};
 use serde::{Deserialize, Serialize};
+
+/// A way longer than this is a busy machine's, not a rule, ns.
+const MOST_LEAD_NS: u64 = 250_000;
 
 /// What a slow disk has served since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,19 +73,26 @@ struct State {
     disk: Disk,
     answers: HashMap<u64, Answer>,
     next_id: u64,
+    /// How long before its time an answer is sent, ns.
+    lead: u64,
+    /// When requests arrived, while the way is being measured.
+    arrivals: Option<Vec<u64>>,
     /// Until when the thread means to sleep; None while it is not asleep.
     asleep_until: Option<u64>,
     stop: bool,
 }
 
 impl Server {
-    pub(crate) fn start(model: Model, layout: Layout) -> std::io::Result<Server> {
+    /// A server that measures the way until it is told what to be.
+    pub(crate) fn start() -> std::io::Result<Server> {
         let shared = Arc::new(Shared {
             origin: Instant::now(),
             state: Mutex::new(State {
-                disk: Disk::new(model, layout),
+                disk: Disk::new(Model::NetworkSsd, Layout::new(0)),
                 answers: HashMap::new(),
                 next_id: 0,
+                lead: 0,
+                arrivals: Some(Vec::new()),
                 asleep_until: None,
                 stop: false,
             }),
@@ -100,6 +114,21 @@ impl Server {
         })
     }
 
+    /// Serves `model` from now on; returns what the way was found to take, ns.
+    pub(crate) fn become_disk(&self, model: Model, layout: Layout) -> u64 {
+        let mut state = self.shared.lock();
+        let arrivals = state.arrivals.take().unwrap_or_default();
+        let mut ways: Vec<u64> = arrivals
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).saturating_sub(network::LATENCY_NS))
+            .collect();
+        ways.sort_unstable();
+        let median = ways.get(ways.len() / 2).copied().unwrap_or(0);
+        state.lead = median.min(MOST_LEAD_NS);
+        state.disk = Disk::new(model, layout);
+        state.lead
+    }
+
     /// The server's time, ns.
     pub(crate) fn now(&self) -> u64 {
         self.shared.now()
@@ -110,6 +139,9 @@ impl Server {
         let write = matches!(answer, Answer::Write(..));
         self.count(len, write);
         let mut state = self.shared.lock();
+        if let Some(arrivals) = &mut state.arrivals {
+            arrivals.push(arrived);
+        }
         let id = state.next_id;
         state.next_id += 1;
         state.answers.insert(id, answer);
@@ -183,7 +215,7 @@ impl Shared {
         hurry();
         let mut state = self.lock();
         loop {
-            let now = self.now();
+            let now = self.now() + state.lead;
             let done = state.disk.advance(now);
             if !done.is_empty() {
                 let due: Vec<Answer> = done

@@ -36,6 +36,9 @@ pub struct Mounted {
     pub backing: PathBuf,
     /// The block device, unless there is only the FUSE file.
     pub loop_device: Option<PathBuf>,
+    /// What the way from a program to the server and back takes, ns: answers are
+    /// sent that much earlier, so that a program sees the model's times.
+    pub path_ns: u64,
     /// What could not be had, in plain words.
     pub notes: Vec<String>,
     /// The process that serves it.
@@ -154,6 +157,7 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
         slow_writes: options.slow_writes,
         backing,
         loop_device: None,
+        path_ns: 0,
         notes,
         pid,
         started: start_of(pid).unwrap_or(0),

@@ -99,7 +99,7 @@ const HDD_7200: Spec = Spec {
             "queue",
             "32 requests, least positioning time first, none waits long over 0.5 s",
         ),
-        ("cache", "32 segments of 1 MiB, reading ahead while idle"),
+        ("cache", "16 segments of 2 MiB, reading ahead while idle"),
         (
             "writes",
             "1 ms longer to seek, straight to the platter (no write cache)",
@@ -137,12 +137,12 @@ const NFS: Spec = Spec {
              client's 64 slots; round trip and service time are assumptions for a small office",
     facts: &[
         ("round trip", "0.5 ms"),
-        ("server", "8 threads, 0.5 ms a request"),
+        ("server", "8 threads, 0.7 ms a request"),
         ("wire", "110 MB/s each way"),
         ("client", "64 requests at once"),
     ],
-    random_us: 500.0 + 500.0 + 37.0,
-    deep_iops: 16_000.0,
+    random_us: 500.0 + 700.0 + 37.0,
+    deep_iops: 11_430.0,
     sequential_mb_s: 110.0,
     rotational: false,
 };

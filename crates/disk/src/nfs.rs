@@ -17,7 +17,7 @@ use crate::{Device, Request};
 /// There and back without any work, ns.
 pub const ROUND_TRIP_NS: u64 = 500_000;
 /// What a server thread spends on a request, ns.
-pub const SERVICE_NS: u64 = 500_000;
+pub const SERVICE_NS: u64 = 700_000;
 /// Threads of the server.
 pub const WORKERS: usize = 8;
 /// Bytes a second on the wire, each way.

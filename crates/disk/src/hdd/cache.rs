@@ -9,12 +9,12 @@ use super::geometry::Geometry;
 use crate::Request;
 
 /// Segments kept.
-pub(crate) const SEGMENTS: usize = 32;
+pub(crate) const SEGMENTS: usize = 16;
 /// Bytes of a segment: with `SEGMENTS`, the drive's 32 MB.
-pub(crate) const SEGMENT_BYTES: u64 = 1 << 20;
+pub(crate) const SEGMENT_BYTES: u64 = 2 << 20;
 /// How far the head reads beyond what was asked for, bytes: the rest of the
 /// segment is for what was.
-const READ_AHEAD_BYTES: u64 = SEGMENT_BYTES / 2;
+const READ_AHEAD_BYTES: u64 = SEGMENT_BYTES * 3 / 4;
 
 /// The head's doing: it passed `from` at `since` and reads on up to `limit`.
 pub(crate) struct Stream {

@@ -1,0 +1,383 @@
+//! Slow disks mounted for real, by the command, in a process of their own.
+//!
+//! Skipped, saying why, without root, FUSE or loop devices.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use foreread_slowdisk::{Counters, Error, Mounted, Options};
+use rustix::fs::Advice;
+use rustix::process::{Pid, Signal};
+
+/// Times are measured: one disk after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+struct Bench {
+    scratch: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Bench {
+    /// None, and the reason on stderr, where slow disks cannot be mounted.
+    fn new() -> Option<Bench> {
+        let missing = if !rustix::process::geteuid().is_root() {
+            Some("not root")
+        } else if File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")
+            .is_err()
+        {
+            Some("no /dev/fuse")
+        } else if !Path::new("/dev/loop-control").exists() {
+            Some("no loop devices")
+        } else {
+            None
+        };
+        if let Some(missing) = missing {
+            eprintln!("skipped: {missing}");
+            return None;
+        }
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Bench {
+            scratch: tempfile::tempdir().expect("scratch directory"),
+            _alone: alone,
+        })
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.scratch.path().join("slow disk")
+    }
+
+    fn mount(&self, model: &str, more: &[&str]) -> Mounted {
+        let dir = self.dir();
+        let mut args = vec!["mount", model, dir.to_str().unwrap(), "--size", "1G"];
+        args.extend(more);
+        let output = slowdisk(&args);
+        assert!(output.status.success(), "{output:?}");
+        Mounted::find(&dir).expect("mounted")
+    }
+
+    fn umount(&self) -> Output {
+        slowdisk(&["umount", self.dir().to_str().unwrap()])
+    }
+
+    #[track_caller]
+    fn assert_nothing_left(&self, mounted: &Mounted) {
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let escaped = self.dir().to_str().unwrap().replace(' ', "\\040");
+        assert!(!table.contains(&escaped), "still mounted: {table}");
+        assert!(
+            !table.contains(mounted.backing.to_str().unwrap()),
+            "FUSE still mounted"
+        );
+        if let Some(device) = &mounted.loop_device {
+            let image = mounted.image();
+            assert!(
+                !attached(device, &image),
+                "{} still attached",
+                device.display()
+            );
+        }
+        assert!(!mounted.is_alive(), "process {} still serves", mounted.pid);
+        assert!(!self.dir().exists(), "the mount point is still there");
+        assert!(!mounted.backing.exists(), "the state is still there");
+        assert!(matches!(
+            Mounted::find(&self.dir()),
+            Err(Error::NotMounted { .. })
+        ));
+    }
+}
+
+impl Drop for Bench {
+    /// A failed test leaves nothing either.
+    fn drop(&mut self) {
+        if let Ok(mounted) = Mounted::find(&self.dir()) {
+            kill(&mounted, Signal::KILL);
+            self.umount();
+        }
+    }
+}
+
+fn slowdisk(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slowdisk"))
+        .args(args)
+        .output()
+        .expect("run slowdisk")
+}
+
+fn attached(device: &Path, image: &Path) -> bool {
+    let name = device.file_name().unwrap();
+    let file = Path::new("/sys/block").join(name).join("loop/backing_file");
+    std::fs::read_to_string(file).is_ok_and(|path| path.trim_end() == image.to_str().unwrap())
+}
+
+fn kill(mounted: &Mounted, signal: Signal) {
+    let pid = Pid::from_raw(mounted.pid as i32).unwrap();
+    let _ = rustix::process::kill_process(pid, signal);
+    wait_for("the server's end", || !mounted.is_alive());
+}
+
+#[track_caller]
+fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Writes a file whose every byte depends on its place; returns its content.
+fn fill(path: &Path, len: usize) -> Vec<u8> {
+    let content: Vec<u8> = (0..len)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8 ^ (i >> 20) as u8)
+        .collect();
+    let file = File::create(path).unwrap();
+    file.write_all_at(&content, 0).unwrap();
+    file.sync_all().unwrap();
+    content
+}
+
+/// Opens a file of which nothing is in the page cache.
+fn cold(path: &Path, advice: Advice) -> File {
+    let file = File::open(path).unwrap();
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    rustix::fs::fadvise(&file, 0, None, advice).unwrap();
+    file
+}
+
+/// The mean time of cold 4 KiB reads all over a file of `len` bytes.
+fn mean_random_read(file: &File, len: u64, reads: u32) -> Duration {
+    let mut page = [0; 4096];
+    let start = Instant::now();
+    for i in 0..u64::from(reads) {
+        let block = i.wrapping_mul(2_654_435_761) % (len / 4096);
+        file.read_exact_at(&mut page, block * 4096).unwrap();
+    }
+    start.elapsed() / reads
+}
+
+fn served(mounted: &Mounted) -> Counters {
+    mounted.counters().unwrap()
+}
+
+#[test]
+fn data_comes_back_byte_exact_from_the_disk() {
+    let Some(bench) = Bench::new() else { return };
+    let mounted = bench.mount("network-ssd", &[]);
+    let path = bench.dir().join("file");
+    let len = 24 << 20;
+    let content = fill(&path, len);
+    let before = served(&mounted);
+    let mut back = Vec::new();
+    cold(&path, Advice::Sequential)
+        .read_to_end(&mut back)
+        .unwrap();
+    assert!(back == content, "the bytes differ");
+    let read = served(&mounted).read_bytes - before.read_bytes;
+    assert!(read >= len as u64, "only {read} bytes came from the disk");
+    assert!(bench.umount().status.success());
+    bench.assert_nothing_left(&mounted);
+}
+
+#[test]
+fn cold_reads_of_a_disk_take_rotation_and_short_seeks_and_sequential_ones_the_transfer() {
+    let Some(bench) = Bench::new() else { return };
+    let mounted = bench.mount("hdd-7200", &[]);
+    let path = bench.dir().join("file");
+    let len = 128 << 20;
+    fill(&path, len);
+    mounted.forget().unwrap();
+    let mean = mean_random_read(&cold(&path, Advice::Random), len as u64, 200);
+    let expected = Duration::from_micros(4_400)..Duration::from_micros(7_500);
+    assert!(expected.contains(&mean), "{mean:?} a random read");
+
+    mounted.forget().unwrap();
+    let mut file = cold(&path, Advice::Normal);
+    let start = Instant::now();
+    std::io::copy(&mut file, &mut std::io::sink()).unwrap();
+    let mb_s = len as f64 / 1e6 / start.elapsed().as_secs_f64();
+    assert!((70.0..112.0).contains(&mb_s), "{mb_s} MB/s in order");
+}
+
+#[test]
+fn a_read_of_a_network_volume_takes_its_latency() {
+    let Some(bench) = Bench::new() else { return };
+    bench.mount("network-ssd", &[]);
+    let path = bench.dir().join("file");
+    let len = 64 << 20;
+    fill(&path, len);
+    let mean = mean_random_read(&cold(&path, Advice::Random), len as u64, 400);
+    let expected = Duration::from_micros(630)..Duration::from_micros(1_400);
+    assert!(expected.contains(&mean), "{mean:?}");
+}
+
+#[test]
+fn slow_writes_take_time_and_others_do_not() {
+    let Some(bench) = Bench::new() else { return };
+    let write = |more: &[&str]| {
+        bench.mount("network-ssd", more);
+        let content = vec![7; 64 << 20];
+        let start = Instant::now();
+        let file = File::create(bench.dir().join("file")).unwrap();
+        file.write_all_at(&content, 0).unwrap();
+        file.sync_all().unwrap();
+        drop(file);
+        let taken = start.elapsed();
+        assert!(bench.umount().status.success());
+        taken
+    };
+    // 64 MiB at 125 MB/s.
+    let (slow, fast) = (write(&["--slow-writes"]), write(&[]));
+    assert!(slow > Duration::from_millis(500), "slow: {slow:?}");
+    assert!(fast < slow * 2 / 3, "fast: {fast:?}, slow: {slow:?}");
+}
+
+#[test]
+fn the_block_device_is_set_up_like_the_disk_it_stands_for() {
+    let Some(bench) = Bench::new() else { return };
+    for (model, rotational) in [("hdd-7200", "1"), ("nfs", "0")] {
+        let mounted = bench.mount(model, &[]);
+        assert_eq!(mounted.notes, Vec::<String>::new());
+        let device = mounted.loop_device.clone().expect("a loop device");
+        let queue = Path::new("/sys/block")
+            .join(device.file_name().unwrap())
+            .join("queue");
+        let get = |setting: &str| std::fs::read_to_string(queue.join(setting)).unwrap();
+        assert_eq!(get("rotational").trim(), rotational);
+        assert_eq!(get("read_ahead_kb").trim(), "128");
+        assert!(
+            get("scheduler").contains("[mq-deadline]"),
+            "{}",
+            get("scheduler")
+        );
+        assert!(bench.umount().status.success());
+    }
+}
+
+#[test]
+fn a_killed_server_means_errors_until_unmount_or_the_next_mount_cleans_up() {
+    let Some(bench) = Bench::new() else { return };
+    let first = bench.mount("nfs", &[]);
+    let path = bench.dir().join("file");
+    fill(&path, 8 << 20);
+    let file = cold(&path, Advice::Random);
+    kill(&first, Signal::KILL);
+    let error = file
+        .read_exact_at(&mut [0; 4096], 4 << 20)
+        .expect_err("nobody serves");
+    assert_eq!(
+        error.raw_os_error(),
+        Some(rustix::io::Errno::IO.raw_os_error())
+    );
+    drop(file);
+
+    let second = bench.mount("hdd-7200", &[]);
+    assert!(!path.exists(), "the disk is a new one");
+    fill(&path, 1 << 20);
+
+    kill(&second, Signal::KILL);
+    let output = bench.umount();
+    assert!(output.status.success(), "{output:?}");
+    bench.assert_nothing_left(&second);
+}
+
+#[test]
+fn a_terminated_server_takes_its_disk_down() {
+    let Some(bench) = Bench::new() else { return };
+    let mounted = bench.mount("network-ssd", &[]);
+    kill(&mounted, Signal::TERM);
+    bench.assert_nothing_left(&mounted);
+}
+
+#[test]
+fn a_disk_in_use_is_not_unmounted() {
+    let Some(bench) = Bench::new() else { return };
+    let mounted = bench.mount("network-ssd", &[]);
+    let path = bench.dir().join("file");
+    let content = fill(&path, 1 << 20);
+    let file = cold(&path, Advice::Random);
+    let output = bench.umount();
+    assert!(!output.status.success());
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("still in use"), "{message}");
+    let mut page = [0; 4096];
+    file.read_exact_at(&mut page, 8192).unwrap();
+    assert_eq!(page, content[8192..12288]);
+    drop(file);
+    assert!(bench.umount().status.success());
+    bench.assert_nothing_left(&mounted);
+}
+
+#[test]
+fn without_a_block_device_the_image_itself_is_there() {
+    let Some(bench) = Bench::new() else { return };
+    let mounted = bench.mount("network-ssd", &["--file-only"]);
+    assert_eq!(mounted.loop_device, None);
+    let image = bench.dir().join("disk.img");
+    assert_eq!(mounted.image(), image);
+    assert_eq!(image.metadata().unwrap().len(), 1 << 30);
+    assert_eq!(
+        image.metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let file = File::options().write(true).open(&image).unwrap();
+    file.write_all_at(b"there and back", 5000).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let mut back = [0; 14];
+    cold(&image, Advice::Random)
+        .read_exact_at(&mut back, 5000)
+        .unwrap();
+    assert_eq!(&back, b"there and back");
+    assert!(bench.umount().status.success());
+    bench.assert_nothing_left(&mounted);
+}
+
+#[test]
+fn a_disk_served_by_this_process_goes_when_it_is_dropped() {
+    let Some(bench) = Bench::new() else { return };
+    let model = "hdd-7200".parse().unwrap();
+    let options = Options {
+        size: 64 << 20,
+        ..Options::new(model, bench.dir())
+    };
+    let disk = foreread_slowdisk::mount(&options).unwrap();
+    assert!(disk.is_served());
+    assert!(disk.counters().written_bytes > 0, "ext4 was made on it");
+    let mounted = disk.mounted().clone();
+    drop(disk);
+    assert!(!mounted.backing.exists());
+    assert!(!bench.dir().exists());
+    assert!(!attached(
+        mounted.loop_device.as_ref().unwrap(),
+        &mounted.image()
+    ));
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_the_value_named() {
+    let Some(bench) = Bench::new() else { return };
+    let dir = bench.dir();
+    let dir = dir.to_str().unwrap();
+    let refused = |args: &[&str], wanted: &str| {
+        let output = slowdisk(args);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{args:?}");
+        assert!(message.contains(wanted), "{args:?}: {message}");
+    };
+    refused(&["mount", "floppy", dir], "floppy");
+    refused(&["mount", "nfs", dir, "--size", "1M"], "\"1M\"");
+    refused(&["umount", dir], "holds no slow disk");
+    let full = bench.scratch.path().join("full");
+    std::fs::create_dir(&full).unwrap();
+    File::create(full.join("file")).unwrap();
+    refused(&["mount", "nfs", full.to_str().unwrap()], "is not empty");
+    bench.mount("nfs", &[]);
+    refused(&["mount", "nfs", dir], "already holds a slow disk");
+}
