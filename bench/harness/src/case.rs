@@ -108,6 +108,19 @@ pub struct Job {
     pub footprint: Option<Vec<FileExtents>>,
 }
 
+impl Job {
+    /// Empties the folder that must be empty before a run.
+    pub fn clear_outputs(&self) -> Result<()> {
+        let Some(dir) = &self.fresh_dir else {
+            return Ok(());
+        };
+        if dir.exists() {
+            fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+        }
+        fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))
+    }
+}
+
 /// Helper programs and folders shared by all cases.
 pub struct Tools {
     /// The data directory.

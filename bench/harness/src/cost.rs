@@ -117,13 +117,13 @@ fn note(states: &mut Vec<State>, name: &str, cost: f64, plain: f64) {
     states[place].added.push(cost - plain);
 }
 
-/// The run time and memory that recording adds to hot runs of a reader and of sqlite3.
+/// The run time and memory that recording adds to hot runs: many reads, a scan, many processes.
 pub fn recording(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> {
     let mut out = format!(
         "recording, everything in memory (medians of {rounds} paired runs)\n\n{:<12} {:>9} {:>10} {:>8} {:>20} {:>13}\n",
         "case", "plain s", "recorded s", "added", "added, range", "foreread MiB"
     );
-    for name in ["hot", "sqlite"] {
+    for name in ["hot", "sequential", "make"] {
         let all = cases::all();
         let case = all
             .iter()
@@ -134,8 +134,10 @@ pub fn recording(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> 
         let foreread = Foreread::new(binary, &tools.root.join("records/record-cost"), &scratch.0);
         let (mut plain, mut recorded, mut memory) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
+            job.clear_outputs()?;
             plain.push(process::run(&job.command, &scratch.0, &[])?.seconds);
             foreread.forget()?;
+            job.clear_outputs()?;
             let run = process::run_watching(&foreread.wrap(&job.command), &scratch.0, &[], true)?;
             recorded.push(run.seconds);
             memory.extend(run.peak_rss_kb.map(|kb| kb as f64 / 1024.0));

@@ -1,11 +1,21 @@
 //! Where a case's data lies while it is measured: the machine's own disk or a slow one.
 //!
 //! A slow disk is mounted for one case at a time, so that positions on it depend on
-//! that case's data alone, and gets a copy of the data; both go when it does.
+//! that case's data alone, and gets a copy of the data; both go when it does. It is
+//! served by a process of its own (this program again, as `serve-disk`), because a
+//! server that waits for its own disk waits for ever; that process takes the disk
+//! down when its standard input closes, so it never outlives the benchmark.
 
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use foreread_slowdisk::{Mounted, Options};
+
+use crate::case::{Tools, files_below};
 
 /// The disks a case can run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -22,7 +32,7 @@ pub enum DiskKind {
 }
 
 impl DiskKind {
-    /// Its name in reports.
+    /// Its name in reports; a slow disk's is its model's.
     pub fn name(self) -> &'static str {
         match self {
             DiskKind::Hdd7200 => "hdd-7200",
@@ -36,32 +46,81 @@ impl DiskKind {
 pub struct Disk {
     /// Which one.
     pub kind: DiskKind,
-    mount: Option<PathBuf>,
+    slow: Option<Slow>,
+}
+
+/// A mounted slow disk and the process that serves it.
+struct Slow {
+    server: Child,
+    mounted: Mounted,
 }
 
 impl Disk {
-    /// Mounts a disk large enough for the data in the folder `data` gives.
-    pub fn ready(
-        kind: DiskKind,
-        _tools: &crate::case::Tools,
-        _data: impl FnOnce() -> Result<PathBuf>,
-    ) -> Result<Self> {
-        match kind {
-            DiskKind::Own => Ok(Self { kind, mount: None }),
-            DiskKind::Hdd7200 | DiskKind::NetworkSsd => {
-                anyhow::bail!("slow disks are not there yet")
-            }
+    /// The machine's own disk.
+    pub fn own() -> Self {
+        Self {
+            kind: DiskKind::Own,
+            slow: None,
         }
+    }
+
+    /// A disk of this kind, large enough for a copy of the folder `data`.
+    pub fn ready(kind: DiskKind, data: &Path, tools: &Tools) -> Result<Self> {
+        if kind == DiskKind::Own {
+            return Ok(Self::own());
+        }
+        let mut used = 0;
+        for path in files_below(data)? {
+            let metadata = path
+                .metadata()
+                .with_context(|| format!("looking at {}", path.display()))?;
+            used += metadata.blocks() * 512;
+        }
+        // Room for ext4's own blocks and for outputs written beside the data.
+        let size = (used + used / 8 + (256 << 20)).next_multiple_of(1 << 20);
+        let dir = tools.root.join(format!("mnt-{}", kind.name()));
+        let mut server = Command::new(std::env::current_exe().context("finding this program")?)
+            .args([
+                "serve-disk",
+                "--model",
+                kind.name(),
+                "--size",
+                &size.to_string(),
+                "--dir",
+            ])
+            .arg(&dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Ctrl-C is for the benchmark, which then takes the disk down in order.
+            .process_group(0)
+            .spawn()
+            .context("starting the slow disk's server")?;
+        let said = server.stdout.take().context("the server has no output")?;
+        let mut line = String::new();
+        BufReader::new(said)
+            .read_line(&mut line)
+            .context("waiting for the slow disk")?;
+        if line.trim() != READY {
+            let status = server
+                .wait()
+                .context("waiting for the slow disk's server")?;
+            bail!("the slow disk did not come up ({status})");
+        }
+        let mounted = Mounted::find(&dir)
+            .with_context(|| format!("finding the disk in {}", dir.display()))?;
+        Ok(Self {
+            kind,
+            slow: Some(Slow { server, mounted }),
+        })
     }
 
     /// The folder with the data of `original` on this disk, copied there if need be.
     pub fn holding(&self, original: &Path) -> Result<PathBuf> {
-        let Some(mount) = &self.mount else {
+        let Some(slow) = &self.slow else {
             return Ok(original.to_owned());
         };
-        let name = original.file_name().context("a data folder has a name")?;
-        let copy = mount.join(name);
-        let mut cp = std::process::Command::new("cp");
+        let copy = slow.mounted.dir.join(name(original)?);
+        let mut cp = Command::new("cp");
         // Times are kept: Python compares them with those in its compiled files.
         cp.arg("-a").arg(original).arg(&copy);
         crate::cases::succeed(&mut cp)?;
@@ -71,12 +130,74 @@ impl Disk {
 
     /// Where the file `path` below `original` is on this disk.
     pub fn moved(&self, path: &Path, original: &Path) -> Result<PathBuf> {
-        let (Some(mount), Some(name)) = (&self.mount, original.file_name()) else {
+        let Some(slow) = &self.slow else {
             return Ok(path.to_owned());
         };
         let below = path
             .strip_prefix(original)
             .with_context(|| format!("{} is not below {}", path.display(), original.display()))?;
-        Ok(mount.join(name).join(below))
+        Ok(slow.mounted.dir.join(name(original)?).join(below))
     }
+
+    /// Empties the disk's own cache, which the kernel's being empty says nothing about.
+    pub fn forget(&self) -> Result<()> {
+        match &self.slow {
+            Some(slow) => slow
+                .mounted
+                .forget()
+                .context("emptying the slow disk's own cache"),
+            None => Ok(()),
+        }
+    }
+
+    /// What is out of the ordinary about the disk, in plain words.
+    pub fn notes(&self) -> Vec<String> {
+        self.slow
+            .as_ref()
+            .map(|slow| slow.mounted.notes.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        // End of input is the server's sign to take the disk down.
+        drop(self.server.stdin.take());
+        if let Err(error) = self.server.wait() {
+            eprintln!("could not wait for the slow disk's server: {error}");
+        }
+    }
+}
+
+/// What the server prints once the disk is mounted.
+const READY: &str = "ready";
+
+/// Serves a slow disk in `dir` until standard input closes.
+pub fn serve(model: &str, dir: &Path, size: u64) -> Result<()> {
+    let model = model
+        .parse()
+        .with_context(|| format!("`{model}` names no disk model"))?;
+    if Mounted::find(dir).is_ok() {
+        // Left by a server that was killed.
+        foreread_slowdisk::unmount(dir).with_context(|| format!("clearing {}", dir.display()))?;
+    }
+    let options = Options {
+        size,
+        ..Options::new(model, dir)
+    };
+    let disk = foreread_slowdisk::mount(&options)
+        .with_context(|| format!("mounting {}", dir.display()))?;
+    println!("{READY}");
+    std::io::stdin()
+        .read_to_end(&mut Vec::new())
+        .context("waiting for the benchmark")?;
+    drop(disk);
+    Ok(())
+}
+
+/// A data folder's own name.
+fn name(folder: &Path) -> Result<&std::ffi::OsStr> {
+    folder
+        .file_name()
+        .with_context(|| format!("{} has no name", folder.display()))
 }

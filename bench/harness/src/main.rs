@@ -24,7 +24,7 @@ mod targets;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
@@ -95,6 +95,16 @@ enum Task {
         #[command(subcommand)]
         what: Data,
     },
+    /// Serves a slow disk for the benchmark that started it.
+    #[command(hide = true)]
+    ServeDisk {
+        #[arg(long)]
+        model: String,
+        #[arg(long)]
+        dir: PathBuf,
+        #[arg(long)]
+        size: u64,
+    },
 }
 
 #[derive(Subcommand)]
@@ -113,21 +123,33 @@ enum Data {
     },
 }
 
-fn main() -> Result<()> {
-    let cli = Cli::parse();
-    if let Some(Task::Data {
-        what: Data::Sqlite {
-            dir,
-            rows,
-            size_mib,
-        },
-    }) = cli.command
-    {
-        fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
-        return cases::generate_sqlite(
-            &dir,
-            size_mib.map_or(rows, |mib| (mib << 20) / cases::SQLITE_ROW_BYTES),
-        );
+fn main() -> ExitCode {
+    match act(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("foreread-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does what the options ask for.
+fn act(cli: Cli) -> Result<()> {
+    match &cli.command {
+        Some(Task::Data {
+            what:
+                Data::Sqlite {
+                    dir,
+                    rows,
+                    size_mib,
+                },
+        }) => {
+            fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+            let rows = size_mib.map_or(*rows, |mib| (mib << 20) / cases::SQLITE_ROW_BYTES);
+            return cases::generate_sqlite(dir, rows);
+        }
+        Some(Task::ServeDisk { model, dir, size }) => return disk::serve(model, dir, *size),
+        None => {}
     }
     if cli.list {
         return list();
@@ -188,8 +210,15 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         let say = |what: &str| bar.set_message(format!("{} on {}: {what}", case.name, disk.name()));
         let outcome = match missing(case) {
             Some(reason) => Err(anyhow::anyhow!(reason)),
-            None => Disk::ready(disk, tools, || tools.data(case.work.as_ref(), size))
-                .and_then(|disk| measure::measure(case, &disk, &settings, tools, &say)),
+            None => {
+                say("data");
+                tools
+                    .data(case.work.as_ref(), size)
+                    .and_then(|data| Ok((Disk::ready(disk, &data, tools)?, data)))
+                    .and_then(|(disk, data)| {
+                        measure::measure(case, &disk, &data, &settings, tools, &say)
+                    })
+            }
         };
         signals::check()?;
         match outcome {
@@ -220,8 +249,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     }
     let plots = plot::draw(&results.summaries, &cli.out)?;
     println!(
-        "\n{} and {} plots are in {}",
-        "results.json",
+        "\nresults.json and {} plots are in {}",
         plots.len(),
         cli.out.display()
     );

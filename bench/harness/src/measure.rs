@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cache;
 use crate::case::{Case, Job, Purpose, Size, Start, Tools};
 use crate::deep::{self, FileExtents, Way};
-use crate::device::{DEFAULT_READ_AHEAD_KB, Device};
+use crate::device::{DEFAULT_READ_AHEAD_KB, Device, Facts};
 use crate::disk::Disk;
 use crate::foreread::{Account, Foreread};
 use crate::process::{self, Outcome, Run};
@@ -51,6 +51,8 @@ pub struct Measurement {
     pub no_harm: bool,
     /// Whether runs started with everything in memory.
     pub hot_start: bool,
+    /// The device below the data, as it was before.
+    pub device: Option<Facts>,
     /// The command.
     pub command: String,
     /// Plain runs, cold unless `hot_start`.
@@ -78,21 +80,22 @@ const EXTRA_ROUNDS_SECONDS: (f64, f64) = (20.0, 90.0);
 /// How often a cold start is tried before the case is given up.
 const COLD_ATTEMPTS: usize = 4;
 
-/// Measures `case` on `disk`; `say` is told what is being done.
+/// Measures `case` on `disk` with the data in `original`; `say` is told what is being done.
 pub fn measure(
     case: &Case,
     disk: &Disk,
+    original: &Path,
     settings: &Settings,
     tools: &Tools,
     say: &dyn Fn(&str),
 ) -> Result<Measurement> {
-    say("data");
-    let original = tools.data(case.work.as_ref(), settings.size)?;
-    let data = disk.holding(&original)?;
+    say("copying");
+    let data = disk.holding(original)?;
     let scratch = Scratch::new(case.name, tools)?;
     let job = case.work.job(&data, &scratch.0, settings.size, tools)?;
     let bench = Bench {
         case,
+        disk,
         job: &job,
         scratch: &scratch.0,
         device: Device::holding(&data)?,
@@ -109,6 +112,7 @@ pub fn measure(
         disk: disk.kind.name().to_owned(),
         no_harm: case.purpose == Purpose::NoHarm,
         hot_start: case.start == Start::Hot,
+        device: bench.device.as_ref().map(Device::facts),
         command: job.command.line(),
         plain: Vec::new(),
         foreread: Vec::new(),
@@ -118,11 +122,11 @@ pub fn measure(
         recording: None,
         footprint_bytes: None,
         discarded: 0,
-        notes: Vec::new(),
+        notes: disk.notes(),
     };
     let footprint = if case.start == Start::Cold {
         say("what it reads");
-        let footprint = bench.footprint(case, disk, &original, &job, settings, tools)?;
+        let footprint = bench.footprint(case, disk, original, &job, settings, tools)?;
         result.footprint_bytes = Some(footprint.iter().map(FileExtents::bytes).sum());
         Some(footprint)
     } else {
@@ -144,6 +148,7 @@ pub fn measure(
 /// The parts of a measurement that do not change between runs.
 struct Bench<'a> {
     case: &'a Case,
+    disk: &'a Disk,
     job: &'a Job,
     scratch: &'a Path,
     device: Option<Device>,
@@ -233,20 +238,10 @@ impl Bench<'_> {
                 if self.job.cold_metadata {
                     cache::evict_metadata(self.device.as_ref())?;
                 }
+                self.disk.forget()?;
                 cache::is_cold(&self.job.files)
             }
         }
-    }
-
-    /// Empties the folder that must be empty before a run.
-    fn clear_outputs(&self) -> Result<()> {
-        let Some(dir) = &self.job.fresh_dir else {
-            return Ok(());
-        };
-        if dir.exists() {
-            fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
-        }
-        fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))
     }
 
     /// Prepares until it works, counting the failures.
@@ -271,7 +266,7 @@ impl Bench<'_> {
 
     /// One plain run from whatever is in memory.
     fn timed_plain(&self, expected: &mut Option<Outcome>) -> Result<Sample> {
-        self.clear_outputs()?;
+        self.job.clear_outputs()?;
         let (run, device_bytes) =
             self.counted(|| process::run(&self.job.command, self.scratch, &self.job.outputs))?;
         self.same(&run, expected, "plain")?;
@@ -290,7 +285,7 @@ impl Bench<'_> {
         expected: &mut Option<Outcome>,
     ) -> Result<Sample> {
         self.prepared(discarded)?;
-        self.clear_outputs()?;
+        self.job.clear_outputs()?;
         let command = foreread.wrap(&self.job.command);
         let (run, device_bytes) =
             self.counted(|| process::run(&command, self.scratch, &self.job.outputs))?;
@@ -307,6 +302,7 @@ impl Bench<'_> {
         let mut best = (f64::INFINITY, Way::ALL[0]);
         for way in Way::ALL {
             cache::evict(&self.job.files)?;
+            self.disk.forget()?;
             let seconds = deep::read(footprint, way)?;
             if seconds < best.0 {
                 best = (seconds, way);
@@ -318,6 +314,7 @@ impl Bench<'_> {
     /// One deep read from cold.
     fn deep_run(&self, footprint: &[FileExtents], way: Way) -> Result<Sample> {
         cache::evict(&self.job.files)?;
+        self.disk.forget()?;
         let (seconds, device_bytes) = self.counted(|| deep::read(footprint, way))?;
         Ok(Sample {
             seconds,
@@ -382,8 +379,10 @@ impl Bench<'_> {
         let own_job = case
             .work
             .job(original, self.scratch, settings.size, tools)?;
+        let own_disk = Disk::own();
         let own = Bench {
             case,
+            disk: &own_disk,
             job: &own_job,
             scratch: self.scratch,
             device: Device::holding(original)?,
@@ -395,7 +394,7 @@ impl Bench<'_> {
             .map(|device| device.set_read_ahead(0))
             .transpose()?;
         own.prepared(&mut 0)?;
-        own.clear_outputs()?;
+        own_job.clear_outputs()?;
         process::run(&own_job.command, self.scratch, &[])?;
         let mut footprint = cache::resident_extents(&own_job.files)?;
         for list in &mut footprint {

@@ -233,6 +233,7 @@ pub mod tests {
             disk: "hdd-7200".into(),
             no_harm: false,
             hot_start: false,
+            device: None,
             command: "stride".into(),
             plain: samples(plain),
             foreread: samples(foreread),
