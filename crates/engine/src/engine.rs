@@ -263,7 +263,7 @@ impl<B: Backend> Engine<B> {
         self.exhausted = disclosed.len() < room;
         let queue = self.scheduler.queue();
         for one in &disclosed {
-            queue.push(one.file, one.pages.clone(), one.thread, one.sequential);
+            queue.push(one);
         }
         !disclosed.is_empty()
     }

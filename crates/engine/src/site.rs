@@ -48,8 +48,6 @@ impl Table {
         if let (Some(rotational), Some(Some(device))) = (rotational, known.device)
             && let Some((_, profile)) = self.profiles.get_mut(&device)
         {
-            // The first file opened on a device decides: entries wait for it, so none was
-            // ordered by the device's own word.
             *profile = profile_of(rotational);
         }
         self.changed.extend(change.map(|change| (file, change)));

@@ -8,12 +8,14 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod expected;
 mod file;
 pub mod format;
 mod meta;
 mod request;
 
 pub use access::{Access, Extent, Kind, PAGE};
+pub use expected::Expected;
 pub use file::{FileId, FileMeta};
 pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};
 pub use request::{Request, RequestId};

@@ -177,13 +177,26 @@ impl Scheduler {
     /// The layout of `file` has become known, and perhaps more about its device.
     pub fn placed(&mut self, file: FileId, devices: &mut impl Devices) {
         if let Some(device) = devices.device(file) {
-            let profile = devices.profile(device);
-            let lane = self.lane(device, devices);
-            if lane.profile != profile && lane.sweep.is_empty() && lane.in_flight == 0 {
-                *lane = Lane::new(profile);
-            }
+            self.reconsider(device, devices);
         }
         for ordinal in self.unplaced.remove(&file).unwrap_or_default() {
+            self.place(ordinal, devices);
+        }
+    }
+
+    /// If a device has turned out to be of another kind, order its pending entries anew.
+    fn reconsider(&mut self, device: DeviceId, devices: &mut impl Devices) {
+        let profile = devices.profile(device);
+        let lane = self.lane(device, devices);
+        if lane.profile == profile {
+            return;
+        }
+        let pending: Vec<u64> = lane.sweep.drain().collect();
+        *lane = Lane {
+            in_flight: lane.in_flight,
+            ..Lane::new(profile)
+        };
+        for ordinal in pending {
             self.place(ordinal, devices);
         }
     }
@@ -375,7 +388,7 @@ impl Scheduler {
 mod tests {
     use super::*;
     use crate::Horizon;
-    use foreread_plan::{Extent, Kind, PAGE, ThreadId};
+    use foreread_plan::{Expected, Extent, Kind, PAGE, ThreadId};
 
     /// One file on one device.
     struct OneDisk(Profile);
@@ -410,9 +423,13 @@ mod tests {
             budget_pages,
         });
         for &page in pages {
-            scheduler
-                .queue()
-                .push(FileId(0), page..page + 1, ThreadId(0), false);
+            scheduler.queue().push(&Expected {
+                file: FileId(0),
+                pages: page..page + 1,
+                thread: ThreadId(0),
+                sequential: false,
+                loose: false,
+            });
         }
         scheduler
     }
@@ -518,6 +535,26 @@ mod tests {
             .map(|r| r.pages.start)
             .collect();
         assert_eq!(order, [10, 30, 50, 70, 90]);
+    }
+
+    #[test]
+    fn a_device_that_turns_out_to_be_another_kind_is_asked_in_the_other_order() {
+        let mut disk = OneDisk(Profile {
+            depth: 1,
+            infill_pages: 0,
+            ..Profile::rotational()
+        });
+        let mut scheduler = scheduler(&[90, 10, 50], 1000);
+        let first = scheduler.next(0, &mut disk);
+        assert_eq!(first[0].pages, 10..11, "by position");
+        disk.0 = ssd(1000, 4).0;
+        scheduler.placed(FileId(0), &mut disk);
+        let rest: Vec<u64> = scheduler
+            .next(1, &mut disk)
+            .iter()
+            .map(|r| r.pages.start)
+            .collect();
+        assert_eq!(rest, [90, 50], "in program order");
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! A source that knows nothing.
 
-use foreread_plan::Access;
+use foreread_plan::{Access, Expected};
 
-use crate::{Disclosed, Source};
+use crate::Source;
 
 /// Discloses nothing, finds nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 
 impl Source for Null {
-    fn disclose(&mut self, _: usize, _: &mut Vec<Disclosed>) {}
+    fn disclose(&mut self, _: usize, _: &mut Vec<Expected>) {}
 
     fn resync(&mut self, _: &[Access]) -> bool {
         false

@@ -12,9 +12,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
-use foreread_plan::{Access, FileId, Kind, ThreadId};
+use foreread_plan::{Access, Expected, FileId, Kind, ThreadId};
 
-use crate::{Disclosed, Source};
+use crate::Source;
 
 /// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead
 /// windows (128 KiB), time enough for its own detection to ramp up.
@@ -41,7 +41,7 @@ pub struct Replay<T> {
     skip: HashSet<FileId>,
     streams: HashMap<(ThreadId, FileId), Stream>,
     last: Option<(FileId, Range<u64>)>,
-    pending: VecDeque<Disclosed>,
+    pending: VecDeque<Expected>,
 }
 
 /// One thread's sequential run through one file.
@@ -77,11 +77,12 @@ impl<T: Trace> Replay<T> {
         let thread = access.thread;
         let file = access.file;
         if !access.kind.reads() {
-            self.pending.push_back(Disclosed {
+            self.pending.push_back(Expected {
                 file,
                 pages: 0..0,
                 thread,
                 sequential: false,
+                loose: false,
             });
             return;
         }
@@ -90,11 +91,12 @@ impl<T: Trace> Replay<T> {
             return;
         }
         if access.kind == Kind::Touch {
-            self.pending.extend(pages.map(|page| Disclosed {
+            self.pending.extend(pages.map(|page| Expected {
                 file,
                 pages: page..page + 1,
                 thread,
                 sequential: false,
+                loose: true,
             }));
             return;
         }
@@ -106,11 +108,12 @@ impl<T: Trace> Replay<T> {
             return;
         }
         self.last = Some((file, pages.clone()));
-        self.pending.push_back(Disclosed {
+        self.pending.push_back(Expected {
             file,
             pages,
             thread,
             sequential,
+            loose: false,
         });
     }
 
@@ -158,7 +161,7 @@ impl<T: Trace> Replay<T> {
 }
 
 impl<T: Trace> Source for Replay<T> {
-    fn disclose(&mut self, room: usize, out: &mut Vec<Disclosed>) {
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) {
         for _ in 0..room {
             while self.pending.is_empty() {
                 let Some(access) = self.advance() else {
@@ -223,7 +226,7 @@ mod tests {
         Replay::new(List(accesses, 0), HashSet::new())
     }
 
-    fn all(source: &mut impl Source) -> Vec<Disclosed> {
+    fn all(source: &mut impl Source) -> Vec<Expected> {
         let mut out = Vec::new();
         source.disclose(usize::MAX, &mut out);
         out

@@ -15,21 +15,20 @@ mod touched;
 mod watch;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use foreread_engine::Phase;
-use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
 use foreread_ring::{Clock, Mode, Ring};
-use foreread_sys::process::IoCounters;
 
 use crate::store::{self, Store};
 use child::{Child, Ended};
 use follow::Follower;
 pub(crate) use preload::find as find_preload;
 use record::Recorder;
-use summary::{Account, Outcome};
+use summary::Account;
 use watch::{Sink, Watch};
 
 pub(crate) use child::Ending;

@@ -131,7 +131,6 @@ impl Account {
                 Change::Replaced => "is another file than the one recorded".to_owned(),
                 Change::Resized(size) => format!("has {} now", bytes(*size)),
                 Change::Modified => "was modified since it was recorded".to_owned(),
-                _ => "has changed since it was recorded".to_owned(),
             };
             self.files.push(format!("{}: {what}", name(*file)));
         }

@@ -16,7 +16,7 @@ use foreread_sys::pagemap;
 /// The least time between two samples: short against a run, long against a look.
 const EVERY: Duration = Duration::from_millis(5);
 /// Sampling takes at most this share of the time, as `1 / SHARE`.
-const SHARE: u32 = 25;
+const SHARE: u32 = 8;
 /// Mappings of one process that are looked at.
 const MAPPINGS: usize = 4096;
 
@@ -94,17 +94,26 @@ impl Touched {
     /// The parts of an extent whose pages were not seen before; they are from now on.
     pub(super) fn fresh(&mut self, file: FileId, extent: Extent) -> Vec<Extent> {
         let mut runs: Vec<Extent> = Vec::new();
-        for page in extent.pages() {
-            let chunk = self.seen.entry((file, page / 64)).or_default();
-            let bit = 1 << (page % 64);
-            if *chunk & bit != 0 {
-                continue;
+        let pages = extent.pages();
+        let mut page = pages.start;
+        while page < pages.end {
+            let chunk = page / 64;
+            let end = pages.end.min((chunk + 1) * 64);
+            let mask = (u64::MAX >> (64 - (end - page))) << (page % 64);
+            let seen = self.seen.entry((file, chunk)).or_default();
+            let mut left = mask & !*seen;
+            *seen |= mask;
+            while left != 0 {
+                let first = left.trailing_zeros();
+                let count = (left >> first).trailing_ones();
+                left &= !((u64::MAX >> (64 - count)) << first);
+                let (at, len) = (chunk * 64 + u64::from(first), u64::from(count) * PAGE);
+                match runs.last_mut() {
+                    Some(run) if run.end() == at * PAGE => run.len += len,
+                    _ => runs.push(Extent::new(at * PAGE, len)),
+                }
             }
-            *chunk |= bit;
-            match runs.last_mut() {
-                Some(run) if run.end() == page * PAGE => run.len += PAGE,
-                _ => runs.push(Extent::new(page * PAGE, PAGE)),
-            }
+            page = end;
         }
         runs
     }
@@ -139,6 +148,24 @@ mod tests {
         let mut touched = Touched::default();
         touched.map(std::process::id(), ThreadId(0), 0x1000, FileId(0), Extent::new(0, PAGE));
         assert!(touched.sample().is_empty(), "the first page is never mapped");
+    }
+
+    #[test]
+    fn scattered_pages_come_out_as_the_runs_they_are() {
+        let mut touched = Touched::default();
+        let file = FileId(0);
+        for page in [62, 65, 130] {
+            touched.fresh(file, Extent::new(page * PAGE, PAGE));
+        }
+        assert_eq!(
+            touched.fresh(file, Extent::new(60 * PAGE, 72 * PAGE)),
+            [
+                Extent::new(60 * PAGE, 2 * PAGE),
+                Extent::new(63 * PAGE, 2 * PAGE),
+                Extent::new(66 * PAGE, 64 * PAGE),
+                Extent::new(131 * PAGE, PAGE),
+            ]
+        );
     }
 
     #[test]

@@ -72,11 +72,6 @@ impl Watch {
         self.without_stdio
     }
 
-    /// The files met, by id.
-    pub(super) fn files(&self) -> &[FileMeta] {
-        &self.files
-    }
-
     /// Take one event.
     pub(super) fn take(&mut self, event: RawEvent, sink: &mut impl Sink) {
         self.observed = true;

@@ -1,0 +1,20 @@
+//! An access a source of foreknowledge expects.
+
+use std::ops::Range;
+
+use crate::{FileId, ThreadId};
+
+/// One expected access: what a source discloses and the plan queue holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The file.
+    pub file: FileId,
+    /// The pages, `[start, end)`; empty when the file is only about to be opened.
+    pub pages: Range<u64>,
+    /// The thread expected to read.
+    pub thread: ThreadId,
+    /// Part of a sequential stream, which the kernel's own read-ahead serves better.
+    pub sequential: bool,
+    /// Its place among its neighbours is not known: it was found in a sample.
+    pub loose: bool,
+}
