@@ -46,7 +46,7 @@ fn regular_traces_take_under_three_bytes_an_access() {
         ),
         (
             "four threads, each its own part",
-            timed(|n, _| (0, (n % 4 << 30) + n / 4 * PAGE, PAGE))
+            timed(|n, _| (0, ((n % 4) << 30) + n / 4 * PAGE, PAGE))
                 .into_iter()
                 .zip(0..)
                 .map(|(access, n)| Access {
