@@ -83,15 +83,15 @@ impl Features {
             ),
             feature(
                 "BPF tracepoints",
-                "would observe static programs",
+                "for statically linked programs; not used yet",
                 try_bpf(),
-                "statically linked programs cannot be observed",
+                "nothing in this version",
             ),
             feature(
                 "fanotify",
-                "would watch whole file systems",
+                "for watching whole file systems; not used yet",
                 try_fanotify(),
-                "file systems cannot be watched as a whole",
+                "nothing in this version",
             ),
             feature(
                 "FUSE",

@@ -21,6 +21,7 @@ use foreread_sys::device::{Device, Mount};
 
 use crate::{Backend, DeviceFacts, Event};
 use file::Opened;
+use worker::{Measured, Worker};
 
 /// Threads that give hints. Mostly they wait for a device to open a file, so there are more than
 /// processors, and few enough to stay out of the program's way.
@@ -49,13 +50,14 @@ impl PageCache {
     /// When the mount table cannot be read or a thread cannot be started.
     pub fn new(files: Arc<BTreeMap<FileId, FileMeta>>) -> std::io::Result<Self> {
         let (sender, events) = channel();
+        let measured = Measured::default();
         let workers = (0..WORKERS)
             .map(|n| {
                 let (jobs, inbox) = channel();
-                let (files, events) = (Arc::clone(&files), sender.clone());
+                let worker = Worker::new(Arc::clone(&files), Arc::clone(&measured), sender.clone());
                 let thread = std::thread::Builder::new()
                     .name(format!("foreread-hint-{n}"))
-                    .spawn(move || worker::Worker::new(files, events).run(&inbox))?;
+                    .spawn(move || worker.run(&inbox))?;
                 Ok((jobs, thread))
             })
             .collect::<std::io::Result<_>>()?;

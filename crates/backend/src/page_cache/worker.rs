@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, FileMeta, PAGE, Request, RequestId};
@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MOVING_HEAD: Duration = Duration::from_millis(2);
 /// Files a worker keeps open.
 const OPEN_FILES: usize = 128;
+
+/// Which devices, of those that say they are rotational, are; shared by the workers of a session.
+pub(super) type Measured = Arc<Mutex<HashMap<u64, bool>>>;
 
 /// A request on its way.
 struct Flight {
@@ -43,12 +46,16 @@ pub(super) struct Worker {
     order: VecDeque<FileId>,
     reported: HashSet<FileId>,
     devices: HashMap<u64, Device>,
-    measured: HashMap<u64, bool>,
+    measured: Measured,
     flights: VecDeque<Flight>,
 }
 
 impl Worker {
-    pub(super) fn new(files: Arc<BTreeMap<FileId, FileMeta>>, events: Sender<Event>) -> Self {
+    pub(super) fn new(
+        files: Arc<BTreeMap<FileId, FileMeta>>,
+        measured: Measured,
+        events: Sender<Event>,
+    ) -> Self {
         Self {
             files,
             events,
@@ -56,7 +63,7 @@ impl Worker {
             order: VecDeque::new(),
             reported: HashSet::new(),
             devices: HashMap::new(),
-            measured: HashMap::new(),
+            measured,
             flights: VecDeque::new(),
         }
     }
@@ -145,22 +152,17 @@ impl Worker {
     }
 
     /// Whether distance costs time on a file's device. Where the device says so it is measured, once
-    /// a worker, because many virtual disks say so wrongly.
+    /// a session, because many virtual disks say so wrongly.
     fn rotational(&mut self, opened: &Opened) -> bool {
         if !self.device(opened.dev).rotational {
             return false;
         }
-        if let Some(&measured) = self.measured.get(&opened.dev) {
-            return measured;
-        }
-        match opened.latency() {
-            Some(latency) => {
-                let rotational = latency >= MOVING_HEAD;
-                self.measured.insert(opened.dev, rotational);
-                rotational
-            }
-            None => true,
-        }
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        *measured.entry(opened.dev).or_insert_with(|| {
+            opened
+                .latency()
+                .is_none_or(|latency| latency >= MOVING_HEAD)
+        })
     }
 
     fn device(&mut self, dev: u64) -> &Device {
