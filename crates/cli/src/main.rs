@@ -1,1 +1,74 @@
-fn main() {}
+//! `foreread`: knows what a program is about to read and has it in memory first.
+//!
+//! Top down: the command line is parsed ([`args`]), one command does its work, and
+//! what it could not do is said in one line that names the file and the value at fault.
+//!
+//! Exit status: `run` and `record` end as the program did, with 127 or 126 when it could
+//! not be found or started; everything else ends with 0, or 2 when foreread failed, and
+//! `doctor` with 1 when prefetching cannot work here.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod doctor;
+mod forget;
+mod list;
+mod pages;
+mod run;
+mod show;
+mod store;
+mod units;
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use args::{Args, Command};
+use run::Ending;
+
+/// Exit status for foreread's own failures.
+const FAILED: u8 = 2;
+
+fn main() -> ExitCode {
+    match dispatch(Args::parse().command) {
+        Ok(code) => code,
+        Err(error) if reader_left(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("foreread: {error:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Run(run) => Ok(end_as(run::run(&run.into())?)),
+        Command::Record(record) => Ok(end_as(run::run(&record.into())?)),
+        Command::List(list) => list::list(&list),
+        Command::Show(show) => show::show(&show),
+        Command::Forget(forget) => forget::forget(&forget),
+        Command::Prune(prune) => forget::prune(&prune),
+        Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Slowdisk(slowdisk) => Ok(foreread_slowdisk::cli::run(slowdisk)?),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { out } => pages::man(out.as_deref()),
+    }
+}
+
+/// Ends as the program ended, its signal included.
+fn end_as(ending: Ending) -> ExitCode {
+    match ending {
+        // The kernel keeps no more of an exit status than its low eight bits.
+        Ending::Code(code) => ExitCode::from(code as u8),
+        Ending::Signal(signal) => foreread_sys::signals::die_by(signal),
+    }
+}
+
+/// Whether a report was cut short by its reader, as `foreread list | head` does.
+fn reader_left(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,219 @@
+//! The command line.
+//!
+//! Invariant: everything a user can type is declared here, so that help, completions and
+//! man pages, which are made from these types, are complete.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use foreread_slowdisk::cli::SlowdiskArgs;
+
+use crate::run::RunArgs;
+use crate::units;
+
+/// Knows what a program is about to read and has it in memory first
+///
+/// The first run of a command is recorded; later runs are prefetched by what is known. The
+/// program, its output and its exit status stay as they are.
+#[derive(Debug, Parser)]
+#[command(name = "foreread", version, max_term_width = 80)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Run),
+    Record(Record),
+    List(List),
+    Show(Show),
+    Forget(Forget),
+    Prune(Prune),
+    Doctor(Doctor),
+    /// Mount a file system as slow as a disk of old, a cloud volume or NFS
+    Slowdisk(SlowdiskArgs),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the man pages
+    ///
+    /// Without --out, foreread(1) alone goes to standard output.
+    Man {
+        /// Folder for a page of each command
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// Run a command, prefetched by what is known of it
+///
+/// The first time, what it reads is recorded. The command's input, output, exit status and
+/// signals are its own; foreread adds one line on standard error.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Add nothing to standard error
+    #[arg(short, long)]
+    quiet: bool,
+    /// Write the account of the run to PATH as JSON
+    #[arg(long, value_name = "PATH")]
+    json: Option<PathBuf>,
+    /// Do not prefetch
+    #[arg(long)]
+    no_prefetch: bool,
+    /// Do not record
+    #[arg(long)]
+    no_record: bool,
+    /// Say in full what was done, and why
+    #[arg(long, conflicts_with = "quiet")]
+    explain: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl From<Run> for RunArgs {
+    fn from(run: Run) -> Self {
+        Self {
+            command: run.command,
+            quiet: run.quiet,
+            explain: run.explain,
+            json: run.json,
+            prefetch: !run.no_prefetch,
+            record: !run.no_record,
+            output: None,
+        }
+    }
+}
+
+/// Run a command and record what it reads, without prefetching
+///
+/// Replaces what was known of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Record {
+    /// Add nothing to standard error
+    #[arg(short, long)]
+    quiet: bool,
+    /// Write the record to FILE, and leave what is known as it is
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl From<Record> for RunArgs {
+    fn from(record: Record) -> Self {
+        Self {
+            command: record.command,
+            quiet: record.quiet,
+            explain: false,
+            json: None,
+            prefetch: false,
+            record: true,
+            output: record.output,
+        }
+    }
+}
+
+/// List the records, the last used first
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show what a record says: files, reads, patterns, order
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    /// The record: the start of its id, a program's name, or a file's path; the last used without
+    pub(crate) record: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// List all files, not only the ones read most
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The record of this command
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "record")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Delete records
+#[derive(Debug, clap::Args)]
+pub(crate) struct Forget {
+    /// Starts of the records' ids
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    pub(crate) ids: Vec<String>,
+    /// Delete all records
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) all: bool,
+}
+
+/// Delete the records least recently used
+#[derive(Debug, clap::Args)]
+pub(crate) struct Prune {
+    /// Keep at most SIZE of records, such as 500M [default: FOREREAD_STORE_LIMIT, or 1G]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    pub(crate) max_size: Option<u64>,
+    /// Delete the ones not used for AGE, such as 30d or 12h
+    #[arg(long, value_name = "AGE", value_parser = units::parse_age)]
+    pub(crate) older_than: Option<Duration>,
+}
+
+/// Say what this machine offers, what is missing, and what that costs
+///
+/// Exit status: 0 if prefetching works here, 1 if it cannot.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_declarations_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_dashes_belongs_to_the_command() {
+        let args = Args::parse_from(["foreread", "run", "--quiet", "--", "ls", "--json", "-q"]);
+        let Command::Run(run) = args.command else {
+            panic!("{args:?}");
+        };
+        let run = RunArgs::from(run);
+        assert_eq!(run.command, ["ls", "--json", "-q"]);
+        assert!(run.quiet && run.json.is_none() && run.prefetch && run.record);
+    }
+
+    #[test]
+    fn recording_neither_prefetches_nor_touches_the_store_when_given_a_file() {
+        let args = Args::parse_from(["foreread", "record", "-o", "x.fr", "--", "true"]);
+        let Command::Record(record) = args.command else {
+            panic!("{args:?}");
+        };
+        let run = RunArgs::from(record);
+        assert!(!run.prefetch && run.record);
+        assert_eq!(run.output.as_deref(), Some("x.fr".as_ref()));
+    }
+
+    #[test]
+    fn forgetting_needs_to_be_told_what() {
+        assert!(Args::try_parse_from(["foreread", "forget"]).is_err());
+        assert!(Args::try_parse_from(["foreread", "forget", "--all", "ab"]).is_err());
+        assert!(Args::try_parse_from(["foreread", "forget", "--all"]).is_ok());
+    }
+}

@@ -1,0 +1,229 @@
+//! `foreread doctor`: what this machine offers, what is missing, what that costs.
+//!
+//! Data flow: each check yields a [`Check`]; they are printed in groups, or as JSON.
+
+use std::collections::BTreeSet;
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::Result;
+use foreread_sys::device::{Device, Mount};
+use foreread_sys::features::{Feature, Features, State};
+use foreread_sys::memory;
+use serde::Serialize;
+
+use crate::args;
+use crate::run::find_preload;
+use crate::store::Store;
+use crate::units::bytes;
+
+/// A program every machine has, to load the library into.
+const HARMLESS: &str = "/bin/true";
+
+/// One thing looked at.
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    available: bool,
+    /// How it is available, or why not.
+    detail: String,
+    /// What is lost without it.
+    cost: Option<&'static str>,
+    /// Whether foreread can do nothing without it.
+    needed: bool,
+}
+
+/// A device as scripts read it; sizes in bytes.
+#[derive(Serialize)]
+struct Disk {
+    name: String,
+    mounted_at: String,
+    fs_type: String,
+    rotational: bool,
+    read_ahead: u64,
+    max_hint: u64,
+    queue_depth: u32,
+}
+
+#[derive(Serialize)]
+struct Diagnosis {
+    works: bool,
+    checks: Vec<Check>,
+    /// Bytes prefetching may fill.
+    memory_available: Option<u64>,
+    /// Bytes left under the control group's limit, if it sets one.
+    memory_limit_room: Option<u64>,
+    devices: Vec<Disk>,
+}
+
+/// Looks at everything and says what it found.
+pub(crate) fn doctor(args: &args::Doctor) -> Result<ExitCode> {
+    let mut checks = vec![check_preload(), check_store()];
+    checks.extend(Features::probe().0.into_iter().map(check_feature));
+    let diagnosis = Diagnosis {
+        works: checks.iter().all(|check| check.available || !check.needed),
+        checks,
+        memory_available: memory::available().ok(),
+        memory_limit_room: memory::cgroup_room(),
+        devices: disks(),
+    };
+    let mut out = stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &diagnosis).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        print(&mut out, &diagnosis)?;
+    }
+    Ok(ExitCode::from(u8::from(!diagnosis.works)))
+}
+
+fn check_preload() -> Check {
+    let loaded = find_preload().and_then(|library| {
+        loads(&library)?;
+        Ok(library.display().to_string())
+    });
+    check(
+        "preload library",
+        loaded,
+        "programs cannot report their reads: nothing is recorded or prefetched",
+        true,
+    )
+}
+
+/// Whether a program starts with the library, without a word from the loader.
+fn loads(library: &Path) -> Result<(), String> {
+    let output = Command::new(HARMLESS)
+        .env("LD_PRELOAD", library)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{HARMLESS}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match (output.status.success(), said.lines().next()) {
+        (true, None) => Ok(()),
+        (_, Some(line)) => Err(line.trim().to_owned()),
+        (false, None) => Err(format!(
+            "{}: {HARMLESS} ended with {}",
+            library.display(),
+            output.status
+        )),
+    }
+}
+
+fn check_store() -> Check {
+    let written = Store::open()
+        .map_err(|error| format!("{error:#}"))
+        .and_then(|store| {
+            let folder = store.folder();
+            // Permissions do not tell of a full or read-only file system; a file does.
+            tempfile::tempfile_in(folder)
+                .and_then(|mut file| file.write_all(&[0; 4096]))
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
+            Ok(folder.display().to_string())
+        });
+    check(
+        "records",
+        written,
+        "what is learnt cannot be kept: nothing is known of any program",
+        true,
+    )
+}
+
+fn check_feature(feature: Feature) -> Check {
+    let needed = feature.name == "memfd";
+    match feature.state {
+        State::Available(how) if how.is_empty() => {
+            check(feature.name, Ok(feature.purpose.to_owned()), "", needed)
+        }
+        State::Available(how) => check(
+            feature.name,
+            Ok(format!("{how}: {}", feature.purpose)),
+            "",
+            needed,
+        ),
+        State::Missing { why, cost } => check(feature.name, Err(why), cost, needed),
+    }
+}
+
+fn check(
+    name: &'static str,
+    outcome: Result<String, String>,
+    cost: &'static str,
+    needed: bool,
+) -> Check {
+    let available = outcome.is_ok();
+    let (Ok(detail) | Err(detail)) = outcome;
+    Check {
+        name,
+        available,
+        detail,
+        cost: (!available).then_some(cost),
+        needed,
+    }
+}
+
+/// The disks under the mounted file systems, each once.
+fn disks() -> Vec<Disk> {
+    let mut seen = BTreeSet::new();
+    Mount::all()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|mount| seen.insert(mount.dev))
+        .filter_map(|mount| {
+            let device = Device::of(mount.dev);
+            device.block.then(|| Disk {
+                name: device.name,
+                mounted_at: mount.point.display().to_string(),
+                fs_type: device.fs_type,
+                rotational: device.rotational,
+                read_ahead: device.read_ahead,
+                max_hint: device.max_hint,
+                queue_depth: device.queue_depth,
+            })
+        })
+        .collect()
+}
+
+fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
+    for check in &diagnosis.checks {
+        let mark = if check.available { "yes" } else { "NO " };
+        writeln!(out, "{mark}  {:<16} {}", check.name, check.detail)?;
+        if let Some(cost) = check.cost {
+            writeln!(out, "{:21} without it {cost}", "")?;
+        }
+    }
+    if let Some(available) = diagnosis.memory_available {
+        let limit = diagnosis.memory_limit_room.map_or_else(
+            || "no control group limits it".to_owned(),
+            |room| format!("{} left under the control group's limit", bytes(room)),
+        );
+        writeln!(out, "\nmemory  {} available; {limit}", bytes(available))?;
+    }
+    if !diagnosis.devices.is_empty() {
+        writeln!(
+            out,
+            "\n{:<10} {:<8} {:<10} {:>10} {:>10} {:>6}  MOUNTED AT",
+            "DEVICE", "TYPE", "KIND", "READ-AHEAD", "LARGEST", "QUEUE"
+        )?;
+    }
+    for disk in &diagnosis.devices {
+        writeln!(
+            out,
+            "{:<10} {:<8} {:<10} {:>10} {:>10} {:>6}  {}",
+            disk.name,
+            disk.fs_type,
+            if disk.rotational { "rotating" } else { "flash" },
+            bytes(disk.read_ahead),
+            bytes(disk.max_hint),
+            disk.queue_depth,
+            disk.mounted_at
+        )?;
+    }
+    let verdict = if diagnosis.works {
+        "foreread works here."
+    } else {
+        "foreread cannot help here; programs run as they would without it."
+    };
+    writeln!(out, "\n{verdict}")?;
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! `foreread list`: what is known, a line a record.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use foreread_plan::format::Reader;
+use foreread_plan::{Identity, Summary};
+use serde::Serialize;
+
+use crate::args;
+use crate::store::{Entry, Store};
+use crate::units::{ago, bytes, cut};
+
+/// Columns of a terminal nobody has widened.
+const WIDTH: usize = 80;
+
+/// A record as scripts read it.
+#[derive(Serialize)]
+struct Listed<'a> {
+    id: &'a str,
+    path: String,
+    /// Size of the record, in bytes.
+    record_bytes: u64,
+    /// Seconds since the epoch.
+    used_at: u64,
+    recorded_at: Option<u64>,
+    identity: Option<&'a Identity>,
+    /// Whether the record has its end.
+    complete: bool,
+    summary: Option<&'a Summary>,
+    /// Why the record cannot be used.
+    problem: Option<String>,
+}
+
+/// Lists all records; one that cannot be used is listed with the reason.
+pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
+    let store = Store::open()?;
+    let records: Vec<(Entry, Result<Reader>)> = store
+        .entries()?
+        .into_iter()
+        .map(|entry| {
+            let reader = entry.reader();
+            (entry, reader)
+        })
+        .collect();
+    let mut out = stdout().lock();
+    if args.json {
+        let listed: Vec<Listed<'_>> = records
+            .iter()
+            .map(|(entry, reader)| listed(entry, reader))
+            .collect();
+        serde_json::to_writer_pretty(&mut out, &listed).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if records.is_empty() {
+        writeln!(
+            out,
+            "Nothing is known yet. foreread run -- COMMAND records it."
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(
+        out,
+        "{:<16}  {:<11}  {:>8}  {:>9}  COMMAND",
+        "ID", "LAST USED", "FILES", "READ"
+    )?;
+    let now = SystemTime::now();
+    for (entry, reader) in &records {
+        writeln!(out, "{}", line(entry, reader, now))?;
+    }
+    let size = records.iter().map(|(entry, _)| entry.size).sum();
+    writeln!(
+        out,
+        "{} {} in {}",
+        bytes(size),
+        if records.len() == 1 {
+            "of one record".to_owned()
+        } else {
+            format!("of {} records", records.len())
+        },
+        store.folder().display()
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(entry: &Entry, reader: &Result<Reader>, now: SystemTime) -> String {
+    let (files, read, command) = match reader {
+        Ok(reader) => (
+            reader.files().len().to_string(),
+            reader
+                .summary()
+                .map_or_else(|| "cut short".to_owned(), |summary| bytes(summary.bytes)),
+            command_line(&reader.meta().identity),
+        ),
+        Err(error) => (
+            "-".to_owned(),
+            "-".to_owned(),
+            format!("unusable: {}", brief(error)),
+        ),
+    };
+    let head = format!(
+        "{:<16}  {:<11}  {files:>8}  {read:>9}  ",
+        entry.id,
+        ago(entry.used, now)
+    );
+    let room = WIDTH.saturating_sub(head.chars().count());
+    head + &cut(&command, room, false)
+}
+
+/// What is wrong, without the path that the line names already.
+fn brief(error: &anyhow::Error) -> String {
+    use foreread_plan::format::ReadError;
+
+    match error.downcast_ref::<ReadError>() {
+        Some(ReadError::Foreign { .. }) => "not a record".to_owned(),
+        Some(ReadError::Future { version, .. }) => format!("of version {version}"),
+        Some(ReadError::Headless { .. }) => "cut short".to_owned(),
+        Some(ReadError::Damaged { .. }) => "damaged".to_owned(),
+        Some(ReadError::Io { source, .. }) => source.to_string(),
+        _ => format!("{error:#}"),
+    }
+}
+
+fn listed<'a>(entry: &'a Entry, reader: &'a Result<Reader>) -> Listed<'a> {
+    let usable = reader.as_ref().ok();
+    Listed {
+        id: &entry.id,
+        path: entry.path.display().to_string(),
+        record_bytes: entry.size,
+        used_at: entry
+            .used
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+        recorded_at: usable.map(|reader| reader.meta().recorded_at),
+        identity: usable.map(|reader| &reader.meta().identity),
+        complete: usable.is_some_and(Reader::is_complete),
+        summary: usable.and_then(Reader::summary),
+        problem: reader.as_ref().err().map(|error| format!("{error:#}")),
+    }
+}
+
+/// A command line as it could be typed again.
+pub(crate) fn command_line(identity: &Identity) -> String {
+    identity
+        .argv
+        .iter()
+        .map(|word| quoted(word))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        // Control characters of a record are not for the terminal to act on.
+        let shown: String = word
+            .chars()
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect();
+        format!("'{}'", shown.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_spaces_and_quotes_are_quoted() {
+        assert_eq!(quoted("a/b.c"), "a/b.c");
+        assert_eq!(quoted("select *"), "'select *'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("\x1b[2J"), "'?[2J'");
+    }
+}

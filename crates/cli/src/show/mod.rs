@@ -1,0 +1,435 @@
+//! `foreread show`: what a record says.
+//!
+//! Data flow: the record's accesses are read once into a [`Digest`] a file, bounded by the
+//! number of files, and once more for the pictures of the files read most.
+
+mod pattern;
+mod picture;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use foreread_plan::format::{Ending, Reader};
+use foreread_plan::{Access, FileId, Identity, Meta, Summary, ThreadId};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::args;
+use crate::list::command_line;
+use crate::store::{Store, identity_of};
+use crate::units::{ago, bytes, cut, duration};
+use pattern::Pattern;
+use picture::{COLUMNS, Picture};
+
+/// Files in the table, unless all are asked for.
+const FILES: usize = 20;
+/// Files that get a picture: few, as each takes ten lines.
+const PICTURES: usize = 3;
+/// Reads a picture needs to show anything.
+const PICTURED_READS: u64 = 16;
+/// Columns left for a path.
+const PATH_WIDTH: usize = 31;
+/// Accesses between two moves of the progress bar.
+const TICK: u64 = 1 << 18;
+
+/// Shows the record asked for.
+pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
+    let mut reader = open(args)?;
+    let progress = progress(&reader);
+    let (digests, damage) = digest(&mut reader, &progress);
+    let mut files: Vec<(FileId, Digest)> = digests.into_iter().collect();
+    files.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then(a.1.order.cmp(&b.1.order)));
+    let mut out = stdout().lock();
+    if args.json {
+        progress.finish_and_clear();
+        serde_json::to_writer_pretty(&mut out, &Shown::new(&reader, &files, damage))
+            .map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let pictures = pictures(&mut reader, &files, &progress);
+    progress.finish_and_clear();
+    print_head(&mut out, &reader, &files, damage.as_deref())?;
+    print_files(&mut out, &reader, &files, args.all)?;
+    for (id, picture) in &pictures {
+        print_picture(&mut out, &path_of(&reader, *id), picture)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the accesses of one file come to.
+#[derive(Clone, Debug, Default)]
+struct Digest {
+    /// How many files were met before it.
+    order: usize,
+    /// ns into the run.
+    first: u64,
+    last: u64,
+    reads: u64,
+    bytes: u64,
+    /// Where its last read byte lies, for files whose size is unknown.
+    end: u64,
+    /// Time spent in its reads, in ns.
+    took: u64,
+    kinds: BTreeMap<&'static str, u64>,
+    pattern: Pattern,
+}
+
+/// Finds the record the arguments name.
+fn open(args: &args::Show) -> Result<Reader> {
+    if let Some(name) = &args.record
+        && (name.contains('/') || Path::new(name).is_file())
+    {
+        return Ok(Reader::open(Path::new(name))?);
+    }
+    let store = Store::open()?;
+    if !args.command.is_empty() {
+        let identity = identity_of(&args.command);
+        let Some(found) = store.find(&identity)? else {
+            bail!("no record of {}", command_line(&identity));
+        };
+        if !found.exact {
+            eprintln!("foreread: this is the record of {}", found.differs);
+        }
+        return Ok(Reader::open(&found.path)?);
+    }
+    let entries = store.entries()?;
+    let Some(name) = &args.record else {
+        let Some(last) = entries.first() else {
+            bail!("{}: no records", store.folder().display());
+        };
+        return last.reader();
+    };
+    let by_id = store.entry(name);
+    if by_id.is_ok() {
+        return by_id?.reader();
+    }
+    let named = |identity: &Identity| Path::new(&identity.exe).ends_with(name);
+    let by_name = entries
+        .iter()
+        .filter_map(|entry| entry.reader().ok())
+        .find(|reader| named(&reader.meta().identity));
+    match by_name {
+        Some(reader) => Ok(reader),
+        None => by_id?.reader(),
+    }
+}
+
+/// Reads all accesses; what damage ends them, if any.
+fn digest(
+    reader: &mut Reader,
+    progress: &ProgressBar,
+) -> (HashMap<FileId, Digest>, Option<String>) {
+    let mut digests: HashMap<FileId, Digest> = HashMap::new();
+    let mut before: HashMap<(FileId, ThreadId), (u64, u64)> = HashMap::new();
+    for (count, access) in reader.accesses().enumerate() {
+        let access = match access {
+            Ok(access) => access,
+            Err(error) => return (digests, Some(error.to_string())),
+        };
+        tick(progress, count as u64);
+        let order = digests.len();
+        let digest = digests.entry(access.file).or_insert_with(|| Digest {
+            order,
+            first: access.start,
+            ..Digest::default()
+        });
+        digest.enter(&access);
+        if access.kind.reads() {
+            let here = (access.extent.offset, access.extent.len);
+            if let Some(before) = before.insert((access.file, access.thread), here) {
+                digest.pattern.add(before, here.0);
+            }
+        }
+    }
+    (digests, None)
+}
+
+impl Digest {
+    fn enter(&mut self, access: &Access) {
+        *self.kinds.entry(access.kind.name()).or_default() += 1;
+        self.last = self.last.max(access.start.saturating_add(access.took));
+        if access.kind.reads() {
+            self.reads += 1;
+            self.bytes = self.bytes.saturating_add(access.extent.len);
+            self.took = self.took.saturating_add(access.took);
+            self.end = self.end.max(access.extent.end());
+        }
+    }
+}
+
+/// Pictures of the files read most.
+fn pictures(
+    reader: &mut Reader,
+    files: &[(FileId, Digest)],
+    progress: &ProgressBar,
+) -> Vec<(FileId, Picture)> {
+    let span = files.iter().map(|(_, digest)| digest.last).max();
+    let span = span.unwrap_or(0);
+    let mut pictures: Vec<(FileId, Picture)> = files
+        .iter()
+        .filter(|(_, digest)| digest.reads >= PICTURED_READS)
+        .take(PICTURES)
+        .map(|(id, digest)| (*id, Picture::new(span, digest.end)))
+        .collect();
+    if pictures.is_empty() {
+        return pictures;
+    }
+    for (count, access) in reader.accesses().map_while(Result::ok).enumerate() {
+        tick(progress, count as u64);
+        if let Some((_, picture)) = pictures.iter_mut().find(|(id, _)| *id == access.file)
+            && access.kind.reads()
+        {
+            picture.dot(access.start, access.extent.offset);
+        }
+    }
+    pictures
+}
+
+/// A bar that shows only on a terminal, and only for a record that takes a while.
+fn progress(reader: &Reader) -> ProgressBar {
+    let accesses = reader.summary().map_or(0, |summary| summary.accesses);
+    if accesses < 4 * TICK {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(accesses);
+    if let Ok(style) = ProgressStyle::with_template("reading the record {bar:40} {percent} %") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn tick(progress: &ProgressBar, count: u64) {
+    if count.is_multiple_of(TICK) {
+        progress.set_position(count);
+    }
+}
+
+fn path_of(reader: &Reader, id: FileId) -> String {
+    reader.files().get(&id).map_or_else(
+        || format!("file {} (not named in the record)", id.0),
+        |meta| {
+            let path = meta.path.to_string_lossy();
+            path.replace(|c: char| c.is_control(), "?")
+        },
+    )
+}
+
+fn print_head(
+    out: &mut impl Write,
+    reader: &Reader,
+    files: &[(FileId, Digest)],
+    damage: Option<&str>,
+) -> Result<()> {
+    let Meta {
+        identity,
+        recorded_at,
+        writer,
+    } = reader.meta();
+    let recorded = UNIX_EPOCH + Duration::from_secs(*recorded_at);
+    let reads: u64 = files.iter().map(|(_, digest)| digest.reads).sum();
+    let read = files
+        .iter()
+        .fold(0u64, |sum, (_, digest)| sum.saturating_add(digest.bytes));
+    writeln!(out, "command   {}", command_line(identity))?;
+    writeln!(out, "program   {}", identity.exe)?;
+    writeln!(out, "folder    {}", identity.cwd)?;
+    writeln!(
+        out,
+        "recorded  {} by {writer}",
+        ago(recorded, std::time::SystemTime::now())
+    )?;
+    writeln!(
+        out,
+        "record    {}\nsize      {}, {:.1} bytes a read",
+        reader.path().display(),
+        bytes(reader.size_bytes()),
+        reader.size_bytes() as f64 / reads.max(1) as f64
+    )?;
+    writeln!(
+        out,
+        "read      {} in {reads} reads of {} files by {} threads",
+        bytes(read),
+        files.len(),
+        reader.threads().len()
+    )?;
+    if let Some(summary) = reader.summary() {
+        print_summary(out, summary)?;
+    }
+    match (reader.ending(), damage) {
+        (_, Some(damage)) => writeln!(out, "damaged   {damage}; this is what comes before")?,
+        (Ending::Damaged { at, why }, None) => writeln!(out, "damaged   at byte {at}: {why}")?,
+        (Ending::Truncated { at }, None) => {
+            writeln!(out, "cut short after byte {at}; this is what comes before")?;
+        }
+        (Ending::Complete, None) => {}
+    }
+    Ok(())
+}
+
+fn print_summary(out: &mut impl Write, summary: &Summary) -> Result<()> {
+    write!(
+        out,
+        "run       {}, of which {} in reads",
+        duration(summary.wall_ns),
+        duration(summary.read_ns)
+    )?;
+    if let Some(device) = summary.device_bytes {
+        write!(out, "; {} from the device", bytes(device))?;
+    }
+    if let Some(status) = summary.exit_status.filter(|status| *status != 0) {
+        write!(out, "; exit status {status}")?;
+    }
+    writeln!(out)?;
+    if let Some(cold) = summary.cold_wall_ns {
+        writeln!(out, "cold run  {}", duration(cold))?;
+    }
+    if summary.lost > 0 {
+        writeln!(out, "lost      {} accesses not recorded", summary.lost)?;
+    }
+    Ok(())
+}
+
+fn print_files(
+    out: &mut impl Write,
+    reader: &Reader,
+    files: &[(FileId, Digest)],
+    all: bool,
+) -> Result<()> {
+    writeln!(
+        out,
+        "\n{:>5} {:>9} {:>8}  {:<21} FILE",
+        "ORDER", "BYTES", "READS", "PATTERN"
+    )?;
+    let shown = if all { files.len() } else { FILES };
+    for (id, digest) in files.iter().take(shown) {
+        let written = reader.files().get(id).is_some_and(|meta| meta.written);
+        let pattern = match (written, digest.reads) {
+            (true, _) => "written by itself".to_owned(),
+            (false, 0) => "not read".to_owned(),
+            (false, _) => digest.pattern.describe(),
+        };
+        writeln!(
+            out,
+            "{:>5} {:>9} {:>8}  {pattern:<21} {}",
+            digest.order + 1,
+            bytes(digest.bytes),
+            digest.reads,
+            cut(&path_of(reader, *id), PATH_WIDTH, true)
+        )?;
+    }
+    if files.len() > shown {
+        writeln!(
+            out,
+            "      and {} more (--all lists them)",
+            files.len() - shown
+        )?;
+    }
+    Ok(())
+}
+
+fn print_picture(out: &mut impl Write, path: &str, picture: &Picture) -> Result<()> {
+    writeln!(out, "\n{}", cut(path, 80, true))?;
+    for (row, line) in picture.lines().iter().enumerate() {
+        let label = if row == 0 { "start of file" } else { "" };
+        writeln!(out, "{label:>13} |{line}")?;
+    }
+    writeln!(out, "{:>13} +{}> time", "end", "-".repeat(COLUMNS))?;
+    Ok(())
+}
+
+/// A record as scripts read it. Times in ns from the run's start, sizes in bytes.
+#[derive(Serialize)]
+struct Shown<'a> {
+    path: String,
+    record_bytes: u64,
+    meta: &'a Meta,
+    summary: Option<&'a Summary>,
+    complete: bool,
+    damage: Option<String>,
+    processes: Vec<Process<'a>>,
+    files: Vec<File>,
+}
+
+#[derive(Serialize)]
+struct Process<'a> {
+    pid: u32,
+    parent: u32,
+    exe: &'a str,
+    threads: usize,
+}
+
+#[derive(Serialize)]
+struct File {
+    path: String,
+    size: Option<u64>,
+    written: bool,
+    order: usize,
+    first_ns: u64,
+    last_ns: u64,
+    reads: u64,
+    bytes: u64,
+    read_ns: u64,
+    calls: BTreeMap<&'static str, u64>,
+    pattern: String,
+    sequential_share: Option<f64>,
+    backward_share: Option<f64>,
+    stride: Option<i64>,
+    stride_share: Option<f64>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(reader: &'a Reader, files: &[(FileId, Digest)], damage: Option<String>) -> Self {
+        let mut processes: BTreeMap<u32, Process<'a>> = BTreeMap::new();
+        for thread in reader.threads().values() {
+            let process = processes.entry(thread.pid).or_insert(Process {
+                pid: thread.pid,
+                parent: thread.ppid,
+                exe: &thread.exe,
+                threads: 0,
+            });
+            process.threads += 1;
+        }
+        Self {
+            path: reader.path().display().to_string(),
+            record_bytes: reader.size_bytes(),
+            meta: reader.meta(),
+            summary: reader.summary(),
+            complete: damage.is_none() && reader.is_complete(),
+            damage,
+            processes: processes.into_values().collect(),
+            files: files
+                .iter()
+                .map(|(id, digest)| File::new(reader, *id, digest))
+                .collect(),
+        }
+    }
+}
+
+impl File {
+    fn new(reader: &Reader, id: FileId, digest: &Digest) -> Self {
+        let meta = reader.files().get(&id);
+        let stride = digest.pattern.stride();
+        Self {
+            path: path_of(reader, id),
+            size: meta.map(|meta| meta.size),
+            written: meta.is_some_and(|meta| meta.written),
+            order: digest.order + 1,
+            first_ns: digest.first,
+            last_ns: digest.last,
+            reads: digest.reads,
+            bytes: digest.bytes,
+            read_ns: digest.took,
+            calls: digest.kinds.clone(),
+            pattern: digest.pattern.describe(),
+            sequential_share: digest.pattern.sequential_share(),
+            backward_share: digest.pattern.backward_share(),
+            stride: stride.map(|(stride, _)| stride),
+            stride_share: stride.map(|(_, share)| share),
+        }
+    }
+}

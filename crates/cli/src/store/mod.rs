@@ -1,0 +1,262 @@
+//! The store of records: one file a program, least recently used ones dropped first.
+//!
+//! Records lie in `$XDG_DATA_HOME/foreread/records`, each named by an id that is made from
+//! its program's identity alone, so a program's record is found without an index. The id's
+//! first six digits stand for the executable, so that its other records are found too.
+//!
+//! Invariants: what cannot be read is never deleted but by the user's wish or for its age;
+//! a file that does not look like a record of the store is never touched. A record's
+//! modification time is the time it was last used.
+//!
+//! Data flow: [`Store::open`] tidies up, [`Store::find`] answers what is known of a
+//! program, [`Store::path_for`] says where to keep what is learnt.
+
+mod identity;
+mod nearest;
+mod upkeep;
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, anyhow, bail};
+use foreread_plan::Identity;
+use foreread_plan::format::Reader;
+
+pub(crate) use identity::identity_of;
+
+/// Size of one record, at most, in bytes.
+pub(crate) const RECORD_LIMIT: u64 = 256 << 20;
+/// Size of all records, at most, in bytes, unless `FOREREAD_STORE_LIMIT` says otherwise.
+const STORE_LIMIT: u64 = 1 << 30;
+const LIMIT_VARIABLE: &str = "FOREREAD_STORE_LIMIT";
+/// Digits of an id, and how many of them stand for the executable.
+const ID_DIGITS: usize = 16;
+const EXE_DIGITS: usize = 6;
+const SUFFIX: &str = "fr";
+
+/// The records of the user.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    /// Bytes.
+    limit: u64,
+}
+
+/// What is known of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The record.
+    pub(crate) path: PathBuf,
+    /// Whether it is of this very program, arguments and all.
+    pub(crate) exact: bool,
+    /// Whose record it is, if it is not: a phrase to follow "the record of".
+    pub(crate) differs: String,
+}
+
+/// A record in the store, or what passes for one.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// The id: the file's name without its suffix.
+    pub(crate) id: String,
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Its size in bytes.
+    pub(crate) size: u64,
+    /// When it was last used.
+    pub(crate) used: SystemTime,
+}
+
+impl Entry {
+    /// Opens the record.
+    ///
+    /// # Errors
+    /// Why it cannot be used, naming it.
+    pub(crate) fn reader(&self) -> Result<Reader> {
+        Ok(Reader::open(&self.path)?)
+    }
+}
+
+impl Store {
+    /// Opens the user's store, making its folder if needed, and tidies it up.
+    ///
+    /// # Errors
+    /// When there is no place for it, or the folder cannot be made.
+    pub(crate) fn open() -> Result<Self> {
+        let store = Self {
+            folder: data_home()?.join("foreread/records"),
+            limit: limit_from(std::env::var(LIMIT_VARIABLE).ok().as_deref())?,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&store.folder)
+            .with_context(|| format!("{}: cannot make the folder of records", store.show()))?;
+        store.tidy();
+        Ok(store)
+    }
+
+    /// The folder of records.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the record of a program is, or is to be.
+    pub(crate) fn path_for(&self, identity: &Identity) -> PathBuf {
+        self.path_of(&identity::id(identity))
+    }
+
+    /// What is known of a program: its own record, or the nearest one of its executable.
+    ///
+    /// # Errors
+    /// When its own record is unusable and no other comes near; the error names it.
+    pub(crate) fn find(&self, identity: &Identity) -> Result<Option<Found>> {
+        let path = self.path_for(identity);
+        let own = match own_record(&path, identity) {
+            Ok(true) => {
+                mark_used(&path);
+                return Ok(Some(Found {
+                    path,
+                    exact: true,
+                    differs: String::new(),
+                }));
+            }
+            Ok(false) => None,
+            Err(error) => Some(error),
+        };
+        let candidates = self.entries()?.into_iter().filter(|entry| {
+            entry.path != path && identity::same_exe(&entry.id, &identity::id(identity))
+        });
+        let nearest = nearest::nearest(identity, candidates);
+        match (nearest, own) {
+            (None, None) => Ok(None),
+            (None, Some(error)) => Err(error),
+            (Some((entry, differs)), own) => {
+                mark_used(&entry.path);
+                Ok(Some(Found {
+                    path: entry.path,
+                    exact: false,
+                    differs: match own {
+                        None => differs,
+                        Some(error) => format!("{differs}, as {error:#}"),
+                    },
+                }))
+            }
+        }
+    }
+
+    /// All records, the last used first.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        let listed = fs::read_dir(&self.folder)
+            .with_context(|| format!("{}: cannot list the records", self.show()))?;
+        for file in listed {
+            let file = file.with_context(|| self.show())?;
+            let path = file.path();
+            let Some(id) = id_of(&path) else {
+                continue;
+            };
+            // A record deleted meanwhile is none; nothing but a regular file is one.
+            let Ok(meta) = file.metadata() else {
+                continue;
+            };
+            if meta.is_file() {
+                entries.push(Entry {
+                    id,
+                    path,
+                    size: meta.len(),
+                    used: meta.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                });
+            }
+        }
+        entries.sort_by(|a, b| b.used.cmp(&a.used).then_with(|| a.id.cmp(&b.id)));
+        Ok(entries)
+    }
+
+    /// The one record whose id starts with `prefix`.
+    ///
+    /// # Errors
+    /// When there is none, or more than one.
+    pub(crate) fn entry(&self, prefix: &str) -> Result<Entry> {
+        let mut matching: Vec<Entry> = self.entries()?;
+        let wanted = prefix.to_ascii_lowercase();
+        matching.retain(|entry| !wanted.is_empty() && entry.id.starts_with(&wanted));
+        match matching.len() {
+            0 => bail!("{}: no record {prefix:?}", self.show()),
+            1 => Ok(matching.swap_remove(0)),
+            count => bail!(
+                "{}: {count} records begin with {prefix:?} ({}, …)",
+                self.show(),
+                matching[0].id
+            ),
+        }
+    }
+
+    /// Deletes a record.
+    pub(crate) fn remove(&self, entry: &Entry) -> Result<()> {
+        match fs::remove_file(&entry.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => {
+                removed.with_context(|| format!("{}: cannot delete it", entry.path.display()))
+            }
+        }
+    }
+
+    fn path_of(&self, id: &str) -> PathBuf {
+        self.folder.join(id).with_extension(SUFFIX)
+    }
+
+    fn show(&self) -> String {
+        self.folder.display().to_string()
+    }
+}
+
+/// Whether there is a usable record at `path` and it is of this program.
+fn own_record(path: &Path, identity: &Identity) -> Result<bool> {
+    if !path.exists() {
+        return Ok(false);
+    }
+    let reader = Reader::open(path)?;
+    // Two programs with one id are as good as impossible; a record renamed by hand is not.
+    Ok(reader.meta().identity == *identity && !reader.files().is_empty())
+}
+
+/// Notes that a record was used. One that cannot be marked is only pruned earlier.
+fn mark_used(path: &Path) {
+    let _ = File::open(path).and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// The id a file of the store is named by; `None` if it is not named by one.
+fn id_of(path: &Path) -> Option<String> {
+    let id = path.file_stem()?.to_str()?;
+    let named = path.extension()? == SUFFIX
+        && id.len() == ID_DIGITS
+        && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    named.then(|| id.to_owned())
+}
+
+/// The folder for a user's data, by the XDG base directory specification.
+fn data_home() -> Result<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute("XDG_DATA_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".local/share")))
+        .ok_or_else(|| anyhow!("no place for records: neither XDG_DATA_HOME nor HOME is set"))
+}
+
+fn limit_from(variable: Option<&str>) -> Result<u64> {
+    match variable {
+        None | Some("") => Ok(STORE_LIMIT),
+        Some(text) => {
+            crate::units::parse_size(text).map_err(|why| anyhow!("{LIMIT_VARIABLE}: {why}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
