@@ -252,10 +252,11 @@ fn print_head(
     )?;
     writeln!(
         out,
-        "read      {} in {reads} reads of {} files by {} threads",
+        "read      {} in {reads} reads of {} files by {} threads of {} processes",
         bytes(read),
         files.len(),
-        reader.threads().len()
+        reader.threads().len(),
+        processes(reader).len()
     )?;
     if let Some(summary) = reader.summary() {
         print_summary(out, summary)?;
@@ -338,7 +339,8 @@ fn print_picture(out: &mut impl Write, path: &str, picture: &Picture) -> Result<
         let label = if row == 0 { "start of file" } else { "" };
         writeln!(out, "{label:>13} |{line}")?;
     }
-    writeln!(out, "{:>13} +{}> time", "end", "-".repeat(COLUMNS))?;
+    let axis = " time ->";
+    writeln!(out, "{:>13} +{axis:->COLUMNS$}", "end")?;
     Ok(())
 }
 
@@ -382,18 +384,23 @@ struct File {
     stride_share: Option<f64>,
 }
 
+/// The processes of the run, by process id.
+fn processes(reader: &Reader) -> Vec<Process<'_>> {
+    let mut processes: BTreeMap<u32, Process<'_>> = BTreeMap::new();
+    for thread in reader.threads().values() {
+        let process = processes.entry(thread.pid).or_insert(Process {
+            pid: thread.pid,
+            parent: thread.ppid,
+            exe: &thread.exe,
+            threads: 0,
+        });
+        process.threads += 1;
+    }
+    processes.into_values().collect()
+}
+
 impl<'a> Shown<'a> {
     fn new(reader: &'a Reader, files: &[(FileId, Digest)], damage: Option<String>) -> Self {
-        let mut processes: BTreeMap<u32, Process<'a>> = BTreeMap::new();
-        for thread in reader.threads().values() {
-            let process = processes.entry(thread.pid).or_insert(Process {
-                pid: thread.pid,
-                parent: thread.ppid,
-                exe: &thread.exe,
-                threads: 0,
-            });
-            process.threads += 1;
-        }
         Self {
             path: reader.path().display().to_string(),
             record_bytes: reader.size_bytes(),
@@ -401,7 +408,7 @@ impl<'a> Shown<'a> {
             summary: reader.summary(),
             complete: damage.is_none() && reader.is_complete(),
             damage,
-            processes: processes.into_values().collect(),
+            processes: processes(reader),
             files: files
                 .iter()
                 .map(|(id, digest)| File::new(reader, *id, digest))
