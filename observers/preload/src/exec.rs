@@ -10,7 +10,7 @@ pub fn leaving() {
     if report::area().is_none() || !report::at_home() {
         return;
     }
-    if let Some(area) = report::active() {
+    if let Some(area) = report::active().filter(|_| !report::is_mere_fork()) {
         maps::report_objects();
         maps::report_all_touched();
         report::emit_exit(area);

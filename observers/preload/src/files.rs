@@ -12,7 +12,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use foreread_ring::{OPEN_FOUND, OPEN_WRITTEN, PATH_MAX, Shared, encode};
+use foreread_ring::{OPEN_FOUND, OPEN_WRITTEN, Shared, encode};
 
 use crate::{paths, report, sys};
 
@@ -104,7 +104,8 @@ pub fn set(fd: c_int, entry: Entry) {
 
 /// Forgets descriptors that are about to be closed.
 pub fn closing(first: c_int, last: c_int) {
-    if report::area().is_none() || !report::at_home() {
+    let none = usize::try_from(first).is_ok_and(|first| first >= END.load(Ordering::Relaxed));
+    if report::area().is_none() || (none && paths::is_empty()) || !report::at_home() {
         return;
     }
     let end = usize::try_from(last).map_or(0, |last| last + 1);
@@ -190,7 +191,7 @@ fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
     let start = report::stamp();
     let status = sys::status_flags(fd);
     let mode = status & libc::O_ACCMODE;
-    let mut buffer = [0; PATH_MAX];
+    let mut buffer = paths::Buffer::new();
     let path = if status < 0 || mode == libc::O_WRONLY || sys::regular_size(fd).is_none() {
         None
     } else {

@@ -192,6 +192,12 @@ fn sharing() {
     }
 }
 
+/// A child is about to inherit the descriptors and perhaps to borrow the memory.
+fn lending() {
+    sharing();
+    report::lending();
+}
+
 /// Defines a function that first calls `$before` with its own arguments and then goes on
 /// to the address that returns, with all registers and the stack as they came: for
 /// functions whose arguments cannot be passed on (`execl`), that return twice (`vfork`)
@@ -247,6 +253,7 @@ macro_rules! gates {
 
 gates! {
     fn vfork => before_vfork;
+    fn clone => before_clone;
     fn execl => before_execl;
     fn execle => before_execle;
     fn execlp => before_execlp;
@@ -257,8 +264,13 @@ gates! {
 type Function = unsafe extern "C" fn();
 
 extern "C" fn before_vfork() -> Function {
-    sharing();
+    lending();
     real!(vfork as Function)
+}
+
+extern "C" fn before_clone() -> Function {
+    lending();
+    real!(clone as Function)
 }
 
 extern "C" fn before_execl() -> Function {
@@ -283,6 +295,13 @@ extern "C" fn before_dlopen() -> Function {
 
 extern "C" fn before_syscall(number: c_long) -> Function {
     let real = real!(syscall as Function);
+    #[cfg(target_arch = "x86_64")]
+    if matches!(number, libc::SYS_vfork | libc::SYS_fork) {
+        lending();
+    }
+    if matches!(number, libc::SYS_clone | libc::SYS_clone3) {
+        lending();
+    }
     if report::area().is_some() && is_watched(number) {
         // SAFETY: called with the arguments of `syscall`, which it takes.
         unsafe { core::mem::transmute::<*const (), Function>(watched_syscall as *const ()) }

@@ -10,7 +10,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use foreread_ring::{Mode, OPEN_FOUND, PATH_MAX, Shared, encode, kind};
+use foreread_ring::{Mode, OPEN_FOUND, Shared, encode, kind};
 
 use crate::{files, paths, report, sys};
 
@@ -193,7 +193,9 @@ pub fn unmapped(addr: u64, len: u64) {
     with_pagemap(|area, pagemap| {
         for place in 0..TABLE.end.load(Ordering::Relaxed) {
             let part = with_lock(|entries| entries[place].within(addr, end));
-            touched(area, pagemap, part.unwrap_or(Mapping::NONE));
+            if let Some(part) = part.filter(|part| part.len != 0) {
+                touched(area, pagemap, &[part]);
+            }
         }
     });
     with_lock(|entries| {
@@ -257,14 +259,40 @@ fn cut(entries: &mut [Mapping; MAPPINGS], place: usize, from: u64, to: u64) {
 /// Reports the touched pages of all mappings: the process is about to end.
 pub fn report_all_touched() {
     with_pagemap(|area, fd| {
-        for place in 0..TABLE.end.load(Ordering::Relaxed) {
-            touched(
-                area,
-                fd,
-                with_lock(|entries| entries[place]).unwrap_or(Mapping::NONE),
-            );
+        let mut place = 0;
+        while place < TABLE.end.load(Ordering::Relaxed) {
+            let group = with_lock(|entries| neighbours(entries, place)).unwrap_or(Group::NONE);
+            touched(area, fd, &group.entries[..group.len]);
+            place += group.len.max(1);
         }
     });
+}
+
+/// Mappings that follow each other in the table and in memory, as an object's do: they
+/// are scanned in one go.
+struct Group {
+    entries: [Mapping; 8],
+    len: usize,
+}
+
+impl Group {
+    const NONE: Self = Self {
+        entries: [Mapping::NONE; 8],
+        len: 0,
+    };
+}
+
+fn neighbours(entries: &[Mapping; MAPPINGS], place: usize) -> Group {
+    let mut group = Group::NONE;
+    for entry in entries.iter().skip(place).take(group.entries.len()) {
+        let follows = group.len == 0 || group.entries[group.len - 1].end() == entry.addr;
+        if entry.len == 0 || !follows {
+            break;
+        }
+        group.entries[group.len] = *entry;
+        group.len += 1;
+    }
+    group
 }
 
 /// Does the work with the table of this process's pages, while recording.
@@ -280,11 +308,19 @@ fn with_pagemap(work: impl FnOnce(&Shared, c_int)) {
     }
 }
 
-/// Reports the present pages of one mapping.
-fn touched(area: &Shared, pagemap: c_int, mapping: Mapping) {
-    let mut run = |from: u64, to: u64| tell(area, mapping.within(from, to));
-    if mapping.len != 0 && !scan(pagemap, mapping, &mut run) {
-        walk(pagemap, mapping, &mut run);
+/// Reports the present pages of mappings that follow each other in memory.
+fn touched(area: &Shared, pagemap: c_int, group: &[Mapping]) {
+    let (Some(first), Some(last)) = (group.first(), group.last()) else {
+        return;
+    };
+    let (from, to) = (first.addr, last.end().next_multiple_of(PAGE));
+    let mut run = |from: u64, to: u64| {
+        for mapping in group {
+            tell(area, mapping.within(from, to));
+        }
+    };
+    if !scan(pagemap, from, to, &mut run) {
+        walk(pagemap, from, to, &mut run);
     }
 }
 
@@ -325,7 +361,7 @@ struct Region {
 }
 
 /// Finds the present pages by the `PAGEMAP_SCAN` ioctl (Linux 6.7); false without it.
-fn scan(fd: c_int, mapping: Mapping, run: &mut impl FnMut(u64, u64)) -> bool {
+fn scan(fd: c_int, from: u64, end: u64, run: &mut impl FnMut(u64, u64)) -> bool {
     const PAGEMAP_SCAN: usize = 0xc060_6610;
     const PAGE_IS_PRESENT: u64 = 1 << 3;
     let mut regions = [Region {
@@ -333,8 +369,7 @@ fn scan(fd: c_int, mapping: Mapping, run: &mut impl FnMut(u64, u64)) -> bool {
         end: 0,
         categories: 0,
     }; 64];
-    let mut start = mapping.addr;
-    let end = mapping.end().next_multiple_of(PAGE);
+    let mut start = from;
     while start < end {
         let mut argument = Scan {
             size: size_of::<Scan>() as u64,
@@ -353,7 +388,7 @@ fn scan(fd: c_int, mapping: Mapping, run: &mut impl FnMut(u64, u64)) -> bool {
         // SAFETY: the argument the request expects, whose vector is writable.
         let found = unsafe { sys::ioctl(fd, PAGEMAP_SCAN, &mut argument) };
         let Ok(found) = usize::try_from(found) else {
-            return start != mapping.addr;
+            return start != from;
         };
         for region in regions.iter().take(found) {
             run(region.start, region.end);
@@ -367,10 +402,10 @@ fn scan(fd: c_int, mapping: Mapping, run: &mut impl FnMut(u64, u64)) -> bool {
 }
 
 /// Finds the present pages by reading their entries one by one.
-fn walk(fd: c_int, mapping: Mapping, run: &mut impl FnMut(u64, u64)) {
+fn walk(fd: c_int, from: u64, to: u64, run: &mut impl FnMut(u64, u64)) {
     const PRESENT: u64 = 1 << 63;
     let mut entries = [0_u64; 128];
-    let (mut page, end) = (mapping.addr / PAGE, mapping.end().div_ceil(PAGE));
+    let (mut page, end) = (from / PAGE, to / PAGE);
     while page < end {
         let want = entries.len().min((end - page) as usize);
         let got = sys::pread(fd, &mut entries[..want], page * 8) / 8;
@@ -449,9 +484,9 @@ unsafe extern "C" fn object(
     if known != Some(false) {
         return 0;
     }
-    let mut buffer: paths::Buffer = [0; PATH_MAX];
+    let mut buffer = paths::Buffer::new();
     let path = if name.is_empty() {
-        sys::readlink(c"/proc/self/exe", &mut buffer)
+        sys::readlink(c"/proc/self/exe", &mut buffer.0)
     } else if name.to_bytes().contains(&b'/') {
         // SAFETY: terminated, as above.
         unsafe { paths::absolute(libc::AT_FDCWD, name.as_ptr(), &mut buffer) }

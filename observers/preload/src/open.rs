@@ -4,9 +4,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use foreread_ring::{
-    OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, PATH_MAX, Shared, encode,
-};
+use foreread_ring::{OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, Shared, encode};
 
 use crate::files::{self, Entry};
 use crate::{maps, paths, report};
@@ -57,7 +55,7 @@ pub fn opened(fd: c_int, base: c_int, path: *const c_char, flags: c_int, start: 
         return files::set(fd, Entry::UNKNOWN);
     };
     maps::report_new_objects(area);
-    let mut buffer = [0; PATH_MAX];
+    let mut buffer = paths::Buffer::new();
     // SAFETY: the kernel has just read the path.
     let entry = match unsafe { paths::absolute(base, path, &mut buffer) } {
         Some(path) => tell(area, fd, path, flags, (start, took)),

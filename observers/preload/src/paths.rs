@@ -6,6 +6,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 use foreread_ring::PATH_MAX;
@@ -18,8 +19,23 @@ const DIRECTORIES: usize = 17;
 /// The key of a free place.
 const NONE: c_int = -1;
 
-/// A path and room for it.
-pub type Buffer = [u8; PATH_MAX];
+/// Room for a path, not written to before it is needed.
+pub struct Buffer(pub [MaybeUninit<u8>; PATH_MAX]);
+
+impl Buffer {
+    pub const fn new() -> Self {
+        Self([const { MaybeUninit::uninit() }; PATH_MAX])
+    }
+
+    /// Writes at a place; `None` if there is no room.
+    fn put(&mut self, at: usize, bytes: &[u8]) -> Option<()> {
+        let room = self.0.get_mut(at..at.checked_add(bytes.len())?)?;
+        let room = room.as_mut_ptr().cast::<u8>();
+        // SAFETY: room for as many bytes as there are; borrowed mutably, so apart from them.
+        unsafe { room.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Some(())
+    }
+}
 
 struct Cache {
     locked: AtomicBool,
@@ -31,7 +47,7 @@ struct Cache {
 
 /// The cached paths. Apart from the rest, so that they are all zeros and take no room in
 /// the library's file.
-struct Paths(UnsafeCell<[Buffer; DIRECTORIES]>);
+struct Paths(UnsafeCell<[[u8; PATH_MAX]; DIRECTORIES]>);
 
 // SAFETY: only touched by the holder of the cache's lock.
 unsafe impl Sync for Paths {}
@@ -69,7 +85,7 @@ pub fn of_descriptor(fd: c_int, buffer: &mut Buffer) -> Option<&[u8]> {
     }
     link[14..14 + digits.len() - at].copy_from_slice(&digits[at..]);
     let link = CStr::from_bytes_until_nul(&link).ok()?;
-    sys::readlink(link, buffer)
+    sys::readlink(link, &mut buffer.0)
         .filter(|path| path.first() == Some(&b'/') && !path.ends_with(b" (deleted)"))
 }
 
@@ -91,12 +107,15 @@ pub unsafe fn absolute<'a>(
     while let Some(rest) = tail.strip_prefix(b"./") {
         tail = rest;
     }
-    let len = directory(base, buffer)?;
-    let slash = usize::from(buffer.get(..len)?.last() != Some(&b'/'));
-    let end = len + slash + tail.len();
-    buffer.get_mut(len..end)?[..slash].fill(b'/');
-    buffer[len + slash..end].copy_from_slice(tail);
-    Some(&buffer[..end])
+    let mut len = directory(base, buffer)?;
+    // SAFETY: `directory` has written that many bytes.
+    if unsafe { sys::written(&buffer.0[..len]) }.last() != Some(&b'/') {
+        buffer.put(len, b"/")?;
+        len += 1;
+    }
+    buffer.put(len, tail)?;
+    // SAFETY: written just now.
+    Some(unsafe { sys::written(&buffer.0[..len + tail.len()]) })
 }
 
 /// The path of a directory, in `buffer`; returns its length.
@@ -107,24 +126,22 @@ fn directory(key: c_int, buffer: &mut Buffer) -> Option<usize> {
             .iter()
             .position(|k| k.load(Ordering::Relaxed) == key)?;
         let len = CACHE.lengths[place].load(Ordering::Relaxed);
-        buffer
-            .get_mut(..len)?
-            .copy_from_slice(paths[place].get(..len)?);
+        buffer.put(0, paths[place].get(..len)?)?;
         Some(len)
     });
     if let Some(Some(len)) = cached {
         return Some(len);
     }
     let found = if key == libc::AT_FDCWD {
-        sys::getcwd(buffer).filter(|path| path.first() == Some(&b'/'))
+        sys::getcwd(&mut buffer.0).filter(|path| path.first() == Some(&b'/'))
     } else {
         of_descriptor(key, buffer)
     };
-    let len = found?.len();
+    let path = found?;
     if report::at_home() {
-        remember(key, &buffer[..len]);
+        remember(key, path);
     }
-    Some(len)
+    Some(path.len())
 }
 
 /// Keeps the path of a directory.
@@ -142,6 +159,11 @@ pub fn remember(key: c_int, path: &[u8]) {
             CACHE.keys[place].store(key, Ordering::Relaxed);
         }
     });
+}
+
+/// Whether no directory was ever kept.
+pub fn is_empty() -> bool {
+    CACHE.turn.load(Ordering::Relaxed) == 0
 }
 
 /// Forgets descriptors that now are, or are about to be, something else.
@@ -168,7 +190,7 @@ pub fn unlock() {
     CACHE.locked.store(false, Ordering::Relaxed);
 }
 
-fn with_lock<T>(work: impl FnOnce(&mut [Buffer; DIRECTORIES]) -> T) -> Option<T> {
+fn with_lock<T>(work: impl FnOnce(&mut [[u8; PATH_MAX]; DIRECTORIES]) -> T) -> Option<T> {
     if CACHE.locked.swap(true, Ordering::Acquire) {
         return None;
     }

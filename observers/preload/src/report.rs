@@ -13,9 +13,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
-use foreread_ring::{
-    Clock, Full, Mode, PATH_MAX, RINGS, Shared, Slot, THREAD_NO_STDIO, Writer, encode,
-};
+use foreread_ring::{Clock, Full, Mode, RINGS, Shared, Slot, THREAD_NO_STDIO, Writer, encode};
 
 use crate::{files, paths, stdio, sys};
 
@@ -34,6 +32,13 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Set while the area is muted: what the descriptor table says may then go stale.
 static MUTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a child may ever have borrowed this process's memory: until then nobody has to
+/// ask the kernel which process this is.
+static LENT: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process was forked and has not become another program since.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Events since all rings were last found taken.
 static UNCLAIMED: AtomicU32 = AtomicU32::new(0);
@@ -120,7 +125,7 @@ pub fn stamp() -> u64 {
 pub fn attach() -> bool {
     // SAFETY: a constructor runs before the program can change its environment.
     let name = unsafe { libc::getenv(c"FOREREAD_RING".as_ptr()) };
-    if name.is_null() || !same_pid_namespace() {
+    if name.is_null() {
         return false;
     }
     // SAFETY: the C library's strings are terminated.
@@ -163,10 +168,10 @@ pub fn attach() -> bool {
     true
 }
 
-/// The area's name goes through /proc, and the supervisor looks there for our threads:
-/// both need that /proc and we agree on who we are.
+/// The supervisor looks for our threads in /proc, by the numbers we report: both need
+/// that /proc and we agree on who we are.
 fn same_pid_namespace() -> bool {
-    let mut buffer = [0; 16];
+    let mut buffer = [const { MaybeUninit::uninit() }; 16];
     let Some(digits) = sys::readlink(c"/proc/self", &mut buffer) else {
         return false;
     };
@@ -174,7 +179,7 @@ fn same_pid_namespace() -> bool {
         n.wrapping_mul(10)
             .wrapping_add(u32::from(digit.wrapping_sub(b'0')))
     });
-    pid == sys::getpid()
+    pid == OWN.pid.load(Ordering::Relaxed)
 }
 
 extern "C" fn before_fork() {
@@ -185,11 +190,22 @@ extern "C" fn after_fork() {
     notice_fork();
 }
 
+/// From now on a child may be borrowing this process's memory.
+pub fn lending() {
+    LENT.store(true, Ordering::Relaxed);
+}
+
 /// Whether this is the process the library's memory belongs to, and not a child that
 /// only borrows it (vfork).
 pub fn at_home() -> bool {
     notice_fork();
-    OWN.pid.load(Ordering::Relaxed) == sys::getpid()
+    !LENT.load(Ordering::Relaxed) || OWN.pid.load(Ordering::Relaxed) == sys::getpid()
+}
+
+/// Whether this is a forked child that has done nothing worth reporting: one that a shell
+/// makes only to become another program.
+pub fn is_mere_fork() -> bool {
+    FORKED.load(Ordering::Relaxed) && !is_seated()
 }
 
 #[inline(always)]
@@ -207,6 +223,8 @@ fn begin_anew() {
         return;
     }
     OWN.pid.store(sys::getpid(), Ordering::Relaxed);
+    FORKED.store(true, Ordering::Relaxed);
+    LENT.store(false, Ordering::Relaxed);
     // SAFETY: our own key.
     unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::null()) };
     paths::unlock();
@@ -246,11 +264,15 @@ pub fn emit_slot(area: &Shared, slot: &Slot) -> bool {
 /// Publishes that the process ends. A process of which nothing was seen while merely
 /// following it stays unseen.
 pub fn emit_exit(area: &Shared) {
-    // SAFETY: our own key.
-    let seated = unsafe { !libc::pthread_getspecific(KEY.load(Ordering::Relaxed)).is_null() };
-    if seated || area.mode() == Mode::Record {
+    if is_seated() || area.mode() == Mode::Record {
         emit_slot(area, &encode::exit(stamp()));
     }
+}
+
+/// Whether this thread has a ring.
+fn is_seated() -> bool {
+    // SAFETY: our own key.
+    unsafe { !libc::pthread_getspecific(KEY.load(Ordering::Relaxed)).is_null() }
 }
 
 #[inline(always)]
@@ -279,13 +301,17 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
         return None;
     }
     let (pid, tid) = (OWN.pid.load(Ordering::Relaxed), sys::gettid());
+    if !same_pid_namespace() {
+        detach();
+        return None;
+    }
     let Some(mut writer) = Writer::claim(area, pid, tid) else {
         UNCLAIMED.fetch_max(1, Ordering::Relaxed);
         return None;
     };
     UNCLAIMED.store(0, Ordering::Relaxed);
-    let mut buffer = [0; PATH_MAX];
-    let exe = sys::readlink(c"/proc/self/exe", &mut buffer).unwrap_or(b"");
+    let mut buffer = paths::Buffer::new();
+    let exe = sys::readlink(c"/proc/self/exe", &mut buffer.0).unwrap_or(b"");
     let flags = if stdio::is_hooked() {
         0
     } else {

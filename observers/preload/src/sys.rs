@@ -5,6 +5,7 @@
 
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
 
 /// One system call.
 ///
@@ -144,7 +145,7 @@ pub fn status_flags(fd: c_int) -> c_int {
 
 /// The size of a regular file, in bytes; `None` for anything else.
 pub fn regular_size(fd: c_int) -> Option<u64> {
-    let mut stat = core::mem::MaybeUninit::<libc::stat>::zeroed();
+    let mut stat = MaybeUninit::<libc::stat>::zeroed();
     let args = [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0];
     // SAFETY: `stat` is writable for its size.
     let result = unsafe { call(libc::SYS_fstat, args) };
@@ -167,7 +168,7 @@ pub fn fadvise(fd: c_int, advice: c_int) {
 }
 
 /// The target of a symbolic link, in `buffer`.
-pub fn readlink<'a>(path: &core::ffi::CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+pub fn readlink<'a>(path: &core::ffi::CStr, buffer: &'a mut [MaybeUninit<u8>]) -> Option<&'a [u8]> {
     let args = [
         libc::AT_FDCWD as usize,
         path.as_ptr() as usize,
@@ -179,21 +180,31 @@ pub fn readlink<'a>(path: &core::ffi::CStr, buffer: &'a mut [u8]) -> Option<&'a 
     // SAFETY: the path is terminated, the buffer writable for its length.
     let len = unsafe { call(libc::SYS_readlinkat, args) };
     // A full buffer may hold a truncated path.
-    usize::try_from(len)
+    let len = usize::try_from(len)
         .ok()
-        .filter(|&len| len < buffer.len())
-        .and_then(|len| buffer.get(..len))
+        .filter(|&len| len < buffer.len())?;
+    // SAFETY: the kernel has filled that many bytes.
+    Some(unsafe { written(buffer.get(..len)?) })
+}
+
+/// Bytes that have been written.
+///
+/// # Safety
+/// They have.
+pub unsafe fn written(bytes: &[MaybeUninit<u8>]) -> &[u8] {
+    // SAFETY: same layout; the caller vouches for the bytes.
+    unsafe { &*(bytes as *const [MaybeUninit<u8>] as *const [u8]) }
 }
 
 /// The working directory, in `buffer`.
-pub fn getcwd(buffer: &mut [u8]) -> Option<&[u8]> {
+pub fn getcwd(buffer: &mut [MaybeUninit<u8>]) -> Option<&[u8]> {
     let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
     // SAFETY: the buffer is writable for its length.
     let len = unsafe { call(libc::SYS_getcwd, [at, len, 0, 0, 0, 0]) };
     // The length includes the final zero byte.
-    usize::try_from(len)
-        .ok()
-        .and_then(|len| buffer.get(..len.checked_sub(1)?))
+    let path = buffer.get(..usize::try_from(len).ok()?.checked_sub(1)?)?;
+    // SAFETY: the kernel has filled that many bytes.
+    Some(unsafe { written(path) })
 }
 
 /// Maps `len` bytes of a file, shared and writable.
