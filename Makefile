@@ -1,0 +1,91 @@
+# foreread: build, test, measure, install.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+# Seconds given to each fuzz target.
+FUZZ_SECONDS ?= 60
+
+RELEASE := target/release
+BIN := $(DESTDIR)$(PREFIX)/bin
+LIB := $(DESTDIR)$(PREFIX)/lib/foreread
+SHARE := $(DESTDIR)$(PREFIX)/share
+
+.PHONY: all build bench-build test lint bench bench-quick demo install uninstall deps fuzz clean help
+
+all: build
+
+help:
+	@echo 'make build                  target/release/foreread and libforeread_preload.so'
+	@echo 'make test                   everything; what this machine cannot run is skipped with the reason'
+	@echo 'make lint                   formatting and clippy, warnings denied'
+	@echo 'make demo                   a real program, several times faster on its second cold run'
+	@echo 'make bench-quick, bench     the benchmarks: under ten minutes, or all'
+	@echo 'make fuzz                   FUZZ_SECONDS of each fuzz target (nightly and cargo-fuzz)'
+	@echo 'make install PREFIX=DIR     the program, its library, man pages and completions'
+	@echo 'make deps                   the Debian packages all this needs (as root)'
+	@echo 'make clean                  remove what was built'
+
+# Two calls of cargo: in one, the library would be given the standard library that the program's
+# use of the ring asks for.
+build:
+	$(CARGO) build --release -p foreread
+	$(CARGO) build --release -p foreread-preload
+
+bench-build: build
+	$(CARGO) build --release -p foreread-bench
+
+# The tests load the library that `build` leaves into real programs.
+test: build
+	$(CARGO) test
+
+lint:
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --release -p foreread-preload -- -D warnings
+
+bench: bench-build
+	$(RELEASE)/foreread-bench
+
+bench-quick: bench-build
+	$(RELEASE)/foreread-bench --quick
+
+demo: build
+	bench/demo.sh
+
+# Builds only what is missing, so that `sudo make install` after `make build` needs no cargo.
+install:
+	test -x $(RELEASE)/foreread -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
+	install -D -m 755 $(RELEASE)/foreread $(BIN)/foreread
+	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
+		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	$(RELEASE)/foreread man --out $(SHARE)/man/man1
+	$(RELEASE)/foreread completions bash > $(SHARE)/bash-completion/completions/foreread
+	$(RELEASE)/foreread completions zsh > $(SHARE)/zsh/site-functions/_foreread
+	$(RELEASE)/foreread completions fish > $(SHARE)/fish/vendor_completions.d/foreread.fish
+
+uninstall:
+	rm -f $(BIN)/foreread $(SHARE)/man/man1/foreread.1 $(SHARE)/man/man1/foreread-*.1 \
+		$(SHARE)/bash-completion/completions/foreread \
+		$(SHARE)/zsh/site-functions/_foreread $(SHARE)/fish/vendor_completions.d/foreread.fish
+	rm -rf $(LIB)
+
+deps:
+	@missing=; for package in $$(sed 's/#.*//' packages.txt); do \
+		dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'ok installed' \
+			|| missing="$$missing $$package"; \
+	done; \
+	if [ -z "$$missing" ]; then echo 'all packages are installed'; \
+	else echo "installing$$missing"; \
+		apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -q -y --no-install-recommends $$missing; fi
+
+fuzz:
+	cd fuzz && for target in fuzz_targets/*.rs; do \
+		$(CARGO) +nightly fuzz run $$(basename $$target .rs) -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
+
+clean:
+	$(CARGO) clean
+	rm -rf bench/out
