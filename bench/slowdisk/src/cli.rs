@@ -266,15 +266,18 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
         let interrupted = signals.handle();
         let mounted = start("selftest", &options)?;
         let left = mounted.clone();
-        std::thread::spawn(move || {
+        let watch = std::thread::spawn(move || {
             if signals.forever().next().is_some() {
-                // The reads under way fail, and we are gone before that is told.
+                // The reads under way fail; whoever made them waits for us.
                 let _ = state::release(&left, true);
                 std::process::exit(130);
             }
         });
         let measured = selftest::measure(&mounted);
         interrupted.close();
+        if watch.join().is_err() {
+            eprintln!("foreread slowdisk: the thread waiting for Ctrl-C panicked");
+        }
         unmount(&mounted.dir)?;
         for row in measured? {
             if !json {
@@ -287,6 +290,13 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
         println!("{:#}", serde_json::json!(rows));
     }
     let holds = rows.iter().all(|row| row.holds);
+    if !holds {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        eprintln!(
+            "Other programs' use of the processors shows in these figures: the load was {}.",
+            load.split(' ').next().unwrap_or("unknown")
+        );
+    }
     Ok(if holds {
         ExitCode::SUCCESS
     } else {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -88,77 +88,92 @@ pub fn measure(mounted: &Mounted) -> Result<Vec<Row>, Error> {
     let blocks = mounted.size / BLOCK;
     let read = |reads, depth, block: &(dyn Fn(u64) -> u64 + Sync), len| {
         mounted.forget()?;
-        seconds(&device, reads, depth, len, block).at("read", &path)
+        time(&device, reads, depth, len, block).at("read", &path)
     };
-    // Three times two seconds, and the least: others on the machine only add.
-    let reads = (2e6 / spec.random_us) as u64;
-    let mut alone = f64::INFINITY;
-    for _ in 0..3 {
-        alone = alone.min(read(reads, 1, &|i| scatter(i) % blocks * BLOCK, BLOCK)?);
-    }
+    let reads = (5e6 / spec.random_us) as u64;
+    let mut alone = read(reads, 1, &|i| scatter(i) % blocks * BLOCK, BLOCK)?.each;
+    alone.sort_unstable();
     let random = Row::new(
         mounted.model,
         ("random 4 KiB read", "µs"),
         spec.random_us,
-        alone / reads as f64 * 1e6,
+        // The median: others on the machine delay some reads. On every model it is
+        // the mean, within 2 %.
+        alone[alone.len() / 2].as_secs_f64() * 1e6,
         8.0,
     );
     // About four seconds each.
     let reads = (4.0 * spec.deep_iops) as u64 + DEPTH;
-    let together = read(reads, DEPTH, &|i| scatter(!i) % blocks * BLOCK, BLOCK)?;
+    let together = read(reads, DEPTH, &|i| scatter(!i) % blocks * BLOCK, BLOCK)?.all;
     let deep = Row::new(
         mounted.model,
         ("random 4 KiB, 32 at once", "reads/s"),
         spec.deep_iops,
-        reads as f64 / together,
+        reads as f64 / together.as_secs_f64(),
         10.0,
     );
     let reads = (4e6 * spec.sequential_mb_s) as u64 / CHUNK;
-    let in_order = read(reads, STREAMS, &|i| i * CHUNK % mounted.size, CHUNK)?;
+    let in_order = read(reads, STREAMS, &|i| i * CHUNK % mounted.size, CHUNK)?.all;
     let sequential = Row::new(
         mounted.model,
         ("sequential", "MB/s"),
         spec.sequential_mb_s,
-        (reads * CHUNK) as f64 / in_order / 1e6,
+        (reads * CHUNK) as f64 / in_order.as_secs_f64() / 1e6,
         5.0,
     );
     Ok(vec![random, deep, sequential])
 }
 
-/// The time `reads` reads of `len` bytes take, `depth` at once, at the offsets given.
-fn seconds(
+/// What reads took.
+struct Times {
+    /// From the first's beginning to the last's end.
+    all: Duration,
+    /// Each.
+    each: Vec<Duration>,
+}
+
+/// Does `reads` reads of `len` bytes, `depth` at once, at the offsets given.
+fn time(
     device: &File,
     reads: u64,
     depth: u64,
     len: u64,
     offset: &(dyn Fn(u64) -> u64 + Sync),
-) -> std::io::Result<f64> {
+) -> std::io::Result<Times> {
     let next = AtomicU64::new(0);
-    let reader = || -> std::io::Result<()> {
+    let reader = || -> std::io::Result<Vec<Duration>> {
         server::hurry();
         // O_DIRECT wants the memory aligned.
         let mut memory = vec![0; (len + BLOCK) as usize];
         let start = memory.as_ptr().align_offset(BLOCK as usize);
         let buffer = &mut memory[start..start + len as usize];
+        let mut times = Vec::new();
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             if i >= reads {
-                return Ok(());
+                return Ok(times);
             }
+            let start = Instant::now();
             device.read_exact_at(buffer, offset(i))?;
+            times.push(start.elapsed());
         }
     };
     let start = Instant::now();
+    let mut each = Vec::new();
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..depth).map(|_| scope.spawn(reader)).collect();
-        readers
-            .into_iter()
-            .try_for_each(|reader| match reader.join() {
-                Ok(result) => result,
+        readers.into_iter().try_for_each(|reader| {
+            match reader.join() {
+                Ok(times) => each.extend(times?),
                 Err(panic) => std::panic::resume_unwind(panic),
-            })
+            }
+            std::io::Result::Ok(())
+        })
     })?;
-    Ok(start.elapsed().as_secs_f64())
+    Ok(Times {
+        all: start.elapsed(),
+        each,
+    })
 }
 
 /// A fixed number that looks random for each `i` (the finaliser of splitmix64).

@@ -117,11 +117,7 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
     let dir = absolute(&options.dir)?;
     if let Some(left) = read(&dir)? {
         if left.is_alive() {
-            return Err(Error::Taken {
-                dir,
-                model: left.model,
-                pid: left.pid,
-            });
+            return Err(taken(left));
         }
         release(&left, true)?;
     }
@@ -164,8 +160,27 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
         made_dir,
         queue: Vec::new(),
     };
-    write(&mounted)?;
-    Ok(mounted)
+    // Of two who come at once, one links its file there.
+    let path = folder.join(STATE);
+    let own = path.with_extension(pid.to_string());
+    write_to(&own, &mounted)?;
+    let linked = std::fs::hard_link(&own, &path);
+    std::fs::remove_file(&own).at("remove", &own)?;
+    match linked {
+        Ok(()) => Ok(mounted),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(read(&mounted.dir)?.map_or(Error::NotMounted { dir: mounted.dir }, taken))
+        }
+        Err(error) => Err(error).at("make", &path),
+    }
+}
+
+fn taken(by: Mounted) -> Error {
+    Error::Taken {
+        dir: by.dir,
+        model: by.model,
+        pid: by.pid,
+    }
 }
 
 /// Undoes whatever of the disk there is, from the top down; ends its server if
@@ -191,9 +206,13 @@ pub(crate) fn release(mounted: &Mounted, lazily: bool) -> Result<(), Error> {
 pub(crate) fn write(mounted: &Mounted) -> Result<(), Error> {
     let path = folder(&mounted.dir).join(STATE);
     let new = path.with_extension("new");
-    let text = serde_json::to_vec_pretty(mounted).at("write", &path)?;
-    std::fs::write(&new, text).at("write", &new)?;
+    write_to(&new, mounted)?;
     std::fs::rename(&new, &path).at("write", &path)
+}
+
+fn write_to(path: &Path, mounted: &Mounted) -> Result<(), Error> {
+    let text = serde_json::to_vec_pretty(mounted).at("write", path)?;
+    std::fs::write(path, text).at("write", path)
 }
 
 fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
