@@ -57,10 +57,10 @@ impl RecordFile {
     /// # Errors
     /// As [`Writer::file`].
     pub fn file(&mut self, id: FileId, meta: FileMeta) -> Result<(), WriteError> {
-        if self.full && !self.writer.knows_file(id) {
-            return Ok(());
+        if self.has_room()? || self.writer.knows_file(id) {
+            self.writer.file(id, meta)?;
         }
-        self.writer.file(id, meta)
+        Ok(())
     }
 
     /// Defines a thread: [`Writer::thread`]. Once the record is full, threads are left out.
@@ -68,10 +68,10 @@ impl RecordFile {
     /// # Errors
     /// As [`Writer::thread`].
     pub fn thread(&mut self, id: ThreadId, meta: ThreadMeta) -> Result<(), WriteError> {
-        if self.full {
-            return Ok(());
+        if self.has_room()? {
+            self.writer.thread(id, meta)?;
         }
-        self.writer.thread(id, meta)
+        Ok(())
     }
 
     /// Appends an access: [`Writer::access`]. Once the record is full, it is counted as lost.
@@ -79,16 +79,12 @@ impl RecordFile {
     /// # Errors
     /// As [`Writer::access`].
     pub fn access(&mut self, access: &Access) -> Result<(), WriteError> {
-        if !self.full && self.writer.size_bound() >= self.limit {
-            // The bound counts what is gathered uncompressed: see what it really takes.
-            self.writer.flush()?;
-            self.full = self.writer.size_bound() + CRUMB >= self.limit;
-        }
-        if self.full {
+        if self.has_room()? {
+            self.writer.access(access)?;
+        } else {
             self.lost += 1;
-            return Ok(());
         }
-        self.writer.access(access)
+        Ok(())
     }
 
     /// Puts out everything gathered so far: [`Writer::flush`].
@@ -138,6 +134,16 @@ impl RecordFile {
             .map_err(|error| failed("replace the record", &self.destination)(error.error))?;
         drop(file);
         sync_directory(&self.destination)
+    }
+
+    /// Whether more fits within the limit. Once it does not, the record is full for good.
+    fn has_room(&mut self) -> Result<bool, WriteError> {
+        if !self.full && self.writer.size_bound() >= self.limit {
+            // The bound counts what is gathered uncompressed: see what it really takes.
+            self.writer.flush()?;
+            self.full = self.writer.size_bound() + CRUMB >= self.limit;
+        }
+        Ok(!self.full)
     }
 }
 

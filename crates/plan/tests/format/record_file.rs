@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::{Noise, file, meta, pread};
+use crate::support::{Noise, file, meta, pread, thread};
 use foreread_plan::format::{Ending, Reader, RecordFile, WriteError, adopt, partials};
-use foreread_plan::{FileId, PAGE, Summary};
+use foreread_plan::{FileId, FileMeta, PAGE, Summary, ThreadId};
 
 const AMPLE: u64 = 1 << 30;
 
@@ -121,6 +121,31 @@ fn a_full_record_counts_what_it_leaves_out_and_stays_whole() {
                 .all(|access| reader.files().contains_key(&access.file))
         );
     }
+}
+
+#[test]
+fn definitions_alone_keep_to_the_limit_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    let mut record = RecordFile::create(&path, &meta(), 200_000).unwrap();
+    for n in 0..50_000 {
+        record.file(FileId(n), file(n)).unwrap();
+        record.thread(ThreadId(n), thread(n)).unwrap();
+    }
+    assert!(record.is_full());
+    // What is known can still be corrected.
+    let grown = FileMeta {
+        size: 1,
+        written: true,
+        ..file(0)
+    };
+    record.file(FileId(0), grown.clone()).unwrap();
+    record.commit(Summary::default()).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    assert!(reader.is_complete());
+    assert!(reader.size_bytes() <= 200_000);
+    assert_eq!(reader.files()[&FileId(0)], grown);
+    assert_eq!(reader.summary().unwrap().files, reader.files().len() as u64);
 }
 
 #[test]
