@@ -20,7 +20,7 @@ pub struct Foreread {
     report: PathBuf,
 }
 
-/// What `foreread run --json` wrote. Fields that are missing count as nothing said.
+/// What `foreread run --json` wrote. Fields that are missing or null count as nothing said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Account {
@@ -28,8 +28,8 @@ pub struct Account {
     pub mode: String,
     /// Why it stood aside or could not help, if it says so.
     pub reason: Option<String>,
-    /// Where each byte issued ended.
-    pub ledger: Ledger,
+    /// Where each byte issued ended; none when nothing was issued.
+    pub ledger: Option<Ledger>,
     /// Bytes the program read.
     pub read_bytes: Option<u64>,
 }
@@ -130,7 +130,7 @@ mod tests {
             "ledger":{"issued":9,"useful":5,"late":1,"wasted":2,"evicted":1,"more":7},"read_bytes":12,"new":{}}"#;
         let account: Account = serde_json::from_str(full).unwrap();
         assert_eq!(account.mode, "prefetched");
-        assert_eq!(account.ledger.issued, 9);
+        assert_eq!(account.ledger.unwrap().issued, 9);
         assert_eq!(account.read_bytes, Some(12));
         let bare: Account =
             serde_json::from_str(r#"{"mode":"aside","reason":"no record"}"#).unwrap();

@@ -223,15 +223,15 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         signals::check()?;
         match outcome {
             Ok(measurement) => {
+                // On a terminal the bar shows that things move; elsewhere these lines do.
+                if bar.is_hidden() {
+                    eprintln!("{} on {} measured", case.name, disk.name());
+                }
                 results.summaries.extend(Summary::of(&measurement));
                 results.measurements.push(measurement);
             }
             Err(error) => {
-                bar.println(format!(
-                    "{} on {} skipped: {error:#}",
-                    case.name,
-                    disk.name()
-                ));
+                bar.suspend(|| eprintln!("{} on {} skipped: {error:#}", case.name, disk.name()));
                 results
                     .skipped
                     .push((case.name.into(), disk.name().into(), format!("{error:#}")));

@@ -18,6 +18,9 @@ struct Series {
     height: fn(&Summary) -> Option<f64>,
 }
 
+/// Room for the legend beside the bars, in groups.
+const LEGEND: f64 = 1.0;
+
 const TIMES: &[Series] = &[
     Series {
         name: "plain",
@@ -92,7 +95,7 @@ pub fn draw(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// A grouped bar chart, one group per row.
 fn chart(path: &Path, title: &str, rows: &[&Summary], series: &[Series]) -> Result<()> {
-    let width = 240 + 120 * u32::try_from(rows.len())?;
+    let width = 240 + 120 * (u32::try_from(rows.len())? + 1);
     let root = SVGBackend::new(path, (width, 420)).into_drawing_area();
     bars(&root, title, rows, series).map_err(|error| anyhow!("drawing {}: {error}", path.display()))
 }
@@ -114,7 +117,7 @@ fn bars(
         .margin(12)
         .x_label_area_size(36)
         .y_label_area_size(48)
-        .build_cartesian_2d(0.0..groups, 0.0..tallest * 1.08)?;
+        .build_cartesian_2d(0.0..groups + LEGEND, 0.0..tallest * 1.08)?;
     let name = |x: &f64| {
         let row = rows
             .get(x.floor() as usize)
@@ -125,8 +128,9 @@ fn bars(
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(WHITE)
-        .x_labels(2 * rows.len() + 1)
+        .x_labels(2 * (rows.len() + 1) + 1)
         .x_label_formatter(&name)
+        .y_label_formatter(&|percent| format!("{percent:.0}"))
         .y_desc("%")
         .draw()?;
     let width = 0.8 / series.len() as f64;

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::device::{self, DEFAULT_READ_AHEAD_KB};
+use crate::disk::DiskKind;
 use crate::foreread::Ledger;
 use crate::measure::{Measurement, Sample};
 use crate::stats::{self, Spread};
@@ -155,7 +156,7 @@ impl Summary {
                 .foreread
                 .iter()
                 .min_by(|a, b| far(a).total_cmp(&far(b)))?;
-            middle.account.as_ref().map(|account| account.ledger)
+            middle.account.as_ref()?.ledger
         });
         Some(Self {
             case: measurement.case.clone(),
@@ -182,7 +183,10 @@ impl Summary {
                 .recording
                 .as_ref()
                 .map(|recording| (recording.seconds / plain.median - 1.0) * 100.0),
-            paper: paper(&measurement.case),
+            // The papers' machines had rotating disks: elsewhere the figure says nothing.
+            paper: (measurement.disk == DiskKind::Hdd7200.name())
+                .then(|| paper(&measurement.case))
+                .flatten(),
         })
     }
 }

@@ -13,6 +13,9 @@ use crate::case::{Case, Job, Purpose, Size, Start, Tools, Workload, files_below}
 use crate::disk::DiskKind;
 use crate::process::Invocation;
 
+/// Debian's own: a wrapper that picks a version would be measured along.
+const PYTHON: &str = "/usr/bin/python3";
+
 /// `ncks`: one column of a NetCDF variable through all times and levels.
 struct NetcdfSeries;
 /// `samtools view`: reads in random regions of an indexed BAM file.
@@ -34,7 +37,7 @@ pub fn cases() -> Vec<Case> {
         start: Start::Cold,
         work,
     };
-    const PYTHON: &[(&str, &str)] = &[("python3", "python3"), ("pip3", "python3-pip")];
+    const NEEDS_PYTHON: &[(&str, &str)] = &[(PYTHON, "python3"), ("/usr/bin/pip3", "python3-pip")];
     vec![
         case(
             "netcdf",
@@ -55,13 +58,13 @@ pub fn cases() -> Vec<Case> {
         case(
             "lmdb",
             "LMDB: 20,000 lookups through mmap",
-            PYTHON,
+            NEEDS_PYTHON,
             Box::new(LmdbLookups),
         ),
         case(
             "python",
             "python3: import numpy, pandas, scipy",
-            PYTHON,
+            NEEDS_PYTHON,
             Box::new(PythonImport),
         ),
     ]
@@ -209,7 +212,7 @@ impl Workload for LmdbLookups {
         pip_install(&dir.join("site"), &["lmdb"])?;
         fs::write(dir.join("look_up.py"), LMDB_LOOK_UP).context("writing look_up.py")?;
         let keys = size.pick(LMDB_KEYS.0, LMDB_KEYS.1);
-        let mut python = Command::new("python3");
+        let mut python = Command::new(PYTHON);
         python
             .args(["-c", LMDB_FILL, &keys.to_string()])
             .env("PYTHONPATH", dir.join("site"))
@@ -249,7 +252,8 @@ impl Workload for PythonImport {
 
 /// Installs Python packages, compiled, into a folder that can be copied to any disk.
 fn pip_install(target: &Path, packages: &[&str]) -> Result<()> {
-    let mut pip = Command::new("pip3");
+    let mut pip = Command::new(PYTHON);
+    pip.args(["-m", "pip"]);
     pip.args(["install", "--quiet", "--no-input", "--compile", "--target"])
         .arg(target)
         .args(packages);
@@ -259,7 +263,7 @@ fn pip_install(target: &Path, packages: &[&str]) -> Result<()> {
 /// python3 with the case's packages, writing nothing beside them.
 fn python(dir: &Path, args: Vec<std::ffi::OsString>) -> Invocation {
     Invocation {
-        program: "python3".into(),
+        program: PYTHON.into(),
         args,
         cwd: dir.to_owned(),
         env: vec![
