@@ -11,6 +11,8 @@ mod harm;
 mod harness;
 #[path = "observer/languages.rs"]
 mod languages;
+#[path = "observer/oracle.rs"]
+mod oracle;
 #[path = "observer/processes.rs"]
 mod processes;
 #[path = "observer/reading.rs"]
@@ -32,6 +34,7 @@ fn main() {
         reading::TESTS,
         processes::TESTS,
         languages::TESTS,
+        oracle::TESTS,
         harm::TESTS,
     ]
     .concat()
