@@ -41,4 +41,8 @@ impl Backend for NullBackend {
     fn resident(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
         None
     }
+
+    fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
+        None
+    }
 }

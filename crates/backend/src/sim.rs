@@ -38,6 +38,7 @@ pub struct SimMachine {
     clock: u64,
     under_way: HashMap<u64, Vec<Page>>,
     pending: HashSet<Page>,
+    evicted: HashSet<Page>,
     next_disk_request: u64,
     fetched_pages: u64,
 }
@@ -57,6 +58,7 @@ impl SimMachine {
             clock: 0,
             under_way: HashMap::new(),
             pending: HashSet::new(),
+            evicted: HashSet::new(),
             next_disk_request: 0,
             fetched_pages: 0,
         }
@@ -110,11 +112,13 @@ impl SimMachine {
     pub fn evict(&mut self, file: FileId, page: u64) {
         if let Some(at) = self.used.remove(&(file, page)) {
             self.lru.remove(&at);
+            self.evicted.insert((file, page));
         }
     }
 
     fn touch(&mut self, page: Page) {
         self.clock += 1;
+        self.evicted.remove(&page);
         if let Some(before) = self.used.insert(page, self.clock) {
             self.lru.remove(&before);
         }
@@ -122,6 +126,7 @@ impl SimMachine {
         while self.used.len() > self.capacity {
             if let Some((_, oldest)) = self.lru.pop_first() {
                 self.used.remove(&oldest);
+                self.evicted.insert(oldest);
             }
         }
     }
@@ -259,6 +264,15 @@ impl Backend for Sim {
         Some(
             pages
                 .filter(|&page| machine.used.contains_key(&(file, page)))
+                .count() as u64,
+        )
+    }
+
+    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
+        let machine = self.machine();
+        Some(
+            pages
+                .filter(|&page| machine.evicted.contains(&(file, page)))
                 .count() as u64,
         )
     }

@@ -28,6 +28,9 @@ const COLD_PAGES: u64 = 16;
 /// memory (2 µs for 4 KiB, some 20 µs just after a sleep), below a cloud disk (80 µs).
 const WAITED_NS: u64 = 40_000;
 
+/// Pages looked at on both sides of one that seems to have been evicted: eviction takes many at a time.
+const AROUND: u64 = 512;
+
 /// Sizes of a session.
 pub type Config = foreread_sched::Config;
 
@@ -287,15 +290,26 @@ impl<B: Backend> Engine<B> {
             let pages = access.extent.pages();
             let ours = read.there + read.under_way;
             self.ledger.late += under_way;
-            if read.there == pages.end - pages.start {
+            if read.there == pages.end - pages.start && self.under_pressure(access.file, &pages) {
                 // All of it had arrived, and yet the program waited: it was gone again.
                 self.ledger.evicted += there;
                 self.scheduler.budget().lost(read.there);
+            } else if ours == pages.end - pages.start {
+                self.ledger.useful += there;
             } else {
                 self.ledger.useful += there;
                 self.ledger.missed += (pages.end - pages.start - ours) * PAGE;
             }
         }
+    }
+
+    /// Whether pages around these had to make room lately: without that, a read that took long was
+    /// held up by something else than the device.
+    fn under_pressure(&mut self, file: FileId, pages: &Range<u64>) -> bool {
+        let around = pages.start.saturating_sub(AROUND)..pages.end + AROUND;
+        self.backend
+            .evicted(file, around)
+            .is_none_or(|evicted| evicted > 0)
     }
 
     /// See whether the program still follows the plan.

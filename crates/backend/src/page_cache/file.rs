@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foreread_plan::{FileMeta, PAGE};
+use foreread_sys::cache::CacheStat;
 use foreread_sys::residency::Residency;
 use foreread_sys::{cache, file, latency};
 
@@ -64,15 +65,15 @@ impl Opened {
         latency::scattered(&self.fd, self.size).ok().flatten()
     }
 
-    /// Pages of the range that are in memory or on their way.
-    pub(super) fn resident(&self, bytes: &Range<u64>) -> io::Result<u64> {
-        Ok(cache::stat(&self.fd, bytes.clone())?.cached)
+    /// What the page cache has of the range; pages on their way count as cached.
+    pub(super) fn cached(&self, bytes: &Range<u64>) -> io::Result<CacheStat> {
+        cache::stat(&self.fd, bytes.clone())
     }
 
     /// The parts of a page range that are neither in memory nor on their way.
     pub(super) fn missing(&self, pages: Range<u64>, out: &mut Vec<Range<u64>>) -> io::Result<()> {
         let count = pages.end - pages.start;
-        let cached = self.resident(&(pages.start * PAGE..pages.end * PAGE))?;
+        let cached = self.cached(&(pages.start * PAGE..pages.end * PAGE))?.cached;
         if cached >= count {
             return Ok(());
         }

@@ -71,6 +71,18 @@ impl PageCache {
         })
     }
 
+    /// The file, open to be looked at; the last one looked at is kept.
+    fn look_at(&mut self, file: FileId) -> Option<&Opened> {
+        if self
+            .looked_at
+            .as_ref()
+            .is_none_or(|(last, _)| *last != file)
+        {
+            self.looked_at = Some((file, Opened::open(self.files.get(&file)?).ok()?));
+        }
+        self.looked_at.as_ref().map(|(_, opened)| opened)
+    }
+
     fn tell(&self, file: FileId, job: Job) {
         // A worker that is gone takes its hints with it, and nothing else.
         let _ = self.workers[file.0 as usize % WORKERS].0.send(job);
@@ -112,18 +124,16 @@ impl Backend for PageCache {
     }
 
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        if self
-            .looked_at
-            .as_ref()
-            .is_none_or(|(last, _)| *last != file)
-        {
-            self.looked_at = Some((file, Opened::open(self.files.get(&file)?).ok()?));
-        }
-        let (_, opened) = self.looked_at.as_ref()?;
+        let opened = self.look_at(file)?;
         // What lies past the end of a file that has shrunk is not missing.
         let end = pages.end.min(opened.size.div_ceil(PAGE)).max(pages.start);
-        let resident = opened.resident(&(pages.start * PAGE..end * PAGE)).ok()?;
-        Some(resident + (pages.end - end))
+        let cached = opened.cached(&(pages.start * PAGE..end * PAGE)).ok()?;
+        Some(cached.cached + (pages.end - end))
+    }
+
+    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
+        let range = pages.start * PAGE..pages.end * PAGE;
+        Some(self.look_at(file)?.cached(&range).ok()?.evicted)
     }
 }
 

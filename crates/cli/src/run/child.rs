@@ -86,7 +86,11 @@ impl Child {
             start.env(ring::ENV, observed.ring.env_value());
         }
         let failed = |why: io::Error| {
-            let code = if why.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            let code = if why.kind() == io::ErrorKind::NotFound {
+                127
+            } else {
+                126
+            };
             (Ending::Code(code), why)
         };
         let pid = signals::spawn(&mut start, &signals).map_err(failed)?.id();

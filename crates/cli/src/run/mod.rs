@@ -77,7 +77,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         _ => None,
     };
     let recorder = match (&plan.destination, &observed) {
-        (Some(path), Some(_)) => account.note(Recorder::start(path, &plan.meta(began), store::RECORD_LIMIT)),
+        (Some(path), Some(_)) => account.note(Recorder::start(
+            path,
+            &plan.meta(began),
+            store::RECORD_LIMIT,
+        )),
         _ => None,
     };
     account.followed = follower.is_some().then(|| plan.known.clone()).flatten();
@@ -92,6 +96,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let mut supervisor = Supervisor {
         ring: observed.map(|observed| observed.ring),
         watch: Watch::new(began),
+        replaces: recorder.is_some() && !account.has_own_record(),
         sinks: Sinks { recorder, follower },
         started,
     };
@@ -134,7 +139,9 @@ impl Plan {
     fn meta(&self, began: SystemTime) -> Meta {
         Meta {
             identity: self.identity.clone(),
-            recorded_at: began.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
+            recorded_at: began
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |age| age.as_secs()),
             writer: concat!("foreread ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
@@ -189,6 +196,8 @@ struct Supervisor {
     ring: Option<Ring>,
     watch: Watch,
     sinks: Sinks,
+    /// Whether this run gets a record of its own, whatever becomes of following another.
+    replaces: bool,
     started: Instant,
 }
 
@@ -231,7 +240,8 @@ impl Supervisor {
         if let Some(follower) = &mut sinks.follower {
             match follower.flush() {
                 Phase::Ahead | Phase::Lost => {}
-                // The record stays as it is, and there is nothing left to watch for.
+                // Nothing is left to watch for, unless the command is to get a record of its own.
+                Phase::Hot | Phase::Finished if self.replaces => {}
                 Phase::Hot | Phase::Finished => self.set_mode(Mode::Mute),
                 Phase::GaveUp => {
                     ring.give_up();
@@ -247,7 +257,9 @@ impl Supervisor {
     }
 
     fn observing(&self) -> bool {
-        self.ring.as_ref().is_some_and(|ring| ring.mode() != Mode::Mute)
+        self.ring
+            .as_ref()
+            .is_some_and(|ring| ring.mode() != Mode::Mute)
     }
 
     fn set_mode(&self, mode: Mode) {
@@ -275,7 +287,9 @@ impl Supervisor {
         if let Some(follower) = follower {
             match follower.finish() {
                 Some((report, files)) => account.followed_to(report, &files),
-                None => account.say("the prefetch engine died; the program was not affected".into()),
+                None => {
+                    account.say("the prefetch engine died; the program was not affected".into())
+                }
             }
         }
         if let Some(recorder) = recorder

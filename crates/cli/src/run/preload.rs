@@ -27,7 +27,10 @@ pub(crate) fn find() -> Result<PathBuf, String> {
         .find(|path| path.is_file())
         .and_then(|path| path.canonicalize().ok())
         .ok_or_else(|| {
-            let tried: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
+            let tried: Vec<_> = places
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
             format!("{LIBRARY} is at none of {}", tried.join(", "))
         })
 }

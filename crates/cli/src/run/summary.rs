@@ -122,9 +122,10 @@ impl Account {
 
     pub(super) fn followed_to(&mut self, report: Report, files: &BTreeMap<FileId, FileMeta>) {
         let name = |id: FileId| {
-            files
-                .get(&id)
-                .map_or_else(|| "a file".to_owned(), |meta| meta.path.display().to_string())
+            files.get(&id).map_or_else(
+                || "a file".to_owned(),
+                |meta| meta.path.display().to_string(),
+            )
         };
         for (file, change) in &report.changed {
             let what = match change {
@@ -146,14 +147,14 @@ impl Account {
         let Some(report) = &self.report else {
             return recorder.reads() > 0;
         };
-        if matches!(report.phase, Phase::Hot | Phase::Finished) || self.lost > 0 {
-            return false;
-        }
-        let whole = self.baseline.is_some();
-        let exact = self.followed.as_ref().is_some_and(|found| found.exact);
         let fits = report.reads < FEW_READS
             || report.foreseen as f64 >= report.reads as f64 * FORESEEN_ENOUGH;
-        recorder.reads() > 0 && !(whole && exact && fits)
+        recorder.reads() > 0 && self.lost == 0 && !(self.has_own_record() && fits)
+    }
+
+    /// Whether what was followed is a whole record of this very command.
+    pub(super) fn has_own_record(&self) -> bool {
+        self.baseline.is_some() && self.followed.as_ref().is_some_and(|found| found.exact)
     }
 
     /// The foot of the new record.
@@ -265,12 +266,15 @@ impl Account {
 
     /// The time against the recorded run's.
     fn against(&self) -> String {
-        let Some(baseline) = &self.baseline else {
+        let Some(baseline) = self.baseline.as_ref().filter(|_| self.has_own_record()) else {
             return String::new();
         };
         match baseline.cold_wall_ns {
             Some(cold) => format!(" against {} recorded cold", duration(cold)),
-            None => format!(" against {} when recorded, partly in memory", duration(baseline.wall_ns)),
+            None => format!(
+                " against {} when recorded, partly in memory",
+                duration(baseline.wall_ns)
+            ),
         }
     }
 
@@ -286,9 +290,15 @@ impl Account {
         let mut row = |name: &str, value: &dyn Display| {
             let _ = write!(text, "\nforeread:   {name:<12} {value}");
         };
-        row("run", &format_args!("{}, exit status {}", duration(self.wall_ns), self.status));
+        row(
+            "run",
+            &format_args!("{}, exit status {}", duration(self.wall_ns), self.status),
+        );
         if let Some(device) = self.device_bytes {
-            row("from device", &format_args!("{} waited for by the program itself", bytes(device)));
+            row(
+                "from device",
+                &format_args!("{} waited for by the program itself", bytes(device)),
+            );
         }
         if let Some(found) = &self.followed {
             row("followed", &found.path.display());
@@ -297,12 +307,36 @@ impl Account {
             let share = |part: Option<f64>| {
                 part.map_or_else(|| "-".to_owned(), |part| format!("{:.1} %", part * 100.0))
             };
-            row("reads", &format_args!("{}, {} foreseen", report.reads, report.foreseen));
-            row("accuracy", &format_args!("{} of what was fetched was read", share(report.ledger.accuracy())));
-            row("coverage", &format_args!("{} of what was needed was fetched", share(report.ledger.coverage())));
-            row("timeliness", &format_args!("{} of that was there in time", share(report.ledger.timeliness())));
+            row(
+                "reads",
+                &format_args!("{}, {} foreseen", report.reads, report.foreseen),
+            );
+            row(
+                "accuracy",
+                &format_args!(
+                    "{} of what was fetched was read",
+                    share(report.ledger.accuracy())
+                ),
+            );
+            row(
+                "coverage",
+                &format_args!(
+                    "{} of what was needed was fetched",
+                    share(report.ledger.coverage())
+                ),
+            );
+            row(
+                "timeliness",
+                &format_args!(
+                    "{} of that was there in time",
+                    share(report.ledger.timeliness())
+                ),
+            );
             if report.found_again > 0 {
-                row("lost", &format_args!("and found again {} times", report.found_again));
+                row(
+                    "lost",
+                    &format_args!("and found again {} times", report.found_again),
+                );
             }
             if !report.devices.is_empty() {
                 row("devices", &report.devices.join(", "));
@@ -312,13 +346,22 @@ impl Account {
             row("file", file);
         }
         if self.files.len() > NAMED_FILES {
-            row("file", &format_args!("and {} more", self.files.len() - NAMED_FILES));
+            row(
+                "file",
+                &format_args!("and {} more", self.files.len() - NAMED_FILES),
+            );
         }
         if self.lost > 0 {
-            row("unseen", &format_args!("{} reads came too fast to be reported", self.lost));
+            row(
+                "unseen",
+                &format_args!("{} reads came too fast to be reported", self.lost),
+            );
         }
         if self.without_stdio {
-            row("unseen", &"reads through stdio, which this C library does not let be observed");
+            row(
+                "unseen",
+                &"reads through stdio, which this C library does not let be observed",
+            );
         }
         if let Some(path) = &self.recorded {
             row("recorded", &path.display());
@@ -356,9 +399,14 @@ impl Account {
     /// Say what came of it, as asked for.
     pub(super) fn print(&self, args: &RunArgs) -> Result<()> {
         if !args.quiet {
-            let text = if args.explain { self.full() } else { self.line() };
+            let text = if args.explain {
+                self.full()
+            } else {
+                self.line()
+            };
             // Standard error may be closed; the program had it first.
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+            let _ =
+                std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
         }
         if let Some(path) = &args.json {
             let text = serde_json::to_string_pretty(&self.json())?;

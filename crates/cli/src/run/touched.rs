@@ -38,7 +38,14 @@ pub(super) struct Touched {
 
 impl Touched {
     /// Process `pid` mapped `extent` of `file` at `addr`.
-    pub(super) fn map(&mut self, pid: u32, thread: ThreadId, addr: u64, file: FileId, extent: Extent) {
+    pub(super) fn map(
+        &mut self,
+        pid: u32,
+        thread: ThreadId,
+        addr: u64,
+        file: FileId,
+        extent: Extent,
+    ) {
         let list = self.mappings.entry(pid).or_default();
         if !extent.is_empty() && list.len() < MAPPINGS {
             list.push(Mapping {
@@ -55,7 +62,8 @@ impl Touched {
     pub(super) fn unmap(&mut self, pid: u32, addr: u64, len: u64) {
         if let Some(list) = self.mappings.get_mut(&pid) {
             list.retain(|mapping| {
-                mapping.addr + mapping.extent.len <= addr || addr.saturating_add(len) <= mapping.addr
+                mapping.addr + mapping.extent.len <= addr
+                    || addr.saturating_add(len) <= mapping.addr
             });
         }
     }
@@ -146,8 +154,17 @@ mod tests {
         let map = foreread_sys::residency::Residency::new(&file, 8 * PAGE).unwrap();
         assert_eq!(map.len(), 8 * PAGE);
         let mut touched = Touched::default();
-        touched.map(std::process::id(), ThreadId(0), 0x1000, FileId(0), Extent::new(0, PAGE));
-        assert!(touched.sample().is_empty(), "the first page is never mapped");
+        touched.map(
+            std::process::id(),
+            ThreadId(0),
+            0x1000,
+            FileId(0),
+            Extent::new(0, PAGE),
+        );
+        assert!(
+            touched.sample().is_empty(),
+            "the first page is never mapped"
+        );
     }
 
     #[test]
