@@ -3,14 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use foreread_plan::Kind::{Pread, Read as AtCursor};
-use foreread_ring::What;
+use foreread_plan::Kind::{Pread, Read as AtCursor, Touch};
+use foreread_ring::{Mode, RINGS, What};
 
 use crate::Test;
-use crate::harness::{Read, Seen, Stage, check_end, observe};
+use crate::harness::{Read, Seen, Stage, check_end, observe, observe_in};
 
 pub const TESTS: &[Test] = &[
     ("every_thread_reports_its_own_reads_in_order", "cc", threads),
+    ("more_threads_than_rings_are_counted_as_lost", "cc", crowd),
+    (
+        "loaded_objects_and_their_touched_pages_are_recorded",
+        "cc",
+        objects,
+    ),
     ("a_forked_child_shares_the_cursor", "cc", fork),
     (
         "a_vfork_child_leaves_the_parents_descriptors_alone",
@@ -63,6 +69,64 @@ fn threads() {
         rounds,
         BTreeMap::from([(0, 1), (1, 1), (2, 1), (3, 1), (5, 300)])
     );
+}
+
+fn crowd() {
+    let stage = Stage::new();
+    let program = stage.cc("crowd", &[]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    assert_eq!(seen.output.status.code(), Some(0), "{:?}", seen.output);
+    let mut threads: BTreeMap<u64, u64> = BTreeMap::new();
+    for (kind, offset, len) in seen.reads(&stage.data()) {
+        assert_eq!((kind, offset % 16, len), (Pread, 0, 16));
+        *threads.entry(offset).or_default() += 1;
+    }
+    // One ring is the main thread's.
+    assert!(
+        threads.len() >= RINGS - 1,
+        "{} threads were seen",
+        threads.len()
+    );
+    assert_eq!(threads.values().sum::<u64>() + seen.lost, 2000);
+}
+
+fn objects() {
+    let stage = Stage::new();
+    let program = stage.cc("dlopen", &[]);
+    let objects = |mode| {
+        let seen = observe_in(mode, &program, |command| {
+            command.arg(stage.data());
+        });
+        check_end(&seen, 0);
+        let mut objects: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        let mut files = BTreeMap::new();
+        for event in &seen.events {
+            match &event.what {
+                What::Open { inst, path, .. } => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    files.insert(*inst, name.into_owned());
+                }
+                What::Map { inst, len, .. } => {
+                    objects.entry(files[inst].clone()).or_default().0 += len;
+                }
+                What::Access {
+                    inst, kind, len, ..
+                } if *kind == Touch as u8 => {
+                    objects.entry(files[inst].clone()).or_default().1 += u64::from(*len);
+                }
+                _ => {}
+            }
+        }
+        objects
+    };
+    let recorded = objects(Mode::Record);
+    for name in ["dlopen", "libc.so.6", "libm.so.6"] {
+        let (mapped, touched) = recorded.get(name).copied().unwrap_or_default();
+        assert!(touched > 0 && touched <= mapped, "{name}: {recorded:?}");
+    }
+    assert_eq!(objects(Mode::Progress), BTreeMap::new());
 }
 
 /// The reads of the data file, split by whether the started process made them.
