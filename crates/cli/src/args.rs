@@ -132,7 +132,7 @@ pub(crate) struct List {
 /// Show what a record says: files, reads, patterns, order
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
-    /// The record: the start of its id, a program's name, or a file's path; the last used without
+    /// The record: the start of its id, a program's name, or the path of a file, with a slash or .fr; without, the last used
     pub(crate) record: Option<String>,
     /// Print JSON
     #[arg(long)]

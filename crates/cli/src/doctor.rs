@@ -16,10 +16,14 @@ use serde::Serialize;
 use crate::args;
 use crate::run::find_preload;
 use crate::store::Store;
-use crate::units::bytes;
+use crate::units::{bytes, wrapped};
 
 /// A program every machine has, to load the library into.
 const HARMLESS: &str = "/bin/true";
+
+/// Columns of a terminal nobody has widened, and where the words on a check begin.
+const WIDTH: usize = 80;
+const COLUMN: usize = 22;
 
 /// One thing looked at.
 #[derive(Serialize)]
@@ -187,9 +191,17 @@ fn disks() -> Vec<Disk> {
 fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
     for check in &diagnosis.checks {
         let mark = if check.available { "yes" } else { "NO " };
-        writeln!(out, "{mark}  {:<16} {}", check.name, check.detail)?;
-        if let Some(cost) = check.cost {
-            writeln!(out, "{:21} without it {cost}", "")?;
+        let cost = check.cost.map(|cost| format!("without it {cost}"));
+        let said = [Some(check.detail.clone()), cost];
+        let lines = said
+            .iter()
+            .flatten()
+            .flat_map(|text| wrapped(text, WIDTH - COLUMN));
+        for (number, line) in lines.enumerate() {
+            match number {
+                0 => writeln!(out, "{mark}  {:<16} {line}", check.name)?,
+                _ => writeln!(out, "{:COLUMN$}{line}", "")?,
+            }
         }
     }
     if let Some(available) = diagnosis.memory_available {
@@ -212,7 +224,7 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
             "{:<10} {:<8} {:<10} {:>10} {:>10} {:>6}  {}",
             disk.name,
             disk.fs_type,
-            if disk.rotational { "rotating" } else { "flash" },
+            if disk.rotational { "rotating" } else { "other" },
             bytes(disk.read_ahead),
             bytes(disk.max_hint),
             disk.queue_depth,

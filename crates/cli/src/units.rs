@@ -79,6 +79,22 @@ pub(crate) fn cut(text: &str, width: usize, keep_end: bool) -> String {
     }
 }
 
+/// Text broken between words into lines of at most `width` characters; a longer word has a
+/// line to itself.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Reads a size such as `4096`, `500M` or `1GiB`; all units are powers of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -152,6 +168,12 @@ mod tests {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
         assert!(parse_age("30").is_err());
+    }
+
+    #[test]
+    fn wrapped_lines_keep_to_the_width_where_words_allow() {
+        assert_eq!(wrapped("ab cd efghij k", 5), ["ab cd", "efghij", "k"]);
+        assert!(wrapped("", 5).is_empty());
     }
 
     #[test]

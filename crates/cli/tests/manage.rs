@@ -397,6 +397,18 @@ fn doctor_sees_a_library_that_the_loader_refuses() {
 }
 
 #[test]
+fn doctor_and_help_fit_eighty_columns() {
+    let user = User::new();
+    let output = user.foreread(&["doctor"]).output().unwrap();
+    let help = user.says(&["run", "--help"]);
+    let text = String::from_utf8(output.stdout).unwrap() + &help;
+    // A path is never broken, so a word may be longer than a line.
+    for line in text.lines().filter(|line| !line.contains('/')) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
 fn completions_and_man_pages_cover_every_command() {
     let user = User::new();
     let commands = [

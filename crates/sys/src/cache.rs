@@ -77,7 +77,8 @@ pub fn will_need<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<()> {
     advise(fd, range, Advice::WillNeed)
 }
 
-/// Drops the clean, unmapped whole pages of `range` (`POSIX_FADV_DONTNEED`).
+/// Drops the clean, unmapped whole pages of `range` (`POSIX_FADV_DONTNEED`); large folios
+/// that lie only partly in it stay.
 pub fn dont_need<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<()> {
     advise(fd, range, Advice::DontNeed)
 }

@@ -82,7 +82,7 @@ struct Digest {
 /// Finds the record the arguments name.
 fn open(args: &args::Show) -> Result<Reader> {
     if let Some(name) = &args.record
-        && (name.contains('/') || Path::new(name).is_file())
+        && (name.contains('/') || name.ends_with(".fr"))
     {
         return Ok(Reader::open(Path::new(name))?);
     }
