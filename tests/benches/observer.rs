@@ -3,10 +3,7 @@
 //!
 //! `cargo bench -p foreread-tests --bench observer`
 
-#[path = "../tests/observer/harness.rs"]
-#[expect(dead_code, reason = "the tests use the rest of it")]
-mod harness;
-
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,8 +14,17 @@ const PAIRS: usize = 7;
 const STARTS: u32 = 100;
 
 fn main() {
-    let stage = harness::Stage::new();
-    let program = stage.cc("hot", &["-O2"]);
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let data = scratch.path().join("data");
+    std::fs::write(&data, [0; 4 * 4096]).expect("the data file");
+    let program = scratch.path().join("hot");
+    let source = root().join("tests/observe/hot.c");
+    let compiled = Command::new("cc")
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(source)
+        .status();
+    assert!(compiled.is_ok_and(|status| status.success()), "cc failed");
     println!(
         "{:<10} {:>16} {:>20}",
         "mode", "ns per pread", "us per start"
@@ -34,10 +40,7 @@ fn main() {
     for _ in 0..PAIRS {
         for (case, mode) in cases.iter().enumerate() {
             reads[case].push(under(*mode, |command| {
-                let output = command(&program)
-                    .arg(stage.data())
-                    .output()
-                    .expect("the program");
+                let output = command(&program).arg(&data).output().expect("the program");
                 let text = String::from_utf8_lossy(&output.stdout);
                 text.trim().parse::<f64>().expect("a time")
             }));
@@ -63,8 +66,25 @@ fn main() {
     }
 }
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("a workspace member")
+        .to_path_buf()
+}
+
+fn library() -> PathBuf {
+    let path = root().join("target/release/libforeread_preload.so");
+    assert!(
+        path.exists(),
+        "{} is missing: run make build first",
+        path.display()
+    );
+    path
+}
+
 /// Does some work with commands that run in a mode, while somebody reads what they report.
-fn under<T>(mode: Option<Mode>, work: impl FnOnce(&dyn Fn(&std::path::Path) -> Command) -> T) -> T {
+fn under<T>(mode: Option<Mode>, work: impl FnOnce(&dyn Fn(&Path) -> Command) -> T) -> T {
     let mut ring = Ring::create(Clock::detect()).expect("a ring");
     let name = ring.env_value();
     ring.set_mode(mode.unwrap_or(Mode::Mute));
@@ -80,9 +100,7 @@ fn under<T>(mode: Option<Mode>, work: impl FnOnce(&dyn Fn(&std::path::Path) -> C
             let mut command = Command::new(program);
             command.stdin(Stdio::null());
             if mode.is_some() {
-                command
-                    .env("LD_PRELOAD", harness::library())
-                    .env(ENV, &name);
+                command.env("LD_PRELOAD", library()).env(ENV, &name);
             }
             command
         });
