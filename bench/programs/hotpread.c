@@ -1,5 +1,7 @@
-/* The cost of one hot read: COUNT preads of the first 4 KiB of a file that is in
- * the page cache; prints the mean time of one, in ns.
+/* The cost of one hot read: COUNT preads of the first 4 KiB of a file, which are in
+ * the page cache after the first; prints the mean time of one, in ns. Afterwards, not
+ * timed, it reads every fourth page from the end: something worth fetching, so that
+ * a prefetcher at work stays at work while the hot reads are timed.
  *
  *   hotpread FILE COUNT */
 #define _GNU_SOURCE
@@ -33,6 +35,10 @@ int main(int argc, char **argv)
 	double began = now_ns();
 	for (uint64_t i = 0; i < count; i++)
 		if (pread(fd, buffer, 4096, 0) != 4096) die("pread");
-	printf("%.2f\n", (now_ns() - began) / (double)count);
+	double each = (now_ns() - began) / (double)count;
+	off_t size = lseek(fd, 0, SEEK_END);
+	for (off_t at = size - 4096; at > 0; at -= 4 * 4096)
+		if (pread(fd, buffer, 4096, at) != 4096) die("pread");
+	printf("%.2f\n", each);
 	return 0;
 }

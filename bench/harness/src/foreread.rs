@@ -133,8 +133,8 @@ mod tests {
         assert_eq!(account.ledger.unwrap().issued, 9);
         assert_eq!(account.read_bytes, Some(12));
         let bare: Account =
-            serde_json::from_str(r#"{"mode":"aside","reason":"no record"}"#).unwrap();
-        assert_eq!(bare.ledger, Ledger::default());
+            serde_json::from_str(r#"{"mode":"aside","reason":"no record","ledger":null}"#).unwrap();
+        assert_eq!(bare.ledger, None);
         assert_eq!(bare.reason.as_deref(), Some("no record"));
     }
 
