@@ -79,6 +79,7 @@ fn write_record(path: &Path, argv: &[&str]) {
             size: 1 << 20,
             mtime_ns: 0,
             written: false,
+            random: false,
         };
         record.file(FileId(id as u32), file).unwrap();
     }

@@ -48,6 +48,7 @@ fn meta(path: &Path) -> FileMeta {
         size: facts.size(),
         mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
         written: false,
+        random: false,
     }
 }
 

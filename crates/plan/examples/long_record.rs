@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             size: 1 << 30,
             mtime_ns: 0,
             written: false,
+            random: false,
         };
         record.file(FileId(n as u32), file)?;
     }

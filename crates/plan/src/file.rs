@@ -22,4 +22,7 @@ pub struct FileMeta {
     /// Whether the recorded run created or truncated the file itself: such a file
     /// is in memory because it was just written, and there is nothing to prefetch.
     pub written: bool,
+    /// Whether the recorded run read it in an order the kernel's read-ahead cannot serve, and would
+    /// only fetch too much for.
+    pub random: bool,
 }

@@ -80,6 +80,14 @@ impl Follower {
         })
     }
 
+    /// The planned files that are read in no order: read-ahead would only fetch too much of them.
+    pub(super) fn random_files(&self) -> impl Iterator<Item = &Path> {
+        self.files
+            .values()
+            .filter(|meta| meta.random && !meta.written)
+            .map(|meta| meta.path.as_path())
+    }
+
     /// Hand over what was observed, and hear what the session is doing.
     pub(super) fn flush(&mut self) -> Phase {
         self.session.flush();

@@ -84,6 +84,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         )),
         _ => None,
     };
+    if let (Some(follower), Some(observed)) = (&follower, &observed) {
+        observed.ring.set_advice(follower.random_files());
+    }
     account.followed = follower.is_some().then(|| plan.known.clone()).flatten();
     account.baseline = follower.as_ref().and_then(|one| one.summary.clone());
     let child = match Child::spawn(&args.command, observed.as_ref(), signals) {

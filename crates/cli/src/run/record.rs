@@ -4,13 +4,15 @@
 //! watcher nor, through a full ring, the program. Data flow: watcher → [`Recorder`] (a batch at a
 //! time, a bounded number of batches) → writer thread → [`RecordFile`].
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_plan::format::{RecordFile, WriteError};
-use foreread_plan::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{Access, FileId, FileMeta, Kind, Meta, PAGE, Summary, ThreadId, ThreadMeta};
 
 use super::watch::Sink;
 
@@ -20,6 +22,10 @@ const BATCHES: usize = 64;
 const BATCH: usize = 4096;
 /// How often what was recorded is made to survive a kill.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Reads that show how a file is read.
+const ENOUGH_READS: u64 = 64;
+/// A file is read in no order if less than one in this many reads goes on from the last.
+const ONWARD_SHARE: u64 = 10;
 
 enum Item {
     File(FileId, FileMeta),
@@ -102,19 +108,75 @@ impl Recorder {
     }
 }
 
+/// How one file is read, to tell whether the kernel's read-ahead serves it.
+struct Order {
+    meta: FileMeta,
+    reads: u64,
+    onward: u64,
+    end: u64,
+}
+
+impl Order {
+    fn of(meta: FileMeta) -> Self {
+        Self {
+            meta,
+            reads: 0,
+            onward: 0,
+            end: 0,
+        }
+    }
+
+    fn read(&mut self, access: &Access) {
+        // What is touched in a mapping does not go by the descriptor that advice is given on.
+        if !access.kind.reads() || access.kind == Kind::Touch {
+            return;
+        }
+        self.reads += 1;
+        self.onward += u64::from(access.extent.offset / PAGE == self.end / PAGE);
+        self.end = access.extent.end();
+    }
+
+    fn is_random(&self) -> bool {
+        self.reads >= ENOUGH_READS && self.onward * ONWARD_SHARE < self.reads
+    }
+}
+
 fn write(mut file: RecordFile, batches: &Receiver<Vec<Item>>) -> Written {
     let mut flushed = Instant::now();
+    let mut orders: HashMap<FileId, Order> = HashMap::new();
     for batch in batches {
         for item in batch {
             match item {
-                Item::File(id, meta) => file.file(id, meta)?,
+                Item::File(id, meta) => {
+                    match orders.entry(id) {
+                        Entry::Occupied(mut known) => known.get_mut().meta = meta.clone(),
+                        Entry::Vacant(new) => {
+                            new.insert(Order::of(meta.clone()));
+                        }
+                    }
+                    file.file(id, meta)?;
+                }
                 Item::Thread(id, meta) => file.thread(id, meta)?,
-                Item::Access(access) => file.access(&access)?,
+                Item::Access(access) => {
+                    if let Some(order) = orders.get_mut(&access.file) {
+                        order.read(&access);
+                    }
+                    file.access(&access)?;
+                }
             }
         }
         if flushed.elapsed() >= FLUSH {
             file.flush()?;
             flushed = Instant::now();
+        }
+    }
+    for (id, order) in orders {
+        if order.is_random() {
+            let meta = FileMeta {
+                random: true,
+                ..order.meta
+            };
+            file.file(id, meta)?;
         }
     }
     Ok(file)
@@ -135,5 +197,43 @@ impl Sink for Recorder {
             self.reads += 1;
         }
         self.push(Item::Access(*access));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::Extent;
+
+    fn order(kind: Kind, offsets: impl Iterator<Item = u64>) -> Order {
+        let mut order = Order::of(FileMeta {
+            path: "/f".into(),
+            dev: 0,
+            ino: 0,
+            size: 0,
+            mtime_ns: 0,
+            written: false,
+            random: false,
+        });
+        for offset in offsets {
+            order.read(&Access {
+                file: FileId(0),
+                extent: Extent::new(offset, 4096),
+                thread: ThreadId(0),
+                kind,
+                start: 0,
+                took: 0,
+            });
+        }
+        order
+    }
+
+    #[test]
+    fn only_a_file_read_in_no_order_is_called_random() {
+        let scattered = || (0..100).map(|n| n * 7919 % 1000 * 4096);
+        assert!(order(Kind::Pread, scattered()).is_random());
+        assert!(!order(Kind::Touch, scattered()).is_random());
+        assert!(!order(Kind::Pread, scattered().take(60)).is_random());
+        assert!(!order(Kind::Read, (0..1000).map(|n| n * 4096)).is_random());
     }
 }

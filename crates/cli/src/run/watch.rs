@@ -281,6 +281,7 @@ impl Watch {
             size: meta.size(),
             mtime_ns: meta.mtime().saturating_mul(1_000_000_000) + meta.mtime_nsec(),
             written: meta.created().is_ok_and(|born| born >= self.began),
+            random: false,
         })
     }
 }

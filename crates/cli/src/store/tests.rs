@@ -37,6 +37,7 @@ fn begun(store: &Store, identity: &Identity) -> RecordFile {
         size: 8192,
         mtime_ns: 3,
         written: false,
+        random: false,
     };
     record.file(FileId(0), file).unwrap();
     let thread = ThreadMeta {

@@ -96,7 +96,8 @@ impl RowEncoder {
         put(&mut self.bytes, meta.ino);
         put(&mut self.bytes, meta.size);
         put(&mut self.bytes, zigzag(meta.mtime_ns));
-        self.bytes.push(u8::from(meta.written));
+        self.bytes
+            .push(u8::from(meta.written) | u8::from(meta.random) << 1);
     }
 
     pub(super) fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
@@ -141,18 +142,21 @@ pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), &'
     let mut rows = RowDecoder::new(payload);
     while let Some(id) = rows.row()? {
         let path = PathBuf::from(OsStr::from_bytes(&rows.last_path));
-        let meta = FileMeta {
+        let mut meta = FileMeta {
             path,
             dev: rows.take()?,
             ino: rows.take()?,
             size: rows.take()?,
             mtime_ns: unzigzag(rows.take()?),
-            written: match rows.byte()? {
-                0 => false,
-                1 => true,
-                _ => return Err("a file has unknown marks"),
-            },
+            written: false,
+            random: false,
         };
+        let marks = rows.byte()?;
+        if marks & !3 != 0 {
+            return Err("a file has unknown marks");
+        }
+        meta.written = marks & 1 != 0;
+        meta.random = marks & 2 != 0;
         tables
             .define_file(FileId(id), meta)
             .map_err(|_| "a file is beyond the limits")?;
@@ -278,6 +282,7 @@ mod tests {
                 size: 1 << n,
                 mtime_ns: -1,
                 written: n % 2 == 0,
+                random: n % 3 == 0,
             };
             files.file(FileId(n * 1_000), &meta);
             let meta = ThreadMeta {

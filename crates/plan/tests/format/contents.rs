@@ -49,9 +49,15 @@ fn access() -> impl Strategy<Value = Access> {
 }
 
 fn any_file() -> impl Strategy<Value = (u32, FileMeta)> {
-    let numbers = (number(), number(), number(), any::<i64>(), any::<bool>());
+    let numbers = (
+        number(),
+        number(),
+        number(),
+        any::<i64>(),
+        any::<[bool; 2]>(),
+    );
     (0..MAX_ID, "(/[a-z\u{e9}]{1,8}){1,4}", numbers).prop_map(
-        |(id, path, (dev, ino, size, mtime_ns, written))| {
+        |(id, path, (dev, ino, size, mtime_ns, [written, random]))| {
             let path = path.into();
             let meta = FileMeta {
                 path,
@@ -60,6 +66,7 @@ fn any_file() -> impl Strategy<Value = (u32, FileMeta)> {
                 size,
                 mtime_ns,
                 written,
+                random,
             };
             (id, meta)
         },
@@ -302,6 +309,7 @@ fn a_later_definition_holds_for_the_whole_record() {
         let grown = FileMeta {
             size: 7,
             written: true,
+            random: false,
             ..file(0)
         };
         writer.file(FileId(0), grown.clone()).unwrap();

@@ -137,6 +137,7 @@ fn definitions_alone_keep_to_the_limit_too() {
     let grown = FileMeta {
         size: 1,
         written: true,
+        random: true,
         ..file(0)
     };
     record.file(FileId(0), grown.clone()).unwrap();

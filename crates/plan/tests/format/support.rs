@@ -27,6 +27,7 @@ pub fn file(number: u32) -> FileMeta {
         size: 1 << 30,
         mtime_ns: 1_700_000_000_123_456_789,
         written: false,
+        random: false,
     }
 }
 
