@@ -159,8 +159,11 @@ pub fn attach() -> bool {
     TSC.store(shared.clock() == Clock::Tsc, Ordering::Relaxed);
     let pid = sys::getpid();
     OWN.pid.store(pid, Ordering::Relaxed);
-    // Rings left behind by the program that this process was before.
-    Writer::release_all(shared, pid);
+    // Rings left behind by the program that this process was before, unless the number
+    // is another process's in another namespace.
+    if Writer::any_of(shared, pid) && same_pid_namespace() {
+        Writer::release_all(shared, pid);
+    }
     // SAFETY: plain functions that stay as long as the process. A failure (no memory)
     // costs the exactness of offsets shared with a child.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };

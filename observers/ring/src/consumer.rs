@@ -123,7 +123,7 @@ pub enum What {
         /// Length, in bytes.
         len: u64,
     },
-    /// The process ends, or becomes another program.
+    /// The process ends, or becomes another program; if that fails, its events go on.
     Exit,
 }
 

@@ -40,6 +40,13 @@ impl Writer {
         None
     }
 
+    /// Whether a process owns any ring.
+    pub fn any_of(shared: &Shared, pid: u32) -> bool {
+        shared.owners[..RINGS]
+            .iter()
+            .any(|word| word.load(Ordering::Relaxed) >> 32 == u64::from(pid))
+    }
+
     /// Frees every ring a process owns: those of threads that are gone because it has
     /// become another program.
     pub fn release_all(shared: &Shared, pid: u32) {
