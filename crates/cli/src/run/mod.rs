@@ -89,6 +89,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     }
     account.followed = follower.is_some().then(|| plan.known.clone()).flatten();
     account.baseline = follower.as_ref().and_then(|one| one.summary.clone());
+    if let Some(observed) = &observed {
+        // Before the program starts, or its first reads would go unseen.
+        observed.ring.set_mode(match (&follower, &recorder) {
+            (Some(_), _) => Mode::Progress,
+            (None, Some(_)) => Mode::Record,
+            (None, None) => Mode::Mute,
+        });
+    }
     let child = match Child::spawn(&args.command, observed.as_ref(), signals) {
         Ok(child) => child,
         Err((ending, why)) => {
@@ -207,13 +215,6 @@ struct Supervisor {
 impl Supervisor {
     /// Watch the program to its end.
     fn supervise(&mut self, child: &Child) -> Result<Ended> {
-        self.set_mode(if self.sinks.follower.is_some() {
-            Mode::Progress
-        } else if self.sinks.recorder.is_some() {
-            Mode::Record
-        } else {
-            Mode::Mute
-        });
         let mut pause = SHORTEST;
         loop {
             let timeout = self.observing().then_some(pause);
