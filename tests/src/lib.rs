@@ -1,1 +1,452 @@
-//! Whole-program tests.
+//! A lab for whole-program tests: a directory of its own with data files, programs and a
+//! store of records, `foreread run` in it, and what came of that.
+//!
+//! Invariant: a [`Lab`] is on a real file system, so that its files can be cold, and shares no
+//! store with anything else. Every run that foreread accounts for is held to a closed ledger.
+//!
+//! Data flow: [`Lab::data`] and [`Lab::program`] → [`Lab::cold`] → [`Lab::run`] → [`Outcome`].
+
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use foreread_plan::PAGE;
+use serde_json::Value;
+
+/// A run that takes longer than this is hung.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The user and group without privileges.
+const NOBODY: &str = "65534";
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("a workspace member")
+        .to_path_buf()
+}
+
+/// The program under test, as `make build` leaves it.
+pub fn foreread() -> PathBuf {
+    let folder = root().join("target/release");
+    for name in ["foreread", "libforeread_preload.so"] {
+        let path = folder.join(name);
+        assert!(
+            path.exists(),
+            "{} is missing: run make build first",
+            path.display()
+        );
+    }
+    folder.join("foreread")
+}
+
+/// What a test cannot do without.
+#[derive(Clone, Copy, Debug)]
+pub enum Need {
+    /// A command.
+    Command(&'static str),
+    /// To be root.
+    Root,
+    /// To be root, and a build directory that an unprivileged user can reach.
+    Nobody,
+    /// A C library to link statically.
+    StaticC,
+}
+
+impl Need {
+    /// What is missing here; `None` if nothing is.
+    pub fn missing(self) -> Option<String> {
+        match self {
+            Need::Command(name) => {
+                let found = std::env::split_paths(&std::env::var_os("PATH")?)
+                    .any(|folder| folder.join(name).is_file());
+                (!found).then(|| format!("no {name}"))
+            }
+            Need::Root => (!rustix::process::getuid().is_root()).then(|| "not root".to_owned()),
+            Need::Nobody => Need::Root.missing().or_else(|| {
+                let reached = as_nobody(Path::new("test"))
+                    .arg("-x")
+                    .arg(foreread())
+                    .status();
+                (!reached.is_ok_and(|status| status.success()))
+                    .then(|| "the build directory is closed to others".to_owned())
+            }),
+            Need::StaticC => {
+                let lab = Lab::new();
+                fs::write(lab.path("empty.c"), "int main(void) { return 0; }\n").expect("a file");
+                let built = Command::new("cc")
+                    .args(["-static", "-o", "empty", "empty.c"])
+                    .current_dir(lab.dir.path())
+                    .stderr(Stdio::null())
+                    .status();
+                (!built.is_ok_and(|status| status.success()))
+                    .then(|| "no C library to link statically".to_owned())
+            }
+        }
+    }
+}
+
+fn as_nobody(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .arg(format!("--reuid={NOBODY}"))
+        .arg(format!("--regid={NOBODY}"))
+        .args(["--clear-groups", "--"])
+        .arg(program);
+    command
+}
+
+/// A directory with data files, programs and a store of records.
+#[derive(Debug)]
+pub struct Lab {
+    dir: tempfile::TempDir,
+    home: PathBuf,
+    variables: Vec<(&'static str, OsString)>,
+    accounts: AtomicU32,
+    nobody: bool,
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Lab {
+    /// An empty lab.
+    pub fn new() -> Self {
+        // Not /dev/shm or a tmpfs: the build directory is on a real file system.
+        let target = root().join("target/tmp");
+        fs::create_dir_all(&target).expect("the build directory");
+        let dir = tempfile::tempdir_in(target).expect("a directory");
+        let home = dir.path().join("home");
+        Self {
+            dir,
+            home,
+            variables: Vec::new(),
+            accounts: AtomicU32::new(0),
+            nobody: false,
+        }
+    }
+
+    /// A lab whose programs run as a user without privileges, who may write everything in it.
+    pub fn of_nobody() -> Self {
+        let lab = Self {
+            nobody: true,
+            ..Self::new()
+        };
+        fs::create_dir(&lab.home).expect("a data directory");
+        for folder in [lab.dir.path(), &lab.home] {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("our directory");
+        }
+        lab
+    }
+
+    /// The same lab with another data directory.
+    pub fn with_home(mut self, home: &Path) -> Self {
+        self.home = self.path("").join(home);
+        self
+    }
+
+    /// The same lab with a variable in the environment of all that runs in it.
+    pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// A path in the lab, as the kernel would give it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir
+            .path()
+            .canonicalize()
+            .expect("our own directory")
+            .join(name)
+    }
+
+    /// A file with this content, on the device.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        let mut file = File::create(&path).expect("a file");
+        file.write_all(content.as_ref()).expect("a file's content");
+        file.sync_all().expect("a file on the device");
+        path
+    }
+
+    /// A data file of so many MiB, whose pages all differ.
+    pub fn data(&self, name: &str, mib: u64) -> PathBuf {
+        let mut state = mib ^ 0x9e37_79b9_7f4a_7c15;
+        for byte in name.bytes() {
+            state = state.wrapping_mul(31).wrapping_add(u64::from(byte)) | 1;
+        }
+        let words = (0..mib << 17).flat_map(|_| {
+            // xorshift: incompressible enough, and the same every time.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()
+        });
+        self.write(name, words.collect::<Vec<u8>>())
+    }
+
+    /// A shell script that can be executed.
+    pub fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.write(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own script");
+        path
+    }
+
+    /// One of the C programs of the tests, built as `./NAME`.
+    pub fn program(&self, name: &str, flags: &[&str]) {
+        let source = root()
+            .join("tests/tests/run/programs")
+            .join(name)
+            .with_extension("c");
+        let output = Command::new("cc")
+            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(self.path(name))
+            .arg(source)
+            .args(flags)
+            .output()
+            .expect("a C compiler");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {errors}");
+    }
+
+    /// Drops files from memory, and proves that they are gone.
+    pub fn cold(&self, names: &[&str]) {
+        for name in names {
+            let path = self.path(name);
+            let deadline = Instant::now() + PATIENCE;
+            // Whoever has just closed the file may still hold some of its pages for an instant.
+            while foreread_sys::cache::evict_path(&path).expect("eviction") > 0 {
+                assert!(Instant::now() < deadline, "{}: stays", path.display());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            assert_eq!(self.cached(name), 0, "{}: not cold", path.display());
+        }
+    }
+
+    /// Bytes of a file that are in memory.
+    pub fn cached(&self, name: &str) -> u64 {
+        let file = File::open(self.path(name)).expect("our own file");
+        let len = file.metadata().expect("our own file").len();
+        foreread_sys::cache::stat(&file, 0..len)
+            .expect("cachestat")
+            .cached
+            * PAGE
+    }
+
+    /// A command in the lab.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = if self.nobody {
+            as_nobody(program.as_ref())
+        } else {
+            Command::new(program.as_ref())
+        };
+        command
+            .current_dir(self.dir.path())
+            .env("XDG_DATA_HOME", &self.home)
+            .env("LC_ALL", "C")
+            .env_remove("FOREREAD_PRELOAD")
+            .env_remove("FOREREAD_STORE_LIMIT")
+            .envs(self.variables.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// What a command does by itself.
+    pub fn plain(&self, args: &[&str]) -> Output {
+        finish(start(self.command(args[0]).args(&args[1..])))
+    }
+
+    /// `foreread` with these arguments.
+    pub fn foreread(&self, args: &[&str]) -> Output {
+        finish(start(self.command(foreread()).args(args)))
+    }
+
+    /// `foreread run` of a command, not started yet, its account going to [`Lab::account`].
+    pub fn running(&self, options: &[&str], args: &[&str]) -> (Command, Account) {
+        let number = self.accounts.fetch_add(1, Ordering::Relaxed);
+        let account = Account(self.path(&format!("account-{number}.json")));
+        let mut command = self.command(foreread());
+        command
+            .arg("run")
+            .args(options)
+            .arg("--json")
+            .arg(&account.0)
+            .arg("--")
+            .args(args);
+        (command, account)
+    }
+
+    /// `foreread run` of a command, to its end.
+    pub fn run(&self, args: &[&str]) -> Outcome {
+        self.run_with(&[], args)
+    }
+
+    /// `foreread run` with options, to its end.
+    pub fn run_with(&self, options: &[&str], args: &[&str]) -> Outcome {
+        let (mut command, account) = self.running(options, args);
+        let output = finish(start(&mut command));
+        account.of(output)
+    }
+
+    /// The records in the store, by name.
+    pub fn records(&self) -> Vec<PathBuf> {
+        let Ok(listed) = fs::read_dir(self.home.join("foreread/records")) else {
+            return Vec::new();
+        };
+        let mut records: Vec<_> = listed
+            .map(|file| file.expect("our own store").path())
+            .collect();
+        records.sort();
+        records
+    }
+
+    /// The only record in the store.
+    pub fn record(&self) -> PathBuf {
+        let mut records = self.records();
+        assert_eq!(records.len(), 1, "{records:?}");
+        records.remove(0)
+    }
+}
+
+/// Where the account of a run goes.
+#[derive(Debug)]
+pub struct Account(PathBuf);
+
+impl Account {
+    /// The outcome of the run that ended with `output`.
+    pub fn of(&self, output: Output) -> Outcome {
+        let text = fs::read_to_string(&self.0).unwrap_or_else(|why| {
+            panic!("{}: {why}: {}", self.0.display(), text(&output.stderr));
+        });
+        let account = serde_json::from_str(&text).expect("an account in JSON");
+        let outcome = Outcome { output, account };
+        outcome.hold_to_account();
+        outcome
+    }
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Output and status.
+    pub output: Output,
+    /// The account, as `--json` gives it.
+    pub account: Value,
+}
+
+impl Outcome {
+    /// Whether the program was `recorded`, `prefetched`, or foreread stood `aside`.
+    pub fn mode(&self) -> &str {
+        self.account["mode"].as_str().expect("a mode")
+    }
+
+    /// Why foreread did not help, or not fully; empty if it says nothing.
+    pub fn reason(&self) -> &str {
+        self.account["reason"].as_str().unwrap_or("")
+    }
+
+    /// A column of the ledger, in bytes; 0 without a ledger.
+    pub fn bytes(&self, column: &str) -> u64 {
+        match &self.account["ledger"] {
+            Value::Null => 0,
+            ledger => ledger[column].as_u64().expect("a column of the ledger"),
+        }
+    }
+
+    /// Of the bytes the program would have waited for, the share foreread had asked for.
+    pub fn coverage(&self) -> f64 {
+        let read = self.bytes("useful") + self.bytes("late");
+        let needed = read + self.bytes("evicted") + self.bytes("missed");
+        read as f64 / needed.max(1) as f64
+    }
+
+    /// Standard output.
+    pub fn stdout(&self) -> String {
+        text(&self.output.stdout)
+    }
+
+    /// Standard error.
+    pub fn stderr(&self) -> String {
+        text(&self.output.stderr)
+    }
+
+    /// Asserts that the program did what it does by itself.
+    #[track_caller]
+    pub fn assert_as(&self, plain: &Output) {
+        assert!(
+            self.output.stdout == plain.stdout,
+            "another output: {self:?}\nnot {plain:?}"
+        );
+        assert_eq!(self.output.status, plain.status, "{self:?}");
+        assert!(
+            self.output.stderr.starts_with(&plain.stderr),
+            "{self:?}\nnot {plain:?}"
+        );
+    }
+
+    /// Every byte issued is useful, late, wasted or evicted, and the account is of this run.
+    #[track_caller]
+    fn hold_to_account(&self) {
+        let issued = self.bytes("issued");
+        let parts = ["useful", "late", "wasted", "evicted"].map(|column| self.bytes(column));
+        assert_eq!(issued, parts.iter().sum(), "the ledger is open: {self:?}");
+        assert_eq!(issued > 0, self.mode() == "prefetched", "{self:?}");
+        if self.mode() == "aside" {
+            assert_ne!(self.reason(), "", "aside without a reason: {self:?}");
+        }
+        if let Some(code) = self.output.status.code() {
+            assert_eq!(self.account["exit_status"], code, "{self:?}");
+        }
+    }
+}
+
+/// Starts a command.
+#[track_caller]
+pub fn start(command: &mut Command) -> Child {
+    command
+        .spawn()
+        .unwrap_or_else(|why| panic!("{command:?}: {why}"))
+}
+
+/// What a command did that was started; it is ended if it hangs.
+#[track_caller]
+pub fn finish(child: Child) -> Output {
+    let pid = rustix::process::Pid::from_child(&child);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    match receiver.recv_timeout(PATIENCE) {
+        Ok(output) => output.expect("a command's output"),
+        Err(_) => {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            panic!("no end after {PATIENCE:?}");
+        }
+    }
+}
+
+/// Waits until `condition` holds; panics naming `what` if it never does.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Bytes as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

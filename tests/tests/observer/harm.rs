@@ -31,6 +31,11 @@ pub const TESTS: &[Test] = &[
         "cc",
         killed,
     ),
+    (
+        "the_library_needs_nothing_but_the_c_library",
+        "readelf",
+        needs,
+    ),
     ("a_muted_program_reports_nothing", "cc", muted),
     ("a_static_program_runs_as_ever", "cc", unlinked),
     (
@@ -187,6 +192,18 @@ fn killed() {
     }
     ring.poll(&mut |_| ());
     assert!(ring.drained());
+}
+
+fn needs() {
+    let output = run(Command::new("readelf").arg("-d").arg(library()));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let needed: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("(NEEDED)"))
+        .collect();
+    assert!(!needed.is_empty(), "{text}");
+    let known = |line: &&str| line.contains("[libc.so.6]") || line.contains("[ld-linux");
+    assert!(needed.iter().all(known), "{needed:?}");
 }
 
 fn muted() {

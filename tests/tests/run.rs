@@ -1,0 +1,33 @@
+//! `foreread run` with real programs: it never harms them, it keeps ahead of their second run,
+//! and bad input costs the speed-up and nothing else.
+//!
+//! Behaviour alone is tested, no absolute times. What this machine cannot run is reported as
+//! ignored, with the reason.
+
+#[path = "run/replay.rs"]
+mod replay;
+#[path = "run/streams.rs"]
+mod streams;
+
+use foreread_tests::Need;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// A test, and what it cannot do without.
+type Test = (&'static str, &'static [Need], fn());
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for &(name, needs, test) in [streams::TESTS, replay::TESTS].into_iter().flatten() {
+        let run = move || -> Result<(), Failed> {
+            test();
+            Ok(())
+        };
+        trials.push(match needs.iter().find_map(|need| need.missing()) {
+            None => Trial::test(name, run),
+            Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
+                .with_ignored_flag(true),
+        });
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}

@@ -1,0 +1,72 @@
+/* scatter COUNT MICROSECONDS FILE...
+ *
+ * Reads COUNT pages of each file in turn, far apart, computes that long after each, and
+ * prints a checksum of all it read. What cannot be opened or read is part of the sum; the exit
+ * status tells of it. Says "ready" first, so that it can be met half-way. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, FILES = 16 };
+
+static long now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+static unsigned long mix(unsigned long sum, unsigned long value)
+{
+    return (sum ^ value) * 1099511628211UL;
+}
+
+int main(int count, char **arguments)
+{
+    static unsigned char page[PAGE];
+    int fds[FILES], files = count - 3, failed = 0;
+    unsigned long pages[FILES], sum = 0;
+    long reads, wait;
+
+    if (files < 1 || files > FILES)
+        return 2;
+    reads = atol(arguments[1]);
+    wait = atol(arguments[2]) * 1000;
+    puts("ready");
+    fflush(stdout);
+    for (int i = 0; i < files; i++) {
+        struct stat stat;
+        /* A FIFO in a file's place must not hold the program up. */
+        fds[i] = open(arguments[i + 3], O_RDONLY | O_NONBLOCK);
+        if (fds[i] < 0) {
+            printf("%s: %d\n", arguments[i + 3], errno);
+            failed = 1;
+            continue;
+        }
+        fstat(fds[i], &stat);
+        pages[i] = stat.st_size > PAGE ? stat.st_size / PAGE : 1;
+    }
+    for (long n = 0; n < reads; n++) {
+        for (int i = 0; i < files; i++) {
+            long until, got;
+            if (fds[i] < 0)
+                continue;
+            got = pread(fds[i], page, PAGE, n * 2654435761UL % pages[i] * PAGE);
+            if (got < 0) {
+                failed = 1;
+                sum = mix(sum, errno);
+            }
+            for (long k = 0; k < got; k++)
+                sum = mix(sum, page[k]);
+            until = now() + wait;
+            while (wait && now() < until)
+                ;
+        }
+    }
+    printf("%016lx\n", sum);
+    return failed;
+}

@@ -1,0 +1,198 @@
+//! The program is as if started directly: what it is given, what it says, how it ends.
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use foreread_tests::{Lab, Need, finish, foreread, start, text};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    ("output_passes_through_byte_for_byte", &[], output),
+    ("input_and_both_outputs_pass_through", &[], input),
+    ("the_exit_status_is_the_programs", &[], statuses),
+    ("a_program_killed_by_a_signal_ends_foreread_by_the_same", &[], killed),
+    ("a_command_that_cannot_be_started_ends_as_in_a_shell", &[], not_started),
+    ("descriptors_and_signal_state_are_as_if_started_directly", &[], inherited),
+    ("a_reader_that_leaves_ends_the_program_as_it_would_without", &[], reader_leaves),
+    ("on_a_terminal_the_program_sees_the_terminal", &[Need::Command("script")], terminal),
+    ("quiet_adds_nothing_to_standard_error", &[], quiet),
+    ("one_line_is_added_to_standard_error", &[], one_line),
+    ("explain_says_more_and_all_of_it_is_signed", &[], explain),
+    ("an_account_that_cannot_be_written_costs_only_the_account", &[], no_account),
+];
+
+fn output() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let plain = lab.plain(&["cat", "data"]);
+    assert_eq!(plain.stdout.len(), 8 << 20);
+    for _ in 0..3 {
+        lab.cold(&["data"]);
+        lab.run(&["cat", "data"]).assert_as(&plain);
+    }
+}
+
+fn input() {
+    let lab = Lab::new();
+    let given: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    for options in [&[][..], &["--no-prefetch"], &["--no-record"]] {
+        let (mut command, account) = lab.running(
+            options,
+            &["sh", "-c", "cat; echo 'to standard error' >&2; exit 3"],
+        );
+        let mut child = start(command.stdin(Stdio::piped()));
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let bytes = given.clone();
+        let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+        let outcome = account.of(finish(child));
+        writer.join().expect("our own thread").expect("a reader");
+        assert!(outcome.output.stdout == given, "{options:?}");
+        assert!(outcome.stderr().starts_with("to standard error\n"));
+        assert_eq!(outcome.output.status.code(), Some(3));
+    }
+}
+
+fn statuses() {
+    let lab = Lab::new();
+    for status in [0, 1, 3, 127, 139, 255] {
+        for _ in 0..2 {
+            let outcome = lab.run(&["sh", "-c", &format!("exit {status}")]);
+            assert_eq!(outcome.output.status.code(), Some(status));
+        }
+    }
+}
+
+fn killed() {
+    let lab = Lab::new();
+    for signal in [6, 9, 11, 15] {
+        for _ in 0..2 {
+            let outcome = lab.run(&["sh", "-c", &format!("echo going; kill -{signal} $$")]);
+            assert_eq!(outcome.output.status.signal(), Some(signal));
+            assert_eq!(outcome.account["exit_status"], 128 + signal);
+            assert_eq!(outcome.stdout(), "going\n");
+        }
+    }
+}
+
+fn not_started() {
+    let lab = Lab::new();
+    lab.write("data", "not a program");
+    lab.script("bare", "echo \"bare script $1\"\n");
+    for (command, status) in [
+        (&["no-such-command"][..], 127),
+        (&["./no-such-file"], 127),
+        (&["./data"], 126),
+        (&["/"], 126),
+    ] {
+        let output = lab.foreread(&[&["run", "--"], command].concat());
+        assert_eq!(output.status.code(), Some(status), "{command:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(command[0]), "{said}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(lab.records(), [""; 0], "nothing is left of what never ran");
+    // A shell runs a file without a first line that says how as a script.
+    assert_eq!(lab.run(&["./bare", "one"]).stdout(), "bare script one\n");
+}
+
+fn inherited() {
+    let lab = Lab::new();
+    for command in [
+        &["sh", "-c", "ls /proc/self/fd"][..],
+        &["grep", "^Sig[BIC]", "/proc/self/status"],
+        &["sh", "-c", "trap '' PIPE; exec grep '^Sig[BIC]' /proc/self/status"],
+        &["sh", "-c", "umask; ulimit -a; pwd; nice"],
+    ] {
+        let plain = lab.plain(command);
+        for _ in 0..2 {
+            lab.run(command).assert_as(&plain);
+        }
+    }
+}
+
+fn reader_leaves() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let line = "cat data | head -c 5000 | cksum; echo ${PIPESTATUS[0]}";
+    let plain = lab.plain(&["bash", "-c", line]);
+    assert!(text(&plain.stdout).ends_with("141\n"), "cat dies by SIGPIPE");
+    let observed = format!("{} run -q -- {line}", foreread().display());
+    for _ in 0..2 {
+        assert_eq!(lab.plain(&["bash", "-c", &observed]), plain);
+    }
+}
+
+fn terminal() {
+    let lab = Lab::new();
+    let asks = "test -t 0 && test -t 1 && test -t 2 && echo all three";
+    lab.script("ask", &format!("#!/bin/sh\n{asks}\n"));
+    for _ in 0..2 {
+        let (command, account) = lab.running(&[], &["./ask"]);
+        let line: Vec<_> = [command.get_program()]
+            .into_iter()
+            .chain(command.get_args())
+            .map(|word| word.to_str().expect("a readable path"))
+            .collect();
+        let output = lab.plain(&["script", "-qec", &line.join(" "), "/dev/null"]);
+        let outcome = account.of(output);
+        assert!(outcome.stdout().starts_with("all three\r\nforeread: "));
+    }
+}
+
+fn quiet() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let plain = lab.plain(&["sh", "-c", "cat data; echo mine >&2"]);
+    for _ in 0..3 {
+        lab.cold(&["data"]);
+        let outcome = lab.run_with(&["--quiet"], &["sh", "-c", "cat data; echo mine >&2"]);
+        assert_eq!(outcome.output, plain);
+    }
+    let broken = lab.with("FOREREAD_PRELOAD", "/nonexistent");
+    let outcome = broken.run_with(&["--quiet"], &["sh", "-c", "echo mine >&2"]);
+    assert_eq!(outcome.stderr(), "mine\n");
+    assert!(outcome.reason().contains("/nonexistent"), "{outcome:?}");
+}
+
+fn one_line() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    // Recorded, prefetched, hot.
+    for (cold, mode) in [(true, "recorded"), (true, "prefetched"), (false, "aside")] {
+        if cold {
+            lab.cold(&["data"]);
+        }
+        let outcome = lab.run(&["./scatter", "500", "50", "data"]);
+        assert_eq!(outcome.mode(), mode, "{outcome:?}");
+        let said = outcome.stderr();
+        assert!(said.starts_with("foreread: ") && said.ends_with('\n'), "{said:?}");
+        assert_eq!(said.lines().count(), 1, "{said:?}");
+    }
+}
+
+fn explain() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    for mode in ["recorded", "prefetched"] {
+        lab.cold(&["data"]);
+        let outcome = lab.run_with(&["--explain"], &["./scatter", "500", "50", "data"]);
+        assert_eq!(outcome.mode(), mode);
+        let said = outcome.stderr();
+        assert!(said.lines().count() > 2, "{said}");
+        assert!(said.lines().all(|line| line.starts_with("foreread:")), "{said}");
+        if mode == "prefetched" {
+            assert!(said.contains("coverage") && said.contains("timeliness"), "{said}");
+        }
+    }
+}
+
+fn no_account() {
+    let lab = Lab::new();
+    let output = lab.foreread(&["run", "--json", "no/such/folder", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(text(&output.stderr).contains("no/such/folder"), "{output:?}");
+}
