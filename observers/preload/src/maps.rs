@@ -1,9 +1,8 @@
 //! Mapped files, and which of their pages were touched.
 //!
-//! A mapping is reported when it is made. While recording, its present pages are
-//! reported when it goes away: at munmap, exit and exec. The executable and its shared
-//! objects are mapped by the loader, unseen; they are reported, while recording, when the
-//! program starts and after it has loaded more. The supervisor samples the same pages
+//! A mapping is reported when it is made, and its present pages when it goes away: at
+//! munmap, exit and exec. The executable and its shared objects are mapped by the
+//! loader, unseen; they are reported when the program starts and after it has loaded more. The supervisor samples the same pages
 //! from outside as the program runs, so a range may be reported more than once.
 
 use core::cell::UnsafeCell;
@@ -295,12 +294,9 @@ fn neighbours(entries: &[Mapping; MAPPINGS], place: usize) -> Group {
     group
 }
 
-/// Does the work with the table of this process's pages, while recording.
+/// Does the work with the table of this process's pages.
 fn with_pagemap(work: impl FnOnce(&Shared, c_int)) {
     let Some(area) = report::active() else { return };
-    if area.mode() != Mode::Record {
-        return;
-    }
     let fd = sys::open(c"/proc/self/pagemap", libc::O_RDONLY) as c_int;
     if fd >= 0 {
         work(area, fd);
@@ -430,16 +426,16 @@ pub fn loading() {
 /// Reports objects loaded since this was last asked, if there may be any.
 #[inline(always)]
 pub fn report_new_objects(area: &Shared) {
-    if LOOK.load(Ordering::Relaxed) != 0 && area.mode() == Mode::Record {
+    if LOOK.load(Ordering::Relaxed) != 0 && area.mode() != Mode::Mute {
         LOOK.fetch_sub(1, Ordering::Relaxed);
         report_objects();
     }
 }
 
 /// Reports the executable and the shared objects that are loaded and were not reported
-/// before, while recording: when merely following a program, its start must not wait.
+/// before: a follower, too, has to know which of their pages were used.
 pub fn report_objects() {
-    if report::area().is_some_and(|area| area.mode() == Mode::Record) {
+    if report::active().is_some() {
         // SAFETY: `object` has the type of a callback and takes no argument.
         unsafe { libc::dl_iterate_phdr(Some(object), core::ptr::null_mut()) };
     }
