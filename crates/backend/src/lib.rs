@@ -100,6 +100,8 @@ pub trait Backend: Send {
     fn device(&mut self, file: FileId) -> Option<u64>;
     /// What is known of a device.
     fn facts(&mut self, device: u64) -> DeviceFacts;
+    /// Whether position matters on a device is known, and need not be found out.
+    fn assume(&mut self, _device: u64, _positions: bool) {}
     /// Open a file ahead of its use: brings its metadata into memory, and its layout.
     fn prepare(&mut self, file: FileId);
     /// Fetch these pages. The answer is `Issued` for each part that comes from the device, then `Done`.
@@ -118,6 +120,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn facts(&mut self, device: u64) -> DeviceFacts {
         (**self).facts(device)
+    }
+    fn assume(&mut self, device: u64, positions: bool) {
+        (**self).assume(device, positions);
     }
     fn prepare(&mut self, file: FileId) {
         (**self).prepare(file);

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use foreread_backend::{Backend, Change, Event};
 use foreread_plan::{Access, FileId, Kind, PAGE, RequestId};
-use foreread_sched::{Scheduler, State};
+use foreread_sched::{Profile, Scheduler, State};
 use foreread_sources::Source;
 
 use crate::Ledger;
@@ -106,6 +106,16 @@ impl<B: Backend> Engine<B> {
             foreseen: 0,
             found_again: 0,
         }
+    }
+
+    /// Use measured profiles: `profiles` is asked once for each device met, by its number, and
+    /// where it knows none the built-in profile of the device's kind holds.
+    pub fn with_profiles(
+        mut self,
+        profiles: impl Fn(u64) -> Option<Profile> + Send + 'static,
+    ) -> Self {
+        self.table.profiles = Some(Box::new(profiles));
+        self
     }
 
     /// What the session is doing.

@@ -10,9 +10,11 @@
 //! - [`Engine`]: that loop, one step at a time, in whatever time it is given.
 //! - [`Session`]: an engine on its own thread, in real time, fed with observations.
 //! - [`Ledger`]: what became of every byte issued.
+//! - [`calibrate`]: finding a device's [`Profile`] by measurement, with the engine itself as one instrument.
 
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 mod engine;
 mod ledger;
 mod pages;
@@ -21,5 +23,6 @@ mod site;
 mod track;
 
 pub use engine::{Config, Engine, Phase, Report};
+pub use foreread_sched::{Horizon, Order, Profile};
 pub use ledger::Ledger;
 pub use session::Session;

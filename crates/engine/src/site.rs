@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foreread_backend::{Backend, Change, Placed};
 use foreread_plan::FileId;
-use foreread_sched::{DeviceId, Devices, Layout, Profile, Run};
+use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Run};
 
 /// One file's standing.
 #[derive(Debug, Default)]
@@ -16,11 +16,24 @@ struct Known {
     gone: bool,
 }
 
+/// Where a device's measured profile is looked up, by its number.
+pub(crate) type Profiles = Box<dyn Fn(u64) -> Option<Profile> + Send>;
+
+/// A device met.
+#[derive(Debug)]
+struct Met {
+    name: String,
+    profile: Profile,
+    /// Whether the profile was measured, and not chosen by the kind of the device.
+    measured: bool,
+}
+
 /// Files and devices, as far as the backend has told.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Table {
     files: HashMap<FileId, Known>,
-    profiles: HashMap<DeviceId, (String, Profile)>,
+    devices: HashMap<DeviceId, Met>,
+    pub(crate) profiles: Option<Profiles>,
     /// Files that differ from the record.
     pub(crate) changed: Vec<(FileId, Change)>,
     /// Files that could not be fetched, and why.
@@ -46,9 +59,10 @@ impl Table {
         let known = self.files.entry(file).or_default();
         known.layout = Some(Arc::new(Layout::new(runs)));
         if let (Some(rotational), Some(Some(device))) = (rotational, known.device)
-            && let Some((_, profile)) = self.profiles.get_mut(&device)
+            && let Some(met) = self.devices.get_mut(&device)
+            && !met.measured
         {
-            *profile = profile_of(rotational);
+            met.profile = profile_of(rotational);
         }
         self.changed.extend(change.map(|change| (file, change)));
     }
@@ -62,11 +76,7 @@ impl Table {
 
     /// Names of the devices met.
     pub(crate) fn devices(&self) -> Vec<String> {
-        let mut names: Vec<_> = self
-            .profiles
-            .values()
-            .map(|(name, _)| name.clone())
-            .collect();
+        let mut names: Vec<_> = self.devices.values().map(|met| met.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -99,12 +109,20 @@ impl<B: Backend> Devices for Site<'_, B> {
     }
 
     fn profile(&mut self, device: DeviceId) -> Profile {
-        let backend = &mut self.backend;
-        let (_, profile) = self.table.profiles.entry(device).or_insert_with(|| {
+        let (backend, profiles) = (&mut self.backend, &self.table.profiles);
+        let met = self.table.devices.entry(device).or_insert_with(|| {
             let facts = backend.facts(device.0);
-            (facts.name, profile_of(facts.rotational))
+            let measured = profiles.as_ref().and_then(|profiles| profiles(device.0));
+            if let Some(profile) = &measured {
+                backend.assume(device.0, profile.order == Order::Position);
+            }
+            Met {
+                name: facts.name,
+                measured: measured.is_some(),
+                profile: measured.unwrap_or_else(|| profile_of(facts.rotational)),
+            }
         });
-        profile.clone()
+        met.profile.clone()
     }
 
     fn layout(&mut self, file: FileId) -> Option<Arc<Layout>> {

@@ -12,8 +12,8 @@ mod worker;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
 use foreread_plan::{FileId, FileMeta, PAGE, Request};
@@ -39,6 +39,7 @@ pub struct PageCache {
     mounts: Vec<Mount>,
     devices: HashMap<u64, Device>,
     looked_at: Option<(FileId, Opened)>,
+    measured: Measured,
     workers: Vec<(Sender<Job>, JoinHandle<()>)>,
     events: Receiver<Event>,
 }
@@ -66,6 +67,7 @@ impl PageCache {
             mounts: Mount::all()?,
             devices: HashMap::new(),
             looked_at: None,
+            measured,
             workers,
             events,
         })
@@ -109,6 +111,11 @@ impl Backend for PageCache {
             name: known.name.clone(),
             rotational: known.rotational,
         }
+    }
+
+    fn assume(&mut self, device: u64, positions: bool) {
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.insert(device, positions);
     }
 
     fn prepare(&mut self, file: FileId) {

@@ -24,7 +24,7 @@ const MOVING_HEAD: Duration = Duration::from_millis(2);
 /// Files a worker keeps open.
 const OPEN_FILES: usize = 128;
 
-/// Which devices, of those that say they are rotational, are; shared by the workers of a session.
+/// On which devices position matters, as far as is known; shared by the workers of a session.
 pub(super) type Measured = Arc<Mutex<HashMap<u64, bool>>>;
 
 /// A request on its way.
@@ -154,14 +154,13 @@ impl Worker {
     /// Whether distance costs time on a file's device. Where the device says so it is measured, once
     /// a session, because many virtual disks say so wrongly.
     fn rotational(&mut self, opened: &Opened) -> bool {
-        if !self.device(opened.dev).rotational {
-            return false;
-        }
+        let says_so = self.device(opened.dev).rotational;
         let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         *measured.entry(opened.dev).or_insert_with(|| {
-            opened
-                .latency()
-                .is_none_or(|latency| latency >= MOVING_HEAD)
+            says_so
+                && opened
+                    .latency()
+                    .is_none_or(|latency| latency >= MOVING_HEAD)
         })
     }
 

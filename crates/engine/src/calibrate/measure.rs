@@ -1,0 +1,429 @@
+//! The programme of experiments.
+//!
+//! Invariant: every experiment starts with nothing of the file in memory, and ends when its share of the
+//! time is over, so that a slow device takes as long as a fast one; costs are per page read.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use foreread_sched::{Order, Profile};
+
+use super::decide::{depth_of, infill_of, order_of, queue_threshold_of, request_of};
+use super::{
+    DepthSample, GapSample, LatenessSample, LeadSample, OrderSample, RequestSample, Samples, decide,
+};
+
+/// Depths tried.
+const DEPTHS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+/// Request sizes tried, in pages: 64 KiB to 4 MiB.
+const SIZES: [u64; 4] = [16, 64, 256, 1024];
+/// Gaps tried, in pages.
+const GAPS: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// Largest leads tried, in accesses; the last is all of a [`READS`] long program.
+const LEADS: [u64; 5] = [16, 64, 256, 1024, READS];
+/// Lateness allowed, in multiples of what a full queue takes; none at all comes last.
+const LATENESS: [u64; 3] = [0, 4, 16];
+/// Reads of the program the engine is tried on: the paper's Backward 1 reads 16 MB by 4 KiB.
+const READS: u64 = 4096;
+/// One page in this many is wanted where order is compared: dense enough that a pass over the
+/// device pays if distance costs anything, far from so dense that reading everything would be best.
+pub(super) const SPARSE: u64 = 16;
+/// Single pages asked for in one experiment, at most.
+const PAGES: u64 = 4096;
+/// Reads that T is the median of, at most.
+const SINGLE: usize = 500;
+/// Times each trial of the engine is made, if its share of the time allows; the best counts.
+const ROUNDS: u32 = 3;
+
+/// A file that can be read cold, in real or virtual time.
+pub trait Probe {
+    /// Why it could not be read.
+    type Error;
+
+    /// Pages of the file.
+    fn pages(&self) -> u64;
+
+    /// Cold: read single pages as a program without prefetching does, for at most `limit`; the time of each read.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is in memory after all.
+    fn single(&mut self, pages: &[u64], limit: Duration) -> Result<Vec<u64>, Self::Error>;
+
+    /// Cold: have these runs of pages fetched in turn, `depth` at a time, starting none after
+    /// `limit`; how many runs were fetched, and in what time.
+    ///
+    /// # Errors
+    /// As above.
+    fn fetch(
+        &mut self,
+        runs: &[Range<u64>],
+        depth: usize,
+        limit: Duration,
+    ) -> Result<Trial, Self::Error>;
+
+    /// Cold: a program reads these pages in turn and does nothing else, the engine ahead of it under `profile`,
+    /// for at most `limit`; how many pages were read, and in what time.
+    ///
+    /// # Errors
+    /// As above.
+    fn follow(
+        &mut self,
+        pages: &[u64],
+        profile: &Profile,
+        limit: Duration,
+    ) -> Result<Trial, Self::Error>;
+}
+
+/// The outcome of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// Runs fetched or pages read.
+    pub count: u64,
+    /// The time that took.
+    pub took: Duration,
+}
+
+impl Trial {
+    /// Time for one; infinite if there was none.
+    fn each(&self) -> f64 {
+        self.took.as_nanos() as f64 / self.count as f64
+    }
+}
+
+/// Where the programme is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Single reads.
+    Single,
+    /// Scattered pages at several depths.
+    Depth,
+    /// Neighbouring pages in requests of several sizes.
+    Sequential,
+    /// Gaps skipped.
+    Gaps,
+    /// Random order against order by position.
+    Order,
+    /// The engine with several thresholds.
+    Thresholds,
+}
+
+impl Stage {
+    /// All stages in turn.
+    pub const ALL: [Stage; 6] = [
+        Stage::Single,
+        Stage::Depth,
+        Stage::Sequential,
+        Stage::Gaps,
+        Stage::Order,
+        Stage::Thresholds,
+    ];
+
+    /// What is measured, in plain words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Single => "single reads",
+            Stage::Depth => "several reads at once",
+            Stage::Sequential => "reading in order",
+            Stage::Gaps => "skipping gaps",
+            Stage::Order => "order by position",
+            Stage::Thresholds => "how far to be ahead",
+        }
+    }
+
+    /// Its share of the time, in percent.
+    const fn share(self) -> u32 {
+        match self {
+            Stage::Single => 4,
+            Stage::Depth => 20,
+            Stage::Sequential => 8,
+            Stage::Gaps => 18,
+            Stage::Order => 18,
+            Stage::Thresholds => 32,
+        }
+    }
+
+    /// What each of `parts` experiments of the stage may take.
+    fn slice(self, total: Duration, parts: usize) -> Duration {
+        total * self.share() / 100 / parts as u32
+    }
+}
+
+/// Measure a device in about `total` time, saying at which stage the work is.
+///
+/// # Errors
+/// What the probe reports.
+pub fn measure<P: Probe>(
+    probe: &mut P,
+    total: Duration,
+    mut at: impl FnMut(Stage),
+) -> Result<Samples, P::Error> {
+    let mut dice = Dice::new(probe.pages());
+    let mut samples = Samples::default();
+
+    at(Stage::Single);
+    let pages = dice.distinct(SINGLE);
+    let mut times = probe.single(&pages, Stage::Single.slice(total, 1))?;
+    times.sort_unstable();
+    samples.service_ns = times.get(times.len() / 2).copied().unwrap_or(0);
+
+    at(Stage::Depth);
+    let slice = Stage::Depth.slice(total, DEPTHS.len());
+    for depth in DEPTHS {
+        let runs = dice.scattered();
+        let page_ns = probe.fetch(&runs, depth, slice)?.each();
+        samples.scattered.push(DepthSample { depth, page_ns });
+    }
+    let depth = depth_of(&samples.scattered).unwrap_or(1);
+
+    at(Stage::Sequential);
+    let slice = Stage::Sequential.slice(total, SIZES.len());
+    for pages in SIZES {
+        let runs = dice.along(pages);
+        let trial = probe.fetch(&runs, depth, slice)?;
+        samples.requests.push(RequestSample {
+            pages,
+            page_ns: trial.each() / pages as f64,
+        });
+    }
+    let page_ns = samples
+        .requests
+        .iter()
+        .map(|sample| sample.page_ns)
+        .fold(f64::INFINITY, f64::min);
+
+    at(Stage::Gaps);
+    let slice = Stage::Gaps.slice(total, GAPS.len());
+    for pages in GAPS {
+        let runs = dice.skipping(pages);
+        let skipped_ns = probe.fetch(&runs, depth, slice)?.each();
+        samples.gaps.push(GapSample {
+            pages,
+            skipped_ns,
+            along_ns: page_ns * (pages + 1) as f64,
+        });
+    }
+    let infill = infill_of(&samples.gaps);
+    let request = request_of(&samples.requests, infill).unwrap_or(1);
+
+    at(Stage::Order);
+    let slice = Stage::Order.slice(total, 2);
+    let wanted = dice.distinct((probe.pages() / SPARSE) as usize);
+    samples.order = OrderSample {
+        random_ns: probe.fetch(&singles(&wanted), depth, slice)?.each(),
+        ordered_ns: by_position(probe, &wanted, depth, infill, request, slice / 2)?,
+    };
+    if order_of(&samples.order) == Order::Position {
+        let slice = slice / 2 / DEPTHS.len() as u32;
+        for depth in DEPTHS {
+            let wanted = dice.distinct(wanted.len());
+            let page_ns = by_position(probe, &wanted, depth, infill, request, slice)?;
+            samples.ordered.push(DepthSample { depth, page_ns });
+        }
+    }
+
+    at(Stage::Thresholds);
+    thresholds(probe, total, &mut dice, &mut samples)?;
+    Ok(samples)
+}
+
+/// The engine itself under candidate thresholds, the other constants as found so far.
+fn thresholds<P: Probe>(
+    probe: &mut P,
+    total: Duration,
+    dice: &mut Dice,
+    samples: &mut Samples,
+) -> Result<(), P::Error> {
+    let mut profile = decide(samples);
+    profile.horizon.time_threshold = i64::MIN;
+    let slice = Stage::Thresholds.slice(total, 2 * LEADS.len() + LATENESS.len() + 1);
+    let reads = READS.min(probe.pages());
+    let backward: Vec<u64> = (0..reads).rev().collect();
+    for queue_threshold in LEADS {
+        profile.horizon.queue_threshold = queue_threshold;
+        let random = dice.distinct(reads as usize);
+        samples.leads.push(LeadSample {
+            queue_threshold,
+            backward_ns: best(probe, &backward, &profile, slice)?,
+            random_ns: best(probe, &random, &profile, slice)?,
+        });
+    }
+    if let Some(found) = queue_threshold_of(&samples.leads, profile.order) {
+        profile.horizon.queue_threshold = found;
+    }
+    let full_queue = samples.service_ns * (profile.depth as u64 + 1);
+    let some = LATENESS.map(|times| Some(times * full_queue));
+    for lateness_ns in some.into_iter().chain([None]) {
+        profile.horizon.time_threshold =
+            lateness_ns.map_or(i64::MIN, |ns| i64::try_from(ns).map_or(i64::MIN, |ns| -ns));
+        let random = dice.distinct(reads as usize);
+        samples.lateness.push(LatenessSample {
+            lateness_ns,
+            read_ns: best(probe, &random, &profile, slice)?,
+        });
+    }
+    Ok(())
+}
+
+/// The best of a few trials of the engine that together take at most `limit`: what disturbs a trial only
+/// ever makes it longer.
+fn best<P: Probe>(
+    probe: &mut P,
+    pages: &[u64],
+    profile: &Profile,
+    limit: Duration,
+) -> Result<f64, P::Error> {
+    let mut least = f64::INFINITY;
+    let mut spent = Duration::ZERO;
+    for _ in 0..ROUNDS {
+        let trial = probe.follow(pages, profile, limit - spent)?;
+        least = least.min(trial.each());
+        spent += trial.took;
+        // A trial cut short is no match for a whole one.
+        if spent * 2 > limit {
+            break;
+        }
+    }
+    Ok(least)
+}
+
+/// Time a wanted page when they are asked for by position, gaps up to `infill` read along.
+fn by_position<P: Probe>(
+    probe: &mut P,
+    wanted: &[u64],
+    depth: usize,
+    infill: u64,
+    request: u64,
+    limit: Duration,
+) -> Result<f64, P::Error> {
+    let mut sorted = wanted.to_vec();
+    sorted.sort_unstable();
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    // Pages wanted of all runs up to each.
+    let mut served: Vec<u64> = Vec::new();
+    for (count, &page) in (1..).zip(&sorted) {
+        match runs.last_mut() {
+            Some(run) if page - run.end <= infill && page + 1 - run.start <= request => {
+                run.end = page + 1;
+                if let Some(last) = served.last_mut() {
+                    *last = count;
+                }
+            }
+            _ => {
+                runs.push(page..page + 1);
+                served.push(count);
+            }
+        }
+    }
+    let trial = probe.fetch(&runs, depth, limit)?;
+    let pages = (trial.count as usize)
+        .checked_sub(1)
+        .and_then(|last| served.get(last))
+        .copied()
+        .unwrap_or(0);
+    Ok(Trial {
+        count: pages,
+        took: trial.took,
+    }
+    .each())
+}
+
+fn singles(pages: &[u64]) -> Vec<Range<u64>> {
+    pages.iter().map(|&page| page..page + 1).collect()
+}
+
+/// Pages no device and no read-ahead can guess: always the same ones, so that runs compare.
+struct Dice {
+    state: u64,
+    pages: u64,
+}
+
+impl Dice {
+    fn new(pages: u64) -> Self {
+        Self { state: 1, pages }
+    }
+
+    /// A number below `bound`, by a linear congruential generator (Knuth's MMIX).
+    fn below(&mut self, bound: u64) -> u64 {
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) % bound.max(1)
+    }
+
+    /// `count` different pages of the file in random order, one in each of `count` equal parts.
+    fn distinct(&mut self, count: usize) -> Vec<u64> {
+        let count = (count as u64).clamp(1, self.pages.max(1));
+        let part = self.pages / count;
+        let mut pages: Vec<u64> = (0..count)
+            .map(|nth| nth * part + self.below(part))
+            .collect();
+        for at in (1..pages.len()).rev() {
+            pages.swap(at, self.below(at as u64 + 1) as usize);
+        }
+        pages
+    }
+
+    fn scattered(&mut self) -> Vec<Range<u64>> {
+        singles(&self.distinct(PAGES.min(self.pages / SPARSE) as usize))
+    }
+
+    /// The file from a random place on, and around, in requests of `pages`.
+    fn along(&mut self, pages: u64) -> Vec<Range<u64>> {
+        let whole = self.pages / pages;
+        let from = self.below(whole);
+        (0..whole)
+            .map(|nth| (from + nth) % whole * pages)
+            .map(|start| start..start + pages)
+            .collect()
+    }
+
+    /// Single pages with `gap` between, from a random place on, as far as the file goes.
+    fn skipping(&mut self, gap: u64) -> Vec<Range<u64>> {
+        let count = PAGES.min(self.pages / (gap + 1));
+        let from = self.below(self.pages - count * (gap + 1) + 1);
+        (0..count)
+            .map(|nth| from + nth * (gap + 1))
+            .map(|page| page..page + 1)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn pages_drawn_are_different_and_in_the_file() {
+        let mut dice = Dice::new(1000);
+        for count in [1, 7, 500, 1000, 5000] {
+            let pages = dice.distinct(count);
+            let set: HashSet<u64> = pages.iter().copied().collect();
+            assert_eq!(set.len(), pages.len());
+            assert_eq!(pages.len(), count.min(1000));
+            assert!(pages.iter().all(|&page| page < 1000));
+        }
+    }
+
+    #[test]
+    fn runs_stay_within_the_file_and_apart() {
+        let mut dice = Dice::new(4096);
+        for gap in GAPS {
+            let runs = dice.skipping(gap);
+            assert!(runs.len() > 4);
+            assert!(runs.windows(2).all(|two| two[1].start - two[0].end == gap));
+            assert!(runs.iter().all(|run| run.end <= 4096));
+        }
+        for size in SIZES {
+            let runs = dice.along(size);
+            assert_eq!(runs.len() as u64, 4096 / size);
+            assert!(runs.iter().all(|run| run.end <= 4096));
+        }
+    }
+
+    #[test]
+    fn the_shares_of_the_stages_make_up_the_whole() {
+        assert_eq!(Stage::ALL.map(Stage::share).iter().sum::<u32>(), 100);
+    }
+}
