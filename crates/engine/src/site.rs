@@ -26,6 +26,10 @@ struct Met {
     profile: Profile,
     /// Whether the profile was measured, and not chosen by the kind of the device.
     measured: bool,
+    /// Whether the order is certain: measured, or needing no proof.
+    decided: bool,
+    /// The file that is being opened to find out.
+    asked: Option<FileId>,
 }
 
 /// Files and devices, as far as the backend has told.
@@ -63,6 +67,7 @@ impl Table {
             && !met.measured
         {
             met.profile = profile_of(rotational);
+            met.decided = true;
         }
         self.changed.extend(change.map(|change| (file, change)));
     }
@@ -71,6 +76,10 @@ impl Table {
         let known = self.files.entry(file).or_default();
         known.gone = true;
         known.layout = Some(Arc::default());
+        for met in self.devices.values_mut() {
+            // Another file has to tell.
+            met.asked = met.asked.filter(|&asked| asked != file);
+        }
         self.gone.push((file, why));
     }
 
@@ -97,6 +106,22 @@ pub(crate) struct Site<'a, B> {
     pub(crate) backend: &'a mut B,
 }
 
+impl<B: Backend> Site<'_, B> {
+    /// Whether to have a file opened for its layout. Until a device has proved that positions
+    /// matter on it, one file at a time is enough: if they do not, layouts are not needed, and
+    /// opening every planned file would hold up the first hints.
+    fn may_ask(&mut self, file: FileId) -> bool {
+        let device = self.table.files.get(&file).and_then(|known| known.device);
+        let Some(met) = device
+            .flatten()
+            .and_then(|device| self.table.devices.get_mut(&device))
+        else {
+            return true;
+        };
+        met.decided || *met.asked.get_or_insert(file) == file
+    }
+}
+
 impl<B: Backend> Devices for Site<'_, B> {
     fn device(&mut self, file: FileId) -> Option<DeviceId> {
         let known = self.table.files.entry(file).or_default();
@@ -119,6 +144,8 @@ impl<B: Backend> Devices for Site<'_, B> {
             Met {
                 name: facts.name,
                 measured: measured.is_some(),
+                decided: measured.is_some() || !facts.rotational,
+                asked: None,
                 profile: measured.unwrap_or_else(|| profile_of(facts.rotational)),
             }
         });
@@ -131,7 +158,7 @@ impl<B: Backend> Devices for Site<'_, B> {
             .files
             .get(&file)
             .and_then(|known| known.layout.clone());
-        if known.is_none() {
+        if known.is_none() && self.may_ask(file) {
             self.announce(file);
         }
         known

@@ -58,6 +58,8 @@ struct Lane {
     sweep: Sweep,
     service: Service,
     in_flight: usize,
+    /// Whether some file's layout has come, and with it what kind of device this is.
+    settled: bool,
 }
 
 impl Lane {
@@ -66,6 +68,7 @@ impl Lane {
             service: Service::new(profile.service_ns),
             sweep: Sweep::default(),
             in_flight: 0,
+            settled: false,
             profile,
         }
     }
@@ -188,14 +191,16 @@ impl Scheduler {
     fn reconsider(&mut self, device: DeviceId, devices: &mut impl Devices) {
         let profile = devices.profile(device);
         let lane = self.lane(device, devices);
-        if lane.profile == profile {
+        if lane.profile == profile && lane.settled {
             return;
         }
-        let pending: Vec<u64> = lane.sweep.drain().collect();
+        let mut pending: Vec<u64> = lane.sweep.drain().collect();
         *lane = Lane {
             in_flight: lane.in_flight,
+            settled: true,
             ..Lane::new(profile)
         };
+        pending.extend(std::mem::take(&mut self.unplaced).into_values().flatten());
         for ordinal in pending {
             self.place(ordinal, devices);
         }
