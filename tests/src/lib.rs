@@ -402,7 +402,11 @@ impl Outcome {
     fn hold_to_account(&self) {
         let issued = self.bytes("issued");
         let parts = ["useful", "late", "wasted", "evicted"].map(|column| self.bytes(column));
-        assert_eq!(issued, parts.iter().sum(), "the ledger is open: {self:?}");
+        assert_eq!(
+            issued,
+            parts.iter().sum::<u64>(),
+            "the ledger is open: {self:?}"
+        );
         assert_eq!(issued > 0, self.mode() == "prefetched", "{self:?}");
         if self.mode() == "aside" {
             assert_ne!(self.reason(), "", "aside without a reason: {self:?}");

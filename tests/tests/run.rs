@@ -6,6 +6,8 @@
 
 #[path = "run/replay.rs"]
 mod replay;
+#[path = "run/signals.rs"]
+mod signals;
 #[path = "run/streams.rs"]
 mod streams;
 
@@ -18,7 +20,10 @@ type Test = (&'static str, &'static [Need], fn());
 fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    for &(name, needs, test) in [streams::TESTS, replay::TESTS].into_iter().flatten() {
+    for &(name, needs, test) in [streams::TESTS, signals::TESTS, replay::TESTS]
+        .into_iter()
+        .flatten()
+    {
         let run = move || -> Result<(), Failed> {
             test();
             Ok(())

@@ -4,9 +4,11 @@ use foreread_tests::{Lab, Outcome};
 
 use crate::Test;
 
-pub const TESTS: &[Test] = &[
-    ("the_second_cold_run_is_kept_ahead_of_and_a_hot_one_left_alone", &[], three_runs),
-];
+pub const TESTS: &[Test] = &[(
+    "the_second_cold_run_is_kept_ahead_of_and_a_hot_one_left_alone",
+    &[],
+    three_runs,
+)];
 
 /// Runs a command on cold files twice, to be recorded and prefetched.
 #[track_caller]
@@ -27,7 +29,10 @@ fn assert_covered(outcome: &Outcome, needed: u64) {
     assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
     assert!(outcome.coverage() > 0.9, "{outcome:?}");
     let read = outcome.bytes("useful") + outcome.bytes("late");
-    assert!(read as f64 > needed as f64 * 0.9, "of {needed}: {outcome:?}");
+    assert!(
+        read as f64 > needed as f64 * 0.9,
+        "of {needed}: {outcome:?}"
+    );
 }
 
 fn three_runs() {

@@ -12,15 +12,39 @@ pub const TESTS: &[Test] = &[
     ("output_passes_through_byte_for_byte", &[], output),
     ("input_and_both_outputs_pass_through", &[], input),
     ("the_exit_status_is_the_programs", &[], statuses),
-    ("a_program_killed_by_a_signal_ends_foreread_by_the_same", &[], killed),
-    ("a_command_that_cannot_be_started_ends_as_in_a_shell", &[], not_started),
-    ("descriptors_and_signal_state_are_as_if_started_directly", &[], inherited),
-    ("a_reader_that_leaves_ends_the_program_as_it_would_without", &[], reader_leaves),
-    ("on_a_terminal_the_program_sees_the_terminal", &[Need::Command("script")], terminal),
+    (
+        "a_program_killed_by_a_signal_ends_foreread_by_the_same",
+        &[],
+        killed,
+    ),
+    (
+        "a_command_that_cannot_be_started_ends_as_in_a_shell",
+        &[],
+        not_started,
+    ),
+    (
+        "descriptors_and_signal_state_are_as_if_started_directly",
+        &[],
+        inherited,
+    ),
+    (
+        "a_reader_that_leaves_ends_the_program_as_it_would_without",
+        &[],
+        reader_leaves,
+    ),
+    (
+        "on_a_terminal_the_program_sees_the_terminal",
+        &[Need::Command("script")],
+        terminal,
+    ),
     ("quiet_adds_nothing_to_standard_error", &[], quiet),
     ("one_line_is_added_to_standard_error", &[], one_line),
     ("explain_says_more_and_all_of_it_is_signed", &[], explain),
-    ("an_account_that_cannot_be_written_costs_only_the_account", &[], no_account),
+    (
+        "an_account_that_cannot_be_written_costs_only_the_account",
+        &[],
+        no_account,
+    ),
 ];
 
 fn output() {
@@ -92,17 +116,22 @@ fn not_started() {
         assert!(said.contains(command[0]), "{said}");
         assert!(output.stdout.is_empty());
     }
-    assert_eq!(lab.records(), [""; 0], "nothing is left of what never ran");
+    assert!(
+        lab.records().is_empty(),
+        "nothing is left of what never ran"
+    );
     // A shell runs a file without a first line that says how as a script.
     assert_eq!(lab.run(&["./bare", "one"]).stdout(), "bare script one\n");
 }
+
+/// Signals blocked, ignored and caught, up to 31: those after it are the C library's own.
+const SIGNALS: &str = "grep '^Sig[BIC]' /proc/self/status | sed 's/:.*\\(.\\{8\\}\\)$/ \\1/; s/[89a-f]\\(.\\{7\\}\\)$/-\\1/'";
 
 fn inherited() {
     let lab = Lab::new();
     for command in [
         &["sh", "-c", "ls /proc/self/fd"][..],
-        &["grep", "^Sig[BIC]", "/proc/self/status"],
-        &["sh", "-c", "trap '' PIPE; exec grep '^Sig[BIC]' /proc/self/status"],
+        &["sh", "-c", SIGNALS],
         &["sh", "-c", "umask; ulimit -a; pwd; nice"],
     ] {
         let plain = lab.plain(command);
@@ -117,7 +146,10 @@ fn reader_leaves() {
     lab.data("data", 8);
     let line = "cat data | head -c 5000 | cksum; echo ${PIPESTATUS[0]}";
     let plain = lab.plain(&["bash", "-c", line]);
-    assert!(text(&plain.stdout).ends_with("141\n"), "cat dies by SIGPIPE");
+    assert!(
+        text(&plain.stdout).ends_with("141\n"),
+        "cat dies by SIGPIPE"
+    );
     let observed = format!("{} run -q -- {line}", foreread().display());
     for _ in 0..2 {
         assert_eq!(lab.plain(&["bash", "-c", &observed]), plain);
@@ -168,7 +200,10 @@ fn one_line() {
         let outcome = lab.run(&["./scatter", "500", "50", "data"]);
         assert_eq!(outcome.mode(), mode, "{outcome:?}");
         let said = outcome.stderr();
-        assert!(said.starts_with("foreread: ") && said.ends_with('\n'), "{said:?}");
+        assert!(
+            said.starts_with("foreread: ") && said.ends_with('\n'),
+            "{said:?}"
+        );
         assert_eq!(said.lines().count(), 1, "{said:?}");
     }
 }
@@ -183,16 +218,33 @@ fn explain() {
         assert_eq!(outcome.mode(), mode);
         let said = outcome.stderr();
         assert!(said.lines().count() > 2, "{said}");
-        assert!(said.lines().all(|line| line.starts_with("foreread:")), "{said}");
+        assert!(
+            said.lines().all(|line| line.starts_with("foreread:")),
+            "{said}"
+        );
         if mode == "prefetched" {
-            assert!(said.contains("coverage") && said.contains("timeliness"), "{said}");
+            assert!(
+                said.contains("coverage") && said.contains("timeliness"),
+                "{said}"
+            );
         }
     }
 }
 
 fn no_account() {
     let lab = Lab::new();
-    let output = lab.foreread(&["run", "--json", "no/such/folder", "--", "sh", "-c", "exit 3"]);
+    let output = lab.foreread(&[
+        "run",
+        "--json",
+        "no/such/folder",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    assert!(text(&output.stderr).contains("no/such/folder"), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("no/such/folder"),
+        "{output:?}"
+    );
 }

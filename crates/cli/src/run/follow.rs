@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::Context;
 use foreread_backend::PageCache;
 use foreread_engine::{Config, Engine, Phase, Report, Session};
-use foreread_plan::format::Reader;
+use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
 use foreread_sources::{Replay, Trace};
 use foreread_sys::memory;
@@ -22,16 +22,28 @@ use super::watch::Sink;
 /// Budget where the machine does not tell what is free: small enough for any machine.
 const UNKNOWN_MEMORY: u64 = 256 << 20;
 
+/// What is wrong with a record, once that is known: damage shows when it is reached.
+type Trouble = Arc<OnceLock<String>>;
+
 /// A record as a trace: read as far as it is sound.
-struct Recorded(Reader);
+struct Recorded {
+    reader: Reader,
+    trouble: Trouble,
+}
 
 impl Trace for Recorded {
     fn next(&mut self) -> Option<Access> {
-        self.0.next_access()?.ok()
+        match self.reader.next_access()? {
+            Ok(access) => Some(access),
+            Err(why) => {
+                self.trouble.get_or_init(|| why.to_string());
+                None
+            }
+        }
     }
 
     fn rewind(&mut self) {
-        self.0.rewind();
+        self.reader.rewind();
     }
 }
 
@@ -43,6 +55,7 @@ pub(super) struct Follower {
     numbers: Vec<Option<FileId>>,
     written: HashSet<FileId>,
     files: Arc<BTreeMap<FileId, FileMeta>>,
+    trouble: Trouble,
     /// The foot of the record followed, if it is whole.
     pub(super) summary: Option<Summary>,
 }
@@ -51,6 +64,15 @@ impl Follower {
     /// Follow the record at `path`; observations' times count from `start`.
     pub(super) fn start(path: &Path, start: Instant) -> anyhow::Result<Self> {
         let reader = Reader::open(path)?;
+        let trouble = Trouble::default();
+        if let Ending::Truncated { at } = reader.ending() {
+            trouble.get_or_init(|| {
+                format!(
+                    "the record {} breaks off after {at} bytes: its writer was interrupted",
+                    path.display()
+                )
+            });
+        }
         let files = Arc::new(reader.files().clone());
         let summary = reader.summary().cloned();
         let (written, read): (Vec<_>, Vec<_>) = files.iter().partition(|(_, meta)| meta.written);
@@ -60,7 +82,13 @@ impl Follower {
             .map(|(&id, meta)| (meta.path.clone(), id))
             .collect();
         let backend = PageCache::new(Arc::clone(&files)).context("starting the hint threads")?;
-        let source = Box::new(Replay::new(Recorded(reader), written));
+        let source = Box::new(Replay::new(
+            Recorded {
+                reader,
+                trouble: Arc::clone(&trouble),
+            },
+            written,
+        ));
         let engine = Engine::new(
             source,
             backend,
@@ -76,6 +104,7 @@ impl Follower {
             numbers: Vec::new(),
             written: HashSet::new(),
             files,
+            trouble,
             summary,
         })
     }
@@ -92,6 +121,11 @@ impl Follower {
     pub(super) fn flush(&mut self) -> Phase {
         self.session.flush();
         self.session.phase()
+    }
+
+    /// What is wrong with the record, as far as it was read.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.get().map(String::as_str)
     }
 
     /// End the session.

@@ -64,7 +64,7 @@ pub(crate) struct RunArgs {
 /// Run the command to its end.
 ///
 /// # Errors
-/// Only when the command could not be started at all, or the account could not be written as asked.
+/// Only when the command could not be watched to its end.
 pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let mut account = Account::new(&args.command);
     let signals = child::block_signals()?;
@@ -101,13 +101,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         Ok(child) => child,
         Err((ending, why)) => {
             eprintln!("foreread: {}: {why}", args.command[0].display());
+            if let Some(recorder) = recorder {
+                recorder.discard();
+            }
             return Ok(ending);
         }
     };
     let mut supervisor = Supervisor {
         ring: observed.map(|observed| observed.ring),
         watch: Watch::new(began),
-        replaces: recorder.is_some() && !account.has_own_record(),
+        replaces: recorder.is_some() && !account.has_lasting_record(),
         sinks: Sinks { recorder, follower },
         started,
     };
@@ -115,7 +118,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     account.wall_ns = started.elapsed().as_nanos() as u64;
     account.ended(&ended);
     supervisor.close(&mut account);
-    account.print(args)?;
+    if let Err(why) = account.print(args) {
+        eprintln!("foreread: {why:#}");
+    }
     Ok(ended.ending)
 }
 
@@ -245,7 +250,9 @@ impl Supervisor {
             match follower.flush() {
                 Phase::Ahead | Phase::Lost => {}
                 // Nothing is left to watch for, unless the command is to get a record of its own.
-                Phase::Hot | Phase::Finished if self.replaces => {}
+                Phase::Hot | Phase::Finished
+                    if self.replaces
+                        || sinks.recorder.is_some() && follower.trouble().is_some() => {}
                 Phase::Hot | Phase::Finished => self.set_mode(Mode::Mute),
                 Phase::GaveUp => {
                     ring.give_up();
@@ -289,6 +296,9 @@ impl Supervisor {
         account.without_stdio = self.watch.without_stdio();
         let Sinks { recorder, follower } = self.sinks;
         if let Some(follower) = follower {
+            if let Some(trouble) = follower.trouble() {
+                account.damaged(trouble);
+            }
             match follower.finish() {
                 Some((report, files)) => account.followed_to(report, &files),
                 None => {
@@ -296,14 +306,21 @@ impl Supervisor {
                 }
             }
         }
-        if let Some(recorder) = recorder
-            && account.worth_recording(&recorder)
-        {
+        let Some(recorder) = recorder else {
+            return;
+        };
+        if account.worth_recording(&recorder) {
             let summary = account.record_summary(&recorder);
             match recorder.commit(summary) {
                 Ok(path) => account.recorded = Some(path),
                 Err(why) => account.say(format!("{why:#}; not recorded")),
             }
+            return;
+        }
+        recorder.discard();
+        if let Some(path) = account.outgrown() {
+            // A record that cannot be deleted is looked at again by the next run.
+            let _ = std::fs::remove_file(path);
         }
     }
 }

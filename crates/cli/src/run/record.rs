@@ -44,6 +44,7 @@ pub(super) struct Recorder {
     thread: JoinHandle<Written>,
     read_ns: u64,
     reads: u64,
+    accesses: u64,
 }
 
 impl Recorder {
@@ -64,6 +65,7 @@ impl Recorder {
             thread,
             read_ns: 0,
             reads: 0,
+            accesses: 0,
         })
     }
 
@@ -78,6 +80,11 @@ impl Recorder {
     /// Time the program spent in reads, in ns, over all threads.
     pub(super) fn read_ns(&self) -> u64 {
         self.read_ns
+    }
+
+    /// Accesses recorded, opens and maps included.
+    pub(super) fn accesses(&self) -> u64 {
+        self.accesses
     }
 
     /// Reads recorded.
@@ -98,6 +105,13 @@ impl Recorder {
             .map_err(|_| anyhow::anyhow!("{}: the writer died", self.path.display()))??;
         file.commit(summary)?;
         Ok(self.path)
+    }
+
+    /// Leave nothing behind of what was recorded.
+    pub(super) fn discard(self) {
+        drop(self.writer);
+        // The unfinished file goes with the writer that held it, however that ended.
+        let _ = self.thread.join();
     }
 
     fn push(&mut self, item: Item) {
@@ -192,6 +206,7 @@ impl Sink for Recorder {
     }
 
     fn access(&mut self, access: &Access) {
+        self.accesses += 1;
         if access.kind.reads() {
             self.read_ns += access.took;
             self.reads += 1;

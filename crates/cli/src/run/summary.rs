@@ -149,7 +149,45 @@ impl Account {
         };
         let fits = report.reads < FEW_READS
             || report.foreseen as f64 >= report.reads as f64 * FORESEEN_ENOUGH;
-        recorder.reads() > 0 && self.lost == 0 && !(self.has_own_record() && fits)
+        let more = self
+            .baseline
+            .as_ref()
+            .is_none_or(|baseline| recorder.accesses() > baseline.accesses);
+        let keep = fits && (self.has_lasting_record() || self.has_own_record() && !more);
+        recorder.reads() > 0 && self.lost == 0 && !keep
+    }
+
+    /// Enter what is wrong with the record that was followed: it is to be replaced.
+    pub(super) fn damaged(&mut self, trouble: &str) {
+        self.say(trouble.to_owned());
+        self.baseline = None;
+    }
+
+    /// The record followed, if the program by now reads mostly what it does not tell of: all it
+    /// tells of was in memory, and yet the program waited for a device. Only the next run can be
+    /// recorded, as this one was not observed.
+    pub(super) fn outgrown(&mut self) -> Option<PathBuf> {
+        let hot = self
+            .report
+            .as_ref()
+            .is_some_and(|report| report.phase == Phase::Hot);
+        if !hot || !self.has_lasting_record() || !self.was_cold() {
+            return None;
+        }
+        let path = self.followed.as_ref()?.path.clone();
+        self.say(format!(
+            "{} came from elsewhere than the record {} tells; the next run is recorded anew",
+            bytes(self.device_bytes.unwrap_or(0)),
+            path.display()
+        ));
+        Some(path)
+    }
+
+    /// Whether what was followed is a record of this very command that a run like the recorded
+    /// one adds nothing to: it is whole, and the program was not killed before its end.
+    pub(super) fn has_lasting_record(&self) -> bool {
+        let killed = |baseline: &Summary| baseline.exit_status.is_some_and(|status| status >= 128);
+        self.has_own_record() && !self.baseline.as_ref().is_some_and(killed)
     }
 
     /// Whether what was followed is a whole record of this very command.
@@ -258,8 +296,14 @@ impl Account {
         if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {
             let _ = write!(line, " (by the record of {})", found.differs);
         }
-        if let Some(reason) = self.reason() {
-            let _ = write!(line, ": {reason}");
+        match self.reason() {
+            Some(reason) if self.outcome() == Outcome::Recorded => {
+                let _ = write!(line, " ({reason})");
+            }
+            Some(reason) => {
+                let _ = write!(line, ": {reason}");
+            }
+            None => {}
         }
         line
     }

@@ -1,0 +1,243 @@
+//! Signals, stops and kills: the program is as reachable as without foreread, and neither
+//! side's death hurts the other.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdout, Stdio};
+
+use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_signal_to_foreread_reaches_a_program_that_handles_it",
+        &[],
+        handled,
+    ),
+    (
+        "a_signal_the_program_does_not_handle_ends_both",
+        &[],
+        unhandled,
+    ),
+    ("a_signal_to_the_group_ends_the_program", &[], group),
+    (
+        "the_interrupt_key_reaches_the_program_once",
+        &[Need::Command("script")],
+        interrupt_key,
+    ),
+    (
+        "a_stopped_program_stops_foreread_and_both_go_on_together",
+        &[],
+        stopped,
+    ),
+    (
+        "the_program_goes_on_unharmed_when_foreread_is_killed",
+        &[],
+        supervisor_killed,
+    ),
+    (
+        "foreread_ends_as_a_program_that_is_killed_from_outside",
+        &[],
+        program_killed,
+    ),
+    ("what_outlives_the_program_is_left_alone", &[], outlived),
+];
+
+/// Counts its signals until one tells it to end.
+const TRAPS: &str = "trap 'echo usr1' USR1; trap 'echo hup' HUP; trap 'echo end; exit 5' TERM
+    echo ready; while :; do sleep 0.01; done";
+
+/// A program under foreread that has said it is ready.
+struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn new(lab: &Lab, args: &[&str]) -> Self {
+        let (mut command, _) = lab.running(&["--quiet"], args);
+        let mut child = start(command.process_group(0));
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut running = Self { child, stdout };
+        assert_eq!(running.line(), "ready\n");
+        running
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("our own child");
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("a line");
+        line
+    }
+
+    /// What else the program says, and how foreread ends.
+    fn end(mut self) -> (String, std::process::ExitStatus) {
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).expect("output");
+        (rest, finish(self.child).status)
+    }
+}
+
+/// The state of a process as one letter.
+fn state(pid: Pid) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    let stat = stat.expect("a process that is not reaped");
+    let (_, after) = stat.rsplit_once(") ").expect("the name in parentheses");
+    after.chars().next().expect("a state")
+}
+
+fn handled() {
+    let lab = Lab::new();
+    let mut running = Running::new(&lab, &["sh", "-c", TRAPS]);
+    running.signal(Signal::USR1);
+    assert_eq!(running.line(), "usr1\n");
+    running.signal(Signal::HUP);
+    assert_eq!(running.line(), "hup\n");
+    running.signal(Signal::TERM);
+    let (rest, status) = running.end();
+    assert_eq!(rest, "end\n");
+    assert_eq!(status.code(), Some(5));
+}
+
+fn unhandled() {
+    let lab = Lab::new();
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT, Signal::ALARM] {
+        let running = Running::new(
+            &lab,
+            &["sh", "-c", "ulimit -c 0; echo ready; exec sleep 60"],
+        );
+        running.signal(signal);
+        assert_eq!(running.end().1.signal(), Some(signal.as_raw()));
+    }
+}
+
+fn group() {
+    let lab = Lab::new();
+    let running = Running::new(&lab, &["sh", "-c", "echo ready; exec sleep 60"]);
+    kill_process_group(running.pid(), Signal::INT).expect("our own group");
+    assert_eq!(running.end().1.signal(), Some(Signal::INT.as_raw()));
+}
+
+fn interrupt_key() {
+    let lab = Lab::new();
+    lab.script(
+        "count",
+        "#!/bin/sh\nn=0; trap 'n=$((n+1))' INT; echo ready\n\
+         read line; sleep 0.2; echo \"interrupts: $n\"\n",
+    );
+    let line = format!("{} run -q -- ./count", foreread().display());
+    let mut command = lab.command("script");
+    let mut child = start(
+        command
+            .args(["-qec", &line, "/dev/null"])
+            .stdin(Stdio::piped()),
+    );
+    let mut keys = child.stdin.take().expect("a pipe");
+    let mut screen = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut shown = String::new();
+    screen.read_line(&mut shown).expect("a line");
+    assert_eq!(shown, "ready\r\n");
+    keys.write_all(b"\x03").expect("a terminal");
+    // Only once the interrupt has come through, or both would be discarded.
+    eventually("the terminal shows the key", || {
+        let mut byte = [0];
+        screen.read_exact(&mut byte).is_ok() && byte == *b"C"
+    });
+    keys.write_all(b"\n").expect("a terminal");
+    let mut rest = String::new();
+    screen.read_to_string(&mut rest).expect("output");
+    assert!(rest.contains("interrupts: 1\r\n"), "{rest:?}");
+    assert!(finish(child).status.success());
+}
+
+fn stopped() {
+    let lab = Lab::new();
+    let mut running = Running::new(
+        &lab,
+        &[
+            "sh",
+            "-c",
+            "echo ready; echo $$; read line; echo \"$line\"; sleep 0.1; exit 4",
+        ],
+    );
+    let program: i32 = running.line().trim().parse().expect("a process id");
+    let program = Pid::from_raw(program).expect("a process id");
+    kill_process(program, Signal::STOP).expect("our own grandchild");
+    eventually("foreread stops too", || state(running.pid()) == 'T');
+    running.signal(Signal::CONT);
+    let (rest, status) = running.end();
+    // Standard input is empty.
+    assert_eq!((rest.as_str(), status.code()), ("\n", Some(4)));
+}
+
+fn supervisor_killed() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let command = &["./scatter", "2000", "200", "data"];
+    let plain = text(&lab.plain(command).stdout);
+    // While recording, then while keeping ahead, then by what the killed one left.
+    for run in 0..4 {
+        lab.cold(&["data"]);
+        let mut running = Running::new(&lab, command);
+        if run == 1 {
+            let (rest, status) = running.end();
+            assert_eq!(
+                (rest.as_str(), status.code()),
+                (&plain["ready\n".len()..], Some(0))
+            );
+            continue;
+        }
+        running.child.kill().expect("our own child");
+        running.child.wait().expect("our own child");
+        let mut rest = String::new();
+        running.stdout.read_to_string(&mut rest).expect("output");
+        assert_eq!(rest, plain["ready\n".len()..]);
+    }
+    let after = lab.run(command);
+    assert_eq!(after.stdout(), plain);
+    assert_eq!(lab.record().extension().expect("a record"), "fr");
+}
+
+fn program_killed() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    for _ in 0..2 {
+        let mut running = Running::new(
+            &lab,
+            &[
+                "sh",
+                "-c",
+                "cksum < data > /dev/null; echo ready; echo $$; exec sleep 60",
+            ],
+        );
+        let program: i32 = running.line().trim().parse().expect("a process id");
+        let program = Pid::from_raw(program).expect("a process id");
+        kill_process(program, Signal::KILL).expect("our own grandchild");
+        assert_eq!(running.end().1.signal(), Some(9));
+    }
+}
+
+fn outlived() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let sum = lab.plain(&["cksum", "data"]);
+    let outcome = lab.run(&[
+        "sh",
+        "-c",
+        "(sleep 0.3; cksum data > late) > /dev/null 2>&1 &",
+    ]);
+    assert_eq!(outcome.output.status.code(), Some(0));
+    eventually("the background job is done", || {
+        std::fs::read(lab.path("late")).is_ok_and(|said| said == sum.stdout)
+    });
+}
