@@ -2,19 +2,22 @@
 
 use crate::{Horizon, Order, Profile};
 
-use super::{
-    DepthSample, GapSample, LatenessSample, LeadSample, OrderSample, RequestSample, Samples,
-};
+use super::{DepthSample, GapSample, LatenessSample, LeadSample, OrderSample, Samples};
 
 /// A depth or size is enough when it gives this share of the best throughput.
 const FULL: f64 = 0.95;
 /// A threshold is enough when it is within this of the best time.
 const NEAR: f64 = 1.03;
+/// A large lead did worse than a smaller one when it is this far from the best time; programs and
+/// places in the file differ from trial to trial.
+const WORSE: f64 = 1.1;
 /// Reading a gap along may cost this much more than skipping it: it saves requests, and samples
 /// of two equal costs are never equal.
-const EVEN: f64 = 1.05;
+const EVEN: f64 = 1.1;
 /// Order by position must halve the time, because it lets the program wait for what comes later in the plan.
 const ORDER_PAYS: f64 = 0.5;
+/// Computing time, in ns, in which a program's next burst of reads is fetched as far as possible.
+const BURST_NS: f64 = 100e6;
 /// The smallest and largest request worth making, in pages: below, hints cost more than they
 /// save; above, a page has too much to wait for.
 const REQUEST: std::ops::RangeInclusive<u64> = 16..=1024;
@@ -27,23 +30,22 @@ pub fn decide(samples: &Samples) -> Profile {
         Order::Position => Profile::rotational(),
         Order::Program => Profile::solid_state(),
     };
-    let depths = match order {
-        Order::Position => &samples.ordered,
-        Order::Program => &samples.scattered,
-    };
+    let depth = depth_of(&samples.scattered).map(|scattered| match order {
+        Order::Position => ordered_depth_of(&samples.ordered, scattered),
+        Order::Program => scattered,
+    });
     let infill_pages = infill_of(&samples.gaps);
     Profile {
         order,
-        depth: depth_of(depths).unwrap_or(built_in.depth),
+        depth: depth.unwrap_or(built_in.depth),
         horizon: Horizon {
             time_threshold: time_threshold_of(&samples.lateness)
                 .unwrap_or(built_in.horizon.time_threshold),
-            queue_threshold: queue_threshold_of(&samples.leads, order)
+            queue_threshold: queue_threshold_of(samples)
                 .unwrap_or(built_in.horizon.queue_threshold),
         },
         infill_pages,
-        request_pages: request_of(&samples.requests, infill_pages)
-            .unwrap_or(built_in.request_pages),
+        request_pages: request_of(samples).unwrap_or(built_in.request_pages),
         service_ns: samples.service_ns,
     }
 }
@@ -58,19 +60,34 @@ pub(super) fn depth_of(samples: &[DepthSample]) -> Option<usize> {
         .min()
 }
 
-/// The least size that gives nearly the best throughput, with room for two pages and a gap.
-pub(super) fn request_of(samples: &[RequestSample], infill_pages: u64) -> Option<u64> {
-    let best = least(samples.iter().map(|sample| sample.page_ns))?;
-    let enough = samples
-        .iter()
+/// The largest depth, no larger than what scattered pages need, that does not make a program wait
+/// longer for its own reads: plans are sometimes so sparse that a pass over the device is scattered pages.
+fn ordered_depth_of(samples: &[DepthSample], scattered: usize) -> usize {
+    let within = || samples.iter().filter(|sample| sample.depth <= scattered);
+    let best = least(within().map(|sample| sample.page_ns)).unwrap_or(f64::INFINITY);
+    within()
         .filter(|sample| sample.page_ns * FULL <= best)
+        .map(|sample| sample.depth)
+        .max()
+        .unwrap_or(scattered)
+}
+
+/// The least size that gives nearly the best throughput, has room for a few gaps, and keeps the
+/// device for as long as a read of the program's own interrupts it.
+pub(super) fn request_of(samples: &Samples) -> Option<u64> {
+    let page_ns = least(samples.requests.iter().map(|sample| sample.page_ns))?;
+    let enough = samples
+        .requests
+        .iter()
+        .filter(|sample| sample.page_ns * FULL <= page_ns)
         .map(|sample| sample.pages)
         .min()?;
-    Some(
-        enough
-            .max(4 * infill_pages)
-            .clamp(*REQUEST.start(), *REQUEST.end()),
-    )
+    let interrupted = (samples.service_ns as f64 / page_ns) as u64;
+    let pages = enough
+        .max(4 * infill_of(&samples.gaps))
+        .max(interrupted)
+        .clamp(*REQUEST.start(), *REQUEST.end());
+    Some(pages.next_power_of_two())
 }
 
 /// The largest gap up to which every gap is as well read along.
@@ -91,23 +108,32 @@ pub(super) fn order_of(sample: &OrderSample) -> Order {
     }
 }
 
-/// The least lead that is nearly the best for both programs. By position the largest one tried
-/// stands for any: each entry known makes the pass over the device better.
-pub(super) fn queue_threshold_of(samples: &[LeadSample], order: Order) -> Option<u64> {
-    let enough = |time: fn(&LeadSample) -> f64| {
-        let best = least(samples.iter().map(time))?;
-        samples
-            .iter()
-            .filter(|sample| time(sample) <= best * NEAR)
-            .map(|sample| sample.queue_threshold)
-            .min()
+/// The least lead that is nearly the best for both programs, and lets a program that has computed
+/// for [`BURST_NS`] find what the device could fetch meanwhile. By position each entry known makes
+/// the pass over the device better, so there is no bound unless the largest lead did worse.
+pub(super) fn queue_threshold_of(samples: &Samples) -> Option<u64> {
+    let leads = &samples.leads;
+    let within = |share: f64, time: fn(&LeadSample) -> f64| {
+        let best = least(leads.iter().map(time))?;
+        Some(move |sample: &&LeadSample| time(sample) <= best * share)
     };
-    let threshold = enough(|sample| sample.backward_ns)?.max(enough(|sample| sample.random_ns)?);
-    let largest = samples.iter().map(|sample| sample.queue_threshold).max();
-    if order == Order::Position && Some(threshold) == largest {
+    let backward = |share| within(share, |sample| sample.backward_ns);
+    let random = |share| within(share, |sample| sample.random_ns);
+    let largest = leads.iter().max_by_key(|sample| sample.queue_threshold)?;
+    if order_of(&samples.order) == Order::Position
+        && backward(WORSE)?(&largest)
+        && random(WORSE)?(&largest)
+    {
         return Some(u64::MAX);
     }
-    Some(threshold)
+    let enough = |lead: Option<&LeadSample>| lead.map_or(0, |lead| lead.queue_threshold);
+    let page_ns = least(samples.scattered.iter().map(|sample| sample.page_ns))?;
+    let burst = (BURST_NS / page_ns) as u64;
+    // Leads are tried from the least.
+    let threshold = enough(leads.iter().find(backward(NEAR)?))
+        .max(enough(leads.iter().find(random(NEAR)?)))
+        .max(burst);
+    Some(threshold.next_power_of_two())
 }
 
 /// The strictest time threshold that is nearly the best.
@@ -130,6 +156,7 @@ fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::RequestSample;
 
     fn depths(page_ns: &[f64]) -> Vec<DepthSample> {
         (0..)
@@ -144,6 +171,14 @@ mod tests {
         assert_eq!(depth_of(&depths(&[100.0, 50.0, 26.0, 25.0, 25.0])), Some(4));
         assert_eq!(depth_of(&depths(&[100.0, 50.0, 27.0, 25.0, 25.0])), Some(8));
         assert_eq!(depth_of(&[]), None);
+    }
+
+    #[test]
+    fn by_position_the_depth_is_the_largest_that_does_not_get_in_the_programs_way() {
+        let samples = depths(&[10.0, 9.9, 10.1, 14.0, 9.0]);
+        assert_eq!(ordered_depth_of(&samples, 8), 4);
+        assert_eq!(ordered_depth_of(&samples, 16), 16);
+        assert_eq!(ordered_depth_of(&[], 16), 16);
     }
 
     #[test]
@@ -175,27 +210,50 @@ mod tests {
         assert_eq!(order_of(&OrderSample::default()), Order::Program);
     }
 
+    /// Leads of 16, 64, 256, 1024 for two programs, on a device that needs `page_ns` a page.
+    fn leads(order: OrderSample, page_ns: f64, times: [(f64, f64); 4]) -> Samples {
+        Samples {
+            order,
+            scattered: depths(&[page_ns]),
+            leads: [16, 64, 256, 1024]
+                .into_iter()
+                .zip(times)
+                .map(|(queue_threshold, (backward_ns, random_ns))| LeadSample {
+                    queue_threshold,
+                    backward_ns,
+                    random_ns,
+                })
+                .collect(),
+            ..Samples::default()
+        }
+    }
+
+    const BY_POSITION: OrderSample = OrderSample {
+        random_ns: 10.0,
+        ordered_ns: 1.0,
+    };
+
     #[test]
     fn the_least_lead_that_serves_both_programs_is_taken() {
-        let leads: Vec<LeadSample> = [
-            (16, 50.0, 90.0),
-            (64, 10.1, 40.0),
-            (256, 10.0, 20.2),
-            (1024, 10.0, 20.0),
-        ]
-        .into_iter()
-        .map(|(queue_threshold, backward_ns, random_ns)| LeadSample {
-            queue_threshold,
-            backward_ns,
-            random_ns,
-        })
-        .collect();
-        assert_eq!(queue_threshold_of(&leads, Order::Program), Some(256));
-        assert_eq!(
-            queue_threshold_of(&leads[..3], Order::Position),
-            Some(u64::MAX),
-            "the largest tried stands for any"
-        );
+        let times = [(50.0, 90.0), (10.1, 40.0), (10.0, 20.2), (10.0, 20.0)];
+        let samples = leads(OrderSample::default(), 1e6, times);
+        assert_eq!(queue_threshold_of(&samples), Some(256));
+    }
+
+    #[test]
+    fn a_lead_covers_a_burst_after_computing() {
+        let samples = leads(OrderSample::default(), 10_000.0, [(10.0, 10.0); 4]);
+        assert_eq!(queue_threshold_of(&samples), Some(16_384));
+    }
+
+    #[test]
+    fn by_position_the_lead_has_a_bound_only_where_a_large_one_did_worse() {
+        let mut times = [(50.0, 90.0), (10.1, 20.1), (10.0, 20.2), (10.0, 20.0)];
+        let samples = leads(BY_POSITION, 1e7, times);
+        assert_eq!(queue_threshold_of(&samples), Some(u64::MAX));
+        times[3].0 = 12.0;
+        let samples = leads(BY_POSITION, 1e7, times);
+        assert_eq!(queue_threshold_of(&samples), Some(64));
     }
 
     #[test]
@@ -214,13 +272,24 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_room_for_its_gaps() {
-        let sizes: Vec<RequestSample> = [(16, 50.0), (64, 40.0), (256, 39.0)]
-            .into_iter()
-            .map(|(pages, page_ns)| RequestSample { pages, page_ns })
-            .collect();
-        assert_eq!(request_of(&sizes, 0), Some(64));
-        assert_eq!(request_of(&sizes, 128), Some(512));
+    fn a_request_has_room_for_gaps_and_outlasts_an_interruption() {
+        let mut samples = Samples {
+            requests: [(16, 50.0), (64, 40.0), (256, 39.0)]
+                .into_iter()
+                .map(|(pages, page_ns)| RequestSample { pages, page_ns })
+                .collect(),
+            service_ns: 39 * 20,
+            ..Samples::default()
+        };
+        assert_eq!(request_of(&samples), Some(64));
+        samples.service_ns = 39 * 200;
+        assert_eq!(request_of(&samples), Some(256));
+        samples.gaps = vec![GapSample {
+            pages: 128,
+            skipped_ns: 2.0,
+            along_ns: 1.0,
+        }];
+        assert_eq!(request_of(&samples), Some(512));
     }
 
     #[test]

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use foreread_sched::{Order, Profile};
 
-use super::decide::{depth_of, infill_of, order_of, queue_threshold_of, request_of};
-use super::{
-    DepthSample, GapSample, LatenessSample, LeadSample, OrderSample, RequestSample, Samples, decide,
-};
+use super::decide::{depth_of, infill_of, order_of, request_of};
+use super::{DepthSample, GapSample, LatenessSample, LeadSample, RequestSample, Samples, decide};
 
 /// Depths tried.
 const DEPTHS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+/// Depths the engine is tried at where it asks by position.
+const ORDERED_DEPTHS: [usize; 4] = [2, 8, 32, 128];
 /// Request sizes tried, in pages: 64 KiB to 4 MiB.
 const SIZES: [u64; 4] = [16, 64, 256, 1024];
 /// Gaps tried, in pages.
@@ -134,11 +134,11 @@ impl Stage {
     const fn share(self) -> u32 {
         match self {
             Stage::Single => 4,
-            Stage::Depth => 20,
-            Stage::Sequential => 8,
-            Stage::Gaps => 18,
-            Stage::Order => 18,
-            Stage::Thresholds => 32,
+            Stage::Depth => 16,
+            Stage::Sequential => 5,
+            Stage::Gaps => 15,
+            Stage::Order => 10,
+            Stage::Thresholds => 50,
         }
     }
 
@@ -169,6 +169,11 @@ pub fn measure<P: Probe>(
     at(Stage::Depth);
     let slice = Stage::Depth.slice(total, DEPTHS.len());
     for depth in DEPTHS {
+        // Where one queue takes longer to work off than there is time, deeper ones are left out.
+        let queue_ns = samples.scattered.last().map_or(0.0, |last| last.page_ns) * depth as f64;
+        if queue_ns > slice.as_nanos() as f64 {
+            break;
+        }
         let runs = dice.scattered();
         let page_ns = probe.fetch(&runs, depth, slice)?.each();
         samples.scattered.push(DepthSample { depth, page_ns });
@@ -202,63 +207,60 @@ pub fn measure<P: Probe>(
             along_ns: page_ns * (pages + 1) as f64,
         });
     }
-    let infill = infill_of(&samples.gaps);
-    let request = request_of(&samples.requests, infill).unwrap_or(1);
 
     at(Stage::Order);
     let slice = Stage::Order.slice(total, 2);
     let wanted = dice.distinct((probe.pages() / SPARSE) as usize);
-    samples.order = OrderSample {
-        random_ns: probe.fetch(&singles(&wanted), depth, slice)?.each(),
-        ordered_ns: by_position(probe, &wanted, depth, infill, request, slice / 2)?,
-    };
-    if order_of(&samples.order) == Order::Position {
-        let slice = slice / 2 / DEPTHS.len() as u32;
-        for depth in DEPTHS {
-            let wanted = dice.distinct(wanted.len());
-            let page_ns = by_position(probe, &wanted, depth, infill, request, slice)?;
-            samples.ordered.push(DepthSample { depth, page_ns });
-        }
-    }
+    samples.order.random_ns = probe.fetch(&singles(&wanted), depth, slice)?.each();
+    samples.order.ordered_ns = by_position(probe, &wanted, depth, &samples, slice)?;
 
     at(Stage::Thresholds);
     thresholds(probe, total, &mut dice, &mut samples)?;
     Ok(samples)
 }
 
-/// The engine itself under candidate thresholds, the other constants as found so far.
+/// The engine itself under candidate constants, the others as found so far.
 fn thresholds<P: Probe>(
     probe: &mut P,
     total: Duration,
     dice: &mut Dice,
     samples: &mut Samples,
 ) -> Result<(), P::Error> {
+    let by_position = order_of(&samples.order) == Order::Position;
+    let depths: &[usize] = if by_position { &ORDERED_DEPTHS } else { &[] };
+    let parts = depths.len() + 2 * LEADS.len() + LATENESS.len() + 1;
+    let slice = Stage::Thresholds.slice(total, parts);
+    // A slow device gets a shorter program, because a pass over the device counts only as a whole.
+    let expected = samples.order.ordered_ns.min(samples.order.random_ns) * 2.0;
+    let reads = ((slice.as_nanos() as f64 / expected) as u64).clamp(64, READS);
+    let random = |dice: &mut Dice| dice.dense(reads);
+    let backward: Vec<u64> = (0..READS.min(probe.pages())).rev().collect();
+
     let mut profile = decide(samples);
     profile.horizon.time_threshold = i64::MIN;
-    let slice = Stage::Thresholds.slice(total, 2 * LEADS.len() + LATENESS.len() + 1);
-    let reads = READS.min(probe.pages());
-    let backward: Vec<u64> = (0..reads).rev().collect();
+    for &depth in depths {
+        profile.depth = depth;
+        let page_ns = best(probe, &random(dice), &profile, slice)?;
+        samples.ordered.push(DepthSample { depth, page_ns });
+    }
+    profile.depth = decide(samples).depth;
     for queue_threshold in LEADS {
         profile.horizon.queue_threshold = queue_threshold;
-        let random = dice.distinct(reads as usize);
         samples.leads.push(LeadSample {
             queue_threshold,
             backward_ns: best(probe, &backward, &profile, slice)?,
-            random_ns: best(probe, &random, &profile, slice)?,
+            random_ns: best(probe, &random(dice), &profile, slice)?,
         });
     }
-    if let Some(found) = queue_threshold_of(&samples.leads, profile.order) {
-        profile.horizon.queue_threshold = found;
-    }
+    profile.horizon.queue_threshold = decide(samples).horizon.queue_threshold;
     let full_queue = samples.service_ns * (profile.depth as u64 + 1);
     let some = LATENESS.map(|times| Some(times * full_queue));
     for lateness_ns in some.into_iter().chain([None]) {
         profile.horizon.time_threshold =
             lateness_ns.map_or(i64::MIN, |ns| i64::try_from(ns).map_or(i64::MIN, |ns| -ns));
-        let random = dice.distinct(reads as usize);
         samples.lateness.push(LatenessSample {
             lateness_ns,
-            read_ns: best(probe, &random, &profile, slice)?,
+            read_ns: best(probe, &random(dice), &profile, slice)?,
         });
     }
     Ok(())
@@ -286,15 +288,16 @@ fn best<P: Probe>(
     Ok(least)
 }
 
-/// Time a wanted page when they are asked for by position, gaps up to `infill` read along.
+/// Time a wanted page when they are asked for by position, gaps read along as `samples` say.
 fn by_position<P: Probe>(
     probe: &mut P,
     wanted: &[u64],
     depth: usize,
-    infill: u64,
-    request: u64,
+    samples: &Samples,
     limit: Duration,
 ) -> Result<f64, P::Error> {
+    let infill = infill_of(&samples.gaps);
+    let request = request_of(samples).unwrap_or(1);
     let mut sorted = wanted.to_vec();
     sorted.sort_unstable();
     let mut runs: Vec<Range<u64>> = Vec::new();
@@ -362,6 +365,20 @@ impl Dice {
             pages.swap(at, self.below(at as u64 + 1) as usize);
         }
         pages
+    }
+
+    /// Different pages in random order, one page in [`SPARSE`] of some part of the file.
+    fn dense(&mut self, count: u64) -> Vec<u64> {
+        let count = count.min(self.pages / SPARSE).max(1);
+        let from = self.below(self.pages.saturating_sub(count * SPARSE) + 1);
+        let mut part = Dice {
+            state: self.below(u64::MAX),
+            pages: (count * SPARSE).min(self.pages),
+        };
+        part.distinct(count as usize)
+            .into_iter()
+            .map(|page| from + page)
+            .collect()
     }
 
     fn scattered(&mut self) -> Vec<Range<u64>> {

@@ -29,8 +29,8 @@ pub struct Samples {
     pub gaps: Vec<GapSample>,
     /// The same pages in random order and by position.
     pub order: OrderSample,
-    /// Pages asked for by position, by how many requests are under way; empty where position
-    /// does not pay.
+    /// The engine ahead of a program that reads in random order, asking by position, by how many
+    /// requests are under way; empty where position does not pay.
     pub ordered: Vec<DepthSample>,
     /// The engine ahead of a program, by the largest lead.
     pub leads: Vec<LeadSample>,
@@ -80,7 +80,7 @@ pub struct GapSample {
     pub along_ns: f64,
 }
 
-/// What a wanted page costs, one page wanted in [`measure::SPARSE`].
+/// What a wanted page costs, one page in 16 being wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OrderSample {
     /// Asked for in random order, page by page.
