@@ -110,6 +110,8 @@ pub trait Backend: Send {
     fn poll(&mut self, events: &mut Vec<Event>);
     /// How many of these pages are in memory now; `None` if the file cannot be looked at.
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
+    /// Whether all of a file is in memory.
+    fn is_whole(&mut self, file: FileId) -> bool;
     /// How many of these pages were in memory and had to make room; `None` if that cannot be told.
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
 }
@@ -135,6 +137,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         (**self).resident(file, pages)
+    }
+    fn is_whole(&mut self, file: FileId) -> bool {
+        (**self).is_whole(file)
     }
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         (**self).evicted(file, pages)

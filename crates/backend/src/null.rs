@@ -42,6 +42,10 @@ impl Backend for NullBackend {
         None
     }
 
+    fn is_whole(&mut self, _: FileId) -> bool {
+        false
+    }
+
     fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
         None
     }

@@ -268,6 +268,11 @@ impl Backend for Sim {
         )
     }
 
+    fn is_whole(&mut self, _: FileId) -> bool {
+        // Files on this machine have no size.
+        false
+    }
+
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         let machine = self.machine();
         Some(

@@ -22,6 +22,8 @@ use crate::track::{Course, Track};
 
 /// Disclosures taken from the source in one step: bounds a step to about a millisecond.
 const DISCLOSE: usize = 8192;
+/// Steps' worth of disclosures a survey looks through: four million, some tenths of a second.
+const SURVEY: usize = 512;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
 /// A read that took longer than this plus 1 ns a byte waited for a device: far above a copy from
@@ -135,29 +137,43 @@ impl<B: Backend> Engine<B> {
 
     /// Look whether the plan's pages are in memory already; if they all are, the session is
     /// [`Phase::Hot`] and the program need not be observed. Stops at the first few missing
-    /// pages, so a cold plan costs next to nothing, and a plan larger than the queue counts as cold.
+    /// pages, so a cold plan costs next to nothing; a plan too long to look through counts as cold.
     pub fn survey(&mut self) {
-        let mut missing = 0;
-        let mut ordinal = 0;
-        while self.disclose() {
-            while let Some(entry) = self.scheduler.queue().get(ordinal).copied() {
-                ordinal += 1;
-                if entry.pages == 0 {
-                    continue;
-                }
-                let resident = self
-                    .backend
-                    .resident(entry.file, entry.range())
-                    .unwrap_or(0);
-                missing += u64::from(entry.pages).saturating_sub(resident);
-                if missing >= COLD_PAGES {
-                    return;
-                }
-            }
-        }
-        if self.exhausted {
+        if self.all_in_memory() {
             self.phase = Phase::Hot;
         }
+        self.source.rewind();
+    }
+
+    fn all_in_memory(&mut self) -> bool {
+        let mut missing = 0;
+        let mut whole: HashMap<FileId, bool> = HashMap::new();
+        let mut expected = Vec::new();
+        for _ in 0..SURVEY {
+            expected.clear();
+            self.source.disclose(DISCLOSE, &mut expected);
+            for one in &expected {
+                let backend = &mut self.backend;
+                if one.pages.is_empty()
+                    || *whole
+                        .entry(one.file)
+                        .or_insert_with(|| backend.is_whole(one.file))
+                {
+                    continue;
+                }
+                let pages = one.pages.end - one.pages.start;
+                // What cannot be looked at cannot be fetched either.
+                let resident = backend.resident(one.file, one.pages.clone());
+                missing += resident.map_or(0, |resident| pages.saturating_sub(resident));
+                if missing >= COLD_PAGES {
+                    return false;
+                }
+            }
+            if expected.len() < DISCLOSE {
+                return true;
+            }
+        }
+        false
     }
 
     /// The program read this extent of a planned file.

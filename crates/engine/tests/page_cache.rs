@@ -131,6 +131,19 @@ fn a_plan_that_is_in_memory_is_found_hot_and_nothing_is_issued() {
 }
 
 #[test]
+fn a_plan_longer_than_the_queue_is_found_hot_too() {
+    let dir = dir();
+    let Some((file, meta)) = cold_file(dir.path()) else {
+        return;
+    };
+    std::io::copy(&mut &file, &mut std::io::sink()).unwrap();
+    let plan: Vec<u64> = (0..400_000).map(|n| n * 7919 % PAGES).collect();
+    assert!(plan.len() > Config::default().queue_entries);
+    let report = follow(meta, plan.clone(), &plan[..1000], &file);
+    assert_eq!(report.phase, Phase::Hot);
+}
+
+#[test]
 fn pages_fetched_for_nothing_are_accounted_as_wasted() {
     let dir = dir();
     let Some((file, meta)) = cold_file(dir.path()) else {

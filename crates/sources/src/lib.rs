@@ -23,6 +23,9 @@ pub trait Source: Send {
     /// nothing more is known.
     fn disclose(&mut self, room: usize, out: &mut Vec<Expected>);
 
+    /// Start over: the next disclosure is the first again.
+    fn rewind(&mut self);
+
     /// The program reads something else than was disclosed; `recent` is what it read last,
     /// oldest first. Look for the place in what is known, so that the next disclosure goes on
     /// from there; `false` if it is nowhere.

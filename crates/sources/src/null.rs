@@ -11,6 +11,8 @@ pub struct Null;
 impl Source for Null {
     fn disclose(&mut self, _: usize, _: &mut Vec<Expected>) {}
 
+    fn rewind(&mut self) {}
+
     fn resync(&mut self, _: &[Access]) -> bool {
         false
     }

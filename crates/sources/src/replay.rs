@@ -63,6 +63,13 @@ impl<T: Trace> Replay<T> {
         }
     }
 
+    /// Drop what is known of the place in the trace.
+    fn forget(&mut self) {
+        self.pending.clear();
+        self.streams.clear();
+        self.last = None;
+    }
+
     /// The next access that matters.
     fn advance(&mut self) -> Option<Access> {
         loop {
@@ -173,15 +180,18 @@ impl<T: Trace> Source for Replay<T> {
         }
     }
 
+    fn rewind(&mut self) {
+        self.forget();
+        self.trace.rewind();
+    }
+
     fn resync(&mut self, recent: &[Access]) -> bool {
         let wanted: HashSet<(FileId, u64)> = recent
             .iter()
             .filter(|access| access.kind.reads())
             .map(|access| (access.file, access.extent.pages().start))
             .collect();
-        self.pending.clear();
-        self.streams.clear();
-        self.last = None;
+        self.forget();
         if wanted.len() < 3 {
             return false;
         }
@@ -269,6 +279,15 @@ mod tests {
         );
         let files: Vec<_> = all(&mut source).into_iter().map(|d| d.file).collect();
         assert_eq!(files, [FileId(2)]);
+    }
+
+    #[test]
+    fn after_a_rewind_the_same_is_disclosed_again() {
+        let reads = (0..256).map(|n| access(1, n * PAGE, PAGE)).collect();
+        let mut source = replay(reads);
+        let first = all(&mut source);
+        source.rewind();
+        assert_eq!(all(&mut source), first);
     }
 
     #[test]

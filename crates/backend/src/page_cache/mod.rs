@@ -138,6 +138,16 @@ impl Backend for PageCache {
         Some(cached.cached + (pages.end - end))
     }
 
+    fn is_whole(&mut self, file: FileId) -> bool {
+        let Some(opened) = self.look_at(file) else {
+            return false;
+        };
+        let pages = opened.size.div_ceil(PAGE);
+        opened
+            .cached(&(0..pages * PAGE))
+            .is_ok_and(|now| now.cached >= pages)
+    }
+
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         let range = pages.start * PAGE..pages.end * PAGE;
         Some(self.look_at(file)?.cached(&range).ok()?.evicted)
