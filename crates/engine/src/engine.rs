@@ -340,6 +340,10 @@ impl<B: Backend> Engine<B> {
 
     /// See whether the program still follows the plan.
     fn judge(&mut self, access: &Access, foreseen: bool) {
+        if self.phase == Phase::Hot {
+            // Nothing was put into the queue to match against.
+            return;
+        }
         self.reads += 1;
         self.foreseen += u64::from(foreseen);
         if !matches!(self.phase, Phase::Ahead | Phase::Lost) {

@@ -171,7 +171,9 @@ impl Account {
             .report
             .as_ref()
             .is_some_and(|report| report.phase == Phase::Hot);
-        if !hot || !self.has_lasting_record() || !self.was_cold() {
+        let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
+        let elsewhere = self.device_bytes.unwrap_or(0);
+        if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
             return None;
         }
         let path = self.followed.as_ref()?.path.clone();
