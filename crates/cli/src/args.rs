@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Forget(Forget),
     Prune(Prune),
     Doctor(Doctor),
+    Calibrate(Calibrate),
     /// Mount a file system as slow as a disk of old, a cloud volume or NFS
     Slowdisk(SlowdiskArgs),
     /// Print completions for a shell
@@ -172,6 +173,26 @@ pub(crate) struct Prune {
 /// Exit status: 0 if prefetching works here, 1 if it cannot.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Measure the device a folder is on, so that runs are prefetched by its own figures
+///
+/// Writes a file there, reads it in many ways, each time from the device, and removes it. What
+/// was found is kept, and used by every run that reads from the device.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Calibrate {
+    /// A folder on the device, in which a file can be made
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Seconds to measure for, at least about; slow disks need the 20
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=600))]
+    pub(crate) seconds: u16,
+    /// Measure on a file of SIZE, such as 64M [default: 256M, or a quarter of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    pub(crate) size: Option<u64>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

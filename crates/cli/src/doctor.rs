@@ -8,15 +8,18 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
+use foreread_engine::Profile;
 use foreread_sys::device::{Device, Mount};
 use foreread_sys::features::{Feature, Features, State};
 use foreread_sys::memory;
 use serde::Serialize;
 
 use crate::args;
+use crate::calibrate::in_force;
+use crate::profiles::{Constants, Measured, Profiles};
 use crate::run::find_preload;
 use crate::store::Store;
-use crate::units::{bytes, wrapped};
+use crate::units::{bytes, duration, wrapped};
 
 /// A program every machine has, to load the library into.
 const HARMLESS: &str = "/bin/true";
@@ -24,6 +27,8 @@ const HARMLESS: &str = "/bin/true";
 /// Columns of a terminal nobody has widened, and where the words on a check begin.
 const WIDTH: usize = 80;
 const COLUMN: usize = 22;
+/// Where the words on a device's profile begin.
+const PROFILE_COLUMN: usize = 4;
 
 /// One thing looked at.
 #[derive(Serialize)]
@@ -48,6 +53,13 @@ struct Disk {
     read_ahead: u64,
     max_hint: u64,
     queue_depth: u32,
+    /// The constants reads are prefetched by.
+    profile: Constants,
+    /// Seconds since the epoch; `null` for a built-in profile.
+    measured_at: Option<u64>,
+    /// The same in words.
+    #[serde(skip)]
+    in_force: String,
 }
 
 #[derive(Serialize)]
@@ -59,18 +71,25 @@ struct Diagnosis {
     /// Bytes left under the control group's limit, if it sets one.
     memory_limit_room: Option<u64>,
     devices: Vec<Disk>,
+    /// Why what was measured of devices cannot be used.
+    profiles_problem: Option<String>,
 }
 
 /// Looks at everything and says what it found.
 pub(crate) fn doctor(args: &args::Doctor) -> Result<ExitCode> {
     let mut checks = vec![check_preload(), check_store()];
+    let (profiles, problem) = match Profiles::load() {
+        Ok(profiles) => (profiles, None),
+        Err(error) => (Profiles::default(), Some(format!("{error:#}"))),
+    };
     checks.extend(Features::probe().0.into_iter().map(check_feature));
     let diagnosis = Diagnosis {
         works: checks.iter().all(|check| check.available || !check.needed),
         checks,
         memory_available: memory::available().ok(),
         memory_limit_room: memory::cgroup_room(),
-        devices: disks(),
+        devices: disks(&profiles),
+        profiles_problem: problem,
     };
     let mut out = stdout().lock();
     if args.json {
@@ -167,7 +186,7 @@ fn check(
 }
 
 /// The disks under the mounted file systems, each once.
-fn disks() -> Vec<Disk> {
+fn disks(profiles: &Profiles) -> Vec<Disk> {
     let mut seen = BTreeSet::new();
     Mount::all()
         .unwrap_or_default()
@@ -175,6 +194,8 @@ fn disks() -> Vec<Disk> {
         .filter(|mount| seen.insert(mount.dev))
         .filter_map(|mount| {
             let device = Device::of(mount.dev);
+            let measured = profiles.of(mount.dev);
+            let (profile, in_force) = profile_of(measured, &device);
             device.block.then(|| Disk {
                 name: device.name,
                 mounted_at: mount.point.display().to_string(),
@@ -183,9 +204,39 @@ fn disks() -> Vec<Disk> {
                 read_ahead: device.read_ahead,
                 max_hint: device.max_hint,
                 queue_depth: device.queue_depth,
+                profile: Constants::from(&profile),
+                measured_at: measured.map(|measured| measured.measured_at),
+                in_force,
             })
         })
         .collect()
+}
+
+/// The profile in force for a device, and what it says in words.
+fn profile_of(measured: Option<&Measured>, device: &Device) -> (Profile, String) {
+    if let Some(measured) = measured
+        && let Some(profile) = measured.profile()
+    {
+        let words = format!(
+            "measured on {}: {} a page, {:.0} MB/s; {}",
+            measured.day(),
+            duration(measured.samples.service_ns),
+            measured.samples.sequential_bytes_per_s() as f64 / 1e6,
+            in_force(&profile)
+        );
+        return (profile, words);
+    }
+    if device.rotational {
+        let profile = Profile::rotational();
+        let words = format!(
+            "built in, unless reads turn out quick: {}",
+            in_force(&profile)
+        );
+        (profile, words)
+    } else {
+        let profile = Profile::solid_state();
+        (profile.clone(), format!("built in: {}", in_force(&profile)))
+    }
 }
 
 fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
@@ -230,6 +281,27 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
             disk.queue_depth,
             disk.mounted_at
         )?;
+        for line in wrapped(&disk.in_force, WIDTH - PROFILE_COLUMN) {
+            writeln!(out, "{:PROFILE_COLUMN$}{line}", "")?;
+        }
+    }
+    if diagnosis
+        .devices
+        .iter()
+        .any(|disk| disk.measured_at.is_none())
+    {
+        let hint = "`foreread calibrate DIR` measures the device DIR is on: how many reads at once, \
+                    which gaps and which order pay there, and how far to be ahead.";
+        writeln!(out)?;
+        for line in wrapped(hint, WIDTH) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    if let Some(problem) = &diagnosis.profiles_problem {
+        writeln!(out)?;
+        for line in wrapped(problem, WIDTH) {
+            writeln!(out, "{line}")?;
+        }
     }
     let verdict = if diagnosis.works {
         "foreread works here."

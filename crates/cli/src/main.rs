@@ -10,10 +10,12 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod calibrate;
 mod doctor;
 mod forget;
 mod list;
 mod pages;
+mod profiles;
 mod run;
 mod show;
 mod store;
@@ -51,6 +53,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Forget(forget) => forget::forget(&forget),
         Command::Prune(prune) => forget::prune(&prune),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Slowdisk(slowdisk) => Ok(foreread_slowdisk::cli::run(slowdisk)?),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { out } => pages::man(out.as_deref()),

@@ -18,9 +18,13 @@ use foreread_sources::{Replay, Trace};
 use foreread_sys::memory;
 
 use super::watch::Sink;
+use crate::profiles::Profiles;
 
 /// Budget where the machine does not tell what is free: small enough for any machine.
 const UNKNOWN_MEMORY: u64 = 256 << 20;
+
+/// A file that no record knows: they are numbered from 0 on.
+const UNKNOWN_FILE: FileId = FileId(u32::MAX);
 
 /// What is wrong with a record, once that is known: damage shows when it is reached.
 type Trouble = Arc<OnceLock<String>>;
@@ -61,8 +65,9 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Follow the record at `path`; observations' times count from `start`.
-    pub(super) fn start(path: &Path, start: Instant) -> anyhow::Result<Self> {
+    /// Follow the record at `path`, its devices by their measured `profiles`; observations' times
+    /// count from `start`.
+    pub(super) fn start(path: &Path, profiles: Profiles, start: Instant) -> anyhow::Result<Self> {
         let reader = Reader::open(path)?;
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
@@ -96,7 +101,8 @@ impl Follower {
                 budget_pages: budget_bytes(memory::available()) / PAGE,
                 ..Config::default()
             },
-        );
+        )
+        .with_profiles(move |dev| profiles.of(dev)?.profile());
         let session = Session::start(engine, start).context("starting the engine's thread")?;
         Ok(Self {
             session,
@@ -160,7 +166,11 @@ impl Sink for Follower {
         }
         match self.numbers.get(access.file.0 as usize).copied().flatten() {
             Some(file) => self.session.observe(Access { file, ..*access }),
-            None => self.session.stray(*access),
+            // Its number is the watcher's, and stands for some other file in the record.
+            None => self.session.stray(Access {
+                file: UNKNOWN_FILE,
+                ..*access
+            }),
         }
     }
 }

@@ -23,6 +23,7 @@ use foreread_engine::Phase;
 use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
 use foreread_ring::{Clock, Mode, Ring};
 
+use crate::profiles::Profiles;
 use crate::store::{self, Store};
 use child::{Child, Ended};
 use follow::Follower;
@@ -73,7 +74,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let plan = Plan::find(args, &mut account);
     let observed = observe(&mut account);
     let follower = match (&plan.known, &observed) {
-        (Some(known), Some(_)) => account.note(Follower::start(&known.path, started)),
+        (Some(known), Some(_)) => {
+            let profiles = account.note(Profiles::load()).unwrap_or_default();
+            account.note(Follower::start(&known.path, profiles, started))
+        }
         _ => None,
     };
     let recorder = match (&plan.destination, &observed) {
@@ -110,6 +114,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let mut supervisor = Supervisor {
         ring: observed.map(|observed| observed.ring),
         watch: Watch::new(began),
+        records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
         sinks: Sinks { recorder, follower },
         started,
@@ -212,6 +217,8 @@ struct Supervisor {
     ring: Option<Ring>,
     watch: Watch,
     sinks: Sinks,
+    /// Whether what is learnt may be kept.
+    records: bool,
     /// Whether this run gets a record of its own, whatever becomes of following another.
     replaces: bool,
     started: Instant,
@@ -253,7 +260,13 @@ impl Supervisor {
                 Phase::Hot | Phase::Finished
                     if self.replaces
                         || sinks.recorder.is_some() && follower.trouble().is_some() => {}
-                Phase::Hot | Phase::Finished => self.set_mode(Mode::Mute),
+                Phase::Hot | Phase::Finished => {
+                    // What is written down so far would pass for all the program reads.
+                    if let Some(recorder) = sinks.recorder.take() {
+                        recorder.discard();
+                    }
+                    self.set_mode(Mode::Mute);
+                }
                 Phase::GaveUp => {
                     ring.give_up();
                     self.set_mode(if self.sinks.recorder.is_some() {
@@ -306,19 +319,20 @@ impl Supervisor {
                 }
             }
         }
-        let Some(recorder) = recorder else {
-            return;
-        };
-        if account.worth_recording(&recorder) {
-            let summary = account.record_summary(&recorder);
-            match recorder.commit(summary) {
-                Ok(path) => account.recorded = Some(path),
-                Err(why) => account.say(format!("{why:#}; not recorded")),
+        match recorder {
+            Some(recorder) if account.worth_recording(&recorder) => {
+                let summary = account.record_summary(&recorder);
+                match recorder.commit(summary) {
+                    Ok(path) => account.recorded = Some(path),
+                    Err(why) => account.say(format!("{why:#}; not recorded")),
+                }
             }
-            return;
+            Some(recorder) => recorder.discard(),
+            None => {}
         }
-        recorder.discard();
-        if let Some(path) = account.outgrown() {
+        if self.records
+            && let Some(path) = account.outgrown()
+        {
             // A record that cannot be deleted is looked at again by the next run.
             let _ = std::fs::remove_file(path);
         }

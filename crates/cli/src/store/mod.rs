@@ -238,7 +238,7 @@ fn id_of(path: &Path) -> Option<String> {
 }
 
 /// The folder for a user's data, by the XDG base directory specification.
-fn data_home() -> Result<PathBuf> {
+pub(crate) fn data_home() -> Result<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)

@@ -1,0 +1,164 @@
+//! `foreread calibrate`: measures the device a folder is on, and keeps what was found.
+//!
+//! Data flow: [`probe`] makes a file on the device and reads it → the engine's programme of
+//! experiments → a profile → [`crate::profiles`], where `run` finds it.
+
+mod probe;
+
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use foreread_engine::calibrate::{DepthSample, Samples, Stage, decide, measure};
+use foreread_engine::{Order, Profile};
+use foreread_sys::device::Mount;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::args;
+use crate::profiles::{Constants, Key, Profiles};
+use crate::units::{bytes, duration};
+use probe::ColdFile;
+
+/// What was found, as scripts read it.
+#[derive(Serialize)]
+struct Found<'a> {
+    #[serde(flatten)]
+    key: &'a Key,
+    /// Bytes of the file measured on.
+    file_bytes: u64,
+    profile: Constants,
+    samples: &'a Samples,
+    stored: PathBuf,
+}
+
+/// Measures, stores, reports.
+pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
+    let progress = progress();
+    let file = ColdFile::create(&args.dir, args.size, &progress);
+    let mut file = file.with_context(|| format!("measuring in {}", args.dir.display()))?;
+    let total = Duration::from_secs(args.seconds.into());
+    let samples = measure(&mut file, total, |stage| {
+        progress.inc(1);
+        progress.set_message(stage.name());
+    })
+    .with_context(|| format!("measuring in {}", args.dir.display()))?;
+    file.prove()
+        .with_context(|| format!("measuring in {}", args.dir.display()))?;
+    progress.finish_and_clear();
+    let profile = decide(&samples);
+    let key = Key::of(file.device(), &Mount::all()?);
+    let stored = Profiles::put(key.clone(), &profile, samples.clone())?;
+    let mut out = stdout().lock();
+    if args.json {
+        let found = Found {
+            key: &key,
+            file_bytes: file.bytes(),
+            profile: (&profile).into(),
+            samples: &samples,
+            stored,
+        };
+        serde_json::to_writer_pretty(&mut out, &found).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(
+        out,
+        "{}, measured on a file of {} in {}:",
+        key.name,
+        bytes(file.bytes()),
+        args.dir.display()
+    )?;
+    for (name, found) in lines(&samples, &profile) {
+        writeln!(out, "  {name:<12} {found}")?;
+    }
+    writeln!(
+        out,
+        "Kept in {}; `foreread run` goes by it from now on.",
+        stored.display()
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn progress() -> ProgressBar {
+    // Writing the file comes before the stages.
+    let bar = ProgressBar::new(1 + Stage::ALL.len() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{msg:<22} {bar:40} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// What was found, in words.
+fn lines(samples: &Samples, profile: &Profile) -> Vec<(&'static str, String)> {
+    let at = |wanted: usize| samples.scattered.iter().find(|one| one.depth == wanted);
+    let rate = |sample: &DepthSample| format!("{:.0}/s", 1e9 / sample.page_ns);
+    let best = samples
+        .scattered
+        .iter()
+        .min_by(|a, b| a.page_ns.total_cmp(&b.page_ns));
+    let together = match (at(1), best) {
+        (Some(one), Some(best)) => format!(
+            "{} one at a time, {} with {} at once",
+            rate(one),
+            rate(best),
+            best.depth
+        ),
+        _ => "not measured".to_owned(),
+    };
+    let order = &samples.order;
+    vec![
+        ("a page", duration(samples.service_ns)),
+        ("pages", together),
+        ("in order", {
+            let rate = samples.sequential_bytes_per_s() as f64 / 1e6;
+            format!("{rate:.0} MB/s")
+        }),
+        (
+            "by position",
+            format!(
+                "{} a page, {} in random order",
+                duration(order.ordered_ns as u64),
+                duration(order.random_ns as u64)
+            ),
+        ),
+        ("so", in_force(profile)),
+    ]
+}
+
+/// A profile in one line.
+pub(crate) fn in_force(profile: &Profile) -> String {
+    let order = match profile.order {
+        Order::Position => "by position",
+        Order::Program => "in the program's order",
+    };
+    let infill = match profile.infill_pages {
+        0 => "no gap read along".to_owned(),
+        pages => format!("gaps up to {} read along", bytes(pages * 4096)),
+    };
+    let lead = match profile.horizon.queue_threshold {
+        u64::MAX => "any lead".to_owned(),
+        reads => format!("at most {reads} reads ahead"),
+    };
+    format!("{order}, {} at once, {infill}, {lead}", profile.depth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_said_in_one_line() {
+        assert_eq!(
+            in_force(&Profile::rotational()),
+            "by position, 8 at once, gaps up to 512 KiB read along, any lead"
+        );
+        assert_eq!(
+            in_force(&Profile::solid_state()),
+            "in the program's order, 64 at once, no gap read along, at most 4096 reads ahead"
+        );
+    }
+}

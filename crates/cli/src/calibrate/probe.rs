@@ -1,0 +1,334 @@
+//! A file on the device to be measured, read cold through the page cache.
+//!
+//! It is read as programs and foreread read: by `pread` with the kernel's read-ahead off, by the
+//! page-cache backend's hints, and by a program with the engine ahead of it. The file has no name, so
+//! it is gone however this process ends.
+//!
+//! Invariant: before each experiment no page of the file is in memory, which the kernel is asked, and
+//! after all of them the device must have served what was fetched.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::Write;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use foreread_backend::{Backend, Event, PageCache};
+use foreread_engine::calibrate::{Probe, Trial};
+use foreread_engine::{Config, Engine, Profile, Session};
+use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId};
+use foreread_sources::{Replay, Trace};
+use foreread_sys::file::FileFacts;
+use foreread_sys::{cache, device, memory};
+use indicatif::ProgressBar;
+
+use crate::units::bytes;
+
+/// The file's size unless told otherwise, in bytes: several times what a disk caches by itself.
+const SIZE: u64 = 256 << 20;
+/// The least that tells anything, in bytes.
+const LEAST: u64 = 16 << 20;
+/// Share of the free space, and of the free memory, that the file may take.
+const SHARE: u64 = 4;
+/// Bytes written at a time.
+const CHUNK: usize = 1 << 20;
+/// How often the engine looks while something is under way, and so how often this does.
+const LOOK: Duration = Duration::from_micros(200);
+/// How often `run` tells the engine what the program read.
+const TOLD: Duration = Duration::from_micros(250);
+/// How long pages on their way, or being written back, may keep the file in memory.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The backend gives up on a hint after twice two seconds; more than this is a hung device.
+const HUNG: Duration = Duration::from_secs(30);
+
+const FILE: FileId = FileId(0);
+
+/// The file, its reader and its hints.
+pub(super) struct ColdFile {
+    file: File,
+    facts: FileFacts,
+    files: Arc<BTreeMap<FileId, FileMeta>>,
+    hints: PageCache,
+    next: u64,
+    /// Bytes fetched in experiments so far, and what the device had served before them.
+    fetched: u64,
+    served: Option<u64>,
+}
+
+impl ColdFile {
+    /// Make the file in `dir`, of `size` bytes or what is sensible there.
+    pub(super) fn create(dir: &Path, size: Option<u64>, progress: &ProgressBar) -> Result<Self> {
+        let size = match size {
+            Some(size) => size.max(LEAST),
+            None => sensible_size(dir)?,
+        };
+        let file = tempfile::tempfile_in(dir).context("cannot make a file there")?;
+        progress.set_message("writing");
+        fill(&file, size).with_context(|| format!("cannot write a file of {}", bytes(size)))?;
+        cache::advise_random(&file)?;
+        let facts = FileFacts::of(&file)?;
+        let meta = FileMeta {
+            path: format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
+            dev: facts.dev,
+            ino: facts.ino,
+            size: facts.size,
+            mtime_ns: facts.mtime_ns,
+            written: false,
+            random: true,
+        };
+        let files = Arc::new(BTreeMap::from([(FILE, meta)]));
+        let mut made = Self {
+            hints: PageCache::new(Arc::clone(&files))?,
+            file,
+            facts,
+            files,
+            next: 0,
+            fetched: 0,
+            served: None,
+        };
+        made.cool()?;
+        made.served = device::bytes_read(facts.dev).ok();
+        Ok(made)
+    }
+
+    /// The device the file is on (`st_dev`).
+    pub(super) fn device(&self) -> u64 {
+        self.facts.dev
+    }
+
+    /// The file's size in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.facts.size
+    }
+
+    /// Whether the device served what was fetched, where the kernel tells; if not, it was measured
+    /// what something in between has in memory.
+    pub(super) fn prove(&self) -> Result<()> {
+        let (Some(before), Ok(after)) = (self.served, device::bytes_read(self.facts.dev)) else {
+            return Ok(());
+        };
+        let served = after.saturating_sub(before);
+        if served < self.fetched / 10 * 9 {
+            bail!(
+                "the device served {} of the {} that were read",
+                bytes(served),
+                bytes(self.fetched)
+            );
+        }
+        Ok(())
+    }
+
+    /// Have nothing of the file in memory, and nothing to be written.
+    fn cool(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let left = cache::evict(&self.file)?;
+            if left == 0 {
+                return Ok(());
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!(
+                    "{left} pages of the file stay in memory: no cold reading can be measured on this file system"
+                );
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn submit(&mut self, pages: Range<u64>) {
+        self.hints.submit(Request {
+            id: RequestId(self.next),
+            file: FILE,
+            pages,
+        });
+        self.next += 1;
+    }
+}
+
+impl Probe for ColdFile {
+    type Error = anyhow::Error;
+
+    fn pages(&self) -> u64 {
+        self.facts.size / PAGE
+    }
+
+    fn single(&mut self, pages: &[u64], limit: Duration) -> Result<Vec<u64>> {
+        self.cool()?;
+        let begun = Instant::now();
+        let mut buffer = [0; PAGE as usize];
+        let mut times = Vec::new();
+        for &page in pages {
+            let before = Instant::now();
+            self.file.read_exact_at(&mut buffer, page * PAGE)?;
+            times.push(before.elapsed().as_nanos() as u64);
+            self.fetched += PAGE;
+            if begun.elapsed() > limit {
+                break;
+            }
+        }
+        Ok(times)
+    }
+
+    fn fetch(&mut self, runs: &[Range<u64>], depth: usize, limit: Duration) -> Result<Trial> {
+        self.cool()?;
+        let begun = Instant::now();
+        let mut waiting = runs.iter();
+        let mut under_way = 0;
+        let mut events = Vec::new();
+        let (mut count, mut warm) = (0, 0);
+        loop {
+            while under_way < depth
+                && (count == 0 || begun.elapsed() < limit)
+                && let Some(run) = waiting.next()
+            {
+                self.submit(run.clone());
+                under_way += 1;
+            }
+            if under_way == 0 {
+                break;
+            }
+            std::thread::sleep(LOOK);
+            self.hints.poll(&mut events);
+            for event in events.drain(..) {
+                match event {
+                    Event::Issued { pages, .. } => self.fetched += (pages.end - pages.start) * PAGE,
+                    Event::Done { fetched: false, .. } => {
+                        (under_way, warm) = (under_way - 1, warm + 1)
+                    }
+                    Event::Done { .. } => (under_way, count) = (under_way - 1, count + 1),
+                    Event::Gone { why, .. } => bail!("the file cannot be read: {why}"),
+                    Event::Opened { .. } => {}
+                }
+            }
+            if begun.elapsed() > limit + HUNG {
+                bail!(
+                    "{under_way} reads did not come back in {} s",
+                    HUNG.as_secs()
+                );
+            }
+        }
+        let took = begun.elapsed();
+        if warm > count / 20 {
+            bail!("{warm} of {} runs were in memory already", warm + count);
+        }
+        Ok(Trial { count, took })
+    }
+
+    fn follow(&mut self, pages: &[u64], profile: &Profile, limit: Duration) -> Result<Trial> {
+        self.cool()?;
+        let source = Box::new(Replay::new(List::new(pages), HashSet::new()));
+        let profile = profile.clone();
+        let engine = Engine::new(
+            source,
+            PageCache::new(Arc::clone(&self.files))?,
+            Config::default(),
+        )
+        .with_profiles(move |_| Some(profile.clone()));
+        let mut buffer = [0; PAGE as usize];
+        let start = Instant::now();
+        let mut session = Session::start(engine, start)?;
+        let mut told = start;
+        let mut count = 0;
+        for &page in pages {
+            let before = Instant::now();
+            self.file.read_exact_at(&mut buffer, page * PAGE)?;
+            let after = Instant::now();
+            count += 1;
+            session.observe(Access {
+                start: (before - start).as_nanos() as u64,
+                took: (after - before).as_nanos() as u64,
+                ..read(page)
+            });
+            if after - told >= TOLD {
+                session.flush();
+                told = after;
+            }
+            if after - start > limit {
+                break;
+            }
+        }
+        let took = start.elapsed();
+        let Some(report) = session.finish() else {
+            bail!("the prefetch engine died");
+        };
+        self.fetched += report.ledger.issued + report.ledger.missed;
+        Ok(Trial { count, took })
+    }
+}
+
+/// Pages as an earlier run that read them.
+struct List {
+    pages: Vec<u64>,
+    next: usize,
+}
+
+impl List {
+    fn new(pages: &[u64]) -> Self {
+        Self {
+            pages: pages.to_vec(),
+            next: 0,
+        }
+    }
+}
+
+impl Trace for List {
+    fn next(&mut self) -> Option<Access> {
+        let page = *self.pages.get(self.next)?;
+        self.next += 1;
+        Some(read(page))
+    }
+
+    fn rewind(&mut self) {
+        self.next = 0;
+    }
+}
+
+fn read(page: u64) -> Access {
+    Access {
+        file: FILE,
+        extent: Extent::new(page * PAGE, PAGE),
+        thread: ThreadId(0),
+        kind: Kind::Pread,
+        start: 0,
+        took: 0,
+    }
+}
+
+/// As much as usual, or a share of what is free.
+fn sensible_size(dir: &Path) -> Result<u64> {
+    let stat = rustix::fs::statvfs(dir)?;
+    let room = stat.f_bavail.saturating_mul(stat.f_frsize) / SHARE;
+    let memory = memory::available().map_or(SIZE, |free| free / SHARE);
+    let size = SIZE.min(room).min(memory) / PAGE * PAGE;
+    if size < LEAST {
+        bail!(
+            "a file of {} is needed, and at most a quarter of what is free is used",
+            bytes(LEAST)
+        );
+    }
+    Ok(size)
+}
+
+/// Fill a file with bytes that nothing on the way can shorten (xorshift64).
+fn fill(mut file: &File, size: u64) -> std::io::Result<()> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut chunk = vec![0; CHUNK];
+    let mut left = size;
+    while left > 0 {
+        for word in chunk.chunks_exact_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        let now = left.min(CHUNK as u64);
+        file.write_all(&chunk[..now as usize])?;
+        left -= now;
+    }
+    file.sync_all()
+}
