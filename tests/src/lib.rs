@@ -24,7 +24,7 @@ use serde_json::Value;
 /// A run that takes longer than this is hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The user and group without privileges.
-const NOBODY: &str = "65534";
+const NOBODY: u32 = 65534;
 
 /// The repository.
 pub fn root() -> PathBuf {
@@ -137,7 +137,7 @@ impl Lab {
         }
     }
 
-    /// A lab whose programs run as a user without privileges, who may write everything in it.
+    /// A lab whose programs run as a user without privileges, who owns the files in it.
     pub fn of_nobody() -> Self {
         let lab = Self {
             nobody: true,
@@ -177,6 +177,9 @@ impl Lab {
         let mut file = File::create(&path).expect("a file");
         file.write_all(content.as_ref()).expect("a file's content");
         file.sync_all().expect("a file on the device");
+        if self.nobody {
+            std::os::unix::fs::fchown(&file, Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
         path
     }
 

@@ -4,10 +4,20 @@
 //! Behaviour alone is tested, no absolute times. What this machine cannot run is reported as
 //! ignored, with the reason.
 
+#[path = "run/aside.rs"]
+mod aside;
+#[path = "run/files.rs"]
+mod files;
+#[path = "run/oracle.rs"]
+mod oracle;
+#[path = "run/records.rs"]
+mod records;
 #[path = "run/replay.rs"]
 mod replay;
 #[path = "run/signals.rs"]
 mod signals;
+#[path = "run/store.rs"]
+mod store;
 #[path = "run/streams.rs"]
 mod streams;
 
@@ -18,11 +28,23 @@ use libtest_mimic::{Arguments, Failed, Trial};
 type Test = (&'static str, &'static [Need], fn());
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // One at a time, unless asked for otherwise: a program that has to share its processor with
+    // another test's is hard to keep ahead of.
+    arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
-    for &(name, needs, test) in [streams::TESTS, signals::TESTS, replay::TESTS]
-        .into_iter()
-        .flatten()
+    for &(name, needs, test) in [
+        streams::TESTS,
+        signals::TESTS,
+        replay::TESTS,
+        records::TESTS,
+        files::TESTS,
+        aside::TESTS,
+        store::TESTS,
+        oracle::TESTS,
+    ]
+    .into_iter()
+    .flatten()
     {
         let run = move || -> Result<(), Failed> {
             test();

@@ -1,14 +1,77 @@
 //! The first run is recorded, the second kept ahead of, and a hot one left alone.
 
-use foreread_tests::{Lab, Outcome};
+use std::os::unix::process::ExitStatusExt;
+
+use foreread_plan::format::Reader;
+use foreread_tests::{Lab, Need, Outcome, text};
 
 use crate::Test;
 
-pub const TESTS: &[Test] = &[(
-    "the_second_cold_run_is_kept_ahead_of_and_a_hot_one_left_alone",
-    &[],
-    three_runs,
-)];
+pub const TESTS: &[Test] = &[
+    (
+        "the_second_cold_run_is_kept_ahead_of_and_a_hot_one_left_alone",
+        &[],
+        three_runs,
+    ),
+    (
+        "a_sequential_scan_is_left_to_the_kernel_but_for_its_beginning",
+        &[],
+        sequential,
+    ),
+    (
+        "a_scan_by_a_secondary_index_is_kept_ahead_of",
+        &[Need::Command("sqlite3")],
+        index_scan,
+    ),
+    (
+        "a_program_that_reads_through_a_mapping_is_kept_ahead_of",
+        &[Need::Command("python3")],
+        mapping,
+    ),
+    (
+        "the_parts_of_a_pipeline_are_kept_ahead_of_together",
+        &[],
+        pipeline,
+    ),
+    (
+        "a_parallel_build_is_recorded_whole",
+        &[Need::Command("make")],
+        build,
+    ),
+    (
+        "a_search_through_a_tree_is_kept_ahead_of",
+        &[Need::Command("grep")],
+        search,
+    ),
+    (
+        "other_arguments_go_by_the_nearest_record_which_is_named",
+        &[],
+        nearest,
+    ),
+    ("another_executable_does_not", &[], unrelated),
+    (
+        "another_command_gets_a_record_even_if_the_nearest_is_hot",
+        &[],
+        nearest_is_hot,
+    ),
+    ("a_record_that_no_longer_fits_is_replaced", &[], diverged),
+    (
+        "a_program_that_comes_to_read_more_is_recorded_anew",
+        &[],
+        grown,
+    ),
+    (
+        "the_record_of_a_killed_run_is_replaced_by_a_longer_ones",
+        &[],
+        cut_short,
+    ),
+    (
+        "without_prefetching_nothing_is_issued_and_without_recording_nothing_kept",
+        &[],
+        options,
+    ),
+    ("recording_to_a_file_leaves_the_store_alone", &[], to_a_file),
+];
 
 /// Runs a command on cold files twice, to be recorded and prefetched.
 #[track_caller]
@@ -47,4 +110,251 @@ fn three_runs() {
     assert_eq!((third.mode(), third.bytes("issued")), ("aside", 0));
     assert!(third.reason().contains("in memory already"), "{third:?}");
     third.assert_as(&lab.plain(command));
+}
+
+fn sequential() {
+    let lab = Lab::new();
+    let files = ["one", "two", "three"];
+    for name in files {
+        lab.data(name, 4);
+    }
+    let second = twice(&lab, &files, &["cat", "one", "two", "three"]);
+    let most = files.len() as u64 * (256 << 10);
+    assert!(second.bytes("issued") <= most, "{second:?}");
+}
+
+fn index_scan() {
+    let lab = Lab::new();
+    let make = "create table t(k integer, pad blob);
+        with recursive n(i) as (values(0) union all select i + 1 from n where i < 11999)
+        insert into t select i * 7919 % 12007, zeroblob(900) from n;
+        create index by_k on t(k);";
+    assert!(lab.plain(&["sqlite3", "db", make]).status.success());
+    let query = "select count(*), sum(k * length(pad)) from t indexed by by_k where k > 100";
+    let second = twice(&lab, &["db"], &["sqlite3", "db", query]);
+    let size = std::fs::metadata(lab.path("db"))
+        .expect("the database")
+        .len();
+    assert_covered(&second, size * 4 / 5);
+}
+
+fn mapping() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    lab.write(
+        "map.py",
+        "import mmap, time\n\
+         f = open('data', 'rb')\n\
+         m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n\
+         m.madvise(mmap.MADV_RANDOM)\n\
+         s = 0\n\
+         for i in range(1000):\n\
+         \x20   s = s * 31 + m[i * 2654435761 % 2048 * 4096] & 0xffffffff\n\
+         \x20   if i % 10 == 0: time.sleep(0.001)\n\
+         print(s)\n",
+    );
+    // Started once, so that the interpreter's own files are in memory.
+    let second = twice(&lab, &["data"], &["python3", "map.py"]);
+    assert_eq!(second.mode(), "prefetched", "{second:?}");
+    let read = second.bytes("useful") + second.bytes("late");
+    let record = || text(&lab.foreread(&["show", "--all"]).stdout);
+    assert!(read > 1000 * 4096 * 8 / 10, "{second:?}\n{}", record());
+}
+
+fn pipeline() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    let files = ["one", "two", "three"];
+    for name in files {
+        lab.data(name, 4);
+    }
+    lab.script("inner", "#!/bin/sh\n./scatter 500 50 two\n");
+    let script = "./scatter 500 50 one; ./inner | cksum; (./scatter 500 50 three) | cat | cat";
+    let second = twice(&lab, &files, &["sh", "-c", script]);
+    assert_covered(&second, 3 * 500 * 4096);
+}
+
+fn build() {
+    let lab = Lab::new();
+    for name in ["one", "two"] {
+        let table: String = (0..20_000).map(|n| format!("{},\n", n * 7)).collect();
+        lab.write(
+            &format!("{name}.c"),
+            format!("const int {name}[] = {{\n{table}}};\n"),
+        );
+    }
+    lab.write(
+        "main.c",
+        "extern const int one[], two[];\nint main(void) { return one[3] - two[3]; }\n",
+    );
+    lab.write("Makefile", "all: main.o one.o two.o\n\t$(CC) -o all $^\n");
+    let command = &["make", "-s", "-B", "-j2"];
+    let files = ["one.c", "two.c", "main.c"];
+    let plain = lab.plain(command);
+    assert!(plain.status.success(), "{plain:?}");
+    let built = std::fs::read(lab.path("all")).expect("what was built");
+    for run in 0..3 {
+        lab.cold(&files);
+        let outcome = lab.run(command);
+        outcome.assert_as(&plain);
+        assert_eq!(outcome.mode() == "recorded", run == 0, "{outcome:?}");
+        assert!(std::fs::read(lab.path("all")).expect("what was built") == built);
+    }
+    let shown = text(&lab.foreread(&["show", "--all", "make"]).stdout);
+    for name in files {
+        assert!(shown.contains(name), "{name} is not in: {shown}");
+    }
+}
+
+fn search() {
+    let lab = Lab::new();
+    let mut files = Vec::new();
+    for folder in 0..8 {
+        std::fs::create_dir_all(lab.path(&format!("tree/{folder}"))).expect("a folder");
+        for file in 0..16 {
+            let name = format!("tree/{folder}/{file}");
+            lab.write(&name, format!("{name} haystack\n").repeat(600));
+            files.push(name);
+        }
+    }
+    lab.write("tree/3/needle", "here is the needle\n");
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let second = twice(&lab, &files, &["grep", "-r", "needle", "tree"]);
+    assert_eq!(second.mode(), "prefetched", "{second:?}");
+    let read = second.bytes("useful") + second.bytes("late");
+    assert!(read > second.bytes("issued") / 2, "{second:?}");
+}
+
+fn nearest() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.cold(&["data"]);
+    lab.run(&["./scatter", "900", "50", "data"]);
+    let known = lab.record();
+    lab.cold(&["data"]);
+    let other = &["./scatter", "1000", "50", "data"];
+    let outcome = lab.run(other);
+    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
+    assert_eq!(outcome.account["followed"], known.to_str().unwrap());
+    assert!(
+        outcome.stderr().contains("with '900' for '1000'"),
+        "{outcome:?}"
+    );
+    assert!(outcome.bytes("useful") + outcome.bytes("late") > 900 * 4096 * 8 / 10);
+    outcome.assert_as(&lab.plain(other));
+}
+
+fn unrelated() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.run(&["./scatter", "900", "50", "data"]);
+    std::fs::copy(lab.path("scatter"), lab.path("other")).expect("a copy");
+    lab.cold(&["data"]);
+    let outcome = lab.run(&["./other", "900", "50", "data"]);
+    assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
+    assert!(outcome.account["followed"].is_null());
+    assert_eq!(lab.records().len(), 2);
+}
+
+fn nearest_is_hot() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.run(&["sh", "-c", "echo nothing much"]);
+    let command = &["sh", "-c", "./scatter 1000 50 data"];
+    let second = twice(&lab, &["data"], command);
+    assert_covered(&second, 1000 * 4096);
+}
+
+fn diverged() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("one", 8);
+    lab.data("two", 8);
+    // One command whose reads depend on what is behind a link.
+    std::os::unix::fs::symlink("one", lab.path("link")).expect("a link");
+    let command = &["./scatter", "1000", "50", "link"];
+    lab.cold(&["one", "two"]);
+    lab.run(command);
+    std::fs::remove_file(lab.path("link")).expect("our own link");
+    std::os::unix::fs::symlink("two", lab.path("link")).expect("a link");
+    lab.cold(&["one", "two"]);
+    let lost = lab.run(command);
+    lost.assert_as(&lab.plain(command));
+    assert!(!lost.account["recorded"].is_null(), "{lost:?}");
+    lab.cold(&["one", "two"]);
+    assert_covered(&lab.run(command), 1000 * 4096);
+}
+
+fn grown() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.script("job", "#!/bin/sh\nsleep 0.1\n");
+    let first = lab.run(&["./job"]);
+    assert_eq!(first.mode(), "recorded", "{first:?}");
+    lab.script("job", "#!/bin/sh\nsleep 0.1\n./scatter 1000 50 data\n");
+    // Noticed, recorded, known.
+    for run in 0..3 {
+        lab.cold(&["data"]);
+        let outcome = lab.run(&["./job"]);
+        match run {
+            0 => assert!(outcome.reason().contains("recorded anew"), "{outcome:?}"),
+            1 => assert_eq!(outcome.mode(), "recorded", "{outcome:?}"),
+            _ => assert_covered(&outcome, 1000 * 4096),
+        }
+    }
+}
+
+fn cut_short() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.script(
+        "job",
+        "#!/bin/sh\ncat /dev/null\ntest -e go || kill $$\n./scatter 1000 50 data\n",
+    );
+    lab.cold(&["data"]);
+    assert_eq!(lab.run(&["./job"]).output.status.signal(), Some(15));
+    lab.write("go", "");
+    let whole = lab.run(&["./job"]);
+    assert!(!whole.account["recorded"].is_null(), "{whole:?}");
+    lab.cold(&["data"]);
+    assert_covered(&lab.run(&["./job"]), 1000 * 4096);
+}
+
+fn options() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let command = &["./scatter", "1000", "50", "data"];
+    lab.run_with(&["--no-record"], command);
+    assert!(lab.records().is_empty());
+    lab.run(command);
+    let kept = std::fs::read(lab.record()).expect("the record");
+    lab.cold(&["data"]);
+    let unhelped = lab.run_with(&["--no-prefetch", "--no-record"], command);
+    assert_eq!(unhelped.bytes("issued"), 0, "{unhelped:?}");
+    lab.cold(&["data"]);
+    let helped = lab.run_with(&["--no-record"], command);
+    assert_covered(&helped, 1000 * 4096);
+    assert!(std::fs::read(lab.record()).expect("the record") == kept);
+}
+
+fn to_a_file() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let output = lab.foreread(&["record", "-o", "mine.fr", "--", "cksum", "data"]);
+    assert_eq!(output.stdout, lab.plain(&["cksum", "data"]).stdout);
+    assert!(lab.records().is_empty());
+    let record = Reader::open(&lab.path("mine.fr")).expect("a record");
+    assert!(record.is_complete());
+    assert!(
+        record
+            .files()
+            .values()
+            .any(|file| file.path == lab.path("data"))
+    );
 }

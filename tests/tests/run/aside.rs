@@ -1,0 +1,95 @@
+//! Where foreread can do nothing it stands aside, says why, and the program is as it is.
+
+use foreread_tests::{Lab, Need, Outcome};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "without_the_preload_library_it_stands_aside",
+        &[],
+        no_library,
+    ),
+    (
+        "a_statically_linked_program_is_left_alone",
+        &[Need::StaticC],
+        statically_linked,
+    ),
+    (
+        "a_program_that_clears_its_environment_runs_as_ever",
+        &[],
+        cleared_environment,
+    ),
+    (
+        "a_program_that_closes_every_descriptor_runs_as_ever",
+        &[Need::Command("python3")],
+        closed,
+    ),
+    (
+        "a_program_that_reads_no_file_runs_as_ever",
+        &[],
+        reads_nothing,
+    ),
+];
+
+/// Runs a command that reads `data` cold, twice, and holds it to what it does by itself.
+#[track_caller]
+fn twice(lab: &Lab, command: &[&str]) -> Outcome {
+    let plain = lab.plain(command);
+    let mut outcomes = (0..2).map(|_| {
+        lab.cold(&["data"]);
+        let outcome = lab.run(command);
+        outcome.assert_as(&plain);
+        assert_eq!(outcome.stderr().lines().count(), 1, "{outcome:?}");
+        outcome
+    });
+    outcomes.next();
+    outcomes.next().expect("the second of two")
+}
+
+fn no_library() {
+    let lab = Lab::new().with("FOREREAD_PRELOAD", "/nonexistent");
+    lab.data("data", 8);
+    let outcome = twice(&lab, &["cksum", "data"]);
+    assert_eq!(outcome.mode(), "aside");
+    assert!(outcome.reason().contains("/nonexistent"), "{outcome:?}");
+    assert!(outcome.stderr().contains("/nonexistent"), "{outcome:?}");
+    assert!(lab.records().is_empty());
+}
+
+fn statically_linked() {
+    let lab = Lab::new();
+    lab.program("scatter", &["-static"]);
+    lab.data("data", 8);
+    let outcome = twice(&lab, &["./scatter", "500", "0", "data"]);
+    assert_eq!(outcome.mode(), "aside");
+    assert!(
+        outcome.reason().contains("statically linked"),
+        "{outcome:?}"
+    );
+    assert!(lab.records().is_empty());
+}
+
+fn cleared_environment() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let outcome = twice(&lab, &["env", "-i", "./scatter", "500", "0", "data"]);
+    assert_eq!(outcome.bytes("issued"), 0, "{outcome:?}");
+}
+
+fn closed() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let close = "import os; os.closerange(3, 1024); \
+                 fd = os.open('data', os.O_RDONLY); print(fd, len(os.pread(fd, 4096, 8192))); \
+                 os.execv('./scatter', ['scatter', '500', '100', 'data'])";
+    twice(&lab, &["python3", "-c", close]);
+}
+
+fn reads_nothing() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    twice(&lab, &["sh", "-c", ":"]);
+}

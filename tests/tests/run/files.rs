@@ -1,0 +1,154 @@
+//! Planned files that are no longer what was recorded. The program gets what it would get, what
+//! has changed is named, and the other file of the plan is still kept ahead of.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use foreread_tests::{Lab, Need, Outcome};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    ("a_modified_file_is_named", &[], modified),
+    ("a_file_that_shrank_is_named", &[], shrunk),
+    ("a_file_that_grew_is_named", &[], grown),
+    ("a_replaced_file_is_named", &[], replaced),
+    ("a_removed_file_is_named", &[], removed),
+    ("a_fifo_in_a_files_place_holds_nothing_up", &[], fifo),
+    ("a_folder_in_a_files_place_is_named", &[], folder),
+    ("a_dangling_link_in_a_files_place_is_named", &[], dangling),
+    ("an_unreadable_file_is_named", &[Need::Nobody], unreadable),
+    (
+        "a_file_emptied_while_the_program_reads_harms_nobody",
+        &[],
+        emptied,
+    ),
+];
+
+const COMMAND: &[&str] = &["./scatter", "500", "50", "data", "other"];
+
+fn recorded_in(lab: Lab) -> Lab {
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.data("other", 8);
+    lab.cold(&["data", "other"]);
+    lab.run(COMMAND);
+    lab
+}
+
+/// Records, lets `change` happen to `data`, and runs again with `other` cold.
+#[track_caller]
+fn after(lab: Lab, change: impl Fn(&Lab)) -> Outcome {
+    let lab = recorded_in(lab);
+    change(&lab);
+    let plain = lab.plain(COMMAND);
+    lab.cold(&["other"]);
+    if lab.path("data").is_file() && !lab.path("data").is_symlink() {
+        lab.cold(&["data"]);
+    }
+    let outcome = lab.run(COMMAND);
+    outcome.assert_as(&plain);
+    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
+    let read = outcome.bytes("useful") + outcome.bytes("late");
+    assert!(read > 500 * 4096 * 8 / 10, "{outcome:?}");
+    let data = lab.path("data");
+    let named = outcome.account["files"].as_array().expect("a list");
+    let named = named.iter().any(|said| {
+        said.as_str()
+            .is_some_and(|said| said.starts_with(data.to_str().unwrap()))
+    });
+    assert!(named, "{outcome:?}");
+    assert!(
+        outcome.reason().contains(data.to_str().unwrap()),
+        "{outcome:?}"
+    );
+    outcome
+}
+
+fn modified() {
+    after(Lab::new(), |lab| {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .open(lab.path("data"))
+            .expect("our own file");
+        file.write_all(b"something else").expect("our own file");
+        file.sync_all().expect("our own file");
+    });
+}
+
+fn resized(lab: &Lab, len: u64) {
+    let file = OpenOptions::new()
+        .write(true)
+        .open(lab.path("data"))
+        .expect("our own file");
+    file.set_len(len).expect("our own file");
+    file.sync_all().expect("our own file");
+}
+
+fn shrunk() {
+    after(Lab::new(), |lab| resized(lab, (1 << 20) + 100));
+}
+
+fn grown() {
+    after(Lab::new(), |lab| resized(lab, 9 << 20));
+}
+
+fn replaced() {
+    after(Lab::new(), |lab| {
+        fs::rename(lab.data("new", 8), lab.path("data")).expect("our own file");
+    });
+}
+
+fn remove(lab: &Lab) {
+    fs::remove_file(lab.path("data")).expect("our own file");
+}
+
+fn removed() {
+    after(Lab::new(), remove);
+}
+
+fn fifo() {
+    after(Lab::new(), |lab| {
+        remove(lab);
+        mknodat(CWD, lab.path("data"), FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
+    });
+}
+
+fn folder() {
+    after(Lab::new(), |lab| {
+        remove(lab);
+        fs::create_dir(lab.path("data")).expect("a folder");
+    });
+}
+
+fn dangling() {
+    after(Lab::new(), |lab| {
+        remove(lab);
+        symlink("nowhere", lab.path("data")).expect("a link");
+    });
+}
+
+fn unreadable() {
+    after(Lab::of_nobody(), |lab| {
+        fs::set_permissions(lab.path("data"), fs::Permissions::from_mode(0)).expect("our own file");
+    });
+}
+
+fn emptied() {
+    let lab = recorded_in(Lab::new());
+    lab.script(
+        "job",
+        "#!/bin/sh\n./scatter 500 200 data other > /dev/null & sleep 0.05; : > data; wait; cat other | cksum\n",
+    );
+    let plain = lab.plain(&["sh", "-c", "cksum < other"]);
+    lab.data("data", 8);
+    for _ in 0..2 {
+        lab.data("data", 8);
+        lab.cold(&["data", "other"]);
+        let outcome = lab.run(&["./job"]);
+        assert_eq!(outcome.output.stdout, plain.stdout, "{outcome:?}");
+        assert_eq!(outcome.output.status, plain.status, "{outcome:?}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Records that are not what foreread wrote: damaged, cut off, foreign, of the future. Each costs
+//! the speed-up of one run, is named, and is replaced; the others stay as they are.
+
+use std::fs;
+use std::path::Path;
+
+use foreread_plan::format::Reader;
+use foreread_tests::{Lab, Outcome, finish, start};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_record_damaged_in_the_middle_is_named_and_replaced",
+        &[],
+        damaged,
+    ),
+    ("a_truncated_record_is_named_and_replaced", &[], truncated),
+    ("an_empty_record_is_named_and_replaced", &[], empty),
+    (
+        "foreign_bytes_in_a_records_place_are_named_and_replaced",
+        &[],
+        foreign,
+    ),
+    ("a_record_of_the_future_is_named_and_replaced", &[], future),
+    (
+        "a_record_damaged_anywhere_harms_nobody",
+        &[],
+        damaged_anywhere,
+    ),
+    (
+        "something_that_is_no_file_in_a_records_place_is_left_alone",
+        &[],
+        no_file,
+    ),
+    (
+        "two_runs_of_one_command_at_once_leave_one_whole_record",
+        &[],
+        two_runs,
+    ),
+    (
+        "two_recordings_at_once_leave_one_whole_record",
+        &[],
+        two_recordings,
+    ),
+];
+
+const COMMAND: &[&str] = &["./scatter", "1000", "50", "data"];
+
+/// A lab with the record of [`COMMAND`] and one of another.
+fn recorded() -> Lab {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.run(&["cksum", "data"]);
+    lab.cold(&["data"]);
+    lab.run(COMMAND);
+    assert_eq!(lab.records().len(), 2);
+    lab
+}
+
+/// Spoils the record of [`COMMAND`]; runs it; holds that to everything but the speed-up.
+#[track_caller]
+fn spoil(lab: &Lab, spoil: impl Fn(Vec<u8>) -> Vec<u8>) -> Outcome {
+    let ours =
+        |path: &Path| Reader::open(path).is_ok_and(|record| record.meta().identity.argv == COMMAND);
+    let (own, other): (Vec<_>, Vec<_>) = lab.records().into_iter().partition(|path| ours(path));
+    let (own, other) = (&own[0], &other[0]);
+    let kept = fs::read(other).expect("the other record");
+    let whole = fs::read(own).expect("the record");
+    fs::write(own, spoil(whole)).expect("our own store");
+    lab.cold(&["data"]);
+    let outcome = lab.run(COMMAND);
+    outcome.assert_as(&lab.plain(COMMAND));
+    assert!(fs::read(other).expect("the other record") == kept);
+    assert_eq!(lab.records().len(), 2, "nothing is left lying about");
+    outcome
+}
+
+#[track_caller]
+fn assert_named_and_replaced(lab: &Lab, outcome: &Outcome, what: &str) {
+    let recorded = outcome.account["recorded"].as_str();
+    let recorded = recorded.unwrap_or_else(|| panic!("not replaced: {outcome:?}"));
+    assert!(
+        outcome.reason().contains(recorded),
+        "not named: {outcome:?}"
+    );
+    assert!(outcome.reason().contains(what), "{outcome:?}");
+    assert_eq!(outcome.stderr().lines().count(), 1, "{outcome:?}");
+    lab.cold(&["data"]);
+    let next = lab.run(COMMAND);
+    assert_eq!((next.mode(), next.reason()), ("prefetched", ""), "{next:?}");
+    assert!(next.coverage() > 0.9, "{next:?}");
+}
+
+fn damaged() {
+    let lab = recorded();
+    let outcome = spoil(&lab, |mut bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x55;
+        bytes
+    });
+    assert_named_and_replaced(&lab, &outcome, "damaged at byte");
+}
+
+fn truncated() {
+    let lab = recorded();
+    let outcome = spoil(&lab, |bytes| bytes[..bytes.len() / 2].to_vec());
+    assert_named_and_replaced(&lab, &outcome, "breaks off after");
+}
+
+fn empty() {
+    let lab = recorded();
+    let outcome = spoil(&lab, |_| Vec::new());
+    assert_named_and_replaced(&lab, &outcome, "ends after 0 bytes");
+}
+
+fn foreign() {
+    let lab = recorded();
+    let outcome = spoil(&lab, |bytes| b"\x7fELF not ours ".repeat(bytes.len() / 13));
+    assert_named_and_replaced(&lab, &outcome, "not a foreread record");
+}
+
+fn future() {
+    let lab = recorded();
+    let outcome = spoil(&lab, |mut bytes| {
+        // The version follows the eight bytes of the magic.
+        bytes[8] = 0xfe;
+        bytes
+    });
+    assert_named_and_replaced(&lab, &outcome, "format version 254");
+}
+
+fn damaged_anywhere() {
+    let lab = recorded();
+    for part in 0..12 {
+        spoil(&lab, |mut bytes| {
+            let at = bytes.len() * part / 12;
+            let end = (at + 16).min(bytes.len());
+            bytes[at..end].fill(0xa5);
+            bytes
+        });
+    }
+}
+
+fn no_file() {
+    let lab = recorded();
+    for record in lab.records() {
+        fs::remove_file(&record).expect("our own store");
+        fs::create_dir(&record).expect("our own store");
+    }
+    for _ in 0..2 {
+        lab.cold(&["data"]);
+        let outcome = lab.run(COMMAND);
+        outcome.assert_as(&lab.plain(COMMAND));
+        assert_ne!(outcome.reason(), "", "{outcome:?}");
+    }
+    assert!(lab.records().iter().all(|record| record.is_dir()));
+}
+
+fn two_runs() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let plain = lab.plain(COMMAND);
+    for _ in 0..3 {
+        lab.cold(&["data"]);
+        let started: Vec<_> = (0..2)
+            .map(|_| {
+                let (mut command, account) = lab.running(&[], COMMAND);
+                (start(&mut command), account)
+            })
+            .collect();
+        for (child, account) in started {
+            account.of(finish(child)).assert_as(&plain);
+        }
+        let record = Reader::open(&lab.record()).expect("a sound record");
+        assert!(record.is_complete());
+    }
+    assert_eq!(lab.run(COMMAND).mode(), "aside");
+}
+
+fn two_recordings() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let plain = lab.plain(COMMAND);
+    let line: Vec<_> = [&["record", "--"], COMMAND].concat();
+    let started: Vec<_> = (0..3)
+        .map(|_| start(lab.command(foreread_tests::foreread()).args(&line)))
+        .collect();
+    for child in started {
+        let output = finish(child);
+        assert!(output.stdout == plain.stdout && output.status == plain.status);
+    }
+    assert!(
+        Reader::open(&lab.record())
+            .expect("a sound record")
+            .is_complete()
+    );
+    lab.cold(&["data"]);
+    assert_eq!(lab.run(COMMAND).mode(), "prefetched");
+}

@@ -1,0 +1,204 @@
+//! A data directory that cannot be written, is full, or at its limit: the program runs as ever, the
+//! place is named, and the records there are stay.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use foreread_plan::format::Reader;
+use foreread_tests::{Lab, Need, finish, foreread, start, text};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_file_in_place_of_the_data_directory_is_named",
+        &[],
+        no_directory,
+    ),
+    (
+        "a_data_directory_that_may_not_be_written_is_named",
+        &[Need::Nobody],
+        unwritable,
+    ),
+    (
+        "a_full_data_directory_is_named_and_its_records_stay",
+        &[Need::Root, Need::Command("unshare")],
+        full,
+    ),
+    (
+        "at_its_limit_the_store_gives_up_the_records_longest_unused",
+        &[],
+        at_the_limit,
+    ),
+    ("a_limit_that_is_no_size_is_named", &[], no_limit),
+    ("without_a_place_for_data_it_stands_aside", &[], no_place),
+    ("what_is_not_a_record_is_left_in_the_store", &[], strangers),
+];
+
+const COMMAND: &[&str] = &["cksum", "data"];
+
+fn no_directory() {
+    let lab = Lab::new().with_home("file/data".as_ref());
+    lab.data("data", 8);
+    let file = lab.write("file", "not a folder");
+    let plain = lab.plain(COMMAND);
+    for _ in 0..2 {
+        let outcome = lab.run(COMMAND);
+        outcome.assert_as(&plain);
+        assert_eq!(outcome.mode(), "aside");
+        assert!(
+            outcome.reason().contains(file.to_str().unwrap()),
+            "{outcome:?}"
+        );
+    }
+    assert_eq!(fs::read(file).expect("our own file"), b"not a folder");
+}
+
+fn unwritable() {
+    let lab = Lab::of_nobody();
+    lab.data("data", 8);
+    let plain = lab.plain(COMMAND);
+    lab.run(COMMAND);
+    let record = fs::read(lab.record()).expect("the record");
+    // A folder that exists and cannot be written into, then one that cannot be made.
+    for folder in ["home/foreread/records", "home/foreread", "home"] {
+        if folder != "home/foreread/records" {
+            fs::remove_dir_all(lab.path(folder)).expect("our own folder");
+            fs::create_dir(lab.path(folder)).expect("our own folder");
+        }
+        fs::set_permissions(lab.path(folder), fs::Permissions::from_mode(0o555)).expect("root");
+        std::os::unix::fs::chown(lab.path(folder), Some(0), Some(0)).expect("root");
+        let outcome = lab.run(&["cksum", "./data"]);
+        assert_eq!(outcome.output.status, plain.status);
+        assert_eq!(outcome.stdout().replace("./", ""), text(&plain.stdout));
+        let place = lab.path(folder);
+        assert!(
+            outcome.stderr().contains(place.to_str().unwrap()),
+            "{outcome:?}"
+        );
+        if folder == "home/foreread/records" {
+            assert!(fs::read(lab.record()).expect("the record") == record);
+        }
+    }
+}
+
+fn full() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    fs::create_dir(lab.path("home")).expect("a folder");
+    let plain = lab.plain(&["./scatter", "1000", "0", "data"]);
+    let (command, account) = lab.running(&[], &["./scatter", "1000", "0", "data"]);
+    let script = format!(
+        "mount -t tmpfs -o size=64k none home || exit 99
+         {foreread} run -q -- cksum data > /dev/null
+         cat /dev/zero > home/fill 2> /dev/null
+         \"$@\"; status=$?
+         {foreread} list --json > listed
+         cp home/foreread/records/*.fr kept.fr
+         ls -A home/foreread/records > left
+         exit $status",
+        foreread = foreread().display()
+    );
+    let mut shell = lab.command("unshare");
+    shell
+        .args(["-m", "sh", "-c", &script, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    let outcome = account.of(finish(start(&mut shell)));
+    outcome.assert_as(&plain);
+    assert_eq!(outcome.mode(), "aside");
+    let place = lab.path("home/foreread/records");
+    assert!(
+        outcome.reason().contains(place.to_str().unwrap()),
+        "{outcome:?}"
+    );
+    assert!(
+        Reader::open(&lab.path("kept.fr"))
+            .expect("the record")
+            .is_complete()
+    );
+    let left = fs::read_to_string(lab.path("left")).expect("what is left");
+    assert_eq!(left.lines().count(), 1, "{left}");
+}
+
+fn at_the_limit() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let commands: Vec<Vec<String>> = (0..4)
+        .map(|n| vec!["cksum".into(), "data".into(), format!("/dev/null/{n}")])
+        .collect();
+    let run = |lab: &Lab, command: &[String]| {
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let outcome = lab.run_with(&["--no-prefetch"], &command);
+        outcome.assert_as(&lab.plain(&command));
+        outcome.account["recorded"].as_str().map(str::to_owned)
+    };
+    let records: Vec<_> = commands
+        .iter()
+        .map(|command| run(&lab, command).expect("a record"))
+        .collect();
+    let sizes: Vec<u64> = records
+        .iter()
+        .map(|path| fs::metadata(path).expect("a record").len())
+        .collect();
+    // Room for all but the first.
+    let lab = lab.with(
+        "FOREREAD_STORE_LIMIT",
+        sizes[1..].iter().sum::<u64>().to_string(),
+    );
+    lab.run_with(&["--no-record"], &["true"]);
+    let left = lab.records();
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(
+        left.iter().all(|path| path.to_str() != Some(&records[0])),
+        "{left:?}"
+    );
+    // No room for anything: every run is as ever.
+    let lab = lab.with("FOREREAD_STORE_LIMIT", "1");
+    for command in &commands {
+        run(&lab, command);
+        assert!(lab.records().len() <= 1);
+    }
+}
+
+fn no_limit() {
+    let lab = Lab::new().with("FOREREAD_STORE_LIMIT", "plenty");
+    lab.data("data", 8);
+    let outcome = lab.run(COMMAND);
+    outcome.assert_as(&lab.plain(COMMAND));
+    assert_eq!(outcome.mode(), "aside");
+    assert!(
+        outcome.reason().contains("FOREREAD_STORE_LIMIT"),
+        "{outcome:?}"
+    );
+}
+
+fn no_place() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let plain = lab.plain(COMMAND);
+    let (mut command, account) = lab.running(&[], COMMAND);
+    command.env_remove("XDG_DATA_HOME").env_remove("HOME");
+    let outcome = account.of(finish(start(&mut command)));
+    outcome.assert_as(&plain);
+    assert!(outcome.reason().contains("XDG_DATA_HOME"), "{outcome:?}");
+}
+
+fn strangers() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    lab.run(COMMAND);
+    let folder = lab.record().parent().expect("the store").to_path_buf();
+    for name in ["notes.txt", "0123.fr", ".hidden"] {
+        fs::write(folder.join(name), name).expect("our own store");
+    }
+    let lab = lab.with("FOREREAD_STORE_LIMIT", "1");
+    lab.run(COMMAND).assert_as(&lab.plain(COMMAND));
+    for name in ["notes.txt", "0123.fr", ".hidden"] {
+        assert_eq!(
+            fs::read(folder.join(name)).expect("a stranger"),
+            name.as_bytes()
+        );
+    }
+}
