@@ -24,6 +24,14 @@ const BATCH: usize = 4096;
 const FLUSH: Duration = Duration::from_secs(1);
 /// Reads that show how a file is read.
 const ENOUGH_READS: u64 = 64;
+/// A read shorter than this came from memory.
+const WAITED_NS: u64 = 50_000;
+/// Longer reads take their time in transfer, not in waiting; bytes.
+const SMALL: u64 = 64 * 1024;
+/// Waits kept at a time.
+const SAMPLE: usize = 1 << 14;
+/// Waits that tell something.
+const ENOUGH_WAITS: usize = 16;
 /// A file is read in no order if less than one in this many reads goes on from the last.
 const ONWARD_SHARE: u64 = 10;
 
@@ -33,8 +41,8 @@ enum Item {
     Access(Access),
 }
 
-/// What the writer thread ends with: the open record, unless it failed.
-type Written = Result<RecordFile, WriteError>;
+/// What the writer thread ends with: the open record, unless it failed, and how long reads waited.
+type Written = Result<(RecordFile, Waits), WriteError>;
 
 /// A record being written. The first error ends the recording and is kept; the program goes on.
 pub(super) struct Recorder {
@@ -99,11 +107,14 @@ impl Recorder {
     pub(super) fn commit(mut self, summary: Summary) -> anyhow::Result<PathBuf> {
         self.flush();
         drop(self.writer);
-        let file = self
+        let (file, waits) = self
             .thread
             .join()
             .map_err(|_| anyhow::anyhow!("{}: the writer died", self.path.display()))??;
-        file.commit(summary)?;
+        file.commit(Summary {
+            wait_ns: waits.ninth_tenth(),
+            ..summary
+        })?;
         Ok(self.path)
     }
 
@@ -155,9 +166,48 @@ impl Order {
     }
 }
 
+/// How long small reads waited for a device: a sample of bounded size.
+#[derive(Default)]
+struct Waits {
+    sample: Vec<u64>,
+    /// Every so many reads one is kept, as a power of two.
+    thinned: u32,
+    seen: u64,
+}
+
+impl Waits {
+    fn read(&mut self, access: &Access) {
+        if access.took < WAITED_NS || access.extent.len > SMALL {
+            return;
+        }
+        self.seen += 1;
+        if self.seen.trailing_zeros() < self.thinned {
+            return;
+        }
+        self.sample.push(access.took);
+        if self.sample.len() > SAMPLE {
+            let mut keep = false;
+            self.sample.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.thinned += 1;
+        }
+    }
+
+    fn ninth_tenth(mut self) -> Option<u64> {
+        if self.sample.len() < ENOUGH_WAITS {
+            return None;
+        }
+        self.sample.sort_unstable();
+        self.sample.get(self.sample.len() * 9 / 10).copied()
+    }
+}
+
 fn write(mut file: RecordFile, batches: &Receiver<Vec<Item>>) -> Written {
     let mut flushed = Instant::now();
     let mut orders: HashMap<FileId, Order> = HashMap::new();
+    let mut waits = Waits::default();
     for batch in batches {
         for item in batch {
             match item {
@@ -175,6 +225,7 @@ fn write(mut file: RecordFile, batches: &Receiver<Vec<Item>>) -> Written {
                     if let Some(order) = orders.get_mut(&access.file) {
                         order.read(&access);
                     }
+                    waits.read(&access);
                     file.access(&access)?;
                 }
             }
@@ -193,7 +244,7 @@ fn write(mut file: RecordFile, batches: &Receiver<Vec<Item>>) -> Written {
             file.file(id, meta)?;
         }
     }
-    Ok(file)
+    Ok((file, waits))
 }
 
 impl Sink for Recorder {
@@ -241,6 +292,25 @@ mod tests {
             });
         }
         order
+    }
+
+    #[test]
+    fn a_few_slow_reads_among_many_do_not_make_a_slow_device() {
+        let mut waits = Waits::default();
+        for n in 0..200_000u64 {
+            let took = if n % 50 == 0 { 9_000_000 } else { 90_000 };
+            waits.read(&Access {
+                file: FileId(0),
+                extent: Extent::new(0, 4096),
+                thread: ThreadId(0),
+                kind: Kind::Pread,
+                start: 0,
+                took,
+            });
+        }
+        assert!(waits.sample.len() <= SAMPLE);
+        assert_eq!(waits.ninth_tenth(), Some(90_000));
+        assert_eq!(Waits::default().ninth_tenth(), None);
     }
 
     #[test]
