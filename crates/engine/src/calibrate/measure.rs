@@ -17,6 +17,8 @@ const DEPTHS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 const ORDERED_DEPTHS: [usize; 4] = [2, 8, 32, 128];
 /// Request sizes tried, in pages: 64 KiB to 4 MiB.
 const SIZES: [u64; 4] = [16, 64, 256, 1024];
+/// Pages under way while requests of several sizes are compared, at most: 16 MiB.
+const UNDER_WAY: u64 = 4096;
 /// Gaps tried, in pages.
 const GAPS: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /// Largest leads tried, in accesses; the last is all of a [`READS`] long program.
@@ -184,6 +186,8 @@ pub fn measure<P: Probe>(
     let slice = Stage::Sequential.slice(total, SIZES.len());
     for pages in SIZES {
         let runs = dice.along(pages);
+        // A few MiB under way are enough; more would take longer to come in than is measured.
+        let depth = depth.min((UNDER_WAY / pages) as usize);
         let trial = probe.fetch(&runs, depth, slice)?;
         samples.requests.push(RequestSample {
             pages,
