@@ -88,11 +88,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         )),
         _ => None,
     };
-    if let (Some(follower), Some(observed)) = (&follower, &observed) {
-        observed.ring.set_advice(follower.random_files());
-    }
     account.followed = follower.is_some().then(|| plan.known.clone()).flatten();
     account.baseline = follower.as_ref().and_then(|one| one.summary.clone());
+    if let (Some(follower), Some(observed)) = (&follower, &observed)
+        && account.has_own_record()
+    {
+        observed.ring.set_advice(follower.random_files());
+    }
     if let Some(observed) = &observed {
         // Before the program starts, or its first reads would go unseen.
         observed.ring.set_mode(match (&follower, &recorder) {

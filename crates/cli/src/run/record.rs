@@ -24,6 +24,8 @@ const BATCH: usize = 4096;
 const FLUSH: Duration = Duration::from_secs(1);
 /// Reads that show how a file is read.
 const ENOUGH_READS: u64 = 64;
+/// A step forward that read-ahead still serves, in bytes.
+const SKIP: u64 = 32 * 1024;
 /// A read shorter than this came from memory.
 const WAITED_NS: u64 = 50_000;
 /// Longer reads take their time in transfer, not in waiting; bytes.
@@ -157,7 +159,10 @@ impl Order {
             return;
         }
         self.reads += 1;
-        self.onward += u64::from(access.extent.offset / PAGE == self.end / PAGE);
+        let offset = access.extent.offset;
+        let onward = offset / PAGE == self.end / PAGE
+            || (self.end..=self.end.saturating_add(SKIP)).contains(&offset);
+        self.onward += u64::from(onward);
         self.end = access.extent.end();
     }
 
@@ -320,5 +325,7 @@ mod tests {
         assert!(!order(Kind::Touch, scattered()).is_random());
         assert!(!order(Kind::Pread, scattered().take(60)).is_random());
         assert!(!order(Kind::Read, (0..1000).map(|n| n * 4096)).is_random());
+        assert!(!order(Kind::Read, (0..1000).map(|n| n * 8192)).is_random());
+        assert!(order(Kind::Read, (0..1000).rev().map(|n| n * 4096)).is_random());
     }
 }
