@@ -267,6 +267,23 @@ fn a_fast_local_disk_is_read_deep_in_the_programs_order_and_without_gaps() {
 }
 
 #[test]
+fn a_measured_profile_takes_the_place_of_the_built_in_one() {
+    let pages: Vec<u64> = (0..500).rev().collect();
+    let mut follow = |depth| {
+        let profile = Profile {
+            depth,
+            ..Profile::solid_state()
+        };
+        let Ok(trial) = Virtual(Model::NetworkSsd).follow(&pages, &profile, TOTAL);
+        trial.took
+    };
+    assert!(
+        follow(1) > follow(4) * 3 / 2,
+        "one at a time waits 0.7 ms for each"
+    );
+}
+
+#[test]
 fn measuring_takes_the_time_it_is_given_on_any_device() {
     for model in Model::ALL {
         let mut clocked = Clocked(Virtual(model), Duration::ZERO);

@@ -43,6 +43,8 @@ const LOOK: Duration = Duration::from_micros(200);
 const TOLD: Duration = Duration::from_micros(250);
 /// How long pages on their way, or being written back, may keep the file in memory.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long all of the file may stay in memory: then its file system has no other place for it.
+const HOPELESS: Duration = Duration::from_secs(1);
 /// The backend gives up on a hint after twice two seconds; more than this is a hung device.
 const HUNG: Duration = Duration::from_secs(30);
 
@@ -131,7 +133,8 @@ impl ColdFile {
             if left == 0 {
                 return Ok(());
             }
-            if begun.elapsed() > PATIENCE {
+            let hopeless = left >= self.facts.size / PAGE && begun.elapsed() > HOPELESS;
+            if hopeless || begun.elapsed() > PATIENCE {
                 bail!(
                     "{left} pages of the file stay in memory: no cold reading can be measured on this file system"
                 );
