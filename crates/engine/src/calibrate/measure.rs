@@ -238,7 +238,7 @@ fn thresholds<P: Probe>(
     let expected = samples.order.ordered_ns.min(samples.order.random_ns) * 2.0;
     let reads = ((slice.as_nanos() as f64 / expected) as u64).clamp(64, READS);
     let random = |dice: &mut Dice| dice.dense(reads);
-    let backward: Vec<u64> = (0..READS.min(probe.pages())).rev().collect();
+    let backward = |dice: &mut Dice| dice.part(READS).rev().collect::<Vec<u64>>();
 
     let mut profile = decide(samples);
     profile.horizon.time_threshold = i64::MIN;
@@ -252,7 +252,7 @@ fn thresholds<P: Probe>(
         profile.horizon.queue_threshold = queue_threshold;
         samples.leads.push(LeadSample {
             queue_threshold,
-            backward_ns: best(probe, &backward, &profile, slice)?,
+            backward_ns: best(probe, &backward(dice), &profile, slice)?,
             random_ns: best(probe, &random(dice), &profile, slice)?,
         });
     }
@@ -342,11 +342,17 @@ fn singles(pages: &[u64]) -> Vec<Range<u64>> {
 struct Dice {
     state: u64,
     pages: u64,
+    /// Pages of the file given out by [`Dice::part`] in this round.
+    used: u64,
 }
 
 impl Dice {
     fn new(pages: u64) -> Self {
-        Self { state: 1, pages }
+        Self {
+            state: 1,
+            pages,
+            used: 0,
+        }
     }
 
     /// A number below `bound`, by a linear congruential generator (Knuth's MMIX).
@@ -371,18 +377,29 @@ impl Dice {
         pages
     }
 
-    /// Different pages in random order, one page in [`SPARSE`] of some part of the file.
+    /// `count` different pages in random order, one in [`SPARSE`] of the next part of the file.
     fn dense(&mut self, count: u64) -> Vec<u64> {
-        let count = count.min(self.pages / SPARSE).max(1);
-        let from = self.below(self.pages.saturating_sub(count * SPARSE) + 1);
-        let mut part = Dice {
+        let part = self.part(count * SPARSE);
+        let mut dice = Dice {
             state: self.below(u64::MAX),
-            pages: (count * SPARSE).min(self.pages),
+            ..Dice::new(part.end - part.start)
         };
-        part.distinct(count as usize)
+        dice.distinct((dice.pages / SPARSE) as usize)
             .into_iter()
-            .map(|page| from + page)
+            .map(|page| part.start + page)
             .collect()
+    }
+
+    /// The next part of the file of up to `len` pages: each is read as long after its last reading as
+    /// can be, for the device has a cache of its own.
+    fn part(&mut self, len: u64) -> Range<u64> {
+        let len = len.min(self.pages);
+        if self.used + len > self.pages {
+            self.used = 0;
+        }
+        let start = self.used;
+        self.used += len;
+        start..self.used
     }
 
     fn scattered(&mut self) -> Vec<Range<u64>> {
