@@ -11,6 +11,9 @@ use foreread_plan::{Access, ThreadId};
 
 /// Weight of a new sample: 1/16, so a few dozen accesses change the mean's mind.
 const WEIGHT: u32 = 4;
+/// A sample counts as at most this many times the mean: a completion seen late, because a
+/// processor was busy, is not a slow device.
+const OUTLIER: u64 = 8;
 /// Threads whose last call is remembered; beyond it the table starts afresh.
 const THREADS: usize = 4096;
 
@@ -56,7 +59,6 @@ impl Feedback {
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     mean: Mean,
-    assumed: u64,
     busy_since: u64,
 }
 
@@ -64,8 +66,7 @@ impl Service {
     /// Until measured, T is `assumed` ns.
     pub(crate) fn new(assumed: u64) -> Self {
         Self {
-            mean: Mean::default(),
-            assumed,
+            mean: Mean(Some(assumed)),
             busy_since: 0,
         }
     }
@@ -77,13 +78,15 @@ impl Service {
 
     /// A request completed at `now`.
     pub(crate) fn completed(&mut self, now: u64) {
-        self.mean.add(now.saturating_sub(self.busy_since));
+        let sample = now.saturating_sub(self.busy_since);
         self.busy_since = self.busy_since.max(now);
+        self.mean
+            .add(sample.min(self.service_ns().saturating_mul(OUTLIER)));
     }
 
     /// T, in ns.
     pub(crate) fn service_ns(&self) -> u64 {
-        self.mean.0.unwrap_or(self.assumed)
+        self.mean.0.unwrap_or(0)
     }
 }
 
@@ -112,6 +115,18 @@ mod tests {
         }
         let c = feedback.compute_ns();
         assert!((550..=600).contains(&c), "C = {c}, expected about 600 ns");
+    }
+
+    #[test]
+    fn one_completion_seen_late_does_not_make_a_slow_device() {
+        let mut service = Service::new(80_000);
+        service.started(0);
+        service.completed(50_000_000);
+        let t = service.service_ns();
+        assert!(
+            t < 160_000,
+            "T = {t}, 80 µs assumed and one sample of 50 ms"
+        );
     }
 
     #[test]

@@ -57,8 +57,9 @@ impl Profile {
             order: Order::Program,
             depth: 64,
             horizon: Horizon {
-                // As late as a full queue: the device overlaps what the program would not.
-                time_threshold: -100_000_000,
+                // One second late: the device overlaps what the program would not, and only one
+                // that is swamped is better left alone.
+                time_threshold: -1_000_000_000,
                 queue_threshold: 4096,
             },
             infill_pages: 0,
