@@ -134,7 +134,7 @@ fn secret() {
     for (mode, cold) in [(0o600, true), (0o644, false)] {
         fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).expect("root");
         chown(&secret, Some(if cold { 0 } else { 65534 }), None).expect("root");
-        doctor(&lab, &[secret.clone()]);
+        doctor(&lab, std::slice::from_ref(&secret));
         lab.cold(&["data", "secret"]);
         lab.run(COMMAND).assert_as(&lab.plain(COMMAND));
         assert_eq!(lab.cached("secret") == 0, cold, "mode {mode:o}");

@@ -1,6 +1,6 @@
 //! What came of a run, in one line, in full, or as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
@@ -138,6 +138,9 @@ impl Account {
         for (file, why) in &report.gone {
             self.files.push(format!("{}: {why}", name(*file)));
         }
+        // Each thread that gave hints about a file has its say.
+        let mut said = HashSet::new();
+        self.files.retain(|line| said.insert(line.clone()));
         self.report = Some(report);
     }
 
