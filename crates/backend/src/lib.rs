@@ -108,7 +108,8 @@ pub trait Backend: Send {
     fn submit(&mut self, request: Request);
     /// Collect what has happened since the last call.
     fn poll(&mut self, events: &mut Vec<Event>);
-    /// How many of these pages are in memory now; `None` if the file cannot be looked at.
+    /// How many of these pages are in memory now; `None` if that cannot be told. All of them, for a
+    /// file that cannot be opened.
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
     /// Whether all of a file is in memory.
     fn is_whole(&mut self, file: FileId) -> bool;

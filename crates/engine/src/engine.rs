@@ -162,9 +162,8 @@ impl<B: Backend> Engine<B> {
                     continue;
                 }
                 let pages = one.pages.end - one.pages.start;
-                // What cannot be looked at cannot be fetched either.
                 let resident = backend.resident(one.file, one.pages.clone());
-                missing += resident.map_or(0, |resident| pages.saturating_sub(resident));
+                missing += pages.saturating_sub(resident.unwrap_or(0));
                 if missing >= COLD_PAGES {
                     return false;
                 }

@@ -376,6 +376,8 @@ proptest! {
         let model = if hdd { Model::Hdd7200 } else { Model::NetworkSsd };
         let outcome = compare_in(model, plan, &program, 20_000, budget, capacity);
         prop_assert!(outcome.report.ledger.is_closed());
-        prop_assert_eq!(outcome.report.reads, program.len() as u64);
+        if outcome.report.phase != Phase::Hot {
+            prop_assert_eq!(outcome.report.reads, program.len() as u64);
+        }
     }
 }

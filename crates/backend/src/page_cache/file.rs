@@ -70,23 +70,40 @@ impl Opened {
         cache::stat(&self.fd, bytes.clone())
     }
 
-    /// The parts of a page range that are neither in memory nor on their way.
-    pub(super) fn missing(&self, pages: Range<u64>, out: &mut Vec<Range<u64>>) -> io::Result<()> {
+    /// The parts of a page range that are neither in memory nor on their way. Where the kernel has
+    /// no `cachestat` (before Linux 6.5, or forbidden by a sandbox), pages on their way count as
+    /// missing; where it tells nothing at all, so does everything.
+    pub(super) fn missing(&mut self, pages: &Range<u64>) -> Vec<Range<u64>> {
+        let mut parts = Vec::new();
+        if self.split(pages.clone(), &mut parts).is_ok() {
+            return parts;
+        }
+        parts.clear();
+        let mut up_to_date = Vec::new();
+        let range = pages.start * PAGE..pages.end * PAGE;
+        match self.watch() {
+            Ok(Some(watch)) if watch.uptodate(range, &mut up_to_date).is_ok() => {
+                for (page, _) in pages.clone().zip(up_to_date).filter(|(_, there)| !there) {
+                    add(&mut parts, page..page + 1);
+                }
+            }
+            _ => parts.push(pages.clone()),
+        }
+        parts
+    }
+
+    /// Halve a range until its parts are wholly missing or wholly there.
+    fn split(&self, pages: Range<u64>, parts: &mut Vec<Range<u64>>) -> io::Result<()> {
         let count = pages.end - pages.start;
         let cached = self.cached(&(pages.start * PAGE..pages.end * PAGE))?.cached;
-        if cached >= count {
-            return Ok(());
-        }
         if cached == 0 {
-            match out.last_mut() {
-                Some(last) if last.end == pages.start => last.end = pages.end,
-                _ => out.push(pages),
-            }
-            return Ok(());
+            add(parts, pages);
+        } else if cached < count {
+            let middle = pages.start + count / 2;
+            self.split(pages.start..middle, parts)?;
+            self.split(middle..pages.end, parts)?;
         }
-        let middle = pages.start + count / 2;
-        self.missing(pages.start..middle, out)?;
-        self.missing(middle..pages.end, out)
+        Ok(())
     }
 
     /// Ask the kernel to read these pages, in hints it will not cut silently.
@@ -104,10 +121,7 @@ impl Opened {
     /// Whether all these pages have arrived. Looking must not change what the kernel evicts
     /// first, so it asks `mincore` where that tells the truth, and else reads one byte without waiting.
     pub(super) fn arrived(&mut self, pages: &Range<u64>) -> io::Result<bool> {
-        if self.watch.is_none() && Residency::permitted(&self.fd)? {
-            self.watch = Some(Residency::new(&self.fd, self.size)?);
-        }
-        match &self.watch {
+        match self.watch()? {
             Some(watch) => {
                 let mut up_to_date = Vec::new();
                 watch.uptodate(pages.start * PAGE..pages.end * PAGE, &mut up_to_date)?;
@@ -115,5 +129,21 @@ impl Opened {
             }
             None => cache::is_uptodate(&self.fd, (pages.end - 1) * PAGE),
         }
+    }
+
+    /// The file mapped to be looked at, where looking tells the truth.
+    fn watch(&mut self) -> io::Result<Option<&Residency>> {
+        if self.watch.is_none() && Residency::permitted(&self.fd)? {
+            self.watch = Some(Residency::new(&self.fd, self.size)?);
+        }
+        Ok(self.watch.as_ref())
+    }
+}
+
+/// Append a part, joined to the last if it follows it.
+fn add(parts: &mut Vec<Range<u64>>, part: Range<u64>) {
+    match parts.last_mut() {
+        Some(last) if last.end == part.start => last.end = part.end,
+        _ => parts.push(part),
     }
 }

@@ -136,7 +136,10 @@ impl Backend for PageCache {
     }
 
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        let opened = self.look_at(file)?;
+        let Some(opened) = self.look_at(file) else {
+            // Of a file that cannot be opened nothing can be missing.
+            return Some(pages.end - pages.start);
+        };
         // What lies past the end of a file that has shrunk is not missing.
         let end = pages.end.min(opened.size.div_ceil(PAGE)).max(pages.start);
         let cached = opened.cached(&(pages.start * PAGE..end * PAGE)).ok()?;

@@ -190,13 +190,12 @@ impl Worker {
         }
         let dev = self.open.get(&request.file)?.dev;
         let max_hint = self.device(dev).max_hint;
-        let opened = self.open.get(&request.file)?;
+        let opened = self.open.get_mut(&request.file)?;
         let end = request.pages.end.min(opened.size.div_ceil(PAGE));
         if request.pages.start >= end {
             return None;
         }
-        let mut parts = Vec::new();
-        opened.missing(request.pages.start..end, &mut parts).ok()?;
+        let parts = opened.missing(&(request.pages.start..end));
         let mut hinted = Vec::with_capacity(parts.len());
         for part in parts {
             // Announced first: the program may read the page before the hint has returned.
@@ -246,13 +245,10 @@ impl Worker {
         flight.since = Instant::now();
         let dev = opened.dev;
         let max_hint = self.device(dev).max_hint;
-        let opened = self.open.get(&flight.file)?;
+        let opened = self.open.get_mut(&flight.file)?;
         for part in &flight.parts {
-            let mut missing = Vec::new();
-            if opened.missing(part.clone(), &mut missing).is_ok() {
-                for part in missing {
-                    let _ = opened.hint(&part, max_hint);
-                }
+            for part in opened.missing(part) {
+                let _ = opened.hint(&part, max_hint);
             }
         }
         None

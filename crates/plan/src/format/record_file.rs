@@ -126,14 +126,11 @@ impl RecordFile {
         summary.lost += self.lost;
         let out = self.writer.finish(summary)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.as_file()
-            .sync_all()
-            .map_err(failed("sync the record", file.path()))?;
-        let file = file
-            .persist(&self.destination)
+        // Not synced: on a busy disk that takes seconds, which whoever runs the program would wait
+        // for. A record that a power failure spoils is known by its checksums, and recorded again.
+        file.persist(&self.destination)
             .map_err(|error| failed("replace the record", &self.destination)(error.error))?;
-        drop(file);
-        sync_directory(&self.destination)
+        Ok(())
     }
 
     /// Whether more fits within the limit. Once it does not, the record is full for good.
