@@ -13,6 +13,8 @@ use foreread_plan::Access;
 const WINDOW: usize = 64;
 /// Reads before anything is decided.
 const ENOUGH: usize = 32;
+/// Reads after which it is decided if not one of them was foreseen.
+const NONE_OF: usize = 8;
 /// Reads a search is given to go by.
 const RECENT: usize = 24;
 /// Searches in a row that may fail.
@@ -56,7 +58,8 @@ impl Track {
         }
         if !self.lost {
             let seen = self.outcomes.len();
-            if seen < ENOUGH || self.foreseen * 2 >= seen {
+            let enough = if self.foreseen == 0 { NONE_OF } else { ENOUGH };
+            if seen < enough || self.foreseen * 2 >= seen {
                 return Course::OnPlan;
             }
             self.lost = true;
@@ -114,6 +117,15 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_begins_with_something_else_is_lost_at_once() {
+        let mut track = Track::default();
+        for _ in 0..NONE_OF - 1 {
+            assert_eq!(track.read(&READ, false), Course::OnPlan);
+        }
+        assert_eq!(track.read(&READ, false), Course::Search);
+    }
+
+    #[test]
     fn when_most_reads_are_unforeseen_the_place_is_searched_and_then_given_up() {
         let mut track = Track::default();
         let mut searches = 0;
@@ -139,7 +151,8 @@ mod tests {
         let mut track = Track::default();
         while track.read(&READ, false) != Course::Search {}
         track.searched(true);
-        for _ in 0..ENOUGH - 1 {
+        assert_eq!(track.read(&READ, true), Course::OnPlan);
+        for _ in 0..ENOUGH - 2 {
             assert_eq!(track.read(&READ, false), Course::OnPlan);
         }
         assert_eq!(track.read(&READ, false), Course::Search);
