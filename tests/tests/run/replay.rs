@@ -54,6 +54,11 @@ pub const TESTS: &[Test] = &[
         &[],
         nearest_is_hot,
     ),
+    (
+        "a_user_without_privileges_is_helped_with_the_files_of_others",
+        &[Need::Nobody],
+        files_of_others,
+    ),
     ("a_record_that_no_longer_fits_is_replaced", &[], diverged),
     (
         "a_program_that_comes_to_read_more_is_recorded_anew",
@@ -265,6 +270,16 @@ fn nearest_is_hot() {
     lab.run(&["sh", "-c", "echo nothing much"]);
     let command = &["sh", "-c", "./scatter 1000 50 data"];
     let second = twice(&lab, &["data"], command);
+    assert_covered(&second, 1000 * 4096);
+}
+
+fn files_of_others() {
+    let lab = Lab::of_nobody();
+    lab.program("scatter", &[]);
+    let data = lab.data("data", 8);
+    // Nobody may read it, and may not ask what of it is in memory.
+    std::os::unix::fs::chown(&data, Some(0), Some(0)).expect("root");
+    let second = twice(&lab, &["data"], &["./scatter", "1000", "50", "data"]);
     assert_covered(&second, 1000 * 4096);
 }
 
