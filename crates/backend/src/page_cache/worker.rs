@@ -17,6 +17,8 @@ use crate::Event;
 
 /// How long to wait between looks at what is on its way.
 const LOOK: Duration = Duration::from_micros(100);
+/// Requests found still under way that end a look: each costs a call.
+const STRAGGLERS: usize = 8;
 /// How long pages may take before the hint is thought lost and given once more.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A scattered read slower than this waited for a head to move or a platter to turn.
@@ -70,6 +72,7 @@ impl Worker {
 
     /// Work until the backend is dropped.
     pub(super) fn run(mut self, inbox: &Receiver<Job>) {
+        let mut looked = Instant::now();
         loop {
             let job = if self.flights.is_empty() {
                 inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -86,7 +89,10 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.look();
+            if looked.elapsed() >= LOOK {
+                self.look();
+                looked = Instant::now();
+            }
         }
     }
 
@@ -211,16 +217,19 @@ impl Worker {
         Some(hinted)
     }
 
-    /// See what has arrived.
+    /// See what has arrived: mostly the oldest, so a few that have not end the look.
     fn look(&mut self) {
-        for _ in 0..self.flights.len() {
-            let Some(mut flight) = self.flights.pop_front() else {
-                return;
-            };
+        let mut waiting = Vec::new();
+        while waiting.len() < STRAGGLERS
+            && let Some(mut flight) = self.flights.pop_front()
+        {
             match self.landed(&mut flight) {
-                None => self.flights.push_back(flight),
+                None => waiting.push(flight),
                 Some(complete) => self.done(flight.id, true, complete),
             }
+        }
+        for flight in waiting.into_iter().rev() {
+            self.flights.push_front(flight);
         }
     }
 
