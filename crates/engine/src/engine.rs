@@ -239,8 +239,8 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Take the backend's events.
-    fn collect(&mut self, now: u64) {
+    /// Take the backend's events, as [`Engine::step`] does first.
+    pub fn collect(&mut self, now: u64) {
         let mut events = Vec::new();
         self.backend.poll(&mut events);
         for event in events {

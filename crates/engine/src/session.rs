@@ -98,7 +98,10 @@ fn run<B: Backend>(
     loop {
         let busy = engine.step(now());
         phase.store(code(engine.phase()), Ordering::Relaxed);
-        match inbox.recv_timeout(if busy { BUSY } else { IDLE }) {
+        let batch = inbox.recv_timeout(if busy { BUSY } else { IDLE });
+        // What was issued before these reads has to be known before they are accounted for.
+        engine.collect(now());
+        match batch {
             Ok(batch) => take(&mut engine, batch),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,

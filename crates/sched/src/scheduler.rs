@@ -354,7 +354,9 @@ impl Scheduler {
                     return false;
                 }
                 let lead = ordinal.saturating_sub(position);
-                let in_time = horizon.judge(lead, c, t, k) != Verdict::TooLate;
+                // Behind the position (threads, samples) the rule has nothing to say.
+                let in_time =
+                    ordinal < position || horizon.judge(lead, c, t, k) != Verdict::TooLate;
                 late += u64::from(!in_time);
                 in_time
             },

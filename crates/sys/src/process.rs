@@ -9,6 +9,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -100,6 +101,38 @@ pub struct IoCounters {
     pub read_bytes: u64,
 }
 
+/// The place where the kernel tells a process's [`IoCounters`].
+///
+/// Opened while the process runs: once it has ended, an ordinary user may still read the place but
+/// no longer open it.
+#[derive(Debug)]
+pub struct IoCounts(fs::File);
+
+impl IoCounts {
+    /// The place for process `pid`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` once it is reaped, `EACCES` where it may not be looked at.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        fs::File::open(format!("/proc/{pid}/io")).map(Self)
+    }
+
+    /// What is counted by now.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` once the process is reaped, `EACCES` where it may not be looked at any more.
+    pub fn read(&self) -> io::Result<IoCounters> {
+        let mut bytes = [0; 1024];
+        let count = self.0.read_at(&mut bytes, 0)?;
+        let text = String::from_utf8_lossy(&bytes[..count]);
+        IoCounters::parse(&text).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("/proc/…/io: {text:?}"))
+        })
+    }
+}
+
 impl IoCounters {
     /// The counters of a process and of those of its children it has waited for.
     ///
@@ -107,10 +140,7 @@ impl IoCounters {
     ///
     /// `ENOENT` once it is reaped, `EACCES` where it may not be looked at.
     pub fn of(pid: u32) -> io::Result<Self> {
-        let path = format!("/proc/{pid}/io");
-        let text = fs::read_to_string(&path)?;
-        Self::parse(&text)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {text:?}")))
+        IoCounts::open(pid)?.read()
     }
 
     fn parse(text: &str) -> Option<Self> {

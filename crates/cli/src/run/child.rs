@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use foreread_ring as ring;
-use foreread_sys::process::{self, Change, IoCounters};
+use foreread_sys::process::{self, Change, IoCounters, IoCounts};
 use foreread_sys::signals::{self, Signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
@@ -63,7 +63,7 @@ pub(super) fn block_signals() -> Result<Signals> {
 
 /// The running program.
 pub(super) struct Child {
-    pid: u32,
+    counts: Option<IoCounts>,
     pidfd: OwnedFd,
     signals: Signals,
 }
@@ -96,7 +96,7 @@ impl Child {
         let pid = signals::spawn(&mut start, &signals).map_err(failed)?.id();
         let pidfd = process::open(pid).map_err(failed)?;
         Ok(Self {
-            pid,
+            counts: IoCounts::open(pid).ok(),
             pidfd,
             signals,
         })
@@ -120,7 +120,7 @@ impl Child {
         if !ended {
             return Ok(None);
         }
-        let io = IoCounters::of(self.pid).ok();
+        let io = self.counts.as_ref().and_then(|counts| counts.read().ok());
         let ending = match process::change(&self.pidfd).context("taking the exit status")? {
             Some(Change::Exited(code)) => Ending::Code(code),
             Some(Change::Killed(signal)) => Ending::Signal(signal),
