@@ -23,6 +23,8 @@ pub(super) struct Opened {
     /// How it differs from the record.
     pub(super) change: Option<Change>,
     watch: Option<Residency>,
+    /// Whether pages are asked about by reading a byte of them.
+    probed: bool,
 }
 
 impl Opened {
@@ -44,6 +46,7 @@ impl Opened {
             dev: facts.dev,
             change,
             watch: None,
+            probed: false,
         })
     }
 
@@ -70,26 +73,54 @@ impl Opened {
         cache::stat(&self.fd, bytes.clone())
     }
 
-    /// The parts of a page range that are neither in memory nor on their way. Where the kernel has
-    /// no `cachestat` (before Linux 6.5, or forbidden by a sandbox), pages on their way count as
-    /// missing; where it tells nothing at all, so does everything.
+    /// How many of these pages are in memory; `None` if that cannot be told.
+    pub(super) fn resident(&mut self, pages: &Range<u64>) -> Option<u64> {
+        match self.cached(&(pages.start * PAGE..pages.end * PAGE)) {
+            Ok(now) => Some(now.cached),
+            Err(_) => self
+                .there(pages)
+                .ok()
+                .map(|there| there.into_iter().filter(|&page| page).count() as u64),
+        }
+    }
+
+    /// The parts of a page range that are neither in memory nor on their way; where `cachestat` does
+    /// not tell, pages on their way count as missing, and where nothing does, everything.
     pub(super) fn missing(&mut self, pages: &Range<u64>) -> Vec<Range<u64>> {
         let mut parts = Vec::new();
         if self.split(pages.clone(), &mut parts).is_ok() {
             return parts;
         }
         parts.clear();
-        let mut up_to_date = Vec::new();
-        let range = pages.start * PAGE..pages.end * PAGE;
-        match self.watch() {
-            Ok(Some(watch)) if watch.uptodate(range, &mut up_to_date).is_ok() => {
-                for (page, _) in pages.clone().zip(up_to_date).filter(|(_, there)| !there) {
+        match self.there(pages) {
+            Ok(there) => {
+                for (page, _) in pages.clone().zip(there).filter(|(_, there)| !there) {
                     add(&mut parts, page..page + 1);
                 }
             }
-            _ => parts.push(pages.clone()),
+            Err(_) => parts.push(pages.clone()),
         }
         parts
+    }
+
+    /// Page by page what is in memory, without `cachestat`: it is missing before Linux 6.5, may be
+    /// forbidden by a sandbox, and tells nothing of a file that is another user's. Of such a file
+    /// `mincore` tells nothing either; then a byte of each page is read without waiting, which
+    /// has the kernel fetch an absent page: no harm, as only planned pages are asked about.
+    fn there(&mut self, pages: &Range<u64>) -> io::Result<Vec<bool>> {
+        let mut there = Vec::new();
+        if let Some(watch) = self.watch()? {
+            watch.uptodate(pages.start * PAGE..pages.end * PAGE, &mut there)?;
+            return Ok(there);
+        }
+        if !std::mem::replace(&mut self.probed, true) {
+            // Only the page asked about, and none around it.
+            cache::advise_random(&self.fd)?;
+        }
+        pages
+            .clone()
+            .map(|page| cache::is_uptodate(&self.fd, page * PAGE))
+            .collect()
     }
 
     /// Halve a range until its parts are wholly missing or wholly there.

@@ -78,7 +78,7 @@ impl PageCache {
     }
 
     /// The file, open to be looked at; the last one looked at is kept.
-    fn look_at(&mut self, file: FileId) -> Option<&Opened> {
+    fn look_at(&mut self, file: FileId) -> Option<&mut Opened> {
         if self
             .looked_at
             .as_ref()
@@ -86,7 +86,7 @@ impl PageCache {
         {
             self.looked_at = Some((file, Opened::open(self.files.get(&file)?).ok()?));
         }
-        self.looked_at.as_ref().map(|(_, opened)| opened)
+        self.looked_at.as_mut().map(|(_, opened)| opened)
     }
 
     fn tell(&self, file: FileId, page: u64, job: Job) {
@@ -142,8 +142,7 @@ impl Backend for PageCache {
         };
         // What lies past the end of a file that has shrunk is not missing.
         let end = pages.end.min(opened.size.div_ceil(PAGE)).max(pages.start);
-        let cached = opened.cached(&(pages.start * PAGE..end * PAGE)).ok()?;
-        Some(cached.cached + (pages.end - end))
+        Some(opened.resident(&(pages.start..end))? + (pages.end - end))
     }
 
     fn is_whole(&mut self, file: FileId) -> bool {
