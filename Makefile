@@ -37,7 +37,7 @@ bench-build: build
 
 # The tests load the library that `build` leaves into real programs.
 test: build
-	$(CARGO) test
+	$(CARGO) test --no-fail-fast
 
 lint:
 	$(CARGO) fmt --all -- --check

@@ -154,7 +154,7 @@ mod tests {
     fn a_profile_is_said_in_one_line() {
         assert_eq!(
             in_force(&Profile::rotational()),
-            "by position, 8 at once, gaps up to 512 KiB read along, any lead"
+            "by position, 32 at once, gaps up to 128 KiB read along, any lead"
         );
         assert_eq!(
             in_force(&Profile::solid_state()),
