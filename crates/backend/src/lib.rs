@@ -113,6 +113,8 @@ pub trait Backend: Send {
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
     /// Whether all of a file is in memory.
     fn is_whole(&mut self, file: FileId) -> bool;
+    /// Whether all files of the plan are in memory whole. Gives up at the first that is not.
+    fn are_all_whole(&mut self) -> bool;
     /// How many of these pages were in memory and had to make room; `None` if that cannot be told.
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
 }
@@ -141,6 +143,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn is_whole(&mut self, file: FileId) -> bool {
         (**self).is_whole(file)
+    }
+    fn are_all_whole(&mut self) -> bool {
+        (**self).are_all_whole()
     }
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         (**self).evicted(file, pages)

@@ -46,6 +46,10 @@ impl Backend for NullBackend {
         false
     }
 
+    fn are_all_whole(&mut self) -> bool {
+        false
+    }
+
     fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
         None
     }

@@ -273,6 +273,10 @@ impl Backend for Sim {
         false
     }
 
+    fn are_all_whole(&mut self) -> bool {
+        false
+    }
+
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         let machine = self.machine();
         Some(

@@ -20,10 +20,10 @@ use crate::pages::Pages;
 use crate::site::{Site, Table};
 use crate::track::{Course, Track};
 
-/// Disclosures taken from the source in one step: bounds a step to about a millisecond.
-const DISCLOSE: usize = 8192;
+/// Disclosures taken from the source in one step: a step is short, and the first hints go out early.
+const DISCLOSE: usize = 1024;
 /// Steps' worth of disclosures a survey looks through: four million, some tenths of a second.
-const SURVEY: usize = 512;
+const SURVEY: usize = 4096;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
 /// A read that took longer than this plus 1 ns a byte waited for a device: far above a copy from
@@ -139,7 +139,8 @@ impl<B: Backend> Engine<B> {
     /// [`Phase::Hot`] and the program need not be observed. Stops at the first few missing
     /// pages, so a cold plan costs next to nothing; a plan too long to look through counts as cold.
     pub fn survey(&mut self) {
-        if self.all_in_memory() {
+        // Files first: where they are in memory whole, the plan need not be gone through.
+        if self.backend.are_all_whole() || self.all_in_memory() {
             self.phase = Phase::Hot;
         }
         self.source.rewind();

@@ -56,7 +56,7 @@ impl Profile {
     pub fn solid_state() -> Self {
         Self {
             order: Order::Program,
-            depth: 64,
+            depth: 128,
             horizon: Horizon {
                 // One second late: the device overlaps what the program would not, and only one
                 // that is swamped is better left alone.

@@ -20,6 +20,9 @@ use crate::{
     Budget, DeviceId, Feedback, Layout, Matched, Order, Profile, Queue, State, Sweep, Verdict,
 };
 
+/// A read of the program's own should wait no longer behind a queue of hints than this, in ns.
+const DRAINED_NS: u64 = 4_000_000;
+
 /// What the scheduler needs to know about files. The engine answers from what its backend told it.
 pub trait Devices {
     /// The device a file is on; `None` if the file cannot be fetched at all.
@@ -70,6 +73,18 @@ impl Lane {
             in_flight: 0,
             settled: false,
             profile,
+        }
+    }
+
+    /// Requests to keep in flight: the profile's depth, or half of it where that many keep a read of
+    /// the program's own waiting for long.
+    fn depth(&self) -> usize {
+        let depth = self.profile.depth;
+        let drained_in = self.service.service_ns().saturating_mul(depth as u64);
+        if self.profile.order == Order::Program && drained_in > DRAINED_NS {
+            depth.div_ceil(2)
+        } else {
+            depth
         }
     }
 }
@@ -241,7 +256,7 @@ impl Scheduler {
         let mut requests = Vec::new();
         let mut lanes = std::mem::take(&mut self.lanes);
         for (&device, lane) in &mut lanes {
-            while lane.in_flight < lane.profile.depth {
+            while lane.in_flight < lane.depth() {
                 let Some(request) = self.issue(lane) else {
                     break;
                 };

@@ -155,6 +155,14 @@ impl Backend for PageCache {
             .is_ok_and(|now| now.cached >= pages)
     }
 
+    fn are_all_whole(&mut self) -> bool {
+        let files = Arc::clone(&self.files);
+        files
+            .iter()
+            .filter(|(_, meta)| !meta.written)
+            .all(|(&file, _)| self.is_whole(file))
+    }
+
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         let range = pages.start * PAGE..pages.end * PAGE;
         Some(self.look_at(file)?.cached(&range).ok()?.evicted)

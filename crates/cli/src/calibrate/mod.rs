@@ -158,7 +158,7 @@ mod tests {
         );
         assert_eq!(
             in_force(&Profile::solid_state()),
-            "in the program's order, 64 at once, no gap read along, at most 4096 reads ahead"
+            "in the program's order, 128 at once, no gap read along, at most 4096 reads ahead"
         );
     }
 }
