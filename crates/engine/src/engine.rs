@@ -21,15 +21,21 @@ use crate::site::{Site, Table};
 use crate::track::{Course, Track};
 
 /// Disclosures taken from the source in one step: a step is short, and the first hints go out early.
-const DISCLOSE: usize = 1024;
+const DISCLOSE: usize = 4096;
 /// Steps' worth of disclosures a survey looks through: four million, some tenths of a second.
-const SURVEY: usize = 4096;
+const SURVEY: usize = 1024;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
 /// A read that took longer than this plus 1 ns a byte waited for a device: far above a copy from
 /// memory (2 µs for 4 KiB, some 20 µs just after a sleep), below a cloud disk (80 µs).
 const WAITED_NS: u64 = 40_000;
 
+/// Reads weighed at a time.
+const WEIGHED: u64 = 8192;
+/// Reads that follow each other in less than this come from memory, in ns.
+const FAST_NS: u64 = 5_000;
+/// One read in this many has to gain for a program that fast to be worth watching.
+const WORTH: u64 = 32;
 /// Pages looked at on both sides of one that seems to have been evicted: eviction takes many at a time.
 const AROUND: u64 = 512;
 
@@ -82,6 +88,11 @@ pub struct Engine<B> {
     ledger: Ledger,
     track: Track,
     phase: Phase,
+    closed: bool,
+    /// Reads weighed since `weighed_since` ns, and how many of them gained or could have.
+    weighed: u64,
+    gained: u64,
+    weighed_since: u64,
     /// Parts of each request that are under way.
     parts: HashMap<RequestId, Vec<(FileId, Range<u64>)>>,
     exhausted: bool,
@@ -102,6 +113,10 @@ impl<B: Backend> Engine<B> {
             ledger: Ledger::default(),
             track: Track::default(),
             phase: Phase::Ahead,
+            closed: false,
+            weighed: 0,
+            gained: 0,
+            weighed_since: 0,
             parts: HashMap::new(),
             exhausted: false,
             reads: 0,
@@ -181,9 +196,13 @@ impl<B: Backend> Engine<B> {
         if !access.kind.reads() {
             return;
         }
+        let gained = self.account(access);
+        if self.closed || self.phase == Phase::Hot {
+            return;
+        }
         let matched = self.scheduler.observe(access);
-        self.account(access);
         self.judge(access, matched.known);
+        self.weigh(access.start, gained);
     }
 
     /// The program read a file that is not in the plan.
@@ -197,7 +216,7 @@ impl<B: Backend> Engine<B> {
     /// the caller knows to come back soon.
     pub fn step(&mut self, now: u64) -> bool {
         self.collect(now);
-        if matches!(self.phase, Phase::Hot | Phase::GaveUp | Phase::Finished) {
+        if self.closed || matches!(self.phase, Phase::Hot | Phase::GaveUp | Phase::Finished) {
             return self.scheduler.in_flight() > 0;
         }
         for request in self.scheduler.passed() {
@@ -222,6 +241,13 @@ impl<B: Backend> Engine<B> {
             self.phase = Phase::Finished;
         }
         disclosed || started || busy
+    }
+
+    /// The program has ended: fetch nothing more and look for nothing; what it read is still entered.
+    pub fn close(&mut self) {
+        if matches!(self.phase, Phase::Ahead | Phase::Lost) {
+            self.closed = true;
+        }
     }
 
     /// Close the account.
@@ -297,8 +323,24 @@ impl<B: Backend> Engine<B> {
         !disclosed.is_empty()
     }
 
-    /// Enter a read into the ledger.
-    fn account(&mut self, access: &Access) {
+    /// Give up a plan that is as good as hot: where thousands of reads follow each other faster than
+    /// any device answers and next to none of them gained or could have, watching costs more than
+    /// it brings.
+    fn weigh(&mut self, start: u64, gained: bool) {
+        self.weighed += 1;
+        self.gained += u64::from(gained);
+        if self.weighed < WEIGHED {
+            return;
+        }
+        let fast = start.saturating_sub(self.weighed_since) < WEIGHED * FAST_NS;
+        if fast && self.gained * WORTH < WEIGHED {
+            self.phase = Phase::Hot;
+        }
+        (self.weighed, self.gained, self.weighed_since) = (0, 0, start);
+    }
+
+    /// Enter a read into the ledger; whether it gained by foreread, or could have.
+    fn account(&mut self, access: &Access) -> bool {
         let read = self
             .pages
             .read(access.file, &access.extent.pages(), access.start);
@@ -327,6 +369,7 @@ impl<B: Backend> Engine<B> {
                 self.ledger.missed += (pages.end - pages.start - ours) * PAGE;
             }
         }
+        waited || there + under_way > 0
     }
 
     /// Whether pages around these had to make room lately: without that, a read that took long was
@@ -340,8 +383,8 @@ impl<B: Backend> Engine<B> {
 
     /// See whether the program still follows the plan.
     fn judge(&mut self, access: &Access, foreseen: bool) {
-        if self.phase == Phase::Hot {
-            // Nothing was put into the queue to match against.
+        if self.phase == Phase::Hot || self.closed {
+            // Nothing was put into the queue to match against, or is put there any more.
             return;
         }
         self.reads += 1;

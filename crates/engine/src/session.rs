@@ -5,7 +5,7 @@
 //! reads in a burst finds its pages there (AASFP §5.2's timer).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,6 +33,7 @@ pub struct Session {
     seen: Sender<Vec<Seen>>,
     batch: Vec<Seen>,
     phase: Arc<AtomicU8>,
+    closing: Arc<AtomicBool>,
     thread: JoinHandle<Report>,
 }
 
@@ -44,14 +45,16 @@ impl Session {
     pub fn start<B: Backend + 'static>(engine: Engine<B>, start: Instant) -> std::io::Result<Self> {
         let (seen, inbox) = channel();
         let phase = Arc::new(AtomicU8::new(code(Phase::Ahead)));
-        let shared = Arc::clone(&phase);
+        let closing = Arc::new(AtomicBool::new(false));
+        let (shared, ends) = (Arc::clone(&phase), Arc::clone(&closing));
         let thread = std::thread::Builder::new()
             .name("foreread-engine".into())
-            .spawn(move || run(engine, &inbox, &shared, start))?;
+            .spawn(move || run(engine, &inbox, &shared, &ends, start))?;
         Ok(Self {
             seen,
             batch: Vec::new(),
             phase,
+            closing,
             thread,
         })
     }
@@ -82,6 +85,7 @@ impl Session {
     /// End the session and close its account. `None` if the engine's thread has died.
     pub fn finish(mut self) -> Option<Report> {
         self.flush();
+        self.closing.store(true, Ordering::Relaxed);
         drop(self.seen);
         self.thread.join().ok()
     }
@@ -91,6 +95,7 @@ fn run<B: Backend>(
     mut engine: Engine<B>,
     inbox: &Receiver<Vec<Seen>>,
     phase: &AtomicU8,
+    closing: &AtomicBool,
     start: Instant,
 ) -> Report {
     let now = || start.elapsed().as_nanos() as u64;
@@ -102,12 +107,14 @@ fn run<B: Backend>(
         // What was issued before these reads has to be known before they are accounted for.
         engine.collect(now());
         match batch {
+            // One batch a step: the queue has to be filled as fast as it is read.
             Ok(batch) => take(&mut engine, batch),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        while let Ok(batch) = inbox.try_recv() {
-            take(&mut engine, batch);
+        if closing.load(Ordering::Relaxed) {
+            // The program has ended: what is left is only to be accounted for.
+            engine.close();
         }
     }
     engine.finish(now())

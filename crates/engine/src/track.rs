@@ -19,6 +19,9 @@ const NONE_OF: usize = 8;
 const RECENT: usize = 24;
 /// Searches in a row that may fail.
 const TRIES: u32 = 4;
+/// Searches in all: a program that is lost again and again is not worth following, and each
+/// search takes up to a second of a processor.
+const SEARCHES: u32 = 16;
 
 /// What the latest read means for the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,7 @@ pub(crate) struct Track {
     lost: bool,
     failures: u32,
     wait: u32,
+    searches: u32,
 }
 
 impl Track {
@@ -83,10 +87,13 @@ impl Track {
 
     /// What the search came to.
     pub(crate) fn searched(&mut self, found: bool) {
-        if found {
+        self.searches += 1;
+        if found && self.searches <= SEARCHES {
             self.lost = false;
             self.outcomes.clear();
             self.foreseen = 0;
+        } else if found {
+            self.failures = TRIES;
         } else {
             self.failures += 1;
             self.wait = (WINDOW as u32) << self.failures;
@@ -144,6 +151,23 @@ mod tests {
         }
         assert_eq!(searches, TRIES);
         assert!(reads > 800, "searches are spaced out: {reads}");
+    }
+
+    #[test]
+    fn a_program_lost_again_and_again_is_given_up() {
+        let mut track = Track::default();
+        let mut searches = 0;
+        for _ in 0..100_000 {
+            match track.read(&READ, false) {
+                Course::Search => {
+                    searches += 1;
+                    track.searched(true);
+                }
+                Course::GiveUp => break,
+                Course::OnPlan | Course::Lost => {}
+            }
+        }
+        assert_eq!(searches, SEARCHES + 1);
     }
 
     #[test]

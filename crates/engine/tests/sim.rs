@@ -330,6 +330,20 @@ fn a_plan_that_is_in_memory_already_is_left_alone() {
 }
 
 #[test]
+fn a_plan_as_good_as_hot_is_no_longer_watched() {
+    let plan = reads(scattered(60_000, 100_000));
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    // All but a few hundred pages are in memory.
+    run(&shared, None, &plan[..59_500], 0);
+    let mut engine = engine(&shared, plan.clone(), 1 << 16);
+    engine.survey();
+    assert_eq!(engine.phase(), Phase::Ahead);
+    run(&shared, Some(&mut engine), &plan, 0);
+    assert_eq!(engine.phase(), Phase::Hot);
+    assert!(engine.finish(0).ledger.is_closed());
+}
+
+#[test]
 fn a_burst_after_a_long_computation_finds_its_pages() {
     let mut program = reads(scattered(1000, 100_000));
     let shared = machine(Model::NetworkSsd, 1 << 20);
