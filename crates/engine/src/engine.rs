@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use foreread_backend::{Backend, Change, Event};
 use foreread_plan::{Access, FileId, Kind, PAGE, RequestId};
-use foreread_sched::{Profile, Scheduler, State};
+use foreread_sched::{Profile, Scheduler};
 use foreread_sources::Source;
 
 use crate::Ledger;
@@ -138,16 +138,6 @@ impl<B: Backend> Engine<B> {
     /// What the session is doing.
     pub fn phase(&self) -> Phase {
         self.phase
-    }
-
-    /// The account so far; not closed while pages issued are unread.
-    pub fn ledger(&self) -> Ledger {
-        self.ledger
-    }
-
-    /// The backend, for a simulation that shares it.
-    pub fn backend(&mut self) -> &mut B {
-        &mut self.backend
     }
 
     /// Look whether the plan's pages are in memory already; if they all are, the session is
@@ -405,14 +395,5 @@ impl<B: Backend> Engine<B> {
                 self.phase = if found { Phase::Ahead } else { Phase::Lost };
             }
         }
-    }
-
-    /// Entries of the plan queue in this state; for tests and reports.
-    pub fn entries_in(&mut self, state: State) -> usize {
-        let queue = self.scheduler.queue();
-        let end = queue.end();
-        (0..end)
-            .filter(|&ordinal| queue.get(ordinal).is_some_and(|entry| entry.state == state))
-            .count()
     }
 }

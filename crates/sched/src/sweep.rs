@@ -48,11 +48,6 @@ impl Sweep {
         self.pending.is_empty()
     }
 
-    /// Entries pending.
-    pub fn len(&self) -> usize {
-        self.pending.len()
-    }
-
     /// Add an entry. `key` is its position on the device in bytes, or its ordinal in program order.
     pub fn push(&mut self, key: u64, ordinal: u64, file: FileId, pages: Range<u64>) {
         self.pending.insert(
