@@ -134,7 +134,8 @@ fn interrupt_key() {
         "#!/bin/sh\nn=0; trap 'n=$((n+1))' INT; echo ready\n\
          read line; sleep 0.2; echo \"interrupts: $n\"\n",
     );
-    let line = format!("{} run -q -- ./count", foreread().display());
+    // A shell that waited for foreread would be interrupted as well, and end by it.
+    let line = format!("exec {} run -q -- ./count", foreread().display());
     let mut command = lab.command("script");
     let mut child = start(
         command
