@@ -27,10 +27,11 @@ help:
 	@echo 'make clean                  remove what was built'
 
 # Two calls of cargo: in one, the library would be given the standard library that the program's
-# use of the ring asks for.
+# use of the ring asks for. A link, so that the program finds it where an installed one would be.
 build:
 	$(CARGO) build --release -p foreread
-	$(CARGO) build --release -p foreread-preload
+	$(CARGO) build --profile preload -p foreread-preload
+	ln -f target/preload/libforeread_preload.so $(RELEASE)/
 
 bench-build: build
 	$(CARGO) build --release -p foreread-bench
@@ -42,7 +43,7 @@ test: build
 lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --all-targets -- -D warnings
-	$(CARGO) clippy --release -p foreread-preload -- -D warnings
+	$(CARGO) clippy --profile preload -p foreread-preload -- -D warnings
 
 bench: bench-build
 	$(RELEASE)/foreread-bench
