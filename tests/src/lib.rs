@@ -59,6 +59,8 @@ pub enum Need {
     Nobody,
     /// A C library to link statically.
     StaticC,
+    /// A memory cgroup to put programs into.
+    MemoryGroup,
 }
 
 impl Need {
@@ -79,6 +81,7 @@ impl Need {
                 (!reached.is_ok_and(|status| status.success()))
                     .then(|| "the build directory is closed to others".to_owned())
             }),
+            Need::MemoryGroup => MemoryGroup::make(1 << 30).err(),
             Need::StaticC => {
                 let lab = Lab::new();
                 fs::write(lab.path("empty.c"), "int main(void) { return 0; }\n").expect("a file");
@@ -416,6 +419,62 @@ impl Outcome {
         }
         if let Some(code) = self.output.status.code() {
             assert_eq!(self.account["exit_status"], code, "{self:?}");
+        }
+    }
+}
+
+/// A memory cgroup with a limit, of whichever version the machine has; removed when dropped.
+#[derive(Debug)]
+pub struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// A group limited to so many bytes.
+    pub fn new(limit: u64) -> Self {
+        Self::make(limit).expect("tests that need a group are run where one can be made")
+    }
+
+    /// A group, or why there is none.
+    fn make(limit: u64) -> Result<Self, String> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "foreread-tests.{}.{}",
+            std::process::id(),
+            NUMBER.fetch_add(1, Ordering::Relaxed)
+        );
+        let mut why = String::from("no cgroup file system");
+        for (mount, file) in [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ] {
+            let folder = Path::new(mount).join(&name);
+            let made = fs::create_dir(&folder).and_then(|()| {
+                let group = Self(folder.clone());
+                // Not created: in a plain directory it would limit nothing.
+                let mut file = fs::OpenOptions::new().write(true).open(folder.join(file))?;
+                file.write_all(limit.to_string().as_bytes()).map(|()| group)
+            });
+            match made {
+                Ok(group) => return Ok(group),
+                Err(error) => why = format!("no memory cgroup: {}: {error}", folder.display()),
+            }
+        }
+        Err(why)
+    }
+
+    /// The file that a process writes itself into to join.
+    pub fn members(&self) -> PathBuf {
+        self.0.join("cgroup.procs")
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        // What was killed a moment ago may still be in it.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }

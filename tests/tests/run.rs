@@ -8,6 +8,8 @@
 mod aside;
 #[path = "run/files.rs"]
 mod files;
+#[path = "run/memory.rs"]
+mod memory;
 #[path = "run/oracle.rs"]
 mod oracle;
 #[path = "run/records.rs"]
@@ -39,6 +41,7 @@ fn main() {
         replay::TESTS,
         records::TESTS,
         files::TESTS,
+        memory::TESTS,
         aside::TESTS,
         store::TESTS,
         oracle::TESTS,

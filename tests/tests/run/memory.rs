@@ -1,0 +1,86 @@
+//! Under a memory limit of its own, what was fetched ahead must still be there when it is read.
+
+use std::process::Command;
+
+use foreread_tests::{Lab, MemoryGroup, Need, Outcome, finish, start};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_plan_larger_than_the_memory_limit_is_kept_ahead_of_within_it",
+        &[Need::MemoryGroup],
+        larger_than_memory,
+    ),
+    (
+        "memory_that_others_take_meanwhile_costs_neither_output_nor_account",
+        &[Need::MemoryGroup, Need::Command("python3")],
+        squeezed,
+    ),
+];
+
+const LIMIT_MIB: u64 = 32;
+/// Reads of one page each: twice what the limit holds.
+const READS: &str = "16384";
+
+/// Runs a command in the group.
+fn run_in(lab: &Lab, group: &MemoryGroup, command: &[&str]) -> Outcome {
+    let (inner, account) = lab.running(&[], command);
+    let mut outer = lab.command("sh");
+    outer
+        .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+        .arg(group.members())
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    account.of(finish(start(&mut outer)))
+}
+
+fn recorded(lab: &Lab, group: &MemoryGroup, command: &[&str]) {
+    lab.program("scatter", &[]);
+    lab.data("data", 128);
+    lab.cold(&["data"]);
+    let first = run_in(lab, group, command);
+    assert_eq!(first.mode(), "recorded", "{first:?}");
+    lab.cold(&["data"]);
+}
+
+fn larger_than_memory() {
+    let lab = Lab::new();
+    let group = MemoryGroup::new(LIMIT_MIB << 20);
+    let command = &["./scatter", READS, "0", "data"];
+    recorded(&lab, &group, command);
+    let second = run_in(&lab, &group, command);
+    assert_eq!(second.mode(), "prefetched", "{second:?}");
+    assert!(second.coverage() > 0.9, "{second:?}");
+    // Fetched twice what fits, and lost next to nothing of it.
+    assert!(
+        second.bytes("issued") > LIMIT_MIB << 20,
+        "too little to tell: {second:?}"
+    );
+    assert!(
+        second.bytes("evicted") + second.bytes("wasted") < second.bytes("issued") / 10,
+        "{second:?}"
+    );
+    lab.cold(&["data"]);
+    second.assert_as(&lab.plain(command));
+}
+
+fn squeezed() {
+    let lab = Lab::new();
+    let group = MemoryGroup::new(LIMIT_MIB << 20);
+    // Half-way, two thirds of the memory go to somebody else.
+    let taker = "import time; time.sleep(0.1); taken = bytearray(20 << 20); time.sleep(2)";
+    let script = format!("python3 -c '{taker}' & ./scatter {READS} 50 data; wait");
+    let command: &[&str] = &["sh", "-c", &script];
+    recorded(&lab, &group, command);
+    let second = run_in(&lab, &group, command);
+    assert_eq!(second.mode(), "prefetched", "{second:?}");
+    assert!(second.coverage() > 0.5, "{second:?}");
+    lab.cold(&["data"]);
+    let plain = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(lab.path(""))
+        .output()
+        .expect("a shell");
+    second.assert_as(&plain);
+}
