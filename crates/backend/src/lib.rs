@@ -117,6 +117,9 @@ pub trait Backend: Send {
     fn are_all_whole(&mut self) -> bool;
     /// How many of these pages were in memory and had to make room; `None` if that cannot be told.
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
+    /// Give these pages' memory back: the program is past them. Pages somebody has mapped or
+    /// written to stay, and nothing is reported.
+    fn discard(&mut self, file: FileId, pages: Range<u64>);
 }
 
 impl<B: Backend + ?Sized> Backend for Box<B> {
@@ -149,5 +152,8 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         (**self).evicted(file, pages)
+    }
+    fn discard(&mut self, file: FileId, pages: Range<u64>) {
+        (**self).discard(file, pages);
     }
 }

@@ -53,4 +53,6 @@ impl Backend for NullBackend {
     fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
         None
     }
+
+    fn discard(&mut self, _: FileId, _: Range<u64>) {}
 }

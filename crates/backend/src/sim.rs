@@ -69,6 +69,11 @@ impl SimMachine {
         self.files.insert(file, start);
     }
 
+    /// Pages in memory.
+    pub fn resident_pages(&self) -> u64 {
+        self.used.len() as u64
+    }
+
     /// Pages fetched from the disk so far, by anyone.
     pub fn fetched_pages(&self) -> u64 {
         self.fetched_pages
@@ -113,6 +118,13 @@ impl SimMachine {
         if let Some(at) = self.used.remove(&(file, page)) {
             self.lru.remove(&at);
             self.evicted.insert((file, page));
+        }
+    }
+
+    /// Drop a page that nobody needs: unlike an evicted one, it did not have to make room.
+    fn discard(&mut self, page: Page) {
+        if let Some(at) = self.used.remove(&page) {
+            self.lru.remove(&at);
         }
     }
 
@@ -284,5 +296,12 @@ impl Backend for Sim {
                 .filter(|&page| machine.evicted.contains(&(file, page)))
                 .count() as u64,
         )
+    }
+
+    fn discard(&mut self, file: FileId, pages: Range<u64>) {
+        let mut machine = self.machine();
+        for page in pages {
+            machine.discard((file, page));
+        }
     }
 }

@@ -249,3 +249,30 @@ fn a_file_that_was_removed_is_gone_and_its_requests_are_answered() {
             .any(|event| matches!(event, Event::Gone { .. }))
     );
 }
+
+#[test]
+fn discarded_pages_leave_memory_and_their_neighbours_stay() {
+    let dir = dir();
+    let Some((file, meta)) = cold_file(dir.path()) else {
+        return;
+    };
+    let mut backend = PageCache::new(files(meta)).unwrap();
+    backend.submit(Request {
+        id: RequestId(1),
+        file: FILE,
+        pages: 0..1024,
+    });
+    wait_for(&mut backend, |event| matches!(event, Event::Done { .. }));
+    backend.discard(FILE, 128..640);
+    let cached = |pages: std::ops::Range<u64>| {
+        let bytes = pages.start * PAGE..pages.end * PAGE;
+        cache::stat(&file, bytes).unwrap().cached
+    };
+    let until = Instant::now() + Duration::from_secs(10);
+    // Pages at the edges may share a folio with ones that stay.
+    while cached(192..576) > 0 {
+        assert!(Instant::now() < until, "{} pages stay", cached(192..576));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((cached(0..128), cached(640..1024)), (128, 384));
+}

@@ -149,6 +149,12 @@ impl Opened {
         Ok(())
     }
 
+    /// Have the kernel drop these pages, as far as nobody has mapped or written to them.
+    pub(super) fn discard(&self, pages: &Range<u64>) {
+        // Pages that stay cost memory and nothing else.
+        let _ = cache::dont_need(&self.fd, pages.start * PAGE..pages.end * PAGE);
+    }
+
     /// Whether all these pages have arrived. Looking must not change what the kernel evicts
     /// first, so it asks `mincore` where that tells the truth, and else reads one byte without waiting.
     pub(super) fn arrived(&mut self, pages: &Range<u64>) -> io::Result<bool> {

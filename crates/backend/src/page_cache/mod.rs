@@ -35,6 +35,7 @@ const REGION: u64 = 256;
 enum Job {
     Prepare(FileId),
     Fetch(Request),
+    Discard(FileId, Range<u64>),
 }
 
 /// The page-cache backend.
@@ -166,6 +167,16 @@ impl Backend for PageCache {
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         let range = pages.start * PAGE..pages.end * PAGE;
         Some(self.look_at(file)?.cached(&range).ok()?.evicted)
+    }
+
+    fn discard(&mut self, file: FileId, pages: Range<u64>) {
+        let mut at = pages.start;
+        while at < pages.end {
+            // By whoever fetched them: a page wanted again meanwhile is asked for after this.
+            let to = pages.end.min((at / REGION + 1) * REGION);
+            self.tell(file, at, Job::Discard(file, at..to));
+            at = to;
+        }
     }
 }
 

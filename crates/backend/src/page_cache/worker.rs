@@ -102,6 +102,13 @@ impl Worker {
                 self.ready(file);
             }
             Job::Fetch(request) => self.fetch(&request),
+            Job::Discard(file, pages) => {
+                if self.ready(file)
+                    && let Some(opened) = self.open.get(&file)
+                {
+                    opened.discard(&pages);
+                }
+            }
         }
     }
 
