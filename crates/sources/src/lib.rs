@@ -5,15 +5,18 @@
 //! and knows no clock. One source a file:
 //!
 //! - [`Replay`]: an earlier run, literally.
+//! - [`AccessList`]: the program itself, handing over its list.
 //! - [`Null`]: knows nothing; for measuring what the engine itself costs.
 
 #![forbid(unsafe_code)]
 
+mod access_list;
 mod null;
 mod replay;
 
 use foreread_plan::{Access, Expected};
 
+pub use access_list::{AccessList, Counts, Entry, Match, RegionId};
 pub use null::Null;
 pub use replay::{Replay, Trace};
 

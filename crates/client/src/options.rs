@@ -1,0 +1,31 @@
+//! What may be chosen about a client.
+
+use std::path::PathBuf;
+
+/// Choices for one client; the defaults suit most programs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Memory, in bytes, that may hold pages fetched and not yet read; `None` for three quarters of
+    /// what is free when the client is made. It adapts from there.
+    pub budget: Option<u64>,
+    /// Entries the list holds ahead of the program, at most: 24 bytes of memory each.
+    pub capacity: usize,
+    /// Drop pages the session itself brought in and the program is past, once those and the unread
+    /// ones together exceed the budget.
+    pub evict_behind: bool,
+    /// Write a report of where list and reality part to this file (appended) when the client ends.
+    /// `None` looks into the environment variable `FOREREAD_CHECK`.
+    pub check: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            budget: None,
+            capacity: 1 << 20,
+            evict_behind: true,
+            check: None,
+        }
+    }
+}
