@@ -140,10 +140,20 @@ impl<B: Backend> Engine<B> {
         self.phase
     }
 
+    /// The account so far.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger
+    }
+
     /// Look whether the plan's pages are in memory already; if they all are, the session is
     /// [`Phase::Hot`] and the program need not be observed. Stops at the first few missing
-    /// pages, so a cold plan costs next to nothing; a plan too long to look through counts as cold.
+    /// pages, so a cold plan costs next to nothing; a plan too long to look through counts as cold,
+    /// and so does one that is still being made.
     pub fn survey(&mut self) {
+        if self.source.is_live() {
+            // What is still to come cannot be looked at.
+            return;
+        }
         // Files first: where they are in memory whole, the plan need not be gone through.
         if self.backend.are_all_whole() || self.all_in_memory() {
             self.phase = Phase::Hot;
@@ -299,13 +309,16 @@ impl<B: Backend> Engine<B> {
 
     /// Take up to one step's worth of disclosures; whether there were any.
     fn disclose(&mut self) -> bool {
+        if self.source.is_void() {
+            self.scheduler.restart();
+        }
         let room = self.scheduler.queue().room().min(DISCLOSE);
         if self.exhausted || room == 0 {
             return false;
         }
         let mut disclosed = Vec::new();
         self.source.disclose(room, &mut disclosed);
-        self.exhausted = disclosed.len() < room;
+        self.exhausted = disclosed.len() < room && !self.source.is_live();
         let queue = self.scheduler.queue();
         for one in &disclosed {
             queue.push(one);
@@ -317,6 +330,9 @@ impl<B: Backend> Engine<B> {
     /// any device answers and next to none of them gained or could have, watching costs more than
     /// it brings.
     fn weigh(&mut self, start: u64, gained: bool) {
+        if self.source.is_live() {
+            return;
+        }
         self.weighed += 1;
         self.gained += u64::from(gained);
         if self.weighed < WEIGHED {
@@ -379,7 +395,7 @@ impl<B: Backend> Engine<B> {
         }
         self.reads += 1;
         self.foreseen += u64::from(foreseen);
-        if !matches!(self.phase, Phase::Ahead | Phase::Lost) {
+        if self.source.is_live() || !matches!(self.phase, Phase::Ahead | Phase::Lost) {
             return;
         }
         match self.track.read(access, foreseen) {

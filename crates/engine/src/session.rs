@@ -4,16 +4,16 @@
 //! the engine wakes for that, or by its own timer: a program that computes for long and then
 //! reads in a burst finds its pages there (AASFP §5.2's timer).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_backend::Backend;
 use foreread_plan::Access;
 
-use crate::{Engine, Phase, Report};
+use crate::{Engine, Ledger, Phase, Report};
 
 /// The engine's timer while requests are under way.
 const BUSY: Duration = Duration::from_micros(200);
@@ -33,6 +33,7 @@ pub struct Session {
     seen: Sender<Vec<Seen>>,
     batch: Vec<Seen>,
     phase: Arc<AtomicU8>,
+    ledger: Arc<Mutex<Ledger>>,
     closing: Arc<AtomicBool>,
     thread: JoinHandle<Report>,
 }
@@ -45,15 +46,18 @@ impl Session {
     pub fn start<B: Backend + 'static>(engine: Engine<B>, start: Instant) -> std::io::Result<Self> {
         let (seen, inbox) = channel();
         let phase = Arc::new(AtomicU8::new(code(Phase::Ahead)));
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
         let closing = Arc::new(AtomicBool::new(false));
-        let (shared, ends) = (Arc::clone(&phase), Arc::clone(&closing));
+        let shown = (Arc::clone(&phase), Arc::clone(&ledger));
+        let ends = Arc::clone(&closing);
         let thread = std::thread::Builder::new()
             .name("foreread-engine".into())
-            .spawn(move || run(engine, &inbox, &shared, &ends, start))?;
+            .spawn(move || run(engine, &inbox, &shown, &ends, start))?;
         Ok(Self {
             seen,
             batch: Vec::new(),
             phase,
+            ledger,
             closing,
             thread,
         })
@@ -82,6 +86,16 @@ impl Session {
         phase(self.phase.load(Ordering::Relaxed))
     }
 
+    /// The account so far: not closed while pages are issued and unread.
+    pub fn ledger(&self) -> Ledger {
+        *self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Have the engine look at its source now, and not when its timer ends.
+    pub fn wake(&self) {
+        let _ = self.seen.send(Vec::new());
+    }
+
     /// End the session and close its account. `None` if the engine's thread has died.
     pub fn finish(mut self) -> Option<Report> {
         self.flush();
@@ -94,7 +108,7 @@ impl Session {
 fn run<B: Backend>(
     mut engine: Engine<B>,
     inbox: &Receiver<Vec<Seen>>,
-    phase: &AtomicU8,
+    (phase, ledger): &(Arc<AtomicU8>, Arc<Mutex<Ledger>>),
     closing: &AtomicBool,
     start: Instant,
 ) -> Report {
@@ -103,6 +117,7 @@ fn run<B: Backend>(
     loop {
         let busy = engine.step(now());
         phase.store(code(engine.phase()), Ordering::Relaxed);
+        *ledger.lock().unwrap_or_else(PoisonError::into_inner) = engine.ledger();
         let batch = inbox.recv_timeout(if busy { BUSY } else { IDLE });
         // What was issued before these reads has to be known before they are accounted for.
         engine.collect(now());

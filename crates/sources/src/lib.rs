@@ -33,4 +33,15 @@ pub trait Source: Send {
     /// oldest first. Look for the place in what is known, so that the next disclosure goes on
     /// from there; `false` if it is nowhere.
     fn resync(&mut self, recent: &[Access]) -> bool;
+
+    /// Whether the program itself says what it will read, and goes on saying it: more may be known
+    /// later where nothing is now, and reads that were not disclosed are no reason to doubt what is.
+    fn is_live(&self) -> bool {
+        false
+    }
+
+    /// Whether everything disclosed so far is void; true once. Asked before each disclosure.
+    fn is_void(&mut self) -> bool {
+        false
+    }
 }
