@@ -14,12 +14,14 @@ pub mod cache;
 pub mod device;
 pub mod features;
 pub mod file;
+pub mod group;
 pub mod latency;
 pub mod memory;
 pub mod pagemap;
 pub mod process;
 pub mod residency;
 pub mod signals;
+pub mod spawn;
 
 /// The kernel's page size in bytes.
 pub fn page_size() -> u64 {

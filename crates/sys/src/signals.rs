@@ -1,39 +1,15 @@
 //! Signals of a supervisor: received as data, and left as they were for the program.
 //!
-//! Invariant: the program starts with the signal mask and `SIGPIPE` disposition foreread
-//! itself was started with, so that it behaves as if started directly.
+//! Invariant: the mask there was before is kept, to be handed to the program.
 //!
 //! Data flow: [`Signals::block`] before threads and children exist; [`Signals::next`] when
-//! its descriptor is readable; [`spawn`] for the child; [`die_by`] when the child was killed.
+//! its descriptor is readable; [`die_by`] when the child was killed.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::checked;
-
-/// Whether this process was started with `SIGPIPE` ignored. The Rust runtime ignores it
-/// before `main`, so it is looked up before the runtime starts.
-static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static NOTE_SIGPIPE: extern "C" fn() = {
-    extern "C" fn note() {
-        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: asks for the disposition alone, into a structure of the right type; all-zero
-        // is a valid sigaction should the call fail.
-        let action = unsafe {
-            libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr());
-            action.assume_init()
-        };
-        PIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
-    }
-    note
-};
 
 /// Blocked signals, to be taken from a descriptor.
 #[derive(Debug)]
@@ -47,8 +23,7 @@ pub struct Signals {
 pub struct Received {
     /// Its number.
     pub signal: i32,
-    /// Whether the kernel sent it, as the terminal's keys do: the whole foreground process
-    /// group has it then, and it need not be passed on.
+    /// Whether the kernel sent it, as it does for the terminal's keys.
     pub from_kernel: bool,
 }
 
@@ -80,6 +55,11 @@ impl Signals {
         }
     }
 
+    /// The mask there was before.
+    pub(crate) fn before(&self) -> &libc::sigset_t {
+        &self.before
+    }
+
     /// The next signal waiting, if any.
     pub fn next(&self) -> io::Result<Option<Received>> {
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
@@ -105,27 +85,6 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-/// Starts a program with the signal state this process was started with.
-pub fn spawn(command: &mut Command, signals: &Signals) -> io::Result<Child> {
-    let before = signals.before;
-    let pipe_ignored = PIPE_IGNORED.load(Ordering::Relaxed);
-    // SAFETY: between fork and exec only async-signal-safe calls are made, on copied values.
-    unsafe {
-        command.pre_exec(move || {
-            // The standard library has just given SIGPIPE its default and unblocked everything.
-            if pipe_ignored {
-                libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-            }
-            match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut())
-            {
-                0 => Ok(()),
-                error => Err(io::Error::from_raw_os_error(error)),
-            }
-        });
-    }
-    command.spawn()
 }
 
 /// Stops this process as its child was stopped, so that the shell sees it; returns when continued.

@@ -1,13 +1,13 @@
 //! The calls on real processes: their state, their signals, their pages, their reads.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use foreread_sys::features::{Features, State};
 use foreread_sys::process::{self, Change, IoCounters};
-use foreread_sys::signals::{self, Signals};
+use foreread_sys::signals::Signals;
 use foreread_sys::{page_size, pagemap};
 
 const LONG: Option<Duration> = Some(Duration::from_secs(10));
@@ -72,17 +72,14 @@ fn a_spawned_program_has_the_signal_mask_from_before_the_block() {
         let signals = Signals::block(&[libc::SIGUSR1, libc::SIGTERM]).unwrap();
         let blocked = mask(&std::fs::read_to_string("/proc/thread-self/status").unwrap());
         assert_ne!(before, blocked);
-        let mut command = Command::new("cat");
-        command.arg("/proc/self/status").stdout(Stdio::piped());
-        let mut child = signals::spawn(&mut command, &signals).unwrap();
-        let mut text = String::new();
-        child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
-        child.wait().unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let line = format!("cat /proc/self/status > {}", file.path().display());
+        let command = ["sh", "-c", &line].map(Into::into);
+        let pid = foreread_sys::spawn::spawn(&command, &[], &signals).unwrap();
+        let pidfd = process::open(pid).unwrap();
+        assert!(process::ended(&pidfd, None).unwrap());
+        assert_eq!(process::change(&pidfd).unwrap(), Some(Change::Exited(0)));
+        let text = std::fs::read_to_string(file.path()).unwrap();
         assert_eq!(mask(&text), before);
     })
     .join()

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdout, Stdio};
+use std::time::Duration;
 
 use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -22,6 +23,21 @@ pub const TESTS: &[Test] = &[
         unhandled,
     ),
     ("a_signal_to_the_group_ends_the_program", &[], group),
+    (
+        "the_program_gets_each_signal_as_often_as_it_is_sent",
+        &[],
+        once,
+    ),
+    (
+        "a_program_outside_the_group_gets_what_is_sent_to_foreread",
+        &[Need::Command("setsid")],
+        outside,
+    ),
+    (
+        "an_alarm_set_before_foreread_reaches_the_program",
+        &[Need::Command("python3")],
+        alarm,
+    ),
     (
         "the_interrupt_key_reaches_the_program_once",
         &[Need::Command("script")],
@@ -125,6 +141,54 @@ fn group() {
     let running = Running::new(&lab, &["sh", "-c", "echo ready; exec sleep 60"]);
     kill_process_group(running.pid(), Signal::INT).expect("our own group");
     assert_eq!(running.end().1.signal(), Some(Signal::INT.as_raw()));
+}
+
+/// Long enough for a signal passed on to arrive.
+const PASSING: Duration = Duration::from_millis(20);
+
+fn once() {
+    let lab = Lab::new();
+    lab.program("count", &[]);
+    let mut running = Running::new(&lab, &["./count"]);
+    for round in 0..60 {
+        if round % 3 == 0 {
+            running.signal(Signal::USR1);
+        } else {
+            kill_process_group(running.pid(), Signal::USR1).expect("our own group");
+        }
+        assert_eq!(running.line(), "usr1\n");
+        // A second one would not be told from the next.
+        std::thread::sleep(PASSING);
+    }
+    running.signal(Signal::TERM);
+    assert_eq!(running.end().0, "term\n");
+}
+
+fn outside() {
+    let lab = Lab::new();
+    lab.program("count", &[]);
+    let running = Running::new(&lab, &["setsid", "./count"]);
+    // By itself it would not get what is sent to a group that it has left.
+    kill_process_group(running.pid(), Signal::USR1).expect("our own group");
+    std::thread::sleep(PASSING);
+    running.signal(Signal::TERM);
+    assert_eq!(running.end().0, "term\n");
+}
+
+fn alarm() {
+    let lab = Lab::new();
+    let set = "import os, signal, sys; signal.setitimer(signal.ITIMER_REAL, 0.3); \
+               os.execvp(sys.argv[1], sys.argv[1:])";
+    let foreread = foreread();
+    let foreread = foreread.to_str().expect("a readable path");
+    for command in [
+        &["sleep", "20"][..],
+        &[foreread, "run", "-q", "--", "sleep", "20"],
+    ] {
+        let output = lab.plain(&[&["python3", "-c", set], command].concat());
+        let signal = output.status.signal();
+        assert_eq!(signal, Some(Signal::ALARM.as_raw()), "{command:?}");
+    }
 }
 
 fn interrupt_key() {

@@ -28,6 +28,16 @@ pub const TESTS: &[Test] = &[
         inherited,
     ),
     (
+        "standard_descriptors_that_are_closed_stay_closed",
+        &[],
+        closed,
+    ),
+    (
+        "the_environment_is_as_given_but_for_what_observing_takes",
+        &[],
+        environment,
+    ),
+    (
         "a_reader_that_leaves_ends_the_program_as_it_would_without",
         &[],
         reader_leaves,
@@ -139,6 +149,47 @@ fn inherited() {
             lab.run(command).assert_as(&plain);
         }
     }
+}
+
+fn closed() {
+    let lab = Lab::new();
+    // Its own output would hide what it was given.
+    let look = "for n in 0 1 2; do test -e /proc/$$/fd/$n && open=\"$open$n\"; done; echo \"$open\" > seen";
+    lab.script("look", &format!("#!/bin/sh\n{look}\n"));
+    let foreread = foreread();
+    for (closing, open) in [
+        (">&-", "02\n"),
+        ("<&-", "12\n"),
+        ("2>&-", "01\n"),
+        ("<&- >&- 2>&-", "\n"),
+    ] {
+        for command in [
+            "./look".to_owned(),
+            format!("{} run -- ./look", foreread.display()),
+        ] {
+            lab.plain(&["sh", "-c", &format!("exec {command} {closing}")]);
+            let seen = std::fs::read_to_string(lab.path("seen")).expect("what was seen");
+            assert_eq!(seen, open, "{command} {closing}");
+            std::fs::remove_file(lab.path("seen")).expect("our own file");
+        }
+    }
+}
+
+fn environment() {
+    let lab = Lab::new();
+    let home = format!("XDG_DATA_HOME={}", lab.path("home").display());
+    let given = ["ZEBRA=1", "ANT=a b=c", "LC_ALL=C", "CAT="];
+    let given = [&["env", "-i", &home][..], &given].concat();
+    let foreread = foreread();
+    let foreread = foreread.to_str().expect("a readable path");
+    let said = |command: &[&str]| text(&lab.plain(&[&given, command].concat()).stdout);
+    let plain = said(&["/usr/bin/env"]);
+    let observed = said(&[foreread, "run", "-q", "--", "/usr/bin/env"]);
+    let (own, others): (Vec<_>, Vec<_>) = observed
+        .lines()
+        .partition(|line| line.starts_with("LD_PRELOAD=") || line.starts_with("FOREREAD_RING="));
+    assert_eq!(own.len(), 2, "{observed}");
+    assert!(others.into_iter().eq(plain.lines()), "{observed}");
 }
 
 fn reader_leaves() {

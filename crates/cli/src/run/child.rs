@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use foreread_ring as ring;
+use foreread_sys::group::GroupWatch;
 use foreread_sys::process::{self, Change, IoCounters, IoCounts};
-use foreread_sys::signals::{self, Signals};
+use foreread_sys::signals::{self, Received, Signals};
+use foreread_sys::spawn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
@@ -55,17 +56,35 @@ pub(super) struct Ended {
     pub(super) io: Option<IoCounters>,
 }
 
-/// Block the signals to be passed on; before any thread is started.
-pub(super) fn block_signals() -> Result<Signals> {
-    let numbers = PASSED.map(Signal::as_raw);
-    Signals::block(&numbers).context("blocking signals")
+/// Signals on their way to the program.
+pub(super) struct Incoming {
+    signals: Signals,
+    group: Option<GroupWatch>,
+}
+
+impl Incoming {
+    /// Block the signals to be passed on; before any thread is started.
+    pub(super) fn block() -> Result<Self> {
+        let signals = Signals::block(&PASSED.map(Signal::as_raw)).context("blocking signals")?;
+        let group = GroupWatch::start().ok();
+        Ok(Self { signals, group })
+    }
+
+    /// Whether a signal was sent to the whole process group: the program has it then, unless it
+    /// has left the group and would not get it without foreread either.
+    fn went_to_group(&self, received: Received) -> bool {
+        let group = self.group.as_ref();
+        group
+            .and_then(|group| group.got(received.signal))
+            .unwrap_or(received.from_kernel)
+    }
 }
 
 /// The running program.
 pub(super) struct Child {
     counts: Option<IoCounts>,
     pidfd: OwnedFd,
-    signals: Signals,
+    incoming: Incoming,
 }
 
 impl Child {
@@ -74,16 +93,15 @@ impl Child {
     pub(super) fn spawn(
         command: &[OsString],
         observed: Option<&Observed>,
-        signals: Signals,
+        incoming: Incoming,
     ) -> Result<Self, (Ending, io::Error)> {
-        let mut start = Command::new(&command[0]);
-        start.args(&command[1..]);
         let present = std::env::var_os("LD_PRELOAD");
+        let mut variables = Vec::new();
         if let Some(observed) = observed
             && let Some(value) = preload::value(&observed.library, present.as_deref())
         {
-            start.env("LD_PRELOAD", value);
-            start.env(ring::ENV, observed.ring.env_value());
+            variables.push(("LD_PRELOAD", value));
+            variables.push((ring::ENV, observed.ring.env_value().into()));
         }
         let failed = |why: io::Error| {
             let code = if why.kind() == io::ErrorKind::NotFound {
@@ -93,12 +111,12 @@ impl Child {
             };
             (Ending::Code(code), why)
         };
-        let pid = signals::spawn(&mut start, &signals).map_err(failed)?.id();
+        let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
         let pidfd = process::open(pid).map_err(failed)?;
         Ok(Self {
             counts: IoCounts::open(pid).ok(),
             pidfd,
-            signals,
+            incoming,
         })
     }
 
@@ -106,7 +124,7 @@ impl Child {
     pub(super) fn wait(&self, timeout: Option<Duration>) -> Result<Option<Ended>> {
         let mut fds = [
             PollFd::new(&self.pidfd, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.incoming.signals.as_fd(), PollFlags::IN),
         ];
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut fds, timeout.as_ref()) {
@@ -130,11 +148,12 @@ impl Child {
     }
 
     fn pass_on(&self) -> Result<()> {
-        while let Some(received) = self.signals.next()? {
+        while let Some(received) = self.incoming.signals.next()? {
             if received.signal == Signal::CHILD.as_raw() {
                 self.stop_along()?;
-            } else if !received.from_kernel {
-                process::send(&self.pidfd, received.signal)?;
+            } else if !self.incoming.went_to_group(received) {
+                // A program with other privileges cannot be signalled: no more could the sender.
+                let _ = process::send(&self.pidfd, received.signal);
             }
         }
         Ok(())

@@ -25,7 +25,7 @@ use foreread_ring::{Clock, Mode, Ring};
 
 use crate::profiles::Profiles;
 use crate::store::{self, Store};
-use child::{Child, Ended};
+use child::{Child, Ended, Incoming};
 use follow::Follower;
 pub(crate) use preload::find as find_preload;
 use record::Recorder;
@@ -68,7 +68,7 @@ pub(crate) struct RunArgs {
 /// Only when the command could not be watched to its end.
 pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let mut account = Account::new(&args.command);
-    let signals = child::block_signals()?;
+    let incoming = Incoming::block()?;
     let started = Instant::now();
     let began = SystemTime::now();
     let plan = Plan::find(args, &mut account);
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
             (None, None) => Mode::Mute,
         });
     }
-    let child = match Child::spawn(&args.command, observed.as_ref(), signals) {
+    let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
         Ok(child) => child,
         Err((ending, why)) => {
             eprintln!("foreread: {}: {why}", args.command[0].display());

@@ -1,0 +1,187 @@
+//! Which signals went to the whole process group.
+//!
+//! A signal does not tell whether it was sent to one process or to all of its group. So a second,
+//! tiny process is kept in the group, with all signals blocked: what it was sent as well, the
+//! whole group was sent.
+//!
+//! Invariant: the watcher touches nothing but its own socket, ends with this process however that
+//! ends, and goes by another name and without arguments, so that a signal sent by name is not sent
+//! to it. The kernel signals the youngest of a group first: the watcher has a signal before us.
+//!
+//! Data flow: signal number → socket → the watcher takes it, if pending → answer.
+
+use std::ffi::{c_char, c_int};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::checked;
+
+/// The watcher's name. Not one that somebody looking for foreread by name finds.
+const NAME: &std::ffi::CStr = c"group-watch";
+/// Those who signal every process by its own number take a moment from the first to the last.
+const GRACE: Duration = Duration::from_millis(1);
+/// A watcher that does not answer in this time is stopped.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Where this process's arguments lie, and how many bytes they take.
+static ARGUMENTS: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE: unsafe extern "C" fn(c_int, *const *mut c_char) = note;
+
+/// Notes where the arguments are; the C library hands them to every initialiser.
+unsafe extern "C" fn note(count: c_int, arguments: *const *mut c_char) {
+    let Some(last) = usize::try_from(count).ok().and_then(|n| n.checked_sub(1)) else {
+        return;
+    };
+    // SAFETY: `count` terminated strings, which the kernel has laid one after the other.
+    unsafe {
+        let (first, last) = (*arguments, *arguments.add(last));
+        LENGTH.store(
+            (last as usize + libc::strlen(last)).saturating_sub(first as usize),
+            Ordering::Relaxed,
+        );
+        ARGUMENTS.store(first, Ordering::Relaxed);
+    }
+}
+
+/// The second process of the group.
+#[derive(Debug)]
+pub struct GroupWatch {
+    socket: UnixStream,
+    pid: libc::pid_t,
+}
+
+impl GroupWatch {
+    /// Starts it. What it is to be asked for must be blocked already.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` where no more processes, `EMFILE` where no more descriptors may be had.
+    pub fn start() -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let parent = std::process::id();
+        // SAFETY: the child makes async-signal-safe calls only, and never returns.
+        let pid = checked(unsafe { libc::fork() })?;
+        if pid == 0 {
+            // SAFETY: this is the child.
+            unsafe { watch(theirs.as_raw_fd(), parent) }
+        }
+        Ok(Self { socket, pid })
+    }
+
+    /// Whether `signal`, which this process has just got, was sent to the whole group; `None` if
+    /// the watcher does not answer.
+    pub fn got(&self, signal: i32) -> Option<bool> {
+        sleep(GRACE);
+        let question = u8::try_from(signal).ok()?;
+        let mut answer = [0];
+        (&self.socket).write_all(&[question]).ok()?;
+        (&self.socket).read_exact(&mut answer).ok()?;
+        Some(answer == [question])
+    }
+}
+
+impl Drop for GroupWatch {
+    fn drop(&mut self) {
+        // SAFETY: our own child, not reaped before; no memory is involved.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, ptr::null_mut(), 0);
+        }
+    }
+}
+
+/// The watcher: answers questions until its parent is gone.
+///
+/// # Safety
+///
+/// To be called in a forked child, to whose copy of memory nobody returns.
+unsafe fn watch(socket: c_int, parent: u32) -> ! {
+    let none = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: async-signal-safe calls on this process's own copies. The arguments are overwritten
+    // where the kernel has put them, which nobody reads any more; the sets are initialised by the
+    // calls that fill them.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid().unsigned_abs() != parent {
+            libc::_exit(0);
+        }
+        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
+        let arguments = ARGUMENTS.load(Ordering::Relaxed);
+        if !arguments.is_null() {
+            ptr::write_bytes(arguments, 0, LENGTH.load(Ordering::Relaxed));
+        }
+        let mut set = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigfillset(&mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &set, ptr::null_mut());
+        if socket > 0 {
+            close_range(0, socket - 1);
+        }
+        close_range(socket + 1, c_int::MAX);
+        loop {
+            let mut byte = 0_u8;
+            if libc::read(socket, (&raw mut byte).cast(), 1) != 1 {
+                libc::_exit(0);
+            }
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, c_int::from(byte));
+            let answer = libc::sigtimedwait(&set, ptr::null_mut(), &none).max(0) as u8;
+            libc::write(socket, (&raw const answer).cast(), 1);
+        }
+    }
+}
+
+/// Closes a range of descriptors; on kernels without the call they stay open, which harms nobody
+/// but a reader who waits for the last writer of a pipe, until this process's parent ends.
+fn close_range(first: c_int, last: c_int) {
+    // SAFETY: no memory is involved.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::Signals;
+
+    #[test]
+    fn only_what_the_group_was_sent_was_sent_to_the_group() {
+        // Blocked in this thread, and so in the watcher.
+        let _signals = Signals::block(&[libc::SIGUSR1, libc::SIGUSR2]).unwrap();
+        let watch = GroupWatch::start().unwrap();
+        assert_eq!(watch.got(libc::SIGUSR1), Some(false));
+        // SAFETY: the watcher is our own child.
+        unsafe { libc::kill(watch.pid, libc::SIGUSR1) };
+        assert_eq!(watch.got(libc::SIGUSR2), Some(false));
+        assert_eq!(watch.got(libc::SIGUSR1), Some(true));
+        assert_eq!(watch.got(libc::SIGUSR1), Some(false));
+    }
+
+    #[test]
+    fn nobody_finds_the_watcher_by_name() {
+        let watch = GroupWatch::start().unwrap();
+        watch.got(libc::SIGUSR1);
+        let about = |name: &str| std::fs::read(format!("/proc/{}/{name}", watch.pid)).unwrap();
+        assert_eq!(about("comm"), b"group-watch\n");
+        assert!(about("cmdline").iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn a_stopped_watcher_is_not_waited_for_long_and_ends_all_the_same() {
+        let watch = GroupWatch::start().unwrap();
+        // SAFETY: the watcher is our own child.
+        unsafe { libc::kill(watch.pid, libc::SIGSTOP) };
+        assert_eq!(watch.got(libc::SIGUSR1), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! Starting a program as if whoever started this process had started it.
+//!
+//! Invariant: the program is given the signal mask, the `SIGPIPE` disposition, the standard
+//! descriptors and, but for the variables named, the environment that this process was given. The
+//! Rust runtime changes some of these before `main`; they are looked up before it runs.
+//!
+//! Data flow: [`note`] at the process's start → [`spawn`].
+
+use std::env;
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use crate::signals::Signals;
+
+/// What runs a file that the kernel cannot.
+const SHELL: &CStr = c"/bin/sh";
+/// The search path where none is set, as the C library has it.
+const PATH: &str = "/bin:/usr/bin";
+
+/// Whether this process was started with `SIGPIPE` ignored: the runtime ignores it anyway.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Which standard descriptors were closed, one bit each: the runtime opens them.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE: extern "C" fn() = note;
+
+/// Notes what the Rust runtime is about to change.
+extern "C" fn note() {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the disposition alone, into a structure of the right type; all-zero is a
+    // valid sigaction should the call fail.
+    let action = unsafe {
+        libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    };
+    PIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    let closed = (0..3_u8).fold(0, |closed, fd| {
+        // SAFETY: no memory is involved.
+        let flags = unsafe { libc::fcntl(c_int::from(fd), libc::F_GETFD) };
+        closed | u8::from(flags < 0) << fd
+    });
+    CLOSED.store(closed, Ordering::Relaxed);
+}
+
+/// Starts `command`, found as `execvp` finds it, with `variables` added to or replaced in the
+/// environment. Returns its process number; the caller is to reap it.
+///
+/// # Errors
+///
+/// What the system says when it cannot be found or started, or `EINVAL` for a word with a zero byte.
+pub fn spawn(
+    command: &[OsString],
+    variables: &[(&str, OsString)],
+    signals: &Signals,
+) -> io::Result<u32> {
+    let words: Vec<CString> = command
+        .iter()
+        .map(|word| terminated(word.as_bytes().to_vec()))
+        .collect::<io::Result<_>>()?;
+    let program = words
+        .first()
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
+    let own: Vec<CString> = variables
+        .iter()
+        .map(|(name, value)| terminated([name.as_bytes(), b"=", value.as_bytes()].concat()))
+        .collect::<io::Result<_>>()?;
+    let environment = environment(variables, &own);
+    let attributes = Attributes::new(signals)?;
+    let actions = Actions::new()?;
+    let start = |program: &CStr, words: &[&CStr]| {
+        let words: Vec<_> = pointers(words.iter().copied());
+        let mut pid = 0;
+        // SAFETY: the strings and both lists of them are terminated and outlive the call, as do
+        // attributes and actions, which are initialised.
+        let error = unsafe {
+            libc::posix_spawnp(
+                &mut pid,
+                program.as_ptr(),
+                actions.0.as_ptr(),
+                attributes.0.as_ptr(),
+                words.as_ptr(),
+                environment.as_ptr(),
+            )
+        };
+        if error == 0 {
+            Ok(pid.unsigned_abs())
+        } else {
+            Err(io::Error::from_raw_os_error(error))
+        }
+    };
+    let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
+    match start(program, &words) {
+        // A script without a first line that says what runs it.
+        Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
+            let file = terminated(found(&command[0]).into_os_string().into_vec())?;
+            let script = [&[SHELL, &file], &words[1..]].concat();
+            start(SHELL, &script)
+        }
+        result => result,
+    }
+}
+
+fn terminated(bytes: Vec<u8>) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// A list of strings as the kernel takes them.
+fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut c_char> {
+    strings
+        .map(|string| string.as_ptr().cast_mut())
+        .chain([ptr::null_mut()])
+        .collect()
+}
+
+/// This process's environment in its order, with variables replaced where they stand and added at
+/// the end where they do not; `own` holds them as `NAME=value`.
+fn environment(variables: &[(&str, OsString)], own: &[CString]) -> Vec<*mut c_char> {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    let mut given = Vec::new();
+    // SAFETY: the C library's list, terminated by a null, of terminated strings. Nothing in this
+    // process changes its environment.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            given.push(CStr::from_ptr(*at));
+            at = at.add(1);
+        }
+    }
+    let mut added: Vec<Option<&CStr>> = own.iter().map(|own| Some(own.as_c_str())).collect();
+    let mut kept = Vec::with_capacity(given.len() + own.len());
+    for string in given {
+        let named = variables.iter().position(|(name, _)| {
+            let rest = string.to_bytes().strip_prefix(name.as_bytes());
+            rest.is_some_and(|rest| rest.first() == Some(&b'='))
+        });
+        match named {
+            Some(index) => kept.extend(added[index].take()),
+            None => kept.push(string),
+        }
+    }
+    kept.extend(added.into_iter().flatten());
+    pointers(kept.into_iter())
+}
+
+/// Where a command's file is, as `execvp` looks for it.
+fn found(name: &OsStr) -> PathBuf {
+    if name.as_bytes().contains(&b'/') {
+        return PathBuf::from(name);
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| PATH.into());
+    env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|candidate| is_executable(candidate))
+        .unwrap_or_else(|| PathBuf::from(name))
+}
+
+fn is_executable(path: &Path) -> bool {
+    let access = rustix::fs::access(path, rustix::fs::Access::EXEC_OK);
+    access.is_ok() && path.is_file()
+}
+
+/// The signal state of the program.
+struct Attributes(Box<MaybeUninit<libc::posix_spawnattr_t>>);
+
+impl Attributes {
+    fn new(signals: &Signals) -> io::Result<Self> {
+        let mut new = Self(Box::new(MaybeUninit::uninit()));
+        let attributes = new.0.as_mut_ptr();
+        let mut defaults = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut flags = libc::POSIX_SPAWN_SETSIGMASK;
+        // SAFETY: both structures are initialised before anything else uses them; the mask was.
+        unsafe {
+            numbered(libc::posix_spawnattr_init(attributes))?;
+            numbered(libc::posix_spawnattr_setsigmask(
+                attributes,
+                signals.before(),
+            ))?;
+            libc::sigemptyset(defaults.as_mut_ptr());
+            libc::sigaddset(defaults.as_mut_ptr(), libc::SIGPIPE);
+            if !PIPE_IGNORED.load(Ordering::Relaxed) {
+                flags |= libc::POSIX_SPAWN_SETSIGDEF;
+                numbered(libc::posix_spawnattr_setsigdefault(
+                    attributes,
+                    defaults.as_ptr(),
+                ))?;
+            }
+            numbered(libc::posix_spawnattr_setflags(attributes, flags as i16))?;
+        }
+        Ok(new)
+    }
+}
+
+/// What happens to the descriptors on the way: those the runtime opened are closed again.
+struct Actions(Box<MaybeUninit<libc::posix_spawn_file_actions_t>>);
+
+impl Actions {
+    fn new() -> io::Result<Self> {
+        let mut new = Self(Box::new(MaybeUninit::uninit()));
+        let actions = new.0.as_mut_ptr();
+        // SAFETY: initialised by the first call.
+        unsafe { numbered(libc::posix_spawn_file_actions_init(actions))? };
+        let closed = CLOSED.load(Ordering::Relaxed);
+        for fd in (0..3).filter(|fd| closed & 1 << fd != 0) {
+            // SAFETY: initialised above.
+            unsafe { numbered(libc::posix_spawn_file_actions_addclose(actions, fd))? };
+        }
+        Ok(new)
+    }
+}
+
+impl Drop for Actions {
+    fn drop(&mut self) {
+        // SAFETY: initialised in `new`, or all that the failed initialisation left to free is
+        // nothing; used no more. The attributes own no memory.
+        unsafe { libc::posix_spawn_file_actions_destroy(self.0.as_mut_ptr()) };
+    }
+}
+
+/// Turns the result of a call that answers with an error number into an [`io::Result`].
+fn numbered(error: c_int) -> io::Result<()> {
+    match error {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
