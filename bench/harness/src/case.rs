@@ -7,10 +7,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
 
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
+use crate::peer::Peer;
 use crate::process::Invocation;
 
 /// How much data: `quick` runs in minutes, `full` is larger.
@@ -58,10 +60,22 @@ pub enum Start {
     Hot,
 }
 
+/// What a case shows: the two ways to be helped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Group {
+    /// Unmodified programs under `foreread run`.
+    Main,
+    /// Programs that hand over their list through the library, beside other means.
+    Api,
+}
+
 /// One benchmark case.
 pub struct Case {
     /// Name, as in `--case`.
     pub name: &'static str,
+    /// Which table it belongs to.
+    pub group: Group,
     /// What it does, in a few words.
     pub about: &'static str,
     /// The disks it runs on.
@@ -106,6 +120,12 @@ pub struct Job {
     pub cold_metadata: bool,
     /// What the command reads, where the case can tell; otherwise it is observed.
     pub footprint: Option<Vec<FileExtents>>,
+    /// The command that uses the library itself, to be run in place of `foreread run`.
+    pub aware: Option<Invocation>,
+    /// Other means to compare with.
+    pub peers: &'static [Peer],
+    /// The memory the command may use, page cache included, in bytes.
+    pub memory_limit: Option<u64>,
 }
 
 impl Job {
@@ -144,6 +164,16 @@ impl Tools {
             crate::cases::succeed(&mut compiler)?;
         }
         Ok(binary)
+    }
+
+    /// The file `name` that `make build` leaves beside this program.
+    pub fn beside(&self, name: &str) -> Result<PathBuf> {
+        let program = std::env::current_exe().context("finding this program's own folder")?;
+        let path = program.with_file_name(name);
+        if !path.is_file() {
+            bail!("{} is missing: build it with `make build`", path.display());
+        }
+        Ok(path)
     }
 
     /// The folder with the data of `work`, generated now if this is the first time.

@@ -81,13 +81,22 @@ impl Way {
 
 /// Reads everything in `files` in one `way`, which must be out of memory: seconds taken.
 pub fn read(files: &[FileExtents], way: Way) -> Result<f64> {
+    Ok(read_within(files, way, f64::INFINITY)?.unwrap_or(f64::INFINITY))
+}
+
+/// As [`read`]; none when it would take longer than `longest` seconds, and is given up then.
+pub fn read_within(files: &[FileExtents], way: Way, longest: f64) -> Result<Option<f64>> {
     signals::check()?;
     match way {
         Way::Direct { gap } => {
             let opened = open_all(files, rustix::fs::OFlags::DIRECT.bits().cast_signed())?;
             let requests = requests(files, gap, LARGEST);
             let began = Instant::now();
+            let expired = || began.elapsed().as_secs_f64() > longest;
             in_parallel(DEPTH, &requests, |request, buffer| {
+                if expired() {
+                    return Ok(());
+                }
                 let start = buffer.as_ptr().align_offset(PAGE as usize);
                 let len = usize::try_from(request.len)?;
                 opened[request.file]
@@ -95,13 +104,17 @@ pub fn read(files: &[FileExtents], way: Way) -> Result<f64> {
                     .with_context(|| format!("reading {}", files[request.file].path.display()))?;
                 Ok(())
             })?;
-            Ok(began.elapsed().as_secs_f64())
+            Ok((!expired()).then(|| began.elapsed().as_secs_f64()))
         }
         Way::Hints { gap } => {
             let opened = open_all(files, 0)?;
             let hints = requests(files, gap, LARGEST_HINT);
             let began = Instant::now();
+            let expired = || began.elapsed().as_secs_f64() > longest;
             in_parallel(4, &hints, |hint, _| {
+                if expired() {
+                    return Ok(());
+                }
                 fadvise(
                     &opened[hint.file],
                     hint.offset,
@@ -112,12 +125,15 @@ pub fn read(files: &[FileExtents], way: Way) -> Result<f64> {
             })?;
             // One byte of the last page waits for the whole hint: its pages were asked for together.
             for hint in requests(files, 0, LARGEST_HINT) {
+                if expired() {
+                    return Ok(None);
+                }
                 let mut byte = [0];
                 opened[hint.file]
                     .read_at(&mut byte, hint.offset + hint.len - 1)
                     .with_context(|| format!("reading {}", files[hint.file].path.display()))?;
             }
-            Ok(began.elapsed().as_secs_f64())
+            Ok((!expired()).then(|| began.elapsed().as_secs_f64()))
         }
     }
 }

@@ -8,12 +8,14 @@
 mod cache;
 mod case;
 mod cases;
+mod cgroup;
 mod cost;
 mod deep;
 mod device;
 mod disk;
 mod foreread;
 mod measure;
+mod peer;
 mod plot;
 mod process;
 mod results;
@@ -30,7 +32,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::case::{Case, Purpose, Size, Tools, in_path};
+use crate::case::{Case, Group, Purpose, Size, Tools, in_path};
 use crate::disk::{Disk, DiskKind};
 use crate::foreread::Foreread;
 use crate::measure::Settings;
@@ -49,10 +51,13 @@ struct Cli {
     /// Only these cases (see --list).
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<String>,
+    /// Only the cases of this group.
+    #[arg(long, value_name = "NAME", value_enum)]
+    group: Option<Group>,
     /// Only these disks.
     #[arg(long = "disk", value_name = "NAME", value_enum)]
     disks: Vec<DiskKind>,
-    /// Rounds per case [default: 3 quick, 5 otherwise]; short cases run more.
+    /// Rounds per case [default: 3 quick, 5 otherwise; short cases run more, long ones fewer].
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
     /// Leave foreread out: plain, hot and limit only.
@@ -185,6 +190,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     let size = if cli.quick { Size::Quick } else { Size::Full };
     let settings = Settings {
         rounds: cli.rounds.unwrap_or(size.pick(3, 5)).max(1),
+        exact_rounds: cli.rounds.is_some(),
         size,
         foreread: if cli.no_foreread {
             None
@@ -273,7 +279,8 @@ fn choose<'a>(cases: &'a [Case], cli: &Cli) -> Result<Vec<(&'a Case, DiskKind)>>
     }
     let mut chosen = Vec::new();
     for case in cases {
-        if !(cli.cases.is_empty() || cli.cases.iter().any(|name| name == case.name)) {
+        let asked_for = cli.cases.is_empty() || cli.cases.iter().any(|name| name == case.name);
+        if !asked_for || cli.group.is_some_and(|group| group != case.group) {
             continue;
         }
         // A case or a disk asked for by name runs even where --quick alone would leave it out.

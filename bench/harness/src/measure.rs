@@ -11,17 +11,21 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::cache;
-use crate::case::{Case, Job, Purpose, Size, Start, Tools};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools};
+use crate::cgroup::MemoryGroup;
 use crate::deep::{self, FileExtents, Way};
 use crate::device::{DEFAULT_READ_AHEAD_KB, Device, Facts};
 use crate::disk::Disk;
 use crate::foreread::{Account, Foreread};
-use crate::process::{self, Outcome, Run};
+use crate::peer::Peer;
+use crate::process::{self, Invocation, Outcome, Run};
 
 /// How a case is to be measured.
 pub struct Settings {
-    /// Rounds asked for; short cases run more.
+    /// Rounds asked for; short cases run more, long ones fewer.
     pub rounds: usize,
+    /// Whether long cases run that many all the same.
+    pub exact_rounds: bool,
     /// Data sizes.
     pub size: Size,
     /// The foreread binary; none leaves those columns out.
@@ -55,8 +59,16 @@ pub struct Measurement {
     pub device: Option<Facts>,
     /// The command.
     pub command: String,
+    /// Which table it belongs to.
+    pub group: Group,
+    /// The memory it may use, in bytes.
+    pub memory_limit: Option<u64>,
     /// Plain runs, cold unless `hot_start`.
     pub plain: Vec<Sample>,
+    /// WILLNEED on the whole files first.
+    pub willneed: Vec<Sample>,
+    /// `vmtouch -t` first.
+    pub vmtouch: Vec<Sample>,
     /// Runs under foreread with a record, paired with `plain` by index.
     pub foreread: Vec<Sample>,
     /// Plain runs with everything in memory.
@@ -75,8 +87,9 @@ pub struct Measurement {
     pub notes: Vec<String>,
 }
 
-/// The total time rounds may add to reach a good median, in seconds.
-const EXTRA_ROUNDS_SECONDS: (f64, f64) = (20.0, 90.0);
+/// The time all rounds of a case on a disk should take, in seconds: short ones run more
+/// rounds than asked for, for a good median, and long ones fewer.
+const ROUNDS_SECONDS: (f64, f64) = (20.0, 30.0);
 /// How often a cold start is tried before the case is given up.
 const COLD_ATTEMPTS: usize = 4;
 
@@ -99,13 +112,17 @@ pub fn measure(
         job: &job,
         scratch: &scratch.0,
         device: Device::holding(&data)?,
-        foreread: settings.foreread.as_ref().map(|binary| {
-            Foreread::new(
-                binary,
-                &tools.root.join("records").join(case.name),
-                &scratch.0,
-            )
+        foreread: settings.foreread.as_ref().map(|binary| match &job.aware {
+            Some(command) => Help::Aware(command),
+            None => {
+                let records = tools.root.join("records").join(case.name);
+                Help::Run(Foreread::new(binary, &records, &scratch.0))
+            }
         }),
+        memory: job
+            .memory_limit
+            .map(|bytes| MemoryGroup::new(case.name, bytes))
+            .transpose()?,
     };
     let mut result = Measurement {
         case: case.name.to_owned(),
@@ -114,7 +131,11 @@ pub fn measure(
         hot_start: case.start == Start::Hot,
         device: bench.device.as_ref().map(Device::facts),
         command: job.command.line(),
+        group: case.group,
+        memory_limit: job.memory_limit,
         plain: Vec::new(),
+        willneed: Vec::new(),
+        vmtouch: Vec::new(),
         foreread: Vec::new(),
         hot: Vec::new(),
         deep: Vec::new(),
@@ -141,7 +162,7 @@ pub fn measure(
             None
         }
     };
-    bench.rounds(&mut result, footprint.as_deref(), settings, say)?;
+    bench.rounds(&mut result, footprint.as_deref(), settings, tools, say)?;
     Ok(result)
 }
 
@@ -152,7 +173,16 @@ struct Bench<'a> {
     job: &'a Job,
     scratch: &'a Path,
     device: Option<Device>,
-    foreread: Option<Foreread>,
+    foreread: Option<Help<'a>>,
+    memory: Option<MemoryGroup>,
+}
+
+/// How the case's program gets foreread's help.
+enum Help<'a> {
+    /// `foreread run` around it.
+    Run(Foreread),
+    /// The program's own use of the library.
+    Aware(&'a Invocation),
 }
 
 impl Bench<'_> {
@@ -162,13 +192,14 @@ impl Bench<'_> {
         result: &mut Measurement,
         footprint: Option<&[FileExtents]>,
         settings: &Settings,
+        tools: &Tools,
         say: &dyn Fn(&str),
     ) -> Result<()> {
         let mut expected = None;
-        if let Some(foreread) = &self.foreread {
+        if let Some(Help::Run(foreread)) = &self.foreread {
             say("recording");
             foreread.forget()?;
-            let sample = self.foreread_run(foreread, &mut result.discarded, &mut expected)?;
+            let sample = self.recorded_run(foreread, &mut result.discarded, &mut expected)?;
             if let Some(account) = &sample.account
                 && account.mode != "recorded"
             {
@@ -182,6 +213,7 @@ impl Bench<'_> {
             say("the best way to read it");
             result.deep_way = Some(self.best_way(footprint)?);
         }
+        let peers = self.peers(result, tools);
         let mut rounds = settings.rounds;
         let mut round = 0;
         while round < rounds {
@@ -191,13 +223,25 @@ impl Bench<'_> {
             for foreread_turn in [foreread_first, !foreread_first] {
                 if !foreread_turn {
                     say(&label("plain"));
-                    result
-                        .plain
-                        .push(self.plain_run(&mut result.discarded, &mut expected)?);
-                } else if let Some(foreread) = &self.foreread {
+                    result.plain.push(self.cold_run(
+                        &self.job.command,
+                        "plain",
+                        &mut result.discarded,
+                        &mut expected,
+                    )?);
+                } else if let Some(help) = &self.foreread {
                     say(&label("foreread"));
-                    let sample =
-                        self.foreread_run(foreread, &mut result.discarded, &mut expected)?;
+                    let sample = match help {
+                        Help::Run(foreread) => {
+                            self.recorded_run(foreread, &mut result.discarded, &mut expected)?
+                        }
+                        Help::Aware(command) => self.cold_run(
+                            command,
+                            "foreread",
+                            &mut result.discarded,
+                            &mut expected,
+                        )?,
+                    };
                     if let Some(account) = &sample.account
                         && account.mode != "prefetched"
                         && self.case.start == Start::Cold
@@ -210,9 +254,24 @@ impl Bench<'_> {
                     result.foreread.push(sample);
                 }
             }
+            for (peer, command) in &peers {
+                say(&label(peer.name()));
+                let sample =
+                    self.cold_run(command, peer.name(), &mut result.discarded, &mut expected)?;
+                match peer {
+                    Peer::WillNeed => result.willneed.push(sample),
+                    Peer::Vmtouch => result.vmtouch.push(sample),
+                }
+            }
             if self.case.start == Start::Cold {
                 say(&label("hot"));
-                result.hot.push(self.timed_plain(&mut expected)?);
+                if self.memory.is_some() {
+                    // What a limited run leaves in memory is not all it needs.
+                    cache::warm(&self.job.files)?;
+                }
+                result
+                    .hot
+                    .push(self.timed(&self.job.command, "hot", &mut expected)?);
             }
             if let (Some(footprint), Some(way)) = (footprint, result.deep_way) {
                 say(&label("deep"));
@@ -231,7 +290,7 @@ impl Bench<'_> {
         match self.case.start {
             Start::Hot => cache::warm(&self.job.files).map(|()| true),
             Start::Cold => {
-                if let Some(foreread) = &self.foreread {
+                if let Some(Help::Run(foreread)) = &self.foreread {
                     cache::evict(&crate::case::files_below(foreread.store())?)?;
                 }
                 cache::evict(&self.job.files)?;
@@ -258,18 +317,46 @@ impl Bench<'_> {
         )
     }
 
-    /// One plain run from the case's starting state.
-    fn plain_run(&self, discarded: &mut usize, expected: &mut Option<Outcome>) -> Result<Sample> {
-        self.prepared(discarded)?;
-        self.timed_plain(expected)
+    /// The other means this case is compared with; what is missing becomes a note.
+    fn peers(&self, result: &mut Measurement, tools: &Tools) -> Vec<(Peer, Invocation)> {
+        let mut found = Vec::new();
+        for &peer in self.job.peers {
+            match peer.before(&self.job.command, &self.job.files, tools) {
+                Ok(command) => found.push((peer, command)),
+                Err(error) => result
+                    .notes
+                    .push(format!("without {}: {error:#}", peer.name())),
+            }
+        }
+        found
     }
 
-    /// One plain run from whatever is in memory.
-    fn timed_plain(&self, expected: &mut Option<Outcome>) -> Result<Sample> {
+    /// One run of `command` from the case's starting state, within its memory limit.
+    fn cold_run(
+        &self,
+        command: &Invocation,
+        mode: &str,
+        discarded: &mut usize,
+        expected: &mut Option<Outcome>,
+    ) -> Result<Sample> {
+        self.prepared(discarded)?;
+        match &self.memory {
+            Some(group) => self.timed(&group.inside(command), mode, expected),
+            None => self.timed(command, mode, expected),
+        }
+    }
+
+    /// One run of `command` from whatever is in memory.
+    fn timed(
+        &self,
+        command: &Invocation,
+        mode: &str,
+        expected: &mut Option<Outcome>,
+    ) -> Result<Sample> {
         self.job.clear_outputs()?;
         let (run, device_bytes) =
-            self.counted(|| process::run(&self.job.command, self.scratch, &self.job.outputs))?;
-        self.same(&run, expected, "plain")?;
+            self.counted(|| process::run(command, self.scratch, &self.job.outputs))?;
+        self.same(&run, expected, mode)?;
         Ok(Sample {
             seconds: run.seconds,
             device_bytes,
@@ -277,23 +364,18 @@ impl Bench<'_> {
         })
     }
 
-    /// One run under foreread from the case's starting state.
-    fn foreread_run(
+    /// One run under `foreread run` from the case's starting state.
+    fn recorded_run(
         &self,
         foreread: &Foreread,
         discarded: &mut usize,
         expected: &mut Option<Outcome>,
     ) -> Result<Sample> {
-        self.prepared(discarded)?;
-        self.job.clear_outputs()?;
         let command = foreread.wrap(&self.job.command);
-        let (run, device_bytes) =
-            self.counted(|| process::run(&command, self.scratch, &self.job.outputs))?;
-        self.same(&run, expected, "foreread")?;
+        let sample = self.cold_run(&command, "foreread", discarded, expected)?;
         Ok(Sample {
-            seconds: run.seconds,
-            device_bytes,
             account: Some(foreread.account()?),
+            ..sample
         })
     }
 
@@ -303,8 +385,7 @@ impl Bench<'_> {
         for way in Way::ALL {
             cache::evict(&self.job.files)?;
             self.disk.forget()?;
-            let seconds = deep::read(footprint, way)?;
-            if seconds < best.0 {
+            if let Some(seconds) = deep::read_within(footprint, way, best.0)? {
                 best = (seconds, way);
             }
         }
@@ -387,6 +468,7 @@ impl Bench<'_> {
             scratch: self.scratch,
             device: Device::holding(original)?,
             foreread: None,
+            memory: None,
         };
         let _no_read_ahead = own
             .device
@@ -404,15 +486,20 @@ impl Bench<'_> {
     }
 }
 
-/// More rounds for short cases, so that a median means something.
+/// More rounds for short cases, so that a median means something; fewer for long ones.
 fn rounds_for(purpose: Purpose, settings: &Settings, round_seconds: f64) -> usize {
-    let (small, large) = EXTRA_ROUNDS_SECONDS;
+    let (small, large) = ROUNDS_SECONDS;
     let fit = (settings.size.pick(small, large) / round_seconds) as usize;
     let most = match purpose {
         Purpose::NoHarm => 25,
         Purpose::Gain => settings.rounds * 3,
     };
-    fit.min(most).max(settings.rounds)
+    let least = if settings.exact_rounds {
+        settings.rounds
+    } else {
+        1
+    };
+    fit.min(most).max(least)
 }
 
 /// An account's mode and reason in one phrase.
@@ -450,14 +537,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_cases_get_more_rounds_and_long_ones_what_was_asked() {
+    fn short_cases_get_more_rounds_and_long_ones_fewer_unless_asked_for() {
         let settings = Settings {
             rounds: 3,
+            exact_rounds: false,
             size: Size::Quick,
             foreread: None,
         };
-        assert_eq!(rounds_for(Purpose::Gain, &settings, 60.0), 3);
+        assert_eq!(rounds_for(Purpose::Gain, &settings, 60.0), 1);
+        assert_eq!(rounds_for(Purpose::Gain, &settings, 9.0), 2);
         assert_eq!(rounds_for(Purpose::Gain, &settings, 0.1), 9);
         assert_eq!(rounds_for(Purpose::NoHarm, &settings, 0.1), 25);
+        let asked = Settings {
+            exact_rounds: true,
+            ..settings
+        };
+        assert_eq!(rounds_for(Purpose::Gain, &asked, 60.0), 3);
     }
 }

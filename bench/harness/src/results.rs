@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use crate::case::Group;
 use crate::device::{self, DEFAULT_READ_AHEAD_KB};
 use crate::disk::DiskKind;
 use crate::foreread::Ledger;
@@ -83,8 +84,14 @@ pub struct Summary {
     pub disk: String,
     /// Whether the case is there to show that foreread does no harm.
     pub no_harm: bool,
+    /// Which table it belongs to.
+    pub group: Group,
     /// Plain runs.
     pub plain: Spread,
+    /// With WILLNEED on the whole files first.
+    pub willneed: Option<Spread>,
+    /// With `vmtouch -t` first.
+    pub vmtouch: Option<Spread>,
     /// Runs under foreread.
     pub foreread: Option<Spread>,
     /// With everything in memory.
@@ -162,7 +169,10 @@ impl Summary {
             case: measurement.case.clone(),
             disk: measurement.disk.clone(),
             no_harm: measurement.no_harm,
+            group: measurement.group,
             plain,
+            willneed: spread(&measurement.willneed),
+            vmtouch: spread(&measurement.vmtouch),
             foreread,
             hot,
             deep,
@@ -239,7 +249,11 @@ pub mod tests {
             hot_start: false,
             device: None,
             command: "stride".into(),
+            group: Group::Main,
+            memory_limit: None,
             plain: samples(plain),
+            willneed: Vec::new(),
+            vmtouch: Vec::new(),
             foreread: samples(foreread),
             hot: samples(hot),
             deep: samples(deep),

@@ -1,12 +1,13 @@
-//! The tables on the terminal, at most 100 columns wide.
+//! The tables on the terminal, at most 80 columns wide.
 
+use crate::case::Group;
 use crate::foreread::Ledger;
 use crate::results::{Results, Summary};
 use crate::stats::Spread;
 
 /// Widest line of any table.
 #[cfg(test)]
-const WIDTH: usize = 100;
+const WIDTH: usize = 80;
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// A column: its title, its width, and a row's cell.
@@ -18,7 +19,7 @@ struct Column {
 
 const CASE: Column = Column {
     title: "case",
-    width: 12,
+    width: 11,
     cell: |s| s.case.clone(),
 };
 const DISK: Column = Column {
@@ -31,24 +32,39 @@ const DISK: Column = Column {
 pub fn render(results: &Results) -> String {
     let environment = &results.environment;
     let mut out = format!(
-        "Linux {}, {} processors; plain is the kernel's own read-ahead at Linux's default {} KiB\n\
-         medians of paired cold runs, in seconds\n\n",
+        "Linux {}, {} processors; medians of paired cold runs, in seconds\n\
+         plain: with the kernel's own read-ahead, at Linux's default of {} KiB",
         environment.kernel, environment.cpus, environment.read_ahead_kb
     );
     if let Some(disk) = &environment.own_disk {
-        out = out.replace(
-            "\nmedians",
-            &format!(
-                "\n(own disk: {}, read-ahead {} KiB outside of the runs)\nmedians",
-                disk.name, disk.read_ahead_kb
-            ),
+        out += &format!(
+            "\nown: {}, set to {} KiB otherwise",
+            disk.name, disk.read_ahead_kb
         );
     }
-    out += &table(&times(), &results.summaries);
-    out += "\nspread (shortest..longest run, seconds) and foreread / plain pair by pair\n\n";
-    out += &table(&spreads(), &results.summaries);
-    out += "\nread from the device (plain, foreread), and where the bytes foreread issued ended, in MiB\n\n";
-    out += &table(&bytes(), &results.summaries);
+    out += "\n\n";
+    let of = |group: Group| -> Vec<&Summary> {
+        let all = results.summaries.iter();
+        all.filter(|summary| summary.group == group).collect()
+    };
+    let (main, api) = (of(Group::Main), of(Group::Api));
+    if !main.is_empty() {
+        out += "unmodified programs under `foreread run`\n\n";
+        out += &table(&times(), &main);
+        out += "\nshortest..longest run; foreread / plain pair by pair; the price of recording\n\n";
+        out += &table(&spreads(), &main);
+        out += "\nread from the device, and where the bytes foreread issued ended, in MiB\n\n";
+        out += &table(&bytes(), &main);
+    }
+    if !main.is_empty() && !api.is_empty() {
+        out.push('\n');
+    }
+    if !api.is_empty() {
+        out += "programs that hand over their list, and other means (their time counts)\n\n";
+        out += &table(&api_times(), &api);
+        out += "\nshortest..longest run; foreread / plain pair by pair; MiB from the device\n\n";
+        out += &table(&api_spreads(), &api);
+    }
     for measurement in &results.measurements {
         for note in &measurement.notes {
             out += &format!(
@@ -71,20 +87,16 @@ pub fn render(results: &Results) -> String {
 
 /// The table of times.
 fn times() -> Vec<Column> {
-    let column = |title, width, cell| Column { title, width, cell };
     vec![
         CASE,
         DISK,
-        column("plain", 9, |s| seconds(Some(s.plain.median))),
+        column("plain", 8, |s| seconds(Some(s.plain.median))),
         column("foreread", 9, |s| seconds(s.foreread.map(|f| f.median))),
-        column("hot", 9, |s| seconds(s.hot.map(|h| h.median))),
-        column("limit", 9, |s| seconds(s.limit)),
+        column("hot", 7, |s| seconds(s.hot.map(|h| h.median))),
+        column("limit", 8, |s| seconds(s.limit)),
         column("improved", 9, |s| percent(s.improvement_pct)),
-        column("faster", 8, |s| {
-            s.speed_up.map_or("-".into(), |x| format!("{x:.2}x"))
-        }),
         column("masked", 8, |s| percent(s.masked_pct)),
-        column("paper", 8, |s| {
+        column("paper", 7, |s| {
             percent(s.paper.map(|paper| paper.improvement_pct))
         }),
     ]
@@ -92,45 +104,78 @@ fn times() -> Vec<Column> {
 
 /// The table of spreads and paired ratios.
 fn spreads() -> Vec<Column> {
-    let column = |title, width, cell| Column { title, width, cell };
     vec![
         CASE,
         DISK,
-        column("plain", 17, |s| range(Some(s.plain))),
-        column("foreread", 17, |s| range(s.foreread)),
-        column("ratio", 8, |s| {
-            s.paired_ratio
-                .map_or("-".into(), |r| format!("{:.3}", r.median))
-        }),
-        column("of ratios", 15, |s| {
-            s.paired_ratio
-                .map_or("-".into(), |r| format!("{:.3}..{:.3}", r.min, r.max))
-        }),
-        column("pairs", 7, |s| {
-            s.paired_ratio.map_or("-".into(), |r| r.samples.to_string())
-        }),
+        column("faster", 8, times_faster),
+        column("plain", 15, |s| range(Some(s.plain))),
+        column("foreread", 15, |s| range(s.foreread)),
+        column("ratio", 7, ratio),
+        column("recording", 10, |s| percent(s.recording_pct)),
     ]
 }
 
 /// The table of bytes.
 fn bytes() -> Vec<Column> {
-    let column = |title, width, cell| Column { title, width, cell };
     vec![
         CASE,
         DISK,
-        column("plain", 9, |s| mib(s.plain_device_bytes)),
+        column("plain", 8, |s| mib(s.plain_device_bytes)),
         column("foreread", 9, |s| mib(s.foreread_device_bytes)),
-        column("issued", 9, |s| mib(ledger(s, |l| l.issued))),
-        column("useful", 9, |s| mib(ledger(s, |l| l.useful))),
-        column("late", 8, |s| mib(ledger(s, |l| l.late))),
+        column("issued", 8, |s| mib(ledger(s, |l| l.issued))),
+        column("useful", 8, |s| mib(ledger(s, |l| l.useful))),
+        column("late", 7, |s| mib(ledger(s, |l| l.late))),
         column("wasted", 8, |s| mib(ledger(s, |l| l.wasted))),
         column("evicted", 8, |s| mib(ledger(s, |l| l.evicted))),
-        column("recording", 10, |s| percent(s.recording_pct)),
     ]
 }
 
+/// The times of programs that use the library.
+fn api_times() -> Vec<Column> {
+    vec![
+        CASE,
+        DISK,
+        column("plain", 8, |s| seconds(Some(s.plain.median))),
+        column("WILLNEED", 9, |s| seconds(s.willneed.map(|w| w.median))),
+        column("vmtouch", 8, |s| seconds(s.vmtouch.map(|v| v.median))),
+        column("foreread", 9, |s| seconds(s.foreread.map(|f| f.median))),
+        column("limit", 7, |s| seconds(s.limit)),
+        column("faster", 8, times_faster),
+        column("masked", 7, |s| percent(s.masked_pct)),
+    ]
+}
+
+/// Their spreads and bytes.
+fn api_spreads() -> Vec<Column> {
+    vec![
+        CASE,
+        DISK,
+        column("plain", 15, |s| range(Some(s.plain))),
+        column("foreread", 15, |s| range(s.foreread)),
+        column("ratio", 7, ratio),
+        column("plain", 9, |s| mib(s.plain_device_bytes)),
+        column("foreread", 9, |s| mib(s.foreread_device_bytes)),
+    ]
+}
+
+fn column(title: &'static str, width: usize, cell: fn(&Summary) -> String) -> Column {
+    Column { title, width, cell }
+}
+
+fn times_faster(summary: &Summary) -> String {
+    summary
+        .speed_up
+        .map_or("-".into(), |times| format!("{times:.2}x"))
+}
+
+fn ratio(summary: &Summary) -> String {
+    summary
+        .paired_ratio
+        .map_or("-".into(), |ratio| format!("{:.3}", ratio.median))
+}
+
 /// Rows of cells: the first two columns to the left, the others to the right.
-fn table(columns: &[Column], rows: &[Summary]) -> String {
+fn table(columns: &[Column], rows: &[&Summary]) -> String {
     let line = |cells: Vec<String>| {
         let mut line = String::new();
         for (index, (column, cell)) in columns.iter().zip(cells).enumerate() {
@@ -158,8 +203,8 @@ fn table(columns: &[Column], rows: &[Summary]) -> String {
 fn seconds(value: Option<f64>) -> String {
     match value {
         None => "-".into(),
-        Some(value) if value < 10.0 => format!("{value:.3}"),
-        Some(value) if value < 1000.0 => format!("{value:.1}"),
+        Some(value) if value < 9.9995 => format!("{value:.3}"),
+        Some(value) if value < 999.95 => format!("{value:.1}"),
         Some(value) => format!("{value:.0}"),
     }
 }
@@ -191,23 +236,29 @@ mod tests {
     #[test]
     fn tables_stay_within_their_width_even_with_large_figures() {
         let measurement = measured(
-            &[123_456.0, 99.0],
-            &[1234.5, 12345.0],
+            &[12_345.0, 99.0],
+            &[1234.5, 999.99],
             &[0.1, 0.2],
             &[999.9, 1.0],
         );
         let mut summary = Summary::of(&measurement).unwrap();
         summary.disk = "network-ssd".into();
         summary.ledger = Some(Ledger {
-            issued: 1 << 40,
-            useful: 1 << 40,
+            issued: 1 << 36,
+            useful: 1 << 36,
             late: 1 << 34,
             wasted: 1 << 34,
             evicted: 0,
         });
         let results = Results {
             environment: Environment::look(std::path::Path::new("."), "quick", 3).unwrap(),
-            summaries: vec![summary],
+            summaries: vec![
+                summary.clone(),
+                Summary {
+                    group: Group::Api,
+                    ..summary
+                },
+            ],
             measurements: vec![measurement],
             skipped: Vec::new(),
         };
@@ -224,12 +275,12 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_a_dash_and_not_a_zero() {
         let summary = Summary::of(&measured(&[3.0], &[], &[1.0], &[2.0])).unwrap();
-        let text = table(&times(), &[summary]);
+        let text = table(&times(), &[&summary]);
         let row: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(
             row[..6],
             ["backward-1", "hdd-7200", "3.000", "-", "1.000", "2.000"]
         );
-        assert_eq!(row[6..9], ["-", "-", "-"]);
+        assert_eq!(row[6..], ["-", "-", "85.5%"], "only the paper has a figure");
     }
 }

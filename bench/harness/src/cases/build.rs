@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::data::{Random, text};
 use super::shell;
-use crate::case::{Case, Job, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
 
@@ -26,6 +26,7 @@ pub fn cases() -> Vec<Case> {
     const ALL: &[DiskKind] = &[DiskKind::Hdd7200, DiskKind::NetworkSsd, DiskKind::Own];
     let case = |name, about, needs, work| Case {
         name,
+        group: Group::Main,
         about,
         disks: ALL,
         quick: &[],

@@ -1,6 +1,7 @@
 //! The list of cases, and what several of them share.
 
 mod build;
+mod customer;
 mod data;
 mod noharm;
 mod packages;
@@ -25,6 +26,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(packages::cases());
     cases.extend(build::cases());
     cases.extend(noharm::cases());
+    cases.extend(customer::cases());
     cases
 }
 

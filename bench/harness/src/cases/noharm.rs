@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::data::{Random, fill, text};
-use crate::case::{Case, Job, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::process::Invocation;
@@ -26,6 +26,7 @@ struct Heads;
 pub fn cases() -> Vec<Case> {
     let case = |name, about, disks, quick, needs, start, work| Case {
         name,
+        group: Group::Main,
         about,
         disks,
         quick,

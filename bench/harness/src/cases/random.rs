@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::data::{Random, fill};
-use crate::case::{Case, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::process::Invocation;
@@ -23,6 +23,7 @@ struct RandomReads {
 pub fn cases() -> Vec<Case> {
     let case = |name, about, compute_us, reads, disks, quick| Case {
         name,
+        group: Group::Main,
         about,
         disks,
         quick,

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::data::fill;
-use crate::case::{Case, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::process::Invocation;
@@ -22,6 +22,7 @@ struct Stride {
 pub fn cases() -> Vec<Case> {
     let case = |name, about, direction, stride, purpose| Case {
         name,
+        group: Group::Main,
         about,
         disks: &[DiskKind::Hdd7200, DiskKind::NetworkSsd, DiskKind::Own],
         quick: &[DiskKind::Hdd7200],

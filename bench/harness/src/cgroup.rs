@@ -1,0 +1,112 @@
+//! A memory limit for what is measured: a control group of its own.
+//!
+//! The page cache a command fills is charged to its group, so a group smaller than the
+//! data is a machine with too little memory. Version 1 and version 2 groups both do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::Invocation;
+
+/// Where control groups are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// A control group with a memory limit, removed on drop.
+#[derive(Debug)]
+pub struct MemoryGroup {
+    dir: PathBuf,
+}
+
+impl MemoryGroup {
+    /// A fresh group called `name` that may use `bytes` of memory and no swap.
+    pub fn new(name: &str, bytes: u64) -> Result<Self> {
+        let root = Path::new(ROOT);
+        let name = format!("foreread-bench-{}-{name}", std::process::id());
+        let first = root.join("memory");
+        if first.join("memory.limit_in_bytes").is_file() {
+            let group = Self::made(first.join(name))?;
+            group.set("memory.limit_in_bytes", bytes)?;
+            return Ok(group);
+        }
+        let controllers = root.join("cgroup.controllers");
+        let offered = fs::read_to_string(&controllers).unwrap_or_default();
+        if !offered.split_ascii_whitespace().any(|one| one == "memory") {
+            bail!("no memory control groups in {ROOT}: the memory limit cannot be set");
+        }
+        let subtree = root.join("cgroup.subtree_control");
+        fs::write(&subtree, "+memory").with_context(|| format!("writing {}", subtree.display()))?;
+        let group = Self::made(root.join(name))?;
+        group.set("memory.max", bytes)?;
+        // Without swap accounting there is no such file, and nothing to forbid.
+        if group.dir.join("memory.swap.max").is_file() {
+            group.set("memory.swap.max", 0)?;
+        }
+        Ok(group)
+    }
+
+    fn made(dir: PathBuf) -> Result<Self> {
+        fs::create_dir(&dir).with_context(|| format!("creating {}", dir.display()))?;
+        Ok(Self { dir })
+    }
+
+    fn set(&self, file: &str, value: u64) -> Result<()> {
+        let path = self.dir.join(file);
+        fs::write(&path, value.to_string())
+            .with_context(|| format!("writing {value} to {}", path.display()))
+    }
+
+    /// `command`, inside this group from its first instruction on.
+    pub fn inside(&self, command: &Invocation) -> Invocation {
+        let procs = self.dir.join("cgroup.procs");
+        let script = "echo $$ > \"$0\" && exec \"$@\"";
+        command.under(
+            Path::new("/bin/sh"),
+            vec!["-c".into(), script.into(), procs.into()],
+        )
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir(&self.dir) {
+            eprintln!("could not remove {}: {error}", self.dir.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_limited_command_reads_does_not_all_stay_in_memory() {
+        let group = match MemoryGroup::new("test", 8 << 20) {
+            Ok(group) => group,
+            Err(error) => {
+                eprintln!("skipped: {error:#}");
+                return;
+            }
+        };
+        let file = tempfile::NamedTempFile::new_in(crate::cache::build_dir()).unwrap();
+        fs::write(file.path(), vec![1; 32 << 20]).unwrap();
+        let files = [file.path().to_owned()];
+        crate::cache::evict(&files).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let command = Invocation {
+            program: "cat".into(),
+            args: vec![file.path().into()],
+            cwd: scratch.path().to_owned(),
+            env: Vec::new(),
+        };
+        let run = crate::process::run(&group.inside(&command), scratch.path(), &[]).unwrap();
+        assert_eq!(run.outcome.status, 0, "{}", run.stderr);
+        let resident: u64 = crate::cache::resident_extents(&files)
+            .unwrap()
+            .iter()
+            .map(crate::deep::FileExtents::bytes)
+            .sum();
+        assert!(resident <= 8 << 20, "{resident} bytes stayed");
+    }
+}
