@@ -1,0 +1,114 @@
+//! The types and constants of `foreread.h`.
+//!
+//! Invariant: what is public here is the C interface: `include/foreread.h` is this file and
+//! [`crate::calls`] in C, comments included, and a test fails when they part. A structure that may
+//! grow begins with its size.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// The entry is marked: the callback is told of the most recent marked access.
+pub const FOREREAD_MARKED: c_uint = 1;
+
+/// Replace the list; numbering starts at 0. The default when neither this nor FOREREAD_APPEND is given.
+pub const FOREREAD_SET: c_uint = 1;
+/// Add at the end; numbering goes on.
+pub const FOREREAD_APPEND: c_uint = 2;
+/// Empty the list first. With no entries: stop prefetching.
+pub const FOREREAD_CLEAR: c_uint = 4;
+/// The list is complete for now: when it runs out, the callback is asked for more.
+pub const FOREREAD_DONE: c_uint = 8;
+
+/// Keep in memory what the program has read: never drop pages behind it.
+pub const FOREREAD_KEEP: c_uint = 1;
+
+/// Pseudo-descriptors, which foreread_register_file() returns, begin here.
+pub const FOREREAD_FIRST_FILE: c_int = 1 << 30;
+
+/// A client: one list, its regions, its callback. Opaque; a value that is none is recognised
+/// and refused with -EINVAL.
+#[allow(non_camel_case_types)]
+pub struct foreread_client {
+    _opaque: [u8; 0],
+}
+
+/// One coming access.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct foreread_entry {
+    /// A descriptor for which the client has a region, or a pseudo-descriptor of its.
+    pub fd: c_int,
+    /// 0 or FOREREAD_MARKED.
+    pub flags: c_uint,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes. 0 stands for the page that holds the offset when fetching, and for the byte
+    /// at the offset when a read is looked up in the list.
+    pub length: u64,
+}
+
+/// Choices for one client. Zero in a member means the default.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct foreread_options {
+    /// sizeof(foreread_options), as the program was compiled.
+    pub struct_size: u64,
+    /// Memory, in bytes, that may hold what is fetched and not yet read. It adapts from there.
+    /// Default: by the memory that is free.
+    pub budget: u64,
+    /// Entries that the list may hold ahead of the program. Default: 1048576. Each takes 24 bytes
+    /// of memory.
+    pub capacity: u64,
+    /// Path of a file to which a report is added, when the client ends, of where list and reality
+    /// parted: counts, and the first differences. Default: the environment variable
+    /// FOREREAD_CHECK, if it is set; then no report. The string is copied.
+    pub check: *const c_char,
+    /// 0 or FOREREAD_KEEP.
+    pub flags: u64,
+}
+
+/// Where a client stands. Bytes are whole pages.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct foreread_stats {
+    /// sizeof(foreread_stats), as the program was compiled: set it before the call.
+    pub struct_size: u64,
+    /// Entries accepted.
+    pub accepted: u64,
+    /// Entries ahead of the program now.
+    pub ahead: u64,
+    /// Reads in regions that were on the list, re-reads included.
+    pub listed: u64,
+    /// Reads in regions that were not.
+    pub unlisted: u64,
+    /// Entries the program passed over without reading them.
+    pub skipped: u64,
+    /// Reads of registered files outside the regions.
+    pub outside: u64,
+    /// Times the callback was called.
+    pub callbacks: u64,
+    /// Bytes fetched ahead of the program so far.
+    pub issued: u64,
+    /// Of those, bytes that were in memory when the program read them,
+    pub useful: u64,
+    /// bytes that were still on their way,
+    pub late: u64,
+    /// bytes that turned out never to be read,
+    pub wasted: u64,
+    /// and bytes that were gone from memory again before they were read.
+    pub evicted: u64,
+}
+
+/// Asks the program for more of its list; see foreread_register_client().
+#[allow(non_camel_case_types)]
+pub type foreread_callback = Option<
+    unsafe extern "C" fn(
+        arg: *mut c_void,
+        marked_fd: c_int,
+        marked_offset: i64,
+        requested_fd: c_int,
+        requested_offset: i64,
+    ),
+>;

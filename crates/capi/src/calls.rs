@@ -1,0 +1,378 @@
+//! The calls of `foreread.h`.
+//!
+//! Invariant: each call enters the library ([`inside`](crate::inside)), finds its client and catches what
+//! might unwind; nothing else happens here. Their comments are the header's.
+
+use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use ::foreread_client::{Extent, Flags, Options};
+
+use crate::abi::{
+    FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, FOREREAD_KEEP, FOREREAD_SET, foreread_callback,
+    foreread_client, foreread_entry, foreread_options, foreread_stats,
+};
+use crate::errors::{code, sentence};
+use crate::handle::Handle;
+use crate::inside;
+use crate::process::{self, Process};
+use crate::real;
+
+/// Runs a call inside the library; a panic costs the call. The program's errno stays.
+fn call<T: From<c_int>>(body: impl FnOnce() -> Result<T, c_int>) -> T {
+    let errno = real::errno();
+    let inside = match inside::enter() {
+        Ok(inside) => inside,
+        Err(code) => return code.into(),
+    };
+    let answer = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(-libc::ENOTRECOVERABLE));
+    drop(inside);
+    real::set_errno(errno);
+    answer.unwrap_or_else(T::from)
+}
+
+fn client(client: *mut foreread_client) -> Result<Arc<Handle>, c_int> {
+    process::find(client.addr())
+}
+
+/// Registers a client.
+///
+/// A client is one list of coming reads. A process may have several, and a file may be in several.
+///
+/// The callback, unless it is null, is called as callback(arg, marked_fd, marked_offset,
+/// requested_fd, requested_offset)
+/// - when a read in one of the client's regions is not on its list, and
+/// - when a list that was declared complete (FOREREAD_DONE) runs out: at the read that matches its
+///   last entry.
+///
+/// It is called on the reading thread, before the read, without any lock held. It may call any
+/// function of this library, foreread_request_prefetching() above all, and may read: its own reads are
+/// not looked up in any list. It is told the most recent marked access (-1 and -1 if there was none)
+/// and the access requested. One callback runs at a time for each client: a read on another thread
+/// meanwhile neither calls nor waits. A callback that supplies nothing is asked again after 1, 2, 4, and
+/// so on up to 1024 such reads. One that never returns holds up its own thread only. It must return
+/// by returning: not by longjmp(), nor by a C++ exception. It is never called from a signal handler.
+///
+/// @param client   where the client is put.
+/// @param options  null for the defaults.
+/// @return 0, or
+///         -EFAULT if client is null;
+///         -EINVAL if options->struct_size is too small or a flag has no meaning;
+///         -E2BIG if options has members that this version does not know, and they are not zero;
+///         -EAGAIN if the threads cannot be started.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_register_client(
+    client: *mut *mut foreread_client,
+    options: *const foreread_options,
+    callback: foreread_callback,
+    arg: *mut c_void,
+) -> c_int {
+    call(|| {
+        if client.is_null() {
+            return Err(-libc::EFAULT);
+        }
+        // SAFETY: null, or the program's options, as long as they say.
+        let options = unsafe { chosen(options) }?;
+        let process = Process::begin();
+        let number = process.add(Handle::new(options, callback, arg)?);
+        // SAFETY: not null, and the program's place for the answer.
+        unsafe { client.write(std::ptr::without_provenance_mut(number)) };
+        Ok(0)
+    })
+}
+
+/// Ends a client: stops fetching, forgets its regions, and writes its report if one was asked for.
+///
+/// May be called from the callback. A callback that runs on another thread meanwhile runs on: its
+/// argument has to outlive it. What was fetched stays in memory.
+///
+/// @return 0, -EINVAL (not a client), or -ECHILD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_unregister_client(client: *mut foreread_client) -> c_int {
+    call(|| Process::remove(client.addr()).map(|_| 0))
+}
+
+/// Registers a file by its path, for programs that read by means of their own (mmap, io_uring)
+/// and tell by foreread_reading() or foreread_at().
+///
+/// @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, good wherever this header
+///         takes a descriptor, and for nothing else; the same again for the same file. Or
+///         -EFAULT (null path), -ENOENT, -EACCES and the like (as open() has it), -ENODEV (not a regular
+///         file), -EINVAL (not a client), -ECHILD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_register_file(
+    client: *mut foreread_client,
+    path: *const c_char,
+) -> c_int {
+    call(|| {
+        let handle = self::client(client)?;
+        // SAFETY: null, or the program's string.
+        let path = unsafe { text(path) }.ok_or(-libc::EFAULT)?;
+        handle.add_path(path)
+    })
+}
+
+/// Registers a region: reads of these bytes through this descriptor count.
+///
+/// Regions may overlap. The list may name any byte of the file; the regions say which reads are
+/// looked up in it, and which call back. Reads through another descriptor of the file, dup()
+/// included, do not count unless it is registered too. Closing the descriptor ends the counting, not the
+/// prefetching: the library has its own opening of the file. The same number opened anew is
+/// another descriptor.
+///
+/// While the list reads the file in no order, the library turns the kernel's read-ahead off on
+/// the descriptor (POSIX_FADV_RANDOM) and back on afterwards; never if the program gave such advice
+/// itself.
+///
+/// @param fd     a descriptor of a regular file, open for reading, or a pseudo-descriptor.
+/// @param start  first byte.
+/// @param end    one past the last; UINT64_MAX for the rest of the file, however it grows.
+/// @return the region's number, 0 or more, or
+///         -EINVAL if start is not below end, or for what is not a client;
+///         -EBADF if the descriptor is closed or not open for reading, or no pseudo-descriptor of
+///         this client;
+///         -ENODEV if it is not a regular file;
+///         -ERANGE if the region begins at or past the end of the file (but an empty file's may
+///         begin at 0);
+///         -EMFILE if the descriptor is 1048576 or more; -ECHILD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_register_region(
+    client: *mut foreread_client,
+    fd: c_int,
+    start: u64,
+    end: u64,
+) -> c_int {
+    call(|| self::client(client)?.add_region(fd, start, end))
+}
+
+/// Takes a region back. Without any region left of a descriptor, entries that name it are not
+/// fetched any more.
+///
+/// @return 0, -ENOENT (no such region), -EINVAL (not a client), or -ECHILD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_unregister_region(
+    client: *mut foreread_client,
+    region: c_int,
+) -> c_int {
+    call(|| self::client(client)?.remove_region(region).map(|()| 0))
+}
+
+/// Hands over the list of coming reads, or more of it.
+///
+/// Entries are numbered: from 0 at each FOREREAD_SET, on and on by FOREREAD_APPEND. A read is on the list
+/// if it shares a byte with an entry ahead, or with one of the last 4096 passed. An entry that it
+/// matches is passed, and so are those before it.
+///
+/// Entries that are duplicate, overlap, lie in holes or past the end of the file are no errors:
+/// nothing is fetched twice, nor where there is nothing.
+///
+/// @param entries  n entries, in the order of the reads; may be null if n is 0. They are copied.
+/// @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, combined.
+/// @return how many entries were accepted, the first ones. Fewer than n: the list is full, and the
+///         rest is to be handed over later or from the callback. Or
+///         -EFAULT if entries is null and n is not 0;
+///         -EINVAL if flags contradict each other or have no meaning, if an entry has flags without
+///         meaning or ends past 2^63 - 1, or for what is not a client;
+///         -EBADF if an entry's descriptor is closed, has become another file's, or has no region;
+///         -ECHILD. The list is unchanged then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_request_prefetching(
+    client: *mut foreread_client,
+    entries: *const foreread_entry,
+    n: usize,
+    flags: c_uint,
+) -> i64 {
+    call(|| {
+        let handle = self::client(client)?;
+        let flags = how(flags).ok_or(-libc::EINVAL)?;
+        if n > isize::MAX as usize / size_of::<foreread_entry>() {
+            return Err(-libc::EINVAL);
+        }
+        let entries = match (entries.is_null(), n) {
+            (_, 0) => &[],
+            (true, _) => return Err(-libc::EFAULT),
+            // SAFETY: the program says that there are n.
+            (false, _) => unsafe { std::slice::from_raw_parts(entries, n) },
+        };
+        let accepted = handle.request(entries, flags)?;
+        Ok(i64::try_from(accepted).unwrap_or(i64::MAX))
+    })
+}
+
+/// Tells that the program is at entry n: the same as reading it. For programs whose reads are
+/// not intercepted. Telling every so many entries is enough.
+///
+/// @return 0, -ERANGE (the list has no such entry), -EINVAL (not a client), or -ECHILD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_at(client: *mut foreread_client, n: u64) -> c_int {
+    call(|| {
+        let at = self::client(client)?.client.at(n);
+        at.map(|_| 0).map_err(|error| code(&error))
+    })
+}
+
+/// Tells that the program is about to read these bytes: what interception does by itself. For
+/// reads that are not intercepted (stdio, mmap, io_uring), just before they are made.
+///
+/// @return 0, -EBADF (the client has no region for this descriptor), -EINVAL (not a client, or
+///         the bytes end past 2^63 - 1), or -ECHILD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_reading(
+    client: *mut foreread_client,
+    fd: c_int,
+    offset: u64,
+    length: u64,
+) -> c_int {
+    call(|| {
+        let handle = self::client(client)?;
+        let end = offset.checked_add(length);
+        if end.is_none_or(|end| end > i64::MAX as u64) {
+            return Err(-libc::EINVAL);
+        }
+        handle.announce(fd, Extent::new(offset, length)).map(|()| 0)
+    })
+}
+
+/// Tells where a client stands. Of stats, as many members are set as its struct_size covers.
+///
+/// @return 0, -EFAULT (null stats), -EINVAL (not a client, or struct_size too small), or -ECHILD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_get_stats(
+    client: *mut foreread_client,
+    stats: *mut foreread_stats,
+) -> c_int {
+    call(|| {
+        let handle = self::client(client)?;
+        if stats.is_null() {
+            return Err(-libc::EFAULT);
+        }
+        // SAFETY: not null; a program's structure begins with its size.
+        let size = unsafe { stats.cast::<u64>().read() };
+        if size < size_of::<u64>() as u64 {
+            return Err(-libc::EINVAL);
+        }
+        let now = handle.client.stats();
+        let told = foreread_stats {
+            struct_size: size,
+            accepted: now.list.accepted,
+            ahead: now.ahead,
+            listed: now.list.listed,
+            unlisted: now.list.unlisted,
+            skipped: now.list.skipped,
+            outside: now.list.outside,
+            callbacks: now.asked,
+            issued: now.ledger.issued,
+            useful: now.ledger.useful,
+            late: now.ledger.late,
+            wasted: now.ledger.wasted,
+            evicted: now.ledger.evicted,
+        };
+        let length = size_of::<foreread_stats>().min(usize::try_from(size).unwrap_or(usize::MAX));
+        // SAFETY: as long as the program says, and no longer than ours.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                (&raw const told).cast::<u8>(),
+                stats.cast::<u8>(),
+                length,
+            );
+        }
+        Ok(0)
+    })
+}
+
+/// What a code means, in a sentence without a full stop. Never null, never to be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn foreread_strerror(code: c_int) -> *const c_char {
+    sentence(code).as_ptr()
+}
+
+/// The library's version, as in "1.2.3". Never null, never to be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn foreread_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => panic!("a version holds no zero"),
+        };
+    VERSION.as_ptr()
+}
+
+/// What a request's flags ask for; `None` if they contradict each other or have no meaning.
+fn how(bits: c_uint) -> Option<Flags> {
+    let meanings = [
+        (FOREREAD_SET, Flags::SET),
+        (FOREREAD_APPEND, Flags::APPEND),
+        (FOREREAD_CLEAR, Flags::CLEAR),
+        (FOREREAD_DONE, Flags::DONE),
+    ];
+    let mut left = bits;
+    let mut flags = Flags::default();
+    for (bit, flag) in meanings {
+        if bits & bit != 0 {
+            flags = flags | flag;
+            left &= !bit;
+        }
+    }
+    let both = FOREREAD_SET | FOREREAD_APPEND;
+    (left == 0 && bits & both != both).then_some(flags)
+}
+
+/// The program's options, of whatever version.
+///
+/// # Safety
+/// `options` is null or points to as many bytes as its first member says.
+unsafe fn chosen(options: *const foreread_options) -> Result<Options, c_int> {
+    let mut chosen = Options::default();
+    if options.is_null() {
+        return Ok(chosen);
+    }
+    // SAFETY: the first member is there in every version.
+    let size = unsafe { options.cast::<u64>().read() };
+    let size = usize::try_from(size).map_err(|_| -libc::E2BIG)?;
+    let known = size_of::<foreread_options>();
+    if size < size_of::<u64>() {
+        return Err(-libc::EINVAL);
+    }
+    // SAFETY: zero is a value of every member.
+    let mut ours: foreread_options = unsafe { std::mem::zeroed() };
+    let bytes = options.cast::<u8>();
+    // SAFETY: no more than the program has, nor than we have.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes, (&raw mut ours).cast::<u8>(), size.min(known));
+    }
+    for n in known..size {
+        // SAFETY: within what the program says it has.
+        if unsafe { bytes.add(n).read() } != 0 {
+            return Err(-libc::E2BIG);
+        }
+    }
+    if ours.flags & !u64::from(FOREREAD_KEEP) != 0 {
+        return Err(-libc::EINVAL);
+    }
+    chosen.evict_behind = ours.flags & u64::from(FOREREAD_KEEP) == 0;
+    if ours.budget > 0 {
+        chosen.budget = Some(ours.budget);
+    }
+    if ours.capacity > 0 {
+        chosen.capacity = usize::try_from(ours.capacity).map_err(|_| -libc::EINVAL)?;
+    }
+    // SAFETY: null, or the program's string.
+    chosen.check = unsafe { text(ours.check) }.map(Path::to_owned);
+    Ok(chosen)
+}
+
+/// A string of the program's as a path; `None` if it is null.
+///
+/// # Safety
+/// `text` is null or ends with a zero.
+unsafe fn text<'a>(text: *const c_char) -> Option<&'a Path> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) };
+    Some(Path::new(OsStr::from_bytes(text.to_bytes())))
+}

@@ -1,0 +1,254 @@
+//! Whose reads count: the descriptors for which a client has a region.
+//!
+//! Invariant: a byte of [`FLAGS`] says whether a descriptor may be in the table; it is set after
+//! the table has the descriptor and cleared, without any lock, when the program closes it. A cleared
+//! flag ends the entry: registering the same number again begins anew. Closings that
+//! nobody saw (inside the C library) are found out by comparing device and inode at each read.
+//!
+//! Data flow: [`crate::calls`] join and leave; [`crate::intercept`] asks at each read and tells of closings.
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use foreread_client::{Extent, FileId, Match};
+
+use crate::handle::{self, Handle};
+use crate::real;
+
+/// Descriptors that can be registered: the kernel's default limit. Untouched pages of the table take no memory.
+const DESCRIPTORS: usize = 1 << 20;
+/// The descriptor is in the table.
+const REGISTERED: u8 = 1;
+/// The program has chosen the kernel's read-ahead on it.
+const CHOSEN: u8 = 2;
+/// Reads of a descriptor between two looks at whether the kernel's read-ahead pays.
+const LOOK_EVERY: u32 = 16;
+
+static FLAGS: [AtomicU8; DESCRIPTORS] = [const { AtomicU8::new(0) }; DESCRIPTORS];
+
+#[inline(always)]
+fn flags(fd: c_int) -> Option<&'static AtomicU8> {
+    FLAGS.get(usize::try_from(fd).ok()?)
+}
+
+/// Whether a client may have a region for this descriptor.
+#[inline(always)]
+pub fn flagged(fd: c_int) -> bool {
+    flags(fd).is_some_and(|flags| flags.load(Ordering::Relaxed) & REGISTERED != 0)
+}
+
+/// Whether anything is known of this descriptor.
+#[inline(always)]
+pub fn known(fd: c_int) -> bool {
+    flags(fd).is_some_and(|flags| flags.load(Ordering::Relaxed) != 0)
+}
+
+/// The number means another file from now on, or none. Takes no lock.
+pub fn closed(fd: c_int) {
+    if let Some(flags) = flags(fd) {
+        flags.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The program has chosen the kernel's read-ahead on this descriptor itself.
+pub fn chosen(fd: c_int) {
+    if let Some(flags) = flags(fd) {
+        flags.fetch_or(CHOSEN, Ordering::Relaxed);
+    }
+}
+
+/// No descriptor is registered. What the program chose still holds.
+pub fn unflag_all() {
+    for flags in &FLAGS {
+        if flags.load(Ordering::Relaxed) & REGISTERED != 0 {
+            flags.fetch_and(!REGISTERED, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A client with regions for a descriptor.
+#[derive(Clone)]
+struct User {
+    handle: Arc<Handle>,
+    file: FileId,
+    regions: u32,
+}
+
+/// A descriptor in the table.
+pub struct Descriptor {
+    /// Device and inode when it was registered.
+    pub file: (u64, u64),
+    users: Vec<User>,
+    reads: AtomicU32,
+    /// Whether the kernel's read-ahead is off on it, by us.
+    quiet: AtomicBool,
+}
+
+impl Descriptor {
+    /// The program is about to read: tells the clients, who may call back.
+    pub fn reading(&self, fd: c_int, extent: Extent) {
+        let mut parted = false;
+        for user in &self.users {
+            let matched = user.handle.reading(fd, user.file, extent);
+            parted |= matches!(matched, Ok(Match::Unlisted | Match::RanOut));
+        }
+        if parted || self.reads.fetch_add(1, Ordering::Relaxed) % LOOK_EVERY == 0 {
+            self.adjust(fd);
+        }
+    }
+
+    /// The read is over.
+    pub fn read_done(&self, extent: Extent, start: std::time::Instant) {
+        let took = start.elapsed();
+        for user in &self.users {
+            user.handle.client.read_done(user.file, extent, start, took);
+        }
+    }
+
+    /// The kernel's read-ahead is off while all lists say that the reads jump about.
+    fn adjust(&self, fd: c_int) {
+        let random = !self.users.is_empty()
+            && self
+                .users
+                .iter()
+                .all(|user| user.handle.client.is_random(user.file));
+        if random == self.quiet.load(Ordering::Relaxed) {
+            return;
+        }
+        if flags(fd).is_none_or(|flags| flags.load(Ordering::Relaxed) & CHOSEN != 0) {
+            return;
+        }
+        self.quiet.store(random, Ordering::Relaxed);
+        let advice = if random {
+            libc::POSIX_FADV_RANDOM
+        } else {
+            libc::POSIX_FADV_NORMAL
+        };
+        real::advise(fd, advice);
+    }
+
+    /// As the program had it.
+    fn restore(&self, fd: c_int) {
+        let still_it = real::facts(fd).is_ok_and(|facts| facts.file == self.file);
+        if self.quiet.swap(false, Ordering::Relaxed) && still_it {
+            real::advise(fd, libc::POSIX_FADV_NORMAL);
+        }
+    }
+
+    /// The same with other users.
+    fn with(&self, users: Vec<User>) -> Arc<Self> {
+        Arc::new(Self {
+            file: self.file,
+            users,
+            reads: AtomicU32::new(self.reads.load(Ordering::Relaxed)),
+            quiet: AtomicBool::new(self.quiet.load(Ordering::Relaxed)),
+        })
+    }
+}
+
+/// The registered descriptors of one process.
+#[derive(Default)]
+pub struct Descriptors(RwLock<HashMap<c_int, Arc<Descriptor>>>);
+
+impl Descriptors {
+    /// A registered descriptor.
+    pub fn get(&self, fd: c_int) -> Option<Arc<Descriptor>> {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(&fd).cloned()
+    }
+
+    /// Counts one more region of a client on a descriptor of the file (device and inode).
+    ///
+    /// # Errors
+    /// `-EMFILE` if its number is too high.
+    pub fn join(
+        &self,
+        fd: c_int,
+        identity: (u64, u64),
+        handle: &Arc<Handle>,
+        file: FileId,
+    ) -> Result<(), c_int> {
+        let flags = flags(fd).ok_or(-libc::EMFILE)?;
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let known = table
+            .remove(&fd)
+            .filter(|old| flagged(fd) && old.file == identity)
+            .unwrap_or_else(|| {
+                Arc::new(Descriptor {
+                    file: identity,
+                    users: Vec::new(),
+                    reads: AtomicU32::new(0),
+                    quiet: AtomicBool::new(false),
+                })
+            });
+        let mut users = known.users.clone();
+        match users
+            .iter_mut()
+            .find(|user| Arc::ptr_eq(&user.handle, handle))
+        {
+            Some(user) => user.regions += 1,
+            None => users.push(User {
+                handle: Arc::clone(handle),
+                file,
+                regions: 1,
+            }),
+        }
+        table.insert(fd, known.with(users));
+        flags.fetch_or(REGISTERED, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Counts one region less of a client on a descriptor.
+    pub fn part(&self, fd: c_int, handle: &Arc<Handle>) {
+        self.change(Some(fd), |users| {
+            for user in users.iter_mut() {
+                user.regions -= u32::from(Arc::ptr_eq(&user.handle, handle));
+            }
+            users.retain(|user| user.regions > 0);
+        });
+    }
+
+    /// Forgets a client on all descriptors.
+    pub fn leave(&self, handle: &Arc<Handle>) {
+        self.change(None, |users| {
+            users.retain(|user| !Arc::ptr_eq(&user.handle, handle));
+        });
+    }
+
+    fn change(&self, only: Option<c_int>, change: impl Fn(&mut Vec<User>)) {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        table.retain(|&fd, descriptor| {
+            if only.is_some_and(|only| only != fd) {
+                return true;
+            }
+            let mut users = descriptor.users.clone();
+            change(&mut users);
+            if users.is_empty() {
+                if flagged(fd) {
+                    descriptor.restore(fd);
+                }
+                if let Some(flags) = flags(fd) {
+                    flags.fetch_and(!REGISTERED, Ordering::Relaxed);
+                }
+                return false;
+            }
+            *descriptor = descriptor.with(users);
+            true
+        });
+    }
+}
+
+/// The file behind a descriptor, as the client it is registered with knows it.
+///
+/// # Errors
+/// `-EBADF` if the descriptor is closed or has become another file's.
+pub fn still(fd: c_int, file: FileId, handle: &handle::Handle) -> Result<FileId, c_int> {
+    let facts = real::facts(fd)?;
+    if handle.client.identity(file) == Some(facts.file) {
+        Ok(file)
+    } else {
+        Err(-libc::EBADF)
+    }
+}

@@ -1,0 +1,348 @@
+//! One client as C sees it: numbers for files and regions, a function pointer for the callback.
+//!
+//! Invariant: a number handed out by the client (a file's, a region's) is known here under the
+//! descriptor that the program gave for it, and that descriptor is the one the callback is told.
+//! No lock of this module is held while the client is called.
+//!
+//! Data flow: [`crate::calls`] → [`Handle`] → [`Client`]; callbacks the other way.
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{c_int, c_void};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foreread_client::{Client, Entry, Error, Extent, FileId, Flags, Match, Options, RegionId};
+
+use crate::abi::{FOREREAD_FIRST_FILE, FOREREAD_MARKED, foreread_callback, foreread_entry};
+use crate::descriptors;
+use crate::errors::code;
+use crate::inside;
+use crate::process::Process;
+use crate::real;
+
+/// Entries handed to the client at a time, so that a long list is not held in memory twice.
+const AT_ONCE: usize = 1 << 16;
+
+thread_local! {
+    /// The descriptor that this thread is reading; -1 if it told its place otherwise.
+    static READING: Cell<c_int> = const { Cell::new(-1) };
+}
+
+/// The program's argument for its callback; what it means is the program's affair.
+struct Argument(*mut c_void);
+
+// SAFETY: only handed back to the program, whose callback is documented to be called from any
+// thread that reads.
+unsafe impl Send for Argument {}
+// SAFETY: as above.
+unsafe impl Sync for Argument {}
+
+/// What the program calls its files and regions.
+#[derive(Default)]
+struct Names {
+    /// Descriptors with regions, and how many.
+    open: HashMap<c_int, (FileId, u32)>,
+    /// Files registered by path.
+    by_path: HashSet<FileId>,
+    /// What the callback is told for a file.
+    told: HashMap<FileId, c_int>,
+    regions: HashMap<RegionId, (c_int, FileId)>,
+}
+
+/// A client, its names and its callback.
+pub struct Handle {
+    /// The client itself.
+    pub client: Client,
+    names: Arc<Mutex<Names>>,
+}
+
+impl Handle {
+    /// Starts a client.
+    ///
+    /// # Errors
+    /// `-EAGAIN` if its threads cannot be started.
+    pub fn new(
+        options: Options,
+        callback: foreread_callback,
+        argument: *mut c_void,
+    ) -> Result<Self, c_int> {
+        let client = Client::new(options).map_err(|error| code(&error))?;
+        let names = Arc::new(Mutex::new(Names::default()));
+        if let Some(callback) = callback {
+            let (names, argument) = (Arc::clone(&names), Argument(argument));
+            client.on_miss(move |_, missed| {
+                let argument = &argument;
+                // The program's callback need not be safe in a signal handler.
+                if inside::in_signal_handler() {
+                    return;
+                }
+                let (marked_fd, marked_offset) = match missed.marked {
+                    Some((file, offset)) => (told(&names, file), signed(offset)),
+                    None => (-1, -1),
+                };
+                let requested_fd = match READING.get() {
+                    -1 => told(&names, missed.requested.0),
+                    fd => fd,
+                };
+                let requested_offset = signed(missed.requested.1);
+                inside::call_back(|| {
+                    // SAFETY: the program's function, of the type it was registered with.
+                    unsafe {
+                        callback(
+                            argument.0,
+                            marked_fd,
+                            marked_offset,
+                            requested_fd,
+                            requested_offset,
+                        );
+                    }
+                });
+            });
+        }
+        Ok(Self { client, names })
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        lock(&self.names)
+    }
+
+    /// Registers a file by its path; its pseudo-descriptor.
+    ///
+    /// # Errors
+    /// The negative errno of opening it; `-ENODEV` if it is not a regular file.
+    pub fn add_path(&self, path: &Path) -> Result<c_int, c_int> {
+        let regular = std::fs::metadata(path)
+            .map_err(|error| system(&error))?
+            .is_file();
+        if !regular {
+            return Err(-libc::ENODEV);
+        }
+        let file = self.client.add_path(path).map_err(|error| code(&error))?;
+        let fd = pseudo(file).ok_or(-libc::EMFILE)?;
+        let mut names = self.names();
+        if names.by_path.insert(file) {
+            names.told.entry(file).or_insert(fd);
+            return Ok(fd);
+        }
+        drop(names);
+        // Registered once is enough.
+        self.client
+            .remove_file(file)
+            .map_err(|error| code(&error))?;
+        Ok(fd)
+    }
+
+    /// Registers a region; its number.
+    ///
+    /// # Errors
+    /// As documented for `foreread_register_region`.
+    pub fn add_region(self: &Arc<Self>, fd: c_int, start: u64, end: u64) -> Result<c_int, c_int> {
+        if start >= end {
+            return Err(-libc::EINVAL);
+        }
+        if fd >= FOREREAD_FIRST_FILE {
+            let file = self.file(fd)?;
+            let region = self.client.region(file, start..end);
+            let region = region.map_err(|error| code(&error))?;
+            self.names().regions.insert(region, (fd, file));
+            return number(region);
+        }
+        let facts = real::facts(fd)?;
+        if !real::readable(fd) {
+            return Err(-libc::EBADF);
+        }
+        if !facts.regular {
+            return Err(-libc::ENODEV);
+        }
+        if start >= facts.size.max(1) {
+            return Err(-libc::ERANGE);
+        }
+        // SAFETY: open, as fstat has just found; a program that closes it meanwhile gets an error or
+        // the file that has taken its place, and the check below finds out.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+        let file = self.client.add_fd(borrowed).map_err(|error| code(&error))?;
+        let joined = self.join(fd, facts.file, file, start..end);
+        if joined.is_err() {
+            // Nothing is left of it; that it is known already is all that can be said against it.
+            let _ = self.client.remove_file(file);
+        }
+        joined
+    }
+
+    fn join(
+        self: &Arc<Self>,
+        fd: c_int,
+        identity: (u64, u64),
+        file: FileId,
+        bytes: std::ops::Range<u64>,
+    ) -> Result<c_int, c_int> {
+        if self.client.identity(file) != Some(identity) {
+            return Err(-libc::EBADF);
+        }
+        let process = Process::current().ok_or(-libc::ECHILD)?;
+        let region = self
+            .client
+            .region(file, bytes)
+            .map_err(|error| code(&error))?;
+        if let Err(code) = process.descriptors.join(fd, identity, self, file) {
+            let _ = self.client.remove_region(region);
+            return Err(code);
+        }
+        let mut names = self.names();
+        let open = names.open.entry(fd).or_insert((file, 0));
+        if open.0 == file {
+            open.1 += 1;
+        } else {
+            // The number was another file's, whose regions live on without it.
+            *open = (file, 1);
+        }
+        names.told.insert(file, fd);
+        names.regions.insert(region, (fd, file));
+        number(region)
+    }
+
+    /// Takes a region back.
+    ///
+    /// # Errors
+    /// `-ENOENT` if there is none with this number.
+    pub fn remove_region(self: &Arc<Self>, region: c_int) -> Result<(), c_int> {
+        let region = RegionId(u32::try_from(region).map_err(|_| -libc::ENOENT)?);
+        let (fd, file) = self.names().regions.remove(&region).ok_or(-libc::ENOENT)?;
+        self.client
+            .remove_region(region)
+            .map_err(|error| code(&error))?;
+        if fd >= FOREREAD_FIRST_FILE {
+            return Ok(());
+        }
+        let mut names = self.names();
+        let mut current = false;
+        if let Some((of, regions)) = names.open.get_mut(&fd)
+            && *of == file
+        {
+            current = true;
+            *regions -= 1;
+            if *regions == 0 {
+                names.open.remove(&fd);
+            }
+        }
+        drop(names);
+        if let Some(process) = Process::current().filter(|_| current) {
+            process.descriptors.part(fd, self);
+        }
+        self.client.remove_file(file).map_err(|error| code(&error))
+    }
+
+    /// Hands a list over; how many entries were accepted, the first ones.
+    ///
+    /// # Errors
+    /// As documented for `foreread_request_prefetching`; then nothing has changed.
+    pub fn request(&self, entries: &[foreread_entry], flags: Flags) -> Result<usize, c_int> {
+        let files = self.resolve(entries)?;
+        let first = flags.bits() & !Flags::DONE.bits();
+        let mut how = Flags::from_bits(first).ok_or(-libc::EINVAL)?;
+        let mut accepted = 0;
+        let mut batch = Vec::with_capacity(entries.len().min(AT_ONCE));
+        for part in entries.chunks(AT_ONCE) {
+            batch.clear();
+            batch.extend(part.iter().map(|entry| Entry {
+                file: files[&entry.fd],
+                extent: Extent::new(entry.offset, entry.length),
+                marked: entry.flags & FOREREAD_MARKED != 0,
+            }));
+            let last = accepted + part.len() == entries.len() && flags.contains(Flags::DONE);
+            let done = if last { Flags::DONE } else { Flags::default() };
+            let taken = self.client.request(&batch, how | done);
+            let taken = taken.map_err(|error| code(&error))?;
+            accepted += taken;
+            how = Flags::APPEND;
+            if taken < part.len() {
+                break;
+            }
+        }
+        if accepted < entries.len() || entries.is_empty() {
+            let done = Flags::from_bits(flags.bits() & Flags::DONE.bits()).unwrap_or_default();
+            self.client
+                .request(&[], how | done)
+                .map_err(|error| code(&error))?;
+        }
+        Ok(accepted)
+    }
+
+    /// The files that a list names, each entry found sound.
+    fn resolve(&self, entries: &[foreread_entry]) -> Result<HashMap<c_int, FileId>, c_int> {
+        let mut files = HashMap::new();
+        let mut last = None;
+        for entry in entries {
+            let end = entry.offset.checked_add(entry.length);
+            if entry.flags & !FOREREAD_MARKED != 0 || end.is_none_or(|end| end > i64::MAX as u64) {
+                return Err(-libc::EINVAL);
+            }
+            if last != Some(entry.fd) && !files.contains_key(&entry.fd) {
+                files.insert(entry.fd, self.file(entry.fd)?);
+            }
+            last = Some(entry.fd);
+        }
+        Ok(files)
+    }
+
+    /// The program is about to read, by whatever means.
+    ///
+    /// # Errors
+    /// `-EBADF` if the client does not know the descriptor.
+    pub fn announce(&self, fd: c_int, extent: Extent) -> Result<(), c_int> {
+        let file = self.file(fd)?;
+        self.reading(fd, file, extent)
+            .map(drop)
+            .map_err(|error| code(&error))
+    }
+
+    /// The same for a file that the client is known to have.
+    ///
+    /// # Errors
+    /// Those of the client.
+    pub fn reading(&self, fd: c_int, file: FileId, extent: Extent) -> Result<Match, Error> {
+        let before = READING.replace(fd);
+        let matched = self.client.reading(file, extent);
+        READING.set(before);
+        matched
+    }
+
+    /// The client's file behind a descriptor or pseudo-descriptor.
+    fn file(&self, fd: c_int) -> Result<FileId, c_int> {
+        if let Some(file) = fd.checked_sub(FOREREAD_FIRST_FILE).filter(|&n| n >= 0) {
+            let file = FileId(file as u32);
+            let known = self.names().by_path.contains(&file);
+            return if known { Ok(file) } else { Err(-libc::EBADF) };
+        }
+        let known = self.names().open.get(&fd).map(|&(file, _)| file);
+        descriptors::still(fd, known.ok_or(-libc::EBADF)?, self)
+    }
+}
+
+fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
+    names.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn told(names: &Mutex<Names>, file: FileId) -> c_int {
+    lock(names).told.get(&file).copied().unwrap_or(-1)
+}
+
+fn pseudo(file: FileId) -> Option<c_int> {
+    c_int::try_from(file.0)
+        .ok()?
+        .checked_add(FOREREAD_FIRST_FILE)
+}
+
+fn number(region: RegionId) -> Result<c_int, c_int> {
+    c_int::try_from(region.0).map_err(|_| -libc::EMFILE)
+}
+
+fn signed(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}
+
+fn system(error: &std::io::Error) -> c_int {
+    -error.raw_os_error().unwrap_or(libc::EIO)
+}

@@ -1,0 +1,161 @@
+//! Where the calling thread is: in the program, in the library, or in the program's callback.
+//!
+//! Invariant: a thread that may hold one of the library's locks is [`Place::Library`], and whoever
+//! finds itself there (a signal handler; the library's own reads and closes) takes no lock: reads
+//! pass straight through and calls answer `-EDEADLK`. In the callback no lock is held: calls work,
+//! and reads pass straight through.
+//!
+//! Data flow: [`enter`] on the way in, its guard on the way out; [`outside`] is asked by the
+//! interposers.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Program,
+    Library,
+    Callback,
+}
+
+thread_local! {
+    // Constant and without a destructor: reading it allocates nothing and works in any context.
+    static PLACE: Cell<Place> = const { Cell::new(Place::Program) };
+    static OWN: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// The thread is in the library until this is dropped.
+pub struct Inside(Place);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        PLACE.set(self.0);
+    }
+}
+
+/// Enters the library, from the program or from its callback.
+///
+/// # Errors
+/// `-EDEADLK` when the thread is in the library already: a signal handler is calling.
+pub fn enter() -> Result<Inside, c_int> {
+    match PLACE.get() {
+        Place::Library => Err(-libc::EDEADLK),
+        place => {
+            PLACE.set(Place::Library);
+            Ok(Inside(place))
+        }
+    }
+}
+
+/// Runs the program's callback, from inside the library and with none of its locks held.
+pub fn call_back(callback: impl FnOnce()) {
+    let before = PLACE.replace(Place::Callback);
+    callback();
+    PLACE.set(before);
+}
+
+/// Whether this is a thread of the program's that is neither in the library nor in the callback.
+pub fn outside() -> bool {
+    PLACE.get() == Place::Program && !own_thread()
+}
+
+/// Whether this thread is one of the library's.
+///
+/// Their tables of descriptors are their own: the numbers in them mean other files.
+pub fn own_thread() -> bool {
+    OWN.get().unwrap_or_else(|| {
+        let own = named_ours();
+        OWN.set(Some(own));
+        own
+    })
+}
+
+fn named_ours() -> bool {
+    let mut name = [0u8; 16];
+    // SAFETY: the kernel writes at most 16 bytes, with the terminating zero.
+    let done = unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    done == 0 && (name.starts_with(b"foreread-engine") || name.starts_with(b"foreread-hint"))
+}
+
+/// Whether a signal handler is among the callers of this function.
+///
+/// A handler's caller is a frame that the compiler's unwinding tables mark as a signal's. Code
+/// without such tables ends the search: it then counts as no handler.
+pub fn in_signal_handler() -> bool {
+    let mut found = false;
+    // SAFETY: the callback gets the address of `found`, which outlives the call.
+    unsafe { _Unwind_Backtrace(frame, (&raw mut found).cast()) };
+    found
+}
+
+/// What `_Unwind_Backtrace`'s callback answers.
+const CONTINUE: c_int = 0;
+const END_OF_STACK: c_int = 5;
+
+extern "C" fn frame(context: *mut c_void, found: *mut c_void) -> c_int {
+    let mut before: c_int = 0;
+    // SAFETY: the unwinder's own context; the place of the answer is ours.
+    unsafe { _Unwind_GetIPInfo(context, &mut before) };
+    if before == 0 {
+        return CONTINUE;
+    }
+    // SAFETY: `in_signal_handler` gave the address of a bool.
+    unsafe { *found.cast::<bool>() = true };
+    END_OF_STACK
+}
+
+// The unwinder that the standard library links already (Itanium C++ ABI).
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        callback: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    /// `before` becomes non-zero in a frame that was interrupted by a signal.
+    fn _Unwind_GetIPInfo(context: *mut c_void, before: *mut c_int) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    #[test]
+    fn a_thread_inside_is_refused_until_it_has_left() {
+        assert!(outside());
+        let inside = enter().ok().expect("outside");
+        assert!(!outside());
+        assert_eq!(enter().err(), Some(-libc::EDEADLK));
+        call_back(|| {
+            assert!(!outside(), "reads of the callback pass through");
+            assert!(enter().is_ok(), "its calls work");
+        });
+        assert_eq!(enter().err(), Some(-libc::EDEADLK));
+        drop(inside);
+        assert!(outside());
+    }
+
+    #[test]
+    fn a_signal_handler_is_told_from_the_rest_of_the_program() {
+        static ANSWER: AtomicU8 = AtomicU8::new(2);
+        extern "C" fn handler(_: c_int) {
+            ANSWER.store(u8::from(in_signal_handler()), Ordering::Relaxed);
+        }
+        assert!(!in_signal_handler());
+        // SAFETY: the handler only walks its stack and stores a byte.
+        unsafe {
+            libc::signal(libc::SIGUSR1, handler as *const () as usize);
+            libc::raise(libc::SIGUSR1);
+        }
+        assert_eq!(ANSWER.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn the_threads_of_the_library_are_known_by_their_names() {
+        assert!(!own_thread());
+        let own = std::thread::Builder::new()
+            .name("foreread-hint-0".into())
+            .spawn(own_thread)
+            .expect("a thread");
+        assert!(own.join().expect("no panic"));
+    }
+}

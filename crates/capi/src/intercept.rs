@@ -1,0 +1,302 @@
+//! The interposers: the program's reads and closings come here before they go to the C library.
+//!
+//! Invariant: the real call is made exactly once, with the program's arguments, outside of all that
+//! could unwind or lock; its result and errno are what the program gets. A descriptor without a
+//! region costs one load. While the real call runs nothing on the stack needs cleaning up,
+//! so that a thread cancelled in it ends as it would without the library.
+//!
+//! Data flow: [`before`] tells the clients of a read, who may call back; the C library reads; [`after`]
+//! tells how long it took.
+
+use std::ffi::{c_int, c_void};
+use std::panic::catch_unwind;
+use std::sync::Arc;
+use std::time::Instant;
+
+use foreread_client::Extent;
+use libc::{iovec, off_t, size_t, ssize_t};
+
+use crate::descriptors::{self, Descriptor};
+use crate::inside;
+use crate::process::Process;
+use crate::real::{self, real};
+
+/// A read under way. Plain data: a cancelled thread leaves it behind.
+struct Pending {
+    descriptor: *const Descriptor,
+    extent: Extent,
+    start: Instant,
+}
+
+/// Where a read begins.
+enum Place {
+    Cursor,
+    Offset(off_t),
+}
+
+/// The read to come, if it is somebody's. Called for flagged descriptors only.
+#[cold]
+fn before(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
+    if !inside::outside() {
+        return None;
+    }
+    let errno = real::errno();
+    let pending = catch_unwind(std::panic::AssertUnwindSafe(|| prepare(fd, place, wanted)));
+    real::set_errno(errno);
+    pending.ok().flatten()
+}
+
+fn prepare(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
+    let inside = inside::enter().ok()?;
+    let descriptor = Process::current()?.descriptors.get(fd)?;
+    let facts = real::facts(fd).ok()?;
+    if facts.file != descriptor.file {
+        return None;
+    }
+    let offset = match place {
+        Place::Cursor => real::cursor(fd)?,
+        Place::Offset(offset) => u64::try_from(offset).ok()?,
+    };
+    let length = wanted()?.min(facts.size.saturating_sub(offset));
+    if length == 0 {
+        return None;
+    }
+    let extent = Extent::new(offset, length);
+    descriptor.reading(fd, extent);
+    drop(inside);
+    Some(Pending {
+        descriptor: Arc::into_raw(descriptor),
+        extent,
+        start: Instant::now(),
+    })
+}
+
+/// The read is over; its result goes to the program.
+#[cold]
+fn after(pending: Pending, result: ssize_t) -> ssize_t {
+    let errno = real::errno();
+    let _ = catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // A signal handler's read cannot be here: it would have passed through.
+        let Ok(_inside) = inside::enter() else { return };
+        // A child forked in the callback has no clients.
+        if Process::current().is_none() {
+            return;
+        }
+        // SAFETY: `prepare` made it of an Arc, and it is taken back once.
+        let descriptor = unsafe { Arc::from_raw(pending.descriptor) };
+        descriptor.read_done(pending.extent, pending.start);
+    }));
+    real::set_errno(errno);
+    result
+}
+
+/// Defines interposers of reads: name, arguments, where, how much, and the system call that stands in for
+/// the C library's function where there is none.
+macro_rules! reads {
+    ($($(#[$doc:meta])* $name:ident = $real:literal ($fd:ident, $($arg:ident: $type:ty),*)
+        at $place:expr, of $wanted:expr, else $($call:expr),+;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As the C library's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($fd: c_int, $($arg: $type),*) -> ssize_t {
+            let pending = if descriptors::flagged($fd) {
+                before($fd, $place, || $wanted)
+            } else {
+                None
+            };
+            let result = real!(
+                $real as unsafe extern "C-unwind" fn(c_int, $($type),*) -> ssize_t,
+                ($fd, $($arg),*),
+                // SAFETY: the system call of the same meaning, with the program's arguments.
+                else unsafe { libc::syscall($($call),+) as ssize_t }
+            );
+            match pending {
+                None => result,
+                Some(pending) => after(pending, result),
+            }
+        }
+    )*};
+}
+
+/// Where a vectored read with flags begins: -1 stands for the cursor.
+fn cursor_or(offset: off_t) -> Place {
+    if offset == -1 {
+        Place::Cursor
+    } else {
+        Place::Offset(offset)
+    }
+}
+
+reads! {
+    /// `read(2)`.
+    read = c"read"(fd, buffer: *mut c_void, size: size_t)
+        at Place::Cursor, of Some(size as u64),
+        else libc::SYS_read, fd, buffer, size;
+    /// `pread(2)`.
+    pread = c"pread"(fd, buffer: *mut c_void, size: size_t, offset: off_t)
+        at Place::Offset(offset), of Some(size as u64),
+        else libc::SYS_pread64, fd, buffer, size, offset;
+    /// `pread(2)` with large offsets, as compiled with `_FILE_OFFSET_BITS=64`.
+    pread64 = c"pread64"(fd, buffer: *mut c_void, size: size_t, offset: off_t)
+        at Place::Offset(offset), of Some(size as u64),
+        else libc::SYS_pread64, fd, buffer, size, offset;
+    /// `readv(2)`.
+    readv = c"readv"(fd, vector: *const iovec, count: c_int)
+        at Place::Cursor, of real::wanted(vector, count),
+        else libc::SYS_readv, fd, vector, count;
+    /// `preadv(2)`.
+    preadv = c"preadv"(fd, vector: *const iovec, count: c_int, offset: off_t)
+        at Place::Offset(offset), of real::wanted(vector, count),
+        else libc::SYS_preadv, fd, vector, count, offset, 0;
+    /// `preadv(2)` with large offsets.
+    preadv64 = c"preadv64"(fd, vector: *const iovec, count: c_int, offset: off_t)
+        at Place::Offset(offset), of real::wanted(vector, count),
+        else libc::SYS_preadv, fd, vector, count, offset, 0;
+    /// `preadv2(2)`.
+    preadv2 = c"preadv2"(fd, vector: *const iovec, count: c_int, offset: off_t, flags: c_int)
+        at cursor_or(offset), of real::wanted(vector, count),
+        else libc::SYS_preadv2, fd, vector, count, offset, 0, flags;
+    /// `preadv2(2)` with large offsets.
+    preadv64v2 = c"preadv64v2"(fd, vector: *const iovec, count: c_int, offset: off_t, flags: c_int)
+        at cursor_or(offset), of real::wanted(vector, count),
+        else libc::SYS_preadv2, fd, vector, count, offset, 0, flags;
+    /// `read(2)` as programs compiled with `_FORTIFY_SOURCE` call it; `space` is the buffer's size.
+    __read_chk = c"__read_chk"(fd, buffer: *mut c_void, size: size_t, space: size_t)
+        at Place::Cursor, of Some(size.min(space) as u64),
+        else libc::SYS_read, fd, buffer, size.min(space);
+    /// `pread(2)` as programs compiled with `_FORTIFY_SOURCE` call it.
+    __pread_chk = c"__pread_chk"(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
+        at Place::Offset(offset), of Some(size.min(space) as u64),
+        else libc::SYS_pread64, fd, buffer, size.min(space), offset;
+    /// The same with large offsets.
+    __pread64_chk = c"__pread64_chk"(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
+        at Place::Offset(offset), of Some(size.min(space) as u64),
+        else libc::SYS_pread64, fd, buffer, size.min(space), offset;
+}
+
+/// Whether a closing of this descriptor is the program's: a thread with a table of its own and a
+/// child made by `vfork`, whose memory is ours but whose descriptors are not, close theirs.
+#[inline(always)]
+fn ours(fd: c_int) -> bool {
+    descriptors::known(fd) && !inside::own_thread() && Process::current().is_some()
+}
+
+/// `close(2)`.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    // Before the real call: after it, another thread may have the number already.
+    if ours(fd) {
+        descriptors::closed(fd);
+    }
+    real!(
+        c"close" as unsafe extern "C-unwind" fn(c_int) -> c_int,
+        (fd),
+        // SAFETY: as the program asked.
+        else unsafe { libc::syscall(libc::SYS_close, fd) as c_int }
+    )
+}
+
+/// `dup2(2)`.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
+    let result = real!(
+        c"dup2" as unsafe extern "C-unwind" fn(c_int, c_int) -> c_int,
+        (old, new),
+        // dup3 refuses equal descriptors, for which dup2 does nothing.
+        else if old == new {
+            // SAFETY: asks for flags only.
+            if unsafe { libc::fcntl(old, libc::F_GETFD) } < 0 { -1 } else { new }
+        } else {
+            // SAFETY: as the program asked.
+            unsafe { libc::syscall(libc::SYS_dup3, old, new, 0) as c_int }
+        }
+    );
+    if result == new && old != new && ours(new) {
+        descriptors::closed(new);
+    }
+    result
+}
+
+/// `dup3(2)`.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    let result = real!(
+        c"dup3" as unsafe extern "C-unwind" fn(c_int, c_int, c_int) -> c_int,
+        (old, new, flags),
+        // SAFETY: as the program asked.
+        else unsafe { libc::syscall(libc::SYS_dup3, old, new, flags) as c_int }
+    );
+    if result == new && ours(new) {
+        descriptors::closed(new);
+    }
+    result
+}
+
+/// `posix_fadvise(2)`: what the program has chosen is not to be changed.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_fadvise(
+    fd: c_int,
+    offset: off_t,
+    length: off_t,
+    advice: c_int,
+) -> c_int {
+    advised(fd, advice);
+    real!(
+        c"posix_fadvise" as unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int,
+        (fd, offset, length, advice),
+        else fadvise(fd, offset, length, advice)
+    )
+}
+
+/// `posix_fadvise(2)` with large offsets.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn posix_fadvise64(
+    fd: c_int,
+    offset: off_t,
+    length: off_t,
+    advice: c_int,
+) -> c_int {
+    advised(fd, advice);
+    real!(
+        c"posix_fadvise64" as unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int,
+        (fd, offset, length, advice),
+        else fadvise(fd, offset, length, advice)
+    )
+}
+
+fn advised(fd: c_int, advice: c_int) {
+    let choice = matches!(
+        advice,
+        libc::POSIX_FADV_NORMAL | libc::POSIX_FADV_RANDOM | libc::POSIX_FADV_SEQUENTIAL
+    );
+    if choice && !inside::own_thread() {
+        descriptors::chosen(fd);
+    }
+}
+
+/// The system call, in the convention of `posix_fadvise`: the error is the result.
+fn fadvise(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int {
+    let errno = real::errno();
+    // SAFETY: a hint, with the program's arguments.
+    let result = unsafe { libc::syscall(libc::SYS_fadvise64, fd, offset, length, advice) };
+    let answer = if result < 0 { real::errno() } else { 0 };
+    real::set_errno(errno);
+    answer
+}

@@ -1,0 +1,129 @@
+//! What this process has registered.
+//!
+//! Invariant: what a process registered is reached only by that process. A child made by `fork`
+//! finds its parent's [`Process`] with locks in any state; it recognises it by the process number,
+//! leaves it alone, and starts one of its own when it registers a client. Handles are numbers that
+//! are never given twice, so that a wrong one is recognised and never followed.
+//!
+//! Data flow: [`calls`](crate::calls) add and find clients here; the interposers find descriptors.
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::descriptors::Descriptors;
+use crate::handle::Handle;
+
+static CURRENT: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
+/// The next handle; 0 stands for none.
+static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+/// The clients and descriptors of one process.
+pub struct Process {
+    id: u32,
+    /// Handles below this are an ancestor's.
+    first: usize,
+    clients: Mutex<HashMap<usize, Arc<Handle>>>,
+    /// Whose reads count.
+    pub descriptors: Descriptors,
+}
+
+impl Process {
+    /// What this process has registered; `None` if nothing.
+    pub fn current() -> Option<&'static Self> {
+        // SAFETY: null, or a leaked box.
+        let process = unsafe { CURRENT.load(Ordering::Acquire).as_ref()? };
+        (process.id == std::process::id()).then_some(process)
+    }
+
+    /// The same, begun if there is none.
+    pub fn begin() -> &'static Self {
+        if let Some(process) = Self::current() {
+            return process;
+        }
+        let before = CURRENT.load(Ordering::Acquire);
+        let new = Box::into_raw(Box::new(Self {
+            id: std::process::id(),
+            first: NEXT.load(Ordering::Relaxed),
+            clients: Mutex::default(),
+            descriptors: Descriptors::default(),
+        }));
+        match CURRENT.compare_exchange(before, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                if !before.is_null() {
+                    // What was the parent's belongs to no region of ours.
+                    crate::descriptors::unflag_all();
+                }
+                // SAFETY: registers a function without arguments. Failing costs the report only.
+                unsafe { libc::atexit(at_exit) };
+                // SAFETY: a leaked box.
+                unsafe { &*new }
+            }
+            Err(other) => {
+                // SAFETY: ours, and nobody else has seen it.
+                drop(unsafe { Box::from_raw(new) });
+                // SAFETY: another thread of this process has published it: a leaked box.
+                unsafe { &*other }
+            }
+        }
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<usize, Arc<Handle>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a client; the number by which it is found again.
+    pub fn add(&self, handle: Handle) -> usize {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.clients().insert(number, Arc::new(handle));
+        number
+    }
+
+    /// Takes a client out, with its descriptors. Its session ends when nobody uses it any more.
+    ///
+    /// # Errors
+    /// As [`find`].
+    pub fn remove(number: usize) -> Result<Arc<Handle>, c_int> {
+        let handle = find(number)?;
+        if let Some(process) = Self::current() {
+            process.descriptors.leave(&handle);
+            process.clients().remove(&number);
+        }
+        Ok(handle)
+    }
+}
+
+/// The client of a number.
+///
+/// # Errors
+/// `-ECHILD` if it is an ancestor's, `-EINVAL` if it is nobody's.
+pub fn find(number: usize) -> Result<Arc<Handle>, c_int> {
+    let issued = 1..NEXT.load(Ordering::Relaxed);
+    match Process::current() {
+        Some(process) if number >= process.first => {
+            let found = process.clients().get(&number).cloned();
+            found.ok_or(-libc::EINVAL)
+        }
+        _ if issued.contains(&number) => Err(-libc::ECHILD),
+        _ => Err(-libc::EINVAL),
+    }
+}
+
+/// Clients that the program leaves to the end of the process still report.
+extern "C" fn at_exit() {
+    let _ = std::panic::catch_unwind(|| {
+        let Ok(_inside) = crate::inside::enter() else {
+            return;
+        };
+        let Some(process) = Process::current() else {
+            return;
+        };
+        // Another thread may have been stopped with the lock held.
+        if let Ok(clients) = process.clients.try_lock() {
+            for handle in clients.values() {
+                handle.client.write_check();
+            }
+        }
+    });
+}

@@ -1,0 +1,198 @@
+//! The C library's own functions, found behind the interposers, or the kernel's.
+//!
+//! Invariant: each is looked up once; a program linked without a dynamic C library, where nothing
+//! can be looked up, gets the system call itself. Both keep the C library's convention: -1, and
+//! the reason in errno.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// No next definition exists.
+const ABSENT: usize = 1;
+
+/// One function of the C library, looked up at its first use.
+pub struct Real {
+    name: &'static CStr,
+    address: AtomicUsize,
+}
+
+impl Real {
+    /// The function of this name.
+    pub const fn new(name: &'static CStr) -> Self {
+        Self {
+            name,
+            address: AtomicUsize::new(0),
+        }
+    }
+
+    /// The address of the next definition behind ours.
+    #[inline(always)]
+    pub fn address(&self) -> Option<usize> {
+        match self.address.load(Ordering::Relaxed) {
+            0 => self.look_up(),
+            ABSENT => None,
+            address => Some(address),
+        }
+    }
+
+    #[cold]
+    fn look_up(&self) -> Option<usize> {
+        // SAFETY: a terminated name; RTLD_NEXT searches the objects behind this one.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
+        let address = if found == 0 { ABSENT } else { found };
+        self.address.store(address, Ordering::Relaxed);
+        (address != ABSENT).then_some(address)
+    }
+}
+
+/// Calls the C library's function of a name, or, where there is none, evaluates the fallback.
+macro_rules! real {
+    ($name:literal as $type:ty, ($($argument:expr),*), else $fallback:expr) => {{
+        static REAL: $crate::real::Real = $crate::real::Real::new($name);
+        match REAL.address() {
+            // SAFETY: the address is that of the C library's function of this name, which has the
+            // type given; the arguments are the program's.
+            Some(address) => unsafe {
+                ::std::mem::transmute::<usize, $type>(address)($($argument),*)
+            },
+            None => $fallback,
+        }
+    }};
+}
+pub(crate) use real;
+
+/// This thread's errno.
+pub fn errno() -> c_int {
+    // SAFETY: the C library's errno of this thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets this thread's errno.
+pub fn set_errno(errno: c_int) {
+    // SAFETY: the C library's errno of this thread.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// What a descriptor is and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Device and inode.
+    pub file: (u64, u64),
+    /// Size in bytes.
+    pub size: u64,
+    /// Whether it is a regular file.
+    pub regular: bool,
+}
+
+/// The facts of a descriptor.
+///
+/// # Errors
+/// The negative errno of `fstat`.
+pub fn facts(fd: c_int) -> Result<Facts, c_int> {
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat writes a whole stat or fails.
+    if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } != 0 {
+        return Err(-errno());
+    }
+    // SAFETY: fstat succeeded.
+    let stat = unsafe { stat.assume_init() };
+    Ok(Facts {
+        file: (stat.st_dev, stat.st_ino),
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        regular: stat.st_mode & libc::S_IFMT == libc::S_IFREG,
+    })
+}
+
+/// Whether a descriptor is open for reading.
+pub fn readable(fd: c_int) -> bool {
+    // SAFETY: asks for flags only.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_ACCMODE != libc::O_WRONLY && flags & libc::O_PATH == 0
+}
+
+/// Advises the kernel on a descriptor's read-ahead, past the interposer.
+pub fn advise(fd: c_int, advice: c_int) {
+    // SAFETY: a hint about a whole file. A refusal costs nothing.
+    unsafe { libc::syscall(libc::SYS_fadvise64, fd, 0i64, 0i64, advice) };
+}
+
+/// Where a descriptor's cursor stands.
+pub fn cursor(fd: c_int) -> Option<u64> {
+    // SAFETY: moves nothing.
+    u64::try_from(unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) }).ok()
+}
+
+/// The bytes that a vector of buffers asks for; `None` if the kernel would refuse the vector.
+///
+/// The vector is the program's and may lie anywhere, also where nothing is: it is fetched by the
+/// kernel, as the read itself would do.
+pub fn wanted(vector: *const libc::iovec, count: c_int) -> Option<u64> {
+    const AT_ONCE: usize = 64;
+    let mut left = usize::try_from(count).ok().filter(|&n| n <= 1024)?;
+    let mut from = vector;
+    let mut total = 0u64;
+    while left > 0 {
+        let mut part = [libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        }; AT_ONCE];
+        let now = left.min(AT_ONCE);
+        let bytes = now * size_of::<libc::iovec>();
+        let ours = libc::iovec {
+            iov_base: part.as_mut_ptr().cast::<c_void>(),
+            iov_len: bytes,
+        };
+        let theirs = libc::iovec {
+            iov_base: from.cast_mut().cast::<c_void>(),
+            iov_len: bytes,
+        };
+        // SAFETY: copies at most `bytes` into `part`, and fails where the program's is not
+        // readable.
+        let copied = unsafe { libc::process_vm_readv(libc::getpid(), &ours, 1, &theirs, 1, 0) };
+        if usize::try_from(copied) != Ok(bytes) {
+            return None;
+        }
+        for buffer in &part[..now] {
+            total = total.saturating_add(buffer.iov_len as u64);
+        }
+        from = from.wrapping_add(now);
+        left -= now;
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_definition_is_found_and_an_unknown_one_is_absent() {
+        static READ: Real = Real::new(c"read");
+        static NONE: Real = Real::new(c"no_such_function_anywhere");
+        assert!(READ.address().is_some());
+        assert_eq!(NONE.address(), None);
+        assert_eq!(NONE.address(), None);
+    }
+
+    #[test]
+    fn a_vector_is_summed_and_one_that_is_nowhere_is_refused() {
+        let many = vec![
+            libc::iovec {
+                iov_base: std::ptr::null_mut(),
+                iov_len: 3,
+            };
+            200
+        ];
+        assert_eq!(wanted(many.as_ptr(), 200), Some(600));
+        assert_eq!(wanted(many.as_ptr(), 0), Some(0));
+        assert_eq!(wanted(std::ptr::dangling(), 2), None);
+        assert_eq!(wanted(many.as_ptr(), -1), None);
+        assert_eq!(wanted(many.as_ptr(), 1025), None);
+    }
+
+    #[test]
+    fn a_closed_descriptor_has_no_facts() {
+        assert_eq!(facts(-1), Err(-libc::EBADF));
+        assert_eq!(cursor(-1), None);
+    }
+}

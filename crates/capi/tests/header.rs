@@ -1,0 +1,38 @@
+//! `include/foreread.h` is what the Rust sources say, and compiles wherever C does.
+
+use std::fs;
+use std::path::Path;
+
+const PREAMBLE: &str = include_str!("../include/preamble.h");
+
+/// The header as the sources have it now.
+fn generated() -> String {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut config = cbindgen::Config::from_file(here.join("cbindgen.toml")).expect("a good file");
+    config.header = Some(PREAMBLE.trim_end().to_owned());
+    config.trailer = Some("#endif /* FOREREAD_H */".to_owned());
+    let mut header = Vec::new();
+    cbindgen::Builder::new()
+        .with_config(config)
+        .with_src(here.join("src/abi.rs"))
+        .with_src(here.join("src/calls.rs"))
+        .generate()
+        .expect("sources that C can express")
+        .write(&mut header);
+    String::from_utf8(header).expect("text")
+}
+
+#[test]
+fn the_header_is_what_the_sources_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/foreread.h");
+    let now = generated();
+    if std::env::var_os("FOREREAD_BLESS").is_some() {
+        fs::write(&path, &now).expect("our own source");
+    }
+    let kept = fs::read_to_string(&path).expect("the header");
+    assert!(
+        kept == now,
+        "include/foreread.h and the sources part: run this test with FOREREAD_BLESS=1 and look \
+         at the difference"
+    );
+}
