@@ -13,10 +13,11 @@
 mod access_list;
 mod null;
 mod replay;
+mod streams;
 
 use foreread_plan::{Access, Expected};
 
-pub use access_list::{AccessList, Counts, Entry, Match, RegionId};
+pub use access_list::{AccessList, Counts, Draft, Entry, Feed, Match, RegionId};
 pub use null::Null;
 pub use replay::{Replay, Trace};
 

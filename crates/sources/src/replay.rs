@@ -2,32 +2,25 @@
 //!
 //! Accesses are disclosed in recorded order, made ready for prefetching on the way:
 //! consecutive accesses to the same pages are one disclosure; a file's sequential stream is
-//! marked as such, small skips included, once it has run on for [`STREAM_AFTER`] bytes, because from there the kernel's
-//! read-ahead does at least as well; pages found touched in a mapping are disclosed one by
+//! marked as such, small skips included, once it has run on for 256 KiB, because from there the
+//! kernel's read-ahead does at least as well; pages found touched in a mapping are disclosed one by
 //! one, because the next sample will group them differently.
 //!
 //! When program and trace part, [`Replay::resync`] looks for the recent accesses further on
 //! in the trace, then from its start.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
-use foreread_plan::{Access, Expected, FileId, Kind, ThreadId};
+use foreread_plan::{Access, Expected, FileId, Kind};
 
 use crate::Source;
+use crate::streams::{STREAM_AFTER, Streams};
 
-/// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead
-/// windows (128 KiB), time enough for its own detection to ramp up.
-const STREAM_AFTER: u64 = 256 * 1024;
-/// Bytes a stream may leave out between two reads: read-ahead brings them along, and the disk
-/// passes them anyway.
-const SKIP: u64 = 32 * 1024;
 /// Trace accesses a resynchronisation looks at before it gives up; bounds it to well under a second.
 const SEARCH: usize = 2_000_000;
 /// Trace accesses that are compared with the recent ones at a time.
 const WINDOW: usize = 32;
-/// Streams and samples remembered at a time; beyond it the table starts afresh.
-const STREAMS: usize = 1 << 16;
 
 /// The accesses of an earlier run, in order, from the start as often as needed.
 pub trait Trace: Send {
@@ -42,16 +35,9 @@ pub trait Trace: Send {
 pub struct Replay<T> {
     trace: T,
     skip: HashSet<FileId>,
-    streams: HashMap<(ThreadId, FileId), Stream>,
+    streams: Streams,
     last: Option<(FileId, Range<u64>)>,
     pending: VecDeque<Expected>,
-}
-
-/// One thread's sequential run through one file.
-#[derive(Clone, Copy, Debug)]
-struct Stream {
-    end: u64,
-    run: u64,
 }
 
 impl<T: Trace> Replay<T> {
@@ -60,7 +46,7 @@ impl<T: Trace> Replay<T> {
         Self {
             trace,
             skip,
-            streams: HashMap::new(),
+            streams: Streams::default(),
             last: None,
             pending: VecDeque::new(),
         }
@@ -110,7 +96,7 @@ impl<T: Trace> Replay<T> {
             }));
             return;
         }
-        let sequential = self.stream(access);
+        let sequential = self.streams.run(thread, file, access.extent) >= STREAM_AFTER;
         let repeat = self.last.as_ref().is_some_and(|(last, seen)| {
             *last == file && seen.start <= pages.start && pages.end <= seen.end
         });
@@ -125,29 +111,6 @@ impl<T: Trace> Replay<T> {
             sequential,
             loose: false,
         });
-    }
-
-    /// Whether the access continues a stream that has run for long enough.
-    fn stream(&mut self, access: &Access) -> bool {
-        if self.streams.len() >= STREAMS {
-            self.streams.clear();
-        }
-        let key = (access.thread, access.file);
-        let offset = access.extent.offset;
-        let before = match self.streams.get(&key) {
-            Some(stream) if (stream.end..=stream.end.saturating_add(SKIP)).contains(&offset) => {
-                stream.run + (offset - stream.end)
-            }
-            _ => 0,
-        };
-        self.streams.insert(
-            key,
-            Stream {
-                end: access.extent.end(),
-                run: before.saturating_add(access.extent.len),
-            },
-        );
-        before >= STREAM_AFTER
     }
 
     /// Go on in the trace to just after the first window in which most of `wanted` occur.
@@ -212,7 +175,7 @@ impl<T: Trace> Source for Replay<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Extent, PAGE};
+    use foreread_plan::{Extent, PAGE, ThreadId};
     use proptest::prelude::*;
 
     struct List(Vec<Access>, usize);

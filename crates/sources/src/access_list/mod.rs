@@ -1,0 +1,420 @@
+//! The list a program hands over itself: what it will read next, in order (libprefetch's access list).
+//!
+//! A read in a region is looked for in the list by its bytes. The nearest entry is meant: one up to
+//! 4096 ahead, else one of the last 4096 that were passed (a re-read), else one further
+//! ahead. Reaching an entry skips those before it; a jump of more than 4096 is believed only when a second read
+//! confirms it, because a page may be read for other reasons long before its turn.
+//!
+//! Data flow: [`AccessList::append`] and [`AccessList::replace`] put entries at the end; [`Feed`], a
+//! [`crate::Source`], discloses them from the program's place on; [`AccessList::read`] moves that
+//! place, and says when to ask the program for more.
+//!
+//! Invariant: nothing is taken for disclosure that was passed before, and what was disclosed of a
+//! list that has been replaced is declared void before anything else is disclosed.
+
+mod feed;
+mod regions;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use foreread_plan::{Extent, FileId, ThreadId};
+
+use crate::streams::{STREAM_AFTER, Streams};
+pub use feed::Feed;
+pub use regions::RegionId;
+use regions::Regions;
+use store::{BEHIND, MOST, Store};
+
+/// The thread all entries count for: a list is one order.
+const THREAD: ThreadId = ThreadId(0);
+/// Entries of one file after which what it was like before counts half.
+const REMEMBERED: u32 = 4096;
+
+/// One access the program announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The file. Numbers end at 2^29.
+    pub file: FileId,
+    /// The bytes; a length of 0 stands for the page that holds the offset when fetching, and for
+    /// one byte when matching.
+    pub extent: Extent,
+    /// Whether the callback is told of it as the most recent marked access.
+    pub marked: bool,
+}
+
+/// What a read was to the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// In no region: of no concern.
+    Outside,
+    /// On the list, ahead or just passed.
+    Listed,
+    /// It matched the last entry of a list that is complete: time to ask for more.
+    RanOut,
+    /// In a region, and not on the list.
+    Unlisted,
+}
+
+/// What has happened to a list, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries accepted.
+    pub accepted: u64,
+    /// Reads in a region that were on the list, re-reads included.
+    pub listed: u64,
+    /// Reads in a region that were not.
+    pub unlisted: u64,
+    /// Entries the program passed over and did not read afterwards either.
+    pub skipped: u64,
+    /// Reads in no region.
+    pub outside: u64,
+}
+
+/// Regions, entries, and where in them the program is.
+#[derive(Debug)]
+pub struct AccessList {
+    capacity: usize,
+    regions: Regions,
+    store: Store,
+    /// The number of the entry with ordinal 0.
+    first: u64,
+    /// Entries below this ordinal were passed before they were there.
+    goal: u64,
+    /// The next ordinal to disclose.
+    disclosed: u64,
+    void: bool,
+    done: bool,
+    /// The last read far ahead, which the next may confirm.
+    far: Option<u64>,
+    marked: Option<(FileId, u64)>,
+    order: Order,
+    counts: Counts,
+}
+
+/// Whether files are listed in sequence.
+#[derive(Debug, Default)]
+struct Order {
+    streams: Streams,
+    /// Entries of each file, and those that go on where the one before ended.
+    files: HashMap<FileId, (u32, u32)>,
+}
+
+impl Order {
+    /// Add an entry; whether it is part of a stream that is to be left to the kernel.
+    fn add(&mut self, entry: &Entry) -> bool {
+        let run = self.streams.run(THREAD, entry.file, entry.extent);
+        let (all, in_row) = self.files.entry(entry.file).or_default();
+        if *all >= REMEMBERED {
+            (*all, *in_row) = (*all / 2, *in_row / 2);
+        }
+        *all += 1;
+        *in_row += u32::from(run > 0);
+        run >= STREAM_AFTER
+    }
+}
+
+/// A list that is to replace another: made without holding that one up.
+#[derive(Debug)]
+pub struct Draft {
+    store: Store,
+    order: Order,
+    accepted: usize,
+}
+
+impl Draft {
+    /// The first `capacity` of these entries.
+    pub fn new(entries: &[Entry], capacity: usize) -> Self {
+        let accepted = entries.len().min(capacity.min(MOST));
+        let mut draft = Self {
+            store: Store::new(),
+            order: Order::default(),
+            accepted,
+        };
+        for entry in &entries[..accepted] {
+            let sequential = draft.order.add(entry);
+            draft.store.push(entry, sequential, capacity);
+        }
+        draft
+    }
+}
+
+impl AccessList {
+    /// An empty list for up to `capacity` entries ahead of the program, 2^30 at most.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity: capacity.min(MOST),
+            regions: Regions::default(),
+            store: Store::new(),
+            first: 0,
+            goal: 0,
+            disclosed: 0,
+            void: false,
+            done: false,
+            far: None,
+            marked: None,
+            order: Order::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Reads of these bytes concern the list. Regions may overlap.
+    pub fn region(&mut self, file: FileId, bytes: Range<u64>) -> RegionId {
+        self.regions.add(file, bytes)
+    }
+
+    /// Forget a region; whether it was there.
+    pub fn remove_region(&mut self, region: RegionId) -> bool {
+        self.regions.remove(region)
+    }
+
+    /// Forget all regions of a file.
+    pub fn remove_file(&mut self, file: FileId) {
+        self.regions.remove_file(file);
+        self.order.files.remove(&file);
+    }
+
+    /// Replace the list; how many of the entries were accepted, the first ones. Numbers start at 0.
+    pub fn set(&mut self, entries: &[Entry]) -> usize {
+        self.replace(Draft::new(entries, self.capacity))
+    }
+
+    /// [`AccessList::set`] with entries made ready beforehand.
+    pub fn replace(&mut self, draft: Draft) -> usize {
+        self.store = draft.store;
+        self.first = 0;
+        self.goal = 0;
+        self.disclosed = 0;
+        self.void = true;
+        self.done = false;
+        self.far = None;
+        self.order.streams = draft.order.streams;
+        for (file, (all, in_row)) in draft.order.files {
+            let known = self.order.files.entry(file).or_default();
+            // One list may say more than all before; none is forgotten at once.
+            let keep = |old: u32| if old >= REMEMBERED { old / 2 } else { old };
+            *known = (keep(known.0) + all, keep(known.1) + in_row);
+        }
+        self.counts.accepted += draft.accepted as u64;
+        draft.accepted
+    }
+
+    /// Add at the end; how many of the entries were accepted, the first ones.
+    pub fn append(&mut self, entries: &[Entry]) -> usize {
+        let count = entries.len().min(self.room());
+        for entry in &entries[..count] {
+            let sequential = self.order.add(entry);
+            self.store.push(entry, sequential, self.capacity);
+            self.counts.accepted += 1;
+        }
+        if count > 0 {
+            self.done = false;
+        }
+        while self.store.position() < self.goal.min(self.store.end()) {
+            self.pass();
+        }
+        count
+    }
+
+    /// Empty the list, and forget what was passed. Numbers go on.
+    pub fn clear(&mut self) {
+        let first = self.end();
+        self.replace(Draft::new(&[], 0));
+        self.first = first;
+    }
+
+    /// The list is complete until something is added: running out is [`Match::RanOut`].
+    pub fn done(&mut self) {
+        self.done = true;
+    }
+
+    /// Entries that fit.
+    pub fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.ahead() as usize)
+    }
+
+    /// Entries it holds ahead of the program, at most.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Entries ahead of the program.
+    pub fn ahead(&self) -> u64 {
+        self.store.ahead()
+    }
+
+    /// One past the last entry's number.
+    pub fn end(&self) -> u64 {
+        self.first + self.store.end()
+    }
+
+    /// Number and contents of the entry expected next.
+    pub fn next(&self) -> Option<(u64, Entry)> {
+        let at = self.store.position();
+        (at < self.store.end()).then(|| (self.first + at, self.store.get(at).0))
+    }
+
+    /// The most recent marked access: its file and offset.
+    pub fn marked(&self) -> Option<(FileId, u64)> {
+        self.marked
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether a file is listed in an order that the kernel's read-ahead cannot serve: less than half
+    /// of its entries go on where the one before ended.
+    pub fn is_random(&self, file: FileId) -> bool {
+        self.order
+            .files
+            .get(&file)
+            .is_some_and(|&(all, in_row)| in_row < all.div_ceil(2))
+    }
+
+    /// Bytes of memory the entries and their index take.
+    pub fn memory(&self) -> usize {
+        self.store.memory()
+    }
+
+    /// The program is about to read these bytes.
+    pub fn read(&mut self, file: FileId, extent: Extent) -> Match {
+        if !self.regions.touch(file, extent) {
+            self.counts.outside += 1;
+            return Match::Outside;
+        }
+        let ahead = self.store.find_ahead(file, extent);
+        let distance = ahead.map(|ordinal| ordinal - self.store.position());
+        if let Some(ordinal) = ahead
+            && distance <= Some(BEHIND)
+        {
+            return self.reach(ordinal, extent);
+        }
+        if let Some(ordinal) = self.store.find_passed(file, extent) {
+            self.again(ordinal);
+            return Match::Listed;
+        }
+        let Some(ordinal) = ahead else {
+            self.counts.unlisted += 1;
+            return Match::Unlisted;
+        };
+        let confirmed = self
+            .far
+            .replace(ordinal)
+            .is_some_and(|far| far < ordinal && ordinal - far <= BEHIND);
+        if confirmed {
+            return self.reach(ordinal, extent);
+        }
+        self.counts.listed += 1;
+        self.store.mark_read(ordinal);
+        self.note(&self.store.get(ordinal).0);
+        Match::Listed
+    }
+
+    /// The program is at entry `n`: the same as reading it. Where it is not there yet, it will be
+    /// passed when it comes. `None` if the list is complete and has no such entry.
+    pub fn at(&mut self, n: u64) -> Option<Match> {
+        let (base, end) = (self.first, self.store.end());
+        let Some(ordinal) = n.checked_sub(base) else {
+            // Of a list that was emptied.
+            self.counts.listed += 1;
+            return Some(Match::Listed);
+        };
+        if ordinal >= end {
+            if self.done {
+                return None;
+            }
+            self.goal = ordinal + 1;
+            while self.store.position() < end {
+                self.pass();
+            }
+            self.counts.listed += 1;
+            return Some(Match::Listed);
+        }
+        if ordinal >= self.store.position() {
+            let extent = self.store.get(ordinal).0.extent;
+            return Some(self.reach(ordinal, extent));
+        }
+        if ordinal >= self.store.base() {
+            self.again(ordinal);
+        } else {
+            self.counts.listed += 1;
+        }
+        Some(Match::Listed)
+    }
+
+    /// A read of an entry that was passed.
+    fn again(&mut self, ordinal: u64) {
+        self.counts.listed += 1;
+        if self.store.mark_read(ordinal) {
+            self.counts.skipped -= 1;
+        }
+        self.note(&self.store.get(ordinal).0);
+    }
+
+    /// A read of an entry ahead: what is before it is skipped, and those it covers are read with it.
+    fn reach(&mut self, ordinal: u64, read: Extent) -> Match {
+        self.far = None;
+        self.counts.listed += 1;
+        while self.store.position() < ordinal {
+            self.pass();
+        }
+        let mut last = self.take();
+        while let Some((_, next)) = self.next()
+            && next.file == last.file
+            && next.extent.offset >= last.extent.end()
+            && next.extent.end() <= read.end()
+        {
+            last = self.take();
+        }
+        if self.done && self.ahead() == 0 {
+            Match::RanOut
+        } else {
+            Match::Listed
+        }
+    }
+
+    /// Pass the next entry as one that was read.
+    fn take(&mut self) -> Entry {
+        let passed = self.store.pass();
+        self.store.mark_read(passed.ordinal);
+        self.note(&passed.entry);
+        passed.entry
+    }
+
+    /// Pass the next entry over.
+    fn pass(&mut self) {
+        let passed = self.store.pass();
+        self.counts.skipped += u64::from(!passed.read);
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        if entry.marked {
+            self.marked = Some((entry.file, entry.extent.offset));
+        }
+    }
+
+    /// Append up to `most` entries that were not disclosed yet, each with whether it is part of a sequential
+    /// stream. None before a replaced list was declared void.
+    fn disclose(&mut self, most: usize, out: &mut Vec<(Entry, bool)>) {
+        if self.void {
+            return;
+        }
+        let from = self.disclosed.max(self.store.position());
+        let to = self.store.end().min(from + most as u64);
+        out.extend((from..to).map(|ordinal| self.store.get(ordinal)));
+        self.disclosed = to;
+    }
+
+    /// Whether what was disclosed is void; true once, and disclosure starts over at the program's place.
+    fn take_void(&mut self) -> bool {
+        if self.void {
+            self.disclosed = 0;
+        }
+        std::mem::take(&mut self.void)
+    }
+}
