@@ -1,0 +1,22 @@
+"""The types that the package's functions take."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol, SupportsIndex, Tuple, Union
+
+
+class HasFileno(Protocol):
+    """An open file, of any kind that has a descriptor."""
+
+    def fileno(self) -> int: ...
+
+
+#: What names a file: a path, an open file, or a descriptor.
+FileName = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]", HasFileno, int]
+
+#: One coming read: file, offset, length, and whether it is marked (for `on_miss`).
+Access = Union[
+    Tuple[FileName, SupportsIndex, SupportsIndex],
+    Tuple[FileName, SupportsIndex, SupportsIndex, bool],
+]

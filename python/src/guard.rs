@@ -1,0 +1,133 @@
+//! `foreread.prefetch`: a list being prefetched, and the means to say where the program is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error;
+use crate::feed::extent;
+use crate::files::read_plainly;
+use crate::session::{Choices, Session};
+use crate::stats::Stats;
+
+/// Entries a list holds ahead of the program unless `window` says otherwise: 24 bytes each.
+pub const WINDOW: u64 = 1 << 20;
+/// At the head of errors about the file, offset and length of a call.
+const WHOSE: &str = "a read";
+
+/// A list being prefetched. Made by `prefetch`; best used in a `with` statement.
+#[pyclass(frozen, weakref, module = "foreread")]
+pub struct Guard(Arc<Session>);
+
+/// Prefetch what `accesses` yields, in that order, until the guard is closed.
+///
+/// `accesses` is any iterable of `(file, offset, length)` or `(file, offset, length, marked)`; a file is a
+/// path, an open file or a descriptor. It is drawn from as the list is used up, so it may be endless.
+///
+/// `budget` is the memory, in bytes, for pages fetched and not read yet; by default most of
+/// what is free. `window` is how many entries are known ahead. `on_miss(miss)` is called before a read that is not on
+/// the list and when the list has run out; an iterable it returns is the new list, or the continuation of the one
+/// that ran out. `check` is a file that receives a report of where list and reality differ.
+#[pyfunction]
+#[pyo3(signature = (accesses, *, budget=None, window=None, on_miss=None, check=None))]
+pub fn prefetch(
+    accesses: &Bound<'_, PyAny>,
+    budget: Option<&Bound<'_, PyAny>>,
+    window: Option<&Bound<'_, PyAny>>,
+    on_miss: Option<Bound<'_, PyAny>>,
+    check: Option<PathBuf>,
+) -> PyResult<Guard> {
+    if let Some(on_miss) = &on_miss
+        && !on_miss.is_callable()
+    {
+        return Err(PyTypeError::new_err(format!(
+            "on_miss is {}, not callable",
+            on_miss.repr()?
+        )));
+    }
+    let choices = Choices {
+        budget: positive(budget, "budget")?,
+        window: positive(window, "window")?.unwrap_or(WINDOW) as usize,
+        check,
+        on_miss: on_miss.map(Bound::unbind),
+        keep: false,
+    };
+    Session::start(accesses, choices).map(Guard)
+}
+
+/// A number of bytes or entries that is at least one.
+pub fn positive(value: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<u64>> {
+    let Some(value) = value else { return Ok(None) };
+    match error::number(value, &"prefetch", what)? {
+        0 => Err(PyValueError::new_err(format!(
+            "{what} is 0: it has to be at least 1"
+        ))),
+        value => Ok(Some(value)),
+    }
+}
+
+#[pymethods]
+impl Guard {
+    /// The program is about to make access number `n`, counted from 0; the ones before count as passed.
+    fn at(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.0.at(py, error::number(n, &"at", "n")?)
+    }
+
+    /// The program is about to read these bytes, by means of its own.
+    fn reading(
+        &self,
+        file: &Bound<'_, PyAny>,
+        offset: &Bound<'_, PyAny>,
+        length: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let extent = extent(offset, length, &WHOSE)?;
+        let Some(client) = self.0.client()? else {
+            return Ok(());
+        };
+        let id = self.0.files.id(file, &client, &WHOSE)?;
+        self.0.reading(file.py(), id, extent)
+    }
+
+    /// Read up to `length` bytes of `file` at `offset`, fewer only at its end, and say so to the session.
+    fn pread<'py>(
+        &self,
+        file: &Bound<'py, PyAny>,
+        length: &Bound<'py, PyAny>,
+        offset: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let extent = extent(offset, length, &WHOSE)?;
+        let Some(client) = self.0.client()? else {
+            return read_plainly(file, extent);
+        };
+        let id = self.0.files.id(file, &client, &WHOSE)?;
+        self.0.reading(file.py(), id, extent)?;
+        self.0.read(file.py(), id, extent)
+    }
+
+    /// Where the session stands; after the end, its closed account.
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    /// Files that could not be fetched, and why. Known once the guard is closed.
+    fn problems(&self) -> Vec<String> {
+        self.0.problems()
+    }
+
+    /// End the session. What is in memory stays there.
+    fn close(&self, py: Python<'_>) {
+        self.0.close(py);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+}

@@ -1,0 +1,479 @@
+//! What a guard and a reader share: the session, the list that feeds it, and where the program is.
+//!
+//! Data flow: [`Session::top_up`] draws from the [`Feed`] into the client's list; [`Session::at`] and
+//! [`Session::reading`] tell the client where the program is, and top up every so many calls.
+//!
+//! Invariants: no lock is held while Python code runs (whoever draws takes the feed out of its
+//! slot first); in a child that inherited the session nothing of the client is touched.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use foreread_client::{Client, Entry, Extent, FileId, Flags, Missed, Options};
+use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error;
+use crate::feed::{Feed, Next};
+use crate::files::Files;
+use crate::fork::Home;
+use crate::miss::{self, Miss};
+use crate::stats::Stats;
+
+/// Entries handed over at a time: some 300 µs of Python.
+const BATCH: usize = 1024;
+/// Calls between two looks at how much room the list has, at most.
+const EVERY: u64 = 256;
+/// How long the first entries are drawn for before the program goes on. What is drawn first is fetched
+/// meanwhile; and the more a moving head knows of, the shorter its way.
+const FIRST: Duration = Duration::from_millis(20);
+/// A read that took longer waited for a device, and left time to draw in.
+const WAITED: Duration = Duration::from_millis(1);
+
+/// What the program chose.
+pub struct Choices {
+    /// Memory for pages fetched and not read yet, in bytes.
+    pub budget: Option<u64>,
+    /// Entries the list holds ahead of the program.
+    pub window: usize,
+    /// Where to write how list and reality differ.
+    pub check: Option<PathBuf>,
+    /// Called for reads that are not on the list, and when it runs out.
+    pub on_miss: Option<Py<PyAny>>,
+    /// Whether what the list accepts is kept for a reader.
+    pub keep: bool,
+}
+
+/// Where the feed is.
+enum Slot {
+    Here(Feed),
+    /// A thread is drawing from it.
+    Taken,
+    /// Nothing more comes.
+    Drained,
+}
+
+struct Source {
+    slot: Slot,
+    /// Grows when `on_miss` supplies another list: what is drawn from the old one counts no more.
+    generation: u64,
+    /// How the next entries are handed over.
+    flags: Flags,
+}
+
+/// One list, one engine session.
+pub struct Session {
+    home: Home,
+    /// `None` once closed.
+    client: Mutex<Option<Arc<Client>>>,
+    pub files: Files,
+    source: Mutex<Source>,
+    on_miss: Mutex<Option<Py<PyAny>>>,
+    /// Entries accepted and not taken by the reader yet.
+    kept: Option<Mutex<VecDeque<Entry>>>,
+    /// Why the iterable ended early, for the reader to raise when it gets there.
+    failed: Mutex<Option<PyErr>>,
+    /// One past the last number the list has accepted.
+    end: AtomicU64,
+    calls: AtomicU64,
+    every: u64,
+    last: Mutex<(Stats, Vec<String>)>,
+}
+
+impl Session {
+    /// Start with the first entries of `accesses`.
+    pub fn start(accesses: &Bound<'_, PyAny>, choices: Choices) -> PyResult<Arc<Self>> {
+        let py = accesses.py();
+        let feed = Feed::new(accesses)?;
+        let mut options = Options::default();
+        options.budget = choices.budget;
+        options.capacity = choices.window;
+        options.check = choices.check;
+        let client = Client::new(options).map_err(|failure| error::client(py, None, failure))?;
+        let asks = choices.on_miss.is_some();
+        let session = Arc::new(Self {
+            home: Home::here(),
+            client: Mutex::new(Some(Arc::new(client))),
+            files: Files::default(),
+            source: Mutex::new(Source {
+                slot: Slot::Here(feed),
+                generation: 0,
+                flags: Flags::APPEND,
+            }),
+            on_miss: Mutex::new(choices.on_miss),
+            kept: choices.keep.then(Mutex::default),
+            failed: Mutex::new(None),
+            end: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            every: EVERY.min(choices.window as u64 / 2).max(1),
+            last: Mutex::default(),
+        });
+        if asks && let Some(client) = session.client()? {
+            let weak = Arc::downgrade(&session);
+            client.on_miss(move |_, missed| called(&weak, missed));
+        }
+        session.top_up(py, FIRST)?;
+        Ok(session)
+    }
+
+    /// The client; `None` in a child that inherited it.
+    ///
+    /// # Errors
+    /// `ValueError` once closed.
+    pub fn client(&self) -> PyResult<Option<Arc<Client>>> {
+        if !self.home.is_here() {
+            return Ok(None);
+        }
+        lock(&self.client)
+            .clone()
+            .map(Some)
+            .ok_or_else(error::closed)
+    }
+
+    /// The program is at entry `n`.
+    pub fn at(&self, py: Python<'_>, n: u64) -> PyResult<()> {
+        let Some(client) = self.client()? else {
+            return Ok(());
+        };
+        // Near the end of what is known; a loop, because the program may jump past all that fits.
+        while n.saturating_add(1) >= self.end.load(Ordering::Relaxed) {
+            let end = self.end.load(Ordering::Relaxed);
+            if client.room() == 0 {
+                self.tell(py, &client, n.min(end.saturating_sub(1)))?;
+            }
+            self.top_up(py, Duration::ZERO)?;
+            if self.end.load(Ordering::Relaxed) == end {
+                break;
+            }
+        }
+        self.tell(py, &client, n)?;
+        self.count(py)
+    }
+
+    fn tell(&self, py: Python<'_>, client: &Client, n: u64) -> PyResult<()> {
+        client
+            .at(n)
+            .map_err(|failure| error::client(py, None, failure))?;
+        miss::raised()
+    }
+
+    /// The program is about to read these bytes of a file.
+    pub fn reading(&self, py: Python<'_>, file: FileId, extent: Extent) -> PyResult<()> {
+        let Some(client) = self.client()? else {
+            return Ok(());
+        };
+        client
+            .reading(file, extent)
+            .map_err(|failure| error::client(py, None, failure))?;
+        miss::raised()?;
+        self.count(py)
+    }
+
+    /// Make a read that was announced.
+    pub fn read<'py>(
+        &self,
+        py: Python<'py>,
+        file: FileId,
+        extent: Extent,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let client = self.client()?;
+        let random = client.as_ref().is_some_and(|client| client.is_random(file));
+        let start = Instant::now();
+        let bytes = self.files.read(py, file, random, extent)?;
+        let took = start.elapsed();
+        if let Some(client) = client {
+            client.read_done(file, extent, start, took);
+            if took >= WAITED {
+                self.top_up(py, took)?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn count(&self, py: Python<'_>) -> PyResult<()> {
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if calls.is_multiple_of(self.every) {
+            py.check_signals()?;
+            self.top_up(py, Duration::ZERO)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Draw a batch of entries into the list, and more until `time` has passed, as far as there is room.
+    /// While another thread does, nothing.
+    ///
+    /// # Errors
+    /// What the iterable raised; for a reader, only what is to be raised at once.
+    fn top_up(&self, py: Python<'_>, time: Duration) -> PyResult<()> {
+        let Some(client) = self.client()? else {
+            return Ok(());
+        };
+        let mut source = lock(&self.source);
+        let generation = source.generation;
+        match mem::replace(&mut source.slot, Slot::Taken) {
+            Slot::Here(mut feed) => {
+                drop(source);
+                let drawn = self.fill(py, &client, &mut feed, generation, time);
+                let failed = feed.failed.take();
+                self.put_back(feed, generation);
+                drawn.and(failed.map_or(Ok(()), |exception| self.fail(py, exception)))
+            }
+            other => {
+                source.slot = other;
+                Ok(())
+            }
+        }
+    }
+
+    fn fill(
+        &self,
+        py: Python<'_>,
+        client: &Client,
+        feed: &mut Feed,
+        generation: u64,
+        time: Duration,
+    ) -> PyResult<()> {
+        let start = Instant::now();
+        loop {
+            let room = client.room().min(BATCH);
+            if room == 0 && !feed.pending.is_empty() {
+                return Ok(());
+            }
+            feed.draw(py, room, &self.files, client);
+            if !self.hand_over(py, client, feed, generation)? || feed.is_drained() {
+                return Ok(());
+            }
+            if room < BATCH || start.elapsed() >= time {
+                return Ok(());
+            }
+            py.check_signals()?;
+        }
+    }
+
+    /// Give the list what is pending; whether the list is still this feed's.
+    fn hand_over(
+        &self,
+        py: Python<'_>,
+        client: &Client,
+        feed: &mut Feed,
+        generation: u64,
+    ) -> PyResult<bool> {
+        let mut source = lock(&self.source);
+        if source.generation != generation {
+            return Ok(false);
+        }
+        let complete = feed.is_exhausted() && feed.pending.len() <= client.room();
+        let flags = if complete {
+            source.flags | Flags::DONE
+        } else {
+            source.flags
+        };
+        let accepted = match client.request(&feed.pending, flags) {
+            Ok(accepted) => accepted,
+            Err(failure) => {
+                drop(source);
+                return Err(error::client(py, None, failure));
+            }
+        };
+        let before = if source.flags == Flags::SET {
+            0
+        } else {
+            self.end.load(Ordering::Relaxed)
+        };
+        source.flags = Flags::APPEND;
+        self.end.store(before + accepted as u64, Ordering::Relaxed);
+        let entries = feed.pending.drain(..accepted);
+        if let Some(kept) = &self.kept {
+            lock(kept).extend(entries);
+        }
+        Ok(true)
+    }
+
+    fn put_back(&self, feed: Feed, generation: u64) {
+        let mut source = lock(&self.source);
+        let left = if source.generation != generation {
+            // `on_miss` has supplied another list meanwhile.
+            Some(feed)
+        } else if feed.is_drained() {
+            source.slot = Slot::Drained;
+            Some(feed)
+        } else {
+            source.slot = Slot::Here(feed);
+            None
+        };
+        drop(source);
+        // May run Python code: not under the lock.
+        drop(left);
+    }
+
+    /// What a failed iterable means: an exception here and now, or for a reader one in its place.
+    fn fail(&self, py: Python<'_>, exception: PyErr) -> PyResult<()> {
+        if self.kept.is_none() {
+            return Err(exception);
+        }
+        let at_once = !exception.is_instance_of::<PyException>(py);
+        let again = exception.clone_ref(py);
+        *lock(&self.failed) = Some(exception);
+        if at_once { Err(again) } else { Ok(()) }
+    }
+
+    /// The next entry for a reader, which is told to the client as the program's place.
+    pub fn next(&self, py: Python<'_>) -> PyResult<Next> {
+        let Some(kept) = &self.kept else {
+            return Ok(Next::End);
+        };
+        // First what may raise, so that no entry is lost by it.
+        self.count(py)?;
+        loop {
+            let Some(client) = self.client()? else {
+                return self.next_in_child(py, kept);
+            };
+            let entry = lock(kept).pop_front();
+            if let Some(entry) = entry {
+                let taken = self.end.load(Ordering::Relaxed) - lock(kept).len() as u64;
+                self.tell(py, &client, taken - 1)?;
+                return Ok(Next::Read(entry));
+            }
+            if matches!(lock(&self.source).slot, Slot::Drained) {
+                let failed = lock(&self.failed)
+                    .as_ref()
+                    .map(|failed| failed.clone_ref(py));
+                return failed.map_or(Ok(Next::End), Err);
+            }
+            self.top_up(py, Duration::ZERO)?;
+            if matches!(lock(&self.source).slot, Slot::Taken) {
+                // Another thread is drawing.
+                py.check_signals()?;
+                py.detach(|| std::thread::sleep(Duration::from_micros(100)));
+            }
+        }
+    }
+
+    /// The next entry for a reader that was inherited: no client, the iterable goes on.
+    fn next_in_child(&self, py: Python<'_>, kept: &Mutex<VecDeque<Entry>>) -> PyResult<Next> {
+        if let Some(entry) = lock(kept).pop_front() {
+            return Ok(Next::Read(entry));
+        }
+        let mut source = lock(&self.source);
+        match mem::replace(&mut source.slot, Slot::Taken) {
+            Slot::Here(mut feed) => {
+                drop(source);
+                let next = feed.next_plainly(py);
+                lock(&self.source).slot = Slot::Here(feed);
+                next
+            }
+            Slot::Drained => {
+                source.slot = Slot::Drained;
+                Ok(Next::End)
+            }
+            Slot::Taken => Err(PyRuntimeError::new_err(
+                "the process was forked while another thread drew from the list",
+            )),
+        }
+    }
+
+    /// `on_miss`, on the reading thread: what it returns becomes the list, or its continuation.
+    fn missed(&self, py: Python<'_>, missed: &Missed) -> PyResult<()> {
+        let asked = lock(&self.on_miss)
+            .as_ref()
+            .map(|asked| asked.clone_ref(py));
+        let Some(asked) = asked else { return Ok(()) };
+        let told = Miss::new(py, missed, |file| self.files.name(py, file));
+        let supplied = asked.bind(py).call1((told,))?;
+        if supplied.is_none() {
+            return Ok(());
+        }
+        let feed = Feed::new(&supplied)?;
+        let mut source = lock(&self.source);
+        source.generation += 1;
+        source.flags = if missed.ran_out {
+            Flags::APPEND
+        } else {
+            Flags::SET
+        };
+        let old = mem::replace(&mut source.slot, Slot::Here(feed));
+        drop(source);
+        drop(old);
+        self.top_up(py, FIRST)
+    }
+
+    /// Where the session stands; after the end, where it stood. Zeros in a child that inherited it.
+    pub fn stats(&self) -> Stats {
+        if !self.home.is_here() {
+            return Stats::default();
+        }
+        match &*lock(&self.client) {
+            Some(client) => client.stats().into(),
+            None => lock(&self.last).0,
+        }
+    }
+
+    /// Files that could not be fetched, and why; known at the end.
+    pub fn problems(&self) -> Vec<String> {
+        lock(&self.last).1.clone()
+    }
+
+    /// End the session. The second time, nothing.
+    pub fn close(&self, py: Python<'_>) {
+        let client = lock(&self.client).take();
+        let mut source = lock(&self.source);
+        source.generation += 1;
+        let slot = mem::replace(&mut source.slot, Slot::Drained);
+        drop(source);
+        let asked = lock(&self.on_miss).take();
+        if let Some(client) = client {
+            self.end_client(py, client);
+        }
+        // May run Python code: not under a lock.
+        drop((slot, asked));
+    }
+
+    fn end_client(&self, py: Python<'_>, client: Arc<Client>) {
+        if !self.home.is_here() {
+            // Its threads are the parent's.
+            mem::forget(client);
+            return;
+        }
+        let last = match Arc::try_unwrap(client) {
+            Ok(client) => {
+                let report = py.detach(|| client.finish());
+                let mut stats = report.stats;
+                stats.ledger = report.ledger;
+                (stats.into(), report.gone)
+            }
+            // Another thread is in a call; the session ends with that.
+            Err(client) => (client.stats().into(), Vec::new()),
+        };
+        *lock(&self.last) = last;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.home.is_here() {
+            mem::forget(lock(&self.client).take());
+        }
+    }
+}
+
+fn called(session: &Weak<Session>, missed: Missed) {
+    let Some(session) = session.upgrade() else {
+        return;
+    };
+    Python::attach(|py| {
+        if let Err(exception) = session.missed(py, &missed) {
+            miss::raise(exception);
+        }
+    });
+}
+
+/// A lock whose holder panicked guards data that is still whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
