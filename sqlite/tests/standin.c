@@ -1,0 +1,108 @@
+/* A stand-in for libforeread that writes down what it is asked, for the tests.
+ *
+ * Every list goes to the file that FOREREAD_STANDIN names, one line an entry ("+ offset length"),
+ * with "clear" and "read offset" between. Nothing is fetched. Matching is simple: an entry is found
+ * among those ahead. The log is kept in memory until the client ends: the planner, which ends it, and
+ * the threads that read have different descriptor tables. */
+#include "foreread.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct foreread_client {
+    pthread_mutex_t lock;
+    FILE *log;
+    char *text;
+    size_t length;
+    uint64_t *offsets;
+    uint64_t n, room, at;
+    foreread_stats stats;
+};
+
+int foreread_register_client(foreread_client **client, const foreread_options *options,
+                             foreread_callback callback, void *arg)
+{
+    (void)options, (void)callback, (void)arg;
+    *client = calloc(1, sizeof **client);
+    pthread_mutex_init(&(*client)->lock, NULL);
+    (*client)->log = open_memstream(&(*client)->text, &(*client)->length);
+    return 0;
+}
+
+int foreread_unregister_client(foreread_client *client)
+{
+    const char *path = getenv("FOREREAD_STANDIN");
+    FILE *file = path ? fopen(path, "ae") : NULL;
+    fclose(client->log);
+    if (file) {
+        fwrite(client->text, 1, client->length, file);
+        fclose(file);
+    }
+    free(client->text);
+    free(client->offsets);
+    free(client);
+    return 0;
+}
+
+int foreread_register_file(foreread_client *client, const char *path)
+{
+    fprintf(client->log, "file %s\n", path);
+    return 1 << 30;
+}
+
+int foreread_register_region(foreread_client *client, int fd, uint64_t start, uint64_t end)
+{
+    (void)client, (void)fd, (void)start, (void)end;
+    return 0;
+}
+
+int64_t foreread_request_prefetching(foreread_client *client, const foreread_entry *entries,
+                                     size_t n, unsigned flags)
+{
+    pthread_mutex_lock(&client->lock);
+    if (flags & FOREREAD_CLEAR)
+        fprintf(client->log, "clear\n");
+    if (!(flags & FOREREAD_APPEND))
+        client->n = client->at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (client->n == client->room) {
+            client->room = client->room ? 2 * client->room : 1024;
+            client->offsets = realloc(client->offsets, client->room * sizeof(uint64_t));
+        }
+        client->offsets[client->n++] = entries[i].offset;
+        fprintf(client->log, "+ %llu %llu\n", (unsigned long long)entries[i].offset,
+                (unsigned long long)entries[i].length);
+    }
+    client->stats.accepted += n;
+    pthread_mutex_unlock(&client->lock);
+    return (int64_t)n;
+}
+
+int foreread_reading(foreread_client *client, int fd, uint64_t offset, uint64_t length)
+{
+    uint64_t at;
+    (void)fd, (void)length;
+    pthread_mutex_lock(&client->lock);
+    for (at = client->at; at < client->n && client->offsets[at] != offset; at++)
+        ;
+    if (at < client->n) {
+        client->at = at + 1;
+        client->stats.listed++;
+    } else {
+        client->stats.unlisted++;
+    }
+    fprintf(client->log, "read %llu %s\n", (unsigned long long)offset,
+            at < client->n ? "listed" : "unlisted");
+    pthread_mutex_unlock(&client->lock);
+    return 0;
+}
+
+int foreread_get_stats(foreread_client *client, foreread_stats *stats)
+{
+    pthread_mutex_lock(&client->lock);
+    *stats = client->stats;
+    stats->ahead = client->n - client->at;
+    pthread_mutex_unlock(&client->lock);
+    return 0;
+}
