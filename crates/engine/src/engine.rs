@@ -11,9 +11,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, Event};
-use foreread_plan::{Access, FileId, Kind, PAGE, RequestId};
-use foreread_sched::{Profile, Scheduler};
+use foreread_plan::{Access, Expected, FileId, Kind, PAGE, RequestId};
+use foreread_sched::{Asked, Profile, Scheduler};
 use foreread_sources::Source;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::Ledger;
 use crate::pages::Pages;
@@ -94,7 +96,10 @@ pub struct Engine<B> {
     gained: u64,
     weighed_since: u64,
     /// Parts of each request that are under way.
-    parts: HashMap<RequestId, Vec<(FileId, Range<u64>)>>,
+    parts: FxHashMap<RequestId, SmallVec<[(FileId, Range<u64>); 1]>>,
+    /// Kept for their room.
+    events: Vec<Event>,
+    disclosed: Vec<Expected>,
     exhausted: bool,
     reads: u64,
     foreseen: u64,
@@ -117,7 +122,9 @@ impl<B: Backend> Engine<B> {
             weighed: 0,
             gained: 0,
             weighed_since: 0,
-            parts: HashMap::new(),
+            parts: FxHashMap::default(),
+            events: Vec::new(),
+            disclosed: Vec::new(),
             exhausted: false,
             reads: 0,
             foreseen: 0,
@@ -219,9 +226,11 @@ impl<B: Backend> Engine<B> {
         if self.closed || matches!(self.phase, Phase::Hot | Phase::GaveUp | Phase::Finished) {
             return self.scheduler.in_flight() > 0;
         }
-        for request in self.scheduler.passed() {
-            let wasted = self.pages.give_up(request.file, &request.pages);
-            self.ledger.wasted += wasted * PAGE;
+        while let Some(asked) = self.scheduler.passed() {
+            self.give_up(&asked);
+        }
+        for (file, pages) in self.scheduler.give_back() {
+            self.backend.discard(file, pages);
         }
         if self.phase != Phase::Ahead {
             return self.scheduler.in_flight() > 0;
@@ -253,6 +262,9 @@ impl<B: Backend> Engine<B> {
     /// Close the account.
     pub fn finish(mut self, now: u64) -> Report {
         self.collect(now);
+        for asked in self.scheduler.rest() {
+            self.give_up(&asked);
+        }
         self.ledger.wasted += self.pages.len() * PAGE;
         Report {
             ledger: self.ledger,
@@ -268,9 +280,9 @@ impl<B: Backend> Engine<B> {
 
     /// Take the backend's events, as [`Engine::step`] does first.
     pub fn collect(&mut self, now: u64) {
-        let mut events = Vec::new();
+        let mut events = std::mem::take(&mut self.events);
         self.backend.poll(&mut events);
-        for event in events {
+        for event in events.drain(..) {
             match event {
                 Event::Opened {
                     file,
@@ -297,6 +309,17 @@ impl<B: Backend> Engine<B> {
                 }
             }
         }
+        self.events = events;
+    }
+
+    /// The program is past a request: what it has not read of it, it will not read.
+    fn give_up(&mut self, asked: &Asked) {
+        let file = asked.request.file;
+        let (pages, scheduler) = (&mut self.pages, &mut self.scheduler);
+        let mut strike =
+            |range: &Range<u64>| pages.give_up(file, range, |run| scheduler.pass(file, run));
+        self.ledger.infill += asked.infill.iter().map(&mut strike).sum::<u64>() * PAGE;
+        self.ledger.wasted += strike(&asked.request.pages) * PAGE;
     }
 
     fn placed(&mut self, file: FileId) {
@@ -316,14 +339,14 @@ impl<B: Backend> Engine<B> {
         if self.exhausted || room == 0 {
             return false;
         }
-        let mut disclosed = Vec::new();
-        self.source.disclose(room, &mut disclosed);
-        self.exhausted = disclosed.len() < room && !self.source.is_live();
+        self.disclosed.clear();
+        self.source.disclose(room, &mut self.disclosed);
+        self.exhausted = self.disclosed.len() < room && !self.source.is_live();
         let queue = self.scheduler.queue();
-        for one in &disclosed {
+        for one in &self.disclosed {
             queue.push(one);
         }
-        !disclosed.is_empty()
+        !self.disclosed.is_empty()
     }
 
     /// Give up a plan that is as good as hot: where thousands of reads follow each other faster than
@@ -347,9 +370,12 @@ impl<B: Backend> Engine<B> {
 
     /// Enter a read into the ledger; whether it gained by foreread, or could have.
     fn account(&mut self, access: &Access) -> bool {
+        let (file, scheduler) = (access.file, &mut self.scheduler);
         let read = self
             .pages
-            .read(access.file, &access.extent.pages(), access.start);
+            .read(file, &access.extent.pages(), access.start, |run| {
+                scheduler.pass(file, run);
+            });
         let (there, under_way) = (read.there * PAGE, read.under_way * PAGE);
         let waited = access.took > WAITED_NS + access.extent.len;
         if access.kind == Kind::Touch {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// An account in bytes (whole pages).
 ///
-/// Invariant of a closed account: `issued = useful + late + wasted + evicted`.
+/// Invariant of a closed account: `issued = useful + late + wasted + evicted + infill`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Fetched from the device ahead of the program.
@@ -13,10 +13,14 @@ pub struct Ledger {
     pub useful: u64,
     /// Still on its way when the program read it: part of the wait was saved.
     pub late: u64,
-    /// Never read by the program.
+    /// Wanted, and never read by the program.
     pub wasted: u64,
     /// Gone from memory again before the program read it.
     pub evicted: u64,
+    /// Never wanted, and never read by the program: read along because it lay between pages wanted
+    /// of a device that is faster at reading than at skipping.
+    #[serde(default)]
+    pub infill: u64,
     /// Read by the program from the device, not issued by anyone else: what was not foreseen
     /// in time. Not part of `issued`.
     pub missed: u64,
@@ -25,7 +29,7 @@ pub struct Ledger {
 impl Ledger {
     /// Whether every byte issued is accounted for.
     pub fn is_closed(&self) -> bool {
-        self.issued == self.useful + self.late + self.wasted + self.evicted
+        self.issued == self.useful + self.late + self.wasted + self.evicted + self.infill
     }
 
     /// Of the bytes issued, the share the program read: accuracy. `None` if none was issued.

@@ -3,10 +3,10 @@
 //! Kept as bitmaps over chunks of 64 pages, so that a dense plan costs under a byte a page.
 //! Invariants: `arrived` is a subset of `issued`; a chunk with no bit set is not kept.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use foreread_plan::FileId;
+use rustc_hash::FxHashMap;
 
 const CHUNK: u64 = 64;
 
@@ -21,7 +21,7 @@ struct Chunk {
 /// Issued pages that the program has not read.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
-    chunks: HashMap<(FileId, u64), Chunk>,
+    chunks: FxHashMap<(FileId, u64), Chunk>,
     count: u64,
 }
 
@@ -65,10 +65,16 @@ impl Pages {
         }
     }
 
-    /// The program read these pages, beginning at `start` ns: strike them off.
-    pub(crate) fn read(&mut self, file: FileId, pages: &Range<u64>, start: u64) -> Read {
+    /// The program read these pages, beginning at `start` ns: strike them off. `past` is told each run.
+    pub(crate) fn read(
+        &mut self,
+        file: FileId,
+        pages: &Range<u64>,
+        start: u64,
+        mut past: impl FnMut(Range<u64>),
+    ) -> Read {
         let mut read = Read::default();
-        self.strike(file, pages, |chunk, hit| {
+        self.strike(file, pages, |number, chunk, hit| {
             let there = if chunk.arrived_at <= start {
                 hit & chunk.arrived
             } else {
@@ -76,18 +82,30 @@ impl Pages {
             };
             read.there += u64::from(there.count_ones());
             read.under_way += u64::from((hit & !there).count_ones());
+            runs(number, hit, &mut past);
         });
         read
     }
 
-    /// These pages will not be read: strike them off; how many were issued.
-    pub(crate) fn give_up(&mut self, file: FileId, pages: &Range<u64>) -> u64 {
+    /// These pages will not be read: strike them off; how many were issued. `past` is told each run.
+    pub(crate) fn give_up(
+        &mut self,
+        file: FileId,
+        pages: &Range<u64>,
+        mut past: impl FnMut(Range<u64>),
+    ) -> u64 {
         let mut count = 0;
-        self.strike(file, pages, |_, hit| count += u64::from(hit.count_ones()));
+        self.strike(file, pages, |number, _, hit| {
+            count += u64::from(hit.count_ones());
+            runs(number, hit, &mut past);
+        });
         count
     }
 
-    fn strike(&mut self, file: FileId, pages: &Range<u64>, mut seen: impl FnMut(&Chunk, u64)) {
+    fn strike(&mut self, file: FileId, pages: &Range<u64>, mut seen: impl FnMut(u64, &Chunk, u64)) {
+        if self.count == 0 {
+            return;
+        }
         for (number, mask) in masks(pages) {
             let Some(chunk) = self.chunks.get_mut(&(file, number)) else {
                 continue;
@@ -96,7 +114,7 @@ impl Pages {
             if hit == 0 {
                 continue;
             }
-            seen(chunk, hit);
+            seen(number, chunk, hit);
             chunk.issued &= !hit;
             chunk.arrived &= !hit;
             self.count -= u64::from(hit.count_ones());
@@ -104,6 +122,20 @@ impl Pages {
                 self.chunks.remove(&(file, number));
             }
         }
+    }
+}
+
+/// The bits of a chunk as runs of pages.
+fn runs(chunk: u64, mut bits: u64, past: &mut impl FnMut(Range<u64>)) {
+    let mut at = chunk * CHUNK;
+    while bits != 0 {
+        let gap = bits.trailing_zeros();
+        bits >>= gap;
+        at += u64::from(gap);
+        let len = bits.trailing_ones();
+        past(at..at + u64::from(len));
+        bits = bits.checked_shr(len).unwrap_or(0);
+        at += u64::from(len);
     }
 }
 
@@ -143,14 +175,14 @@ mod tests {
         pages.issue(FILE, &(0..2));
         pages.arrive(FILE, &(0..2), 100);
         assert_eq!(
-            pages.read(FILE, &(0..1), 50),
+            pages.read(FILE, &(0..1), 50, |_| ()),
             Read {
                 there: 0,
                 under_way: 1
             }
         );
         assert_eq!(
-            pages.read(FILE, &(1..2), 100),
+            pages.read(FILE, &(1..2), 100, |_| ()),
             Read {
                 there: 1,
                 under_way: 0
@@ -196,18 +228,22 @@ mod tests {
                     }
                     Op::Read(range) => {
                         let mut expected = Read::default();
+                        let mut struck = Vec::new();
                         for page in range.clone() {
                             match reference.remove(&page) {
                                 Some(true) => expected.there += 1,
                                 Some(false) => expected.under_way += 1,
-                                None => {}
+                                None => continue,
                             }
+                            struck.push(page);
                         }
-                        prop_assert_eq!(pages.read(FILE, &range, 2), expected);
+                        let mut past = Vec::new();
+                        prop_assert_eq!(pages.read(FILE, &range, 2, |run| past.extend(run)), expected);
+                        prop_assert_eq!(past, struck);
                     }
                     Op::GiveUp(range) => {
                         let expected = range.clone().filter(|page| reference.remove(page).is_some()).count();
-                        prop_assert_eq!(pages.give_up(FILE, &range), expected as u64);
+                        prop_assert_eq!(pages.give_up(FILE, &range, |_| ()), expected as u64);
                     }
                 }
                 prop_assert_eq!(pages.len(), reference.len() as u64);

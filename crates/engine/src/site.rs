@@ -1,11 +1,11 @@
 //! What the session knows about files and devices: the scheduler's view of the backend.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use foreread_backend::{Backend, Change, Placed};
 use foreread_plan::FileId;
 use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Run};
+use rustc_hash::FxHashMap;
 
 /// One file's standing.
 #[derive(Debug, Default)]
@@ -35,8 +35,8 @@ struct Met {
 /// Files and devices, as far as the backend has told.
 #[derive(Default)]
 pub(crate) struct Table {
-    files: HashMap<FileId, Known>,
-    devices: HashMap<DeviceId, Met>,
+    files: FxHashMap<FileId, Known>,
+    devices: FxHashMap<DeviceId, Met>,
     pub(crate) profiles: Option<Profiles>,
     /// Files that differ from the record.
     pub(crate) changed: Vec<(FileId, Change)>,

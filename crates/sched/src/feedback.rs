@@ -5,9 +5,8 @@
 //! while the device is busy, so at depth it is the time a request *adds*, which is what
 //! `(K+1)·T` in the pacing rule needs.
 
-use std::collections::HashMap;
-
 use foreread_plan::{Access, ThreadId};
+use rustc_hash::FxHashMap;
 
 /// Weight of a new sample: 1/16, so a few dozen accesses change the mean's mind.
 const WEIGHT: u32 = 4;
@@ -34,7 +33,7 @@ impl Mean {
 #[derive(Clone, Debug, Default)]
 pub struct Feedback {
     compute: Mean,
-    ended: HashMap<ThreadId, u64>,
+    ended: FxHashMap<ThreadId, u64>,
 }
 
 impl Feedback {

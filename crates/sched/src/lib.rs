@@ -8,14 +8,17 @@
 //! - [`Horizon`]: how far ahead to fetch (AASFP §5.2, equations 1 and 2).
 //! - [`Sweep`]: which pending entry comes next, by position or in program order (libprefetch).
 //! - [`Budget`]: how many pages may lie in memory unread, by AIMD (libprefetch).
+//! - Evict behind: giving back what the program is past (libprefetch's implementation sketch).
 //! - [`Feedback`]: the measured T, C and K the others decide from.
-//! - [`Scheduler`]: the five together.
+//! - [`Scheduler`]: all of it together.
 
 #![forbid(unsafe_code)]
 
+mod behind;
 mod budget;
 mod feedback;
 mod horizon;
+mod index;
 mod profile;
 mod queue;
 mod scheduler;
@@ -26,5 +29,5 @@ pub use feedback::Feedback;
 pub use horizon::{Horizon, Verdict};
 pub use profile::{DeviceId, Layout, Order, Profile, Run};
 pub use queue::{Entry, Matched, Queue, State, Taken};
-pub use scheduler::{Config, Devices, Scheduler};
+pub use scheduler::{Asked, Config, Devices, Scheduler};
 pub use sweep::{Batch, Sweep};

@@ -11,22 +11,37 @@
 //! - the same page is read again and again (the root of a b-tree), and such matches run ahead:
 //!   the position is the second lowest of the last few matches, so it takes nearly all to move it.
 //!
-//! Invariant: `entries[n]` has the ordinal `base + n`; `index` holds, for each (file, first
-//! page), the earliest entry of a chain through `Entry::next` that may still be active.
+//! Lists are long, so entries are small: 16 bytes, and 6 more in the index. Accesses larger than
+//! [`ENTRY_PAGES`] become several entries.
+//!
+//! Invariant: `entries[n]` has the ordinal `base + n`; entries of the same file and first page that are
+//! not consumed form a ring in their order, and `index` holds the last of each ring, whose next is the first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use foreread_plan::{Expected, FileId, ThreadId};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::index::Index;
 
 /// How far behind the position an entry may still be read, in entries.
 pub(crate) const REORDER: u64 = 4096;
+/// Pages of the largest entry (1 MiB, as the largest request).
+pub(crate) const ENTRY_PAGES: u64 = 256;
+/// The largest page number of a file: its offset in bytes is a signed 64-bit number.
+const LAST_PAGE: u64 = (1 << 51) - 1;
+/// Entries the queue can tell apart.
+const MOST: usize = 1 << 30;
 /// Recent matches the position is taken from.
 const MATCHES: usize = 7;
 /// Pushes over which more than one thread, or a sample, makes the plan a concurrent one.
 const CONCURRENCY_WINDOW: u64 = 64;
 /// Files whose last matched range is remembered.
 const RECENT_FILES: usize = 1 << 16;
+/// Entries of one file and first page that are looked at for the longest of them.
+const LOOKED_AT: usize = 16;
 
 /// Where an entry is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +56,8 @@ pub enum State {
     Consumed,
 }
 
-/// One expected access.
-#[derive(Clone, Copy, Debug)]
+/// One expected access, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The file.
     pub file: FileId,
@@ -54,8 +69,6 @@ pub struct Entry {
     pub sequential: bool,
     /// Where it is in its life.
     pub state: State,
-    /// Ordinals to the next entry of the same file and first page; 0 for none.
-    next: u32,
 }
 
 impl Entry {
@@ -63,17 +76,84 @@ impl Entry {
     pub fn range(&self) -> Range<u64> {
         self.first..self.first + u64::from(self.pages)
     }
+}
 
-    fn active(&self) -> bool {
-        self.state != State::Consumed
+/// An entry as it is kept.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    /// From the lowest bit: the state (2 bits), whether sequential (1), pages (10), first page (51).
+    what: u64,
+    file: FileId,
+    /// The low bits of the ordinal of the next entry in the ring.
+    next: u32,
+}
+
+const STATE: u64 = 0b11;
+const SEQUENTIAL: u64 = 1 << 2;
+const PAGES: u32 = 3;
+const FIRST: u32 = 13;
+
+impl Packed {
+    fn new(file: FileId, pages: &Range<u64>, sequential: bool, ordinal: u64) -> Self {
+        let count = pages.end.saturating_sub(pages.start);
+        Self {
+            what: pages.start << FIRST
+                | count << PAGES
+                | if sequential { SEQUENTIAL } else { 0 }
+                | State::Waiting as u64,
+            file,
+            next: ordinal as u32,
+        }
     }
+
+    fn first(&self) -> u64 {
+        self.what >> FIRST
+    }
+
+    fn pages(&self) -> u32 {
+        (self.what >> PAGES) as u32 & ((1 << (FIRST - PAGES)) - 1)
+    }
+
+    fn state(&self) -> State {
+        match self.what & STATE {
+            0 => State::Waiting,
+            1 => State::Admitted,
+            2 => State::Left,
+            _ => State::Consumed,
+        }
+    }
+
+    fn entry(&self) -> Entry {
+        Entry {
+            file: self.file,
+            first: self.first(),
+            pages: self.pages(),
+            sequential: self.what & SEQUENTIAL != 0,
+            state: self.state(),
+        }
+    }
+
+    fn starts(&self, file: FileId, first: u64) -> bool {
+        self.file == file && self.first() == first
+    }
+
+    fn hash(&self) -> u64 {
+        hash(self.file, self.first())
+    }
+}
+
+/// A folded multiplication: all bits of the product depend on all of the page.
+fn hash(file: FileId, page: u64) -> u64 {
+    let key = page ^ u64::from(file.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let product = u128::from(key ^ 0x2436_a886_85a3_08d3) * 0xd6e8_feb8_6659_fd93;
+    (product >> 64) as u64 ^ product as u64
 }
 
 /// What an observed access was to the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
     /// The entries it consumed, with the state they had before.
-    pub consumed: Vec<(u64, Taken)>,
+    pub consumed: SmallVec<[(u64, Taken); 1]>,
     /// Whether the plan knew of it: it consumed something, or re-read what was just consumed.
     pub known: bool,
 }
@@ -87,39 +167,74 @@ pub struct Taken {
     pub admitted: bool,
 }
 
+/// The last few matches.
+#[derive(Debug, Default)]
+struct Matches {
+    ordinals: [u64; MATCHES],
+    count: usize,
+}
+
+impl Matches {
+    fn add(&mut self, ordinal: u64) {
+        self.ordinals[self.count % MATCHES] = ordinal;
+        self.count += 1;
+    }
+
+    /// The second lowest; of one, that.
+    fn trusted(&self) -> u64 {
+        let (mut lowest, mut second) = (u64::MAX, u64::MAX);
+        for &ordinal in &self.ordinals[..self.count.min(MATCHES)] {
+            second = second.min(ordinal.max(lowest));
+            lowest = lowest.min(ordinal);
+        }
+        if self.count == 1 { lowest } else { second }
+    }
+}
+
 /// The window of expected accesses around the program's position.
 #[derive(Debug)]
 pub struct Queue {
     capacity: usize,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Packed>,
     base: u64,
-    index: HashMap<(FileId, u64), (u64, u64)>,
+    index: Index,
+    /// Disclosed, and waiting for room.
+    rest: VecDeque<Expected>,
     position: u64,
-    matches: VecDeque<u64>,
-    recent: HashMap<FileId, Range<u64>>,
+    matches: Matches,
+    recent: FxHashMap<FileId, Range<u64>>,
     last_thread: Option<ThreadId>,
     switched_at: Option<u64>,
+    /// Pages of the longest entry since the queue was last empty.
+    longest: u64,
 }
 
 impl Queue {
-    /// A queue that holds up to `capacity` entries.
+    /// A queue that holds up to `capacity` entries, of 22 bytes each; at most 2^30.
     pub fn new(capacity: usize) -> Self {
+        let capacity = capacity.clamp(1, MOST);
         Self {
             capacity,
-            entries: VecDeque::new(),
+            entries: VecDeque::with_capacity(capacity),
             base: 0,
-            index: HashMap::new(),
+            index: Index::new(capacity),
+            rest: VecDeque::new(),
             position: 0,
-            matches: VecDeque::with_capacity(MATCHES + 1),
-            recent: HashMap::new(),
+            matches: Matches::default(),
+            recent: FxHashMap::default(),
             last_thread: None,
             switched_at: None,
+            longest: 0,
         }
     }
 
     /// How many more entries fit.
     pub fn room(&self) -> usize {
-        self.capacity.saturating_sub(self.entries.len())
+        if self.rest.is_empty() {
+            self.capacity - self.entries.len()
+        } else {
+            0
+        }
     }
 
     /// The ordinal of the next access the program is expected to make (the paper's `i`).
@@ -146,34 +261,66 @@ impl Queue {
     }
 
     /// The entry with this ordinal, while the queue holds it.
-    pub fn get(&self, ordinal: u64) -> Option<&Entry> {
+    pub fn get(&self, ordinal: u64) -> Option<Entry> {
         let at = ordinal.checked_sub(self.base)?;
-        self.entries.get(usize::try_from(at).ok()?)
+        Some(self.entries.get(usize::try_from(at).ok()?)?.entry())
     }
 
-    /// Move an entry on in its life.
-    pub fn set_state(&mut self, ordinal: u64, state: State) {
-        if let Some(entry) = self.get_mut(ordinal) {
-            entry.state = state;
+    /// Move an entry that the program has not read on in its life.
+    pub(crate) fn set_state(&mut self, ordinal: u64, state: State) {
+        if let Some(at) = ordinal.checked_sub(self.base)
+            && let Some(entry) = self.entries.get_mut(at as usize)
+        {
+            entry.what = entry.what & !STATE | state as u64;
         }
     }
 
-    fn get_mut(&mut self, ordinal: u64) -> Option<&mut Entry> {
-        let at = ordinal.checked_sub(self.base)?;
-        self.entries.get_mut(usize::try_from(at).ok()?)
+    /// An entry that is known to be there.
+    fn at(&self, ordinal: u64) -> &Packed {
+        &self.entries[(ordinal - self.base) as usize]
     }
 
-    /// Disclose the next expected access.
+    fn at_mut(&mut self, ordinal: u64) -> &mut Packed {
+        &mut self.entries[(ordinal - self.base) as usize]
+    }
+
+    /// The ordinal after this one in its ring.
+    fn next(&self, ordinal: u64) -> u64 {
+        self.base + u64::from(self.at(ordinal).next.wrapping_sub(self.base as u32))
+    }
+
+    /// Disclose the next expected access. What the queue has no room for waits outside.
     pub fn push(&mut self, expected: &Expected) {
-        let Expected {
+        self.rest.push_back(expected.clone());
+        self.refill();
+    }
+
+    /// Take in what waits, as far as there is room.
+    fn refill(&mut self) {
+        while self.entries.len() < self.capacity
+            && let Some(mut expected) = self.rest.pop_front()
+        {
+            let pages = &mut expected.pages;
+            pages.end = pages.end.min(LAST_PAGE);
+            pages.start = pages.start.min(pages.end);
+            let end = pages.end.min(pages.start + ENTRY_PAGES);
+            self.enter(&expected, &(expected.pages.start..end));
+            if end < expected.pages.end {
+                expected.pages.start = end;
+                self.rest.push_front(expected);
+            }
+        }
+    }
+
+    fn enter(&mut self, expected: &Expected, pages: &Range<u64>) {
+        let &Expected {
             file,
-            ref pages,
             thread,
             sequential,
             loose,
-        } = *expected;
+            ..
+        } = expected;
         let ordinal = self.end();
-        let count = u32::try_from(pages.end.saturating_sub(pages.start)).unwrap_or(u32::MAX);
         let switched = self
             .last_thread
             .replace(thread)
@@ -181,30 +328,42 @@ impl Queue {
         if switched || loose {
             self.switched_at = Some(ordinal);
         }
-        self.entries.push_back(Entry {
-            file,
-            first: pages.start,
-            pages: count,
-            sequential,
-            state: State::Waiting,
-            next: 0,
-        });
-        if count == 0 {
+        let mut entry = Packed::new(file, pages, sequential, ordinal);
+        if pages.is_empty() {
+            self.entries.push_back(entry);
             return;
         }
-        match self.index.entry((file, pages.start)) {
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                vacant.insert((ordinal, ordinal));
-            }
-            std::collections::hash_map::Entry::Occupied(mut occupied) => {
-                let tail = std::mem::replace(&mut occupied.get_mut().1, ordinal);
-                if let Some(at) = tail.checked_sub(self.base)
-                    && let Some(entry) = self.entries.get_mut(at as usize)
-                {
-                    entry.next = u32::try_from(ordinal - tail).unwrap_or(0);
-                }
+        self.longest = self.longest.max(pages.end - pages.start);
+        let hash = entry.hash();
+        match self.ring(hash, file, pages.start) {
+            None => self.index.insert(hash, ordinal),
+            Some((slot, last)) => {
+                entry.next = self.at(last).next;
+                self.at_mut(last).next = ordinal as u32;
+                self.index.replace(slot, ordinal);
             }
         }
+        self.entries.push_back(entry);
+    }
+
+    /// The slot of the ring of this file and page, and the last entry in it.
+    fn ring(&self, hash: u64, file: FileId, page: u64) -> Option<(usize, u64)> {
+        self.index.find(hash, self.base, |ordinal| {
+            self.at(ordinal).starts(file, page)
+        })
+    }
+
+    /// Take the first entry out of the ring that is in this slot, with this last entry; its ordinal.
+    fn unlink(&mut self, slot: usize, last: u64) -> u64 {
+        let first = self.next(last);
+        if first == last {
+            let (entries, base) = (&self.entries, self.base);
+            self.index
+                .remove(slot, base, |one| entries[(one - base) as usize].hash());
+        } else {
+            self.at_mut(last).next = self.at(first).next;
+        }
+        first
     }
 
     /// The program read `pages` of `file`: consume what was expected of it and move on.
@@ -212,9 +371,13 @@ impl Queue {
         let mut matched = Matched::default();
         let mut page = pages.start;
         while page < pages.end {
-            if let Some(ordinal) = self.expected(file, page) {
-                let entry = self.get_mut(ordinal).expect("the index names live entries");
+            if let Some((slot, last)) = self.ring(hash(file, page), file, page) {
+                let ordinal = self.unlink(slot, last);
+                let entry = self.at(ordinal).entry();
+                self.set_state(ordinal, State::Consumed);
                 let range = entry.range();
+                page = range.end;
+                matched.known = true;
                 matched.consumed.push((
                     ordinal,
                     Taken {
@@ -222,11 +385,9 @@ impl Queue {
                         admitted: entry.state == State::Admitted,
                     },
                 ));
-                entry.state = State::Consumed;
-                matched.known = true;
-                page = range.end.max(page + 1);
                 self.remember(file, range);
-                self.advance(ordinal);
+                self.matches.add(ordinal);
+                self.position = self.position.max(self.matches.trusted() + 1);
             } else if let Some(seen) = self.recent.get(&file).filter(|seen| seen.contains(&page)) {
                 matched.known = true;
                 page = seen.end;
@@ -237,25 +398,6 @@ impl Queue {
         matched
     }
 
-    /// The earliest active entry that starts at this page and is not out of reach behind.
-    fn expected(&mut self, file: FileId, page: u64) -> Option<u64> {
-        let &(head, tail) = self.index.get(&(file, page))?;
-        let mut ordinal = head;
-        loop {
-            let entry = *self.get(ordinal)?;
-            if entry.active() {
-                break;
-            }
-            if entry.next == 0 {
-                self.index.remove(&(file, page));
-                return None;
-            }
-            ordinal += u64::from(entry.next);
-        }
-        self.index.insert((file, page), (ordinal, tail));
-        Some(ordinal)
-    }
-
     fn remember(&mut self, file: FileId, range: Range<u64>) {
         if self.recent.len() >= RECENT_FILES {
             self.recent.clear();
@@ -263,15 +405,31 @@ impl Queue {
         self.recent.insert(file, range);
     }
 
-    fn advance(&mut self, matched: u64) {
-        self.matches.push_back(matched);
-        if self.matches.len() > MATCHES {
-            self.matches.pop_front();
+    /// Append the pages of a range that are in no entry that the program has still to read.
+    pub fn unlisted(&self, file: FileId, pages: Range<u64>, out: &mut Vec<u64>) {
+        let mut listed = 0;
+        for page in pages.start.saturating_sub(self.longest)..pages.end {
+            if let Some((_, last)) = self.ring(hash(file, page), file, page) {
+                listed = listed.max(page + self.length(last));
+            }
+            if page >= pages.start && page >= listed {
+                out.push(page);
+            }
         }
-        let mut sorted: Vec<u64> = self.matches.iter().copied().collect();
-        sorted.sort_unstable();
-        let trusted = sorted[sorted.len().min(2) - 1];
-        self.position = self.position.max(trusted + 1);
+    }
+
+    /// The most pages of an entry in this ring, or more where the ring is long.
+    fn length(&self, last: u64) -> u64 {
+        let mut longest = 0;
+        let mut ordinal = last;
+        for _ in 0..LOOKED_AT {
+            longest = longest.max(u64::from(self.at(ordinal).pages()));
+            ordinal = self.next(ordinal);
+            if ordinal == last {
+                return longest;
+            }
+        }
+        self.longest
     }
 
     /// Drop the oldest entry if the program is well past it, and return it.
@@ -284,27 +442,29 @@ impl Queue {
 
     /// Drop the oldest entry, wherever the program is.
     pub fn pop(&mut self) -> Option<(u64, Entry)> {
-        let entry = self.entries.pop_front()?;
+        let entry = self.entries.front()?.entry();
         let ordinal = self.base;
+        if entry.pages > 0
+            && entry.state != State::Consumed
+            && let Some((slot, last)) =
+                self.ring(hash(entry.file, entry.first), entry.file, entry.first)
+        {
+            self.unlink(slot, last);
+        }
+        self.entries.pop_front();
         self.base += 1;
         self.position = self.position.max(self.base);
-        let key = (entry.file, entry.first);
-        if entry.pages > 0
-            && let Some((head, _)) = self.index.get_mut(&key)
-            && *head == ordinal
-        {
-            if entry.next == 0 {
-                self.index.remove(&key);
-            } else {
-                *head = ordinal + u64::from(entry.next);
-            }
+        if self.entries.is_empty() {
+            self.longest = 0;
         }
+        self.refill();
         Some((ordinal, entry))
     }
 
-    /// Forget where the program was; the next matches decide anew.
+    /// Forget what waits for room, and where the program was; the next matches decide anew.
     pub fn restart(&mut self) {
-        self.matches.clear();
+        self.rest.clear();
+        self.matches = Matches::default();
         self.recent.clear();
         self.switched_at = None;
     }

@@ -3,18 +3,21 @@
 //! Two steps, each time the engine asks. *Admit*: walk the queue from where the last walk
 //! stopped, as far as the pacing rule and the budget allow, and hand each entry to the sweep
 //! of its device. *Issue*: while a device has fewer than its depth in flight, take the next
-//! run from its sweep.
+//! run from its sweep. Where the session evicts behind, a third: *give back* what the program is past.
 //!
 //! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, its
 //! request's infill until the program is past the request's last entry; a lane never has more
 //! than its profile's depth in flight.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use foreread_plan::{Access, FileId, Request, RequestId};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
+use crate::behind::Behind;
 use crate::feedback::Service;
 use crate::{
     Budget, DeviceId, Feedback, Layout, Matched, Order, Profile, Queue, State, Sweep, Verdict,
@@ -42,14 +45,18 @@ pub struct Config {
     pub queue_entries: usize,
     /// The budget to start from, in pages.
     pub budget_pages: u64,
+    /// Give pages back that the session brought in and the program is past, once they and the unread
+    /// ones exceed the budget: right where nobody else reads them.
+    pub evict_behind: bool,
 }
 
 impl Default for Config {
-    /// A queue of 256 Ki entries (about 20 MiB) and a budget of 256 MiB.
+    /// A queue of 256 Ki entries (under 6 MiB), a budget of 256 MiB, and nothing given back.
     fn default() -> Self {
         Self {
             queue_entries: 1 << 18,
             budget_pages: 1 << 16,
+            evict_behind: false,
         }
     }
 }
@@ -90,10 +97,18 @@ impl Lane {
 }
 
 /// A request whose entries the program has not all passed.
-#[derive(Debug)]
-struct Asked {
-    request: Request,
-    infill: u64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The request.
+    pub request: Request,
+    /// Pages of it that no entry asked for.
+    pub infill: SmallVec<[Range<u64>; 1]>,
+}
+
+impl Asked {
+    fn infill_pages(&self) -> u64 {
+        self.infill.iter().map(|gap| gap.end - gap.start).sum()
+    }
 }
 
 /// Queue, pacing, order and budget of one session.
@@ -106,10 +121,12 @@ pub struct Scheduler {
     /// The next ordinal to admit.
     cursor: u64,
     /// Entries waiting for their file's layout.
-    unplaced: HashMap<FileId, Vec<u64>>,
+    unplaced: FxHashMap<FileId, Vec<u64>>,
     /// Keyed by (last ordinal served, request).
     asked: BTreeMap<(u64, RequestId), Asked>,
-    in_flight: HashMap<RequestId, DeviceId>,
+    in_flight: FxHashMap<RequestId, DeviceId>,
+    /// What the program is past, where that is given back.
+    behind: Option<Behind>,
     next_request: u64,
     too_late: u64,
 }
@@ -123,9 +140,10 @@ impl Scheduler {
             feedback: Feedback::default(),
             lanes: BTreeMap::new(),
             cursor: 0,
-            unplaced: HashMap::new(),
+            unplaced: FxHashMap::default(),
             asked: BTreeMap::new(),
-            in_flight: HashMap::new(),
+            in_flight: FxHashMap::default(),
+            behind: config.evict_behind.then(Behind::default),
             next_request: 0,
             too_late: 0,
         }
@@ -164,7 +182,11 @@ impl Scheduler {
     /// The program made this access to pages of a planned file.
     pub fn observe(&mut self, access: &Access) -> Matched {
         self.feedback.observe(access);
-        let matched = self.queue.observe(access.file, access.extent.pages());
+        let pages = access.extent.pages();
+        if let Some(behind) = &mut self.behind {
+            behind.read(access.file, pages.clone());
+        }
+        let matched = self.queue.observe(access.file, pages);
         for (_, taken) in &matched.consumed {
             if taken.admitted {
                 self.budget.release(taken.pages.end - taken.pages.start);
@@ -178,18 +200,36 @@ impl Scheduler {
         matched
     }
 
-    /// The requests whose every entry the program is past: what remains unread of them will not
+    /// The next request whose every entry the program is past: what remains unread of it will not
     /// be read.
-    pub fn passed(&mut self) -> Vec<Request> {
+    pub fn passed(&mut self) -> Option<Asked> {
         let horizon = self.queue.floor().saturating_sub(crate::queue::REORDER);
-        let rest = self.asked.split_off(&(horizon, RequestId(0)));
-        std::mem::replace(&mut self.asked, rest)
-            .into_values()
-            .map(|asked| {
-                self.budget.release(asked.infill);
-                asked.request
-            })
-            .collect()
+        let first = self.asked.first_entry()?;
+        if first.key().0 >= horizon {
+            return None;
+        }
+        let asked = first.remove();
+        self.budget.release(asked.infill_pages());
+        Some(asked)
+    }
+
+    /// The requests the program is not past yet, at the end of the session.
+    pub fn rest(&mut self) -> impl Iterator<Item = Asked> + use<> {
+        std::mem::take(&mut self.asked).into_values()
+    }
+
+    /// The program has read these pages, which the session brought in, or will not read them any more.
+    pub fn pass(&mut self, file: FileId, pages: Range<u64>) {
+        if let Some(behind) = &mut self.behind {
+            behind.pass(file, pages);
+        }
+    }
+
+    /// The pages to give back now.
+    pub fn give_back(&mut self) -> Vec<(FileId, Range<u64>)> {
+        self.behind.as_mut().map_or_else(Vec::new, |behind| {
+            behind.give_back(self.budget.held(), self.budget.target(), &self.queue)
+        })
     }
 
     /// The layout of `file` has become known, and perhaps more about its device.
@@ -216,6 +256,7 @@ impl Scheduler {
             ..Lane::new(profile)
         };
         pending.extend(std::mem::take(&mut self.unplaced).into_values().flatten());
+        pending.sort_unstable();
         for ordinal in pending {
             self.place(ordinal, devices);
         }
@@ -237,12 +278,12 @@ impl Scheduler {
     /// Give up everything pending and start over with an empty queue: the plan and the program
     /// have parted. What is in flight completes.
     pub fn restart(&mut self) {
+        self.queue.restart();
         while let Some((_, entry)) = self.queue.pop() {
             if entry.state == State::Admitted {
                 self.budget.release(u64::from(entry.pages));
             }
         }
-        self.queue.restart();
         self.cursor = self.queue.end();
         self.unplaced.clear();
         for lane in self.lanes.values_mut() {
@@ -274,7 +315,7 @@ impl Scheduler {
 
     fn admit(&mut self, devices: &mut impl Devices) {
         self.cursor = self.cursor.max(self.queue.floor());
-        while let Some(entry) = self.queue.get(self.cursor).copied() {
+        while let Some(entry) = self.queue.get(self.cursor) {
             let ordinal = self.cursor;
             if entry.state != State::Waiting || entry.sequential {
                 self.cursor += 1;
@@ -315,7 +356,7 @@ impl Scheduler {
 
     /// Put an admitted entry into its device's sweep, or aside until its file's layout is known.
     fn place(&mut self, ordinal: u64, devices: &mut impl Devices) {
-        let Some(entry) = self.queue.get(ordinal).copied() else {
+        let Some(entry) = self.queue.get(ordinal) else {
             return;
         };
         if entry.state != State::Admitted {
@@ -326,19 +367,17 @@ impl Scheduler {
             return;
         };
         let order = self.lane(device, devices).profile.order;
-        let key = match order {
-            Order::Program => ordinal,
+        let position = match order {
+            Order::Program => None,
             Order::Position => match devices.layout(entry.file) {
-                Some(layout) => layout.position(entry.first),
+                Some(layout) => Some(layout.position(entry.first)),
                 None => {
                     self.unplaced.entry(entry.file).or_default().push(ordinal);
                     return;
                 }
             },
         };
-        self.lane(device, devices)
-            .sweep
-            .push(key, ordinal, entry.file, entry.range());
+        self.lane(device, devices).sweep.push(position, ordinal);
     }
 
     fn leave(&mut self, ordinal: u64, pages: Range<u64>) {
@@ -362,24 +401,22 @@ impl Scheduler {
         let batch = lane.sweep.next(
             &profile,
             |ordinal| {
-                let admitted = queue
-                    .get(ordinal)
-                    .is_some_and(|entry| entry.state == State::Admitted);
-                if !admitted || ordinal < floor {
-                    return false;
+                let entry = queue.get(ordinal)?;
+                if entry.state != State::Admitted || ordinal < floor {
+                    return None;
                 }
                 let lead = ordinal.saturating_sub(position);
                 // Behind the position (threads, samples) the rule has nothing to say.
                 let in_time =
                     ordinal < position || horizon.judge(lead, c, t, k) != Verdict::TooLate;
                 late += u64::from(!in_time);
-                in_time
+                in_time.then(|| (entry.file, entry.range()))
             },
             &mut dropped,
         );
         self.too_late += late;
         for ordinal in dropped {
-            if let Some(entry) = self.queue.get(ordinal).copied()
+            if let Some(entry) = self.queue.get(ordinal)
                 && entry.state == State::Admitted
             {
                 self.leave(ordinal, entry.range());
@@ -388,20 +425,18 @@ impl Scheduler {
         let batch = batch?;
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        self.budget.hold(batch.infill);
         let request = Request {
             id,
             file: batch.file,
             pages: batch.pages,
         };
         let last = batch.ordinals.iter().copied().max().unwrap_or(0);
-        self.asked.insert(
-            (last, id),
-            Asked {
-                request: request.clone(),
-                infill: batch.infill,
-            },
-        );
+        let asked = Asked {
+            request: request.clone(),
+            infill: batch.infill,
+        };
+        self.budget.hold(asked.infill_pages());
+        self.asked.insert((last, id), asked);
         Some(request)
     }
 }
@@ -443,6 +478,7 @@ mod tests {
         let mut scheduler = Scheduler::new(Config {
             queue_entries: 1 << 16,
             budget_pages,
+            ..Config::default()
         });
         for &page in pages {
             scheduler.queue().push(&Expected {

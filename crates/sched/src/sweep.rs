@@ -6,20 +6,13 @@
 //! become one request; gaps up to the profile's infill are read along, because skipping them
 //! would cost more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 use foreread_plan::{FileId, PAGE};
+use smallvec::SmallVec;
 
 use crate::{Order, Profile};
-
-/// A pending entry.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    file: FileId,
-    first: u64,
-    pages: u64,
-}
 
 /// A run of pages to fetch with one request, and the entries it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,80 +22,83 @@ pub struct Batch {
     /// The pages, gaps included.
     pub pages: Range<u64>,
     /// Ordinals of the entries served.
-    pub ordinals: Vec<u64>,
+    pub ordinals: SmallVec<[u64; 4]>,
     /// Pages read only because they lie between others.
-    pub infill: u64,
+    pub infill: SmallVec<[Range<u64>; 1]>,
 }
 
-/// The pending entries of one device.
+/// The pending entries of one device: their pages stay in the queue, which is asked by ordinal.
 #[derive(Debug, Default)]
 pub struct Sweep {
-    /// Keyed by (position or ordinal, ordinal).
-    pending: BTreeMap<(u64, u64), Pending>,
+    /// In program order: ordinals, ascending. 8 bytes an entry.
+    in_order: VecDeque<u64>,
+    /// By position: (position, ordinal). Some 34 bytes an entry, as full as a b-tree's nodes are.
+    by_position: BTreeSet<(u64, u64)>,
     head: u64,
 }
 
 impl Sweep {
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.in_order.is_empty() && self.by_position.is_empty()
     }
 
-    /// Add an entry. `key` is its position on the device in bytes, or its ordinal in program order.
-    pub fn push(&mut self, key: u64, ordinal: u64, file: FileId, pages: Range<u64>) {
-        self.pending.insert(
-            (key, ordinal),
-            Pending {
-                file,
-                first: pages.start,
-                pages: pages.end - pages.start,
-            },
-        );
+    /// Add an entry: by its `position` on the device in bytes, or, without one, in program order.
+    pub fn push(&mut self, position: Option<u64>, ordinal: u64) {
+        if let Some(position) = position {
+            self.by_position.insert((position, ordinal));
+        } else if self.in_order.back().is_none_or(|&last| last < ordinal) {
+            self.in_order.push_back(ordinal);
+        } else {
+            // Nearly always the last: entries are admitted in this order.
+            let at = self.in_order.partition_point(|&one| one < ordinal);
+            self.in_order.insert(at, ordinal);
+        }
     }
 
-    /// Take the next run. Entries for which `wanted` is false (read or expired meanwhile) are
-    /// dropped and returned in `dropped`.
+    /// Take the next run. `wanted` tells an entry's pages, or `None` if it was read or expired meanwhile:
+    /// then it is dropped and returned in `dropped`.
     pub fn next(
         &mut self,
         profile: &Profile,
-        mut wanted: impl FnMut(u64) -> bool,
+        mut wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
         dropped: &mut Vec<u64>,
     ) -> Option<Batch> {
         let mut batch: Option<(Batch, u64)> = None;
-        let mut from = match profile.order {
-            Order::Program => (0, 0),
-            Order::Position => (self.head, 0),
-        };
-        while let Some((key, pending)) = self.candidate(from, batch.is_none()) {
-            if !wanted(key.1) {
-                self.pending.remove(&key);
-                dropped.push(key.1);
+        let mut from = (self.head, 0);
+        while let Some(key) = self.candidate(profile.order, from, batch.is_none()) {
+            let (position, ordinal) = key;
+            let Some((file, pages)) = wanted(ordinal) else {
+                self.take(profile.order, key);
+                dropped.push(ordinal);
                 from = key;
                 continue;
-            }
+            };
             match &mut batch {
                 None => {
                     batch = Some((
                         Batch {
-                            file: pending.file,
-                            pages: pending.first..pending.first + pending.pages,
-                            ordinals: vec![key.1],
-                            infill: 0,
+                            file,
+                            pages,
+                            ordinals: SmallVec::from_slice(&[ordinal]),
+                            infill: SmallVec::new(),
                         },
-                        key.0,
+                        position,
                     ));
                 }
                 Some((batch, start)) => {
-                    if !joins(batch, *start, key.0, &pending, profile) {
+                    if batch.file != file || !joins(batch, *start, position, &pages, profile) {
                         break;
                     }
-                    batch.infill += pending.first.saturating_sub(batch.pages.end);
-                    batch.pages.end = batch.pages.end.max(pending.first + pending.pages);
-                    batch.ordinals.push(key.1);
+                    if pages.start > batch.pages.end {
+                        batch.infill.push(batch.pages.end..pages.start);
+                    }
+                    batch.pages.end = batch.pages.end.max(pages.end);
+                    batch.ordinals.push(ordinal);
                 }
             }
-            self.pending.remove(&key);
-            from = (key.0, key.1 + 1);
+            self.take(profile.order, key);
+            from = (position, ordinal + 1);
         }
         let (batch, start) = batch?;
         if profile.order == Order::Position {
@@ -112,33 +108,41 @@ impl Sweep {
     }
 
     /// The first entry at or after `from`, or past the far end the very first one.
-    fn candidate(&self, from: (u64, u64), wrap: bool) -> Option<((u64, u64), Pending)> {
-        let ahead = self.pending.range(from..).next();
-        let (key, pending) = match ahead {
-            None if wrap => self.pending.first_key_value()?,
-            other => other?,
-        };
-        Some((*key, *pending))
+    fn candidate(&self, order: Order, from: (u64, u64), wrap: bool) -> Option<(u64, u64)> {
+        if order == Order::Program {
+            return self.in_order.front().map(|&ordinal| (0, ordinal));
+        }
+        let ahead = self.by_position.range(from..).next();
+        match ahead {
+            None if wrap => self.by_position.first().copied(),
+            other => other.copied(),
+        }
     }
 
-    /// Drop everything pending, in no particular order.
+    fn take(&mut self, order: Order, key: (u64, u64)) {
+        match order {
+            Order::Program => drop(self.in_order.pop_front()),
+            Order::Position => drop(self.by_position.remove(&key)),
+        }
+    }
+
+    /// Drop everything pending; the ordinals, in no particular order.
     pub fn drain(&mut self) -> impl Iterator<Item = u64> + use<> {
-        std::mem::take(&mut self.pending)
-            .into_keys()
-            .map(|(_, ordinal)| ordinal)
+        let in_order = std::mem::take(&mut self.in_order);
+        let by_position = std::mem::take(&mut self.by_position);
+        let placed = by_position.into_iter().map(|(_, ordinal)| ordinal);
+        in_order.into_iter().chain(placed)
     }
 }
 
-/// Whether `pending` extends the batch: same file, ahead or overlapping, near enough, still of
+/// Whether these pages of the same file extend the batch: ahead or overlapping, near enough, still of
 /// allowed size, and as near on the device as in the file.
-fn joins(batch: &Batch, start: u64, key: u64, pending: &Pending, profile: &Profile) -> bool {
-    let end = pending.first + pending.pages;
-    batch.file == pending.file
-        && pending.first >= batch.pages.start
-        && pending.first <= batch.pages.end + profile.infill_pages
-        && end - batch.pages.start <= profile.request_pages
+fn joins(batch: &Batch, start: u64, position: u64, pages: &Range<u64>, profile: &Profile) -> bool {
+    pages.start >= batch.pages.start
+        && pages.start <= batch.pages.end + profile.infill_pages
+        && pages.end - batch.pages.start <= profile.request_pages
         && (profile.order == Order::Program
-            || key - start == (pending.first - batch.pages.start) * PAGE)
+            || position - start == (pages.start - batch.pages.start) * PAGE)
 }
 
 #[cfg(test)]
@@ -148,9 +152,25 @@ mod tests {
 
     const FILE: FileId = FileId(3);
 
-    fn all(sweep: &mut Sweep, profile: &Profile) -> Vec<Batch> {
+    /// Push these entries in their order, by position or not.
+    fn sweep_of(entries: &[Range<u64>], order: Order) -> Sweep {
+        let mut sweep = Sweep::default();
+        for (ordinal, pages) in entries.iter().enumerate() {
+            let position = (order == Order::Position).then_some(pages.start * PAGE);
+            sweep.push(position, ordinal as u64);
+        }
+        sweep
+    }
+
+    fn all(entries: &[Range<u64>], profile: &Profile) -> Vec<Batch> {
+        let mut sweep = sweep_of(entries, profile.order);
         let mut dropped = Vec::new();
-        std::iter::from_fn(|| sweep.next(profile, |_| true, &mut dropped)).collect()
+        let pages = |ordinal: u64| Some((FILE, entries[ordinal as usize].clone()));
+        std::iter::from_fn(|| sweep.next(profile, pages, &mut dropped)).collect()
+    }
+
+    fn single(pages: &[u64]) -> Vec<Range<u64>> {
+        pages.iter().map(|&page| page..page + 1).collect()
     }
 
     fn exact(order: Order) -> Profile {
@@ -163,11 +183,8 @@ mod tests {
 
     #[test]
     fn the_talks_example_is_fetched_in_one_pass() {
-        let mut sweep = Sweep::default();
-        for (ordinal, page) in [10u64, 60, 20, 80, 40, 70].into_iter().enumerate() {
-            sweep.push(page * PAGE, ordinal as u64, FILE, page..page + 1);
-        }
-        let order: Vec<u64> = all(&mut sweep, &exact(Order::Position))
+        let entries = single(&[10, 60, 20, 80, 40, 70]);
+        let order: Vec<u64> = all(&entries, &exact(Order::Position))
             .iter()
             .map(|batch| batch.pages.start)
             .collect();
@@ -176,11 +193,7 @@ mod tests {
 
     #[test]
     fn program_order_is_kept_and_neighbours_are_merged() {
-        let mut sweep = Sweep::default();
-        for (ordinal, page) in [9u64, 3, 4, 5, 1].into_iter().enumerate() {
-            sweep.push(ordinal as u64, ordinal as u64, FILE, page..page + 1);
-        }
-        let runs: Vec<_> = all(&mut sweep, &exact(Order::Program))
+        let runs: Vec<_> = all(&single(&[9, 3, 4, 5, 1]), &exact(Order::Program))
             .into_iter()
             .map(|batch| batch.pages)
             .collect();
@@ -193,29 +206,33 @@ mod tests {
             infill_pages: 4,
             ..exact(Order::Position)
         };
-        let mut sweep = Sweep::default();
-        for page in [0u64, 5, 11] {
-            sweep.push(page * PAGE, page, FILE, page..page + 1);
-        }
-        let batches = all(&mut sweep, &profile);
+        let batches = all(&single(&[0, 5, 11]), &profile);
         assert_eq!(batches.len(), 2, "a gap of 4 is filled, a gap of 5 is not");
-        assert_eq!((batches[0].pages.clone(), batches[0].infill), (0..6, 4));
+        assert_eq!(batches[0].pages, 0..6);
+        assert_eq!(batches[0].infill.as_slice(), [1..5]);
     }
 
     #[test]
     fn what_the_program_read_meanwhile_is_dropped() {
-        let mut sweep = Sweep::default();
-        for page in 0..4u64 {
-            sweep.push(page * PAGE * 10, page, FILE, page * 10..page * 10 + 1);
-        }
+        let entries = single(&[0, 10, 20, 30]);
+        let mut sweep = sweep_of(&entries, Order::Position);
         let mut dropped = Vec::new();
         let batch = sweep.next(
             &exact(Order::Position),
-            |ordinal| ordinal >= 2,
+            |ordinal| (ordinal >= 2).then(|| (FILE, entries[ordinal as usize].clone())),
             &mut dropped,
         );
-        assert_eq!(batch.unwrap().ordinals, [2]);
+        assert_eq!(batch.unwrap().ordinals.as_slice(), [2]);
         assert_eq!(dropped, [0, 1]);
+    }
+
+    #[test]
+    fn entries_placed_late_are_still_asked_for_in_program_order() {
+        let mut sweep = Sweep::default();
+        for ordinal in [5, 7, 2, 6] {
+            sweep.push(None, ordinal);
+        }
+        assert_eq!(sweep.drain().collect::<Vec<_>>(), [2, 5, 6, 7]);
     }
 
     proptest! {
@@ -226,11 +243,8 @@ mod tests {
             infill in 0u64..16,
         ) {
             let profile = Profile { infill_pages: infill, request_pages: 64, ..exact(Order::Position) };
-            let mut sweep = Sweep::default();
-            for (ordinal, &(first, count)) in pages.iter().enumerate() {
-                sweep.push(first * PAGE, ordinal as u64, FILE, first..first + count);
-            }
-            let batches = all(&mut sweep, &profile);
+            let entries: Vec<_> = pages.iter().map(|&(first, count)| first..first + count).collect();
+            let batches = all(&entries, &profile);
             let mut served: Vec<u64> = batches.iter().flat_map(|b| b.ordinals.clone()).collect();
             served.sort_unstable();
             prop_assert_eq!(served, (0..pages.len() as u64).collect::<Vec<_>>());
@@ -239,6 +253,11 @@ mod tests {
                 for &ordinal in &batch.ordinals {
                     let (first, count) = pages[ordinal as usize];
                     prop_assert!(batch.pages.start <= first && first + count <= batch.pages.end);
+                }
+                for page in batch.pages.clone() {
+                    let wanted = batch.ordinals.iter().any(|&at| entries[at as usize].contains(&page));
+                    let infill = batch.infill.iter().any(|gap| gap.contains(&page));
+                    prop_assert!(wanted != infill, "page {}", page);
                 }
             }
             let turns = batches.windows(2).filter(|w| w[1].pages.start < w[0].pages.start).count();

@@ -1,0 +1,135 @@
+//! What the policy costs by itself: entries a second through the engine on backends that do nothing.
+//!
+//! `whole` is disclosure, admission, issue, completion and observation together; `observe` only
+//! the last: matching a read against the plan and entering it in the ledger. `null` fetches nothing;
+//! `instant` says of every page that it came from the device, so that the ledger has work to do.
+
+use std::collections::HashSet;
+use std::hint::black_box;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use foreread_backend::{Backend, DeviceFacts, Event, NullBackend};
+use foreread_engine::{Config, Engine};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Request, ThreadId};
+use foreread_sources::{Replay, Trace};
+
+/// Reads in one pass: more than the queue holds.
+const READS: u64 = 1 << 19;
+/// Reads between two steps, as at half a million a second.
+const BATCH: usize = 100;
+/// What a read takes, in ns: nothing waits.
+const TOOK: u64 = 1_000;
+
+/// Fetches everything at once.
+#[derive(Default)]
+struct Instantly(Vec<Event>);
+
+impl Backend for Instantly {
+    fn device(&mut self, _: FileId) -> Option<u64> {
+        Some(0)
+    }
+    fn facts(&mut self, _: u64) -> DeviceFacts {
+        DeviceFacts {
+            name: "instant".into(),
+            rotational: false,
+        }
+    }
+    fn prepare(&mut self, _: FileId) {}
+    fn submit(&mut self, Request { id, file, pages }: Request) {
+        self.0.push(Event::Issued { id, file, pages });
+        self.0.push(Event::Done {
+            id,
+            fetched: true,
+            complete: true,
+        });
+    }
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.0);
+    }
+    fn resident(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
+        None
+    }
+    fn is_whole(&mut self, _: FileId) -> bool {
+        false
+    }
+    fn are_all_whole(&mut self) -> bool {
+        false
+    }
+    fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
+        None
+    }
+    fn discard(&mut self, _: FileId, _: Range<u64>) {}
+}
+
+/// The `n`-th read: eight files, no two pages together.
+fn read(n: u64) -> Access {
+    Access {
+        file: FileId((n % 8) as u32),
+        extent: Extent::new((n * 7919 % 1_000_003) * 2 * PAGE, PAGE),
+        thread: ThreadId(0),
+        kind: Kind::Pread,
+        start: n * 10_000,
+        took: TOOK,
+    }
+}
+
+struct Reads(u64);
+
+impl Trace for Reads {
+    fn next(&mut self) -> Option<Access> {
+        self.0 += 1;
+        (self.0 <= READS).then(|| read(self.0 - 1))
+    }
+    fn rewind(&mut self) {
+        self.0 = 0;
+    }
+}
+
+/// One pass over all reads; how long all of it took, and the observing alone.
+fn pass(backend: impl Backend) -> (Duration, Duration) {
+    let source = Box::new(Replay::new(Reads(0), HashSet::new()));
+    let mut engine = Engine::new(source, backend, Config::default());
+    let program: Vec<Access> = (0..READS).map(read).collect();
+    let mut observing = Duration::ZERO;
+    let begun = Instant::now();
+    for batch in program.chunks(BATCH) {
+        engine.step(batch[0].start);
+        engine.collect(batch[0].start);
+        let from = Instant::now();
+        for access in batch {
+            engine.observe(black_box(access));
+        }
+        observing += from.elapsed();
+    }
+    let all = begun.elapsed();
+    let report = engine.finish(READS * 10_000);
+    assert_eq!(report.foreseen, READS);
+    assert!(report.ledger.is_closed());
+    (all, observing)
+}
+
+fn bench(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("engine");
+    group
+        .throughput(Throughput::Elements(READS))
+        .sample_size(10);
+    let sum = |times: u64, one: &dyn Fn() -> Duration| (0..times).map(|_| one()).sum();
+    group.bench_function("whole/null", |b| {
+        b.iter_custom(|times| sum(times, &|| pass(NullBackend::default()).0));
+    });
+    group.bench_function("whole/instant", |b| {
+        b.iter_custom(|times| sum(times, &|| pass(Instantly::default()).0));
+    });
+    group.bench_function("observe/null", |b| {
+        b.iter_custom(|times| sum(times, &|| pass(NullBackend::default()).1));
+    });
+    group.bench_function("observe/instant", |b| {
+        b.iter_custom(|times| sum(times, &|| pass(Instantly::default()).1));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

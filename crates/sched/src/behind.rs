@@ -1,0 +1,248 @@
+//! What the program is past: pages the session brought in, given back when memory runs out
+//! (libprefetch's implementation sketch, step 2: evict old pages in the order of the list).
+//!
+//! Data flow: the engine tells which pages it brought in the program has read, or will not read any more; they
+//! are remembered, oldest first. When they and the pages still unread together exceed the budget's target, the
+//! oldest are given back, a sixteenth of the target at a time so that neighbours go together.
+//!
+//! Invariant: a page is given back only if no entry ahead in the queue lists it. Listed ones are set aside
+//! and remembered anew when the program has read them again.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use foreread_plan::FileId;
+use rustc_hash::FxHashMap;
+
+use crate::Queue;
+
+/// Room is made for this fraction of the target at a time.
+const AT_A_TIME: u64 = 16;
+/// Pages a bit map tells of.
+const CHUNK: u64 = 64;
+
+/// Pages that lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    first: u64,
+    file: FileId,
+    pages: u32,
+}
+
+impl Run {
+    fn range(&self) -> Range<u64> {
+        self.first..self.first + u64::from(self.pages)
+    }
+}
+
+/// The pages the program is past, oldest first; 16 bytes a run of them.
+#[derive(Debug, Default)]
+pub(crate) struct Behind {
+    runs: VecDeque<Run>,
+    pages: u64,
+    /// Pages that were due to be given back while they were listed ahead, as bits of chunks.
+    aside: FxHashMap<(FileId, u64), u64>,
+}
+
+impl Behind {
+    /// The program is past these pages, which the session brought in.
+    pub(crate) fn pass(&mut self, file: FileId, pages: Range<u64>) {
+        let count = pages.end - pages.start;
+        self.pages += count;
+        if let Some(last) = self.runs.back_mut()
+            && last.file == file
+            && let Some(sum) = u32::try_from(count)
+                .ok()
+                .and_then(|n| last.pages.checked_add(n))
+        {
+            if last.range().end == pages.start {
+                last.pages = sum;
+                return;
+            }
+            if last.first == pages.end {
+                (last.first, last.pages) = (pages.start, sum);
+                return;
+            }
+        }
+        self.runs.push_back(Run {
+            first: pages.start,
+            file,
+            pages: count as u32,
+        });
+    }
+
+    /// The program reads these pages, perhaps again.
+    pub(crate) fn read(&mut self, file: FileId, pages: Range<u64>) {
+        if self.aside.is_empty() {
+            return;
+        }
+        for page in pages {
+            let key = (file, page / CHUNK);
+            let bit = 1 << (page % CHUNK);
+            if let Some(chunk) = self.aside.get_mut(&key)
+                && *chunk & bit != 0
+            {
+                *chunk &= !bit;
+                if *chunk == 0 {
+                    self.aside.remove(&key);
+                }
+                self.pass(file, page..page + 1);
+            }
+        }
+    }
+
+    /// The runs to give back, with `unread` pages in memory beside these and room for `target` in all.
+    pub(crate) fn give_back(
+        &mut self,
+        unread: u64,
+        target: u64,
+        queue: &Queue,
+    ) -> Vec<(FileId, Range<u64>)> {
+        if self.pages == 0 || unread + self.pages <= target {
+            return Vec::new();
+        }
+        let keep = (target - target / AT_A_TIME).saturating_sub(unread);
+        let mut pages: Vec<(FileId, u64)> = Vec::new();
+        let mut free = Vec::new();
+        while self.pages > keep
+            && let Some(run) = self.runs.pop_front()
+        {
+            self.pages -= u64::from(run.pages);
+            free.clear();
+            queue.unlisted(run.file, run.range(), &mut free);
+            let mut given = free.iter().copied().peekable();
+            for page in run.range() {
+                if given.next_if_eq(&page).is_some() {
+                    pages.push((run.file, page));
+                } else {
+                    *self.aside.entry((run.file, page / CHUNK)).or_default() |= 1 << (page % CHUNK);
+                }
+            }
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        joined(&pages)
+    }
+}
+
+/// Sorted pages as runs.
+fn joined(pages: &[(FileId, u64)]) -> Vec<(FileId, Range<u64>)> {
+    let mut runs: Vec<(FileId, Range<u64>)> = Vec::new();
+    for &(file, page) in pages {
+        match runs.last_mut() {
+            Some((last, run)) if *last == file && run.end == page => run.end += 1,
+            _ => runs.push((file, page..page + 1)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::{Expected, ThreadId};
+    use proptest::prelude::*;
+
+    const FILE: FileId = FileId(4);
+
+    fn listing(entries: &[Range<u64>]) -> Queue {
+        let mut queue = Queue::new(1024);
+        for pages in entries {
+            queue.push(&Expected {
+                file: FILE,
+                pages: pages.clone(),
+                thread: ThreadId(0),
+                sequential: false,
+                loose: false,
+            });
+        }
+        queue
+    }
+
+    fn given(behind: &mut Behind, unread: u64, target: u64, queue: &Queue) -> Vec<u64> {
+        let runs = behind.give_back(unread, target, queue);
+        runs.into_iter().flat_map(|(_, run)| run).collect()
+    }
+
+    #[test]
+    fn with_room_for_all_nothing_is_given_back() {
+        let mut behind = Behind::default();
+        behind.pass(FILE, 0..500);
+        assert!(given(&mut behind, 500, 1000, &listing(&[])).is_empty());
+    }
+
+    #[test]
+    fn the_oldest_pages_go_first_and_no_more_than_needed() {
+        let mut behind = Behind::default();
+        for page in [90, 20, 50, 30, 70] {
+            behind.pass(FILE, page * 100..page * 100 + 40);
+        }
+        let first = given(&mut behind, 0, 160, &listing(&[]));
+        assert_eq!(first, (2000..2040).chain(9000..9040).collect::<Vec<_>>());
+        assert_eq!(behind.pages, 120);
+    }
+
+    #[test]
+    fn pages_read_one_after_another_either_way_are_one_run() {
+        let mut behind = Behind::default();
+        for page in 0..100 {
+            behind.pass(FILE, 1000 + page..1001 + page);
+        }
+        for page in (0..100).rev() {
+            behind.pass(FILE, page..page + 1);
+        }
+        assert_eq!((behind.runs.len(), behind.pages), (2, 200));
+        assert_eq!(size_of::<Run>(), 16);
+    }
+
+    #[test]
+    fn a_page_listed_again_stays_until_it_was_read_again() {
+        let mut behind = Behind::default();
+        let mut queue = listing(&[5..8]);
+        behind.pass(FILE, 0..10);
+        assert_eq!(given(&mut behind, 0, 0, &queue), [0, 1, 2, 3, 4, 8, 9]);
+        queue.observe(FILE, 5..8);
+        assert!(given(&mut behind, 0, 0, &queue).is_empty());
+        behind.read(FILE, 5..8);
+        assert_eq!(given(&mut behind, 0, 0, &queue), [5, 6, 7]);
+    }
+
+    proptest! {
+        /// Whatever is passed and listed: what is given back was passed, is not listed ahead, is
+        /// enough to come under the target as far as pages are free, and nothing is forgotten.
+        #[test]
+        fn only_passed_pages_that_nobody_lists_are_given_back(
+            passed in proptest::collection::vec((0u64..400, 1u64..40), 0..60),
+            listed in proptest::collection::vec((0u64..400, 1u64..600), 0..20),
+            read in proptest::collection::vec((0u64..400, 1u64..40), 0..20),
+            unread in 0u64..500,
+            target in 0u64..1000,
+        ) {
+            let listed: Vec<_> = listed.into_iter().map(|(first, count)| first..first + count).collect();
+            let mut queue = listing(&listed);
+            for (first, count) in read {
+                queue.observe(FILE, first..first + count);
+            }
+            let ahead = |page: u64| (0..queue.end()).any(|ordinal| {
+                queue.get(ordinal).is_some_and(|entry| {
+                    entry.state != crate::State::Consumed && entry.range().contains(&page)
+                })
+            });
+            let mut behind = Behind::default();
+            let mut all = std::collections::BTreeSet::new();
+            for (first, count) in passed {
+                behind.pass(FILE, first..first + count);
+                all.extend(first..first + count);
+            }
+            let before = behind.pages;
+            let out = given(&mut behind, unread, target, &queue);
+            prop_assert!(before + unread > target || out.is_empty());
+            prop_assert!(out.iter().all(|page| all.contains(page) && !ahead(*page)));
+            prop_assert!(behind.pages + unread <= target.max(unread));
+            let rest = given(&mut behind, 0, 0, &queue);
+            for page in all {
+                prop_assert!(ahead(page) || out.contains(&page) || rest.contains(&page), "{} is forgotten", page);
+            }
+        }
+    }
+}
