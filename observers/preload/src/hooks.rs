@@ -8,6 +8,7 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use foreread_ring::kind;
 use libc::{AT_FDCWD, FILE, iovec, off_t, size_t, ssize_t};
 
+use crate::exec::Strings;
 use crate::real::real;
 use crate::{exec, files, maps, open, paths, report, watch};
 
@@ -26,7 +27,6 @@ macro_rules! hooks {
 }
 
 type Path = *const c_char;
-type Strings = *const *const c_char;
 
 // Opening.
 hooks! {
@@ -147,42 +147,30 @@ fn moving(call: impl FnOnce() -> c_int) -> c_int {
 
 // Processes.
 hooks! {
-    fn execv(path: Path, arguments: Strings) -> c_int = |call| {
-        exec::leaving();
-        call()
-    };
-    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| {
-        exec::leaving();
-        call()
-    };
-    fn execvp(path: Path, arguments: Strings) -> c_int = |call| {
-        exec::leaving();
-        call()
-    };
-    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| {
-        exec::leaving();
-        call()
-    };
-    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| {
-        exec::leaving();
-        call()
-    };
-    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| {
-        sharing();
-        call()
-    };
-    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| {
-        sharing();
-        call()
-    };
+    fn execv(path: Path, arguments: Strings) -> c_int = |call| exec::exec(exec::own_environment(), call);
+    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(environment, call);
+    fn execvp(path: Path, arguments: Strings) -> c_int = |call| exec::exec(exec::own_environment(), call);
+    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(environment, call);
+    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(environment, call);
+    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, environment, call);
+    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, environment, call);
     fn _exit(status: c_int) -> c_int = |call| {
-        exec::leaving();
+        exec::ending();
         call()
     };
     fn _Exit(status: c_int) -> c_int = |call| {
-        exec::leaving();
+        exec::ending();
         call()
     };
+}
+
+fn spawning(pid: *mut c_int, environment: Strings, call: impl FnOnce() -> c_int) -> c_int {
+    sharing();
+    let result = call();
+    if result == 0 {
+        exec::spawned(pid, environment);
+    }
+    result
 }
 
 /// A child is about to inherit the descriptors.
@@ -274,17 +262,17 @@ extern "C" fn before_clone() -> Function {
 }
 
 extern "C" fn before_execl() -> Function {
-    exec::leaving();
+    exec::replacing_here();
     real!(execl as Function)
 }
 
 extern "C" fn before_execle() -> Function {
-    exec::leaving();
+    exec::replacing_here();
     real!(execle as Function)
 }
 
 extern "C" fn before_execlp() -> Function {
-    exec::leaving();
+    exec::replacing_here();
     real!(execlp as Function)
 }
 
@@ -406,8 +394,10 @@ unsafe extern "C" fn watched_syscall(
             duplicating(fd, descriptor).into()
         }
         libc::SYS_chdir | libc::SYS_fchdir => moving(descriptor).into(),
-        libc::SYS_execve | libc::SYS_execveat | libc::SYS_exit_group => {
-            exec::leaving();
+        libc::SYS_execve => exec::exec(c as Strings, call),
+        libc::SYS_execveat => exec::exec(d as Strings, call),
+        libc::SYS_exit_group => {
+            exec::ending();
             call()
         }
         _ => call(),

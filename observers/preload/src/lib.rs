@@ -44,7 +44,7 @@ extern "C" fn start() {
 }
 
 extern "C" fn end() {
-    exec::leaving();
+    exec::ending();
 }
 
 #[used]

@@ -13,7 +13,9 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
-use foreread_ring::{Clock, Full, Mode, RINGS, Shared, Slot, THREAD_NO_STDIO, Writer, encode};
+use foreread_ring::{
+    Clock, Full, Mode, Passage, RINGS, Shared, Slot, THREAD_NO_STDIO, Writer, encode,
+};
 
 use crate::{files, paths, stdio, sys};
 
@@ -167,6 +169,7 @@ pub fn attach() -> bool {
     // SAFETY: plain functions that stay as long as the process. A failure (no memory)
     // costs the exactness of offsets shared with a child.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };
+    shared.pass(pid, Passage::Here);
     AREA.store(area, Ordering::Release);
     true
 }

@@ -22,9 +22,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::clock::Calibration;
-use crate::event::{EXTRA_MAX, Payload, THREAD_NO_STDIO, decode, extra};
+use crate::event::{EXTRA_MAX, What, decode, extra};
 use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
+use crate::passage::Unobserved;
 
 /// How often rings of dead threads are looked for.
 const SWEEP: Duration = Duration::from_millis(50);
@@ -58,73 +59,7 @@ pub struct RawEvent {
     /// When the call began, in ns since [`Ring::create`].
     pub start: u64,
     /// What happened.
-    pub what: What,
-}
-
-/// What a thread reported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum What {
-    /// The thread begins to report; comes before anything else of it.
-    Thread {
-        /// Parent process.
-        ppid: u32,
-        /// The process's executable.
-        exe: PathBuf,
-        /// Whether reads through stdio are seen.
-        stdio: bool,
-    },
-    /// A file description came to be known; comes before any use of `inst`, except
-    /// when events were lost.
-    Open {
-        /// Its number, unique in this ring's life.
-        inst: u32,
-        /// Absolute path, joined but not normalised.
-        path: PathBuf,
-        /// `OPEN_*` flags.
-        flags: u8,
-        /// Duration of the call, in ns.
-        took: u64,
-    },
-    /// A read.
-    Access {
-        /// The file description.
-        inst: u32,
-        /// The code of the call kind, equal to `foreread_plan::Kind`'s; not checked.
-        kind: u8,
-        /// First byte.
-        offset: u64,
-        /// Bytes read, not 0.
-        len: u32,
-        /// Duration of the call, in ns.
-        took: u64,
-    },
-    /// A mapping.
-    Map {
-        /// The file description mapped.
-        inst: u32,
-        /// First address, in the process.
-        addr: u64,
-        /// Length, in bytes.
-        len: u64,
-        /// Offset in the file, in bytes.
-        offset: u64,
-        /// `PROT_*`.
-        prot: u32,
-        /// `MAP_*`.
-        flags: u32,
-        /// Duration of the call, in ns.
-        took: u64,
-    },
-    /// A range of the process's addresses is mapped no more.
-    Unmap {
-        /// First address.
-        addr: u64,
-        /// Length, in bytes.
-        len: u64,
-    },
-    /// The process ends, or becomes another program; if that fails, its events go on.
-    Exit,
+    pub what: What<PathBuf>,
 }
 
 /// The shared area, seen by its owner.
@@ -161,7 +96,7 @@ struct Lane {
 struct Held {
     pid: u32,
     tid: u32,
-    what: What,
+    what: What<PathBuf>,
 }
 
 /// The mapped area; unmapped when dropped.
@@ -259,6 +194,11 @@ impl Ring {
         self.shared().lost()
     }
 
+    /// The processes that became another program and were not heard of again.
+    pub fn unobserved(&self) -> Unobserved {
+        self.shared().unobserved()
+    }
+
     /// Whether no ring holds an event.
     pub fn drained(&self) -> bool {
         let cursors = &self.shared().cursors;
@@ -354,14 +294,21 @@ impl Lane {
             let left = self.tail.wrapping_sub(self.head) as usize;
             let slots = copy(shared, ring, self.head, left, buffer);
             self.slots = slots.max(1) as u32;
-            let Ok((start, payload)) = decode(&buffer[..slots * 32]) else {
+            let Ok((start, what)) = decode(&buffer[..slots * 32], path) else {
                 shared.add_lost(1);
                 self.slots = 1;
                 self.advance(shared, ring);
                 continue;
             };
             let waited = self.seen.wrapping_sub(self.head) as i32 > 0;
-            self.held = Some(self.hold(&payload));
+            if let What::Thread { pid, tid, .. } = what {
+                (self.pid, self.tid) = (pid, tid);
+            }
+            self.held = Some(Held {
+                pid: self.pid,
+                tid: self.tid,
+                what,
+            });
             return Some(if waited {
                 start.min(cutoff.saturating_sub(1))
             } else {
@@ -369,73 +316,6 @@ impl Lane {
             });
         }
         None
-    }
-
-    fn hold(&mut self, payload: &Payload<'_>) -> Held {
-        let what = match *payload {
-            Payload::Thread {
-                pid,
-                tid,
-                ppid,
-                flags,
-                exe,
-            } => {
-                (self.pid, self.tid) = (pid, tid);
-                What::Thread {
-                    ppid,
-                    exe: path(exe),
-                    stdio: flags & THREAD_NO_STDIO == 0,
-                }
-            }
-            Payload::Open {
-                inst,
-                flags,
-                took,
-                path: name,
-            } => What::Open {
-                inst,
-                path: path(name),
-                flags,
-                took,
-            },
-            Payload::Access {
-                inst,
-                kind,
-                offset,
-                len,
-                took,
-            } => What::Access {
-                inst,
-                kind,
-                offset,
-                len,
-                took,
-            },
-            Payload::Map {
-                inst,
-                addr,
-                len,
-                offset,
-                prot,
-                flags,
-                took,
-            } => What::Map {
-                inst,
-                addr,
-                len,
-                offset,
-                prot,
-                flags,
-                took,
-            },
-            Payload::Unmap { addr, len } => What::Unmap { addr, len },
-            Payload::Exit => What::Exit,
-        };
-        Held {
-            pid: self.pid,
-            tid: self.tid,
-            what,
-        }
     }
 
     /// Steps over the event at `head`.

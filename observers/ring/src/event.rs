@@ -78,10 +78,12 @@ pub const OPEN_FOUND: u8 = 16;
 /// Flag of a thread event: the C library's stdio could not be hooked, its reads are not seen.
 pub const THREAD_NO_STDIO: u8 = 1;
 
-/// A decoded event. Times are ticks of the area's clock.
+/// What a thread reported. Paths are of type `P`; durations are ticks of the area's clock as
+/// decoded, and ns as handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Payload<'a> {
-    /// The thread that writes all events that follow in the ring.
+#[non_exhaustive]
+pub enum What<P> {
+    /// A thread begins to report; comes before anything else of it.
     Thread {
         /// Process.
         pid: u32,
@@ -89,40 +91,41 @@ pub enum Payload<'a> {
         tid: u32,
         /// Parent process.
         ppid: u32,
-        /// `THREAD_*` flags.
-        flags: u8,
+        /// Whether reads through stdio are seen.
+        stdio: bool,
         /// Absolute path of the process's executable.
-        exe: &'a [u8],
+        exe: P,
     },
-    /// A file description came to be known.
+    /// A file description came to be known; comes before any use of `inst`, except
+    /// when events were lost.
     Open {
-        /// Its number.
+        /// Its number, unique in this ring's life.
         inst: u32,
         /// `OPEN_*` flags.
         flags: u8,
-        /// Duration of the call, in ticks.
+        /// Duration of the call.
         took: u64,
         /// Absolute path, joined but not normalised.
-        path: &'a [u8],
+        path: P,
     },
     /// A read.
     Access {
         /// The file description.
         inst: u32,
-        /// The code of the call kind, equal to `foreread_plan::Kind`'s.
+        /// The code of the call kind, equal to `foreread_plan::Kind`'s; not checked.
         kind: u8,
         /// First byte.
         offset: u64,
-        /// Bytes read.
+        /// Bytes read, not 0.
         len: u32,
-        /// Duration of the call, in ticks.
+        /// Duration of the call.
         took: u64,
     },
     /// A mapping.
     Map {
         /// The file description mapped.
         inst: u32,
-        /// First address.
+        /// First address, in the process.
         addr: u64,
         /// Length, in bytes.
         len: u64,
@@ -132,17 +135,17 @@ pub enum Payload<'a> {
         prot: u32,
         /// `MAP_*` as passed to mmap.
         flags: u32,
-        /// Duration of the call, in ticks.
+        /// Duration of the call.
         took: u64,
     },
-    /// A range of addresses is mapped no more.
+    /// A range of the process's addresses is mapped no more.
     Unmap {
         /// First address.
         addr: u64,
         /// Length, in bytes.
         len: u64,
     },
-    /// The process ends, or becomes another program.
+    /// The process ends, or becomes another program; if that fails, its events go on.
     Exit,
 }
 
@@ -235,8 +238,11 @@ pub(crate) fn extra(first: &Slot) -> usize {
 }
 
 /// Decodes one event from its slots, given as bytes: the first slot and all that it
-/// says follow. Returns its start, in ticks, and what it says.
-pub fn decode(bytes: &[u8]) -> Result<(u64, Payload<'_>), Malformed> {
+/// says follow. Returns its start, in ticks, and what it says, its path made by `own`.
+pub fn decode<'a, P>(
+    bytes: &'a [u8],
+    own: impl FnOnce(&'a [u8]) -> P,
+) -> Result<(u64, What<P>), Malformed> {
     let (first, rest) = bytes.split_first_chunk::<32>().ok_or(Malformed)?;
     let word = |i: usize| {
         let mut word = [0; 8];
@@ -265,12 +271,12 @@ pub fn decode(bytes: &[u8]) -> Result<(u64, Payload<'_>), Malformed> {
             if pid == 0 || tid == 0 {
                 return Err(Malformed);
             }
-            Payload::Thread {
+            What::Thread {
                 pid,
                 tid,
                 ppid: inst,
-                flags,
-                exe: path()?,
+                stdio: flags & THREAD_NO_STDIO == 0,
+                exe: own(path()?),
             }
         }
         code::OPEN => {
@@ -278,11 +284,11 @@ pub fn decode(bytes: &[u8]) -> Result<(u64, Payload<'_>), Malformed> {
             if inst == 0 || path.first() != Some(&b'/') {
                 return Err(Malformed);
             }
-            Payload::Open {
+            What::Open {
                 inst,
                 flags,
                 took: took(w3),
-                path,
+                path: own(path),
             }
         }
         code::ACCESS => {
@@ -291,7 +297,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u64, Payload<'_>), Malformed> {
             if inst == 0 || len == 0 || w2.checked_add(u64::from(len)).is_none() {
                 return Err(Malformed);
             }
-            Payload::Access {
+            What::Access {
                 inst,
                 kind: flags,
                 offset: w2,
@@ -310,7 +316,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u64, Payload<'_>), Malformed> {
             if inst == 0 || w2.checked_add(w3).is_none() || offset.checked_add(w3).is_none() {
                 return Err(Malformed);
             }
-            Payload::Map {
+            What::Map {
                 inst,
                 addr: w2,
                 len: w3,
@@ -323,11 +329,11 @@ pub fn decode(bytes: &[u8]) -> Result<(u64, Payload<'_>), Malformed> {
         code::UNMAP => {
             single()?;
             w2.checked_add(w3).ok_or(Malformed)?;
-            Payload::Unmap { addr: w2, len: w3 }
+            What::Unmap { addr: w2, len: w3 }
         }
         code::EXIT => {
             single()?;
-            Payload::Exit
+            What::Exit
         }
         _ => return Err(Malformed),
     };

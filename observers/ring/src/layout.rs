@@ -2,9 +2,11 @@
 //!
 //! Everything is an atomic, so a reference to the mapped area is sound whatever the
 //! other side does to it. Order in memory: header page, owner words, cursors, advice
-//! table, slots. Pages are touched only when used: an idle ring costs nothing.
+//! table, passages, slots. Pages are touched only when used: an idle ring costs nothing.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::passage::PASSAGES;
 
 /// The environment variable that names the shared area to the program tree.
 pub const ENV: &str = "FOREREAD_RING";
@@ -13,7 +15,7 @@ pub const ENV: &str = "FOREREAD_RING";
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -75,6 +77,9 @@ pub struct Header {
     pub(crate) heartbeat: Line<AtomicU64>,
     pub(crate) instances: Line<AtomicU32>,
     pub(crate) lost: Line<AtomicU64>,
+    /// Processes not heard of again whose place in `passages` another has taken: by cleared
+    /// environment, and for other reasons.
+    pub(crate) unobserved: [AtomicU32; 2],
 }
 
 /// One ring's read and write positions, counting slots, wrapping at 2^32.
@@ -92,6 +97,8 @@ pub struct Shared {
     pub(crate) owners: [AtomicU64; 128],
     pub(crate) cursors: [Cursors; RINGS],
     pub(crate) advice: [AtomicU64; ADVICE_SLOTS],
+    /// Where processes are on the way from one program to the next.
+    pub(crate) passages: [AtomicU64; PASSAGES],
     pub(crate) slots: [[[AtomicU64; 4]; RING_SLOTS]; RINGS],
 }
 

@@ -15,6 +15,7 @@
 
 mod event;
 mod layout;
+mod passage;
 mod writer;
 
 #[cfg(feature = "std")]
@@ -24,12 +25,13 @@ mod consumer;
 
 pub use event::{
     EXTRA_MAX, Malformed, OPEN_CREATED, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN,
-    PATH_MAX, Payload, Slot, THREAD_NO_STDIO, code, decode, encode, kind,
+    PATH_MAX, Slot, THREAD_NO_STDIO, What, code, decode, encode, kind,
 };
 pub use layout::{
     ADVICE_SLOTS, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION, path_hash,
 };
+pub use passage::{PASSAGES, Passage, Unobserved};
 pub use writer::{Full, Writer};
 
 #[cfg(feature = "std")]
-pub use consumer::{Error, RawEvent, Ring, What};
+pub use consumer::{Error, RawEvent, Ring};

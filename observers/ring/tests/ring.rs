@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_ring::{
-    Clock, EXTRA_MAX, Full, Mode, OPEN_WRITTEN, PATH_MAX, Payload, RING_SLOTS, RINGS, RawEvent,
-    Ring, Shared, Slot, THREAD_NO_STDIO, What, Writer, decode, encode, kind,
+    Clock, EXTRA_MAX, Full, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS, RINGS,
+    RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, What, Writer, decode, encode, kind,
 };
 use proptest::prelude::*;
 
@@ -82,9 +82,11 @@ fn every_kind_of_event_comes_out_as_it_went_in() {
             .iter()
             .all(|event| (event.pid, event.tid) == (own_pid(), 7))
     );
-    let whats: Vec<What> = events.into_iter().map(|event| event.what).collect();
+    let whats: Vec<What<PathBuf>> = events.into_iter().map(|event| event.what).collect();
     let expected = [
         What::Thread {
+            pid: own_pid(),
+            tid: 7,
             ppid: 5,
             exe: PathBuf::from("/usr/bin/a program"),
             stdio: false,
@@ -186,6 +188,35 @@ fn a_full_ring_says_so_and_has_room_after_a_poll() {
         assert_eq!(writer.push_pair(ring.shared(), &map), Err(Full));
         assert_eq!(poll(&mut ring).len(), RING_SLOTS);
     }
+}
+
+#[test]
+fn who_does_not_come_back_from_becoming_another_program_is_counted() {
+    let ring = ring();
+    let shared = ring.shared();
+    for pid in 1..=8 {
+        shared.pass(pid, Passage::Here);
+        shared.pass(pid, Passage::Gone);
+    }
+    for pid in 1..=4 {
+        shared.pass(pid, Passage::Here);
+    }
+    shared.stay(5);
+    shared.pass(6, Passage::Cleared);
+    let counted = |cleared, other| Unobserved { cleared, other };
+    assert_eq!(ring.unobserved(), counted(1, 2));
+    // The place of one that never came back is taken by another: it still counts.
+    shared.pass(6 + PASSAGES as u32, Passage::Here);
+    shared.pass(7 + PASSAGES as u32, Passage::Here);
+    assert_eq!(ring.unobserved(), counted(1, 2));
+    // A child may have reported before its parent tells of it, or after.
+    shared.pass(20, Passage::Here);
+    shared.pass_child(20, Passage::Gone);
+    shared.pass_child(21, Passage::Gone);
+    shared.pass(21, Passage::Here);
+    assert_eq!(ring.unobserved(), counted(1, 2));
+    shared.pass_child(22, Passage::Cleared);
+    assert_eq!(ring.unobserved(), counted(2, 2));
 }
 
 #[test]
@@ -382,15 +413,15 @@ proptest! {
         if bytes.len() > 4 {
             (bytes[0], bytes[2], bytes[3]) = (kind, extra, 0);
         }
-        if let Ok((_, payload)) = decode(&bytes) {
-            match payload {
-                Payload::Open { path, inst, .. } => {
+        if let Ok((_, what)) = decode(&bytes, |path| path) {
+            match what {
+                What::Open { path, inst, .. } => {
                     prop_assert!(path.len() <= PATH_MAX && path[0] == b'/' && inst != 0);
                 }
-                Payload::Access { offset, len, .. } => {
+                What::Access { offset, len, .. } => {
                     prop_assert!(len != 0 && offset.checked_add(len.into()).is_some());
                 }
-                Payload::Map { offset, addr, len, .. } => {
+                What::Map { offset, addr, len, .. } => {
                     prop_assert!(offset.checked_add(len).is_some());
                     prop_assert!(addr.checked_add(len).is_some());
                 }
@@ -405,9 +436,9 @@ proptest! {
         inst in 1_u32.., kind: u8, start: u64, took in 0_u64..1 << 36, offset in 0_u64..1 << 62, len in 1_u32..,
     ) {
         let slot = encode::access(inst, kind, start, took, offset, len);
-        let expected = Payload::Access { inst, kind, offset, len, took: took >> 4 << 4 };
+        let expected: What<&[u8]> = What::Access { inst, kind, offset, len, took: took >> 4 << 4 };
         let bytes = bytes(&[slot], b"");
-        prop_assert_eq!(decode(&bytes), Ok((start, expected)));
+        prop_assert_eq!(decode(&bytes, |path| path), Ok((start, expected)));
     }
 
     #[test]
@@ -417,8 +448,8 @@ proptest! {
         let path = format!("/{name}");
         let slot = encode::open(inst, flags, start, u64::MAX, path.len());
         let took = u64::from(u32::MAX) << 4;
-        let expected = Payload::Open { inst, flags, took, path: path.as_bytes() };
+        let expected = What::Open { inst, flags, took, path: path.as_bytes() };
         let bytes = bytes(&[slot], path.as_bytes());
-        prop_assert_eq!(decode(&bytes), Ok((start, expected)));
+        prop_assert_eq!(decode(&bytes, |path| path), Ok((start, expected)));
     }
 }

@@ -16,9 +16,19 @@ pub const TESTS: &[Test] = &[
         statically_linked,
     ),
     (
-        "a_program_that_clears_its_environment_runs_as_ever",
+        "a_program_that_clears_its_environment_runs_as_ever_and_it_is_said",
         &[],
         cleared_environment,
+    ),
+    (
+        "a_statically_linked_child_runs_as_ever_and_it_is_said",
+        &[Need::StaticC],
+        static_child,
+    ),
+    (
+        "programs_that_are_observed_are_not_said_to_be_unobserved",
+        &[Need::Command("python3")],
+        all_observed,
     ),
     (
         "a_program_that_closes_every_descriptor_runs_as_ever",
@@ -76,6 +86,52 @@ fn cleared_environment() {
     lab.data("data", 8);
     let outcome = twice(&lab, &["env", "-i", "./scatter", "500", "0", "data"]);
     assert_eq!(outcome.bytes("issued"), 0, "{outcome:?}");
+    let said = "1 process was not observed: given an environment without foreread's variables";
+    assert!(outcome.reason().contains(said), "{outcome:?}");
+    assert!(outcome.stderr().contains(said), "{outcome:?}");
+    // The environment stays as clear as it was made.
+    assert_eq!(lab.run(&["env", "-i", "env"]).stdout(), "");
+}
+
+fn static_child() {
+    let lab = Lab::new();
+    lab.program("scatter", &["-static"]);
+    lab.data("data", 8);
+    let outcome = twice(
+        &lab,
+        &["sh", "-c", "./scatter 500 0 data; exec ./scatter 9 0 data"],
+    );
+    let said = "2 processes were not observed: statically linked or privileged";
+    assert!(outcome.reason().contains(said), "{outcome:?}");
+    // By way of posix_spawn, too.
+    let spawn = "import os; pid = os.posix_spawn('./scatter', ['scatter', '9', '0', 'data'], os.environ); \
+                 os.waitpid(pid, 0)";
+    let outcome = lab.run(&["python3", "-c", spawn]);
+    assert!(
+        outcome
+            .stderr()
+            .contains("1 process was not observed: statically"),
+        "{outcome:?}"
+    );
+}
+
+fn all_observed() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let ways = "import os, subprocess
+for _ in range(20):
+    os.waitpid(os.posix_spawn('/bin/true', ['true'], os.environ), 0)
+    subprocess.run(['sh', '-c', 'env cksum data; no-such-command; true'], stderr=subprocess.DEVNULL)
+    subprocess.run(['true'], close_fds=False)
+    os.system('true')
+try:
+    os.execv('/no/such/program', ['it'])
+except OSError:
+    pass
+";
+    let outcome = lab.run(&["python3", "-c", ways]);
+    assert!(outcome.output.status.success(), "{outcome:?}");
+    assert!(!outcome.stderr().contains("not observed"), "{outcome:?}");
 }
 
 fn closed() {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use foreread_engine::Phase;
 use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
-use foreread_ring::{Clock, Mode, Ring};
+use foreread_ring::{Clock, Mode, Ring, Unobserved};
 
 use crate::profiles::Profiles;
 use crate::store::{self, Store};
@@ -309,6 +309,12 @@ impl Supervisor {
         account.lost = self.ring.as_ref().map_or(0, Ring::lost);
         account.observed = self.watch.observed() || !was_observing;
         account.without_stdio = self.watch.without_stdio();
+        if let Some(unobserved) = self.ring.as_ref().map(Ring::unobserved)
+            && account.observed
+            && let Some(sentence) = unseen(unobserved)
+        {
+            account.say(sentence);
+        }
         let Sinks { recorder, follower } = self.sinks;
         if let Some(follower) = follower {
             if let Some(trouble) = follower.trouble() {
@@ -339,4 +345,21 @@ impl Supervisor {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// Which of the programs it started were not observed, and why, in one sentence.
+fn unseen(Unobserved { cleared, other }: Unobserved) -> Option<String> {
+    let count = cleared.saturating_add(other);
+    let were = if count == 1 {
+        "1 process was"
+    } else {
+        &format!("{count} processes were")
+    };
+    let why = match (cleared, other) {
+        (0, 0) => return None,
+        (_, 0) => "given an environment without foreread's variables",
+        (0, _) => "statically linked or privileged",
+        _ => "statically linked, privileged, or given an environment without foreread's variables",
+    };
+    Some(format!("{were} not observed: {why}"))
 }

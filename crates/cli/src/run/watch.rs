@@ -82,7 +82,9 @@ impl Watch {
             what,
         } = event;
         match what {
-            What::Thread { ppid, exe, stdio } => {
+            What::Thread {
+                ppid, exe, stdio, ..
+            } => {
                 self.without_stdio |= !stdio;
                 let exe = exe.to_string_lossy().into_owned();
                 self.processes.insert(pid, (ppid, exe));
