@@ -48,6 +48,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /**
  * The entry is marked: the callback is told of the most recent marked access.
  */
@@ -209,10 +213,6 @@ typedef struct {
   uint64_t evicted;
 } foreread_stats;
 
-#ifdef __cplusplus
-extern "C" {
-#endif // __cplusplus
-
 /**
  * Registers a client.
  *
@@ -334,9 +334,10 @@ int64_t foreread_request_prefetching(foreread_client *client,
  * Tells that the program is at entry n: the same as reading it. For programs whose reads are
  * not intercepted. Telling every so many entries is enough.
  *
- * @return 0, -ERANGE (the list has no such entry), -EINVAL (not a client), or -ECHILD.
+ * @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or -ECHILD.
  */
-int foreread_at(foreread_client *client, uint64_t n);
+int foreread_at(foreread_client *client,
+                uint64_t n);
 
 /**
  * Tells that the program is about to read these bytes: what interception does by itself. For
@@ -366,7 +367,7 @@ const char *foreread_strerror(int code);
 const char *foreread_version(void);
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+}
+#endif
 
 #endif /* FOREREAD_H */

@@ -205,7 +205,7 @@ pub unsafe extern "C" fn foreread_request_prefetching(
 /// Tells that the program is at entry n: the same as reading it. For programs whose reads are
 /// not intercepted. Telling every so many entries is enough.
 ///
-/// @return 0, -ERANGE (the list has no such entry), -EINVAL (not a client), or -ECHILD.
+/// @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or -ECHILD.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_at(client: *mut foreread_client, n: u64) -> c_int {
     call(|| {

@@ -5,12 +5,14 @@ use std::path::Path;
 
 const PREAMBLE: &str = include_str!("../include/preamble.h");
 
+const TRAILER: &str = "#ifdef __cplusplus\n}\n#endif\n\n#endif /* FOREREAD_H */";
+
 /// The header as the sources have it now.
 fn generated() -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut config = cbindgen::Config::from_file(here.join("cbindgen.toml")).expect("a good file");
     config.header = Some(PREAMBLE.trim_end().to_owned());
-    config.trailer = Some("#endif /* FOREREAD_H */".to_owned());
+    config.trailer = Some(TRAILER.to_owned());
     let mut header = Vec::new();
     cbindgen::Builder::new()
         .with_config(config)

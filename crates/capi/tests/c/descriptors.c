@@ -1,0 +1,94 @@
+/* Which reads count: those through a registered descriptor, as long as it is that descriptor. */
+#include "check.h"
+#include "foreread.h"
+
+static foreread_client *c;
+
+static uint64_t counted(void)
+{
+	foreread_stats stats;
+
+	stats.struct_size = sizeof(stats);
+	SAME(foreread_get_stats(c, &stats), 0);
+	return stats.listed + stats.unlisted;
+}
+
+/* How many reads one read is counted as. */
+#define COUNTED(read_, wanted)                                                             \
+	do {                                                                               \
+		uint64_t before_ = counted();                                              \
+		CHECK((read_) > 0);                                                        \
+		SAME(counted() - before_, wanted);                                         \
+	} while (0)
+
+int main(int argc, char **argv)
+{
+	char path[PATH_MAX], other_path[PATH_MAX], bytes[16];
+	struct iovec vector[2] = {{bytes, 4}, {bytes + 4, 4}};
+	int fd, copy, other, region;
+	FILE *stream;
+
+	CHECK(argc > 1);
+	make_path(path, argv[1], "file", 10000);
+	make_path(other_path, argv[1], "other", 10000);
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0);
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	region = foreread_register_region(c, fd, 100, 9000);
+	CHECK(region >= 0);
+
+	/* Every call; inside the region, at its borders, and outside. */
+	COUNTED(pread(fd, bytes, 4, 200), 1);
+	COUNTED(pread64(fd, bytes, 4, 200), 1);
+	COUNTED(preadv(fd, vector, 2, 200), 1);
+	COUNTED(preadv64(fd, vector, 2, 200), 1);
+	COUNTED(preadv2(fd, vector, 2, 200, 0), 1);
+	COUNTED(preadv64v2(fd, vector, 2, 200, 0), 1);
+	COUNTED(read(fd, bytes, 4), 0);
+	CHECK(lseek(fd, 95, SEEK_SET) == 95);
+	COUNTED(read(fd, bytes, 5), 0);
+	COUNTED(read(fd, bytes, 1), 1);
+	COUNTED(readv(fd, vector, 2), 1);
+	COUNTED(preadv2(fd, vector, 2, -1, 0), 1);
+	COUNTED(pread(fd, bytes, 6, 95), 1);
+	COUNTED(pread(fd, bytes, 4, 8999), 1);
+	COUNTED(pread(fd, bytes, 4, 9000), 0);
+	COUNTED(pread(fd, bytes, 1, 9999), 0);
+	SAME(pread(fd, bytes, 4, 10000), 0);
+
+	/* Another descriptor of the file, and a duplicate: not registered. */
+	other = open(path, O_RDONLY);
+	copy = dup(fd);
+	COUNTED(pread(other, bytes, 4, 200), 0);
+	COUNTED(pread(copy, bytes, 4, 200), 0);
+
+	/* The number is another file's: by dup2, dup3, close, and by a closing that nobody saw. */
+	CHECK(close(other) == 0);
+	other = open(other_path, O_RDONLY);
+	CHECK(dup2(other, fd) == fd);
+	COUNTED(pread(fd, bytes, 4, 200), 0);
+	CHECK(dup2(copy, fd) == fd);
+	/* The same file once more, but not the descriptor that was registered. */
+	COUNTED(pread(fd, bytes, 4, 200), 0);
+	CHECK(foreread_register_region(c, fd, 100, 9000) >= 0);
+	COUNTED(pread(fd, bytes, 4, 200), 1);
+	CHECK(dup3(other, fd, O_CLOEXEC) == fd);
+	COUNTED(pread(fd, bytes, 4, 200), 0);
+	CHECK(close(fd) == 0);
+	CHECK(open(path, O_RDONLY) == fd);
+	COUNTED(pread(fd, bytes, 4, 200), 0);
+	CHECK(close(fd) == 0);
+
+	stream = fopen(path, "r");
+	CHECK(stream != NULL);
+	fd = fileno(stream);
+	CHECK(foreread_register_region(c, fd, 100, 9000) >= 0);
+	COUNTED(pread(fd, bytes, 4, 200), 1);
+	CHECK(fclose(stream) == 0);
+	CHECK(dup2(other, fd) == fd);
+	COUNTED(pread(fd, bytes, 4, 200), 0);
+
+	SAME(foreread_unregister_region(c, region), 0);
+	SAME(foreread_unregister_client(c), 0);
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* A child has none of the library's threads: calls say so, reads pass, and a client of its own works. */
+#include "check.h"
+#include "foreread.h"
+
+static foreread_client *c;
+static int fd, calls;
+
+static void child(int in_callback)
+{
+	foreread_client *own = NULL;
+	foreread_entry entry = {0, 0, 0, 0};
+	foreread_stats stats;
+	int before = calls;
+
+	entry.fd = fd;
+	SAME(foreread_request_prefetching(c, &entry, 1, FOREREAD_SET), -ECHILD);
+	SAME(foreread_register_region(c, fd, 0, 100), -ECHILD);
+	SAME(foreread_unregister_region(c, 0), -ECHILD);
+	SAME(foreread_register_file(c, "/etc/passwd"), -ECHILD);
+	SAME(foreread_at(c, 0), -ECHILD);
+	SAME(foreread_reading(c, fd, 0, 1), -ECHILD);
+	stats.struct_size = sizeof(stats);
+	SAME(foreread_get_stats(c, &stats), -ECHILD);
+	SAME(foreread_unregister_client(c), -ECHILD);
+	read_byte(fd, 300);
+	SAME(calls, before);
+
+	SAME(foreread_register_client(&own, NULL, NULL, NULL), 0);
+	CHECK(foreread_register_region(own, fd, 0, 450) >= 0);
+	SAME(foreread_request_prefetching(own, &entry, 1, FOREREAD_SET), 1);
+	read_byte(fd, 0);
+	read_byte(fd, 300);
+	SAME(foreread_get_stats(own, &stats), 0);
+	/* A callback's own reads are not looked up, in a child neither. */
+	SAME(stats.listed, !in_callback);
+	SAME(stats.unlisted, !in_callback);
+	SAME(foreread_at(c, 0), -ECHILD);
+	SAME(foreread_unregister_client(own), 0);
+	SAME(foreread_unregister_client(own), -EINVAL);
+	SAME(calls, before);
+}
+
+/* Forks, lets the child check, and checks the child. */
+static void forked(int in_callback)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		child(in_callback);
+		exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status));
+	SAME(WEXITSTATUS(status), 0);
+}
+
+static void callback(void *arg, int marked_fd, int64_t marked_offset, int requested_fd,
+		     int64_t requested_offset)
+{
+	(void)arg, (void)marked_fd, (void)marked_offset, (void)requested_fd;
+	(void)requested_offset;
+	calls++;
+	if (calls == 1)
+		forked(1);
+}
+
+int main(int argc, char **argv)
+{
+	pid_t pid;
+
+	CHECK(argc > 1);
+	fd = make_file(argv[1], "file", 450);
+	SAME(foreread_register_client(&c, NULL, callback, NULL), 0);
+	CHECK(foreread_register_region(c, fd, 0, 450) >= 0);
+	forked(0);
+	/* From inside the callback. */
+	read_byte(fd, 100);
+	SAME(calls, 1);
+	/* A child made by vfork closes its own descriptor, not ours. */
+	pid = vfork();
+	if (pid == 0) {
+		close(fd);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	read_byte(fd, 300);
+	read_byte(fd, 301);
+	SAME(calls, 2);
+	SAME(foreread_unregister_client(c), 0);
+	return 0;
+}

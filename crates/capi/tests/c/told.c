@@ -1,0 +1,100 @@
+/* Programs that read by other means tell: by descriptor, by path, by entry. And what they are told. */
+#include "check.h"
+#include "foreread.h"
+
+static int calls;
+
+static void callback(void *arg, int marked_fd, int64_t marked_offset, int requested_fd,
+		     int64_t requested_offset)
+{
+	char byte;
+
+	calls++;
+	/* Reads of the callback are not looked up. */
+	CHECK(pread(*(int *)arg, &byte, 1, 9000) == 1);
+	SAME(marked_fd, FOREREAD_FIRST_FILE);
+	SAME(marked_offset, 4096);
+	SAME(requested_fd, FOREREAD_FIRST_FILE);
+	SAME(requested_offset, calls == 1 ? 8192 : 5000);
+}
+
+int main(int argc, char **argv)
+{
+	foreread_client *c = NULL;
+	foreread_options options;
+	foreread_entry entries[4];
+	foreread_stats stats;
+	char path[PATH_MAX], report[PATH_MAX], text[4096] = "";
+	int fd, file, stream_fd;
+	size_t i;
+	FILE *stream;
+
+	CHECK(argc > 1);
+	make_path(path, argv[1], "file", 65536);
+	snprintf(report, sizeof(report), "%s/report", argv[1]);
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0);
+	memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.capacity = 3;
+	options.budget = 1 << 20;
+	options.check = report;
+	options.flags = FOREREAD_KEEP;
+	SAME(foreread_register_client(&c, &options, callback, &fd), 0);
+	file = foreread_register_file(c, path);
+	SAME(file, FOREREAD_FIRST_FILE);
+	CHECK(foreread_register_region(c, file, 0, UINT64_MAX) >= 0);
+
+	/* The list has room for three. */
+	memset(entries, 0, sizeof(entries));
+	for (i = 0; i < 4; i++) {
+		entries[i].fd = file;
+		entries[i].offset = 4096 * i;
+		entries[i].length = 10;
+	}
+	entries[1].flags = FOREREAD_MARKED;
+	SAME(foreread_request_prefetching(c, entries, 4, FOREREAD_SET | FOREREAD_DONE), 3);
+	SAME(foreread_at(c, 1), 0);
+	SAME(calls, 0);
+	/* The fourth fits now, and is entry 3. */
+	SAME(foreread_request_prefetching(c, entries + 3, 1, FOREREAD_APPEND | FOREREAD_DONE),
+	     1);
+	SAME(foreread_at(c, 4), -ERANGE);
+	SAME(foreread_request_prefetching(c, NULL, 0, FOREREAD_SET), 0);
+	SAME(foreread_request_prefetching(c, entries, 3, FOREREAD_APPEND | FOREREAD_DONE), 3);
+	SAME(foreread_reading(c, file, 4100, 1), 0);
+	SAME(calls, 0);
+	/* The last entry, told of by what it reads; then one that is not on the list. */
+	SAME(foreread_reading(c, file, 8192, 100), 0);
+	SAME(calls, 1);
+	SAME(foreread_reading(c, file, 5000, 100), 0);
+
+	stats.struct_size = sizeof(stats);
+	SAME(foreread_get_stats(c, &stats), 0);
+	SAME(stats.accepted, 7);
+	SAME(stats.ahead, 0);
+	SAME(stats.unlisted, 1);
+	SAME(stats.callbacks, calls);
+
+	/* stdio is not intercepted: it is told of. */
+	stream = fopen(path, "r");
+	CHECK(stream != NULL);
+	stream_fd = fileno(stream);
+	CHECK(foreread_register_region(c, stream_fd, 0, UINT64_MAX) >= 0);
+	entries[0].fd = stream_fd;
+	SAME(foreread_request_prefetching(c, entries, 1, FOREREAD_SET), 1);
+	SAME(foreread_reading(c, stream_fd, 0, 16), 0);
+	CHECK(fread(text, 1, 16, stream) == 16);
+	SAME((unsigned char)text[5], byte_at(5));
+	SAME(foreread_get_stats(c, &stats), 0);
+	SAME(stats.ahead, 0);
+	CHECK(fclose(stream) == 0);
+
+	SAME(foreread_unregister_client(c), 0);
+	stream = fopen(report, "r");
+	CHECK(stream != NULL);
+	CHECK(fread(text, 1, sizeof(text) - 1, stream) > 0);
+	CHECK(strstr(text, "listed") != NULL);
+	CHECK(fclose(stream) == 0);
+	return 0;
+}

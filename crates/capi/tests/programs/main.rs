@@ -1,0 +1,53 @@
+//! C programs (`tests/c`) against the library, as the shared library, the archive and by preloading;
+//! with sanitizers; and the headers, symbols and man pages they go by.
+//!
+//! A program exits with 0, 1 (and the line that failed on stderr), or 77: it cannot be tested here. What this
+//! machine cannot run is reported as ignored, with the reason.
+//!
+//! Data flow: [`library::built`] → [`compile`](program::compile) → run in a directory of its own.
+
+mod headers;
+mod library;
+mod program;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use program::{Link, PROGRAMS};
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // The programs have timers and crowds of threads of their own.
+    arguments.test_threads.get_or_insert(1);
+    let sanitized = Link::Sanitized.missing();
+    let mut trials = Vec::new();
+    for &name in PROGRAMS {
+        for link in Link::ALL {
+            let title = format!("{name}, {}", link.title());
+            let missing = sanitized.clone().filter(|_| link == Link::Sanitized);
+            trials.push(trial(title, missing, move || program::run(name, link)));
+        }
+    }
+    for link in Link::ALL {
+        let title = format!(
+            "reads are the same with the library and without, {}",
+            link.title()
+        );
+        let missing = sanitized.clone().filter(|_| link == Link::Sanitized);
+        trials.push(trial(title, missing, move || program::same_without(link)));
+    }
+    for (title, missing, test) in headers::tests() {
+        trials.push(trial(title.to_owned(), missing, test));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn trial(
+    title: String,
+    missing: Option<String>,
+    test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> Trial {
+    match missing {
+        None => Trial::test(title, test),
+        Some(missing) => Trial::test(format!("{title} (cannot run here: {missing})"), || Ok(()))
+            .with_ignored_flag(true),
+    }
+}
