@@ -68,7 +68,7 @@ pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
             ),
         ));
     }
-    let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let link = format!("/proc/thread-self/fd/{}", place.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let fd = match rustix::fs::open(&link, flags | OFlags::NOATIME, Mode::empty()) {
         // Only the owner may leave the access time alone.

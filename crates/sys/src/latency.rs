@@ -24,7 +24,7 @@ struct Aligned([u8; BLOCK]);
 /// # Errors
 /// `EINVAL` where the file system has no direct reads, and what reading reports.
 pub fn scattered<Fd: AsFd>(fd: Fd, size: u64) -> io::Result<Option<Duration>> {
-    let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    let path = format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
     let direct = openat(CWD, path, flags, Mode::empty())?;
     let mut buffer = Aligned([0; BLOCK]);

@@ -22,6 +22,7 @@ pub mod process;
 pub mod residency;
 pub mod signals;
 pub mod spawn;
+pub mod thread;
 
 /// The kernel's page size in bytes.
 pub fn page_size() -> u64 {

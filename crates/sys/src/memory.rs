@@ -11,6 +11,18 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Budget where the machine does not tell what is free: small enough for any machine.
+const UNKNOWN: u64 = 256 << 20;
+
+/// Bytes a session may fill at first: three quarters of what is free, as the program needs memory too.
+pub fn budget() -> u64 {
+    share(available())
+}
+
+fn share(available: io::Result<u64>) -> u64 {
+    available.map_or(UNKNOWN, |bytes| bytes / 4 * 3)
+}
+
 /// Bytes that can be put into the page cache without pushing anything else out.
 pub fn available() -> io::Result<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo")?;
@@ -172,6 +184,12 @@ mod tests {
 36 31 0:33 / /sys/fs/cgroup/devices rw,relatime - cgroup cgroup rw,devices
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 ";
+
+    #[test]
+    fn the_budget_leaves_a_quarter_of_free_memory_to_the_program() {
+        assert_eq!(share(Ok(1 << 30)), 3 << 28);
+        assert_eq!(share(Err(io::Error::other("no"))), UNKNOWN);
+    }
 
     #[test]
     fn mem_available_is_in_bytes() {

@@ -77,7 +77,7 @@ impl Residency {
         if fowner {
             return Ok(true);
         }
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let path = format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
         Ok(rustix::fs::accessat(rustix::fs::CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok())
     }
 

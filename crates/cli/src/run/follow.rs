@@ -4,7 +4,6 @@
 //! renumbered as in the record → the session, which so knows where the program is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -20,9 +19,6 @@ use foreread_sys::memory;
 
 use super::watch::Sink;
 use crate::profiles::Profiles;
-
-/// Budget where the machine does not tell what is free: small enough for any machine.
-const UNKNOWN_MEMORY: u64 = 256 << 20;
 
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
@@ -103,7 +99,7 @@ impl Follower {
             source,
             backend,
             Config {
-                budget_pages: budget_bytes(memory::available()) / PAGE,
+                budget_pages: memory::budget() / PAGE,
                 ..Config::default()
             },
         )
@@ -160,11 +156,6 @@ fn recorded_kind(dev: u64, wait_ns: u64) -> Option<Profile> {
     })
 }
 
-/// Three quarters of what is free: the program needs memory too.
-fn budget_bytes(available: io::Result<u64>) -> u64 {
-    available.map_or(UNKNOWN_MEMORY, |bytes| bytes / 4 * 3)
-}
-
 impl Sink for Follower {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
         let at = id.0 as usize;
@@ -192,16 +183,5 @@ impl Sink for Follower {
                 ..*access
             }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_budget_leaves_a_quarter_of_free_memory_to_the_program() {
-        assert_eq!(budget_bytes(Ok(1 << 30)), 3 << 28);
-        assert_eq!(budget_bytes(Err(io::Error::other("no"))), UNKNOWN_MEMORY);
     }
 }
