@@ -1,0 +1,236 @@
+//! The whole engine on the sim backend: simulated programs, a disk model and a page cache in
+//! virtual time. Deterministic: the same inputs give the same times to the nanosecond.
+
+mod behind;
+mod follow;
+mod sharing;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use foreread_backend::{Found, Sim, SimMachine};
+use foreread_disk::Model;
+use foreread_engine::{Config, Engine, Report};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, ThreadId};
+use foreread_sources::{Replay, Source, Trace};
+
+const FILE: FileId = FileId(0);
+const HIT_NS: u64 = 1_000;
+const TICK_NS: u64 = 200_000;
+const GIB: u64 = 1 << 30;
+
+/// An access list as an earlier run.
+struct List(Vec<Access>, usize);
+
+impl Trace for List {
+    fn next(&mut self) -> Option<Access> {
+        self.1 += 1;
+        self.0.get(self.1 - 1).copied()
+    }
+    fn rewind(&mut self) {
+        self.1 = 0;
+    }
+}
+
+fn page_read(page: u64) -> Access {
+    Access {
+        file: FILE,
+        extent: Extent::new(page * PAGE, PAGE),
+        thread: ThreadId(0),
+        kind: Kind::Pread,
+        start: 0,
+        took: 0,
+    }
+}
+
+fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Access> {
+    pages.into_iter().map(page_read).collect()
+}
+
+/// Pages in an order no read-ahead can guess, without repeats.
+fn scattered(count: u64, over: u64) -> Vec<u64> {
+    let mut seen = HashSet::new();
+    let mut state = 12345u64;
+    let mut pages = Vec::new();
+    while (pages.len() as u64) < count {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let page = (state >> 33) % over;
+        if seen.insert(page) {
+            pages.push(page);
+        }
+    }
+    pages
+}
+
+fn machine(model: Model, capacity: usize) -> Arc<Mutex<SimMachine>> {
+    let mut machine = SimMachine::new(model, 8 * GIB, capacity);
+    machine.place(FILE, GIB);
+    Arc::new(Mutex::new(machine))
+}
+
+fn engine(machine: &Arc<Mutex<SimMachine>>, plan: Vec<Access>, budget_pages: u64) -> Engine<Sim> {
+    let source: Box<dyn Source> = Box::new(Replay::new(List(plan, 0), HashSet::new()));
+    let config = Config {
+        budget_pages,
+        ..Config::default()
+    };
+    Engine::new(source, Sim::new(Arc::clone(machine)), config)
+}
+
+/// A program and the session that keeps ahead of it.
+struct Player<'a> {
+    engine: Option<&'a mut Engine<Sim>>,
+    program: &'a [Access],
+    /// ns between two reads.
+    compute: u64,
+    /// When it reads next, and since when it waits for that read.
+    ready: u64,
+    waiting: Option<u64>,
+    tick: u64,
+}
+
+impl<'a> Player<'a> {
+    fn new(engine: Option<&'a mut Engine<Sim>>, program: &'a [Access], compute: u64) -> Self {
+        Self {
+            engine,
+            program,
+            compute,
+            ready: compute,
+            waiting: None,
+            tick: 0,
+        }
+    }
+
+    /// When it next does something of its own accord.
+    fn next(&self) -> u64 {
+        let tick = self.engine.as_ref().map_or(u64::MAX, |_| self.tick);
+        match self.waiting {
+            None if !self.program.is_empty() => tick.min(self.ready),
+            _ => tick,
+        }
+    }
+
+    /// Read what can be read at `now`. Where `explicit`, the read is announced before it is made, without
+    /// its time, as a position in an access list is.
+    fn read(&mut self, machine: &Mutex<SimMachine>, now: u64, explicit: bool) {
+        let Some((&access, rest)) = self.program.split_first() else {
+            return;
+        };
+        if self.waiting.is_none() && now < self.ready {
+            return;
+        }
+        if self.waiting.is_none()
+            && explicit
+            && let Some(engine) = &mut self.engine
+        {
+            engine.observe(&Access {
+                start: now,
+                kind: Kind::Touch,
+                ..access
+            });
+        }
+        let since = *self.waiting.get_or_insert(now);
+        let found = machine
+            .lock()
+            .unwrap()
+            .read(access.file, access.extent.pages());
+        if found == Found::Wait {
+            return;
+        }
+        let end = now + HIT_NS;
+        if let Some(engine) = &mut self.engine
+            && !explicit
+        {
+            engine.observe(&Access {
+                start: since,
+                took: end - since,
+                ..access
+            });
+        }
+        self.waiting = None;
+        self.program = rest;
+        self.ready = if rest.is_empty() {
+            end
+        } else {
+            end + self.compute
+        };
+    }
+}
+
+/// Let these run side by side on one machine until the last has ended. `watch` is called whenever a
+/// program was given its turn.
+fn play(
+    machine: &Mutex<SimMachine>,
+    players: &mut [Player],
+    explicit: bool,
+    mut watch: impl FnMut(&mut [Player]),
+) {
+    while players.iter().any(|player| !player.program.is_empty()) {
+        let event = machine.lock().unwrap().next_event().unwrap_or(u64::MAX);
+        let own = players.iter().map(Player::next).min().unwrap_or(u64::MAX);
+        let now = event.min(own);
+        machine.lock().unwrap().advance(now);
+        for player in &mut *players {
+            if let Some(engine) = &mut player.engine
+                && player.tick <= now
+            {
+                engine.step(now);
+                player.tick = now + TICK_NS;
+            }
+            player.read(machine, now, explicit);
+        }
+        watch(players);
+    }
+}
+
+/// Run a program that reads `program` with `compute` ns between reads; its end, in ns.
+fn run(
+    machine: &Arc<Mutex<SimMachine>>,
+    engine: Option<&mut Engine<Sim>>,
+    program: &[Access],
+    compute: u64,
+) -> u64 {
+    let mut players = [Player::new(engine, program, compute)];
+    play(machine, &mut players, false, |_| ());
+    players[0].ready
+}
+
+struct Outcome {
+    plain: u64,
+    ahead: u64,
+    report: Report,
+}
+
+fn compare(
+    model: Model,
+    plan: Vec<Access>,
+    program: &[Access],
+    compute: u64,
+    budget: u64,
+) -> Outcome {
+    compare_in(model, plan, program, compute, budget, 1 << 20)
+}
+
+fn compare_in(
+    model: Model,
+    plan: Vec<Access>,
+    program: &[Access],
+    compute: u64,
+    budget: u64,
+    capacity: usize,
+) -> Outcome {
+    let plain = run(&machine(model, capacity), None, program, compute);
+    let shared = machine(model, capacity);
+    let mut engine = engine(&shared, plan, budget);
+    engine.survey();
+    let ahead = run(&shared, Some(&mut engine), program, compute);
+    let report = engine.finish(ahead);
+    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    Outcome {
+        plain,
+        ahead,
+        report,
+    }
+}

@@ -1,0 +1,1 @@
+//! Several sessions in one memory: AIMD shares it out.
