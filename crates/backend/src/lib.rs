@@ -19,7 +19,7 @@ use std::sync::Arc;
 use foreread_plan::{FileId, Request, RequestId};
 
 pub use null::NullBackend;
-pub use page_cache::PageCache;
+pub use page_cache::{PageCache, Register};
 pub use sim::{Found, Sim, SimMachine};
 
 /// What a backend knows about a device.

@@ -6,17 +6,19 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foreread_plan::{FileMeta, PAGE};
+use foreread_plan::PAGE;
 use foreread_sys::cache::CacheStat;
+use foreread_sys::file::FileFacts;
 use foreread_sys::residency::Residency;
 use foreread_sys::{cache, file, latency};
 
+use super::files::Known;
 use crate::{Change, Placed};
 
 /// An open file: how to hint about it, and how to see what came of that.
 pub(super) struct Opened {
-    fd: OwnedFd,
-    /// Size when opened, in bytes.
+    fd: Arc<OwnedFd>,
+    /// Size when last looked at, in bytes.
     pub(super) size: u64,
     /// The device it is on.
     pub(super) dev: u64,
@@ -28,9 +30,20 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Open the file a record names. Only regular files are opened, and only those the user may read.
-    pub(super) fn open(meta: &FileMeta) -> io::Result<Self> {
-        let (fd, facts) = file::open_regular(&meta.path)?;
+    /// Open a file, or take it as it is kept open. Only regular files are opened, and only those the
+    /// user may read.
+    pub(super) fn open(known: Known) -> io::Result<Self> {
+        let meta = known.meta;
+        let (fd, facts) = match known.kept {
+            Some(fd) => {
+                let facts = FileFacts::of(&fd)?;
+                (fd, facts)
+            }
+            None => {
+                let (fd, facts) = file::open_regular(&meta.path)?;
+                (Arc::new(fd), facts)
+            }
+        };
         let change = if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
             Some(Change::Replaced)
         } else if facts.size != meta.size {
@@ -48,6 +61,18 @@ impl Opened {
             watch: None,
             probed: false,
         })
+    }
+
+    /// Look how long the file is by now: it may grow and shrink under a plan.
+    pub(super) fn look_again(&mut self) {
+        let Ok(facts) = FileFacts::of(&self.fd) else {
+            return;
+        };
+        if facts.size != self.size {
+            self.size = facts.size;
+            // It shows the file as long as it was.
+            self.watch = None;
+        }
     }
 
     /// Where the file lies on its device; empty where the file system does not tell.

@@ -8,6 +8,7 @@
 //! missing, hint, watch until it is up to date → one channel of events → `poll`.
 
 mod file;
+mod files;
 mod worker;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,12 +16,15 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, FileMeta, PAGE, Request};
 use foreread_sys::device::{Device, Mount};
 
 use crate::{Backend, DeviceFacts, Event};
 use file::Opened;
+use files::Files;
+pub use files::Register;
 use worker::{Measured, Worker};
 
 /// Threads that give hints. Mostly they wait for a device to open a file, so there are more than
@@ -31,16 +35,20 @@ const WORKERS: usize = 4;
 /// about a large one, 8 µs each on a virtual disk, are given by several.
 const REGION: u64 = 256;
 
+/// How long the end of a backend waits for its workers, at most.
+const PARTING: Duration = Duration::from_millis(20);
+
 /// What a worker is told.
 enum Job {
     Prepare(FileId),
     Fetch(Request),
     Discard(FileId, Range<u64>),
+    Forget(FileId),
 }
 
 /// The page-cache backend.
 pub struct PageCache {
-    files: Arc<BTreeMap<FileId, FileMeta>>,
+    files: Files,
     mounts: Vec<Mount>,
     devices: HashMap<u64, Device>,
     looked_at: Option<(FileId, Opened)>,
@@ -50,17 +58,18 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// A backend for these files.
+    /// A backend for these files, as an earlier run found them; a [`Register`] adds to them.
     ///
     /// # Errors
     /// When the mount table cannot be read or a thread cannot be started.
     pub fn new(files: Arc<BTreeMap<FileId, FileMeta>>) -> std::io::Result<Self> {
+        let files = Files::recorded(&files);
         let (sender, events) = channel();
         let measured = Measured::default();
         let workers = (0..WORKERS)
             .map(|n| {
                 let (jobs, inbox) = channel();
-                let worker = Worker::new(Arc::clone(&files), Arc::clone(&measured), sender.clone());
+                let worker = Worker::new(files.clone(), Arc::clone(&measured), sender.clone());
                 let thread = std::thread::Builder::new()
                     .name(format!("foreread-hint-{n}"))
                     .spawn(move || worker.run(&inbox))?;
@@ -78,6 +87,14 @@ impl PageCache {
         })
     }
 
+    /// What adds and removes files while the backend runs.
+    pub fn register(&self) -> Register {
+        Register {
+            files: self.files.clone(),
+            workers: self.workers.iter().map(|(jobs, _)| jobs.clone()).collect(),
+        }
+    }
+
     /// The file, open to be looked at; the last one looked at is kept.
     fn look_at(&mut self, file: FileId) -> Option<&mut Opened> {
         if self
@@ -85,7 +102,7 @@ impl PageCache {
             .as_ref()
             .is_none_or(|(last, _)| *last != file)
         {
-            self.looked_at = Some((file, Opened::open(self.files.get(&file)?).ok()?));
+            self.looked_at = Some((file, Opened::open(self.files.get(file)?).ok()?));
         }
         self.looked_at.as_mut().map(|(_, opened)| opened)
     }
@@ -99,10 +116,21 @@ impl PageCache {
 
 impl Backend for PageCache {
     fn device(&mut self, file: FileId) -> Option<u64> {
-        let path = &self.files.get(&file)?.path;
+        let known = self.files.get(file)?;
+        let meta = &known.meta;
+        if known.live {
+            let mounted = |mounts: &[Mount]| mounts.iter().any(|mount| mount.dev == meta.dev);
+            if !mounted(&self.mounts) {
+                // Mounted since, perhaps.
+                self.mounts = Mount::all().unwrap_or_default();
+            }
+            if mounted(&self.mounts) {
+                return Some(meta.dev);
+            }
+        }
         self.mounts
             .iter()
-            .filter(|mount| path.starts_with(&mount.point))
+            .filter(|mount| meta.path.starts_with(&mount.point))
             // Of two mounts on one point, the later hides the earlier.
             .max_by_key(|mount| mount.point.as_os_str().len())
             .map(|mount| mount.dev)
@@ -141,6 +169,7 @@ impl Backend for PageCache {
             // Of a file that cannot be opened nothing can be missing.
             return Some(pages.end - pages.start);
         };
+        opened.look_again();
         // What lies past the end of a file that has shrunk is not missing.
         let end = pages.end.min(opened.size.div_ceil(PAGE)).max(pages.start);
         Some(opened.resident(&(pages.start..end))? + (pages.end - end))
@@ -157,11 +186,8 @@ impl Backend for PageCache {
     }
 
     fn are_all_whole(&mut self) -> bool {
-        let files = Arc::clone(&self.files);
-        files
-            .iter()
-            .filter(|(_, meta)| !meta.written)
-            .all(|(&file, _)| self.is_whole(file))
+        let files = self.files.read_only();
+        files.into_iter().all(|file| self.is_whole(file))
     }
 
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
@@ -182,9 +208,21 @@ impl Backend for PageCache {
 
 impl Drop for PageCache {
     fn drop(&mut self) {
-        for (jobs, thread) in self.workers.drain(..) {
-            drop(jobs);
-            // A worker may be inside a hint on a stuck device; the process need not wait for it.
+        let threads: Vec<_> = self
+            .workers
+            .drain(..)
+            .map(|(jobs, thread)| {
+                drop(jobs);
+                thread
+            })
+            .collect();
+        // A worker that is done closes its files, and whoever waits for that need not look twice.
+        // One may be inside a hint on a stuck device; the process need not wait for it.
+        let until = Instant::now() + PARTING;
+        while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        for thread in threads {
             if thread.is_finished() {
                 let _ = thread.join();
             }

@@ -2,17 +2,18 @@
 //!
 //! Invariant: every `Job::Fetch` is answered by exactly one `Event::Done`.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use foreread_plan::{FileId, FileMeta, PAGE, Request, RequestId};
+use foreread_plan::{FileId, PAGE, Request, RequestId};
 use foreread_sys::device::Device;
 
 use super::Job;
 use super::file::Opened;
+use super::files::Files;
 use crate::Event;
 
 /// How long to wait between looks at what is on its way.
@@ -41,7 +42,7 @@ struct Flight {
 
 /// One worker's state.
 pub(super) struct Worker {
-    files: Arc<BTreeMap<FileId, FileMeta>>,
+    files: Files,
     events: Sender<Event>,
     open: HashMap<FileId, Opened>,
     /// Oldest first.
@@ -53,11 +54,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(
-        files: Arc<BTreeMap<FileId, FileMeta>>,
-        measured: Measured,
-        events: Sender<Event>,
-    ) -> Self {
+    pub(super) fn new(files: Files, measured: Measured, events: Sender<Event>) -> Self {
         Self {
             files,
             events,
@@ -102,6 +99,10 @@ impl Worker {
                 self.ready(file);
             }
             Job::Fetch(request) => self.fetch(&request),
+            Job::Forget(file) => {
+                self.open.remove(&file);
+                self.order.retain(|&other| other != file);
+            }
             Job::Discard(file, pages) => {
                 if self.ready(file)
                     && let Some(opened) = self.open.get(&file)
@@ -118,7 +119,7 @@ impl Worker {
             return true;
         }
         let first = self.reported.insert(file);
-        let opened = match self.files.get(&file).map(Opened::open) {
+        let opened = match self.files.get(file).map(Opened::open) {
             Some(Ok(opened)) => opened,
             Some(Err(why)) => {
                 if first {
@@ -204,6 +205,7 @@ impl Worker {
         let dev = self.open.get(&request.file)?.dev;
         let max_hint = self.device(dev).max_hint;
         let opened = self.open.get_mut(&request.file)?;
+        opened.look_again();
         let end = request.pages.end.min(opened.size.div_ceil(PAGE));
         if request.pages.start >= end {
             return None;
@@ -262,6 +264,7 @@ impl Worker {
         let dev = opened.dev;
         let max_hint = self.device(dev).max_hint;
         let opened = self.open.get_mut(&flight.file)?;
+        opened.look_again();
         for part in &flight.parts {
             for part in opened.missing(part) {
                 let _ = opened.hint(&part, max_hint);

@@ -1,0 +1,110 @@
+//! The files a backend may be asked about; more may come, and some go, while it runs.
+//!
+//! Invariant: a descriptor that is kept belongs to the table of the thread that kept it, and is
+//! only used and closed by threads that share that table.
+//!
+//! Data flow: whoever owns the session adds and removes; workers look files up when they open them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use foreread_plan::{FileId, FileMeta};
+use foreread_sys::file;
+
+use super::Job;
+
+/// One file.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) meta: FileMeta,
+    /// Whether its device number was looked up just now, and not written down by an earlier run.
+    pub(super) live: bool,
+    /// Open since it was added, whatever became of its name.
+    pub(super) kept: Option<Arc<OwnedFd>>,
+}
+
+/// All files, shared with the workers.
+#[derive(Clone, Debug)]
+pub(super) struct Files(Arc<RwLock<BTreeMap<FileId, Known>>>);
+
+impl Files {
+    /// Files an earlier run read.
+    pub(super) fn recorded(files: &BTreeMap<FileId, FileMeta>) -> Self {
+        let known = |meta: &FileMeta| Known {
+            meta: meta.clone(),
+            live: false,
+            kept: None,
+        };
+        let files = files.iter().map(|(&id, meta)| (id, known(meta)));
+        Self(Arc::new(RwLock::new(files.collect())))
+    }
+
+    pub(super) fn get(&self, file: FileId) -> Option<Known> {
+        let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        files.get(&file).cloned()
+    }
+
+    /// The files that the recorded run did not write itself.
+    pub(super) fn read_only(&self) -> Vec<FileId> {
+        let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let read = files.iter().filter(|(_, known)| !known.meta.written);
+        read.map(|(&id, _)| id).collect()
+    }
+
+    fn insert(&self, file: FileId, known: Known) {
+        let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        files.insert(file, known);
+    }
+
+    fn remove(&self, file: FileId) {
+        let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        files.remove(&file);
+    }
+}
+
+/// Adds files to a running backend. To be used on threads that share a table of descriptors with
+/// it, and dropped before it.
+#[derive(Debug)]
+pub struct Register {
+    pub(super) files: Files,
+    pub(super) workers: Vec<Sender<Job>>,
+}
+
+impl Register {
+    /// Add a file by the name it can be opened by now; `path` is its name for good. With `keep` it
+    /// stays open until it is removed, so that renaming or deleting it changes nothing.
+    ///
+    /// # Errors
+    /// What opening says; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
+    pub fn add(&self, file: FileId, now: &Path, path: &Path, keep: bool) -> io::Result<()> {
+        let (fd, facts) = file::open_regular(now)?;
+        let known = Known {
+            meta: FileMeta {
+                path: path.to_owned(),
+                dev: facts.dev,
+                ino: facts.ino,
+                size: facts.size,
+                mtime_ns: facts.mtime_ns,
+                written: false,
+                random: false,
+            },
+            live: true,
+            kept: keep.then(|| Arc::new(fd)),
+        };
+        self.files.insert(file, known);
+        Ok(())
+    }
+
+    /// Forget a file, and close it.
+    pub fn remove(&self, file: FileId) {
+        self.files.remove(file);
+        for worker in &self.workers {
+            // A worker that is gone has closed it.
+            let _ = worker.send(Job::Forget(file));
+        }
+    }
+}
