@@ -42,7 +42,7 @@ class RowExtents:
 
         if not isinstance(array, numpy.memmap):
             raise TypeError(f"array is a {type(array).__name__}, not a numpy.memmap")
-        mapping = array._mmap
+        mapping = getattr(array, "_mmap", None)
         if array.filename is None or not isinstance(mapping, mmap.mmap):
             raise ValueError("array is backed by no file: it is not (a slice of) a memmap any more")
         if array.ndim == 0:

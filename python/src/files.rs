@@ -9,7 +9,6 @@
 //! never duplicated, since closing the copy would drop its POSIX locks.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::File;
@@ -56,7 +55,7 @@ enum Means {
 struct Known {
     /// The first name it was given.
     name: Py<PyAny>,
-    /// That name as a path, absolute: the program may change its directory.
+    /// The first path it was named by, absolute: the program may change its directory.
     path: Option<PathBuf>,
     /// Made when the file is read for the first time.
     means: Option<Means>,
@@ -66,6 +65,8 @@ struct Known {
 struct Maps {
     /// By the address of the object that names it, which is kept alive.
     objects: HashMap<usize, (Py<PyAny>, FileId)>,
+    /// By device and inode, those named by descriptors.
+    opened: HashMap<(u64, u64), FileId>,
     known: HashMap<FileId, Known>,
 }
 
@@ -86,7 +87,18 @@ impl Files {
         }
         let (added, path) = match classify(name, whose)? {
             Name::Path(path) => (client.add_path(&path), Some(path)),
-            Name::Descriptor(fd) => (client.add_fd(borrow(name, fd)?), None),
+            Name::Descriptor(fd) => {
+                let fd = borrow(name, fd)?;
+                let stat =
+                    fstat(fd).map_err(|errno| error::os(name.py(), name.clone(), &errno.into()))?;
+                let file = (stat.st_dev, stat.st_ino);
+                let opened = self.maps().opened.get(&file).copied();
+                let added = opened.map_or_else(|| client.add_fd(fd), Ok);
+                if let Ok(id) = added {
+                    self.maps().opened.insert(file, id);
+                }
+                (added, None)
+            }
         };
         let refused = |error| error::client(name.py(), Some(name), error);
         let id = added.map_err(refused)?;
@@ -100,12 +112,16 @@ impl Files {
 
     fn remember(&self, name: &Bound<'_, PyAny>, id: FileId, path: Option<PathBuf>) {
         let mut maps = self.maps();
-        if let Entry::Vacant(vacant) = maps.known.entry(id) {
-            vacant.insert(Known {
-                name: name.clone().unbind(),
-                path: path.map(|path| std::path::absolute(&path).unwrap_or(path)),
-                means: None,
-            });
+        let known = maps.known.entry(id).or_insert_with(|| Known {
+            name: name.clone().unbind(),
+            path: None,
+            means: None,
+        });
+        let mut means = None;
+        if let (None, Some(path)) = (&known.path, path) {
+            // From now on an opening of this module serves, whatever the program closes.
+            known.path = Some(std::path::absolute(&path).unwrap_or(path));
+            means = known.means.take();
         }
         if name.is_instance_of::<PyInt>() {
             return;
@@ -119,7 +135,7 @@ impl Files {
             .insert(name.as_ptr() as usize, (name.clone().unbind(), id));
         drop(maps);
         // Dropping an object may run Python code: not under the lock.
-        drop(forgotten);
+        drop((forgotten, means));
     }
 
     /// The first name a file was given; `None` in Python for a file that was given none.
@@ -127,6 +143,21 @@ impl Files {
         let maps = self.maps();
         let name = maps.known.get(&id).map(|known| known.name.clone_ref(py));
         name.unwrap_or_else(|| py.None()).into_bound(py)
+    }
+
+    /// Read a file by the name it was given just now.
+    pub fn read_named<'py>(
+        &self,
+        name: &Bound<'py, PyAny>,
+        id: FileId,
+        random: bool,
+        extent: Extent,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        if is_path(name)? {
+            self.read(name.py(), id, random, extent)
+        } else {
+            read_plainly(name, extent)
+        }
     }
 
     /// Read a file that was named before. `random` if the kernel is not to read ahead.
@@ -164,7 +195,7 @@ impl Files {
     }
 }
 
-/// Read a file that no session knows: in a child that inherited the guard.
+/// Read a file by its name alone, whether a session knows it or not.
 pub fn read_plainly<'py>(
     name: &Bound<'py, PyAny>,
     extent: Extent,
@@ -259,14 +290,19 @@ fn bytes<'py>(
     Ok(PyBytes::new(py, &whole.as_bytes()[..filled]))
 }
 
+fn is_path(name: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(name.is_instance_of::<PyString>()
+        || name.is_instance_of::<PyBytes>()
+        || name.hasattr("__fspath__")?)
+}
+
 fn classify(name: &Bound<'_, PyAny>, whose: &dyn Display) -> PyResult<Name> {
     if let Ok(bytes) = name.cast::<PyBytes>() {
         return Ok(Name::Path(
             OsString::from_vec(bytes.as_bytes().to_vec()).into(),
         ));
     }
-    let pathlike = || name.hasattr("__fspath__");
-    if name.is_instance_of::<PyString>() || pathlike()? {
+    if is_path(name)? {
         return match name.extract::<PathBuf>() {
             Ok(path) => Ok(Name::Path(path)),
             // An object whose path is bytes.

@@ -104,7 +104,7 @@ impl Guard {
         };
         let id = self.0.files.id(file, &client, &WHOSE)?;
         self.0.reading(file.py(), id, extent)?;
-        self.0.read(file.py(), id, extent)
+        self.0.read(file.py(), Some(file), id, extent)
     }
 
     /// Where the session stands; after the end, its closed account.

@@ -44,7 +44,7 @@ impl Reader {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         match self.0.next(py)? {
-            Next::Read(entry) => self.0.read(py, entry.file, entry.extent).map(Some),
+            Next::Read(entry) => self.0.read(py, None, entry.file, entry.extent).map(Some),
             Next::Plain(file, extent) => read_plainly(file.bind(py), extent).map(Some),
             Next::End => Ok(None),
         }

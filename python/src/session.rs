@@ -174,17 +174,21 @@ impl Session {
         self.count(py)
     }
 
-    /// Make a read that was announced.
+    /// Make a read that was announced, of a file by `name` if one is given.
     pub fn read<'py>(
         &self,
         py: Python<'py>,
+        name: Option<&Bound<'py, PyAny>>,
         file: FileId,
         extent: Extent,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let client = self.client()?;
         let random = client.as_ref().is_some_and(|client| client.is_random(file));
         let start = Instant::now();
-        let bytes = self.files.read(py, file, random, extent)?;
+        let bytes = match name {
+            Some(name) => self.files.read_named(name, file, random, extent)?,
+            None => self.files.read(py, file, random, extent)?,
+        };
         let took = start.elapsed();
         if let Some(client) = client {
             client.read_done(file, extent, start, took);
