@@ -288,8 +288,8 @@ int foreread_register_file(foreread_client *client,
  *         -EBADF if the descriptor is closed or not open for reading, or no pseudo-descriptor of
  *         this client;
  *         -ENODEV if it is not a regular file;
- *         -ERANGE if the region begins at or past the end of the file (but an empty file's may
- *         begin at 0);
+ *         -ERANGE if the region begins at or past the end of the file (an empty file's may begin
+ *         at 0);
  *         -EMFILE if the descriptor is 1048576 or more; -ECHILD.
  */
 int foreread_register_region(foreread_client *client,

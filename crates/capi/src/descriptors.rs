@@ -83,7 +83,7 @@ pub struct Descriptor {
     users: Vec<User>,
     reads: AtomicU32,
     /// Whether the kernel's read-ahead is off on it, by us.
-    quiet: AtomicBool,
+    quiet: Arc<AtomicBool>,
 }
 
 impl Descriptor {
@@ -143,7 +143,7 @@ impl Descriptor {
             file: self.file,
             users,
             reads: AtomicU32::new(self.reads.load(Ordering::Relaxed)),
-            quiet: AtomicBool::new(self.quiet.load(Ordering::Relaxed)),
+            quiet: Arc::clone(&self.quiet),
         })
     }
 }
@@ -180,7 +180,7 @@ impl Descriptors {
                     file: identity,
                     users: Vec::new(),
                     reads: AtomicU32::new(0),
-                    quiet: AtomicBool::new(false),
+                    quiet: Arc::default(),
                 })
             });
         let mut users = known.users.clone();

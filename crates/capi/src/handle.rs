@@ -7,10 +7,10 @@
 //! Data flow: [`crate::calls`] → [`Handle`] → [`Client`]; callbacks the other way.
 
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foreread_client::{Client, Entry, Error, Extent, FileId, Flags, Match, Options, RegionId};
@@ -45,7 +45,7 @@ struct Names {
     /// Descriptors with regions, and how many.
     open: HashMap<c_int, (FileId, u32)>,
     /// Files registered by path.
-    by_path: HashSet<FileId>,
+    by_path: HashMap<FileId, PathBuf>,
     /// What the callback is told for a file.
     told: HashMap<FileId, c_int>,
     regions: HashMap<RegionId, (c_int, FileId)>,
@@ -122,7 +122,7 @@ impl Handle {
         let file = self.client.add_path(path).map_err(|error| code(&error))?;
         let fd = pseudo(file).ok_or(-libc::EMFILE)?;
         let mut names = self.names();
-        if names.by_path.insert(file) {
+        if names.by_path.insert(file, path.to_owned()).is_none() {
             names.told.entry(file).or_insert(fd);
             return Ok(fd);
         }
@@ -144,6 +144,9 @@ impl Handle {
         }
         if fd >= FOREREAD_FIRST_FILE {
             let file = self.file(fd)?;
+            let path = self.names().by_path.get(&file).cloned();
+            let facts = std::fs::metadata(path.unwrap_or_default());
+            begins_inside(start, facts.map_err(|error| system(&error))?.len())?;
             let region = self.client.region(file, start..end);
             let region = region.map_err(|error| code(&error))?;
             self.names().regions.insert(region, (fd, file));
@@ -156,9 +159,7 @@ impl Handle {
         if !facts.regular {
             return Err(-libc::ENODEV);
         }
-        if start >= facts.size.max(1) {
-            return Err(-libc::ERANGE);
-        }
+        begins_inside(start, facts.size)?;
         // SAFETY: open, as fstat has just found; a program that closes it meanwhile gets an error or
         // the file that has taken its place, and the check below finds out.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -313,7 +314,7 @@ impl Handle {
     fn file(&self, fd: c_int) -> Result<FileId, c_int> {
         if let Some(file) = fd.checked_sub(FOREREAD_FIRST_FILE).filter(|&n| n >= 0) {
             let file = FileId(file as u32);
-            let known = self.names().by_path.contains(&file);
+            let known = self.names().by_path.contains_key(&file);
             return if known { Ok(file) } else { Err(-libc::EBADF) };
         }
         let known = self.names().open.get(&fd).map(|&(file, _)| file);
@@ -337,6 +338,15 @@ fn pseudo(file: FileId) -> Option<c_int> {
 
 fn number(region: RegionId) -> Result<c_int, c_int> {
     c_int::try_from(region.0).map_err(|_| -libc::EMFILE)
+}
+
+/// A region begins inside its file; an empty file's may begin at 0.
+fn begins_inside(start: u64, size: u64) -> Result<(), c_int> {
+    if start < size.max(1) {
+        Ok(())
+    } else {
+        Err(-libc::ERANGE)
+    }
 }
 
 fn signed(offset: u64) -> i64 {

@@ -35,7 +35,7 @@ enum Place {
 }
 
 /// The read to come, if it is somebody's. Called for flagged descriptors only.
-#[cold]
+#[inline(never)]
 fn before(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
     if !inside::outside() {
         return None;
@@ -72,7 +72,7 @@ fn prepare(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Opt
 }
 
 /// The read is over; its result goes to the program.
-#[cold]
+#[inline(never)]
 fn after(pending: Pending, result: ssize_t) -> ssize_t {
     let errno = real::errno();
     let _ = catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -93,7 +93,7 @@ fn after(pending: Pending, result: ssize_t) -> ssize_t {
 /// Defines interposers of reads: name, arguments, where, how much, and the system call that stands in for
 /// the C library's function where there is none.
 macro_rules! reads {
-    ($($(#[$doc:meta])* $name:ident = $real:literal ($fd:ident, $($arg:ident: $type:ty),*)
+    ($($(#[$doc:meta])* $name:ident = $real:ident ($fd:ident, $($arg:ident: $type:ty),*)
         at $place:expr, of $wanted:expr, else $($call:expr),+;)*) => {$(
         $(#[$doc])*
         ///
@@ -131,47 +131,47 @@ fn cursor_or(offset: off_t) -> Place {
 
 reads! {
     /// `read(2)`.
-    read = c"read"(fd, buffer: *mut c_void, size: size_t)
+    read = READ(fd, buffer: *mut c_void, size: size_t)
         at Place::Cursor, of Some(size as u64),
         else libc::SYS_read, fd, buffer, size;
     /// `pread(2)`.
-    pread = c"pread"(fd, buffer: *mut c_void, size: size_t, offset: off_t)
+    pread = PREAD(fd, buffer: *mut c_void, size: size_t, offset: off_t)
         at Place::Offset(offset), of Some(size as u64),
         else libc::SYS_pread64, fd, buffer, size, offset;
     /// `pread(2)` with large offsets, as compiled with `_FILE_OFFSET_BITS=64`.
-    pread64 = c"pread64"(fd, buffer: *mut c_void, size: size_t, offset: off_t)
+    pread64 = PREAD64(fd, buffer: *mut c_void, size: size_t, offset: off_t)
         at Place::Offset(offset), of Some(size as u64),
         else libc::SYS_pread64, fd, buffer, size, offset;
     /// `readv(2)`.
-    readv = c"readv"(fd, vector: *const iovec, count: c_int)
+    readv = READV(fd, vector: *const iovec, count: c_int)
         at Place::Cursor, of real::wanted(vector, count),
         else libc::SYS_readv, fd, vector, count;
     /// `preadv(2)`.
-    preadv = c"preadv"(fd, vector: *const iovec, count: c_int, offset: off_t)
+    preadv = PREADV(fd, vector: *const iovec, count: c_int, offset: off_t)
         at Place::Offset(offset), of real::wanted(vector, count),
         else libc::SYS_preadv, fd, vector, count, offset, 0;
     /// `preadv(2)` with large offsets.
-    preadv64 = c"preadv64"(fd, vector: *const iovec, count: c_int, offset: off_t)
+    preadv64 = PREADV64(fd, vector: *const iovec, count: c_int, offset: off_t)
         at Place::Offset(offset), of real::wanted(vector, count),
         else libc::SYS_preadv, fd, vector, count, offset, 0;
     /// `preadv2(2)`.
-    preadv2 = c"preadv2"(fd, vector: *const iovec, count: c_int, offset: off_t, flags: c_int)
+    preadv2 = PREADV2(fd, vector: *const iovec, count: c_int, offset: off_t, flags: c_int)
         at cursor_or(offset), of real::wanted(vector, count),
         else libc::SYS_preadv2, fd, vector, count, offset, 0, flags;
     /// `preadv2(2)` with large offsets.
-    preadv64v2 = c"preadv64v2"(fd, vector: *const iovec, count: c_int, offset: off_t, flags: c_int)
+    preadv64v2 = PREADV64V2(fd, vector: *const iovec, count: c_int, offset: off_t, flags: c_int)
         at cursor_or(offset), of real::wanted(vector, count),
         else libc::SYS_preadv2, fd, vector, count, offset, 0, flags;
     /// `read(2)` as programs compiled with `_FORTIFY_SOURCE` call it; `space` is the buffer's size.
-    __read_chk = c"__read_chk"(fd, buffer: *mut c_void, size: size_t, space: size_t)
+    __read_chk = READ_CHK(fd, buffer: *mut c_void, size: size_t, space: size_t)
         at Place::Cursor, of Some(size.min(space) as u64),
         else libc::SYS_read, fd, buffer, size.min(space);
     /// `pread(2)` as programs compiled with `_FORTIFY_SOURCE` call it.
-    __pread_chk = c"__pread_chk"(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
+    __pread_chk = PREAD_CHK(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
         at Place::Offset(offset), of Some(size.min(space) as u64),
         else libc::SYS_pread64, fd, buffer, size.min(space), offset;
     /// The same with large offsets.
-    __pread64_chk = c"__pread64_chk"(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
+    __pread64_chk = PREAD64_CHK(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
         at Place::Offset(offset), of Some(size.min(space) as u64),
         else libc::SYS_pread64, fd, buffer, size.min(space), offset;
 }
@@ -194,7 +194,7 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
         descriptors::closed(fd);
     }
     real!(
-        c"close" as unsafe extern "C-unwind" fn(c_int) -> c_int,
+        CLOSE as unsafe extern "C-unwind" fn(c_int) -> c_int,
         (fd),
         // SAFETY: as the program asked.
         else unsafe { libc::syscall(libc::SYS_close, fd) as c_int }
@@ -208,7 +208,7 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
     let result = real!(
-        c"dup2" as unsafe extern "C-unwind" fn(c_int, c_int) -> c_int,
+        DUP2 as unsafe extern "C-unwind" fn(c_int, c_int) -> c_int,
         (old, new),
         // dup3 refuses equal descriptors, for which dup2 does nothing.
         else if old == new {
@@ -232,7 +232,7 @@ pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     let result = real!(
-        c"dup3" as unsafe extern "C-unwind" fn(c_int, c_int, c_int) -> c_int,
+        DUP3 as unsafe extern "C-unwind" fn(c_int, c_int, c_int) -> c_int,
         (old, new, flags),
         // SAFETY: as the program asked.
         else unsafe { libc::syscall(libc::SYS_dup3, old, new, flags) as c_int }
@@ -256,7 +256,7 @@ pub unsafe extern "C-unwind" fn posix_fadvise(
 ) -> c_int {
     advised(fd, advice);
     real!(
-        c"posix_fadvise" as unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int,
+        POSIX_FADVISE as unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int,
         (fd, offset, length, advice),
         else fadvise(fd, offset, length, advice)
     )
@@ -275,7 +275,7 @@ pub unsafe extern "C-unwind" fn posix_fadvise64(
 ) -> c_int {
     advised(fd, advice);
     real!(
-        c"posix_fadvise64" as unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int,
+        POSIX_FADVISE64 as unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int,
         (fd, offset, length, advice),
         else fadvise(fd, offset, length, advice)
     )

@@ -30,3 +30,14 @@ mod real;
 
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
+/// Runs when the library is loaded, before the program's `main`.
+extern "C" fn start() {
+    // SAFETY: this library's allocator has not been used yet.
+    unsafe { dlmalloc::enable_alloc_after_fork() };
+    real::resolve();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;

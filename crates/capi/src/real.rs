@@ -45,11 +45,41 @@ impl Real {
     }
 }
 
-/// Calls the C library's function of a name, or, where there is none, evaluates the fallback.
+/// The functions behind the interposers, and [`resolve`], which looks all of them up.
+macro_rules! functions {
+    ($($constant:ident = $name:literal),* $(,)?) => {
+        $(pub static $constant: Real = Real::new($name);)*
+
+        /// Looks up all functions, while no signal handler can be the first to need one.
+        pub fn resolve() {
+            $($constant.address();)*
+        }
+    };
+}
+
+functions! {
+    READ = c"read",
+    PREAD = c"pread",
+    PREAD64 = c"pread64",
+    READV = c"readv",
+    PREADV = c"preadv",
+    PREADV64 = c"preadv64",
+    PREADV2 = c"preadv2",
+    PREADV64V2 = c"preadv64v2",
+    READ_CHK = c"__read_chk",
+    PREAD_CHK = c"__pread_chk",
+    PREAD64_CHK = c"__pread64_chk",
+    CLOSE = c"close",
+    DUP2 = c"dup2",
+    DUP3 = c"dup3",
+    POSIX_FADVISE = c"posix_fadvise",
+    POSIX_FADVISE64 = c"posix_fadvise64",
+}
+
+/// Calls the C library's function, or, where there is none, evaluates the fallback.
 macro_rules! real {
-    ($name:literal as $type:ty, ($($argument:expr),*), else $fallback:expr) => {{
-        static REAL: $crate::real::Real = $crate::real::Real::new($name);
-        match REAL.address() {
+    ($name:ident as $type:ty, ($($argument:expr),*), else $fallback:expr) => {
+        match $crate::real::$name.address() {
             // SAFETY: the address is that of the C library's function of this name, which has the
             // type given; the arguments are the program's.
             Some(address) => unsafe {
@@ -57,7 +87,7 @@ macro_rules! real {
             },
             None => $fallback,
         }
-    }};
+    };
 }
 pub(crate) use real;
 

@@ -69,6 +69,7 @@ static void callback(void *arg, int marked_fd, int64_t marked_offset, int reques
 int main(int argc, char **argv)
 {
 	pid_t pid;
+	int i;
 
 	CHECK(argc > 1);
 	fd = make_file(argv[1], "file", 450);
@@ -85,9 +86,10 @@ int main(int argc, char **argv)
 		_exit(0);
 	}
 	CHECK(waitpid(pid, NULL, 0) == pid);
-	read_byte(fd, 300);
-	read_byte(fd, 301);
-	SAME(calls, 2);
+	/* It supplies nothing, and is asked again all the same, after a while. */
+	for (i = 0; i < 8; i++)
+		read_byte(fd, 300 + i);
+	CHECK(calls > 1);
 	SAME(foreread_unregister_client(c), 0);
 	return 0;
 }

@@ -123,7 +123,11 @@ const INTERPOSERS: [&str; 16] = [
 
 fn exports() -> Result<(), Failed> {
     let shared = built().folder.join("libforeread.so.1");
-    let listed = succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(shared))?;
+    let listed = succeed(
+        Command::new("nm")
+            .args(["-D", "--defined-only"])
+            .arg(shared),
+    )?;
     let listed = String::from_utf8(listed.stdout)?;
     let exported: BTreeSet<&str> = listed
         .lines()
@@ -132,8 +136,15 @@ fn exports() -> Result<(), Failed> {
         .collect();
     let calls = declared();
     assert!(calls.len() > 5, "{calls:?}");
-    let versioned: Vec<String> = calls.iter().map(|call| format!("{call}@@FOREREAD_1")).collect();
-    let wanted: BTreeSet<&str> = versioned.iter().map(String::as_str).chain(INTERPOSERS).collect();
+    let versioned: Vec<String> = calls
+        .iter()
+        .map(|call| format!("{call}@@FOREREAD_1"))
+        .collect();
+    let wanted: BTreeSet<&str> = versioned
+        .iter()
+        .map(String::as_str)
+        .chain(INTERPOSERS)
+        .collect();
     assert_eq!(exported, wanted);
     Ok(())
 }
@@ -162,6 +173,10 @@ fn pages() -> Result<(), Failed> {
 
 fn clean_page() -> Result<(), Failed> {
     let page = here().join("man/libforeread.3");
-    succeed(Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).arg(page))?;
+    succeed(
+        Command::new("mandoc")
+            .args(["-T", "lint", "-W", "warning"])
+            .arg(page),
+    )?;
     Ok(())
 }
