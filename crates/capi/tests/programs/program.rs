@@ -23,6 +23,8 @@ pub const PROGRAMS: &[&str] = &[
     "fork",
     "locks",
     "cancel",
+    "endless",
+    "at_exit",
 ];
 
 /// How a program comes by the library.
