@@ -70,3 +70,9 @@ def test_what_has_no_rows_in_a_file_is_refused(data: Path) -> None:
         list(foreread.memmap(array, [1, 100]))
     with pytest.raises(TypeError, match="float"):
         list(foreread.memmap(array, [1.5]))  # type: ignore[list-item]
+
+
+def test_offsets_may_be_numbers_of_numpy(data: Path) -> None:
+    whole = data.read_bytes()
+    offsets = numpy.array([9000, 5], dtype="i8")
+    assert list(foreread.read((data, offset, numpy.uint16(7)) for offset in offsets)) == [whole[9000:9007], whole[5:12]]
