@@ -15,6 +15,7 @@ enum {
     FIRST_WINDOW = 16,     /* entries ahead when a walk has just been found */
     GROWTH = 1,            /* the window grows to so many times the entries walked: a walk that
                               ends at once has wasted no more than it has gained */
+    FIRST_LOOK = 64,       /* entries looked at to see whether a walk needs help */
     MAX_WINDOW = 1 << 19,  /* entries ahead; half of what the list holds */
     MIN_MAX_WINDOW = 1024, /* of a small database */
     PAGE_LIST = 4,         /* entries ahead at most, in pages of the database: see window() */
@@ -23,8 +24,9 @@ enum {
     STACK_BYTES = 512 << 10,
 };
 
-/* A statement that is no walk, or needs no help, is not looked at again so soon. */
-static const uint64_t QUIET_NS = 50 * 1000 * 1000;
+/* A connection whose statement is no walk, or needs no help, is not looked at again so soon: nanoseconds,
+ * doubled from the least to the most while it goes on like that. */
+static const uint64_t LEAST_QUIET = 50u * 1000 * 1000, MOST_QUIET = 800u * 1000 * 1000;
 
 struct walk {
     struct cursor cursor;
@@ -288,7 +290,7 @@ static bool begin(struct watch *watch)
         return false;
     }
     uint64_t length = trail_length(&watch->snapshot);
-    size_t most = length < ROWS_BATCH ? (size_t)length : ROWS_BATCH;
+    size_t most = length < FIRST_LOOK ? (size_t)length : FIRST_LOOK;
     walk->cursor.ahead = walk->rows_open ? 1 : (unsigned)most;
     if (look_ahead(watch, most)) {
         /* All there: the kernel does without us. */
@@ -314,6 +316,18 @@ static bool begin(struct watch *watch)
     return true;
 }
 
+/* Looks at a snapshot. */
+static void answer(struct watch *watch)
+{
+    if (begin(watch)) {
+        watch->quiet = LEAST_QUIET;
+        return;
+    }
+    atomic_store(&watch->quiet_until, now_ns() + watch->quiet);
+    if (watch->quiet < MOST_QUIET)
+        watch->quiet *= 2;
+}
+
 /* Does what is due; true when there is more of it. */
 static bool serve(struct watch *watch)
 {
@@ -328,8 +342,8 @@ static bool serve(struct watch *watch)
     }
     if (atomic_load(&watch->posted)) {
         watch->statement = watch->snapshot_statement;
-        if (!watch->walk && !stopped(watch) && !begin(watch))
-            atomic_store(&watch->quiet_until, now_ns() + QUIET_NS);
+        if (!watch->walk && !stopped(watch))
+            answer(watch);
         atomic_store(&watch->posted, false);
     }
     return watch->walk && extend(watch);
@@ -452,6 +466,8 @@ static void start(void)
 
 void planner_add(struct watch *watch)
 {
+    watch->file.fd = -1;
+    watch->quiet = LEAST_QUIET;
     pthread_mutex_lock(&planner.lock);
     append(watch);
     pthread_mutex_unlock(&planner.lock);

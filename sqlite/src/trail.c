@@ -83,7 +83,7 @@ static bool convincing(size_t matched, size_t otherwise, size_t of)
     if (of < 6)
         return of >= 3 && matched == of;
     return 4 * matched >= 3 * of ||
-           (matched >= 8 && 4 * matched >= of && matched >= 2 * otherwise);
+           (matched >= 8 && 4 * matched >= of && matched >= 3 * otherwise);
 }
 
 /* The entries of an index leaf with the table pages they refer to, as far as memory can tell. */

@@ -170,7 +170,6 @@ static void watch_file(sqlite3_file *file, const char *path)
     watch->device = facts.st_dev;
     watch->inode = facts.st_ino;
     watch->alarm_at = TRAIL_PATIENCE;
-    watch->file.fd = -1;
     /* Members of later versions are not there to be copied, and not asked for. */
     watch->methods.iVersion = real->iVersion < 3 ? real->iVersion : 3;
     memcpy((char *)&watch->methods + sizeof(int), (const char *)real + sizeof(int),
@@ -349,8 +348,11 @@ static void status(sqlite3_context *context, int n, sqlite3_value **values)
     sqlite3_result_text(context, text, -1, sqlite3_free);
 }
 
+/* The name SQLite derives from the file's. */
 __attribute__((visibility("default"))) int
-sqlite3_foreread_init(sqlite3 *db, char **message, const sqlite3_api_routines *api)
+sqlite3_foreread_init(sqlite3 *db, char **message, const sqlite3_api_routines *api);
+
+int sqlite3_foreread_init(sqlite3 *db, char **message, const sqlite3_api_routines *api)
 {
     static struct shim named, stand_in;
     SQLITE_EXTENSION_INIT2(api);

@@ -61,6 +61,7 @@ struct watch {
     struct btree_header header;
     struct schema schema;
     struct walk *walk;
+    uint64_t quiet; /* nanoseconds to be quiet for after the next snapshot that is no use */
     uint64_t statement; /* the one whose walk or snapshot is being served */
 };
 
