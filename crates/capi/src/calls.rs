@@ -76,7 +76,7 @@ pub unsafe extern "C" fn foreread_register_client(
         }
         // SAFETY: null, or the program's options, as long as they say.
         let options = unsafe { chosen(options) }?;
-        let process = Process::begin();
+        let process = Process::begin()?;
         let number = process.add(Handle::new(options, callback, arg)?);
         // SAFETY: not null, and the program's place for the answer.
         unsafe { client.write(std::ptr::without_provenance_mut(number)) };

@@ -2,19 +2,20 @@
 //!
 //! Invariant: a byte of [`FLAGS`] says whether a descriptor may be in the table; it is set after
 //! the table has the descriptor and cleared, without any lock, when the program closes it. A cleared
-//! flag ends the entry: registering the same number again begins anew. Closings that
-//! nobody saw (inside the C library) are found out by comparing device and inode at each read.
+//! flag ends the entry: registering the same number again begins anew. Closings that nobody saw
+//! (fclose, direct system calls) are found out by comparing device and inode, at the first of every few reads and
+//! before any callback: each time would cost as much as a read does.
 //!
 //! Data flow: [`crate::calls`] join and leave; [`crate::intercept`] asks at each read and tells of closings.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use foreread_client::{Extent, FileId, Match};
+use foreread_client::{Client, Extent, FileId, Match};
 
-use crate::handle::{self, Handle};
+use crate::handle::Handle;
 use crate::real;
 
 /// Descriptors that can be registered: the kernel's default limit. Untouched pages of the table take no memory.
@@ -23,7 +24,7 @@ const DESCRIPTORS: usize = 1 << 20;
 const REGISTERED: u8 = 1;
 /// The program has chosen the kernel's read-ahead on it.
 const CHOSEN: u8 = 2;
-/// Reads of a descriptor between two looks at whether the kernel's read-ahead pays.
+/// Reads of a descriptor from one look at what it is, and how it is read, to the next.
 const LOOK_EVERY: u32 = 16;
 
 static FLAGS: [AtomicU8; DESCRIPTORS] = [const { AtomicU8::new(0) }; DESCRIPTORS];
@@ -79,14 +80,39 @@ struct User {
 /// A descriptor in the table.
 pub struct Descriptor {
     /// Device and inode when it was registered.
-    pub file: (u64, u64),
+    file: (u64, u64),
     users: Vec<User>,
+    seen: Arc<Seen>,
+}
+
+/// What is known of a descriptor, whoever its users are.
+#[derive(Default)]
+struct Seen {
     reads: AtomicU32,
+    /// The file's size in bytes at the last look.
+    size: AtomicU64,
     /// Whether the kernel's read-ahead is off on it, by us.
-    quiet: Arc<AtomicBool>,
+    quiet: AtomicBool,
 }
 
 impl Descriptor {
+    /// How much of a read lies inside the file; `None` if nothing does, or if the number has
+    /// become another file's.
+    pub fn span(&self, fd: c_int, offset: u64, wanted: u64) -> Option<u64> {
+        let reads = self.seen.reads.fetch_add(1, Ordering::Relaxed);
+        let mut size = self.seen.size.load(Ordering::Relaxed);
+        if reads % LOOK_EVERY == 0 || offset.saturating_add(wanted) > size {
+            let facts = real::facts(fd).ok()?;
+            if facts.file != self.file {
+                return None;
+            }
+            size = facts.size;
+            self.seen.size.store(size, Ordering::Relaxed);
+        }
+        let length = wanted.min(size.saturating_sub(offset));
+        (length > 0).then_some(length)
+    }
+
     /// The program is about to read: tells the clients, who may call back.
     pub fn reading(&self, fd: c_int, extent: Extent) {
         let mut parted = false;
@@ -94,7 +120,7 @@ impl Descriptor {
             let matched = user.handle.reading(fd, user.file, extent);
             parted |= matches!(matched, Ok(Match::Unlisted | Match::RanOut));
         }
-        if parted || self.reads.fetch_add(1, Ordering::Relaxed) % LOOK_EVERY == 0 {
+        if parted || self.seen.reads.load(Ordering::Relaxed) % LOOK_EVERY == 1 {
             self.adjust(fd);
         }
     }
@@ -114,13 +140,13 @@ impl Descriptor {
                 .users
                 .iter()
                 .all(|user| user.handle.client.is_random(user.file));
-        if random == self.quiet.load(Ordering::Relaxed) {
+        if random == self.seen.quiet.load(Ordering::Relaxed) {
             return;
         }
         if flags(fd).is_none_or(|flags| flags.load(Ordering::Relaxed) & CHOSEN != 0) {
             return;
         }
-        self.quiet.store(random, Ordering::Relaxed);
+        self.seen.quiet.store(random, Ordering::Relaxed);
         let advice = if random {
             libc::POSIX_FADV_RANDOM
         } else {
@@ -132,7 +158,7 @@ impl Descriptor {
     /// As the program had it.
     fn restore(&self, fd: c_int) {
         let still_it = real::facts(fd).is_ok_and(|facts| facts.file == self.file);
-        if self.quiet.swap(false, Ordering::Relaxed) && still_it {
+        if self.seen.quiet.swap(false, Ordering::Relaxed) && still_it {
             real::advise(fd, libc::POSIX_FADV_NORMAL);
         }
     }
@@ -142,8 +168,7 @@ impl Descriptor {
         Arc::new(Self {
             file: self.file,
             users,
-            reads: AtomicU32::new(self.reads.load(Ordering::Relaxed)),
-            quiet: Arc::clone(&self.quiet),
+            seen: Arc::clone(&self.seen),
         })
     }
 }
@@ -179,8 +204,7 @@ impl Descriptors {
                 Arc::new(Descriptor {
                     file: identity,
                     users: Vec::new(),
-                    reads: AtomicU32::new(0),
-                    quiet: Arc::default(),
+                    seen: Arc::default(),
                 })
             });
         let mut users = known.users.clone();
@@ -244,9 +268,9 @@ impl Descriptors {
 ///
 /// # Errors
 /// `-EBADF` if the descriptor is closed or has become another file's.
-pub fn still(fd: c_int, file: FileId, handle: &handle::Handle) -> Result<FileId, c_int> {
+pub fn still(fd: c_int, file: FileId, client: &Client) -> Result<FileId, c_int> {
     let facts = real::facts(fd)?;
-    if handle.client.identity(file) == Some(facts.file) {
+    if client.identity(file) == Some(facts.file) {
         Ok(file)
     } else {
         Err(-libc::EBADF)

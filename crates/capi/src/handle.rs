@@ -72,8 +72,14 @@ impl Handle {
         let names = Arc::new(Mutex::new(Names::default()));
         if let Some(callback) = callback {
             let (names, argument) = (Arc::clone(&names), Argument(argument));
-            client.on_miss(move |_, missed| {
+            client.on_miss(move |client, missed| {
                 let argument = &argument;
+                let fd = READING.get();
+                let file = missed.requested.0;
+                // The number may be another file's since the last look.
+                if fd_is_real(fd) && descriptors::still(fd, file, client).is_err() {
+                    return;
+                }
                 // The program's callback need not be safe in a signal handler.
                 if inside::in_signal_handler() {
                     return;
@@ -82,10 +88,7 @@ impl Handle {
                     Some((file, offset)) => (told(&names, file), signed(offset)),
                     None => (-1, -1),
                 };
-                let requested_fd = match READING.get() {
-                    -1 => told(&names, missed.requested.0),
-                    fd => fd,
-                };
+                let requested_fd = if fd == -1 { told(&names, file) } else { fd };
                 let requested_offset = signed(missed.requested.1);
                 inside::call_back(|| {
                     // SAFETY: the program's function, of the type it was registered with.
@@ -214,7 +217,7 @@ impl Handle {
         self.client
             .remove_region(region)
             .map_err(|error| code(&error))?;
-        if fd >= FOREREAD_FIRST_FILE {
+        if !fd_is_real(fd) {
             return Ok(());
         }
         let mut names = self.names();
@@ -318,7 +321,7 @@ impl Handle {
             return if known { Ok(file) } else { Err(-libc::EBADF) };
         }
         let known = self.names().open.get(&fd).map(|&(file, _)| file);
-        descriptors::still(fd, known.ok_or(-libc::EBADF)?, self)
+        descriptors::still(fd, known.ok_or(-libc::EBADF)?, &self.client)
     }
 }
 
@@ -347,6 +350,10 @@ fn begins_inside(start: u64, size: u64) -> Result<(), c_int> {
     } else {
         Err(-libc::ERANGE)
     }
+}
+
+fn fd_is_real(fd: c_int) -> bool {
+    (0..FOREREAD_FIRST_FILE).contains(&fd)
 }
 
 fn signed(offset: u64) -> i64 {

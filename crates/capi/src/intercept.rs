@@ -49,18 +49,11 @@ fn before(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Opti
 fn prepare(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
     let inside = inside::enter().ok()?;
     let descriptor = Process::current()?.descriptors.get(fd)?;
-    let facts = real::facts(fd).ok()?;
-    if facts.file != descriptor.file {
-        return None;
-    }
     let offset = match place {
         Place::Cursor => real::cursor(fd)?,
         Place::Offset(offset) => u64::try_from(offset).ok()?,
     };
-    let length = wanted()?.min(facts.size.saturating_sub(offset));
-    if length == 0 {
-        return None;
-    }
+    let length = descriptor.span(fd, offset, wanted()?)?;
     let extent = Extent::new(offset, length);
     descriptor.reading(fd, extent);
     drop(inside);
@@ -180,7 +173,7 @@ reads! {
 /// child made by `vfork`, whose memory is ours but whose descriptors are not, close theirs.
 #[inline(always)]
 fn ours(fd: c_int) -> bool {
-    descriptors::known(fd) && !inside::own_thread() && Process::current().is_some()
+    descriptors::known(fd) && !inside::own_thread() && Process::runs_here()
 }
 
 /// `close(2)`.

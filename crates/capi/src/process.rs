@@ -1,8 +1,7 @@
 //! What this process has registered.
 //!
 //! Invariant: what a process registered is reached only by that process. A child made by `fork`
-//! finds its parent's [`Process`] with locks in any state; it recognises it by the process number,
-//! leaves it alone, and starts one of its own when it registers a client. Handles are numbers that
+//! finds its parent's [`Process`] with locks in any state; it recognises it ([`Birth`]), leaves it alone, and starts one of its own when it registers a client. Handles are numbers that
 //! are never given twice, so that a wrong one is recognised and never followed.
 //!
 //! Data flow: [`calls`](crate::calls) add and find clients here; the interposers find descriptors.
@@ -11,6 +10,8 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foreread_sys::thread::Birth;
 
 use crate::descriptors::Descriptors;
 use crate::handle::Handle;
@@ -21,6 +22,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 /// The clients and descriptors of one process.
 pub struct Process {
+    birth: Birth,
     id: u32,
     /// Handles below this are an ancestor's.
     first: usize,
@@ -34,16 +36,27 @@ impl Process {
     pub fn current() -> Option<&'static Self> {
         // SAFETY: null, or a leaked box.
         let process = unsafe { CURRENT.load(Ordering::Acquire).as_ref()? };
-        (process.id == std::process::id()).then_some(process)
+        process.birth.is_here().then_some(process)
     }
 
-    /// The same, begun if there is none.
-    pub fn begin() -> &'static Self {
+    /// Whether the caller runs in this process, and not in a child made by `vfork`, which shares its
+    /// memory.
+    pub fn runs_here() -> bool {
+        Self::current().is_some_and(|process| process.id == std::process::id())
+    }
+
+    /// What this process has registered, begun if it is nothing yet.
+    ///
+    /// # Errors
+    /// `-EAGAIN` without the memory for it.
+    pub fn begin() -> Result<&'static Self, c_int> {
         if let Some(process) = Self::current() {
-            return process;
+            return Ok(process);
         }
+        let birth = Birth::new().map_err(|_| -libc::EAGAIN)?;
         let before = CURRENT.load(Ordering::Acquire);
         let new = Box::into_raw(Box::new(Self {
+            birth,
             id: std::process::id(),
             first: NEXT.load(Ordering::Relaxed),
             clients: Mutex::default(),
@@ -58,13 +71,13 @@ impl Process {
                 // SAFETY: registers a function without arguments. Failing costs the report only.
                 unsafe { libc::atexit(at_exit) };
                 // SAFETY: a leaked box.
-                unsafe { &*new }
+                Ok(unsafe { &*new })
             }
             Err(other) => {
                 // SAFETY: ours, and nobody else has seen it.
                 drop(unsafe { Box::from_raw(new) });
                 // SAFETY: another thread of this process has published it: a leaked box.
-                unsafe { &*other }
+                Ok(unsafe { &*other })
             }
         }
     }

@@ -2,7 +2,18 @@
 #include "check.h"
 #include "foreread.h"
 
+#include <sys/syscall.h>
+
 static foreread_client *c;
+static int asked;
+
+static void callback(void *arg, int marked_fd, int64_t marked_offset, int requested_fd,
+		     int64_t requested_offset)
+{
+	(void)arg, (void)marked_fd, (void)marked_offset, (void)requested_fd;
+	(void)requested_offset;
+	asked++;
+}
 
 static uint64_t counted(void)
 {
@@ -25,7 +36,7 @@ int main(int argc, char **argv)
 {
 	char path[PATH_MAX], other_path[PATH_MAX], bytes[16];
 	struct iovec vector[2] = {{bytes, 4}, {bytes + 4, 4}};
-	int fd, copy, other, region;
+	int fd, copy, other, region, i;
 	FILE *stream;
 
 	CHECK(argc > 1);
@@ -33,7 +44,7 @@ int main(int argc, char **argv)
 	make_path(other_path, argv[1], "other", 10000);
 	fd = open(path, O_RDONLY);
 	CHECK(fd >= 0);
-	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	SAME(foreread_register_client(&c, NULL, callback, NULL), 0);
 	region = foreread_register_region(c, fd, 100, 9000);
 	CHECK(region >= 0);
 
@@ -87,6 +98,19 @@ int main(int argc, char **argv)
 	CHECK(fclose(stream) == 0);
 	CHECK(dup2(other, fd) == fd);
 	COUNTED(pread(fd, bytes, 4, 200), 0);
+
+	/* A closing that nobody can see: nobody is asked about another file's reads, and soon
+	 * they are not counted either. */
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0 && foreread_register_region(c, fd, 100, 9000) >= 0);
+	COUNTED(pread(fd, bytes, 4, 200), 1);
+	CHECK(asked > 0);
+	CHECK(syscall(SYS_close, fd) == 0);
+	CHECK(syscall(SYS_dup3, other, fd, 0) == fd);
+	asked = 0;
+	for (i = 0; i < 2000; i++)
+		CHECK(pread(fd, bytes, 4, 200) == 4);
+	SAME(asked, 0);
 
 	SAME(foreread_unregister_region(c, region), 0);
 	SAME(foreread_unregister_client(c), 0);
