@@ -1,19 +1,29 @@
 //! One client: its files, regions, list and callback.
+//!
+//! Every call first looks whether the process is still the one that made the client: what a
+//! forked child has of it may be locked for ever, and is neither used nor dropped there.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use foreread_plan::{Extent, FileId};
-use foreread_sources::{AccessList, Entry, Match, RegionId};
+use foreread_sources::{Draft, Entry, Match, RegionId};
+use foreread_sys::thread::{self, Birth};
 
-use crate::{Error, Flags, Options, Report, Stats};
+use crate::check::Difference;
+use crate::inner::{Inner, lock};
+use crate::{Error, Flags, Options, Report, Stats, stream};
+
+/// Entries added while the list is locked: a reading thread may wait for it.
+const AT_ONCE: usize = 1024;
+/// Entries up to the one the program says it is at that count as used as well: enough to move the
+/// place however seldom the program tells.
+const USED: u64 = 64;
 
 /// Why and where the callback is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +36,13 @@ pub struct Missed {
     pub ran_out: bool,
 }
 
-type Callback = Arc<dyn Fn(&Client, Missed) + Send + Sync>;
+pub(crate) type Callback = Arc<dyn Fn(&Client, Missed) + Send + Sync>;
 
 /// A program's side of a session: all calls from any thread.
 pub struct Client {
-    list: Arc<Mutex<AccessList>>,
-    files: Mutex<HashMap<(u64, u64), FileId>>,
-    callback: RwLock<Option<Callback>>,
-    asking: AtomicBool,
-    asked: AtomicU64,
+    birth: Birth,
+    /// `None` only while the client is ended.
+    inner: Option<Arc<Inner>>,
 }
 
 impl Client {
@@ -44,12 +52,14 @@ impl Client {
     /// [`Error::Threads`] when its threads cannot be started.
     pub fn new(options: Options) -> Result<Self, Error> {
         Ok(Self {
-            list: Arc::new(Mutex::new(AccessList::new(options.capacity))),
-            files: Mutex::default(),
-            callback: RwLock::default(),
-            asking: AtomicBool::new(false),
-            asked: AtomicU64::new(0),
+            birth: Birth::new().map_err(Error::Threads)?,
+            inner: Some(Arc::new(Inner::new(options)?)),
         })
+    }
+
+    fn inner(&self) -> Result<&Arc<Inner>, Error> {
+        let here = self.inner.as_ref().filter(|_| self.birth.is_here());
+        here.ok_or(Error::Forked)
     }
 
     /// Register the file at `path`. A file registered before, by whatever name or descriptor, has the
@@ -58,8 +68,8 @@ impl Client {
     /// # Errors
     /// [`Error::File`] unless it is a regular file this user may read.
     pub fn add_path(&self, path: &Path) -> Result<FileId, Error> {
-        let facts = std::fs::metadata(path);
-        self.add(path.to_owned(), facts)
+        self.inner()?
+            .with_files(|files, threads| files.add_path(path, threads))
     }
 
     /// Register an open file. It stays registered when the descriptor is closed: the session keeps
@@ -68,24 +78,13 @@ impl Client {
     /// # Errors
     /// [`Error::File`] unless it is a regular file this user may read.
     pub fn add_fd(&self, fd: BorrowedFd<'_>) -> Result<FileId, Error> {
-        let path = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-        let facts = std::fs::metadata(&path);
-        self.add(path, facts)
-    }
-
-    fn add(&self, path: PathBuf, facts: io::Result<std::fs::Metadata>) -> Result<FileId, Error> {
-        use std::os::unix::fs::MetadataExt;
-        let facts = facts.map_err(|source| Error::File { path, source })?;
-        let mut files = lock(&self.files);
-        let next = FileId(files.len() as u32);
-        Ok(*files.entry((facts.dev(), facts.ino())).or_insert(next))
+        self.inner()?
+            .with_files(|files, threads| files.add_fd(fd, threads))
     }
 
     /// Device and inode of a registered file: what tells whether a descriptor still is that file.
     pub fn identity(&self, file: FileId) -> Option<(u64, u64)> {
-        let files = lock(&self.files);
-        let found = files.iter().find(|&(_, &id)| id == file)?;
-        Some(*found.0)
+        lock(&self.inner().ok()?.files).identity(file)
     }
 
     /// Forget a file, with its regions, when it has been removed as often as it was added. Entries of the list
@@ -94,7 +93,13 @@ impl Client {
     /// # Errors
     /// [`Error::UnknownFile`], [`Error::Forked`].
     pub fn remove_file(&self, file: FileId) -> Result<(), Error> {
-        lock(&self.files).retain(|_, &mut id| id != file);
+        let inner = self.inner()?;
+        let last = inner.with_files(|files, threads| {
+            files.remove(file, threads).ok_or(Error::UnknownFile(file))
+        })?;
+        if last {
+            lock(&inner.list).remove_file(file);
+        }
         Ok(())
     }
 
@@ -104,13 +109,17 @@ impl Client {
     /// # Errors
     /// [`Error::UnknownFile`], [`Error::EmptyRegion`], [`Error::Forked`].
     pub fn region(&self, file: FileId, bytes: Range<u64>) -> Result<RegionId, Error> {
+        let inner = self.inner()?;
+        if !lock(&inner.files).has(file) {
+            return Err(Error::UnknownFile(file));
+        }
         if bytes.is_empty() {
             return Err(Error::EmptyRegion {
                 start: bytes.start,
                 end: bytes.end,
             });
         }
-        Ok(lock(&self.list).region(file, bytes))
+        Ok(lock(&inner.list).region(file, bytes))
     }
 
     /// Reads of that region concern the list no more.
@@ -118,7 +127,7 @@ impl Client {
     /// # Errors
     /// [`Error::UnknownRegion`], [`Error::Forked`].
     pub fn remove_region(&self, region: RegionId) -> Result<(), Error> {
-        if lock(&self.list).remove_region(region) {
+        if lock(&self.inner()?.list).remove_region(region) {
             Ok(())
         } else {
             Err(Error::UnknownRegion(region))
@@ -130,10 +139,13 @@ impl Client {
     /// anything, [`Client::request`] above all. It runs once at a time: reads on other threads go on
     /// meanwhile. One that supplies nothing is asked again only after 1, 2, 4 … 1024 unlisted reads.
     pub fn on_miss(&self, callback: impl Fn(&Client, Missed) + Send + Sync + 'static) {
-        *self
-            .callback
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(callback));
+        if let Ok(inner) = self.inner() {
+            let mut place = inner
+                .callback
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            *place = Some(Arc::new(callback));
+        }
     }
 
     /// Change the list. Returns how many entries were accepted, the first ones; fewer than given
@@ -142,19 +154,53 @@ impl Client {
     /// # Errors
     /// [`Error::Flags`], [`Error::UnknownFile`] (and then nothing has changed), [`Error::Forked`].
     pub fn request(&self, entries: &[Entry], flags: Flags) -> Result<usize, Error> {
-        let mut list = lock(&self.list);
-        let accepted = if flags.contains(Flags::APPEND) {
-            if flags.contains(Flags::CLEAR) {
-                list.clear();
+        let inner = self.inner()?;
+        if flags.contains(Flags::SET) && flags.contains(Flags::APPEND) {
+            return Err(Error::Flags(flags));
+        }
+        {
+            let files = lock(&inner.files);
+            let mut last = None;
+            for entry in entries {
+                if last != Some(entry.file) && !files.has(entry.file) {
+                    return Err(Error::UnknownFile(entry.file));
+                }
+                last = Some(entry.file);
             }
-            list.append(entries)
+        }
+        let accepted = if flags.contains(Flags::APPEND) {
+            self.append(inner, entries, flags.contains(Flags::CLEAR))
         } else {
-            list.set(entries)
+            let draft = Draft::new(entries, inner.capacity);
+            let mut list = lock(&inner.list);
+            inner.streaming.end(&list);
+            list.replace(draft)
         };
         if flags.contains(Flags::DONE) {
-            list.done();
+            lock(&inner.list).done();
         }
+        if accepted > 0 {
+            inner.ask.supplied();
+        }
+        inner.wake();
         Ok(accepted)
+    }
+
+    fn append(&self, inner: &Inner, entries: &[Entry], clear: bool) -> usize {
+        if clear {
+            let mut list = lock(&inner.list);
+            inner.streaming.end(&list);
+            list.clear();
+        }
+        let mut accepted = 0;
+        for part in entries.chunks(AT_ONCE) {
+            let taken = lock(&inner.list).append(part);
+            accepted += taken;
+            if taken < part.len() {
+                break;
+            }
+        }
+        accepted
     }
 
     /// Replace the list by what an iterator yields, drawn from as the list is used up on a thread
@@ -162,17 +208,30 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Threads`], [`Error::Forked`].
+    ///
+    /// Entries that name a file the client does not know are not fetched.
     pub fn stream<I>(&self, entries: I) -> Result<(), Error>
     where
         I: Iterator<Item = Entry> + Send + 'static,
     {
-        let entries: Vec<Entry> = entries.take(self.room()).collect();
-        self.request(&entries, Flags::SET).map(drop)
+        let inner = self.inner()?;
+        let stream = {
+            let mut list = lock(&inner.list);
+            list.set(&[]);
+            inner.streaming.end(&list)
+        };
+        let shared = Arc::clone(inner);
+        // It ends when the client does, and need not be waited for: what the iterator waits for may never come.
+        thread::spawn_beside("foreread-list", move || {
+            stream::run(&shared, stream, entries);
+        })
+        .map_err(Error::Threads)?;
+        Ok(())
     }
 
     /// Entries the list has room for.
     pub fn room(&self) -> usize {
-        lock(&self.list).room()
+        self.inner().map_or(0, |inner| lock(&inner.list).room())
     }
 
     /// This thread is about to read these bytes. What the read was to the list; the callback has
@@ -181,38 +240,83 @@ impl Client {
     /// # Errors
     /// [`Error::Forked`].
     pub fn reading(&self, file: FileId, extent: Extent) -> Result<Match, Error> {
-        let matched = lock(&self.list).read(file, extent);
+        let inner = self.inner()?;
+        let mut list = lock(&inner.list);
+        let expected = inner.check.as_ref().and_then(|_| list.next());
+        let before = list.counts().skipped;
+        let matched = list.read(file, extent);
+        let skipped = list.counts().skipped.saturating_sub(before);
+        inner.streaming.used(&list);
+        drop(list);
+        if let Some(check) = &inner.check
+            && (matched == Match::Unlisted || skipped > 0)
+        {
+            lock(check).add(Difference {
+                expected,
+                got: (file, extent),
+                skipped,
+            });
+        }
         if matches!(matched, Match::RanOut | Match::Unlisted) {
-            self.ask((file, extent.offset), matched);
+            self.ask(inner, (file, extent.offset), matched);
+        }
+        if matched == Match::Unlisted {
+            // The callback may just have named it.
+            lock(&inner.list).settle(file, extent);
         }
         Ok(matched)
     }
 
     /// A read told by [`Client::reading`] is over: it began at `start` and took so long, so that the session knows
-    /// the program's pace and whether it waited.
-    pub fn read_done(&self, _file: FileId, _extent: Extent, _start: Instant, _took: Duration) {}
+    /// the program's pace and whether it waited. Reads in no region are ignored.
+    pub fn read_done(&self, file: FileId, extent: Extent, start: Instant, took: Duration) {
+        if let Ok(inner) = self.inner()
+            && lock(&inner.list).concerns(file, extent)
+        {
+            inner.tell_read(file, extent, start, took);
+        }
+    }
 
     /// The program is at entry `n` of the list: the same as reading it, for programs that read by
-    /// means of their own.
+    /// means of their own. An entry that is not there yet will be passed when it comes.
     ///
     /// # Errors
     /// [`Error::NoEntry`] past the end of a list that is complete, [`Error::Forked`].
     pub fn at(&self, n: u64) -> Result<Match, Error> {
-        Ok(lock(&self.list).at(n))
+        let inner = self.inner()?;
+        let mut list = lock(&inner.list);
+        let next = list.next().map_or(n, |(next, _)| next.min(n));
+        let Some(matched) = list.at(n) else {
+            return Err(Error::NoEntry {
+                number: n,
+                end: list.end(),
+            });
+        };
+        let from = next.max(n.saturating_sub(USED - 1));
+        let used: Vec<Entry> = (from..=n).filter_map(|n| list.get(n)).collect();
+        inner.streaming.used(&list);
+        drop(list);
+        inner.tell_place(&used);
+        if let (Match::RanOut, Some(last)) = (matched, used.last()) {
+            self.ask(inner, (last.file, last.extent.offset), matched);
+        }
+        Ok(matched)
     }
 
-    fn ask(&self, requested: (FileId, u64), matched: Match) {
-        let callback = self
+    /// Ask the program for more, if there is a callback and it is its turn.
+    fn ask(&self, inner: &Inner, requested: (FileId, u64), matched: Match) {
+        let callback = inner
             .callback
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let Some(callback) = callback else { return };
-        if self.asking.swap(true, Ordering::Acquire) {
-            return;
-        }
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let marked = lock(&self.list).marked();
+        let Some(turn) = inner.ask.turn() else { return };
+        inner.asked.fetch_add(1, Ordering::Relaxed);
+        let (marked, before) = {
+            let list = lock(&inner.list);
+            (list.marked(), list.counts().accepted)
+        };
         callback(
             self,
             Missed {
@@ -221,49 +325,77 @@ impl Client {
                 ran_out: matched == Match::RanOut,
             },
         );
-        self.asking.store(false, Ordering::Release);
+        if lock(&inner.list).counts().accepted == before {
+            turn.in_vain();
+        }
     }
 
     /// Whether the kernel's own read-ahead only fetches too much of this file: its entries are
     /// mostly not sequential. Then `POSIX_FADV_RANDOM` on the program's descriptor pays.
-    pub fn is_random(&self, _file: FileId) -> bool {
-        false
+    pub fn is_random(&self, file: FileId) -> bool {
+        self.inner()
+            .is_ok_and(|inner| lock(&inner.list).is_random(file))
     }
 
     /// Whether this process is the one that made the client, and not a child of it.
     pub fn is_ours(&self) -> bool {
-        true
+        self.birth.is_here()
     }
 
-    /// Where the client stands.
+    /// Where the client stands; all zero in a child of its process.
     pub fn stats(&self) -> Stats {
-        let list = lock(&self.list);
-        Stats {
-            list: list.counts(),
-            ahead: list.ahead() as u64,
-            asked: self.asked.load(Ordering::Relaxed),
-            ..Stats::default()
-        }
+        self.inner()
+            .map_or_else(|_| Stats::default(), |inner| inner.stats())
     }
 
-    /// Where list and reality parted so far, in readable form; `None` unless [`crate::Options::check`] is set.
+    /// Where list and reality parted so far, in readable form; `None` unless [`Options::check`] is set.
     pub fn check_report(&self) -> Option<String> {
-        None
+        self.inner().ok()?.check_report()
     }
 
     /// Write the check report to its file now, as the end of the client does; for programs that
     /// end without ending their clients. Written once.
-    pub fn write_check(&self) {}
+    pub fn write_check(&self) {
+        if let Ok(inner) = self.inner() {
+            inner.write_check();
+        }
+    }
 
     /// End the session and close its account. Dropping the client does the same.
-    pub fn finish(self) -> Report {
-        let stats = self.stats();
-        Report {
-            stats,
-            ledger: stats.ledger,
-            gone: Vec::new(),
-            check: None,
+    pub fn finish(mut self) -> Report {
+        self.end().unwrap_or_default()
+    }
+
+    /// `None` in a child of the client's process, and the second time.
+    fn end(&mut self) -> Option<Report> {
+        let inner = self.inner.take()?;
+        if !self.birth.is_here() {
+            // Its threads are not here, and what they had locked stays locked.
+            std::mem::forget(inner);
+            return None;
         }
+        inner.write_check();
+        let check = inner.check_report();
+        let stats = inner.stats();
+        let report = inner.end();
+        let files = lock(&inner.files);
+        Some(Report {
+            stats,
+            ledger: report.as_ref().map_or(stats.ledger, |report| report.ledger),
+            gone: report
+                .map(|report| report.gone)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(file, why)| format!("{}: {why}", files.name(file)))
+                .collect(),
+            check,
+        })
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -273,9 +405,4 @@ impl fmt::Debug for Client {
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
-}
-
-/// A lock whose holder panicked guards data that is still whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -36,16 +36,6 @@ pub enum Error {
         /// One past the last.
         end: u64,
     },
-    /// An iterator of accesses named a file by an index past the files given.
-    #[error("access {number} names file {index}, and there are {files}")]
-    UnknownIndex {
-        /// The access, counted from 0.
-        number: u64,
-        /// The file's index.
-        index: usize,
-        /// Files there are.
-        files: usize,
-    },
     /// `SET` and `APPEND` together.
     #[error("flags {:#x} contradict each other", .0.bits())]
     Flags(Flags),

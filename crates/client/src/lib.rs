@@ -32,12 +32,18 @@
 
 #![forbid(unsafe_code)]
 
+mod ask;
+mod check;
 mod client;
 mod error;
+mod files;
 mod flags;
+mod inner;
 mod options;
 mod prefetch;
 mod report;
+mod stream;
+mod threads;
 
 pub use client::{Client, Missed};
 pub use error::Error;

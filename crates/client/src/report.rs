@@ -18,7 +18,7 @@ pub struct Stats {
 }
 
 /// The end of a client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// The last statistics.

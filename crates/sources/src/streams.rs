@@ -3,7 +3,7 @@
 //! From [`STREAM_AFTER`] bytes on, the kernel's own read-ahead does at least as well as any
 //! list: such accesses are disclosed, so that the place in the plan is known, and left to the kernel.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use foreread_plan::{Extent, FileId, ThreadId};
 
@@ -25,7 +25,7 @@ struct Stream {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct Streams(HashMap<(ThreadId, FileId), Stream>);
+pub(crate) struct Streams(FxHashMap<(ThreadId, FileId), Stream>);
 
 impl Streams {
     /// How many bytes the stream had run when this access continued it; 0 if it continues none.

@@ -18,10 +18,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use foreread_plan::{Extent, FileId, ThreadId};
+use rustc_hash::FxHashMap;
 
 use crate::streams::{STREAM_AFTER, Streams};
 pub use feed::Feed;
@@ -100,7 +100,7 @@ pub struct AccessList {
 struct Order {
     streams: Streams,
     /// Entries of each file, and those that go on where the one before ended.
-    files: HashMap<FileId, (u32, u32)>,
+    files: FxHashMap<FileId, (u32, u32)>,
 }
 
 impl Order {
@@ -257,6 +257,18 @@ impl AccessList {
         (at < self.store.end()).then(|| (self.first + at, self.store.get(at).0))
     }
 
+    /// The entry with this number, while it is held.
+    pub fn get(&self, n: u64) -> Option<Entry> {
+        let ordinal = n.checked_sub(self.first)?;
+        let held = self.store.base()..self.store.end();
+        held.contains(&ordinal).then(|| self.store.get(ordinal).0)
+    }
+
+    /// Whether a read of these bytes concerns the list.
+    pub fn concerns(&self, file: FileId, extent: Extent) -> bool {
+        self.regions.touch(file, extent)
+    }
+
     /// The most recent marked access: its file and offset.
     pub fn marked(&self) -> Option<(FileId, u64)> {
         self.marked
@@ -313,6 +325,17 @@ impl AccessList {
         self.store.mark_read(ordinal);
         self.note(&self.store.get(ordinal).0);
         Match::Listed
+    }
+
+    /// A read that was [`Match::Unlisted`] may be on the list by now: move the place to it, without
+    /// counting it again.
+    pub fn settle(&mut self, file: FileId, extent: Extent) {
+        if let Some(ordinal) = self.store.find_ahead(file, extent)
+            && ordinal - self.store.position() <= BEHIND
+        {
+            self.reach(ordinal, extent);
+            self.counts.listed -= 1;
+        }
     }
 
     /// The program is at entry `n`: the same as reading it. Where it is not there yet, it will be

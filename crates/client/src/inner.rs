@@ -1,0 +1,218 @@
+//! What a client consists of, shared with the thread that draws from an iterator.
+//!
+//! Invariant: locks are taken one at a time, but for `files` before any other; none is held while
+//! the program's callback or iterator runs.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use foreread_engine::{Config, Ledger, Session};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, ThreadId};
+use foreread_sources::{AccessList, Entry};
+use foreread_sys::memory;
+
+use crate::ask::Ask;
+use crate::check::Check;
+use crate::client::Callback;
+use crate::files::Files;
+use crate::stream::Streaming;
+use crate::threads::Threads;
+use crate::{Error, Options, Stats};
+
+/// Reads that are told the engine at once. It looks by itself every 200 µs while it is busy, so
+/// waking it for each would only cost the program.
+const TOLD: u32 = 64;
+/// Reads wait this long to be told, at most, while the program goes on reading.
+const UNTOLD: Duration = Duration::from_micros(100);
+/// A read that took longer waited for a device: it is told at once.
+const WAITED: Duration = Duration::from_micros(40);
+/// The environment variable that asks for a report.
+const CHECK: &str = "FOREREAD_CHECK";
+
+/// A client without its guard against forks.
+pub(crate) struct Inner {
+    pub(crate) list: Arc<Mutex<AccessList>>,
+    pub(crate) files: Mutex<Files>,
+    pub(crate) callback: RwLock<Option<Callback>>,
+    pub(crate) ask: Ask,
+    pub(crate) asked: AtomicU64,
+    pub(crate) streaming: Streaming,
+    pub(crate) check: Option<Mutex<Check>>,
+    pub(crate) capacity: usize,
+    teller: Mutex<Teller>,
+    threads: Mutex<Option<Threads>>,
+    start: Instant,
+}
+
+/// The way to the session.
+struct Teller {
+    session: Option<Session>,
+    /// Reads not told yet.
+    untold: u32,
+    told_at: Instant,
+}
+
+impl Inner {
+    pub(crate) fn new(options: Options) -> Result<Self, Error> {
+        let list = AccessList::new(options.capacity);
+        let capacity = list.capacity();
+        let list = Arc::new(Mutex::new(list));
+        let start = Instant::now();
+        let config = Config {
+            budget_pages: options.budget.unwrap_or_else(memory::budget) / PAGE,
+            evict_behind: options.evict_behind,
+            ..Config::default()
+        };
+        let (threads, session) =
+            Threads::start(Arc::clone(&list), config, start).map_err(Error::Threads)?;
+        let check = options.check.or_else(|| {
+            let path = std::env::var_os(CHECK).filter(|path| !path.is_empty());
+            path.map(PathBuf::from)
+        });
+        Ok(Self {
+            list,
+            capacity,
+            files: Mutex::default(),
+            callback: RwLock::default(),
+            ask: Ask::default(),
+            asked: AtomicU64::new(0),
+            streaming: Streaming::default(),
+            check: check.map(|path| Mutex::new(Check::new(path))),
+            teller: Mutex::new(Teller {
+                session: Some(session),
+                untold: 0,
+                told_at: start,
+            }),
+            threads: Mutex::new(Some(threads)),
+            start,
+        })
+    }
+
+    /// Do something with the files, whose openings are the threads' affair.
+    pub(crate) fn with_files<T>(
+        &self,
+        act: impl FnOnce(&mut Files, &Threads) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut files = lock(&self.files);
+        let threads = lock(&self.threads);
+        let Some(threads) = threads.as_ref() else {
+            return Err(Error::Threads(std::io::Error::other(
+                "the client has ended",
+            )));
+        };
+        act(&mut files, threads)
+    }
+
+    /// Have the session look at the list now.
+    pub(crate) fn wake(&self) {
+        if let Some(session) = &lock(&self.teller).session {
+            session.wake();
+        }
+    }
+
+    /// Tell the session of a read.
+    pub(crate) fn tell_read(&self, file: FileId, extent: Extent, start: Instant, took: Duration) {
+        let access = self.access(file, extent, Kind::Pread, start, took);
+        self.tell(&[access], start + took, took >= WAITED);
+    }
+
+    /// Tell the session that the program has used these entries, by means unknown.
+    pub(crate) fn tell_place(&self, entries: &[Entry]) {
+        let now = Instant::now();
+        let accesses: Vec<Access> = entries
+            .iter()
+            .map(|entry| {
+                let extent = Extent::new(entry.extent.offset, entry.extent.len.max(1));
+                self.access(entry.file, extent, Kind::Touch, now, Duration::ZERO)
+            })
+            .collect();
+        self.tell(&accesses, now, false);
+    }
+
+    fn tell(&self, accesses: &[Access], now: Instant, at_once: bool) {
+        let mut teller = lock(&self.teller);
+        let due = teller.untold + accesses.len() as u32 >= TOLD
+            || now.saturating_duration_since(teller.told_at) >= UNTOLD;
+        let Some(session) = &mut teller.session else {
+            return;
+        };
+        for &access in accesses {
+            session.observe(access);
+        }
+        if at_once || due {
+            session.flush();
+            teller.untold = 0;
+            teller.told_at = now;
+        } else {
+            teller.untold += accesses.len() as u32;
+        }
+    }
+
+    fn access(
+        &self,
+        file: FileId,
+        extent: Extent,
+        kind: Kind,
+        start: Instant,
+        took: Duration,
+    ) -> Access {
+        let start = start.saturating_duration_since(self.start);
+        Access {
+            file,
+            extent,
+            // A list is one order, whoever reads.
+            thread: ThreadId(0),
+            kind,
+            start: start.as_nanos() as u64,
+            took: took.as_nanos() as u64,
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let (list, ahead) = {
+            let list = lock(&self.list);
+            (list.counts(), list.ahead())
+        };
+        let ledger = match &lock(&self.teller).session {
+            Some(session) => session.ledger(),
+            None => Ledger::default(),
+        };
+        Stats {
+            list,
+            ahead,
+            asked: self.asked.load(Ordering::Relaxed),
+            ledger,
+        }
+    }
+
+    /// Where list and reads part, if that is to be told.
+    pub(crate) fn check_report(&self) -> Option<String> {
+        let check = self.check.as_ref()?;
+        let stats = self.stats();
+        let files = lock(&self.files);
+        Some(lock(check).report(&stats, &files))
+    }
+
+    pub(crate) fn write_check(&self) {
+        if let (Some(check), Some(report)) = (&self.check, self.check_report()) {
+            lock(check).write(&report);
+        }
+    }
+
+    /// End streams and threads; the session's report, if it has not died.
+    pub(crate) fn end(&self) -> Option<foreread_engine::Report> {
+        self.streaming.end(&lock(&self.list));
+        if let Some(threads) = lock(&self.threads).take() {
+            threads.end();
+        }
+        let session = lock(&self.teller).session.take();
+        session?.finish()
+    }
+}
+
+/// A lock whose holder panicked guards data that is still whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
