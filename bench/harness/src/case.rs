@@ -4,6 +4,7 @@
 //! directory, deterministically; slow disks get a copy. The command is told where
 //! its data is at run time, so that the same case runs on every disk.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -145,11 +146,23 @@ impl Job {
 pub struct Tools {
     /// The data directory.
     pub root: PathBuf,
+    /// The checkout, with the library's header, its examples and integrations.
+    pub checkout: PathBuf,
 }
 
 impl Tools {
     /// The C program `name` with this source, compiled once into the data directory.
     pub fn compiled(&self, name: &str, source: &str) -> Result<PathBuf> {
+        self.compiled_with(name, source, &[])
+    }
+
+    /// As [`Tools::compiled`], with more arguments for the compiler.
+    pub fn compiled_with(
+        &self,
+        name: &str,
+        source: &str,
+        arguments: &[OsString],
+    ) -> Result<PathBuf> {
         let folder = self.root.join("bin");
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let (binary, kept) = (folder.join(name), folder.join(format!("{name}.c")));
@@ -160,7 +173,8 @@ impl Tools {
             compiler
                 .args(["-O2", "-Wall", "-o"])
                 .arg(&binary)
-                .arg(&kept);
+                .arg(&kept)
+                .args(arguments);
             crate::cases::succeed(&mut compiler)?;
         }
         Ok(binary)
@@ -174,6 +188,18 @@ impl Tools {
             bail!("{} is missing: build it with `make build`", path.display());
         }
         Ok(path)
+    }
+
+    /// A file or folder of the checkout.
+    pub fn checkout(&self, path: &str) -> Result<PathBuf> {
+        let found = self.checkout.join(path);
+        if !found.exists() {
+            bail!(
+                "{} is missing: build it with `make bench-build`, or name the checkout with --checkout",
+                found.display()
+            );
+        }
+        Ok(found)
     }
 
     /// The folder with the data of `work`, generated now if this is the first time.

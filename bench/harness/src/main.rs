@@ -10,14 +10,17 @@ mod case;
 mod cases;
 mod cgroup;
 mod cost;
+mod curves;
 mod deep;
 mod device;
 mod disk;
 mod foreread;
+mod lines;
 mod measure;
 mod peer;
 mod plot;
 mod process;
+mod reader;
 mod results;
 mod signals;
 mod stats;
@@ -74,6 +77,9 @@ struct Cli {
         default_value = "target/bench-data"
     )]
     data_dir: PathBuf,
+    /// The checkout, with sqlite/foreread.so, python/wheels and examples.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    checkout: PathBuf,
     /// Where the results go.
     #[arg(long, value_name = "DIR", default_value = "bench/out")]
     out: PathBuf,
@@ -100,6 +106,9 @@ enum Task {
         #[command(subcommand)]
         what: Data,
     },
+    /// Reads a file in a known order: what the curves measure.
+    #[command(hide = true)]
+    ReadFile(reader::Reading),
     /// Serves a slow disk for the benchmark that started it.
     #[command(hide = true)]
     ServeDisk {
@@ -153,6 +162,7 @@ fn act(cli: Cli) -> Result<()> {
             let rows = size_mib.map_or(*rows, |mib| (mib << 20) / cases::SQLITE_ROW_BYTES);
             return cases::generate_sqlite(dir, rows);
         }
+        Some(Task::ReadFile(reading)) => return reader::read(reading),
         Some(Task::ServeDisk { model, dir, size }) => return disk::serve(model, dir, *size),
         None => {}
     }
@@ -167,7 +177,9 @@ fn act(cli: Cli) -> Result<()> {
         .with_context(|| format!("creating {}", cli.data_dir.display()))?;
     let root = fs::canonicalize(&cli.data_dir)
         .with_context(|| format!("resolving {}", cli.data_dir.display()))?;
-    let tools = Tools { root };
+    let checkout = fs::canonicalize(&cli.checkout)
+        .with_context(|| format!("resolving {}", cli.checkout.display()))?;
+    let tools = Tools { root, checkout };
     if cli.pread_cost || cli.record_cost {
         let binary = Foreread::find(cli.foreread.as_deref())?;
         let rounds = cli.rounds.unwrap_or(5);
@@ -202,11 +214,16 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         environment: Environment::look(&tools.root, size.name(), settings.rounds)?,
         summaries: Vec::new(),
         measurements: Vec::new(),
+        curves: Vec::new(),
         skipped: Vec::new(),
     };
     let cases = cases::all();
     let chosen = choose(&cases, cli)?;
-    let bar = ProgressBar::new(chosen.len() as u64);
+    let curves = choose_curves(cli);
+    if chosen.is_empty() && curves.is_empty() {
+        bail!("no case runs on the disks asked for");
+    }
+    let bar = ProgressBar::new((chosen.len() + curves.len()) as u64);
     bar.set_style(
         ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}")
             .context("progress bar")?,
@@ -247,13 +264,33 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         // Written as it grows: what was measured is not lost if the rest is.
         report(&results, &cli.out)?;
     }
+    for curve in curves {
+        let say = |what: &str| {
+            bar.set_message(format!("{} on {}: {what}", curve.name, curves::DISK.name()))
+        };
+        let outcome = curves::measure(curve, tools, &say);
+        signals::check()?;
+        match outcome {
+            Ok(measured) => results.curves.push(measured),
+            Err(error) => {
+                bar.suspend(|| eprintln!("{} skipped: {error:#}", curve.name));
+                let disk = curves::DISK.name().to_owned();
+                results
+                    .skipped
+                    .push((curve.name.into(), disk, format!("{error:#}")));
+            }
+        }
+        bar.inc(1);
+        report(&results, &cli.out)?;
+    }
     bar.finish_and_clear();
     print!("{}", table::render(&results));
     let reached = targets::render(&results.summaries);
     if !reached.is_empty() {
         print!("\nto reach\n\n{reached}");
     }
-    let plots = plot::draw(&results.summaries, &cli.out)?;
+    let mut plots = plot::draw(&results.summaries, &cli.out)?;
+    plots.extend(lines::draw(&results, &cli.out)?);
     println!(
         "\nresults.json and {} plots are in {}",
         plots.len(),
@@ -270,11 +307,10 @@ fn report(results: &Results, out: &Path) -> Result<()> {
 
 /// The cases and disks the options ask for, in the order of the list.
 fn choose<'a>(cases: &'a [Case], cli: &Cli) -> Result<Vec<(&'a Case, DiskKind)>> {
-    if let Some(unknown) = cli
-        .cases
-        .iter()
-        .find(|name| !cases.iter().any(|case| case.name == **name))
-    {
+    if let Some(unknown) = cli.cases.iter().find(|name| {
+        let curve = curves::ALL.iter().any(|curve| curve.name == **name);
+        !curve && !cases.iter().any(|case| case.name == **name)
+    }) {
         bail!("there is no case `{unknown}`; --list shows them");
     }
     let mut chosen = Vec::new();
@@ -293,10 +329,22 @@ fn choose<'a>(cases: &'a [Case], cli: &Cli) -> Result<Vec<(&'a Case, DiskKind)>>
         let wanted = |disk: &&DiskKind| cli.disks.is_empty() || cli.disks.contains(disk);
         chosen.extend(disks.iter().filter(wanted).map(|disk| (case, *disk)));
     }
-    if chosen.is_empty() {
-        bail!("no case runs on the disks asked for");
-    }
     Ok(chosen)
+}
+
+/// The curves the options ask for: none with --quick alone.
+fn choose_curves(cli: &Cli) -> Vec<&'static curves::Curve> {
+    let wanted = |curve: &&curves::Curve| {
+        if cli.cases.is_empty() {
+            !cli.quick
+        } else {
+            cli.cases.iter().any(|name| name == curve.name)
+        }
+    };
+    let of_group = cli.group.is_none_or(|group| group == Group::Api);
+    let on_disk = cli.disks.is_empty() || cli.disks.contains(&curves::DISK);
+    let all = curves::ALL.iter().filter(wanted);
+    all.filter(|_| of_group && on_disk).collect()
 }
 
 /// What a case needs and this machine does not have, in words.
@@ -327,6 +375,15 @@ fn list() -> Result<()> {
         if let Some(reason) = missing(&case) {
             println!("{:<12} {reason}", "");
         }
+    }
+    for curve in curves::ALL {
+        println!(
+            "{:<12} {:<8} {:<48} {}",
+            curve.name,
+            "curve",
+            curve.about,
+            curves::DISK.name()
+        );
     }
     Ok(())
 }

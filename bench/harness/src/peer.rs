@@ -80,6 +80,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let tools = Tools {
             root: scratch.path().to_owned(),
+            checkout: scratch.path().to_owned(),
         };
         let command = Invocation {
             program: "sh".into(),

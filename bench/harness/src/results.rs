@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::case::Group;
+use crate::curves::Measured;
 use crate::device::{self, DEFAULT_READ_AHEAD_KB};
 use crate::disk::DiskKind;
 use crate::foreread::Ledger;
@@ -23,6 +24,8 @@ pub struct Results {
     pub summaries: Vec<Summary>,
     /// All samples.
     pub measurements: Vec<Measurement>,
+    /// The curves.
+    pub curves: Vec<Measured>,
     /// Cases that could not run: name, disk, reason.
     pub skipped: Vec<(String, String, String)>,
 }
@@ -304,6 +307,7 @@ pub mod tests {
             environment: Environment::look(Path::new("."), "quick", 3).unwrap(),
             summaries: Summary::of(&measurement).into_iter().collect(),
             measurements: vec![measurement],
+            curves: Vec::new(),
             skipped: vec![("bam".into(), "own".into(), "samtools is missing".into())],
         };
         let file = tempfile::NamedTempFile::new().unwrap();

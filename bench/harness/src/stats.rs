@@ -68,6 +68,21 @@ pub fn masked_pct(plain: f64, foreread: f64, limit: f64) -> Option<f64> {
     (avoidable > 0.02 * plain).then(|| (plain - foreread) / avoidable * 100.0)
 }
 
+/// Jain's fairness of shares: 1 when all are equal, 1/n when one has everything.
+pub fn fairness(shares: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        count += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    if squares > 0.0 {
+        sum * sum / (count * squares)
+    } else {
+        1.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +109,13 @@ mod tests {
     fn improvement_is_the_papers_and_negative_for_a_loss() {
         assert!((improvement_pct(52.54, 7.63) - 85.48).abs() < 0.01);
         assert!((improvement_pct(4.61, 4.84) + 4.99).abs() < 0.01);
+    }
+
+    #[test]
+    fn fairness_is_one_for_equals_and_one_nth_for_a_single_winner() {
+        assert_eq!(fairness([2.0, 2.0, 2.0]), 1.0);
+        assert!((fairness([1.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
+        assert!((fairness([1.0, 0.5]) - 0.9).abs() < 1e-12);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The tables on the terminal, at most 80 columns wide.
 
 use crate::case::Group;
+use crate::curves::Measured;
 use crate::foreread::Ledger;
 use crate::results::{Results, Summary};
 use crate::stats::Spread;
@@ -64,6 +65,10 @@ pub fn render(results: &Results) -> String {
         out += &table(&api_times(), &api);
         out += "\nshortest..longest run; foreread / plain pair by pair; MiB from the device\n\n";
         out += &table(&api_spreads(), &api);
+    }
+    for curve in &results.curves {
+        out += &format!("\n{} on {}\n\n", curve.about, curve.disk);
+        out += &curve_table(curve);
     }
     for measurement in &results.measurements {
         for note in &measurement.notes {
@@ -156,6 +161,27 @@ fn api_spreads() -> Vec<Column> {
         column("plain", 9, |s| mib(s.plain_device_bytes)),
         column("foreread", 9, |s| mib(s.foreread_device_bytes)),
     ]
+}
+
+/// One line a point.
+fn curve_table(curve: &Measured) -> String {
+    let mut out = format!(
+        "{:>16}{:>9}{:>10}{:>8}{:>11}{:>14}{:>12}\n",
+        curve.unit, "plain", "foreread", "faster", "fair", "plain MiB", "foreread MiB"
+    );
+    for point in &curve.points {
+        out += &format!(
+            "{:>16}{:>9}{:>10}{:>7.2}x{:>11}{:>14}{:>12}\n",
+            curve.label(point),
+            seconds(Some(point.plain.seconds)),
+            seconds(Some(point.foreread.seconds)),
+            point.plain.seconds / point.foreread.seconds,
+            format!("{:.3}", point.foreread.fairness),
+            mib(point.plain.device_bytes.map(|bytes| bytes as f64)),
+            mib(point.foreread.device_bytes.map(|bytes| bytes as f64)),
+        );
+    }
+    out
 }
 
 fn column(title: &'static str, width: usize, cell: fn(&Summary) -> String) -> Column {
@@ -260,6 +286,7 @@ mod tests {
                 },
             ],
             measurements: vec![measurement],
+            curves: Vec::new(),
             skipped: Vec::new(),
         };
         let text = render(&results);

@@ -21,8 +21,8 @@ pub const MEMORY: u64 = 16 << 20;
 /// Bytes a customer takes, the index included.
 const CUSTOMER_BYTES: u64 = 616;
 const NAME: &str = "customer.db";
-/// The loadable extension, beside this program as the preload library is.
-const EXTENSION: &str = "libforeread_sqlite.so";
+/// The loadable extension, as `make -C sqlite` leaves it in the checkout.
+const EXTENSION: &str = "sqlite/foreread.so";
 
 /// `select * from customer order by zip`.
 struct ByZip {
@@ -123,7 +123,7 @@ impl Workload for ByZip {
 
     fn job(&self, dir: &Path, _: &Path, _: Size, tools: &Tools) -> Result<Job> {
         let database = dir.join(NAME);
-        let extension = tools.beside(EXTENSION)?;
+        let extension = tools.checkout(EXTENSION)?;
         let limit = self
             .rows
             .map_or(String::new(), |rows| format!(" limit {rows}"));

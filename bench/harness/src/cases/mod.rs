@@ -3,6 +3,7 @@
 mod build;
 mod customer;
 mod data;
+mod library;
 mod noharm;
 mod packages;
 mod random;
@@ -16,6 +17,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::case::Case;
 
+pub use customer::times_memory as sql_times_memory;
+pub use data::Random;
+pub use random::RandomFile;
 pub use sqlite::{ROW_BYTES as SQLITE_ROW_BYTES, generate as generate_sqlite};
 
 /// Every case, in the order of the report.
@@ -27,6 +31,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(build::cases());
     cases.extend(noharm::cases());
     cases.extend(customer::cases());
+    cases.extend(library::cases());
     cases
 }
 

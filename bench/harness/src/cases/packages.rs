@@ -14,7 +14,7 @@ use crate::disk::DiskKind;
 use crate::process::Invocation;
 
 /// Debian's own: a wrapper that picks a version would be measured along.
-const PYTHON: &str = "/usr/bin/python3";
+pub(super) const PYTHON: &str = "/usr/bin/python3";
 
 /// `ncks`: one column of a NetCDF variable through all times and levels.
 struct NetcdfSeries;

@@ -1,6 +1,6 @@
 //! Random 4 KiB reads over a 1 GiB file, with computing between them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -12,6 +12,33 @@ use crate::process::Invocation;
 
 const FILE_BYTES: u64 = 1 << 30;
 const SEED: u64 = 7;
+
+/// The file alone, for others that read it.
+pub struct RandomFile;
+
+impl RandomFile {
+    /// Where it is in its folder.
+    pub fn path(dir: &Path) -> PathBuf {
+        dir.join("pages")
+    }
+}
+
+impl Workload for RandomFile {
+    fn data_name(&self) -> &'static str {
+        "random"
+    }
+
+    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
+        fill(&Self::path(dir), FILE_BYTES, 2)
+    }
+
+    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
+        Ok(Job {
+            files: vec![Self::path(dir)],
+            ..Job::default()
+        })
+    }
+}
 
 struct RandomReads {
     compute_us: u64,
@@ -73,15 +100,15 @@ pub fn cases() -> Vec<Case> {
 
 impl Workload for RandomReads {
     fn data_name(&self) -> &'static str {
-        "random"
+        RandomFile.data_name()
     }
 
-    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
-        fill(&dir.join("pages"), FILE_BYTES, 2)
+    fn generate(&self, dir: &Path, size: Size, tools: &Tools) -> Result<()> {
+        RandomFile.generate(dir, size, tools)
     }
 
     fn job(&self, dir: &Path, _: &Path, size: Size, tools: &Tools) -> Result<Job> {
-        let file = dir.join("pages");
+        let file = RandomFile::path(dir);
         let program = tools.compiled("randread", include_str!("../../../programs/randread.c"))?;
         let reads = size.pick(self.reads.0, self.reads.1);
         let mut random = Random(SEED);

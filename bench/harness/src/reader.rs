@@ -1,0 +1,360 @@
+//! A program that knows what it will read: the one the curves are measured with.
+//!
+//! `foreread-bench read-file` reads blocks of a file in a given order, alone, through the
+//! library, or with an engine whose device profile is given; it prints a checksum, so that
+//! runs can be compared. It is a process of its own for every run.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::hash::Hasher;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use foreread_backend::PageCache;
+use foreread_client::{Client, Entry, Extent, FileId, Options};
+use foreread_engine::{Config, Engine, Profile, Session};
+use foreread_plan::{Access, FileMeta, Kind, PAGE, ThreadId};
+use foreread_sources::{Replay, Trace};
+
+use crate::cases::Random;
+
+/// In which order the blocks are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// From the first on.
+    Forward,
+    /// Each block once, shuffled.
+    Random,
+    /// As `random`, and only blocks that lie a little apart: so many blocks are left out
+    /// between two, from none to as many as fit into 256 KiB.
+    Gaps,
+}
+
+/// Who keeps ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ahead {
+    /// Nobody but the kernel.
+    None,
+    /// The library.
+    Library,
+    /// An engine with the profile of a rotating disk, changed as told.
+    Engine,
+}
+
+/// What to read and how.
+#[derive(Args, Clone, Debug)]
+pub struct Reading {
+    /// The file.
+    #[arg(long)]
+    pub file: PathBuf,
+    /// In which order.
+    #[arg(long, value_enum)]
+    pub order: Order,
+    /// Bytes in a block.
+    #[arg(long)]
+    pub block: u64,
+    /// Blocks to read.
+    #[arg(long)]
+    pub count: u64,
+    /// Read only this eighth of the file, so that several readers share no block.
+    #[arg(long)]
+    pub part: Option<u64>,
+    /// Who keeps ahead.
+    #[arg(long, value_enum, default_value = "none")]
+    pub ahead: Ahead,
+    /// Memory for pages fetched and not yet read, in bytes.
+    #[arg(long)]
+    pub budget: Option<u64>,
+    /// The engine's largest request, in pages.
+    #[arg(long)]
+    pub request_pages: Option<u64>,
+    /// The largest gap the engine reads along, in pages.
+    #[arg(long)]
+    pub infill_pages: Option<u64>,
+}
+
+/// Parts a file has for several readers.
+const PARTS: u64 = 8;
+/// The largest gap of [`Order::Gaps`], in bytes.
+const LARGEST_GAP: u64 = 256 << 10;
+/// How often the engine is told what was read.
+const TOLD: Duration = Duration::from_micros(250);
+const SEED: u64 = 21;
+const FILE: FileId = FileId(0);
+
+/// Reads, and prints a checksum of what was read.
+pub fn read(reading: &Reading) -> Result<()> {
+    let path = &reading.file;
+    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    let size = file
+        .metadata()
+        .with_context(|| format!("looking at {}", path.display()))?
+        .len();
+    let offsets = offsets(reading, size)?;
+    let mut helper = Helper::new(reading, &offsets)?;
+    let mut hash = std::hash::DefaultHasher::new();
+    let mut buffer = vec![0; usize::try_from(reading.block)?];
+    for &offset in &offsets {
+        let extent = Extent::new(offset, reading.block);
+        helper.before(extent)?;
+        let began = Instant::now();
+        file.read_exact_at(&mut buffer, offset)
+            .with_context(|| format!("reading {}", path.display()))?;
+        helper.after(extent, began, began.elapsed());
+        hash.write(&buffer[..8]);
+    }
+    drop(helper);
+    println!("{} blocks, checksum {:016x}", offsets.len(), hash.finish());
+    Ok(())
+}
+
+/// Where the blocks lie, in the order of reading.
+fn offsets(reading: &Reading, size: u64) -> Result<Vec<u64>> {
+    let all = size / reading.block.max(1);
+    let (blocks, first) = match reading.part {
+        Some(part) => (all / PARTS, part * (all / PARTS)),
+        None => (all, 0),
+    };
+    let mut random = Random(SEED);
+    let mut chosen: Vec<u64> = match reading.order {
+        Order::Gaps => {
+            let most = LARGEST_GAP / reading.block;
+            let mut next = 0;
+            std::iter::from_fn(|| {
+                let block = next;
+                next += 1 + random.below(most + 1);
+                Some(block)
+            })
+            .take_while(|&block| block < blocks)
+            .take(usize::try_from(reading.count)?)
+            .collect()
+        }
+        _ => (0..blocks).collect(),
+    };
+    if reading.order != Order::Forward {
+        for i in (1..chosen.len()).rev() {
+            chosen.swap(i, random.below(i as u64 + 1) as usize);
+        }
+    }
+    chosen.truncate(usize::try_from(reading.count)?);
+    if chosen.len() as u64 != reading.count {
+        bail!(
+            "{} has only {} such blocks, not {}",
+            reading.file.display(),
+            chosen.len(),
+            reading.count
+        );
+    }
+    Ok(chosen
+        .into_iter()
+        .map(|block| (first + block) * reading.block)
+        .collect())
+}
+
+/// Who is told of each read.
+enum Helper {
+    None,
+    Library {
+        client: Box<Client>,
+        file: FileId,
+    },
+    Engine {
+        session: Option<Session>,
+        start: Instant,
+        told: Instant,
+    },
+}
+
+impl Helper {
+    fn new(reading: &Reading, offsets: &[u64]) -> Result<Self> {
+        match reading.ahead {
+            Ahead::None => Ok(Self::None),
+            Ahead::Library => {
+                let mut options = Options::default();
+                options.budget = reading.budget;
+                let client = Client::new(options)?;
+                let file = client.add_path(&reading.file)?;
+                client.region(file, 0..u64::MAX)?;
+                let block = reading.block;
+                let entries: Vec<Entry> = offsets
+                    .iter()
+                    .map(|&offset| Entry {
+                        file,
+                        extent: Extent::new(offset, block),
+                        marked: false,
+                    })
+                    .collect();
+                client.stream(entries.into_iter())?;
+                Ok(Self::Library {
+                    client: Box::new(client),
+                    file,
+                })
+            }
+            Ahead::Engine => {
+                let start = Instant::now();
+                Ok(Self::Engine {
+                    session: Some(session(reading, offsets, start)?),
+                    start,
+                    told: start,
+                })
+            }
+        }
+    }
+
+    /// The program is about to read.
+    fn before(&mut self, extent: Extent) -> Result<()> {
+        if let Self::Library { client, file } = self {
+            client.reading(*file, extent)?;
+        }
+        Ok(())
+    }
+
+    /// It has read.
+    fn after(&mut self, extent: Extent, began: Instant, took: Duration) {
+        match self {
+            Self::None => {}
+            Self::Library { client, file } => client.read_done(*file, extent, began, took),
+            Self::Engine {
+                session,
+                start,
+                told,
+            } => {
+                let Some(session) = session else { return };
+                session.observe(Access {
+                    start: (began - *start).as_nanos() as u64,
+                    took: took.as_nanos() as u64,
+                    ..access(extent)
+                });
+                if told.elapsed() > TOLD {
+                    session.flush();
+                    *told = Instant::now();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        if let Self::Engine { session, .. } = self {
+            session.take().map(Session::finish);
+        }
+    }
+}
+
+/// An engine that knows the offsets, under a changed profile.
+fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session> {
+    let path = &reading.file;
+    let (_, facts) = foreread_sys::file::open_regular(path)
+        .with_context(|| format!("opening {}", path.display()))?;
+    let meta = FileMeta {
+        path: path.clone(),
+        dev: facts.dev,
+        ino: facts.ino,
+        size: facts.size,
+        mtime_ns: facts.mtime_ns,
+        written: false,
+        random: true,
+    };
+    let files = Arc::new(BTreeMap::from([(FILE, meta)]));
+    let list = List {
+        accesses: offsets
+            .iter()
+            .map(|&offset| access(Extent::new(offset, reading.block)))
+            .collect(),
+        next: 0,
+    };
+    let mut profile = Profile::rotational();
+    profile.request_pages = reading.request_pages.unwrap_or(profile.request_pages);
+    profile.infill_pages = reading.infill_pages.unwrap_or(profile.infill_pages);
+    let default = Config::default();
+    let config = Config {
+        budget_pages: reading
+            .budget
+            .map_or(default.budget_pages, |bytes| bytes / PAGE),
+        ..default
+    };
+    let source = Box::new(Replay::new(list, HashSet::new()));
+    let engine = Engine::new(source, PageCache::new(files)?, config)
+        .with_profiles(move |_| Some(profile.clone()));
+    Session::start(engine, start).context("starting the engine's thread")
+}
+
+fn access(extent: Extent) -> Access {
+    Access {
+        file: FILE,
+        extent,
+        thread: ThreadId(0),
+        kind: Kind::Pread,
+        start: 0,
+        took: 0,
+    }
+}
+
+/// The offsets, as an earlier run that read them.
+struct List {
+    accesses: Vec<Access>,
+    next: usize,
+}
+
+impl Trace for List {
+    fn next(&mut self) -> Option<Access> {
+        let access = self.accesses.get(self.next).copied();
+        self.next += usize::from(access.is_some());
+        access
+    }
+
+    fn rewind(&mut self) {
+        self.next = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(order: Order, count: u64) -> Reading {
+        Reading {
+            file: "f".into(),
+            order,
+            block: 4096,
+            count,
+            part: None,
+            ahead: Ahead::None,
+            budget: None,
+            request_pages: None,
+            infill_pages: None,
+        }
+    }
+
+    #[test]
+    fn every_block_is_read_at_most_once_and_in_the_order_asked_for() {
+        let size = 64 << 20;
+        for order in [Order::Forward, Order::Random, Order::Gaps] {
+            let found = offsets(&reading(order, 400), size).unwrap();
+            let mut sorted = found.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), 400, "{order:?}");
+            assert_eq!(sorted == found, order == Order::Forward, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_no_larger_than_they_may_be() {
+        let mut found = offsets(&reading(Order::Gaps, 400), 64 << 20).unwrap();
+        found.sort_unstable();
+        let largest = found.windows(2).map(|pair| pair[1] - pair[0]).max();
+        assert!(largest.unwrap() <= LARGEST_GAP + 4096);
+    }
+
+    #[test]
+    fn more_blocks_than_the_file_has_are_refused() {
+        let error = offsets(&reading(Order::Forward, 3), 8192).unwrap_err();
+        assert!(error.to_string().contains("only 2"), "{error}");
+    }
+}
