@@ -101,7 +101,7 @@ impl Descriptor {
     pub fn span(&self, fd: c_int, offset: u64, wanted: u64) -> Option<u64> {
         let reads = self.seen.reads.fetch_add(1, Ordering::Relaxed);
         let mut size = self.seen.size.load(Ordering::Relaxed);
-        if reads % LOOK_EVERY == 0 || offset.saturating_add(wanted) > size {
+        if reads.is_multiple_of(LOOK_EVERY) || offset.saturating_add(wanted) > size {
             let facts = real::facts(fd).ok()?;
             if facts.file != self.file {
                 return None;
