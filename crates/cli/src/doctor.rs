@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
 use foreread_engine::Profile;
+use foreread_profiles::{Constants, Measured, Profiles};
 use foreread_sys::device::{Device, Mount};
 use foreread_sys::features::{Feature, Features, State};
 use foreread_sys::memory;
@@ -16,7 +17,6 @@ use serde::Serialize;
 
 use crate::args;
 use crate::calibrate::in_force;
-use crate::profiles::{Constants, Measured, Profiles};
 use crate::run::find_preload;
 use crate::store::Store;
 use crate::units::{bytes, duration, wrapped};
@@ -80,7 +80,10 @@ pub(crate) fn doctor(args: &args::Doctor) -> Result<ExitCode> {
     let mut checks = vec![check_preload(), check_store()];
     let (profiles, problem) = match Profiles::load() {
         Ok(profiles) => (profiles, None),
-        Err(error) => (Profiles::default(), Some(format!("{error:#}"))),
+        Err(error) => (
+            Profiles::default(),
+            Some(format!("{:#}", anyhow::Error::from(error))),
+        ),
     };
     checks.extend(Features::probe().0.into_iter().map(check_feature));
     let diagnosis = Diagnosis {

@@ -15,7 +15,6 @@ mod doctor;
 mod forget;
 mod list;
 mod pages;
-mod profiles;
 mod run;
 mod show;
 mod store;

@@ -18,6 +18,7 @@ use std::time::Instant;
 use foreread_backend::{PageCache, Register};
 use foreread_engine::{Config, Engine, Session};
 use foreread_plan::FileId;
+use foreread_profiles::Profiles;
 use foreread_sources::{AccessList, Feed};
 use foreread_sys::thread;
 
@@ -109,7 +110,10 @@ fn begin(
 ) -> io::Result<(Register, Session)> {
     let backend = PageCache::new(Arc::new(BTreeMap::new()))?;
     let register = backend.register();
-    let engine = Engine::new(Box::new(Feed::new(list)), backend, config);
+    // Without what was measured of them, devices are what they call themselves.
+    let profiles = Profiles::load().unwrap_or_default();
+    let engine = Engine::new(Box::new(Feed::new(list)), backend, config)
+        .with_profiles(move |dev| profiles.of(dev)?.profile());
     Ok((register, Session::start(engine, start)?))
 }
 

@@ -13,12 +13,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use foreread_engine::calibrate::{DepthSample, Samples, Stage, decide, measure};
 use foreread_engine::{Order, Profile};
+use foreread_profiles::{Constants, Key, Profiles};
 use foreread_sys::device::Mount;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
-use crate::profiles::{Constants, Key, Profiles};
 use crate::units::{bytes, duration};
 use probe::ColdFile;
 

@@ -13,12 +13,12 @@ use foreread_backend::PageCache;
 use foreread_engine::{Config, Engine, Phase, Profile, Report, Session};
 use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
+use foreread_profiles::Profiles;
 use foreread_sources::{Replay, Trace};
 use foreread_sys::device::Device;
 use foreread_sys::memory;
 
 use super::watch::Sink;
-use crate::profiles::Profiles;
 
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use foreread_engine::Phase;
 use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
+use foreread_profiles::Profiles;
 use foreread_ring::{Clock, Mode, Ring, Unobserved};
 
-use crate::profiles::Profiles;
 use crate::store::{self, Store};
 use child::{Child, Ended, Incoming};
 use follow::Follower;
@@ -75,7 +75,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let observed = observe(&mut account);
     let follower = match (&plan.known, &observed) {
         (Some(known), Some(_)) => {
-            let profiles = account.note(Profiles::load()).unwrap_or_default();
+            let profiles = account
+                .note(Profiles::load().map_err(Into::into))
+                .unwrap_or_default();
             account.note(Follower::start(&known.path, profiles, started))
         }
         _ => None,

@@ -238,14 +238,8 @@ fn id_of(path: &Path) -> Option<String> {
 }
 
 /// The folder for a user's data, by the XDG base directory specification.
-pub(crate) fn data_home() -> Result<PathBuf> {
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    absolute("XDG_DATA_HOME")
-        .or_else(|| Some(absolute("HOME")?.join(".local/share")))
+fn data_home() -> Result<PathBuf> {
+    foreread_profiles::data_home()
         .ok_or_else(|| anyhow!("no place for records: neither XDG_DATA_HOME nor HOME is set"))
 }
 

@@ -3,7 +3,11 @@
 //! Invariant: only what was read whole and lies within bounds is used; anything else is refused
 //! with the file's name, and the built-in profiles hold. The file is replaced atomically.
 //!
-//! Data flow: `calibrate` → [`Profiles::put`] → the file → [`Profiles::load`] → `run` and `doctor`.
+//! Data flow: `calibrate` → [`Profiles::put`] → the file → [`Profiles::load`] → sessions and `doctor`.
+
+#![forbid(unsafe_code)]
+
+mod error;
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
@@ -11,13 +15,13 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, bail};
 use foreread_engine::calibrate::Samples;
 use foreread_engine::{Horizon, Order, Profile};
 use foreread_sys::device::{Device, Mount};
 use serde::{Deserialize, Serialize};
 
-use crate::store::data_home;
+use error::within;
+pub use error::{Error, OutOfBounds, Unsound};
 
 /// What the file says it is, and the version of its layout.
 const FORMAT: &str = "foreread devices";
@@ -31,18 +35,18 @@ const SERVICE_NS: std::ops::RangeInclusive<u64> = 1..=60_000_000_000;
 
 /// What tells a device from others, the next time the machine starts as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Key {
+pub struct Key {
     /// The whole disk's name, or where a file system without one comes from.
-    pub(crate) name: String,
+    pub name: String,
     /// Its size, in sectors of 512 bytes; 0 without a disk.
-    pub(crate) sectors: u64,
+    pub sectors: u64,
     /// Its serial number or what else is its own; empty if there is nothing.
-    pub(crate) id: String,
+    pub id: String,
 }
 
 impl Key {
     /// The key of the device behind `st_dev`.
-    pub(crate) fn of(dev: u64, mounts: &[Mount]) -> Self {
+    pub fn of(dev: u64, mounts: &[Mount]) -> Self {
         let device = Device::of(dev);
         let mount = mounts.iter().rev().find(|mount| mount.dev == dev);
         if !device.block {
@@ -111,7 +115,7 @@ fn word(folder: &Path, name: &str) -> Option<String> {
 
 /// A profile as it is stored; see [`Profile`] for the meanings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Constants {
+pub struct Constants {
     by_position: bool,
     depth: usize,
     request_pages: u64,
@@ -143,16 +147,17 @@ impl From<&Profile> for Constants {
 
 impl Constants {
     /// The profile, if all of it is within bounds.
-    fn profile(&self) -> Result<Profile> {
+    fn profile(&self) -> Result<Profile, OutOfBounds> {
         within("depth", self.depth, DEPTH)?;
         within("request_pages", self.request_pages, REQUEST_PAGES)?;
         within("infill_pages", self.infill_pages, 0..=self.request_pages)?;
         within("service_ns", self.service_ns, SERVICE_NS)?;
         let time_threshold = match self.lateness_ns {
             None => i64::MIN,
-            Some(ns) => i64::try_from(ns)
-                .map(|ns| -ns)
-                .map_err(|_| anyhow!("lateness_ns: {ns} is more than any clock shows"))?,
+            Some(ns) => {
+                within("lateness_ns", ns, 0..=i64::MAX as u64)?;
+                -(ns as i64)
+            }
         };
         Ok(Profile {
             order: if self.by_position {
@@ -172,43 +177,28 @@ impl Constants {
     }
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(
-    name: &str,
-    value: T,
-    bounds: std::ops::RangeInclusive<T>,
-) -> Result<()> {
-    if !bounds.contains(&value) {
-        bail!(
-            "{name}: {value} is not within {} to {}",
-            bounds.start(),
-            bounds.end()
-        );
-    }
-    Ok(())
-}
-
 /// One device and what was measured of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Measured {
+pub struct Measured {
     /// The device.
     #[serde(flatten)]
-    pub(crate) key: Key,
+    pub key: Key,
     /// When, in seconds since the epoch.
-    pub(crate) measured_at: u64,
+    pub measured_at: u64,
     /// What was decided.
-    pub(crate) profile: Constants,
+    pub profile: Constants,
     /// What it was decided from.
-    pub(crate) samples: Samples,
+    pub samples: Samples,
 }
 
 impl Measured {
     /// The profile, which was checked when it was read.
-    pub(crate) fn profile(&self) -> Option<Profile> {
+    pub fn profile(&self) -> Option<Profile> {
         self.profile.profile().ok()
     }
 
     /// The day it was measured.
-    pub(crate) fn day(&self) -> String {
+    pub fn day(&self) -> String {
         UNIX_EPOCH
             .checked_add(Duration::from_secs(self.measured_at))
             .map(|at| humantime::format_rfc3339_seconds(at).to_string())
@@ -236,24 +226,19 @@ struct Head {
 
 /// All measured devices.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Profiles(Vec<Measured>);
+pub struct Profiles(Vec<Measured>);
 
 impl Profiles {
     /// Reads the file; without one nothing was measured.
     ///
     /// # Errors
     /// When it is not the file it should be; the error names it and the value at fault.
-    pub(crate) fn load() -> Result<Self> {
+    pub fn load() -> Result<Self, Error> {
         let path = file()?;
-        Self::read(&path).with_context(|| {
-            format!(
-                "{}: cannot be used, so the built-in profiles are; `foreread calibrate` replaces it",
-                path.display()
-            )
-        })
+        Self::read(&path).map_err(|source| Error::Unusable { path, source })
     }
 
-    fn read(path: &Path) -> Result<Self> {
+    fn read(path: &Path) -> Result<Self, Unsound> {
         let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             opened => opened?,
@@ -261,27 +246,30 @@ impl Profiles {
         let mut text = String::new();
         file.take(LIMIT + 1).read_to_string(&mut text)?;
         if text.len() as u64 > LIMIT {
-            bail!("larger than {LIMIT} bytes");
+            return Err(Unsound::TooLong(LIMIT));
         }
         let head: Head = serde_json::from_str(&text)?;
         if head.format != FORMAT {
-            bail!("not a file of measured devices");
+            return Err(Unsound::Foreign);
         }
         if head.version != VERSION {
-            bail!("version {}, and this is version {VERSION}", head.version);
+            return Err(Unsound::Version {
+                found: head.version,
+                known: VERSION,
+            });
         }
         let stored: Stored = serde_json::from_str(&text)?;
         for device in &stored.devices {
-            device
-                .profile
-                .profile()
-                .with_context(|| device.key.name.clone())?;
+            device.profile.profile().map_err(|source| Unsound::Device {
+                device: device.key.name.clone(),
+                source,
+            })?;
         }
         Ok(Self(stored.devices))
     }
 
     /// What was measured of the device behind `st_dev`.
-    pub(crate) fn of(&self, dev: u64) -> Option<&Measured> {
+    pub fn of(&self, dev: u64) -> Option<&Measured> {
         if self.0.is_empty() {
             return None;
         }
@@ -294,7 +282,7 @@ impl Profiles {
     ///
     /// # Errors
     /// When it cannot be written; the former file is then as it was.
-    pub(crate) fn put(key: Key, profile: &Profile, samples: Samples) -> Result<PathBuf> {
+    pub fn put(key: Key, profile: &Profile, samples: Samples) -> Result<PathBuf, Error> {
         let path = file()?;
         let mut devices = Self::read(&path).unwrap_or_default().0;
         devices.retain(|device| !device.key.is(&key));
@@ -305,24 +293,34 @@ impl Profiles {
             profile: profile.into(),
             samples,
         });
-        write(
-            &path,
-            &Stored {
-                format: FORMAT.to_owned(),
-                version: VERSION,
-                devices,
-            },
-        )
-        .with_context(|| format!("{}: cannot be written", path.display()))?;
-        Ok(path)
+        let stored = Stored {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            devices,
+        };
+        match write(&path, &stored) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(Error::Unwritable { path, source }),
+        }
     }
 }
 
-fn file() -> Result<PathBuf> {
-    Ok(data_home()?.join("foreread/devices.json"))
+/// The folder of the user's data, by the XDG base directory specification.
+pub fn data_home() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))
 }
 
-fn write(path: &Path, stored: &Stored) -> Result<()> {
+fn file() -> Result<PathBuf, Error> {
+    let home = data_home().ok_or(Error::NoPlace)?;
+    Ok(home.join("foreread/devices.json"))
+}
+
+fn write(path: &Path, stored: &Stored) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new()
         .recursive(true)

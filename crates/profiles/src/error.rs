@@ -1,0 +1,92 @@
+//! Why the file of measured devices is not used.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// What keeps profiles from being loaded or stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no folder for the user's data.
+    #[error("no place for profiles: neither XDG_DATA_HOME nor HOME is set")]
+    NoPlace,
+    /// The file is not what it should be.
+    #[error(
+        "{}: cannot be used, so the built-in profiles are; `foreread calibrate` replaces it",
+        path.display()
+    )]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Unsound,
+    },
+    /// The file cannot be written.
+    #[error("{}: cannot be written", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What is wrong with a file of measured devices.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unsound {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is not JSON of the right shape.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It is too long.
+    #[error("larger than {0} bytes")]
+    TooLong(u64),
+    /// It is something else.
+    #[error("not a file of measured devices")]
+    Foreign,
+    /// It is of another version.
+    #[error("version {found}, and this is version {known}")]
+    Version {
+        /// The file's.
+        found: u32,
+        /// The one that can be read.
+        known: u32,
+    },
+    /// A constant is out of bounds.
+    #[error("{device}: {source}")]
+    Device {
+        /// The device's name.
+        device: String,
+        /// The constant.
+        source: OutOfBounds,
+    },
+}
+
+/// A constant of a profile that no device has.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {value} is not within {bounds}")]
+pub struct OutOfBounds {
+    name: &'static str,
+    value: String,
+    bounds: String,
+}
+
+/// Whether a constant is within its bounds.
+pub(crate) fn within<T: PartialOrd + fmt::Display>(
+    name: &'static str,
+    value: T,
+    bounds: std::ops::RangeInclusive<T>,
+) -> Result<(), OutOfBounds> {
+    if bounds.contains(&value) {
+        return Ok(());
+    }
+    Err(OutOfBounds {
+        name,
+        value: value.to_string(),
+        bounds: format!("{} to {}", bounds.start(), bounds.end()),
+    })
+}
