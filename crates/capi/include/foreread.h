@@ -226,8 +226,8 @@ typedef struct {
  *
  * It is called on the reading thread, before the read, without any lock held. It may call any
  * function of this library, foreread_request_prefetching() above all, and may read: its own reads are
- * not looked up in any list. It is told the most recent marked access (-1 and -1 if there was none)
- * and the access requested. One callback runs at a time for each client: a read on another thread
+ * not looked up in any list. It is told the most recent marked access (-1 and -1 if there was none;
+ * it may be the one requested) and the access requested. One callback runs at a time for each client: a read on another thread
  * meanwhile neither calls nor waits. A callback that supplies nothing is asked again after 1, 2, 4, and
  * so on up to 1024 such reads. One that never returns holds up its own thread only. It must return
  * by returning: not by longjmp(), nor by a C++ exception. It is never called from a signal handler.

@@ -88,9 +88,7 @@ int main(int argc, char **argv)
 	/* "pread(A, ..., 200);": "End of access list, callback to get more information." */
 	supply = 0;
 	read_byte(A, 200);
-	SAME(told.calls, 2);
-	SAME(told.requested_fd, A);
-	SAME(told.requested_offset, 200);
+	told_of(2, A, 200, A, 200);
 
 	SAME(unregister_region(c, r2), 0);
 	SAME(unregister_client(c), 0);

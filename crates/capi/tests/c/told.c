@@ -18,6 +18,17 @@ static void callback(void *arg, int marked_fd, int64_t marked_offset, int reques
 	SAME(requested_offset, calls == 1 ? 8192 : 5000);
 }
 
+static foreread_client *brief;
+
+/* A callback that ends its client. */
+static void leave(void *arg, int marked_fd, int64_t marked_offset, int requested_fd,
+		  int64_t requested_offset)
+{
+	(void)marked_fd, (void)marked_offset, (void)requested_fd, (void)requested_offset;
+	++*(int *)arg;
+	SAME(foreread_unregister_client(brief), 0);
+}
+
 int main(int argc, char **argv)
 {
 	foreread_client *c = NULL;
@@ -25,7 +36,7 @@ int main(int argc, char **argv)
 	foreread_entry entries[4];
 	foreread_stats stats;
 	char path[PATH_MAX], report[PATH_MAX], text[4096] = "";
-	int fd, file, stream_fd;
+	int fd, file, stream_fd, left = 0;
 	size_t i;
 	FILE *stream;
 
@@ -96,5 +107,12 @@ int main(int argc, char **argv)
 	CHECK(fread(text, 1, sizeof(text) - 1, stream) > 0);
 	CHECK(strstr(text, "listed") != NULL);
 	CHECK(fclose(stream) == 0);
+
+	SAME(foreread_register_client(&brief, NULL, leave, &left), 0);
+	CHECK(foreread_register_region(brief, fd, 0, UINT64_MAX) >= 0);
+	read_byte(fd, 10);
+	read_byte(fd, 20);
+	SAME(left, 1);
+	SAME(foreread_at(brief, 0), -EINVAL);
 	return 0;
 }

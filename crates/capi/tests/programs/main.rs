@@ -34,6 +34,8 @@ fn main() {
         let missing = sanitized.clone().filter(|_| link == Link::Sanitized);
         trials.push(trial(title, missing, move || program::same_without(link)));
     }
+    let title = "the examples do the same work with foreread and without".to_owned();
+    trials.push(trial(title, None, program::examples));
     for (title, missing, test) in headers::tests() {
         trials.push(trial(title.to_owned(), missing, test));
     }

@@ -25,6 +25,7 @@ pub const PROGRAMS: &[&str] = &[
     "cancel",
     "endless",
     "at_exit",
+    "advice",
 ];
 
 /// How a program comes by the library.
@@ -168,6 +169,35 @@ pub fn run(name: &str, link: Link) -> Result<(), Failed> {
         }
         _ => Err(format!("{}: {said}", output.status).into()),
     }
+}
+
+/// The examples compile as they are, and do the same work with foreread and without.
+pub fn examples() -> Result<(), Failed> {
+    let examples = here().join("../../examples/c");
+    let folder = tempfile::tempdir_in(scratch())?;
+    let compiled = |name: &str| -> Result<PathBuf, Failed> {
+        let program = folder.path().join(name);
+        let mut cc = cc();
+        cc.args(["-std=c99", "-Wpedantic", "-o"]).arg(&program);
+        cc.arg(examples.join(name).with_extension("c"))
+            .arg(&built().archive);
+        succeed(cc.args(["-lgcc_s", "-ldl", "-lm"]))?;
+        Ok(program)
+    };
+    let said = |program: &Path, arguments: &[&str]| -> Result<Vec<u8>, Failed> {
+        let mut command = Command::new(program);
+        Ok(succeed(command.args(arguments).current_dir(&folder))?.stdout)
+    };
+    let tiles = compiled("tiles")?;
+    said(&tiles, &["make", "image", "7", "11"])?;
+    let plain = said(&tiles, &["plain", "image", "7", "11"])?;
+    assert!(plain.starts_with(b"checksum "));
+    assert_eq!(said(&tiles, &["foreread", "image", "7", "11"])?, plain);
+    let blocks = compiled("random_blocks")?;
+    let plain = said(&blocks, &["image", "plain"])?;
+    assert!(plain.starts_with(b"checksum "));
+    assert_eq!(said(&blocks, &["image"])?, plain);
+    Ok(())
 }
 
 /// A program that prints what its reads answer says the same as one that does not know of the library.

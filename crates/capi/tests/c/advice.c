@@ -1,0 +1,101 @@
+/* The kernel's read-ahead is off on the program's descriptor while the list reads its file in no order, and
+ * only then; a program that has chosen for itself keeps its choice. */
+#include "check.h"
+#include "foreread.h"
+#include <sys/mman.h>
+
+enum { PAGE = 4096, PAGES = 1024 };
+
+static char path[PATH_MAX];
+static char page[PAGE];
+
+static int resident(int fd, int number)
+{
+	unsigned char answer = 0;
+	void *map = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, (off_t)number * PAGE);
+
+	CHECK(map != MAP_FAILED);
+	CHECK(mincore(map, PAGE, &answer) == 0);
+	CHECK(munmap(map, PAGE) == 0);
+	return answer & 1;
+}
+
+/* Whether two reads in a row make the kernel read on. */
+static int reads_ahead(int fd, int number)
+{
+	CHECK(!resident(fd, number + 2));
+	CHECK(pread(fd, page, PAGE, (off_t)number * PAGE) == PAGE);
+	CHECK(pread(fd, page, PAGE, (off_t)(number + 1) * PAGE) == PAGE);
+	return resident(fd, number + 2);
+}
+
+static int cold(void)
+{
+	int fd = open(path, O_RDONLY);
+
+	CHECK(fd >= 0);
+	CHECK(fsync(fd) == 0);
+	CHECK(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
+	return fd;
+}
+
+/* A client whose list reads the first half of the file, every other page, by this stride; the
+ * program is a quarter of the way through. */
+static foreread_client *under_way(int fd, int stride)
+{
+	static foreread_entry list[PAGES / 4];
+	foreread_client *c = NULL;
+	int i;
+
+	memset(list, 0, sizeof(list));
+	for (i = 0; i < PAGES / 4; i++) {
+		list[i].fd = fd;
+		list[i].offset = (uint64_t)(i * stride % (PAGES / 4) * 2) * PAGE;
+		list[i].length = PAGE;
+	}
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	CHECK(foreread_register_region(c, fd, 0, UINT64_MAX) >= 0);
+	SAME(foreread_request_prefetching(c, list, PAGES / 4, FOREREAD_SET), PAGES / 4);
+	for (i = 0; i < PAGES / 16; i++)
+		CHECK(pread(fd, page, PAGE, (off_t)list[i].offset) == PAGE);
+	return c;
+}
+
+int main(int argc, char **argv)
+{
+	foreread_client *c;
+	int fd;
+
+	CHECK(argc > 1);
+	make_path(path, argv[1], "file", PAGES * PAGE);
+	fd = cold();
+	if (resident(fd, 800)) {
+		fprintf(stderr, "files in this directory cannot be cold\n");
+		return 77;
+	}
+	if (!reads_ahead(fd, 600)) {
+		fprintf(stderr, "the kernel's read-ahead is off for this device\n");
+		return 77;
+	}
+	CHECK(close(fd) == 0);
+
+	fd = cold();
+	c = under_way(fd, 101);
+	CHECK(!reads_ahead(fd, 600));
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(reads_ahead(fd, 900));
+	CHECK(close(fd) == 0);
+
+	fd = cold();
+	c = under_way(fd, 1);
+	CHECK(reads_ahead(fd, 600));
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(close(fd) == 0);
+
+	fd = cold();
+	CHECK(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL) == 0);
+	c = under_way(fd, 101);
+	CHECK(reads_ahead(fd, 600));
+	SAME(foreread_unregister_client(c), 0);
+	return 0;
+}
