@@ -4,15 +4,15 @@
  *     tiles make IMAGE COLUMNS ROWS              makes the files
  *     tiles plain|foreread IMAGE COLUMNS ROWS    reads and blurs; the same result either way
  *
- * The image is an array of tiles of 64 x 64 pixels of 4 bytes. A blur is two passes: down the columns,
- * whose tiles lie a whole row apart in the file, and along the rows of what the first pass made,
- * which is laid out column by column (as GIMP's tile manager has it). Each pass jumps
- * through its file; read-ahead fetches what nobody wants. The order is known, though: two loops.
+ * The image is an array of tiles of 64 x 64 pixels of 4 bytes. A blur is two passes: down the
+ * columns, whose tiles lie a whole row apart in the file, and along the rows of what the first
+ * pass made, which is laid out column by column. Each pass jumps through its file; read-ahead
+ * fetches what nobody wants. The order is known, though: two loops.
  *
  * So that only reads are timed, `make` writes both files, IMAGE and IMAGE.columns, and the result
  * is printed as a checksum.
  *
- * Everything about foreread is in struct ahead, announce() and more(): the blur does not know of it.
+ * Everything about foreread is between the first two rules: the blur does not know of it.
  */
 #define _FILE_OFFSET_BITS 64
 #define _POSIX_C_SOURCE 200809L

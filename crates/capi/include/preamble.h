@@ -21,23 +21,24 @@
  * without it).
  *
  * Reads. A program that is linked with -lforeread (before -lc, as is usual), or that runs with
- * LD_PRELOAD=libforeread.so.1, has these intercepted: read, pread, readv, preadv and preadv2, in all their
- * variants. Their results and errno are the kernel's. A read of a descriptor in no region
- * costs a load and a comparison. Not intercepted: stdio (fread and the like call the C library's own
- * read), C++ streams for the same reason, mmap, io_uring, system calls made directly. They are told of by
- * foreread_reading() or foreread_at(). Reads that bypass the page cache (O_DIRECT) gain nothing.
+ * LD_PRELOAD=libforeread.so.1, has these intercepted: read, pread, readv, preadv and preadv2, in
+ * all their variants. Their results and errno are the kernel's. A read of a descriptor in no
+ * region costs a load and a comparison. Not intercepted: stdio (fread and the like call the C
+ * library's own read), C++ streams for the same reason, mmap, io_uring, system calls made
+ * directly. They are told of by foreread_reading() or foreread_at(). Reads that bypass the page
+ * cache (O_DIRECT) gain nothing.
  *
  * Threads. Every call may be made from any thread. The library runs threads of its own, with all
- * signals blocked and with a descriptor table of their own: no descriptor of a registered file is ever
- * opened or closed in the program's table, so that its fcntl() locks stay.
+ * signals blocked and with a descriptor table of their own: no descriptor of a registered file is
+ * ever opened or closed in the program's table, so that its fcntl() locks stay.
  *
  * fork. A child has none of the library's threads. Calls on a client of its parent's return
  * -ECHILD, reads pass through untouched. The child may register clients of its own.
  *
- * Signals. A handler may read any descriptor. If it interrupted the library, or if its thread runs a callback, its
- * read passes through uncounted; a callback is never called from a handler. The calls
- * of this header are not for handlers: one that interrupted the library is answered -EDEADLK.
- * A handler must not longjmp() out of the library.
+ * Signals. A handler may read any descriptor. If it interrupted the library, or if its thread
+ * runs a callback, its read passes through uncounted; a callback is never called from a handler.
+ * The calls of this header are not for handlers: one that interrupted the library is answered
+ * -EDEADLK. A handler must not longjmp() out of the library.
  *
  * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
  * program's reads parted.

@@ -9,7 +9,8 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 /// The entry is marked: the callback is told of the most recent marked access.
 pub const FOREREAD_MARKED: c_uint = 1;
 
-/// Replace the list; numbering starts at 0. The default when neither this nor FOREREAD_APPEND is given.
+/// Replace the list; numbering starts at 0. The default when neither this nor FOREREAD_APPEND is
+/// given.
 pub const FOREREAD_SET: c_uint = 1;
 /// Add at the end; numbering goes on.
 pub const FOREREAD_APPEND: c_uint = 2;

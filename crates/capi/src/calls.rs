@@ -1,7 +1,7 @@
 //! The calls of `foreread.h`.
 //!
-//! Invariant: each call enters the library ([`inside`](crate::inside)), finds its client and catches what
-//! might unwind; nothing else happens here. Their comments are the header's.
+//! Invariant: each call enters the library ([`inside`](crate::inside)), finds its client and
+//! catches what might unwind; nothing else happens here. Their comments are the header's.
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -40,7 +40,8 @@ fn client(client: *mut foreread_client) -> Result<Arc<Handle>, c_int> {
 
 /// Registers a client.
 ///
-/// A client is one list of coming reads. A process may have several, and a file may be in several.
+/// A client is one list of coming reads. A process may have several, and a file may be in
+/// several.
 ///
 /// The callback, unless it is null, is called as callback(arg, marked_fd, marked_offset,
 /// requested_fd, requested_offset)
@@ -49,12 +50,13 @@ fn client(client: *mut foreread_client) -> Result<Arc<Handle>, c_int> {
 ///   last entry.
 ///
 /// It is called on the reading thread, before the read, without any lock held. It may call any
-/// function of this library, foreread_request_prefetching() above all, and may read: its own reads are
-/// not looked up in any list. It is told the most recent marked access (-1 and -1 if there was none;
-/// it may be the one requested) and the access requested. One callback runs at a time for each client: a read on another thread
-/// meanwhile neither calls nor waits. A callback that supplies nothing is asked again after 1, 2, 4, and
-/// so on up to 1024 such reads. One that never returns holds up its own thread only. It must return
-/// by returning: not by longjmp(), nor by a C++ exception. It is never called from a signal handler.
+/// function of this library, foreread_request_prefetching() above all, and may read: its own
+/// reads are not looked up in any list. It is told the most recent marked access (-1 and -1 if
+/// there was none; it may be the one requested) and the access requested. One callback runs at a
+/// time for each client: a read on another thread meanwhile neither calls nor waits. A callback
+/// that supplies nothing is asked again after 1, 2, 4, and so on up to 1024 such reads. One that
+/// never returns holds up its own thread only. It must return by returning: not by longjmp(), nor
+/// by a C++ exception. It is never called from a signal handler.
 ///
 /// @param client   where the client is put.
 /// @param options  null for the defaults.
@@ -84,7 +86,8 @@ pub unsafe extern "C" fn foreread_register_client(
     })
 }
 
-/// Ends a client: stops fetching, forgets its regions, and writes its report if one was asked for.
+/// Ends a client: stops fetching, forgets its regions, and writes its report if one was asked
+/// for.
 ///
 /// May be called from the callback. A callback that runs on another thread meanwhile runs on: its
 /// argument has to outlive it. What was fetched stays in memory.
@@ -98,10 +101,10 @@ pub unsafe extern "C" fn foreread_unregister_client(client: *mut foreread_client
 /// Registers a file by its path, for programs that read by means of their own (mmap, io_uring)
 /// and tell by foreread_reading() or foreread_at().
 ///
-/// @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, good wherever this header
-///         takes a descriptor, and for nothing else; the same again for the same file. Or
-///         -EFAULT (null path), -ENOENT, -EACCES and the like (as open() has it), -ENODEV (not a regular
-///         file), -EINVAL (not a client), -ECHILD.
+/// @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, good wherever this
+///         header takes a descriptor, and for nothing else; the same again for the same file. Or
+///         -EFAULT (null path), -ENOENT, -EACCES and the like (as open() has it), -ENODEV (not a
+///         regular file), -EINVAL (not a client), -ECHILD.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_register_file(
     client: *mut foreread_client,
@@ -119,13 +122,13 @@ pub unsafe extern "C" fn foreread_register_file(
 ///
 /// Regions may overlap. The list may name any byte of the file; the regions say which reads are
 /// looked up in it, and which call back. Reads through another descriptor of the file, dup()
-/// included, do not count unless it is registered too. Closing the descriptor ends the counting, not the
-/// prefetching: the library has its own opening of the file. The same number opened anew is
-/// another descriptor.
+/// included, do not count unless it is registered too. Closing the descriptor ends the counting,
+/// not the prefetching: the library has its own opening of the file. The same number opened anew
+/// is another descriptor.
 ///
 /// While the list reads the file in no order, the library turns the kernel's read-ahead off on
-/// the descriptor (POSIX_FADV_RANDOM) and back on afterwards; never if the program gave such advice
-/// itself.
+/// the descriptor (POSIX_FADV_RANDOM) and back on afterwards; never if the program gave such
+/// advice itself.
 ///
 /// @param fd     a descriptor of a regular file, open for reading, or a pseudo-descriptor.
 /// @param start  first byte.
@@ -162,15 +165,16 @@ pub unsafe extern "C" fn foreread_unregister_region(
 
 /// Hands over the list of coming reads, or more of it.
 ///
-/// Entries are numbered: from 0 at each FOREREAD_SET, on and on by FOREREAD_APPEND. A read is on the list
-/// if it shares a byte with an entry ahead, or with one of the last 4096 passed. An entry that it
-/// matches is passed, and so are those before it.
+/// Entries are numbered: from 0 at each FOREREAD_SET, on and on by FOREREAD_APPEND. A read is on
+/// the list if it shares a byte with an entry ahead, or with one of the last 4096 passed. An
+/// entry that it matches is passed, and so are those before it.
 ///
 /// Entries that are duplicate, overlap, lie in holes or past the end of the file are no errors:
 /// nothing is fetched twice, nor where there is nothing.
 ///
 /// @param entries  n entries, in the order of the reads; may be null if n is 0. They are copied.
-/// @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, combined.
+/// @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE,
+///                 combined.
 /// @return how many entries were accepted, the first ones. Fewer than n: the list is full, and the
 ///         rest is to be handed over later or from the callback. Or
 ///         -EFAULT if entries is null and n is not 0;
@@ -205,7 +209,8 @@ pub unsafe extern "C" fn foreread_request_prefetching(
 /// Tells that the program is at entry n: the same as reading it. For programs whose reads are
 /// not intercepted. Telling every so many entries is enough.
 ///
-/// @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or -ECHILD.
+/// @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or
+///         -ECHILD.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_at(client: *mut foreread_client, n: u64) -> c_int {
     call(|| {

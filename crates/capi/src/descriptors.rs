@@ -1,12 +1,13 @@
 //! Whose reads count: the descriptors for which a client has a region.
 //!
 //! Invariant: a byte of [`FLAGS`] says whether a descriptor may be in the table; it is set after
-//! the table has the descriptor and cleared, without any lock, when the program closes it. A cleared
-//! flag ends the entry: registering the same number again begins anew. Closings that nobody saw
-//! (fclose, direct system calls) are found out by comparing device and inode, at the first of every few reads and
-//! before any callback: each time would cost as much as a read does.
+//! the table has the descriptor and cleared, without any lock, when the program closes it. A
+//! cleared flag ends the entry: registering the same number again begins anew. Closings that
+//! nobody saw (fclose, direct system calls) are found out by comparing device and inode, at the
+//! first of every few reads and before any callback: each time would cost as much as a read does.
 //!
-//! Data flow: [`crate::calls`] join and leave; [`crate::intercept`] asks at each read and tells of closings.
+//! Data flow: [`crate::calls`] join and leave; [`crate::intercept`] asks at each read and tells
+//! of closings.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -18,7 +19,8 @@ use foreread_client::{Client, Extent, FileId, Match};
 use crate::handle::Handle;
 use crate::real;
 
-/// Descriptors that can be registered: the kernel's default limit. Untouched pages of the table take no memory.
+/// Descriptors that can be registered: the kernel's default limit. Untouched pages of the table
+/// take no memory.
 const DESCRIPTORS: usize = 1 << 20;
 /// The descriptor is in the table.
 const REGISTERED: u8 = 1;

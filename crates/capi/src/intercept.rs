@@ -5,8 +5,8 @@
 //! region costs one load. While the real call runs nothing on the stack needs cleaning up,
 //! so that a thread cancelled in it ends as it would without the library.
 //!
-//! Data flow: [`before`] tells the clients of a read, who may call back; the C library reads; [`after`]
-//! tells how long it took.
+//! Data flow: [`before`] tells the clients of a read, who may call back; the C library reads;
+//! [`after`] tells how long it took.
 
 use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
@@ -83,8 +83,8 @@ fn after(pending: Pending, result: ssize_t) -> ssize_t {
     result
 }
 
-/// Defines interposers of reads: name, arguments, where, how much, and the system call that stands in for
-/// the C library's function where there is none.
+/// Defines interposers of reads: name, arguments, where, how much, and the system call that
+/// stands in for the C library's function where there is none.
 macro_rules! reads {
     ($($(#[$doc:meta])* $name:ident = $real:ident ($fd:ident, $($arg:ident: $type:ty),*)
         at $place:expr, of $wanted:expr, else $($call:expr),+;)*) => {$(

@@ -1,8 +1,9 @@
 //! What this process has registered.
 //!
 //! Invariant: what a process registered is reached only by that process. A child made by `fork`
-//! finds its parent's [`Process`] with locks in any state; it recognises it ([`Birth`]), leaves it alone, and starts one of its own when it registers a client. Handles are numbers that
-//! are never given twice, so that a wrong one is recognised and never followed.
+//! finds its parent's [`Process`] with locks in any state; it recognises it ([`Birth`]), leaves
+//! it alone, and starts one of its own when it registers a client. Handles are numbers that are
+//! never given twice, so that a wrong one is recognised and never followed.
 //!
 //! Data flow: [`calls`](crate::calls) add and find clients here; the interposers find descriptors.
 
@@ -39,8 +40,8 @@ impl Process {
         process.birth.is_here().then_some(process)
     }
 
-    /// Whether the caller runs in this process, and not in a child made by `vfork`, which shares its
-    /// memory.
+    /// Whether the caller runs in this process, and not in a child made by `vfork`, which shares
+    /// its memory.
     pub fn runs_here() -> bool {
         Self::current().is_some_and(|process| process.id == std::process::id())
     }

@@ -1,5 +1,5 @@
-/* The kernel's read-ahead is off on the program's descriptor while the list reads its file in no order, and
- * only then; a program that has chosen for itself keeps its choice. */
+/* The kernel's read-ahead is off on the program's descriptor while the list reads its file in no
+ * order, and only then; a program that has chosen for itself keeps its choice. */
 #include "check.h"
 #include "foreread.h"
 #include <sys/mman.h>

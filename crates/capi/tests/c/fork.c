@@ -1,4 +1,5 @@
-/* A child has none of the library's threads: calls say so, reads pass, and a client of its own works. */
+/* A child has none of the library's threads: calls say so, reads pass, and a client of its own
+ * works. */
 #include "check.h"
 #include "foreread.h"
 

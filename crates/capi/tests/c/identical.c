@@ -1,5 +1,5 @@
-/* Prints what every kind of read answers: bytes, results and errno. The same with the library and without;
- * compiled with PLAIN, the program does not know of it. */
+/* Prints what every kind of read answers: bytes, results and errno. The same with the library and
+ * without; compiled with PLAIN, the program does not know of it. */
 #include "check.h"
 #ifndef PLAIN
 #include "foreread.h"

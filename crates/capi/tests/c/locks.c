@@ -1,4 +1,5 @@
-/* POSIX locks end when any descriptor of the file is closed in the process: the library closes none. */
+/* POSIX locks end when any descriptor of the file is closed in the process: the library closes
+ * none. */
 #include "check.h"
 #include "foreread.h"
 

@@ -1,5 +1,5 @@
-/* A signal handler that reads a registered descriptor, whatever it interrupts: no deadlock, the right
- * bytes, and no callback from the handler. */
+/* A signal handler that reads a registered descriptor, whatever it interrupts: no deadlock, the
+ * right bytes, and no callback from the handler. */
 #include "check.h"
 #include "foreread.h"
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Programs that read by other means tell: by descriptor, by path, by entry. And what they are told. */
+/* Programs that read by other means tell: by descriptor, by path, by entry. And what they are
+ * told. */
 #include "check.h"
 #include "foreread.h"
 

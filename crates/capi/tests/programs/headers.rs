@@ -1,5 +1,5 @@
-//! The headers compile as every C and C++ there is, the library exports what is documented and nothing
-//! else, and each call has its man page.
+//! The headers compile as every C and C++ there is, the library exports what is documented and
+//! nothing else, and each call has its man page.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,8 +1,8 @@
-//! C programs (`tests/c`) against the library, as the shared library, the archive and by preloading;
-//! with sanitizers; and the headers, symbols and man pages they go by.
+//! C programs (`tests/c`) against the library, as the shared library, the archive and by
+//! preloading; with sanitizers; and the headers, symbols and man pages they go by.
 //!
-//! A program exits with 0, 1 (and the line that failed on stderr), or 77: it cannot be tested here. What this
-//! machine cannot run is reported as ignored, with the reason.
+//! A program exits with 0, 1 (and the line that failed on stderr), or 77: it cannot be tested
+//! here. What this machine cannot run is reported as ignored, with the reason.
 //!
 //! Data flow: [`library::built`] → [`compile`](program::compile) → run in a directory of its own.
 

@@ -37,7 +37,8 @@ pub enum Link {
     Archive,
     /// After the C library, where it intercepts nothing, and before it by `LD_PRELOAD`.
     Preload,
-    /// As [`Link::Shared`], the program compiled with the address and undefined-behaviour sanitizers.
+    /// As [`Link::Shared`], the program compiled with the address and undefined-behaviour
+    /// sanitizers.
     Sanitized,
 }
 
@@ -200,7 +201,8 @@ pub fn examples() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A program that prints what its reads answer says the same as one that does not know of the library.
+/// A program that prints what its reads answer says the same as one that does not know of the
+/// library.
 pub fn same_without(link: Link) -> Result<(), Failed> {
     let with = execute(&compile("identical", link, &[])?, link)?;
     let plain = scratch().join("identical-plain");
