@@ -163,8 +163,8 @@ impl Handle {
             return Err(-libc::ENODEV);
         }
         begins_inside(start, facts.size)?;
-        // SAFETY: open, as fstat has just found; a program that closes it meanwhile gets an error or
-        // the file that has taken its place, and the check below finds out.
+        // SAFETY: open, as fstat has just found; a program that closes it meanwhile gets an error,
+        // or the file that has taken its place, and `join` finds out.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let file = self.client.add_fd(borrowed).map_err(|error| code(&error))?;
         let joined = self.join(fd, facts.file, file, start..end);
