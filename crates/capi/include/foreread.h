@@ -21,23 +21,24 @@
  * without it).
  *
  * Reads. A program that is linked with -lforeread (before -lc, as is usual), or that runs with
- * LD_PRELOAD=libforeread.so.1, has these intercepted: read, pread, readv, preadv and preadv2, in all their
- * variants. Their results and errno are the kernel's. A read of a descriptor in no region
- * costs a load and a comparison. Not intercepted: stdio (fread and the like call the C library's own
- * read), C++ streams for the same reason, mmap, io_uring, system calls made directly. They are told of by
- * foreread_reading() or foreread_at(). Reads that bypass the page cache (O_DIRECT) gain nothing.
+ * LD_PRELOAD=libforeread.so.1, has these intercepted: read, pread, readv, preadv and preadv2, in
+ * all their variants. Their results and errno are the kernel's. A read of a descriptor in no
+ * region costs a load and a comparison. Not intercepted: stdio (fread and the like call the C
+ * library's own read), C++ streams for the same reason, mmap, io_uring, system calls made
+ * directly. They are told of by foreread_reading() or foreread_at(). Reads that bypass the page
+ * cache (O_DIRECT) gain nothing.
  *
  * Threads. Every call may be made from any thread. The library runs threads of its own, with all
- * signals blocked and with a descriptor table of their own: no descriptor of a registered file is ever
- * opened or closed in the program's table, so that its fcntl() locks stay.
+ * signals blocked and with a descriptor table of their own: no descriptor of a registered file is
+ * ever opened or closed in the program's table, so that its fcntl() locks stay.
  *
  * fork. A child has none of the library's threads. Calls on a client of its parent's return
  * -ECHILD, reads pass through untouched. The child may register clients of its own.
  *
- * Signals. A handler may read any descriptor. If it interrupted the library, or if its thread runs a callback, its
- * read passes through uncounted; a callback is never called from a handler. The calls
- * of this header are not for handlers: one that interrupted the library is answered -EDEADLK.
- * A handler must not longjmp() out of the library.
+ * Signals. A handler may read any descriptor. If it interrupted the library, or if its thread
+ * runs a callback, its read passes through uncounted; a callback is never called from a handler.
+ * The calls of this header are not for handlers: one that interrupted the library is answered
+ * -EDEADLK. A handler must not longjmp() out of the library.
  *
  * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
  * program's reads parted.
@@ -58,7 +59,8 @@ extern "C" {
 #define FOREREAD_MARKED 1
 
 /**
- * Replace the list; numbering starts at 0. The default when neither this nor FOREREAD_APPEND is given.
+ * Replace the list; numbering starts at 0. The default when neither this nor FOREREAD_APPEND is
+ * given.
  */
 #define FOREREAD_SET 1
 
@@ -216,7 +218,8 @@ typedef struct {
 /**
  * Registers a client.
  *
- * A client is one list of coming reads. A process may have several, and a file may be in several.
+ * A client is one list of coming reads. A process may have several, and a file may be in
+ * several.
  *
  * The callback, unless it is null, is called as callback(arg, marked_fd, marked_offset,
  * requested_fd, requested_offset)
@@ -225,12 +228,13 @@ typedef struct {
  *   last entry.
  *
  * It is called on the reading thread, before the read, without any lock held. It may call any
- * function of this library, foreread_request_prefetching() above all, and may read: its own reads are
- * not looked up in any list. It is told the most recent marked access (-1 and -1 if there was none;
- * it may be the one requested) and the access requested. One callback runs at a time for each client: a read on another thread
- * meanwhile neither calls nor waits. A callback that supplies nothing is asked again after 1, 2, 4, and
- * so on up to 1024 such reads. One that never returns holds up its own thread only. It must return
- * by returning: not by longjmp(), nor by a C++ exception. It is never called from a signal handler.
+ * function of this library, foreread_request_prefetching() above all, and may read: its own
+ * reads are not looked up in any list. It is told the most recent marked access (-1 and -1 if
+ * there was none; it may be the one requested) and the access requested. One callback runs at a
+ * time for each client: a read on another thread meanwhile neither calls nor waits. A callback
+ * that supplies nothing is asked again after 1, 2, 4, and so on up to 1024 such reads. One that
+ * never returns holds up its own thread only. It must return by returning: not by longjmp(), nor
+ * by a C++ exception. It is never called from a signal handler.
  *
  * @param client   where the client is put.
  * @param options  null for the defaults.
@@ -246,7 +250,8 @@ int foreread_register_client(foreread_client **client,
                              void *arg);
 
 /**
- * Ends a client: stops fetching, forgets its regions, and writes its report if one was asked for.
+ * Ends a client: stops fetching, forgets its regions, and writes its report if one was asked
+ * for.
  *
  * May be called from the callback. A callback that runs on another thread meanwhile runs on: its
  * argument has to outlive it. What was fetched stays in memory.
@@ -259,26 +264,25 @@ int foreread_unregister_client(foreread_client *client);
  * Registers a file by its path, for programs that read by means of their own (mmap, io_uring)
  * and tell by foreread_reading() or foreread_at().
  *
- * @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, good wherever this header
- *         takes a descriptor, and for nothing else; the same again for the same file. Or
- *         -EFAULT (null path), -ENOENT, -EACCES and the like (as open() has it), -ENODEV (not a regular
- *         file), -EINVAL (not a client), -ECHILD.
+ * @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, good wherever this
+ *         header takes a descriptor, and for nothing else; the same again for the same file. Or
+ *         -EFAULT (null path), -ENOENT, -EACCES and the like (as open() has it), -ENODEV (not a
+ *         regular file), -EINVAL (not a client), -ECHILD.
  */
-int foreread_register_file(foreread_client *client,
-                           const char *path);
+int foreread_register_file(foreread_client *client, const char *path);
 
 /**
  * Registers a region: reads of these bytes through this descriptor count.
  *
  * Regions may overlap. The list may name any byte of the file; the regions say which reads are
  * looked up in it, and which call back. Reads through another descriptor of the file, dup()
- * included, do not count unless it is registered too. Closing the descriptor ends the counting, not the
- * prefetching: the library has its own opening of the file. The same number opened anew is
- * another descriptor.
+ * included, do not count unless it is registered too. Closing the descriptor ends the counting,
+ * not the prefetching: the library has its own opening of the file. The same number opened anew
+ * is another descriptor.
  *
  * While the list reads the file in no order, the library turns the kernel's read-ahead off on
- * the descriptor (POSIX_FADV_RANDOM) and back on afterwards; never if the program gave such advice
- * itself.
+ * the descriptor (POSIX_FADV_RANDOM) and back on afterwards; never if the program gave such
+ * advice itself.
  *
  * @param fd     a descriptor of a regular file, open for reading, or a pseudo-descriptor.
  * @param start  first byte.
@@ -308,15 +312,16 @@ int foreread_unregister_region(foreread_client *client, int region);
 /**
  * Hands over the list of coming reads, or more of it.
  *
- * Entries are numbered: from 0 at each FOREREAD_SET, on and on by FOREREAD_APPEND. A read is on the list
- * if it shares a byte with an entry ahead, or with one of the last 4096 passed. An entry that it
- * matches is passed, and so are those before it.
+ * Entries are numbered: from 0 at each FOREREAD_SET, on and on by FOREREAD_APPEND. A read is on
+ * the list if it shares a byte with an entry ahead, or with one of the last 4096 passed. An
+ * entry that it matches is passed, and so are those before it.
  *
  * Entries that are duplicate, overlap, lie in holes or past the end of the file are no errors:
  * nothing is fetched twice, nor where there is nothing.
  *
  * @param entries  n entries, in the order of the reads; may be null if n is 0. They are copied.
- * @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, combined.
+ * @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE,
+ *                 combined.
  * @return how many entries were accepted, the first ones. Fewer than n: the list is full, and the
  *         rest is to be handed over later or from the callback. Or
  *         -EFAULT if entries is null and n is not 0;
@@ -334,10 +339,10 @@ int64_t foreread_request_prefetching(foreread_client *client,
  * Tells that the program is at entry n: the same as reading it. For programs whose reads are
  * not intercepted. Telling every so many entries is enough.
  *
- * @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or -ECHILD.
+ * @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or
+ *         -ECHILD.
  */
-int foreread_at(foreread_client *client,
-                uint64_t n);
+int foreread_at(foreread_client *client, uint64_t n);
 
 /**
  * Tells that the program is about to read these bytes: what interception does by itself. For
