@@ -340,8 +340,9 @@ impl Session {
             };
             let entry = lock(kept).pop_front();
             if let Some(entry) = entry {
-                let taken = self.end.load(Ordering::Relaxed) - lock(kept).len() as u64;
-                self.tell(py, &client, taken - 1)?;
+                client
+                    .reading(entry.file, entry.extent)
+                    .map_err(|failure| error::client(py, None, failure))?;
                 return Ok(Next::Read(entry));
             }
             if matches!(lock(&self.source).slot, Slot::Drained) {

@@ -55,7 +55,7 @@ def test_rows_are_in_memory_before_they_are_touched(data: Path) -> None:
     evict(data)
     rows = iter(foreread.memmap(array, order))
     next(rows)
-    assert eventually(lambda: all(resident(data)[4 * row] for row in order[:200]))
+    assert eventually(lambda: all(resident(data)[4 * row] for row in order[1:200]))
 
 
 def test_what_has_no_rows_in_a_file_is_refused(data: Path) -> None:
