@@ -89,7 +89,9 @@ pub struct Measurement {
 
 /// The time all rounds of a case on a disk should take, in seconds: short ones run more
 /// rounds than asked for, for a good median, and long ones fewer.
-const ROUNDS_SECONDS: (f64, f64) = (20.0, 30.0);
+const ROUNDS_SECONDS: (f64, f64) = (12.0, 16.0);
+/// Pairs without which a ratio means nothing.
+const FEWEST_PAIRS: usize = 3;
 /// How often a cold start is tried before the case is given up.
 const COLD_ATTEMPTS: usize = 4;
 
@@ -490,15 +492,13 @@ impl Bench<'_> {
 fn rounds_for(purpose: Purpose, settings: &Settings, round_seconds: f64) -> usize {
     let (small, large) = ROUNDS_SECONDS;
     let fit = (settings.size.pick(small, large) / round_seconds) as usize;
-    let most = match purpose {
-        Purpose::NoHarm => 25,
-        Purpose::Gain => settings.rounds * 3,
+    let (mut least, most) = match purpose {
+        Purpose::NoHarm => (FEWEST_PAIRS, 25),
+        Purpose::Gain => (1, settings.rounds * 3),
     };
-    let least = if settings.exact_rounds {
-        settings.rounds
-    } else {
-        1
-    };
+    if settings.exact_rounds {
+        least = settings.rounds;
+    }
     fit.min(most).max(least)
 }
 
@@ -545,7 +545,8 @@ mod tests {
             foreread: None,
         };
         assert_eq!(rounds_for(Purpose::Gain, &settings, 60.0), 1);
-        assert_eq!(rounds_for(Purpose::Gain, &settings, 9.0), 2);
+        assert_eq!(rounds_for(Purpose::Gain, &settings, 5.0), 2);
+        assert_eq!(rounds_for(Purpose::NoHarm, &settings, 60.0), 3);
         assert_eq!(rounds_for(Purpose::Gain, &settings, 0.1), 9);
         assert_eq!(rounds_for(Purpose::NoHarm, &settings, 0.1), 25);
         let asked = Settings {

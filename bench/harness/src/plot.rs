@@ -1,4 +1,4 @@
-//! Two charts per disk as SVG: times relative to plain, and masked I/O.
+//! Two charts per disk and group as SVG: times relative to plain, and masked I/O.
 //!
 //! SVG needs no font at build time; the viewer's own sans-serif is used.
 
@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
+use crate::case::Group;
 use crate::results::Summary;
 
 /// One bar of each group.
@@ -44,6 +45,34 @@ const TIMES: &[Series] = &[
     },
 ];
 
+const API_TIMES: &[Series] = &[
+    Series {
+        name: "plain",
+        colour: RGBColor(150, 150, 150),
+        height: |_| Some(100.0),
+    },
+    Series {
+        name: "WILLNEED",
+        colour: RGBColor(255, 158, 74),
+        height: |s| Some(s.willneed?.median / s.plain.median * 100.0),
+    },
+    Series {
+        name: "vmtouch",
+        colour: RGBColor(148, 103, 189),
+        height: |s| Some(s.vmtouch?.median / s.plain.median * 100.0),
+    },
+    Series {
+        name: "foreread",
+        colour: RGBColor(31, 119, 180),
+        height: |s| Some(s.foreread?.median / s.plain.median * 100.0),
+    },
+    Series {
+        name: "limit",
+        colour: RGBColor(60, 60, 60),
+        height: |s| Some(s.limit? / s.plain.median * 100.0),
+    },
+];
+
 const MASKED: &[Series] = &[
     Series {
         name: "foreread",
@@ -65,29 +94,35 @@ pub fn draw(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
         .collect();
     disks.sort_unstable();
     disks.dedup();
+    let groups = [
+        (Group::Main, "", "Run time", TIMES),
+        (
+            Group::Api,
+            "api-",
+            "Run time through the library",
+            API_TIMES,
+        ),
+    ];
     let mut made = Vec::new();
     for disk in disks {
-        let rows: Vec<&Summary> = summaries
-            .iter()
-            .filter(|summary| summary.disk == disk)
-            .collect();
-        let path = folder.join(format!("times-{disk}.svg"));
-        chart(
-            &path,
-            &format!("Run time on {disk}, percent of plain"),
-            &rows,
-            TIMES,
-        )?;
-        made.push(path);
-        if rows.iter().any(|row| row.masked_pct.is_some()) {
-            let path = folder.join(format!("masked-{disk}.svg"));
-            chart(
-                &path,
-                &format!("Masked I/O on {disk}, percent"),
-                &rows,
-                MASKED,
-            )?;
+        for (group, prefix, title, series) in groups {
+            let rows: Vec<&Summary> = summaries
+                .iter()
+                .filter(|summary| summary.disk == disk && summary.group == group)
+                .collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let path = folder.join(format!("times-{prefix}{disk}.svg"));
+            let title = format!("{title} on {disk}, percent of plain");
+            chart(&path, &title, &rows, series)?;
             made.push(path);
+            if rows.iter().any(|row| row.masked_pct.is_some()) {
+                let path = folder.join(format!("masked-{prefix}{disk}.svg"));
+                let title = format!("Masked I/O on {disk}, percent");
+                chart(&path, &title, &rows, MASKED)?;
+                made.push(path);
+            }
         }
     }
     Ok(made)
@@ -174,8 +209,13 @@ mod tests {
             ..hdd.clone()
         };
         let folder = tempfile::tempdir().unwrap();
-        let made = draw(&[own, hdd, second], folder.path()).unwrap();
+        let made = draw(&[own, hdd, second.clone()], folder.path()).unwrap();
         assert_eq!(made.len(), 4);
+        let api = Summary {
+            group: Group::Api,
+            ..second
+        };
+        assert_eq!(draw(&[api], folder.path()).unwrap().len(), 2);
         let svg = std::fs::read_to_string(folder.path().join("times-hdd-7200.svg")).unwrap();
         for word in ["backward-1", "backward-2", "foreread", "limit"] {
             assert!(svg.contains(word), "{word}");

@@ -44,6 +44,21 @@ const TARGETS: &[Target] = &[
     target("hot", "own", Want::AsFast),
     target("first-page", "own", Want::AsFast),
     target("first-page", "hdd-7200", Want::AsFast),
+    target("sql-limit1", "hdd-7200", Want::AsFast),
+    target("sql-limit1", "network-ssd", Want::AsFast),
+    target("sql-limit1", "own", Want::AsFast),
+    target("sql-x0.25", "hdd-7200", Want::Faster(1.0)),
+    target("sql-x0.5", "hdd-7200", Want::Faster(1.0)),
+    target("sql-x1", "hdd-7200", Want::Faster(20.0)),
+    target("sql-x2", "hdd-7200", Want::Faster(1.0)),
+    target("sql-x4", "hdd-7200", Want::Faster(1.0)),
+    target("sql-x1", "own", Want::Faster(2.5)),
+    target("tiles", "hdd-7200", Want::Masked(95.0)),
+    target("samples-0", "own", Want::Faster(4.0)),
+    target("samples-200", "own", Want::Masked(95.0)),
+    target("api-scan", "hdd-7200", Want::AsFast),
+    target("api-scan", "network-ssd", Want::AsFast),
+    target("api-scan", "own", Want::AsFast),
 ];
 
 /// One line for each target whose case was measured with foreread.

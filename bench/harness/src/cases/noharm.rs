@@ -12,7 +12,7 @@ use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::process::Invocation;
 
-const SCAN_BYTES: (u64, u64) = (512 << 20, 1 << 30);
+const SCAN_BYTES: u64 = 512 << 20;
 const HEAD_FILES: u64 = 400;
 
 /// A whole file, from front to back, 4 KiB at a time.
@@ -73,13 +73,12 @@ impl Workload for Scan {
         "scan"
     }
 
-    fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
-        fill(&dir.join("bytes"), size.pick(SCAN_BYTES.0, SCAN_BYTES.1), 4)
+    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
+        fill(&dir.join("bytes"), SCAN_BYTES, 4)
     }
 
-    fn job(&self, dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
+    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
         let file = dir.join("bytes");
-        let bytes = size.pick(SCAN_BYTES.0, SCAN_BYTES.1);
         let input = format!("if={}", file.display());
         Ok(Job {
             command: Invocation {
@@ -95,7 +94,7 @@ impl Workload for Scan {
             },
             footprint: Some(vec![FileExtents {
                 path: file.clone(),
-                extents: vec![(0, bytes)],
+                extents: vec![(0, SCAN_BYTES)],
             }]),
             files: vec![file],
             ..Job::default()

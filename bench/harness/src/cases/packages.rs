@@ -76,8 +76,8 @@ impl Workload for NetcdfSeries {
         "netcdf"
     }
 
-    fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
-        let times = size.pick(50, 200);
+    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
+        let times = 50;
         let header = format!(
             "netcdf t {{ dimensions: time={times}; lev=20; lat=360; lon=360; variables: float T(time,lev,lat,lon); }}"
         );
@@ -124,20 +124,20 @@ impl Workload for NetcdfSeries {
 }
 
 /// Lines of 80 bases in the reference genome.
-const REFERENCE_LINES: (u64, u64) = (100_000, 500_000);
+const REFERENCE_LINES: u64 = 100_000;
 
 impl Workload for BamRegions {
     fn data_name(&self) -> &'static str {
         "bam"
     }
 
-    fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
+    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
         let path = dir.join("ref.fa");
         let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
         let mut out = BufWriter::new(file);
         let mut random = Random(12);
         writeln!(out, ">chr1")?;
-        for _ in 0..size.pick(REFERENCE_LINES.0, REFERENCE_LINES.1) {
+        for _ in 0..REFERENCE_LINES {
             let bits = [random.next(), random.next(), random.next()];
             let line: String = (0..80)
                 .map(|i| b"ACGT"[(bits[i / 32] >> (i % 32 * 2) & 3) as usize] as char)
@@ -145,7 +145,7 @@ impl Workload for BamRegions {
             writeln!(out, "{line}")?;
         }
         out.flush()?;
-        let reads = size.pick(400_000, 2_000_000);
+        let reads = 4 * REFERENCE_LINES;
         shell(
             dir,
             &format!(
@@ -156,9 +156,9 @@ impl Workload for BamRegions {
         )
     }
 
-    fn job(&self, dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
+    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
         let mut random = Random(8);
-        let bases = size.pick(REFERENCE_LINES.0, REFERENCE_LINES.1) * 80;
+        let bases = REFERENCE_LINES * 80;
         let mut args = vec!["view".into(), "-c".into(), dir.join("a.bam").into()];
         args.extend((0..2000).map(|_| {
             let at = 1 + random.below(bases - 100);
@@ -202,29 +202,27 @@ with store.begin(buffers=True) as read:
     print(sum(read.get(struct.pack('>Q', random.randrange(keys)))[7] for _ in range(4000)))
 ";
 
-const LMDB_KEYS: (u64, u64) = (400_000, 1_500_000);
+const LMDB_KEYS: u64 = 400_000;
 
 impl Workload for LmdbLookups {
     fn data_name(&self) -> &'static str {
         "lmdb"
     }
 
-    fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
+    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
         pip_install(&dir.join("site"), &["lmdb"])?;
         fs::write(dir.join("look_up.py"), LMDB_LOOK_UP).context("writing look_up.py")?;
-        let keys = size.pick(LMDB_KEYS.0, LMDB_KEYS.1);
         let mut python = Command::new(PYTHON);
         python
-            .args(["-c", LMDB_FILL, &keys.to_string()])
+            .args(["-c", LMDB_FILL, &LMDB_KEYS.to_string()])
             .env("PYTHONPATH", dir.join("site"))
             .current_dir(dir);
         succeed(&mut python)
     }
 
-    fn job(&self, dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
-        let keys = size.pick(LMDB_KEYS.0, LMDB_KEYS.1);
+    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
         Ok(Job {
-            command: python(dir, vec!["look_up.py".into(), keys.to_string().into()]),
+            command: python(dir, vec!["look_up.py".into(), LMDB_KEYS.to_string().into()]),
             files: files_below(dir)?,
             ..Job::default()
         })

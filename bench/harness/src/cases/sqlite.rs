@@ -41,7 +41,7 @@ impl Workload for IndexScan {
     }
 
     fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
-        generate(dir, size.pick(1_500_000, 6_000_000))
+        generate(dir, size.pick(1_500_000, 3_000_000))
     }
 
     fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
