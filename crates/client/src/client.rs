@@ -171,10 +171,10 @@ impl Client {
         let accepted = if flags.contains(Flags::APPEND) {
             self.append(inner, entries, flags.contains(Flags::CLEAR))
         } else {
-            let draft = Draft::new(entries, inner.capacity);
+            let mut draft = Draft::new(entries, inner.capacity);
             let mut list = lock(&inner.list);
             inner.streaming.end(&list);
-            list.replace(draft)
+            list.replace(&mut draft)
         };
         if flags.contains(Flags::DONE) {
             lock(&inner.list).done();

@@ -28,6 +28,9 @@ const TOLD: u32 = 64;
 const UNTOLD: Duration = Duration::from_micros(100);
 /// A read that took longer waited for a device: it is told at once.
 const WAITED: Duration = Duration::from_micros(40);
+/// Reads the session has not come to (6 MB): more are not told, because so fast a program reads from
+/// memory, and later ones tell the place as well.
+const BACKLOG: usize = 1 << 17;
 /// The environment variable that asks for a report.
 const CHECK: &str = "FOREREAD_CHECK";
 
@@ -138,6 +141,9 @@ impl Inner {
         let Some(session) = &mut teller.session else {
             return;
         };
+        if session.backlog() > BACKLOG {
+            return;
+        }
         for &access in accesses {
             session.observe(access);
         }

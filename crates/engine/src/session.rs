@@ -4,7 +4,7 @@
 //! the engine wakes for that, or by its own timer: a program that computes for long and then
 //! reads in a burst finds its pages there (AASFP §5.2's timer).
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -32,10 +32,17 @@ enum Seen {
 pub struct Session {
     seen: Sender<Vec<Seen>>,
     batch: Vec<Seen>,
-    phase: Arc<AtomicU8>,
-    ledger: Arc<Mutex<Ledger>>,
-    closing: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     thread: JoinHandle<Report>,
+}
+
+/// What both sides of a session see.
+struct Shared {
+    phase: AtomicU8,
+    ledger: Mutex<Ledger>,
+    /// Observations handed over and not taken yet.
+    backlog: AtomicUsize,
+    closing: AtomicBool,
 }
 
 impl Session {
@@ -45,20 +52,20 @@ impl Session {
     /// When the thread cannot be started.
     pub fn start<B: Backend + 'static>(engine: Engine<B>, start: Instant) -> std::io::Result<Self> {
         let (seen, inbox) = channel();
-        let phase = Arc::new(AtomicU8::new(code(Phase::Ahead)));
-        let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let closing = Arc::new(AtomicBool::new(false));
-        let shown = (Arc::clone(&phase), Arc::clone(&ledger));
-        let ends = Arc::clone(&closing);
+        let shared = Arc::new(Shared {
+            phase: AtomicU8::new(code(Phase::Ahead)),
+            ledger: Mutex::default(),
+            backlog: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+        });
+        let seen_by_engine = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("foreread-engine".into())
-            .spawn(move || run(engine, &inbox, &shown, &ends, start))?;
+            .spawn(move || run(engine, &inbox, &seen_by_engine, start))?;
         Ok(Self {
             seen,
             batch: Vec::new(),
-            phase,
-            ledger,
-            closing,
+            shared,
             thread,
         })
     }
@@ -76,6 +83,8 @@ impl Session {
     /// Hand over what was observed since the last call.
     pub fn flush(&mut self) {
         if !self.batch.is_empty() {
+            let count = self.batch.len();
+            self.shared.backlog.fetch_add(count, Ordering::Relaxed);
             // An engine that is gone needs no observations.
             let _ = self.seen.send(std::mem::take(&mut self.batch));
         }
@@ -83,12 +92,22 @@ impl Session {
 
     /// What the session is doing.
     pub fn phase(&self) -> Phase {
-        phase(self.phase.load(Ordering::Relaxed))
+        phase(self.shared.phase.load(Ordering::Relaxed))
     }
 
     /// The account so far: not closed while pages are issued and unread.
     pub fn ledger(&self) -> Ledger {
-        *self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .shared
+            .ledger
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Observations handed over that the engine has not come to yet: where they pile up, the program reads
+    /// faster than any device and can be left to itself for a while.
+    pub fn backlog(&self) -> usize {
+        self.shared.backlog.load(Ordering::Relaxed)
     }
 
     /// Have the engine look at its source now, and not when its timer ends.
@@ -99,7 +118,7 @@ impl Session {
     /// End the session and close its account. `None` if the engine's thread has died.
     pub fn finish(mut self) -> Option<Report> {
         self.flush();
-        self.closing.store(true, Ordering::Relaxed);
+        self.shared.closing.store(true, Ordering::Relaxed);
         drop(self.seen);
         self.thread.join().ok()
     }
@@ -108,26 +127,29 @@ impl Session {
 fn run<B: Backend>(
     mut engine: Engine<B>,
     inbox: &Receiver<Vec<Seen>>,
-    (phase, ledger): &(Arc<AtomicU8>, Arc<Mutex<Ledger>>),
-    closing: &AtomicBool,
+    shared: &Shared,
     start: Instant,
 ) -> Report {
     let now = || start.elapsed().as_nanos() as u64;
     engine.survey();
     loop {
         let busy = engine.step(now());
-        phase.store(code(engine.phase()), Ordering::Relaxed);
-        *ledger.lock().unwrap_or_else(PoisonError::into_inner) = engine.ledger();
+        let phase = code(engine.phase());
+        shared.phase.store(phase, Ordering::Relaxed);
+        *shared.ledger.lock().unwrap_or_else(PoisonError::into_inner) = engine.ledger();
         let batch = inbox.recv_timeout(if busy { BUSY } else { IDLE });
         // What was issued before these reads has to be known before they are accounted for.
         engine.collect(now());
         match batch {
             // One batch a step: the queue has to be filled as fast as it is read.
-            Ok(batch) => take(&mut engine, batch),
+            Ok(batch) => {
+                shared.backlog.fetch_sub(batch.len(), Ordering::Relaxed);
+                take(&mut engine, batch);
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if closing.load(Ordering::Relaxed) {
+        if shared.closing.load(Ordering::Relaxed) {
             // The program has ended: what is left is only to be accounted for.
             engine.close();
         }

@@ -179,20 +179,21 @@ impl AccessList {
 
     /// Replace the list; how many of the entries were accepted, the first ones. Numbers start at 0.
     pub fn set(&mut self, entries: &[Entry]) -> usize {
-        self.replace(Draft::new(entries, self.capacity))
+        self.replace(&mut Draft::new(entries, self.capacity))
     }
 
-    /// [`AccessList::set`] with entries made ready beforehand.
-    pub fn replace(&mut self, draft: Draft) -> usize {
-        self.store = draft.store;
+    /// [`AccessList::set`] with entries made ready beforehand. The draft has the former ones then:
+    /// letting go of many takes a while as well.
+    pub fn replace(&mut self, draft: &mut Draft) -> usize {
+        std::mem::swap(&mut self.store, &mut draft.store);
         self.first = 0;
         self.goal = 0;
         self.disclosed = 0;
         self.void = true;
         self.done = false;
         self.far = None;
-        self.order.streams = draft.order.streams;
-        for (file, (all, in_row)) in draft.order.files {
+        std::mem::swap(&mut self.order.streams, &mut draft.order.streams);
+        for (file, (all, in_row)) in draft.order.files.drain() {
             let known = self.order.files.entry(file).or_default();
             // One list may say more than all before; none is forgotten at once.
             let keep = |old: u32| if old >= REMEMBERED { old / 2 } else { old };
@@ -222,7 +223,7 @@ impl AccessList {
     /// Empty the list, and forget what was passed. Numbers go on.
     pub fn clear(&mut self) {
         let first = self.end();
-        self.replace(Draft::new(&[], 0));
+        self.replace(&mut Draft::new(&[], 0));
         self.first = first;
     }
 
