@@ -403,11 +403,12 @@ impl Outcome {
         );
     }
 
-    /// Every byte issued is useful, late, wasted or evicted, and the account is of this run.
+    /// Every byte issued is useful, late, wasted, evicted or infill, and the account is of this run.
     #[track_caller]
     fn hold_to_account(&self) {
         let issued = self.bytes("issued");
-        let parts = ["useful", "late", "wasted", "evicted"].map(|column| self.bytes(column));
+        let parts =
+            ["useful", "late", "wasted", "evicted", "infill"].map(|column| self.bytes(column));
         assert_eq!(
             issued,
             parts.iter().sum::<u64>(),

@@ -160,11 +160,13 @@ impl Ring {
     /// the table). Call it before the program starts.
     pub fn set_advice<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> usize {
         let Shared { header, advice, .. } = self.shared();
-        header.advice_len.store(0, Ordering::Relaxed);
         header.advice_epoch.fetch_and(!1, Ordering::Relaxed);
-        advice
-            .iter()
-            .for_each(|slot| slot.store(0, Ordering::Relaxed));
+        // A new table is all zeros, and not in memory yet.
+        if header.advice_len.swap(0, Ordering::Relaxed) != 0 {
+            advice
+                .iter()
+                .for_each(|slot| slot.store(0, Ordering::Relaxed));
+        }
         let mut count = 0;
         for path in paths.into_iter().take(ADVICE_SLOTS / 4 * 3) {
             let hash = path_hash(path.as_ref().as_os_str().as_bytes());

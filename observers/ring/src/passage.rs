@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering;
 use crate::layout::Shared;
 
 /// Places, a power of two: processes that can be on their way at once.
-pub const PASSAGES: usize = 4096;
+pub const PASSAGES: usize = 1024;
 
 /// Where a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

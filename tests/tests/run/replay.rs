@@ -9,6 +9,11 @@ use crate::Test;
 
 pub const TESTS: &[Test] = &[
     (
+        "a_run_goes_by_the_measured_profile_of_the_device_and_says_so",
+        &[],
+        measured_profile,
+    ),
+    (
         "the_second_cold_run_is_kept_ahead_of_and_a_hot_one_left_alone",
         &[],
         three_runs,
@@ -371,5 +376,39 @@ fn to_a_file() {
             .files()
             .values()
             .any(|file| file.path == lab.path("data"))
+    );
+}
+
+fn measured_profile() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let explained = || {
+        lab.cold(&["data"]);
+        lab.run_with(&["--explain"], &["./scatter", "500", "50", "data"])
+    };
+    explained();
+    let built_in = explained();
+    assert_eq!(built_in.mode(), "prefetched", "{built_in:?}");
+    assert!(
+        built_in.stderr().contains("(built-in profile"),
+        "{built_in:?}"
+    );
+    let here = lab.path("");
+    let here = here.to_str().expect("a readable path");
+    let measured = lab.foreread(&["calibrate", "--seconds=1", "--size=16M", here]);
+    assert!(measured.status.success(), "{measured:?}");
+    // As no built-in one is, and no device comes out.
+    let file = lab.path("home/foreread/devices.json");
+    let stored = std::fs::read_to_string(&file).expect("what was measured");
+    let mut stored: serde_json::Value = serde_json::from_str(&stored).expect("JSON");
+    stored["devices"][0]["profile"]["depth"] = 7.into();
+    std::fs::write(&file, stored.to_string()).expect("our own file");
+    let outcome = explained();
+    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
+    let said = outcome.stderr();
+    assert!(
+        said.contains("(measured (") && said.contains(" 7 at once"),
+        "{said}"
     );
 }

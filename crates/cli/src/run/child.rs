@@ -66,8 +66,15 @@ impl Incoming {
     /// Block the signals to be passed on; before any thread is started.
     pub(super) fn block() -> Result<Self> {
         let signals = Signals::block(&PASSED.map(Signal::as_raw)).context("blocking signals")?;
-        let group = GroupWatch::start().ok();
-        Ok(Self { signals, group })
+        Ok(Self {
+            signals,
+            group: None,
+        })
+    }
+
+    /// From now on tell what was sent to the whole process group.
+    fn watch_group(&mut self) {
+        self.group = GroupWatch::start().ok();
     }
 
     /// Whether a signal was sent to the whole process group: the program has it then, unless it
@@ -93,7 +100,7 @@ impl Child {
     pub(super) fn spawn(
         command: &[OsString],
         observed: Option<&Observed>,
-        incoming: Incoming,
+        mut incoming: Incoming,
     ) -> Result<Self, (Ending, io::Error)> {
         let present = std::env::var_os("LD_PRELOAD");
         let mut variables = Vec::new();
@@ -113,6 +120,8 @@ impl Child {
         };
         let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
         let pidfd = process::open(pid).map_err(failed)?;
+        // The program is being loaded by now, and not held up by this.
+        incoming.watch_group();
         Ok(Self {
             counts: IoCounts::open(pid).ok(),
             pidfd,

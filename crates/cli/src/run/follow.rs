@@ -1,11 +1,14 @@
 //! Keeping ahead of a run by what an earlier one read.
 //!
-//! Data flow: record → source `replay` → [`Session`]; the watcher's accesses, their files
+//! Data flow: record → [`Opened`] → source `replay` → [`Session`]; the watcher's accesses, their files
 //! renumbered as in the record → the session, which so knows where the program is.
+//!
+//! Invariant: opening is quick and comes before the program starts; all that takes its time comes
+//! after, while the program is being loaded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use anyhow::Context;
@@ -13,12 +16,13 @@ use foreread_backend::PageCache;
 use foreread_engine::{Config, Engine, Phase, Profile, Report, Session};
 use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
-use foreread_profiles::Profiles;
+use foreread_profiles::{Measured, Profiles};
 use foreread_sources::{Replay, Trace};
 use foreread_sys::device::Device;
 use foreread_sys::memory;
 
 use super::watch::Sink;
+use crate::calibrate::in_force;
 
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
@@ -28,6 +32,9 @@ const UNKNOWN_FILE: FileId = FileId(u32::MAX);
 
 /// What is wrong with a record, once that is known: damage shows when it is reached.
 type Trouble = Arc<OnceLock<String>>;
+
+/// What each device is taken for, in words, by its name.
+type Devices = Arc<Mutex<BTreeMap<String, String>>>;
 
 /// A record as a trace: read as far as it is sound.
 struct Recorded {
@@ -51,23 +58,21 @@ impl Trace for Recorded {
     }
 }
 
-/// A session and the way from the watcher's file numbers to the record's.
-pub(super) struct Follower {
-    session: Session,
-    planned: HashMap<PathBuf, FileId>,
-    /// The record's number of each file the watcher knows.
-    numbers: Vec<Option<FileId>>,
-    written: HashSet<FileId>,
+/// A record, opened.
+pub(super) struct Opened {
+    reader: Reader,
     files: Arc<BTreeMap<FileId, FileMeta>>,
     trouble: Trouble,
-    /// The foot of the record followed, if it is whole.
+    /// The foot of the record, if it is whole.
     pub(super) summary: Option<Summary>,
 }
 
-impl Follower {
-    /// Follow the record at `path`, its devices by their measured `profiles`; observations' times
-    /// count from `start`.
-    pub(super) fn start(path: &Path, profiles: Profiles, start: Instant) -> anyhow::Result<Self> {
+impl Opened {
+    /// Open the record at `path`.
+    ///
+    /// # Errors
+    /// Why it cannot be used, naming it.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let reader = Reader::open(path)?;
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
@@ -78,9 +83,50 @@ impl Follower {
                 )
             });
         }
-        let files = Arc::new(reader.files().clone());
-        let summary = reader.summary().cloned();
-        let waits = summary.as_ref().and_then(|summary| summary.wait_ns);
+        Ok(Self {
+            files: Arc::new(reader.files().clone()),
+            summary: reader.summary().cloned(),
+            reader,
+            trouble,
+        })
+    }
+
+    /// The planned files that are read in no order: read-ahead would only fetch too much of them.
+    pub(super) fn random_files(&self) -> impl Iterator<Item = &Path> {
+        self.files
+            .values()
+            .filter(|meta| meta.random && !meta.written)
+            .map(|meta| meta.path.as_path())
+    }
+}
+
+/// A session and the way from the watcher's file numbers to the record's.
+pub(super) struct Follower {
+    session: Session,
+    planned: HashMap<PathBuf, FileId>,
+    /// The record's number of each file the watcher knows.
+    numbers: Vec<Option<FileId>>,
+    written: HashSet<FileId>,
+    files: Arc<BTreeMap<FileId, FileMeta>>,
+    trouble: Trouble,
+    devices: Devices,
+}
+
+impl Follower {
+    /// Follow a record, its devices by their measured `profiles`; observations' times count from
+    /// `start`.
+    pub(super) fn start(
+        opened: Opened,
+        profiles: Profiles,
+        start: Instant,
+    ) -> anyhow::Result<Self> {
+        let Opened {
+            reader,
+            files,
+            trouble,
+            summary,
+        } = opened;
+        let waits = summary.and_then(|summary| summary.wait_ns);
         let (written, read): (Vec<_>, Vec<_>) = files.iter().partition(|(_, meta)| meta.written);
         let written = written.into_iter().map(|(&id, _)| id).collect();
         let planned = read
@@ -95,6 +141,8 @@ impl Follower {
             },
             written,
         ));
+        let devices = Devices::default();
+        let met = Arc::clone(&devices);
         let engine = Engine::new(
             source,
             backend,
@@ -104,8 +152,12 @@ impl Follower {
             },
         )
         .with_profiles(move |dev| {
-            let measured = profiles.of(dev).and_then(|measured| measured.profile());
-            measured.or_else(|| recorded_kind(dev, waits?))
+            let device = Device::of(dev);
+            let (profile, said) = chosen(&device, profiles.of(dev), waits);
+            if let Ok(mut met) = met.lock() {
+                met.insert(device.name, said);
+            }
+            profile
         });
         let session = Session::start(engine, start).context("starting the engine's thread")?;
         Ok(Self {
@@ -115,16 +167,8 @@ impl Follower {
             written: HashSet::new(),
             files,
             trouble,
-            summary,
+            devices,
         })
-    }
-
-    /// The planned files that are read in no order: read-ahead would only fetch too much of them.
-    pub(super) fn random_files(&self) -> impl Iterator<Item = &Path> {
-        self.files
-            .values()
-            .filter(|meta| meta.random && !meta.written)
-            .map(|meta| meta.path.as_path())
     }
 
     /// Hand over what was observed, and hear what the session is doing.
@@ -142,18 +186,46 @@ impl Follower {
     pub(super) fn finish(self) -> Option<(Report, Arc<BTreeMap<FileId, FileMeta>>)> {
         Some((self.session.finish()?, self.files))
     }
+
+    /// What each device met is taken for, in words, by its name.
+    pub(super) fn devices(&self) -> BTreeMap<String, String> {
+        self.devices
+            .lock()
+            .map(|met| met.clone())
+            .unwrap_or_default()
+    }
 }
 
-/// The built-in profile of a device that calls itself rotational, by how long the recorded run's
-/// reads waited: saves asking the device itself, which takes some 25 ms of a real one.
-fn recorded_kind(dev: u64, wait_ns: u64) -> Option<Profile> {
-    Device::of(dev).rotational.then(|| {
-        if wait_ns >= MOVING_HEAD_NS {
-            Profile::rotational()
-        } else {
-            Profile::solid_state()
-        }
-    })
+/// The profile a device goes by, if it is settled, and that in words.
+fn chosen(
+    device: &Device,
+    measured: Option<&Measured>,
+    wait_ns: Option<u64>,
+) -> (Option<Profile>, String) {
+    let say = |how: &str, profile: &Profile| {
+        let profile = in_force(profile);
+        format!("{} ({how} profile: {profile})", device.name)
+    };
+    if let Some((measured, profile)) = measured.and_then(|one| Some((one, one.profile()?))) {
+        let said = say(&format!("measured ({})", measured.day()), &profile);
+        return (Some(profile), said);
+    }
+    if !device.rotational {
+        return (None, say("built-in", &Profile::solid_state()));
+    }
+    // What the recorded run's reads waited for saves asking the device itself, which takes some
+    // 25 ms of a real one.
+    let Some(wait_ns) = wait_ns else {
+        let asked = "built-in profile, chosen by a few direct reads";
+        return (None, format!("{} ({asked})", device.name));
+    };
+    let profile = if wait_ns >= MOVING_HEAD_NS {
+        Profile::rotational()
+    } else {
+        Profile::solid_state()
+    };
+    let said = say("built-in", &profile);
+    (Some(profile), said)
 }
 
 impl Sink for Follower {
@@ -183,5 +255,31 @@ impl Sink for Follower {
                 ..*access
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_goes_by_what_is_known_of_it() {
+        let device = |rotational| Device {
+            name: "sda".into(),
+            rotational,
+            ..Device::of(0)
+        };
+        let (profile, said) = chosen(&device(false), None, Some(9_000_000));
+        assert!(profile.is_none() && said.contains("built-in profile: in the program's order"));
+        let (profile, said) = chosen(&device(true), None, Some(9_000_000));
+        assert_eq!(profile, Some(Profile::rotational()));
+        assert!(
+            said.contains("sda (built-in profile: by position"),
+            "{said}"
+        );
+        let (profile, _) = chosen(&device(true), None, Some(100_000));
+        assert_eq!(profile, Some(Profile::solid_state()));
+        let (profile, said) = chosen(&device(true), None, None);
+        assert!(profile.is_none() && said.contains("direct reads"), "{said}");
     }
 }

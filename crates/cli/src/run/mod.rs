@@ -26,7 +26,7 @@ use foreread_ring::{Clock, Mode, Ring, Unobserved};
 
 use crate::store::{self, Store};
 use child::{Child, Ended, Incoming};
-use follow::Follower;
+use follow::{Follower, Opened};
 pub(crate) use preload::find as find_preload;
 use record::Recorder;
 use summary::Account;
@@ -73,33 +73,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let began = SystemTime::now();
     let plan = Plan::find(args, &mut account);
     let observed = observe(&mut account);
-    let follower = match (&plan.known, &observed) {
-        (Some(known), Some(_)) => {
-            let profiles = account
-                .note(Profiles::load().map_err(Into::into))
-                .unwrap_or_default();
-            account.note(Follower::start(&known.path, profiles, started))
-        }
+    let opened = match (&plan.known, &observed) {
+        (Some(known), Some(_)) => account.note(Opened::open(&known.path)),
         _ => None,
     };
-    let recorder = match (&plan.destination, &observed) {
-        (Some(path), Some(_)) => account.note(Recorder::start(
-            path,
-            &plan.meta(began),
-            store::RECORD_LIMIT,
-        )),
-        _ => None,
-    };
-    account.followed = follower.is_some().then(|| plan.known.clone()).flatten();
-    account.baseline = follower.as_ref().and_then(|one| one.summary.clone());
-    if let (Some(follower), Some(observed)) = (&follower, &observed)
-        && account.has_own_record()
-    {
-        observed.ring.set_advice(follower.random_files());
-    }
+    account.followed = opened.as_ref().and(plan.known.clone());
+    account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
     if let Some(observed) = &observed {
+        if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
+            observed.ring.set_advice(opened.random_files());
+        }
         // Before the program starts, or its first reads would go unseen.
-        observed.ring.set_mode(match (&follower, &recorder) {
+        observed.ring.set_mode(match (&opened, &plan.destination) {
             (Some(_), _) => Mode::Progress,
             (None, Some(_)) => Mode::Record,
             (None, None) => Mode::Mute,
@@ -109,12 +94,41 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         Ok(child) => child,
         Err((ending, why)) => {
             eprintln!("foreread: {}: {why}", args.command[0].display());
-            if let Some(recorder) = recorder {
-                recorder.discard();
-            }
             return Ok(ending);
         }
     };
+    // From here on the program is being loaded: what takes its time no longer holds it up.
+    let follower = opened.and_then(|opened| {
+        let profiles = account
+            .note(Profiles::load().map_err(Into::into))
+            .unwrap_or_default();
+        let follower = account.note(Follower::start(opened, profiles, started));
+        if follower.is_none() {
+            account.followed = None;
+            account.baseline = None;
+        }
+        follower
+    });
+    let recorder = match (&plan.destination, &observed) {
+        (Some(path), Some(_)) => account.note(Recorder::start(
+            path,
+            &plan.meta(began),
+            store::RECORD_LIMIT,
+        )),
+        _ => None,
+    };
+    if let Some(observed) = &observed
+        && follower.is_none()
+    {
+        let recording = recorder.as_ref().map(|_| Mode::Record);
+        observed.ring.set_mode(recording.unwrap_or(Mode::Mute));
+    }
+    if let Some(found) = &account.followed {
+        found.mark_used();
+    }
+    if let Some(store) = &plan.store {
+        store.shrink();
+    }
     let mut supervisor = Supervisor {
         ring: observed.map(|observed| observed.ring),
         watch: Watch::new(began),
@@ -136,6 +150,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
 /// What is known of the program, and where what is learnt goes.
 struct Plan {
     identity: Identity,
+    store: Option<Store>,
     known: Option<store::Found>,
     destination: Option<PathBuf>,
 }
@@ -144,7 +159,7 @@ impl Plan {
     /// Look the program up. A store that cannot be used costs the speed-up and is said.
     fn find(args: &RunArgs, account: &mut Account) -> Self {
         let identity = store::identity_of(&args.command);
-        let store = account.note(Store::open());
+        let store = account.note(Store::open_soon());
         let known = match (&store, args.prefetch) {
             (Some(store), true) => account.note(store.find(&identity)).flatten(),
             _ => None,
@@ -156,6 +171,7 @@ impl Plan {
         };
         Self {
             identity,
+            store,
             known,
             destination,
         }
@@ -322,8 +338,14 @@ impl Supervisor {
             if let Some(trouble) = follower.trouble() {
                 account.damaged(trouble);
             }
+            let devices = follower.devices();
             match follower.finish() {
-                Some((report, files)) => account.followed_to(report, &files),
+                Some((mut report, files)) => {
+                    // With what each was taken for.
+                    report.devices.retain(|name| !devices.contains_key(name));
+                    report.devices.extend(devices.into_values());
+                    account.followed_to(report, &files);
+                }
                 None => {
                     account.say("the prefetch engine died; the program was not affected".into())
                 }

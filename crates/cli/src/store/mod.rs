@@ -9,7 +9,8 @@
 //! modification time is the time it was last used.
 //!
 //! Data flow: [`Store::open`] tidies up, [`Store::find`] answers what is known of a
-//! program, [`Store::path_for`] says where to keep what is learnt.
+//! program, [`Found::mark_used`] keeps that from being dropped, [`Store::path_for`] says where to
+//! keep what is learnt.
 
 mod identity;
 mod nearest;
@@ -56,6 +57,13 @@ pub(crate) struct Found {
     pub(crate) differs: String,
 }
 
+impl Found {
+    /// Notes that the record was used. One that cannot be marked is only pruned earlier.
+    pub(crate) fn mark_used(&self) {
+        let _ = File::open(&self.path).and_then(|file| file.set_modified(SystemTime::now()));
+    }
+}
+
 /// A record in the store, or what passes for one.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -85,6 +93,17 @@ impl Store {
     /// # Errors
     /// When there is no place for it, or the folder cannot be made.
     pub(crate) fn open() -> Result<Self> {
+        let store = Self::open_soon()?;
+        store.shrink();
+        Ok(store)
+    }
+
+    /// As [`Store::open`], for somebody in a hurry: what the store is to be rid of for its size is
+    /// left to [`Store::shrink`].
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub(crate) fn open_soon() -> Result<Self> {
         let store = Self {
             folder: data_home()?.join("foreread/records"),
             limit: limit_from(std::env::var(LIMIT_VARIABLE).ok().as_deref())?,
@@ -94,7 +113,7 @@ impl Store {
             .mode(0o700)
             .create(&store.folder)
             .with_context(|| format!("{}: cannot make the folder of records", store.show()))?;
-        store.tidy();
+        store.take_in();
         Ok(store)
     }
 
@@ -116,7 +135,6 @@ impl Store {
         let path = self.path_for(identity);
         let own = match own_record(&path, identity) {
             Ok(true) => {
-                mark_used(&path);
                 return Ok(Some(Found {
                     path,
                     exact: true,
@@ -133,17 +151,14 @@ impl Store {
         match (nearest, own) {
             (None, None) => Ok(None),
             (None, Some(error)) => Err(error),
-            (Some((entry, differs)), own) => {
-                mark_used(&entry.path);
-                Ok(Some(Found {
-                    path: entry.path,
-                    exact: false,
-                    differs: match own {
-                        None => differs,
-                        Some(error) => format!("{differs}, as {error:#}"),
-                    },
-                }))
-            }
+            (Some((entry, differs)), own) => Ok(Some(Found {
+                path: entry.path,
+                exact: false,
+                differs: match own {
+                    None => differs,
+                    Some(error) => format!("{differs}, as {error:#}"),
+                },
+            })),
         }
     }
 
@@ -221,11 +236,6 @@ fn own_record(path: &Path, identity: &Identity) -> Result<bool> {
     let reader = Reader::open(path)?;
     // Two programs with one id are as good as impossible; a record renamed by hand is not.
     Ok(reader.meta().identity == *identity && !reader.files().is_empty())
-}
-
-/// Notes that a record was used. One that cannot be marked is only pruned earlier.
-fn mark_used(path: &Path) {
-    let _ = File::open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 /// The id a file of the store is named by; `None` if it is not named by one.

@@ -97,6 +97,7 @@ fn a_program_finds_its_own_record_and_marks_it_used() {
     used_ago(&path, 9);
     let found = store.find(&tool).unwrap().unwrap();
     assert!(found.exact && found.path == path);
+    found.mark_used();
     let used = store.entries().unwrap()[0].used;
     assert!(used.elapsed().unwrap() < Duration::from_secs(3600));
 }
@@ -155,7 +156,8 @@ fn what_a_killed_recorder_left_is_adopted() {
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
     let left = abandon(&store, &tool, nobody());
-    store.tidy();
+    store.take_in();
+    store.shrink();
     assert!(!left.exists());
     assert!(store.find(&tool).unwrap().unwrap().exact);
 }
@@ -174,7 +176,8 @@ fn leftovers_neither_replace_a_whole_record_nor_stay() {
         nobody()
     ));
     fs::write(&empty, "").unwrap();
-    store.tidy();
+    store.take_in();
+    store.shrink();
     assert!(!left.exists() && !empty.exists() && !other.exists());
     assert_eq!(fs::read(store.path_for(&tool)).unwrap(), whole);
 }
@@ -185,7 +188,8 @@ fn the_file_of_a_living_recorder_is_left_alone() {
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
     let left = abandon(&store, &tool, std::process::id());
-    store.tidy();
+    store.take_in();
+    store.shrink();
     assert!(left.exists() && !store.path_for(&tool).exists());
 }
 

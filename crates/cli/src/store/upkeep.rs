@@ -38,9 +38,15 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Brings the store within its limit and takes in what killed recorders left. What cannot be
-    /// done now is tried again at the next opening, so failures are not reported.
-    pub(super) fn tidy(&self) {
+    /// Brings the store within its limit. What cannot be done now is tried again the next time, so
+    /// failures are not reported.
+    pub(crate) fn shrink(&self) {
+        let _ = self.prune(None, None);
+    }
+
+    /// Takes in what killed recorders left. What cannot be done now is tried again at the next
+    /// opening, so failures are not reported.
+    pub(super) fn take_in(&self) {
         for destination in self.abandoned() {
             for partial in format::partials(&destination).unwrap_or_default() {
                 if Path::new("/proc").join(partial.pid.to_string()).exists() {
@@ -54,7 +60,6 @@ impl Store {
                 }
             }
         }
-        let _ = self.prune(None, None);
     }
 
     /// The records that recorders have begun in the store and not finished.

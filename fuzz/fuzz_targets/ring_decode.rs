@@ -1,0 +1,88 @@
+//! The shared ring, as its consumer finds it when a program writes what it likes.
+//!
+//! The input is decoded as one event, and published slot by slot as a thread would. The first byte
+//! says whether, in between, part of it is also written over the area itself: positions, owners
+//! and modes included.
+//!
+//!     cargo +nightly fuzz run ring_decode
+
+#![no_main]
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+
+use foreread_ring::{Clock, EXTRA_MAX, PATH_MAX, Ring, Slot, What, Writer, decode};
+use libfuzzer_sys::fuzz_target;
+
+/// Looks at a ring after which nothing can be left in it.
+const LOOKS: usize = 3;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((choice, rest)) = input.split_first() else {
+        return;
+    };
+    let event = &rest[..rest.len().min((1 + EXTRA_MAX) * 32)];
+    if let Ok((_, what)) = decode(event, |path| path) {
+        check(&what, |path| path.len());
+    }
+    let mut ring = Ring::create(Clock::Monotonic).expect("a ring");
+    publish(&ring, rest);
+    if choice % 2 == 1 {
+        overwrite(&ring, rest);
+        publish(&ring, rest);
+    }
+    for _ in 0..LOOKS {
+        ring.poll(&mut |event| {
+            check(&event.what, |path| path.as_os_str().len());
+        });
+    }
+    assert!(ring.drained());
+    ring.unobserved();
+});
+
+/// What every decoded event keeps to.
+fn check<P>(what: &What<P>, len: impl Fn(&P) -> usize) {
+    match what {
+        What::Thread { pid, tid, exe, .. } => {
+            assert!(*pid != 0 && *tid != 0 && len(exe) <= PATH_MAX)
+        }
+        What::Open { inst, path, .. } => assert!(*inst != 0 && (1..=PATH_MAX).contains(&len(path))),
+        What::Access { offset, len, .. } => {
+            assert!(*len != 0 && offset.checked_add(u64::from(*len)).is_some());
+        }
+        What::Map {
+            addr, len, offset, ..
+        } => assert!(addr.checked_add(*len).is_some() && offset.checked_add(*len).is_some()),
+        What::Unmap { addr, len } => assert!(addr.checked_add(*len).is_some()),
+        _ => {}
+    }
+}
+
+/// Puts the bytes into a ring as slots.
+fn publish(ring: &Ring, bytes: &[u8]) {
+    let Some(mut writer) = Writer::claim(ring.shared(), 1, 1) else {
+        return;
+    };
+    for chunk in bytes.chunks_exact(32) {
+        let mut slot: Slot = [0; 4];
+        for (word, bytes) in slot.iter_mut().zip(chunk.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        if writer.push(ring.shared(), &slot).is_err() {
+            break;
+        }
+    }
+    writer.release(ring.shared(), 1, 1);
+}
+
+/// Writes the bytes over the area, from where the first three say.
+fn overwrite(ring: &Ring, bytes: &[u8]) {
+    let Some((at, bytes)) = bytes.split_first_chunk::<3>() else {
+        return;
+    };
+    let at = u64::from(u32::from_le_bytes([at[0], at[1], at[2], 0]));
+    let area = OpenOptions::new().write(true).open(ring.env_value());
+    let area = area.expect("our own area");
+    // Within its length, which cannot change; header, positions and tables are in the first part.
+    area.write_all_at(bytes, at % (256 << 10)).expect("room");
+}
