@@ -9,7 +9,9 @@
 //! - accesses are skipped: the entries passed over expire by ordinal;
 //! - accesses are inserted: they match nothing and move nothing;
 //! - the same page is read again and again (the root of a b-tree), and such matches run ahead:
-//!   the position is the second lowest of the last few matches, so it takes nearly all to move it.
+//!   the position is the second lowest of the last few matches, so it takes nearly all to move it;
+//! - a sample finds pages long before the recorded run's did, or long after: such *loose* matches carry
+//!   the position up to the next strict entry and no further, unless nothing but samples comes.
 //!
 //! Lists are long, so entries are small: 16 bytes, and 6 more in the index. Accesses larger than
 //! [`ENTRY_PAGES`] become several entries.
@@ -36,6 +38,9 @@ const LAST_PAGE: u64 = (1 << 51) - 1;
 const MOST: usize = 1 << 30;
 /// Recent matches the position is taken from.
 const MATCHES: usize = 7;
+/// Observations in a row that matched loose entries alone, after which strict entries hold the position
+/// back no more: the program may have left those out. A sample is hundreds of them.
+const LOOSE_ONLY: u32 = 1024;
 /// Pushes over which more than one thread, or a sample, makes the plan a concurrent one.
 const CONCURRENCY_WINDOW: u64 = 64;
 /// Files whose last matched range is remembered.
@@ -67,6 +72,8 @@ pub struct Entry {
     pub pages: u32,
     /// Part of a sequential stream, which the kernel's read-ahead serves better.
     pub sequential: bool,
+    /// Found in a sample: its place among its neighbours is not known.
+    pub loose: bool,
     /// Where it is in its life.
     pub state: State,
 }
@@ -81,7 +88,8 @@ impl Entry {
 /// An entry as it is kept.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    /// From the lowest bit: the state (2 bits), whether sequential (1), pages (10), first page (51).
+    /// From the lowest bit: the state (2 bits), whether sequential (1), whether loose (1), pages (9),
+    /// first page (51).
     what: u64,
     file: FileId,
     /// The low bits of the ordinal of the next entry in the ring.
@@ -90,18 +98,21 @@ struct Packed {
 
 const STATE: u64 = 0b11;
 const SEQUENTIAL: u64 = 1 << 2;
-const PAGES: u32 = 3;
+const LOOSE: u64 = 1 << 3;
+const PAGES: u32 = 4;
 const FIRST: u32 = 13;
 
 impl Packed {
-    fn new(file: FileId, pages: &Range<u64>, sequential: bool, ordinal: u64) -> Self {
+    /// An entry for `pages`, a part of what is expected.
+    fn new(expected: &Expected, pages: &Range<u64>, ordinal: u64) -> Self {
         let count = pages.end.saturating_sub(pages.start);
         Self {
             what: pages.start << FIRST
                 | count << PAGES
-                | if sequential { SEQUENTIAL } else { 0 }
+                | if expected.sequential { SEQUENTIAL } else { 0 }
+                | if expected.loose { LOOSE } else { 0 }
                 | State::Waiting as u64,
-            file,
+            file: expected.file,
             next: ordinal as u32,
         }
     }
@@ -129,6 +140,7 @@ impl Packed {
             first: self.first(),
             pages: self.pages(),
             sequential: self.what & SEQUENTIAL != 0,
+            loose: self.what & LOOSE != 0,
             state: self.state(),
         }
     }
@@ -201,7 +213,13 @@ pub struct Queue {
     /// Disclosed, and waiting for room.
     rest: VecDeque<Expected>,
     position: u64,
+    /// Matches of strict entries, and of loose ones.
     matches: Matches,
+    loose: Matches,
+    /// Observations since the last that matched a strict entry.
+    loose_only: u32,
+    /// From the position to here every entry is loose, empty or consumed.
+    strict: u64,
     recent: FxHashMap<FileId, Range<u64>>,
     last_thread: Option<ThreadId>,
     switched_at: Option<u64>,
@@ -221,6 +239,9 @@ impl Queue {
             rest: VecDeque::new(),
             position: 0,
             matches: Matches::default(),
+            loose: Matches::default(),
+            loose_only: 0,
+            strict: 0,
             recent: FxHashMap::default(),
             last_thread: None,
             switched_at: None,
@@ -316,7 +337,6 @@ impl Queue {
         let &Expected {
             file,
             thread,
-            sequential,
             loose,
             ..
         } = expected;
@@ -328,7 +348,7 @@ impl Queue {
         if switched || loose {
             self.switched_at = Some(ordinal);
         }
-        let mut entry = Packed::new(file, pages, sequential, ordinal);
+        let mut entry = Packed::new(expected, pages, ordinal);
         if pages.is_empty() {
             self.entries.push_back(entry);
             return;
@@ -370,6 +390,7 @@ impl Queue {
     pub fn observe(&mut self, file: FileId, pages: Range<u64>) -> Matched {
         let mut matched = Matched::default();
         let mut page = pages.start;
+        self.loose_only = self.loose_only.saturating_add(1);
         while page < pages.end {
             if let Some((slot, last)) = self.ring(hash(file, page), file, page) {
                 let ordinal = self.unlink(slot, last);
@@ -386,8 +407,7 @@ impl Queue {
                     },
                 ));
                 self.remember(file, range);
-                self.matches.add(ordinal);
-                self.position = self.position.max(self.matches.trusted() + 1);
+                self.advance(ordinal, entry.loose);
             } else if let Some(seen) = self.recent.get(&file).filter(|seen| seen.contains(&page)) {
                 matched.known = true;
                 page = seen.end;
@@ -396,6 +416,37 @@ impl Queue {
             }
         }
         matched
+    }
+
+    /// Move the position on by a match.
+    fn advance(&mut self, ordinal: u64, loose: bool) {
+        let reached = if loose {
+            self.loose.add(ordinal);
+            let reached = self.loose.trusted() + 1;
+            if self.loose_only > LOOSE_ONLY {
+                reached
+            } else {
+                self.strict_before(reached)
+            }
+        } else {
+            self.loose_only = 0;
+            self.matches.add(ordinal);
+            self.matches.trusted() + 1
+        };
+        self.position = self.position.max(reached);
+    }
+
+    /// The first strict entry at or after the position that is still to be read; `end` if there is
+    /// none before that.
+    fn strict_before(&mut self, end: u64) -> u64 {
+        self.strict = self.strict.max(self.position);
+        while self.strict < end
+            && let Some(entry) = self.get(self.strict)
+            && (entry.loose || entry.pages == 0 || entry.state == State::Consumed)
+        {
+            self.strict += 1;
+        }
+        self.strict.min(end)
     }
 
     fn remember(&mut self, file: FileId, range: Range<u64>) {
@@ -465,6 +516,8 @@ impl Queue {
     pub fn restart(&mut self) {
         self.rest.clear();
         self.matches = Matches::default();
+        self.loose = Matches::default();
+        self.loose_only = 0;
         self.recent.clear();
         self.switched_at = None;
     }
@@ -552,6 +605,59 @@ mod tests {
             expired += 1;
         }
         assert!(expired > 3800, "{expired}");
+    }
+
+    /// Pages found touched in another file: loose entries.
+    fn sampled(queue: &mut Queue, pages: Range<u64>) {
+        for page in pages {
+            queue.push(&Expected {
+                file: LIBRARY,
+                loose: true,
+                ..expected(page..page + 1, ONE)
+            });
+        }
+    }
+
+    const LIBRARY: FileId = FileId(2);
+
+    #[test]
+    fn a_sample_that_finds_late_pages_early_does_not_carry_the_position_over_strict_reads() {
+        let mut queue = queue_of(&(0..5000).collect::<Vec<_>>());
+        sampled(&mut queue, 0..200);
+        assert_eq!(queue.observe(LIBRARY, 0..200).consumed.len(), 200);
+        assert_eq!(queue.position(), 0);
+        for page in 0..20 {
+            assert!(queue.observe(FILE, page..page + 1).known);
+        }
+        assert!(
+            (14..=20).contains(&queue.position()),
+            "{}",
+            queue.position()
+        );
+    }
+
+    #[test]
+    fn where_all_is_sampled_the_samples_carry_the_position() {
+        let mut queue = Queue::new(1 << 16);
+        sampled(&mut queue, 0..5000);
+        for page in 0..3000 {
+            queue.observe(LIBRARY, page..page + 1);
+        }
+        assert!(queue.position() > 2900, "{}", queue.position());
+    }
+
+    #[test]
+    fn a_strict_read_that_is_left_out_holds_samples_back_for_a_while_only() {
+        let mut queue = queue_of(&[7]);
+        sampled(&mut queue, 0..5000);
+        for page in 0..u64::from(LOOSE_ONLY) {
+            queue.observe(LIBRARY, page..page + 1);
+        }
+        assert_eq!(queue.position(), 0);
+        for page in u64::from(LOOSE_ONLY)..3000 {
+            queue.observe(LIBRARY, page..page + 1);
+        }
+        assert!(queue.position() > 2900, "{}", queue.position());
     }
 
     #[test]

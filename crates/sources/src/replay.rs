@@ -21,6 +21,8 @@ use crate::streams::{STREAM_AFTER, Streams};
 const SEARCH: usize = 2_000_000;
 /// Trace accesses that are compared with the recent ones at a time.
 const WINDOW: usize = 32;
+/// Places that a resynchronisation needs at least.
+const ENOUGH: usize = 3;
 
 /// The accesses of an earlier run, in order, from the start as often as needed.
 pub trait Trace: Send {
@@ -113,14 +115,18 @@ impl<T: Trace> Replay<T> {
         });
     }
 
-    /// Go on in the trace to just after the first window in which most of `wanted` occur.
-    fn seek(&mut self, wanted: &HashSet<(FileId, u64)>) -> bool {
-        let enough = wanted.len().div_ceil(2).max(3);
+    /// Go on in the trace to just after the first window in which most of `wanted` occur, among
+    /// samples or among all the rest.
+    fn seek(&mut self, wanted: &HashSet<(FileId, u64)>, samples: bool) -> bool {
+        let enough = wanted.len().div_ceil(2).max(ENOUGH);
         let mut window: VecDeque<(FileId, u64)> = VecDeque::with_capacity(WINDOW + 1);
         for _ in 0..SEARCH {
             let Some(access) = self.advance() else {
                 return false;
             };
+            if !access.kind.reads() || (access.kind == Kind::Touch) != samples {
+                continue;
+            }
             window.push_back((access.file, access.extent.pages().start));
             if window.len() > WINDOW {
                 window.pop_front();
@@ -155,21 +161,33 @@ impl<T: Trace> Source for Replay<T> {
     }
 
     fn resync(&mut self, recent: &[Access]) -> bool {
-        let wanted: HashSet<(FileId, u64)> = recent
-            .iter()
-            .filter(|access| access.kind.reads())
-            .map(|access| (access.file, access.extent.pages().start))
-            .collect();
         self.forget();
-        if wanted.len() < 3 {
+        // Samples find pages of a program's libraries at any time, at its end above all: they tell the
+        // place only of a program that does nothing but touch mapped pages.
+        let mut samples = false;
+        let mut wanted = starts(recent, samples);
+        if wanted.len() < ENOUGH {
+            samples = true;
+            wanted = starts(recent, samples);
+        }
+        if wanted.len() < ENOUGH {
             return false;
         }
-        if self.seek(&wanted) {
+        if self.seek(&wanted, samples) {
             return true;
         }
         self.trace.rewind();
-        self.seek(&wanted)
+        self.seek(&wanted, samples)
     }
+}
+
+/// Where reads begin: those found in samples, or all the rest.
+fn starts(accesses: &[Access], samples: bool) -> HashSet<(FileId, u64)> {
+    accesses
+        .iter()
+        .filter(|access| access.kind.reads() && (access.kind == Kind::Touch) == samples)
+        .map(|access| (access.file, access.extent.pages().start))
+        .collect()
 }
 
 #[cfg(test)]
@@ -287,6 +305,26 @@ mod tests {
             .find(|&n| scattered(n).extent.pages() == out[0].pages)
             .expect("goes on near the place found");
         assert!((3006..=3016).contains(&at), "{at}");
+    }
+
+    #[test]
+    fn resync_goes_by_reads_and_not_by_what_a_sample_found_at_the_end() {
+        let scattered = |n: u64| access(1, (n * 7919 % 100_003) * PAGE, PAGE);
+        let touched = |n: u64| Access {
+            kind: Kind::Touch,
+            ..access(2, n * PAGE, PAGE)
+        };
+        let trace = (0..2000).map(scattered).chain((0..100).map(touched));
+        let mut source = replay(trace.collect());
+        let reads = (500..508).map(scattered);
+        let recent: Vec<_> = (0..16).map(touched).chain(reads).collect();
+        assert!(source.resync(&recent));
+        let mut out = Vec::new();
+        source.disclose(1, &mut out);
+        assert!(
+            (500..512).any(|n| scattered(n).extent.pages() == out[0].pages),
+            "{out:?}"
+        );
     }
 
     #[test]
