@@ -48,7 +48,7 @@ def evict(path: Path) -> None:
         pytest.skip(f"the pages of {path} cannot be evicted: a memory file system?")
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Whether the condition comes true in that time."""
     end = time.monotonic() + seconds
     while not condition():
