@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-const PREAMBLE: &str = include_str!("../include/preamble.h");
+const PREAMBLE: &str = include_str!("../preamble.h");
 
 const TRAILER: &str = "#ifdef __cplusplus\n}\n#endif\n\n#endif /* FOREREAD_H */";
 

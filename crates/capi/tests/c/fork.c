@@ -2,6 +2,7 @@
  * works. */
 #include "check.h"
 #include "foreread.h"
+#include <pthread.h>
 
 static foreread_client *c;
 static int fd, calls;
@@ -71,8 +72,33 @@ static void callback(void *arg, int marked_fd, int64_t marked_offset, int reques
 		forked(1);
 }
 
+static int stop;
+
+/* Keeps the library busy on another thread, so that forks find its locks held. */
+static void *busy(void *arg)
+{
+	foreread_entry entries[64];
+	int i;
+
+	memset(entries, 0, sizeof(entries));
+	for (i = 0; i < 64; i++) {
+		entries[i].fd = fd;
+		entries[i].offset = (uint64_t)i * 7 % 450;
+	}
+	while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) {
+		foreread_client *brief = NULL;
+
+		SAME(foreread_request_prefetching(c, entries, 64, FOREREAD_SET), 64);
+		SAME(foreread_at(c, 10), 0);
+		SAME(foreread_register_client(&brief, NULL, NULL, NULL), 0);
+		SAME(foreread_unregister_client(brief), 0);
+	}
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
+	pthread_t thread;
 	pid_t pid;
 	int i;
 
@@ -95,6 +121,11 @@ int main(int argc, char **argv)
 	for (i = 0; i < 8; i++)
 		read_byte(fd, 300 + i);
 	CHECK(calls > 1);
+	CHECK(pthread_create(&thread, NULL, busy, NULL) == 0);
+	for (i = 0; i < 40; i++)
+		forked(0);
+	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+	CHECK(pthread_join(thread, NULL) == 0);
 	SAME(foreread_unregister_client(c), 0);
 	return 0;
 }
