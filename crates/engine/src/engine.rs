@@ -34,12 +34,18 @@ const WAITED_NS: u64 = 40_000;
 
 /// Reads weighed at a time.
 const WEIGHED: u64 = 8192;
+/// Reads weighed at a time once the plan has run out.
+const AFTERWARDS: u64 = 1024;
 /// Reads that follow each other in less than this come from memory, in ns.
 const FAST_NS: u64 = 5_000;
 /// One read in this many has to gain for a program that fast to be worth watching.
 const WORTH: u64 = 32;
 /// Pages looked at on both sides of one that seems to have been evicted: eviction takes many at a time.
 const AROUND: u64 = 512;
+/// Of the reads that do not tell whether they waited, one in this many is looked up.
+const LOOK_UP: u32 = 8;
+/// And all of the next so many after one whose pages were gone.
+const ALERT: u32 = 64;
 
 /// Sizes of a session.
 pub type Config = foreread_sched::Config;
@@ -55,7 +61,8 @@ pub enum Phase {
     GaveUp,
     /// Everything the plan names was in memory already. Nothing is fetched or needs observing.
     Hot,
-    /// All that could be fetched ahead has been, and was read. Nothing more needs observing.
+    /// All that could be fetched ahead has been, and was read; what the program has read since
+    /// next to never waited. Nothing more needs observing.
     Finished,
 }
 
@@ -80,6 +87,9 @@ pub struct Report {
     pub devices: Vec<String>,
 }
 
+/// Runs of pages; mostly one.
+type Parts = SmallVec<[(FileId, Range<u64>); 1]>;
+
 /// One session's state.
 pub struct Engine<B> {
     source: Box<dyn Source>,
@@ -95,8 +105,13 @@ pub struct Engine<B> {
     weighed: u64,
     gained: u64,
     weighed_since: u64,
+    /// Whether all of the plan has been fetched and read: what comes now is in no plan yet.
+    ran_out: bool,
+    /// Reads without times that are not looked up yet, and that are all to be looked up.
+    passed_up: u32,
+    alert: u32,
     /// Parts of each request that are under way.
-    parts: FxHashMap<RequestId, SmallVec<[(FileId, Range<u64>); 1]>>,
+    parts: FxHashMap<RequestId, Parts>,
     /// Kept for their room.
     events: Vec<Event>,
     disclosed: Vec<Expected>,
@@ -122,6 +137,9 @@ impl<B: Backend> Engine<B> {
             weighed: 0,
             gained: 0,
             weighed_since: 0,
+            ran_out: false,
+            passed_up: 0,
+            alert: 0,
             parts: FxHashMap::default(),
             events: Vec::new(),
             disclosed: Vec::new(),
@@ -145,6 +163,11 @@ impl<B: Backend> Engine<B> {
     /// What the session is doing.
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// Pages that may lie in memory unread, at present.
+    pub fn target(&mut self) -> u64 {
+        self.scheduler.budget().target()
     }
 
     /// The account so far.
@@ -209,6 +232,8 @@ impl<B: Backend> Engine<B> {
         }
         let matched = self.scheduler.observe(access);
         self.judge(access, matched.known);
+        // Nobody knows whether a touch waited; one of a page that is new may have.
+        let gained = gained || self.ran_out && access.kind == Kind::Touch && !matched.known;
         self.weigh(access.start, gained);
     }
 
@@ -216,6 +241,9 @@ impl<B: Backend> Engine<B> {
     pub fn stray(&mut self, access: &Access) {
         if access.kind.reads() {
             self.judge(access, false);
+            if self.ran_out {
+                self.weigh(access.start, waited(access));
+            }
         }
     }
 
@@ -247,7 +275,7 @@ impl<B: Backend> Engine<B> {
         }
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.has_pending();
         if self.exhausted && !busy && !self.scheduler.has_waiting() && self.pages.is_empty() {
-            self.phase = Phase::Finished;
+            self.run_out(now);
         }
         disclosed || started || busy
     }
@@ -349,21 +377,34 @@ impl<B: Backend> Engine<B> {
         !self.disclosed.is_empty()
     }
 
+    /// The plan is read to its end. The program is still watched: if it goes on to wait for a device, it
+    /// reads what no plan tells of yet, and whoever records it must see all of that.
+    fn run_out(&mut self, now: u64) {
+        if !std::mem::replace(&mut self.ran_out, true) {
+            (self.weighed, self.gained, self.weighed_since) = (0, 0, now);
+        }
+    }
+
     /// Give up a plan that is as good as hot: where thousands of reads follow each other faster than
     /// any device answers and next to none of them gained or could have, watching costs more than
-    /// it brings.
+    /// it brings. The same where the plan has run out and next to no read since has waited.
     fn weigh(&mut self, start: u64, gained: bool) {
         if self.source.is_live() {
             return;
         }
         self.weighed += 1;
         self.gained += u64::from(gained);
-        if self.weighed < WEIGHED {
+        let (enough, end) = if self.ran_out {
+            (AFTERWARDS, Phase::Finished)
+        } else {
+            (WEIGHED, Phase::Hot)
+        };
+        if self.weighed < enough {
             return;
         }
-        let fast = start.saturating_sub(self.weighed_since) < WEIGHED * FAST_NS;
-        if fast && self.gained * WORTH < WEIGHED {
-            self.phase = Phase::Hot;
+        let fast = start.saturating_sub(self.weighed_since) < enough * FAST_NS;
+        if (fast || self.ran_out) && self.gained * WORTH < enough {
+            self.phase = end;
         }
         (self.weighed, self.gained, self.weighed_since) = (0, 0, start);
     }
@@ -377,12 +418,13 @@ impl<B: Backend> Engine<B> {
                 scheduler.pass(file, run);
             });
         let (there, under_way) = (read.there * PAGE, read.under_way * PAGE);
-        let waited = access.took > WAITED_NS + access.extent.len;
+        let waited = waited(access);
         if access.kind == Kind::Touch {
-            // A sample tells that a page was touched, not whether that waited.
-            self.ledger.useful += there;
+            // A sample, or a position the program tells, says what was read, not whether that waited.
+            let gone = self.look_up(file, &access.extent.pages(), read.there) * PAGE;
+            self.ledger.useful += there - gone;
+            self.ledger.evicted += gone;
             self.ledger.late += under_way;
-            self.scheduler.budget().kept(read.there);
         } else if !waited {
             self.ledger.useful += there + under_way;
             self.scheduler.budget().kept(read.there + read.under_way);
@@ -404,6 +446,32 @@ impl<B: Backend> Engine<B> {
         waited || there + under_way > 0
     }
 
+    /// Of so many pages that were there, those that are gone again, where that is looked up.
+    fn look_up(&mut self, file: FileId, pages: &Range<u64>, there: u64) -> u64 {
+        if there == 0 {
+            return 0;
+        }
+        if self.alert == 0 && self.passed_up + 1 < LOOK_UP {
+            self.passed_up += 1;
+            return 0;
+        }
+        self.passed_up = 0;
+        let backend = &mut self.backend;
+        let gone = backend.evicted(file, pages.clone()).or_else(|| {
+            let resident = backend.resident(file, pages.clone())?;
+            Some((pages.end - pages.start).saturating_sub(resident))
+        });
+        let gone = gone.unwrap_or(0).min(there);
+        self.alert = if gone > 0 {
+            ALERT
+        } else {
+            self.alert.saturating_sub(1)
+        };
+        self.scheduler.budget().lost(gone);
+        self.scheduler.budget().kept(there - gone);
+        gone
+    }
+
     /// Whether pages around these had to make room lately: without that, a read that took long was
     /// held up by something else than the device.
     fn under_pressure(&mut self, file: FileId, pages: &Range<u64>) -> bool {
@@ -421,7 +489,10 @@ impl<B: Backend> Engine<B> {
         }
         self.reads += 1;
         self.foreseen += u64::from(foreseen);
-        if self.source.is_live() || !matches!(self.phase, Phase::Ahead | Phase::Lost) {
+        if self.source.is_live()
+            || self.ran_out
+            || !matches!(self.phase, Phase::Ahead | Phase::Lost)
+        {
             return;
         }
         match self.track.read(access, foreseen) {
@@ -438,4 +509,9 @@ impl<B: Backend> Engine<B> {
             }
         }
     }
+}
+
+/// Whether a read took long enough to have waited for a device.
+fn waited(access: &Access) -> bool {
+    access.took > WAITED_NS + access.extent.len
 }

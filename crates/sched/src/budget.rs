@@ -2,16 +2,19 @@
 //!
 //! Memory for prefetching behaves like bandwidth to TCP: what is free changes quickly, and
 //! taking too much hurts everybody. So the target starts at what is free and moves by AIMD:
-//! halved when a prefetched page is gone at its read, raised step by step while all stay.
+//! halved when a prefetched page is gone at its read, raised step by step while all stay. Pages
+//! admitted before it was halved tell of the old target, and are no reason to halve it again.
 //!
 //! Invariant: `held` pages are those admitted and neither read nor given up.
 
-/// Verdicts gathered before the target moves once; keeps one stray page from halving it twice.
-const ROUND: u32 = 256;
-/// Evicted pages in a round that count as "memory is short".
-const TOLERATED: u32 = 4;
-/// The additive step: this fraction of the initial target a round.
-const STEPS: u64 = 16;
+/// Verdicts gathered at least before the target is raised.
+const ROUND: u64 = 256;
+/// One evicted page in this many is tolerated, and a few strays always are.
+const TOLERATED: u64 = 64;
+const STRAYS: u64 = 4;
+/// The additive step: this fraction of the initial target a round. Small, because several sessions
+/// that were each told that all of memory is free step together.
+const STEPS: u64 = 64;
 /// The target never falls below this, in pages (1 MiB), so that a session can recover.
 const FLOOR: u64 = 256;
 
@@ -21,8 +24,10 @@ pub struct Budget {
     initial: u64,
     target: u64,
     held: u64,
-    seen: u32,
-    evicted: u32,
+    seen: u64,
+    evicted: u64,
+    /// Held pages still to be released that were admitted under a larger target.
+    older: u64,
 }
 
 impl Budget {
@@ -35,6 +40,7 @@ impl Budget {
             held: 0,
             seen: 0,
             evicted: 0,
+            older: 0,
         }
     }
 
@@ -67,6 +73,7 @@ impl Budget {
     /// `pages` were read or given up.
     pub fn release(&mut self, pages: u64) {
         self.held = self.held.saturating_sub(pages);
+        self.older = self.older.saturating_sub(pages);
     }
 
     /// A prefetched page was there when the program read it.
@@ -80,13 +87,17 @@ impl Budget {
     }
 
     fn count(&mut self, seen: u64, evicted: u64) {
-        self.seen = self.seen.saturating_add(seen.min(u64::from(ROUND)) as u32);
-        self.evicted = self
-            .evicted
-            .saturating_add(evicted.min(u64::from(ROUND)) as u32);
-        if self.evicted > TOLERATED {
+        if self.older > 0 {
+            return;
+        }
+        self.seen += seen;
+        self.evicted += evicted;
+        // What is admitted now is judged when all that is held has been read.
+        let round = self.held.max(ROUND);
+        if self.evicted > (round / TOLERATED).max(STRAYS) {
             self.target = (self.target / 2).max(FLOOR);
-        } else if self.seen >= ROUND {
+            self.older = self.held.saturating_sub(self.target);
+        } else if self.seen >= round {
             let ceiling = self.initial;
             self.target = (self.target + self.initial / STEPS).min(ceiling);
         } else {
@@ -104,7 +115,7 @@ mod tests {
     #[test]
     fn the_target_halves_when_prefetched_pages_are_gone() {
         let mut budget = Budget::new(4096);
-        budget.lost(u64::from(TOLERATED));
+        budget.lost(STRAYS);
         assert_eq!(budget.target(), 4096, "a few strays are tolerated");
         budget.lost(1);
         assert_eq!(budget.target(), 2048);
@@ -115,13 +126,29 @@ mod tests {
         let mut budget = Budget::new(4096);
         budget.lost(8);
         for _ in 0..3 {
-            budget.kept(u64::from(ROUND));
+            budget.kept(ROUND);
         }
-        assert_eq!(budget.target(), 2048 + 3 * 256);
-        for _ in 0..100 {
-            budget.kept(u64::from(ROUND));
+        assert_eq!(budget.target(), 2048 + 3 * 4096 / STEPS);
+        for _ in 0..STEPS {
+            budget.kept(ROUND);
         }
         assert_eq!(budget.target(), 4096);
+    }
+
+    #[test]
+    fn pages_admitted_under_the_old_target_do_not_halve_the_new_one() {
+        let mut budget = Budget::new(4096);
+        budget.hold(3000);
+        for _ in 0..900 {
+            budget.lost(1);
+            budget.release(1);
+        }
+        assert_eq!((budget.target(), budget.held()), (2048, 2100));
+        for _ in 0..200 {
+            budget.lost(1);
+            budget.release(1);
+        }
+        assert_eq!(budget.target(), 1024, "what is held now was admitted to it");
     }
 
     #[test]

@@ -118,8 +118,9 @@ pub struct Scheduler {
     budget: Budget,
     feedback: Feedback,
     lanes: BTreeMap<DeviceId, Lane>,
-    /// The next ordinal to admit.
+    /// The next ordinal to admit, and the target the last ones were admitted under.
     cursor: u64,
+    target: u64,
     /// Entries waiting for their file's layout.
     unplaced: FxHashMap<FileId, Vec<u64>>,
     /// Keyed by (last ordinal served, request).
@@ -140,6 +141,7 @@ impl Scheduler {
             feedback: Feedback::default(),
             lanes: BTreeMap::new(),
             cursor: 0,
+            target: 0,
             unplaced: FxHashMap::default(),
             asked: BTreeMap::new(),
             in_flight: FxHashMap::default(),
@@ -293,6 +295,10 @@ impl Scheduler {
 
     /// Admit what may be admitted, and return the requests to make at `now`.
     pub fn next(&mut self, now: u64, devices: &mut impl Devices) -> Vec<Request> {
+        let target = self.budget.target();
+        if target < std::mem::replace(&mut self.target, target) {
+            self.recall();
+        }
         self.admit(devices);
         let mut requests = Vec::new();
         let mut lanes = std::mem::take(&mut self.lanes);
@@ -311,6 +317,21 @@ impl Scheduler {
         }
         self.lanes = lanes;
         requests
+    }
+
+    /// Take back what is admitted and not yet asked for: it was admitted to a larger target.
+    fn recall(&mut self) {
+        for lane in self.lanes.values_mut() {
+            for ordinal in lane.sweep.drain() {
+                if let Some(entry) = self.queue.get(ordinal)
+                    && entry.state == State::Admitted
+                {
+                    self.budget.release(u64::from(entry.pages));
+                    self.queue.set_state(ordinal, State::Waiting);
+                    self.cursor = self.cursor.min(ordinal);
+                }
+            }
+        }
     }
 
     fn admit(&mut self, devices: &mut impl Devices) {
@@ -545,6 +566,24 @@ mod tests {
             scheduler.observe(&read(page));
         }
         assert_eq!(scheduler.next(0, &mut disk).len(), 100);
+    }
+
+    #[test]
+    fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
+        let mut disk = ssd(100_000, 8);
+        let mut scheduler = scheduler(&scattered(2000), 1024);
+        assert_eq!(scheduler.next(0, &mut disk).len(), 8);
+        assert_eq!(scheduler.budget().held(), 1024);
+        scheduler.budget().lost(100);
+        assert_eq!(scheduler.budget().target(), 512);
+        scheduler.next(1, &mut disk);
+        assert_eq!(scheduler.budget().held(), 512);
+        // What was taken back is still fetched in its turn.
+        for page in scattered(8) {
+            scheduler.observe(&read(page));
+        }
+        scheduler.completed(RequestId(0), true, 2);
+        assert_eq!(scheduler.next(3, &mut disk)[0].pages.start, 16);
     }
 
     #[test]

@@ -282,6 +282,9 @@ impl Account {
                 if ledger.evicted > 0 {
                     let _ = write!(line, ", {} evicted", bytes(ledger.evicted));
                 }
+                if ledger.infill > 0 {
+                    let _ = write!(line, ", {} infill", bytes(ledger.infill));
+                }
                 let _ = write!(line, "; {}", duration(self.wall_ns));
                 line.push_str(&self.against());
             }

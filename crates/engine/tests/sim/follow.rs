@@ -1,8 +1,8 @@
 //! Following a program: what is gained, and that nothing is lost.
 
 use foreread_disk::Model;
-use foreread_engine::Phase;
-use foreread_plan::{Access, Extent, PAGE, ThreadId};
+use foreread_engine::{Phase, Report};
+use foreread_plan::{Access, Extent, Kind, PAGE, ThreadId};
 use proptest::prelude::*;
 
 use super::{HIT_NS, compare, compare_in, engine, machine, page_read, reads, run, scattered};
@@ -182,6 +182,81 @@ fn a_plan_as_good_as_hot_is_no_longer_watched() {
     run(&shared, Some(&mut engine), &plan, 0);
     assert_eq!(engine.phase(), Phase::Hot);
     assert!(engine.finish(0).ledger.is_closed());
+}
+
+/// A program that reads on where its plan ends: so many pages the plan does not tell of.
+fn read_on(more: &[Access]) -> Report {
+    let plan = reads(scattered(500, 10_000));
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    let mut engine = engine(&shared, plan.clone(), 1 << 16);
+    let program: Vec<Access> = plan.iter().chain(more).copied().collect();
+    let end = run(&shared, Some(&mut engine), &program, 50_000);
+    engine.finish(end)
+}
+
+#[test]
+fn what_is_read_beyond_the_plan_is_seen_as_long_as_it_waits_for_the_device() {
+    let beyond = reads((0..5000).map(|n| 500_000 + n * 20));
+    let report = read_on(&beyond);
+    assert_eq!(report.phase, Phase::Ahead);
+    assert_eq!((report.reads, report.foreseen), (5500, 500));
+}
+
+#[test]
+fn a_program_that_waits_no_more_after_its_plan_is_no_longer_watched() {
+    let again = reads(scattered(500, 10_000));
+    let again: Vec<Access> = again.iter().cycle().take(5000).copied().collect();
+    assert_eq!(read_on(&again).phase, Phase::Finished);
+    // Too few to tell: what was seen of them counts.
+    assert_eq!(read_on(&again[..100]).phase, Phase::Ahead);
+}
+
+#[test]
+fn a_position_told_of_a_page_that_is_gone_again_shrinks_the_budget() {
+    let plan = reads(scattered(2000, 100_000));
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    let mut engine = engine(&shared, plan.clone(), 1 << 16);
+    let mut now = 0;
+    while engine.ledger().issued < 1500 * PAGE || shared.lock().unwrap().next_event().is_some() {
+        now += 1_000_000;
+        shared.lock().unwrap().advance(now);
+        engine.step(now);
+    }
+    for access in &plan[..1000] {
+        shared
+            .lock()
+            .unwrap()
+            .evict(access.file, access.extent.pages().start);
+    }
+    let before = engine.target();
+    for access in &plan[..1000] {
+        engine.observe(&Access {
+            kind: Kind::Touch,
+            start: now,
+            ..*access
+        });
+    }
+    assert!(engine.target() < before);
+    let report = engine.finish(now);
+    assert!(report.ledger.is_closed());
+    assert!(report.ledger.evicted > 900 * PAGE, "{:?}", report.ledger);
+}
+
+#[test]
+fn gaps_read_along_on_a_rotating_disk_are_infill_unless_the_program_reads_them() {
+    // Every twelfth page: too far for a stream, and yet those between are cheaper to read than to skip.
+    let plan = reads((0..500).map(|n| n * 12));
+    let outcome = compare(Model::Hdd7200, plan.clone(), &plan, 100_000, 1 << 16);
+    let ledger = outcome.report.ledger;
+    assert!(ledger.infill > 5000 * PAGE, "{ledger:?}");
+    assert_eq!(ledger.wasted, 0, "{ledger:?}");
+    // A third of them read the page after as well, which the plan does not tell of.
+    let some = reads((0..500).flat_map(|n| (n * 12..).take(1 + usize::from(n % 3 == 0))));
+    let read = compare(Model::Hdd7200, plan, &some, 100_000, 1 << 16);
+    let read = read.report.ledger;
+    assert!(read.infill + 100 * PAGE < ledger.infill, "{read:?}");
+    assert!(read.useful + read.late > 600 * PAGE, "{read:?}");
+    assert_eq!(read.wasted, 0, "{read:?}");
 }
 
 #[test]

@@ -88,7 +88,9 @@ struct Player<'a> {
     /// When it reads next, and since when it waits for that read.
     ready: u64,
     waiting: Option<u64>,
+    /// When the engine's timer next ends, and how often it does.
     tick: u64,
+    every: u64,
 }
 
 impl<'a> Player<'a> {
@@ -100,6 +102,7 @@ impl<'a> Player<'a> {
             ready: compute,
             waiting: None,
             tick: 0,
+            every: TICK_NS,
         }
     }
 
@@ -177,7 +180,7 @@ fn play(
                 && player.tick <= now
             {
                 engine.step(now);
-                player.tick = now + TICK_NS;
+                player.tick = now + player.every;
             }
             player.read(machine, now, explicit);
         }

@@ -1,1 +1,148 @@
 //! Several sessions in one memory: AIMD shares it out.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use foreread_backend::{Sim, SimMachine};
+use foreread_disk::Model;
+use foreread_engine::{Config, Engine, Horizon, Profile};
+use foreread_plan::{Access, FileId, PAGE};
+use foreread_sources::Replay;
+use proptest::prelude::*;
+
+use super::{GIB, List, Player, page_read, play, scattered};
+
+/// What each of several sessions came to.
+struct Share {
+    /// The mean of its target over the second half, in pages.
+    target: f64,
+    /// What it read in that time, and of that the pages that were gone again.
+    read: u64,
+    evicted: u64,
+}
+
+/// Pages a second that a network disk of the model gives.
+const PAGES_A_SECOND: u64 = 3000;
+
+/// Reads of each session until they are looked at, and in all.
+const BEFORE: usize = 2500;
+const READS: usize = 4500;
+
+/// A network disk's profile, with a horizon that lets each session have more than its share of memory, but
+/// not so much that the first burst outlasts the test.
+fn near_sighted() -> Profile {
+    let profile = Profile::solid_state();
+    Profile {
+        horizon: Horizon {
+            queue_threshold: 1000,
+            ..profile.horizon
+        },
+        ..profile
+    }
+}
+
+/// `sessions` of them, each told that all of `capacity` pages is free, each reading pages of a
+/// file of its own; together they ask for `load` percent of what the device gives.
+fn share(sessions: usize, capacity: usize, load: u64, explicit: bool) -> Vec<Share> {
+    let mut machine = SimMachine::new(Model::NetworkSsd, 64 * GIB, capacity);
+    for file in 0..sessions {
+        machine.place(FileId(file as u32), (1 + 4 * file as u64) * GIB);
+    }
+    let machine = Arc::new(Mutex::new(machine));
+    let pages = scattered(READS as u64, 200_000);
+    let plan = |file: usize| -> Vec<Access> {
+        // Each from another place on, or they would run in step.
+        let from = file * 997 % READS;
+        let (head, tail) = pages.split_at(from);
+        tail.iter()
+            .chain(head)
+            .map(|&page| Access {
+                file: FileId(file as u32),
+                ..page_read(page)
+            })
+            .collect()
+    };
+    let plans: Vec<Vec<Access>> = (0..sessions).map(plan).collect();
+    let mut engines: Vec<Engine<Sim>> = plans
+        .iter()
+        .map(|plan| {
+            let config = Config {
+                budget_pages: capacity as u64,
+                ..Config::default()
+            };
+            let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+            Engine::new(source, Sim::new(Arc::clone(&machine)), config)
+                .with_profiles(|_| Some(near_sighted()))
+        })
+        .collect();
+    let compute = sessions as u64 * 1_000_000_000 / PAGES_A_SECOND * 100 / load;
+    let mut players: Vec<Player> = engines
+        .iter_mut()
+        .zip(&plans)
+        .map(|(engine, plan)| Player {
+            every: 5_000_000,
+            ..Player::new(Some(engine), plan, compute)
+        })
+        .collect();
+    let mut sums = vec![0u64; sessions];
+    let mut evicted = vec![None; sessions];
+    let mut looks = 0u64;
+    play(&machine, &mut players, explicit, |players| {
+        // While all of them read, and have found their share.
+        if players.iter().any(|player| player.program.is_empty())
+            || players
+                .iter()
+                .any(|player| player.program.len() > READS - BEFORE)
+        {
+            return;
+        }
+        looks += 1;
+        for ((sum, gone), player) in sums.iter_mut().zip(&mut evicted).zip(players) {
+            let engine = player.engine.as_mut().expect("each has one");
+            *sum += engine.target();
+            gone.get_or_insert(engine.ledger().evicted);
+        }
+    });
+    let end = players.iter().map(|player| player.ready).max().unwrap_or(0);
+    assert!(looks > 0, "they all read at one time");
+    engines
+        .into_iter()
+        .zip(sums)
+        .zip(evicted)
+        .map(|((engine, sum), before)| Share {
+            target: sum as f64 / looks as f64,
+            read: (READS - BEFORE) as u64,
+            evicted: (engine.finish(end).ledger.evicted - before.unwrap_or(0)) / PAGE,
+        })
+        .collect()
+}
+
+/// Jain's fairness index: 1 if all are equal, 1/n if one has it all.
+fn fairness(shares: &[Share]) -> f64 {
+    let sum: f64 = shares.iter().map(|share| share.target).sum();
+    let squares: f64 = shares.iter().map(|share| share.target.powi(2)).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3))]
+
+    /// However many share a memory too small for all they might fetch, whether their reads are timed or
+    /// announced by position: each gets its share, together about what there is, and few pages are lost to finding that out.
+    #[test]
+    fn sessions_share_memory_fairly_and_do_not_thrash(
+        sessions in 2usize..=8,
+        load in 20u64..70,
+        explicit in any::<bool>(),
+    ) {
+        // What was read stays for a while as well, so half of it is what unread pages can have.
+        let capacity = 1024 * sessions;
+        let shares = share(sessions, capacity, load, explicit);
+        let sum: f64 = shares.iter().map(|share| share.target).sum();
+        let read: u64 = shares.iter().map(|share| share.read).sum();
+        let evicted: u64 = shares.iter().map(|share| share.evicted).sum();
+        prop_assert!(fairness(&shares) >= 0.9, "{}", fairness(&shares));
+        prop_assert!((0.2..0.75).contains(&(sum / capacity as f64)), "{} of {}", sum, capacity);
+        prop_assert!(evicted * 10 < read, "{} of {} were lost", evicted, read);
+    }
+}
