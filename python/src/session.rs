@@ -191,7 +191,9 @@ impl Session {
         };
         let took = start.elapsed();
         if let Some(client) = client {
-            client.read_done(file, extent, start, took);
+            // What was read, not what was asked for: a length may stand for "the rest".
+            let read = Extent::new(extent.offset, bytes.as_bytes().len() as u64);
+            client.read_done(file, read, start, took);
             if took >= WAITED {
                 self.top_up(py, took)?;
             }
