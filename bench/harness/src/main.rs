@@ -95,6 +95,9 @@ struct Cli {
     /// Measure the price of recording instead.
     #[arg(long)]
     record_cost: bool,
+    /// Measure what a list handed over costs instead.
+    #[arg(long)]
+    list_cost: bool,
     #[command(subcommand)]
     command: Option<Task>,
 }
@@ -180,6 +183,10 @@ fn act(cli: Cli) -> Result<()> {
     let checkout = fs::canonicalize(&cli.checkout)
         .with_context(|| format!("resolving {}", cli.checkout.display()))?;
     let tools = Tools { root, checkout };
+    if cli.list_cost {
+        print!("{}", cost::list(&tools)?);
+        return Ok(());
+    }
     if cli.pread_cost || cli.record_cost {
         let binary = Foreread::find(cli.foreread.as_deref())?;
         let rounds = cli.rounds.unwrap_or(5);
