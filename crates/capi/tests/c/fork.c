@@ -121,11 +121,16 @@ int main(int argc, char **argv)
 	for (i = 0; i < 8; i++)
 		read_byte(fd, 300 + i);
 	CHECK(calls > 1);
+#ifdef __SANITIZE_ADDRESS__
+	/* The sanitizer's own allocator may be locked for ever in such a child. */
+	(void)thread, (void)busy;
+#else
 	CHECK(pthread_create(&thread, NULL, busy, NULL) == 0);
 	for (i = 0; i < 40; i++)
 		forked(0);
 	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
 	CHECK(pthread_join(thread, NULL) == 0);
+#endif
 	SAME(foreread_unregister_client(c), 0);
 	return 0;
 }
