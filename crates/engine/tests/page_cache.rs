@@ -113,7 +113,9 @@ fn a_cold_plan_is_fetched_and_every_byte_accounted_for() {
         ledger.issued >= plan.len() as u64 * PAGE * 9 / 10,
         "{ledger:?}"
     );
-    assert!(ledger.useful > ledger.issued / 2, "{ledger:?}");
+    // A device that is slow just now may be taken for a rotating one, and its gaps read along.
+    let wanted = ledger.issued - ledger.infill;
+    assert!(ledger.useful > wanted / 2, "{ledger:?}");
     assert!(report.changed.is_empty() && report.gone.is_empty());
 }
 
