@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_page_listed_again_stays_until_it_was_read_again() {
         let mut behind = Behind::default();
-        let mut queue = listing(&[5..8]);
+        let mut queue = listing(std::slice::from_ref(&(5..8)));
         behind.pass(FILE, 0..10);
         assert_eq!(given(&mut behind, 0, 0, &queue), [0, 1, 2, 3, 4, 8, 9]);
         queue.observe(FILE, 5..8);
