@@ -10,9 +10,9 @@ use foreread_plan::{Extent, FileId, ThreadId};
 /// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead
 /// windows (128 KiB), time enough for its own detection to ramp up.
 pub(crate) const STREAM_AFTER: u64 = 256 * 1024;
-/// Bytes a stream may leave out between two reads: read-ahead brings them along, and the disk
-/// passes them anyway.
-const SKIP: u64 = 32 * 1024;
+/// Bytes a stream may leave out between two reads: with more, a read misses the four pages that the
+/// kernel's read-ahead begins with, and it never starts.
+const SKIP: u64 = 12 * 1024;
 /// Streams remembered at a time; beyond it the table starts afresh.
 const STREAMS: usize = 1 << 16;
 

@@ -25,7 +25,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// Reads that show how a file is read.
 const ENOUGH_READS: u64 = 64;
 /// A step forward that read-ahead still serves, in bytes.
-const SKIP: u64 = 32 * 1024;
+const SKIP: u64 = 12 * 1024;
 /// A read shorter than this came from memory.
 const WAITED_NS: u64 = 50_000;
 /// Longer reads take their time in transfer, not in waiting; bytes.
