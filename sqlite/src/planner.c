@@ -11,11 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "room.h"
+
 enum {
     FIRST_WINDOW = 16,     /* entries ahead when a walk has just been found */
     GROWTH = 1,            /* the window grows to so many times the entries walked: a walk that
                               ends at once has wasted no more than it has gained */
     FIRST_LOOK = 64,       /* entries looked at to see whether a walk needs help */
+    DENSE_BYTES = 256 << 10, /* between entries; what a disk reads in the time of a short seek */
     MAX_WINDOW = 1 << 19,  /* entries ahead; half of what the list holds */
     MIN_MAX_WINDOW = 1024, /* of a small database */
     PAGE_LIST = 4,         /* entries ahead at most, in pages of the database: see window() */
@@ -27,6 +30,10 @@ enum {
 /* A connection whose statement is no walk, or needs no help, is not looked at again so soon: nanoseconds,
  * doubled from the least to the most while it goes on like that. */
 static const uint64_t LEAST_QUIET = 50u * 1000 * 1000, MOST_QUIET = 800u * 1000 * 1000;
+
+/* Bytes of memory below which a process is left alone: the engine takes about 5 MB for itself,
+ * and what is fetched ahead has to stay until it is read. */
+static const uint64_t LEAST_ROOM = 64u << 20;
 
 struct walk {
     struct cursor cursor;
@@ -113,6 +120,8 @@ static bool join_client(struct watch *watch)
 {
     if (watch->client)
         return true;
+    if (room_limit() < LEAST_ROOM)
+        return false;
     if (foreread_register_client(&watch->client, NULL, NULL, NULL) < 0) {
         watch->client = NULL;
         return false;
@@ -195,17 +204,20 @@ static void hand_over(struct watch *watch)
     atomic_fetch_add(&planner.disclosed, (uint64_t)taken);
 }
 
-/* How many entries ahead of a walk that has come so far. Beyond a few times the pages of the
- * database nearly every page is on the list already. */
+/* How many entries ahead of a walk that has come so far. When they lie so close together that fetching
+ * them in the device's order means going through the file once, more of them cost little more: then as
+ * many as make sense. Beyond a few times the pages of the database that is none, since nearly every
+ * page is on the list already. */
 static uint64_t window(const struct watch *watch, uint64_t walked)
 {
-    uint64_t most = PAGE_LIST * file_pages(&watch->file);
+    uint64_t pages = file_pages(&watch->file), most = PAGE_LIST * pages;
     if (most < MIN_MAX_WINDOW)
         most = MIN_MAX_WINDOW;
     if (most > MAX_WINDOW)
         most = MAX_WINDOW;
     uint64_t wanted = GROWTH * walked > FIRST_WINDOW ? GROWTH * walked : FIRST_WINDOW;
-    return wanted < most ? wanted : most;
+    bool dense = wanted * DENSE_BYTES >= pages * watch->header.page_size;
+    return wanted < most && !dense ? wanted : most;
 }
 
 /* How many index leaves to ask for at once, for so many entries. */
