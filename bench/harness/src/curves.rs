@@ -120,14 +120,6 @@ pub struct Measured {
     pub points: Vec<Point>,
 }
 
-impl Measured {
-    /// What a point is, in words.
-    pub fn label(&self, point: &Point) -> String {
-        let unit = self.unit.split(' ').next().unwrap_or_default();
-        format!("{} {unit}", point.x)
-    }
-}
-
 /// One point.
 #[derive(Clone, Debug, Serialize)]
 pub struct Point {

@@ -135,7 +135,7 @@ fn paint(path: &Path, chart: &Chart) -> Result<(), DrawingAreaErrorKind<std::io:
         across(*ticks.last().unwrap_or(&1.0)) + 0.3,
     );
     let top = points().map(|point| up(point.1)).fold(f64::MIN, f64::max);
-    let (low, high) = (up(least_y).floor(), (top + 0.05).ceil());
+    let (low, high) = (up(least_y).floor(), (top + 0.3).ceil());
     let mut drawing = ChartBuilder::on(&root)
         .caption(&chart.title, ("sans-serif", 16))
         .margin(12)

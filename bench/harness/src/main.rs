@@ -30,6 +30,7 @@ mod targets;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
@@ -63,6 +64,9 @@ struct Cli {
     /// Rounds per case [default: 3 quick, 5 otherwise; short cases run more, long ones fewer].
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
+    /// After so many minutes, leave out what was not begun [default: 9 quick, 42 otherwise].
+    #[arg(long, value_name = "N")]
+    minutes: Option<u64>,
     /// Leave foreread out: plain, hot and limit only.
     #[arg(long)]
     no_foreread: bool,
@@ -236,9 +240,15 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
             .context("progress bar")?,
     );
     bar.enable_steady_tick(std::time::Duration::from_millis(500));
+    let minutes = cli.minutes.unwrap_or(size.pick(9, 42));
+    let began = Instant::now();
+    let late = || {
+        (began.elapsed().as_secs() >= minutes * 60)
+            .then(|| format!("the {minutes} minutes are over (--minutes)"))
+    };
     for (case, disk) in chosen {
         let say = |what: &str| bar.set_message(format!("{} on {}: {what}", case.name, disk.name()));
-        let outcome = match missing(case) {
+        let outcome = match missing(case).or_else(late) {
             Some(reason) => Err(anyhow::anyhow!(reason)),
             None => {
                 say("data");
@@ -275,7 +285,10 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         let say = |what: &str| {
             bar.set_message(format!("{} on {}: {what}", curve.name, curves::DISK.name()))
         };
-        let outcome = curves::measure(curve, tools, &say);
+        let outcome = match late() {
+            Some(reason) => Err(anyhow::anyhow!(reason)),
+            None => curves::measure(curve, tools, &say),
+        };
         signals::check()?;
         match outcome {
             Ok(measured) => results.curves.push(measured),

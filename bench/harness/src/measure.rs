@@ -89,7 +89,7 @@ pub struct Measurement {
 
 /// The time all rounds of a case on a disk should take, in seconds: short ones run more
 /// rounds than asked for, for a good median, and long ones fewer.
-const ROUNDS_SECONDS: (f64, f64) = (12.0, 16.0);
+const ROUNDS_SECONDS: f64 = 12.0;
 /// Pairs without which a ratio means nothing.
 const FEWEST_PAIRS: usize = 3;
 /// How often a cold start is tried before the case is given up.
@@ -490,8 +490,7 @@ impl Bench<'_> {
 
 /// More rounds for short cases, so that a median means something; fewer for long ones.
 fn rounds_for(purpose: Purpose, settings: &Settings, round_seconds: f64) -> usize {
-    let (small, large) = ROUNDS_SECONDS;
-    let fit = (settings.size.pick(small, large) / round_seconds) as usize;
+    let fit = (ROUNDS_SECONDS / round_seconds) as usize;
     let (mut least, most) = match purpose {
         Purpose::NoHarm => (FEWEST_PAIRS, 25),
         Purpose::Gain => (1, settings.rounds * 3),

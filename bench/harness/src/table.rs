@@ -145,8 +145,8 @@ fn api_times() -> Vec<Column> {
         column("vmtouch", 8, |s| seconds(s.vmtouch.map(|v| v.median))),
         column("foreread", 9, |s| seconds(s.foreread.map(|f| f.median))),
         column("limit", 7, |s| seconds(s.limit)),
-        column("faster", 8, times_faster),
-        column("masked", 7, |s| percent(s.masked_pct)),
+        column("faster", 7, times_faster),
+        column("masked", 8, |s| percent(s.masked_pct)),
     ]
 }
 
@@ -166,13 +166,13 @@ fn api_spreads() -> Vec<Column> {
 /// One line a point.
 fn curve_table(curve: &Measured) -> String {
     let mut out = format!(
-        "{:>16}{:>9}{:>10}{:>8}{:>11}{:>14}{:>12}\n",
+        "{:>18}{:>9}{:>9}{:>8}{:>7}{:>11}{:>14}\n",
         curve.unit, "plain", "foreread", "faster", "fair", "plain MiB", "foreread MiB"
     );
     for point in &curve.points {
         out += &format!(
-            "{:>16}{:>9}{:>10}{:>7.2}x{:>11}{:>14}{:>12}\n",
-            curve.label(point),
+            "{:>18}{:>9}{:>9}{:>7.2}x{:>7}{:>11}{:>14}\n",
+            point.x,
             seconds(Some(point.plain.seconds)),
             seconds(Some(point.foreread.seconds)),
             point.plain.seconds / point.foreread.seconds,
