@@ -7,16 +7,21 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 
 RELEASE := target/release
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 BIN := $(DESTDIR)$(PREFIX)/bin
-LIB := $(DESTDIR)$(PREFIX)/lib/foreread
+LIB64 := $(DESTDIR)$(PREFIX)/lib
+LIB := $(LIB64)/foreread
+INCLUDE := $(DESTDIR)$(PREFIX)/include
 SHARE := $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all build bench-build test lint bench bench-quick demo install uninstall deps fuzz clean help
+.PHONY: all build sqlite python bench-build test test-rust test-sqlite test-python lint bench \
+	bench-quick demo install uninstall deps fuzz clean help
 
 all: build
 
 help:
-	@echo 'make build                  target/release/foreread and libforeread_preload.so'
+	@echo 'make build                  target/release: foreread, libforeread_preload.so, libforeread.so and .a'
+	@echo 'make sqlite, python         the SQLite extension (sqlite/foreread.so); the wheel (python/wheels)'
 	@echo 'make test                   everything; what this machine cannot run is skipped with the reason'
 	@echo 'make lint                   formatting and clippy, warnings denied'
 	@echo 'make demo                   a real program, several times faster on its second cold run'
@@ -29,21 +34,39 @@ help:
 # Two calls of cargo: in one, the library would be given the standard library that the program's
 # use of the ring asks for. A link, so that the program finds it where an installed one would be.
 build:
-	$(CARGO) build --release -p foreread
+	$(CARGO) build --release -p foreread -p foreread-capi
 	$(CARGO) build --profile preload -p foreread-preload
 	ln -f target/preload/libforeread_preload.so $(RELEASE)/
+	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
+	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
 
-bench-build: build
+sqlite: build
+	$(MAKE) -C sqlite
+
+python:
+	$(MAKE) -C python wheel
+
+bench-build: build sqlite python
 	$(CARGO) build --release -p foreread-bench
 
-# The tests load the library that `build` leaves into real programs.
-test: build
+test: test-rust test-sqlite test-python
+
+# The tests load the libraries that `build` leaves into real programs.
+test-rust: build
 	$(CARGO) test --no-fail-fast
+
+test-sqlite: sqlite
+	$(MAKE) -C sqlite test
+
+test-python:
+	$(MAKE) -C python test
 
 lint:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --profile preload -p foreread-preload -- -D warnings
+	cd python && $(CARGO) fmt -- --check
+	cd python && $(CARGO) clippy --release -- -D warnings
 
 bench: bench-build
 	$(RELEASE)/foreread-bench
@@ -59,6 +82,17 @@ install:
 	test -x $(RELEASE)/foreread -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
 	install -D -m 755 $(RELEASE)/foreread $(BIN)/foreread
 	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
+	test -f $(RELEASE)/libforeread.so.1 || $(MAKE) build
+	install -D -m 755 --strip $(RELEASE)/libforeread.so.1 $(LIB64)/libforeread.so.1
+	ln -sf libforeread.so.1 $(LIB64)/libforeread.so
+	install -D -m 644 $(RELEASE)/libforeread.a $(LIB64)/libforeread.a
+	strip -S $(LIB64)/libforeread.a
+	install -D -m 644 -t $(INCLUDE) crates/capi/include/foreread.h crates/capi/include/libprefetch.h
+	install -d $(LIB64)/pkgconfig $(SHARE)/man/man3
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' crates/capi/foreread.pc.in \
+		> $(LIB64)/pkgconfig/foreread.pc
+	install -m 644 -t $(SHARE)/man/man3 crates/capi/man/*.3
+	test ! -f sqlite/foreread.so || install -D -m 755 sqlite/foreread.so $(LIB)/sqlite/foreread.so
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	$(RELEASE)/foreread man --out $(SHARE)/man/man1
@@ -70,6 +104,8 @@ uninstall:
 	rm -f $(BIN)/foreread $(SHARE)/man/man1/foreread.1 $(SHARE)/man/man1/foreread-*.1 \
 		$(SHARE)/bash-completion/completions/foreread \
 		$(SHARE)/zsh/site-functions/_foreread $(SHARE)/fish/vendor_completions.d/foreread.fish
+	rm -f $(LIB64)/libforeread.* $(LIB64)/pkgconfig/foreread.pc $(INCLUDE)/foreread.h \
+		$(INCLUDE)/libprefetch.h $(SHARE)/man/man3/foreread_*.3 $(SHARE)/man/man3/libforeread.3
 	rm -rf $(LIB)
 
 deps:
@@ -89,4 +125,6 @@ fuzz:
 
 clean:
 	$(CARGO) clean
+	$(MAKE) -C sqlite clean
+	$(MAKE) -C python clean
 	rm -rf bench/out
