@@ -5,13 +5,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::process::Invocation;
 
 /// Where control groups are mounted.
 const ROOT: &str = "/sys/fs/cgroup";
+
+/// How long members of a group may take to end once they are told.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A control group with a memory limit, removed on drop.
 #[derive(Debug)]
@@ -70,8 +75,21 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir(&self.dir) {
-            eprintln!("could not remove {}: {error}", self.dir.display());
+        // Interrupted, a command's children may outlive it, and a group with members stays.
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(error) = fs::remove_dir(&self.dir) {
+            if Instant::now() > deadline {
+                eprintln!("could not remove {}: {error}", self.dir.display());
+                return;
+            }
+            let members = fs::read_to_string(self.dir.join("cgroup.procs")).unwrap_or_default();
+            for pid in members.lines().filter_map(|line| line.parse().ok()) {
+                if let Some(pid) = Pid::from_raw(pid) {
+                    // It may have ended in between: there is nobody left to end then.
+                    kill_process(pid, Signal::KILL).ok();
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
@@ -79,6 +97,30 @@ impl Drop for MemoryGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_goes_even_if_somebody_is_still_in_it() {
+        let group = match MemoryGroup::new("left", 8 << 20) {
+            Ok(group) => group,
+            Err(error) => {
+                eprintln!("skipped: {error:#}");
+                return;
+            }
+        };
+        let dir = group.dir.clone();
+        let scratch = tempfile::tempdir().unwrap();
+        let command = Invocation {
+            program: "sh".into(),
+            args: vec!["-c".into(), "sleep 60 > /dev/null 2>&1 &".into()],
+            cwd: scratch.path().to_owned(),
+            env: Vec::new(),
+        };
+        crate::process::run(&group.inside(&command), scratch.path(), &[]).unwrap();
+        let members = fs::read_to_string(dir.join("cgroup.procs")).unwrap();
+        assert_eq!(members.lines().count(), 1);
+        drop(group);
+        assert!(!dir.exists());
+    }
 
     #[test]
     fn what_a_limited_command_reads_does_not_all_stay_in_memory() {
