@@ -31,8 +31,8 @@ enum {
  * doubled from the least to the most while it goes on like that. */
 static const uint64_t LEAST_QUIET = 50u * 1000 * 1000, MOST_QUIET = 800u * 1000 * 1000;
 
-/* Bytes of memory below which a process is left alone: the engine takes about 5 MB for itself,
- * and what is fetched ahead has to stay until it is read. */
+/* Bytes of memory that a limited process must have beside the database: what is fetched ahead has to
+ * stay until it is read, and in groups with less, walks took longer than without help. */
 static const uint64_t LEAST_ROOM = 64u << 20;
 
 struct walk {
@@ -120,7 +120,7 @@ static bool join_client(struct watch *watch)
 {
     if (watch->client)
         return true;
-    if (room_limit() < LEAST_ROOM)
+    if (room_limit() < LEAST_ROOM + file_pages(&watch->file) * watch->header.page_size)
         return false;
     if (foreread_register_client(&watch->client, NULL, NULL, NULL) < 0) {
         watch->client = NULL;

@@ -1,6 +1,6 @@
 /* How much memory the process may have.
  *
- * Purpose: to stand aside where the engine's own few megabytes would be missed by the page cache.
+ * Purpose: to stand aside where what is fetched ahead would not stay until it is read.
  * Data flow: the process's memory control groups in, bytes out. */
 #ifndef FOREREAD_ROOM_H
 #define FOREREAD_ROOM_H
