@@ -272,23 +272,30 @@ print(db.execute("pragma integrity_check").fetchall())
         if not STANDIN:
             self.skipTest("only the stand-in writes down what is disclosed")
         path, other, log = self.path(), self.path("other.db"), self.path("log")
-        make(path, "")
-        make(other, "pragma page_size=1024")
-        evict(path)
-        evict(other)
-        out = child(
-            "db = sqlite3.connect(path); load(db)\n"
-            "db.execute('attach ? as other', (arguments[0],))\n"
-            "print(digest(db.execute('select * from other.customer order by zip')))\n"
-            "print(digest(db.execute('select * from main.customer order by zip')))\n"
-            "print(db.execute('pragma integrity_check').fetchall()); db.close()",
-            path,
-            other,
-            environment={"FOREREAD_STANDIN": log},
-        ).split("\n")
-        self.assertEqual(out[0], out[1])
-        files = {line[1] for line in self.disclosed(log) if line[0] == "file"}
-        self.assertEqual(files, {path, other})
+        make(path, "", 20000)
+        make(other, "pragma page_size=1024", 20000)
+        files = set()
+        # On a fast disk with a long read-ahead the files may be in memory too soon.
+        for _ in range(6):
+            evict(path)
+            evict(other)
+            out = child(
+                "db = sqlite3.connect(path); load(db)\n"
+                "db.execute('attach ? as other', (arguments[0],))\n"
+                "print(digest(db.execute('select * from other.customer order by zip')))\n"
+                "print(digest(db.execute('select * from main.customer order by zip')))\n"
+                "print(db.execute('pragma integrity_check').fetchall()); db.close()",
+                path,
+                other,
+                environment={"FOREREAD_STANDIN": log},
+            ).split("\n")
+            self.assertEqual(out[0], out[1])
+            self.assertEqual(out[2], "[('ok',)]")
+            if os.path.exists(log):
+                files |= {line[1] for line in self.disclosed(log) if line[0] == "file"}
+            if files == {path, other}:
+                return
+        self.fail(f"disclosed from {sorted(files)} alone")
 
     def test_posix_locks_survive(self):
         path = self.path()
