@@ -31,8 +31,9 @@ enum {
  * doubled from the least to the most while it goes on like that. */
 static const uint64_t LEAST_QUIET = 50u * 1000 * 1000, MOST_QUIET = 800u * 1000 * 1000;
 
-/* Bytes of memory that a limited process must have beside the database: what is fetched ahead has to
- * stay until it is read, and in groups with less, walks took longer than without help. */
+/* Bytes of memory that a limited process must have beside the database. With less, what is fetched ahead
+ * does not stay until it is read: measured on a modelled disk, walks became 1.2 times faster in a group
+ * about as large as the database, and slower in one of 16 MiB. */
 static const uint64_t LEAST_ROOM = 64u << 20;
 
 struct walk {
