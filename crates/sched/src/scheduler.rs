@@ -5,9 +5,9 @@
 //! of its device. *Issue*: while a device has fewer than its depth in flight, take the next
 //! run from its sweep. Where the session evicts behind, a third: *give back* what the program is past.
 //!
-//! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, its
-//! request's infill until the program is past the request's last entry; a lane never has more
-//! than its profile's depth in flight.
+//! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, which ends when
+//! it is read or passed over; its request's infill until the program is past the request's last entry;
+//! a lane never has more than its profile's depth in flight.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -121,6 +121,8 @@ pub struct Scheduler {
     /// The next ordinal to admit, and the target the last ones were admitted under.
     cursor: u64,
     target: u64,
+    /// No entry below this ordinal is `Admitted`.
+    left_below: u64,
     /// Entries waiting for their file's layout.
     unplaced: FxHashMap<FileId, Vec<u64>>,
     /// Keyed by (last ordinal served, request).
@@ -142,6 +144,7 @@ impl Scheduler {
             lanes: BTreeMap::new(),
             cursor: 0,
             target: 0,
+            left_below: 0,
             unplaced: FxHashMap::default(),
             asked: BTreeMap::new(),
             in_flight: FxHashMap::default(),
@@ -188,6 +191,8 @@ impl Scheduler {
         if let Some(behind) = &mut self.behind {
             behind.read(access.file, pages.clone());
         }
+        // What was passed over drops out of the queue by the next match of the same page.
+        self.leave_behind();
         let matched = self.queue.observe(access.file, pages);
         for (_, taken) in &matched.consumed {
             if taken.admitted {
@@ -199,7 +204,23 @@ impl Scheduler {
                 self.budget.release(u64::from(entry.pages));
             }
         }
+        self.leave_behind();
         matched
+    }
+
+    /// Hold nothing for entries the program has passed over: some thousands of them are kept to be
+    /// matched, more than a small budget has room for.
+    fn leave_behind(&mut self) {
+        let floor = self.queue.floor();
+        for ordinal in self.left_below..floor {
+            if let Some(entry) = self.queue.get(ordinal)
+                && entry.state == State::Admitted
+            {
+                self.leave(ordinal, entry.range());
+            }
+        }
+        // Back with the floor, which falls when the plan turns out to be of several threads.
+        self.left_below = floor;
     }
 
     /// The next request whose every entry the program is past: what remains unread of it will not
@@ -598,6 +619,22 @@ mod tests {
             requests.iter().all(|request| request.pages.start >= 190),
             "{requests:?}"
         );
+    }
+
+    #[test]
+    fn entries_passed_over_hold_no_room_in_a_small_budget() {
+        let mut disk = ssd(100_000, 100_000);
+        let mut scheduler = scheduler(&scattered(8000), 256);
+        let mut issued = 0;
+        for (at, page) in scattered(4000).into_iter().enumerate() {
+            issued += scheduler.next(0, &mut disk).len();
+            // One in eight is in the program's own cache, and read by nobody.
+            if at % 8 != 0 {
+                scheduler.observe(&read(page));
+            }
+        }
+        assert!(issued > 4000, "{issued}");
+        assert!(scheduler.budget().held() <= 256);
     }
 
     #[test]
