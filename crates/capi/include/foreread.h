@@ -85,6 +85,11 @@ extern "C" {
 #define FOREREAD_KEEP 1
 
 /**
+ * Each foreread_reading() is followed by foreread_read_done(), which tells how long the read took.
+ */
+#define FOREREAD_TIMED 2
+
+/**
  * Pseudo-descriptors, which foreread_register_file() returns, begin here.
  */
 #define FOREREAD_FIRST_FILE (1 << 30)
@@ -120,7 +125,7 @@ typedef struct {
    */
   const char *check;
   /**
-   * 0 or FOREREAD_KEEP.
+   * 0, FOREREAD_KEEP, FOREREAD_TIMED, or both.
    */
   uint64_t flags;
 } foreread_options;
@@ -352,6 +357,22 @@ int foreread_at(foreread_client *client, uint64_t n);
  *         the bytes end past 2^63 - 1), or -ECHILD.
  */
 int foreread_reading(foreread_client *client, int fd, uint64_t offset, uint64_t length);
+
+/**
+ * Tells that a read announced by foreread_reading() is over, and how long it took. Of a client
+ * registered with FOREREAD_TIMED, only then does the read count as made: whether it waited for the
+ * device tells how far ahead to fetch, and how much. Otherwise it does nothing.
+ *
+ * @param length       bytes read, which may be fewer than announced.
+ * @param nanoseconds  between the beginning of the read and its end, which is now.
+ * @return 0, -EBADF (the client has no region for this descriptor), -EINVAL (not a client, or
+ *         the bytes end past 2^63 - 1), or -ECHILD.
+ */
+int foreread_read_done(foreread_client *client,
+                       int fd,
+                       uint64_t offset,
+                       uint64_t length,
+                       uint64_t nanoseconds);
 
 /**
  * Tells where a client stands. Of stats, as many members are set as its struct_size covers.

@@ -21,6 +21,8 @@ pub const FOREREAD_DONE: c_uint = 8;
 
 /// Keep in memory what the program has read: never drop pages behind it.
 pub const FOREREAD_KEEP: c_uint = 1;
+/// Each foreread_reading() is followed by foreread_read_done(), which tells how long the read took.
+pub const FOREREAD_TIMED: c_uint = 2;
 
 /// Pseudo-descriptors, which foreread_register_file() returns, begin here.
 pub const FOREREAD_FIRST_FILE: c_int = 1 << 30;
@@ -65,7 +67,7 @@ pub struct foreread_options {
     /// parted: counts, and the first differences. Default: the environment variable
     /// FOREREAD_CHECK, if it is set; then no report. The string is copied.
     pub check: *const c_char,
-    /// 0 or FOREREAD_KEEP.
+    /// 0, FOREREAD_KEEP, FOREREAD_TIMED, or both.
     pub flags: u64,
 }
 

@@ -8,12 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::foreread_client::{Extent, Flags, Options};
 
 use crate::abi::{
-    FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, FOREREAD_KEEP, FOREREAD_SET, foreread_callback,
-    foreread_client, foreread_entry, foreread_options, foreread_stats,
+    FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, FOREREAD_KEEP, FOREREAD_SET, FOREREAD_TIMED,
+    foreread_callback, foreread_client, foreread_entry, foreread_options, foreread_stats,
 };
 use crate::errors::{code, sentence};
 use crate::handle::Handle;
@@ -77,9 +78,9 @@ pub unsafe extern "C" fn foreread_register_client(
             return Err(-libc::EFAULT);
         }
         // SAFETY: null, or the program's options, as long as they say.
-        let options = unsafe { chosen(options) }?;
+        let (options, timed) = unsafe { chosen(options) }?;
         let process = Process::begin()?;
-        let number = process.add(Handle::new(options, callback, arg)?);
+        let number = process.add(Handle::new(options, timed, callback, arg)?);
         // SAFETY: not null, and the program's place for the answer.
         unsafe { client.write(std::ptr::without_provenance_mut(number)) };
         Ok(0)
@@ -241,6 +242,35 @@ pub unsafe extern "C" fn foreread_reading(
     })
 }
 
+/// Tells that a read announced by foreread_reading() is over, and how long it took. Of a client
+/// registered with FOREREAD_TIMED, only then does the read count as made: whether it waited for the
+/// device tells how far ahead to fetch, and how much. Otherwise it does nothing.
+///
+/// @param length       bytes read, which may be fewer than announced.
+/// @param nanoseconds  between the beginning of the read and its end, which is now.
+/// @return 0, -EBADF (the client has no region for this descriptor), -EINVAL (not a client, or
+///         the bytes end past 2^63 - 1), or -ECHILD.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_read_done(
+    client: *mut foreread_client,
+    fd: c_int,
+    offset: u64,
+    length: u64,
+    nanoseconds: u64,
+) -> c_int {
+    call(|| {
+        let handle = self::client(client)?;
+        let end = offset.checked_add(length);
+        if end.is_none_or(|end| end > i64::MAX as u64) {
+            return Err(-libc::EINVAL);
+        }
+        let took = Duration::from_nanos(nanoseconds);
+        handle
+            .done(fd, Extent::new(offset, length), took)
+            .map(|()| 0)
+    })
+}
+
 /// Tells where a client stands. Of stats, as many members are set as its struct_size covers.
 ///
 /// @return 0, -EFAULT (null stats), -EINVAL (not a client, or struct_size too small), or -ECHILD.
@@ -325,14 +355,14 @@ fn how(bits: c_uint) -> Option<Flags> {
     (left == 0 && bits & both != both).then_some(flags)
 }
 
-/// The program's options, of whatever version.
+/// The program's options, of whatever version, and whether it tells when its reads are over.
 ///
 /// # Safety
 /// `options` is null or points to as many bytes as its first member says.
-unsafe fn chosen(options: *const foreread_options) -> Result<Options, c_int> {
+unsafe fn chosen(options: *const foreread_options) -> Result<(Options, bool), c_int> {
     let mut chosen = Options::default();
     if options.is_null() {
-        return Ok(chosen);
+        return Ok((chosen, false));
     }
     // SAFETY: the first member is there in every version.
     let size = unsafe { options.cast::<u64>().read() };
@@ -354,7 +384,7 @@ unsafe fn chosen(options: *const foreread_options) -> Result<Options, c_int> {
             return Err(-libc::E2BIG);
         }
     }
-    if ours.flags & !u64::from(FOREREAD_KEEP) != 0 {
+    if ours.flags & !u64::from(FOREREAD_KEEP | FOREREAD_TIMED) != 0 {
         return Err(-libc::EINVAL);
     }
     chosen.evict_behind = ours.flags & u64::from(FOREREAD_KEEP) == 0;
@@ -366,7 +396,7 @@ unsafe fn chosen(options: *const foreread_options) -> Result<Options, c_int> {
     }
     // SAFETY: null, or the program's string.
     chosen.check = unsafe { text(ours.check) }.map(Path::to_owned);
-    Ok(chosen)
+    Ok((chosen, ours.flags & u64::from(FOREREAD_TIMED) != 0))
 }
 
 /// A string of the program's as a path; `None` if it is null.

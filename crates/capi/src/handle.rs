@@ -12,6 +12,7 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use foreread_client::{Client, Entry, Error, Extent, FileId, Flags, Match, Options, RegionId};
 
@@ -56,6 +57,8 @@ pub struct Handle {
     /// The client itself.
     pub client: Client,
     names: Arc<Mutex<Names>>,
+    /// Whether the program tells when the reads are over that it announces.
+    timed: bool,
 }
 
 impl Handle {
@@ -65,6 +68,7 @@ impl Handle {
     /// `-EAGAIN` if its threads cannot be started.
     pub fn new(
         options: Options,
+        timed: bool,
         callback: foreread_callback,
         argument: *mut c_void,
     ) -> Result<Self, c_int> {
@@ -104,7 +108,11 @@ impl Handle {
                 });
             });
         }
-        Ok(Self { client, names })
+        Ok(Self {
+            client,
+            names,
+            timed,
+        })
     }
 
     fn names(&self) -> MutexGuard<'_, Names> {
@@ -297,9 +305,26 @@ impl Handle {
     /// `-EBADF` if the client does not know the descriptor.
     pub fn announce(&self, fd: c_int, extent: Extent) -> Result<(), c_int> {
         let file = self.file(fd)?;
-        self.reading(fd, file, extent)
-            .map(drop)
-            .map_err(|error| code(&error))
+        let told = if self.timed {
+            self.reading(fd, file, extent)
+        } else {
+            on(fd, || self.client.announce(file, extent))
+        };
+        told.map(drop).map_err(|error| code(&error))
+    }
+
+    /// A read that the program announced is over, after so long.
+    ///
+    /// # Errors
+    /// `-EBADF` if the client does not know the descriptor.
+    pub fn done(&self, fd: c_int, extent: Extent, took: Duration) -> Result<(), c_int> {
+        let file = self.file(fd)?;
+        if self.timed {
+            let now = Instant::now();
+            let start = now.checked_sub(took).unwrap_or(now);
+            self.client.read_done(file, extent, start, took);
+        }
+        Ok(())
     }
 
     /// The same for a file that the client is known to have.
@@ -307,10 +332,7 @@ impl Handle {
     /// # Errors
     /// Those of the client.
     pub fn reading(&self, fd: c_int, file: FileId, extent: Extent) -> Result<Match, Error> {
-        let before = READING.replace(fd);
-        let matched = self.client.reading(file, extent);
-        READING.set(before);
-        matched
+        on(fd, || self.client.reading(file, extent))
     }
 
     /// The client's file behind a descriptor or pseudo-descriptor.
@@ -323,6 +345,14 @@ impl Handle {
         let known = self.names().open.get(&fd).map(|&(file, _)| file);
         descriptors::still(fd, known.ok_or(-libc::EBADF)?, &self.client)
     }
+}
+
+/// Does something that may call back, as this thread's reading of a descriptor.
+fn on<T>(fd: c_int, act: impl FnOnce() -> T) -> T {
+    let before = READING.replace(fd);
+    let done = act();
+    READING.set(before);
+    done
 }
 
 fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {

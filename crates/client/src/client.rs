@@ -267,6 +267,20 @@ impl Client {
         Ok(matched)
     }
 
+    /// This thread is about to read these bytes, and nobody will tell when it has: [`Client::reading`], and what
+    /// [`Client::read_done`] does as far as it can be known. Whether the read waits is not; now and then the
+    /// session looks instead whether what it fetched is still there.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn announce(&self, file: FileId, extent: Extent) -> Result<Match, Error> {
+        let matched = self.reading(file, extent)?;
+        if matched != Match::Outside {
+            self.inner()?.tell_place(&[(file, extent)]);
+        }
+        Ok(matched)
+    }
+
     /// A read told by [`Client::reading`] is over: it began at `start` and took so long, so that the session knows
     /// the program's pace and whether it waited. Reads in no region are ignored.
     pub fn read_done(&self, file: FileId, extent: Extent, start: Instant, took: Duration) {
@@ -293,12 +307,13 @@ impl Client {
             });
         };
         let from = next.max(n.saturating_sub(USED - 1));
-        let used: Vec<Entry> = (from..=n).filter_map(|n| list.get(n)).collect();
+        let used = (from..=n).filter_map(|n| list.get(n));
+        let used: Vec<_> = used.map(|entry| (entry.file, entry.extent)).collect();
         inner.streaming.used(&list);
         drop(list);
         inner.tell_place(&used);
-        if let (Match::RanOut, Some(last)) = (matched, used.last()) {
-            self.ask(inner, (last.file, last.extent.offset), matched);
+        if let (Match::RanOut, Some((file, extent))) = (matched, used.last()) {
+            self.ask(inner, (*file, extent.offset), matched);
         }
         Ok(matched)
     }

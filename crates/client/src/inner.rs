@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use foreread_engine::{Config, Ledger, Session};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, ThreadId};
-use foreread_sources::{AccessList, Entry};
+use foreread_sources::AccessList;
 use foreread_sys::memory;
 
 use crate::ask::Ask;
@@ -121,14 +121,14 @@ impl Inner {
         self.tell(&[access], start + took, took >= WAITED);
     }
 
-    /// Tell the session that the program has used these entries, by means unknown.
-    pub(crate) fn tell_place(&self, entries: &[Entry]) {
+    /// Tell the session that the program reads these bytes, by means unknown.
+    pub(crate) fn tell_place(&self, read: &[(FileId, Extent)]) {
         let now = Instant::now();
-        let accesses: Vec<Access> = entries
+        let accesses: Vec<Access> = read
             .iter()
-            .map(|entry| {
-                let extent = Extent::new(entry.extent.offset, entry.extent.len.max(1));
-                self.access(entry.file, extent, Kind::Touch, now, Duration::ZERO)
+            .map(|&(file, Extent { offset, len })| {
+                let extent = Extent::new(offset, len.max(1));
+                self.access(file, extent, Kind::Touch, now, Duration::ZERO)
             })
             .collect();
         self.tell(&accesses, now, false);

@@ -107,6 +107,35 @@ fn a_list_is_fetched_and_every_byte_accounted_for() {
 }
 
 #[test]
+fn reads_that_are_only_announced_make_room_for_what_the_budget_does_not_hold_at_once() {
+    let dir = dir();
+    let Some((path, file)) = cold(dir.path(), "data") else {
+        return;
+    };
+    let mut options = Options::default();
+    options.budget = Some(1 << 20);
+    let client = Client::new(options).unwrap();
+    let id = client.add_path(&path).unwrap();
+    client.region(id, 0..u64::MAX).unwrap();
+    // Every page, in no order: eight times the budget.
+    let pages = (0..PAGES).map(|n| n * 1021 % PAGES);
+    let list: Vec<Entry> = pages.map(|page| entry(id, page)).collect();
+    assert_eq!(client.request(&list, Flags::SET).unwrap(), list.len());
+    for (n, entry) in list.iter().enumerate() {
+        let until = Instant::now() + Duration::from_secs(20);
+        let bytes = entry.extent.offset..entry.extent.end();
+        while cache::stat(&file, bytes.clone()).unwrap().cached == 0 {
+            assert!(Instant::now() < until, "entry {n}: {:?}", client.stats());
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        assert_eq!(client.announce(id, entry.extent).unwrap(), Match::Listed);
+    }
+    let report = client.finish();
+    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    assert!(report.ledger.useful + report.ledger.late >= PAGES * PAGE * 99 / 100);
+}
+
+#[test]
 fn the_talks_worked_example_goes_step_by_step() {
     let dir = dir();
     let (Some((a_path, a_file)), Some((b_path, b_file))) =

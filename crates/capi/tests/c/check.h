@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -69,6 +70,29 @@ static inline int make_file(const char *folder, const char *name, size_t size)
 	fd = open(path, O_RDONLY);
 	CHECK(fd >= 0);
 	return fd;
+}
+
+/* Takes a file out of memory; whether that worked. */
+static inline int evict(const char *path)
+{
+	unsigned char there[1 << 16];
+	int fd = open(path, O_RDONLY), left = 0;
+	struct stat facts;
+	size_t i, pages;
+	void *map;
+
+	CHECK(fd >= 0 && fstat(fd, &facts) == 0);
+	CHECK(fsync(fd) == 0);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	map = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(map != MAP_FAILED);
+	pages = ((size_t)facts.st_size + 4095) / 4096;
+	CHECK(pages <= sizeof(there) && mincore(map, (size_t)facts.st_size, there) == 0);
+	for (i = 0; i < pages; i++)
+		left += there[i] & 1;
+	CHECK(munmap(map, (size_t)facts.st_size) == 0);
+	CHECK(close(fd) == 0);
+	return left == 0;
 }
 
 /* Reads one byte where it is and checks that it is the right one. */

@@ -30,6 +30,52 @@ static void leave(void *arg, int marked_fd, int64_t marked_offset, int requested
 	SAME(foreread_unregister_client(brief), 0);
 }
 
+/* A list much longer than the budget, in no order: what is told as read makes room for the rest. */
+static void makes_room(const char *path, unsigned flags)
+{
+	static foreread_entry entries[1024];
+	foreread_client *c = NULL;
+	foreread_options options;
+	foreread_stats stats;
+	int file, patience;
+	size_t i;
+
+	memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.budget = 1 << 20;
+	options.flags = flags;
+	SAME(foreread_register_client(&c, &options, NULL, NULL), 0);
+	file = foreread_register_file(c, path);
+	CHECK(foreread_register_region(c, file, 0, UINT64_MAX) >= 0);
+	for (i = 0; i < 1024; i++) {
+		entries[i].fd = file;
+		entries[i].offset = i * 409 % 1024 * 8192;
+		entries[i].length = 4096;
+	}
+	SAME(foreread_request_prefetching(c, entries, 1024, FOREREAD_SET), 1024);
+	stats.struct_size = sizeof(stats);
+	for (i = 0; i < 1024; i++) {
+		/* No more than the budget is ahead, and as much as was read is made up for. */
+		for (patience = 0; patience < 10000; patience++) {
+			SAME(foreread_get_stats(c, &stats), 0);
+			if (stats.issued > 4096 * i)
+				break;
+			usleep(1000);
+		}
+		CHECK(stats.issued > 4096 * i);
+		SAME(foreread_reading(c, file, entries[i].offset, 4096), 0);
+		SAME(foreread_read_done(c, file, entries[i].offset, 4096, 1000), 0);
+	}
+	for (patience = 0; patience < 10000; patience++) {
+		SAME(foreread_get_stats(c, &stats), 0);
+		if (stats.useful + stats.late >= 4096 * 512)
+			break;
+		usleep(1000);
+	}
+	CHECK(stats.useful + stats.late >= 4096 * 512);
+	SAME(foreread_unregister_client(c), 0);
+}
+
 int main(int argc, char **argv)
 {
 	foreread_client *c = NULL;
@@ -115,5 +161,14 @@ int main(int argc, char **argv)
 	read_byte(fd, 20);
 	SAME(left, 1);
 	SAME(foreread_at(brief, 0), -EINVAL);
+
+	make_path(path, argv[1], "cold", 1024 * 8192);
+	if (evict(path)) {
+		makes_room(path, 0);
+		CHECK(evict(path));
+		makes_room(path, FOREREAD_TIMED);
+	} else {
+		fprintf(stderr, "skipped: the file system keeps the file in memory\n");
+	}
 	return 0;
 }
