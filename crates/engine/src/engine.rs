@@ -24,8 +24,12 @@ use crate::track::{Course, Track};
 
 /// Disclosures taken from the source in one step: a step is short, and the first hints go out early.
 const DISCLOSE: usize = 4096;
-/// Steps' worth of disclosures a survey looks through: four million, some tenths of a second.
-const SURVEY: usize = 1024;
+/// Entries that wait to be looked at, beyond which nothing more is disclosed: on a device whose order is the
+/// program's they would lie there for nothing.
+const BACKLOG: usize = 4 * DISCLOSE;
+/// Steps' worth of disclosures a survey looks through, some milliseconds: of a longer plan the program's own reads
+/// tell sooner whether it is hot ([`Engine::weigh`]).
+const SURVEY: usize = 4;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
 /// A read that took longer than this plus 1 ns a byte waited for a device: far above a copy from
@@ -274,7 +278,7 @@ impl<B: Backend> Engine<B> {
             self.backend.submit(request);
         }
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.has_pending();
-        if self.exhausted && !busy && !self.scheduler.has_waiting() && self.pages.is_empty() {
+        if self.exhausted && !busy && self.scheduler.waiting() == 0 && self.pages.is_empty() {
             self.run_out(now);
         }
         disclosed || started || busy
@@ -364,6 +368,7 @@ impl<B: Backend> Engine<B> {
             self.scheduler.restart();
         }
         let room = self.scheduler.queue().room().min(DISCLOSE);
+        let room = room.min(BACKLOG.saturating_sub(self.scheduler.waiting() as usize));
         if self.exhausted || room == 0 {
             return false;
         }
