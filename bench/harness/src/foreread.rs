@@ -48,6 +48,8 @@ pub struct Ledger {
     pub wasted: u64,
     /// Gone from memory before the program read them.
     pub evicted: u64,
+    /// Read along because they lay between others, and never read by the program.
+    pub infill: u64,
 }
 
 impl Foreread {

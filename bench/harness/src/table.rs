@@ -125,12 +125,13 @@ fn bytes() -> Vec<Column> {
     vec![
         CASE,
         DISK,
-        column("plain", 8, |s| mib(s.plain_device_bytes)),
+        column("plain", 7, |s| mib(s.plain_device_bytes)),
         column("foreread", 9, |s| mib(s.foreread_device_bytes)),
-        column("issued", 8, |s| mib(ledger(s, |l| l.issued))),
-        column("useful", 8, |s| mib(ledger(s, |l| l.useful))),
-        column("late", 7, |s| mib(ledger(s, |l| l.late))),
-        column("wasted", 8, |s| mib(ledger(s, |l| l.wasted))),
+        column("issued", 7, |s| mib(ledger(s, |l| l.issued))),
+        column("useful", 7, |s| mib(ledger(s, |l| l.useful))),
+        column("late", 6, |s| mib(ledger(s, |l| l.late))),
+        column("infill", 7, |s| mib(ledger(s, |l| l.infill))),
+        column("wasted", 7, |s| mib(ledger(s, |l| l.wasted))),
         column("evicted", 8, |s| mib(ledger(s, |l| l.evicted))),
     ]
 }
@@ -246,7 +247,11 @@ fn percent(value: Option<f64>) -> String {
 }
 
 fn mib(bytes: Option<f64>) -> String {
-    bytes.map_or("-".into(), |bytes| format!("{:.1}", bytes / MIB))
+    bytes.map_or("-".into(), |bytes| {
+        let mib = bytes / MIB;
+        let decimals = if mib < 1000.0 { 1 } else { 0 };
+        format!("{mib:.decimals$}")
+    })
 }
 
 fn ledger(summary: &Summary, part: fn(&Ledger) -> u64) -> Option<f64> {
@@ -275,6 +280,7 @@ mod tests {
             late: 1 << 34,
             wasted: 1 << 34,
             evicted: 0,
+            infill: 1 << 34,
         });
         let results = Results {
             environment: Environment::look(std::path::Path::new("."), "quick", 3).unwrap(),
