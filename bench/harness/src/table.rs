@@ -125,11 +125,11 @@ fn bytes() -> Vec<Column> {
     vec![
         CASE,
         DISK,
-        column("plain", 7, |s| mib(s.plain_device_bytes)),
+        column("plain", 6, |s| mib(s.plain_device_bytes)),
         column("foreread", 9, |s| mib(s.foreread_device_bytes)),
         column("issued", 7, |s| mib(ledger(s, |l| l.issued))),
         column("useful", 7, |s| mib(ledger(s, |l| l.useful))),
-        column("late", 6, |s| mib(ledger(s, |l| l.late))),
+        column("late", 5, |s| mib(ledger(s, |l| l.late))),
         column("infill", 7, |s| mib(ledger(s, |l| l.infill))),
         column("wasted", 7, |s| mib(ledger(s, |l| l.wasted))),
         column("evicted", 8, |s| mib(ledger(s, |l| l.evicted))),
