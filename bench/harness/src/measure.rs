@@ -93,7 +93,7 @@ const ROUNDS_SECONDS: f64 = 12.0;
 /// Pairs without which a ratio means nothing.
 const FEWEST_PAIRS: usize = 3;
 /// How often a cold start is tried before the case is given up.
-const COLD_ATTEMPTS: usize = 4;
+const COLD_ATTEMPTS: u32 = 7;
 
 /// Measures `case` on `disk` with the data in `original`; `say` is told what is being done.
 pub fn measure(
@@ -307,11 +307,13 @@ impl Bench<'_> {
 
     /// Prepares until it works, counting the failures.
     fn prepared(&self, discarded: &mut usize) -> Result<()> {
-        for _ in 0..COLD_ATTEMPTS {
+        for attempt in 0..COLD_ATTEMPTS {
             if self.prepare()? {
                 return Ok(());
             }
             *discarded += 1;
+            // Pages just copied elsewhere are held by the kernel for some tenths of a second.
+            std::thread::sleep(std::time::Duration::from_millis(10 << attempt));
         }
         bail!(
             "the files of {} would not leave memory: is somebody else using them?",
