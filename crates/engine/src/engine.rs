@@ -262,6 +262,8 @@ impl<B: Backend> Engine<B> {
             self.give_up(&asked);
         }
         for (file, pages) in self.scheduler.give_back() {
+            // Unread among them is only what nobody had asked for.
+            self.ledger.infill += self.pages.give_up(file, &pages, |_| ()) * PAGE;
             self.backend.discard(file, pages);
         }
         if self.phase != Phase::Ahead {
@@ -296,6 +298,12 @@ impl<B: Backend> Engine<B> {
         self.collect(now);
         for asked in self.scheduler.rest() {
             self.give_up(&asked);
+            for gap in &asked.infill {
+                self.ledger.infill += self.pages.give_up(asked.request.file, gap, |_| ()) * PAGE;
+            }
+        }
+        for (file, pages) in self.scheduler.kept() {
+            self.ledger.infill += self.pages.give_up(file, &pages, |_| ()) * PAGE;
         }
         self.ledger.wasted += self.pages.len() * PAGE;
         Report {
@@ -335,6 +343,7 @@ impl<B: Backend> Engine<B> {
                 }
                 Event::Done { id, fetched, .. } => {
                     for (file, pages) in self.parts.remove(&id).unwrap_or_default() {
+                        self.scheduler.arrived(id, file, &pages);
                         self.pages.arrive(file, &pages, now);
                     }
                     self.scheduler.completed(id, fetched, now);
@@ -348,10 +357,19 @@ impl<B: Backend> Engine<B> {
     fn give_up(&mut self, asked: &Asked) {
         let file = asked.request.file;
         let (pages, scheduler) = (&mut self.pages, &mut self.scheduler);
-        let mut strike =
-            |range: &Range<u64>| pages.give_up(file, range, |run| scheduler.pass(file, run));
-        self.ledger.infill += asked.infill.iter().map(&mut strike).sum::<u64>() * PAGE;
-        self.ledger.wasted += strike(&asked.request.pages) * PAGE;
+        let mut wasted = 0;
+        for part in asked.wanted() {
+            wasted += pages.give_up(file, &part, |run| scheduler.pass(file, run));
+        }
+        self.ledger.wasted += wasted * PAGE;
+        // What can be given back is, and accounted for then.
+        if !scheduler.gives_back() {
+            let infill = asked
+                .infill
+                .iter()
+                .map(|gap| pages.give_up(file, gap, |_| ()));
+            self.ledger.infill += infill.sum::<u64>() * PAGE;
+        }
     }
 
     fn placed(&mut self, file: FileId) {

@@ -1,9 +1,10 @@
 //! What the program is past: pages the session brought in, given back when memory runs out
 //! (libprefetch's implementation sketch, step 2: evict old pages in the order of the list).
 //!
-//! Data flow: the engine tells which pages it brought in the program has read, or will not read any more; they
-//! are remembered, oldest first. When they and the pages still unread together exceed the budget's target, the
-//! oldest are given back, a sixteenth of the target at a time so that neighbours go together.
+//! Data flow: the engine tells which pages it brought in the program has read, will not read any more, or never
+//! asked for (infill); they are remembered, oldest first. When they and the pages still unread together exceed
+//! the budget's target, the oldest are given back, a sixteenth of the target at a time so that neighbours go
+//! together.
 //!
 //! Invariant: a page is given back only if no entry ahead in the queue lists it. Listed ones are set aside
 //! and remembered anew when the program has read them again.
@@ -35,60 +36,100 @@ impl Run {
     }
 }
 
-/// The pages the program is past, oldest first; 16 bytes a run of them.
+/// The pages the program is past, oldest first; 16 bytes a run of them, and a bit map.
 #[derive(Debug, Default)]
 pub(crate) struct Behind {
     runs: VecDeque<Run>,
     pages: u64,
-    /// Pages that were due to be given back while they were listed ahead, as bits of chunks.
-    aside: FxHashMap<(FileId, u64), u64>,
+    /// The pages of the runs.
+    known: Bits,
+    /// Pages that were due to be given back while they were listed ahead.
+    aside: Bits,
+}
+
+/// A set of pages, as bits of chunks.
+#[derive(Debug, Default)]
+struct Bits(FxHashMap<(FileId, u64), u64>);
+
+impl Bits {
+    /// Add a page; whether it was not there.
+    fn add(&mut self, file: FileId, page: u64) -> bool {
+        let chunk = self.0.entry((file, page / CHUNK)).or_default();
+        let before = *chunk;
+        *chunk |= 1 << (page % CHUNK);
+        *chunk != before
+    }
+
+    /// Take a page out; whether it was there.
+    fn remove(&mut self, file: FileId, page: u64) -> bool {
+        let Some(chunk) = self.0.get_mut(&(file, page / CHUNK)) else {
+            return false;
+        };
+        let before = *chunk;
+        *chunk &= !(1 << (page % CHUNK));
+        let after = *chunk;
+        if after == 0 {
+            self.0.remove(&(file, page / CHUNK));
+        }
+        after != before
+    }
 }
 
 impl Behind {
     /// The program is past these pages, which the session brought in.
     pub(crate) fn pass(&mut self, file: FileId, pages: Range<u64>) {
-        let count = pages.end - pages.start;
-        self.pages += count;
+        for page in pages {
+            if self.known.add(file, page) {
+                self.aside.remove(file, page);
+                self.remember(file, page);
+            }
+        }
+    }
+
+    fn remember(&mut self, file: FileId, page: u64) {
+        self.pages += 1;
         if let Some(last) = self.runs.back_mut()
             && last.file == file
-            && let Some(sum) = u32::try_from(count)
-                .ok()
-                .and_then(|n| last.pages.checked_add(n))
+            && let Some(sum) = last.pages.checked_add(1)
         {
-            if last.range().end == pages.start {
+            if last.range().end == page {
                 last.pages = sum;
                 return;
             }
-            if last.first == pages.end {
-                (last.first, last.pages) = (pages.start, sum);
+            if last.first == page + 1 {
+                (last.first, last.pages) = (page, sum);
                 return;
             }
         }
         self.runs.push_back(Run {
-            first: pages.start,
+            first: page,
             file,
-            pages: count as u32,
+            pages: 1,
         });
     }
 
     /// The program reads these pages, perhaps again.
     pub(crate) fn read(&mut self, file: FileId, pages: Range<u64>) {
-        if self.aside.is_empty() {
+        if self.aside.0.is_empty() {
             return;
         }
         for page in pages {
-            let key = (file, page / CHUNK);
-            let bit = 1 << (page % CHUNK);
-            if let Some(chunk) = self.aside.get_mut(&key)
-                && *chunk & bit != 0
-            {
-                *chunk &= !bit;
-                if *chunk == 0 {
-                    self.aside.remove(&key);
-                }
+            if self.aside.remove(file, page) {
                 self.pass(file, page..page + 1);
             }
         }
+    }
+
+    /// All that is remembered, at the end of the session.
+    pub(crate) fn rest(&mut self) -> Vec<(FileId, Range<u64>)> {
+        let runs = self.runs.drain(..).map(|run| (run.file, run.range()));
+        self.known.0.clear();
+        let aside = self.aside.0.drain().flat_map(|((file, chunk), bits)| {
+            let pages = (0..CHUNK).filter(move |bit| bits & 1 << bit != 0);
+            pages.map(move |bit| (file, chunk * CHUNK + bit..chunk * CHUNK + bit + 1))
+        });
+        self.pages = 0;
+        runs.chain(aside).collect()
     }
 
     /// The runs to give back, with `unread` pages in memory beside these and room for `target` in all.
@@ -112,15 +153,15 @@ impl Behind {
             queue.unlisted(run.file, run.range(), &mut free);
             let mut given = free.iter().copied().peekable();
             for page in run.range() {
+                self.known.remove(run.file, page);
                 if given.next_if_eq(&page).is_some() {
                     pages.push((run.file, page));
                 } else {
-                    *self.aside.entry((run.file, page / CHUNK)).or_default() |= 1 << (page % CHUNK);
+                    self.aside.add(run.file, page);
                 }
             }
         }
         pages.sort_unstable();
-        pages.dedup();
         joined(&pages)
     }
 }
@@ -193,6 +234,17 @@ mod tests {
         }
         assert_eq!((behind.runs.len(), behind.pages), (2, 200));
         assert_eq!(size_of::<Run>(), 16);
+    }
+
+    #[test]
+    fn a_page_passed_twice_counts_once() {
+        let mut behind = Behind::default();
+        behind.pass(FILE, 0..100);
+        behind.pass(FILE, 60..70);
+        assert_eq!(behind.pages, 100);
+        assert_eq!(given(&mut behind, 0, 0, &listing(&[])).len(), 100);
+        behind.pass(FILE, 60..70);
+        assert_eq!(behind.pages, 10, "what was given back may come again");
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //! run from its sweep. Where the session evicts behind, a third: *give back* what the program is past.
 //!
 //! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, which ends when
-//! it is read or passed over; its request's infill until the program is past the request's last entry;
-//! a lane never has more than its profile's depth in flight.
+//! it is read or passed over; its request's infill until the program is past the request's last entry, or,
+//! where the session evicts behind, until it has arrived; a lane never has more than its profile's depth in
+//! flight.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -106,11 +107,28 @@ pub struct Asked {
     pub request: Request,
     /// Pages of it that no entry asked for.
     pub infill: SmallVec<[Range<u64>; 1]>,
+    /// Whether the infill is held in the budget.
+    held: bool,
 }
 
 impl Asked {
-    fn infill_pages(&self) -> u64 {
-        self.infill.iter().map(|gap| gap.end - gap.start).sum()
+    /// The pages that some entry asked for.
+    pub fn wanted(&self) -> impl Iterator<Item = Range<u64>> {
+        let pages = &self.request.pages;
+        let starts = std::iter::once(pages.start).chain(self.infill.iter().map(|gap| gap.end));
+        let ends = self.infill.iter().map(|gap| gap.start);
+        starts
+            .zip(ends.chain(std::iter::once(pages.end)))
+            .map(|(start, end)| start..end)
+    }
+
+    /// Pages to release from the budget, once.
+    fn let_go(&mut self) -> u64 {
+        if std::mem::take(&mut self.held) {
+            self.infill.iter().map(|gap| gap.end - gap.start).sum()
+        } else {
+            0
+        }
     }
 }
 
@@ -130,7 +148,10 @@ pub struct Scheduler {
     unplaced: FxHashMap<FileId, Vec<u64>>,
     /// Keyed by (last ordinal served, request).
     asked: BTreeMap<(u64, RequestId), Asked>,
-    in_flight: FxHashMap<RequestId, DeviceId>,
+    /// Requests before this key hold no infill.
+    infill_below: (u64, RequestId),
+    /// With the last ordinal served.
+    in_flight: FxHashMap<RequestId, (DeviceId, u64)>,
     /// What the program is past, where that is given back.
     behind: Option<Behind>,
     next_request: u64,
@@ -150,6 +171,7 @@ impl Scheduler {
             left_below: 0,
             unplaced: FxHashMap::default(),
             asked: BTreeMap::new(),
+            infill_below: (0, RequestId(0)),
             in_flight: FxHashMap::default(),
             behind: config.evict_behind.then(Behind::default),
             next_request: 0,
@@ -224,6 +246,13 @@ impl Scheduler {
         }
         // Back with the floor, which falls when the plan turns out to be of several threads.
         self.left_below = floor;
+        let past = (floor, RequestId(0));
+        if self.infill_below < past {
+            for asked in self.asked.range_mut(self.infill_below..past) {
+                self.budget.release(asked.1.let_go());
+            }
+        }
+        self.infill_below = past;
     }
 
     /// The next request whose every entry the program is past: what remains unread of it will not
@@ -234,8 +263,8 @@ impl Scheduler {
         if first.key().0 >= horizon {
             return None;
         }
-        let asked = first.remove();
-        self.budget.release(asked.infill_pages());
+        let mut asked = first.remove();
+        self.budget.release(asked.let_go());
         Some(asked)
     }
 
@@ -251,10 +280,38 @@ impl Scheduler {
         }
     }
 
+    /// A part of a request has arrived. Infill is to be given back before anything that will be read: where
+    /// pages are given back at all it holds no room, but lies with those the program is past.
+    pub fn arrived(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
+        let (Some(behind), Some(&(_, last))) = (&mut self.behind, self.in_flight.get(&id)) else {
+            return;
+        };
+        let Some(asked) = self.asked.get_mut(&(last, id)) else {
+            return;
+        };
+        for gap in &asked.infill {
+            let part = gap.start.max(pages.start)..gap.end.min(pages.end);
+            if !part.is_empty() {
+                behind.pass(file, part);
+            }
+        }
+    }
+
+    /// Whether pages the program is past are given back.
+    pub fn gives_back(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// The pages that were not given back, at the end of the session.
+    pub fn kept(&mut self) -> Vec<(FileId, Range<u64>)> {
+        self.behind.as_mut().map_or_else(Vec::new, Behind::rest)
+    }
+
     /// The pages to give back now.
     pub fn give_back(&mut self) -> Vec<(FileId, Range<u64>)> {
         self.behind.as_mut().map_or_else(Vec::new, |behind| {
-            behind.give_back(self.budget.held(), self.budget.target(), &self.queue)
+            let (held, target) = (self.budget.held(), self.budget.target());
+            behind.give_back(held, target, &self.queue)
         })
     }
 
@@ -290,9 +347,14 @@ impl Scheduler {
 
     /// The backend is done with a request, at `now`; `fetched` tells whether the device was used.
     pub fn completed(&mut self, id: RequestId, fetched: bool, now: u64) {
-        let Some(device) = self.in_flight.remove(&id) else {
+        let Some((device, last)) = self.in_flight.remove(&id) else {
             return;
         };
+        if self.behind.is_some()
+            && let Some(asked) = self.asked.get_mut(&(last, id))
+        {
+            self.budget.release(asked.let_go());
+        }
         if let Some(lane) = self.lanes.get_mut(&device) {
             lane.in_flight = lane.in_flight.saturating_sub(1);
             if fetched {
@@ -328,14 +390,14 @@ impl Scheduler {
         let mut lanes = std::mem::take(&mut self.lanes);
         for (&device, lane) in &mut lanes {
             while lane.in_flight < lane.depth() {
-                let Some(request) = self.issue(lane) else {
+                let Some((last, request)) = self.issue(lane) else {
                     break;
                 };
                 if lane.in_flight == 0 {
                     lane.service.started(now);
                 }
                 lane.in_flight += 1;
-                self.in_flight.insert(request.id, device);
+                self.in_flight.insert(request.id, (device, last));
                 requests.push(request);
             }
         }
@@ -433,8 +495,8 @@ impl Scheduler {
         self.queue.set_state(ordinal, State::Left);
     }
 
-    /// The next request of one lane, by its order and the pacing rule.
-    fn issue(&mut self, lane: &mut Lane) -> Option<Request> {
+    /// The next request of one lane, by its order and the pacing rule, and the last ordinal it serves.
+    fn issue(&mut self, lane: &mut Lane) -> Option<(u64, Request)> {
         let (position, floor) = (self.queue.position(), self.queue.floor());
         let (c, t) = (self.feedback.compute_ns(), lane.service.service_ns());
         let k = lane.in_flight;
@@ -482,10 +544,12 @@ impl Scheduler {
         let asked = Asked {
             request: request.clone(),
             infill: batch.infill,
+            held: true,
         };
-        self.budget.hold(asked.infill_pages());
+        let infill = asked.infill.iter().map(|gap| gap.end - gap.start).sum();
+        self.budget.hold(infill);
         self.asked.insert((last, id), asked);
-        Some(request)
+        Some((last, request))
     }
 }
 
@@ -522,6 +586,16 @@ mod tests {
         })
     }
 
+    fn expected(page: u64) -> Expected {
+        Expected {
+            file: FileId(0),
+            pages: page..page + 1,
+            thread: ThreadId(0),
+            sequential: false,
+            loose: false,
+        }
+    }
+
     fn scheduler(pages: &[u64], budget_pages: u64) -> Scheduler {
         let mut scheduler = Scheduler::new(Config {
             queue_entries: 1 << 16,
@@ -529,13 +603,7 @@ mod tests {
             ..Config::default()
         });
         for &page in pages {
-            scheduler.queue().push(&Expected {
-                file: FileId(0),
-                pages: page..page + 1,
-                thread: ThreadId(0),
-                sequential: false,
-                loose: false,
-            });
+            scheduler.queue().push(&expected(page));
         }
         scheduler
     }
@@ -641,6 +709,60 @@ mod tests {
         }
         assert!(issued > 4000, "{issued}");
         assert!(scheduler.budget().held() <= 256);
+    }
+
+    /// A disk that reads every second page with the one between.
+    fn with_infill(evict_behind: bool) -> (OneDisk, Scheduler, Vec<Request>) {
+        let mut disk = OneDisk(Profile {
+            depth: 100,
+            ..Profile::rotational()
+        });
+        let mut scheduler = Scheduler::new(Config {
+            evict_behind,
+            ..Config::default()
+        });
+        for page in scattered(8) {
+            scheduler.queue().push(&expected(page));
+        }
+        let requests = scheduler.next(0, &mut disk);
+        assert_eq!(requests.len(), 1);
+        assert_eq!(scheduler.budget().held(), 8 + 7, "on its way");
+        (disk, scheduler, requests)
+    }
+
+    #[test]
+    fn infill_holds_room_until_the_program_is_past_its_request() {
+        let (_, mut scheduler, requests) = with_infill(false);
+        scheduler.completed(requests[0].id, true, 1);
+        assert_eq!(scheduler.budget().held(), 8 + 7);
+        // The position lags behind by some entries.
+        for page in 100..108 {
+            scheduler.queue().push(&expected(page));
+        }
+        for page in scattered(8).into_iter().chain(100..108) {
+            scheduler.observe(&read(page));
+        }
+        assert_eq!(scheduler.budget().held(), 0);
+    }
+
+    #[test]
+    fn infill_that_can_be_given_back_holds_room_until_it_arrives() {
+        let (_, mut scheduler, requests) = with_infill(true);
+        let pages = requests[0].pages.clone();
+        scheduler.arrived(requests[0].id, FileId(0), &pages);
+        scheduler.completed(requests[0].id, true, 1);
+        assert_eq!(scheduler.budget().held(), 8);
+        let kept: Vec<u64> = scheduler
+            .kept()
+            .into_iter()
+            .flat_map(|(_, run)| run)
+            .collect();
+        assert_eq!(kept, [1, 3, 5, 7, 9, 11, 13]);
+        let wanted: Vec<_> = scheduler
+            .rest()
+            .flat_map(|asked| asked.wanted().collect::<Vec<_>>())
+            .collect();
+        assert_eq!(wanted.len(), 8, "{wanted:?}");
     }
 
     #[test]
