@@ -131,7 +131,7 @@ class Stats:
 
     @property
     def issued(self) -> int:
-        """Bytes fetched ahead of the program: useful, late, wasted and evicted together."""
+        """Bytes fetched ahead of the program: useful, late, wasted, evicted and infill together."""
 
     @property
     def useful(self) -> int:
@@ -148,6 +148,10 @@ class Stats:
     @property
     def evicted(self) -> int:
         """Of those, gone from memory again before they were read."""
+
+    @property
+    def infill(self) -> int:
+        """Of those, read along because they lay between others, and never read by the program."""
 
     @property
     def missed(self) -> int:

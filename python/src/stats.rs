@@ -26,6 +26,8 @@ pub struct Stats {
     wasted: u64,
     /// Of those, gone from memory again before they were read.
     evicted: u64,
+    /// Of those, read along because they lay between others, and never read by the program.
+    infill: u64,
     /// Bytes the program read from the device by itself.
     missed: u64,
 }
@@ -43,6 +45,7 @@ impl From<foreread_client::Stats> for Stats {
             late: stats.ledger.late,
             wasted: stats.ledger.wasted,
             evicted: stats.ledger.evicted,
+            infill: stats.ledger.infill,
             missed: stats.ledger.missed,
         }
     }
@@ -65,12 +68,14 @@ impl Stats {
             late,
             wasted,
             evicted,
+            infill,
             missed,
             ..
         } = self;
         format!(
             "Stats(accepted={accepted}, listed={listed}, unlisted={unlisted}, skipped={skipped}, ahead={ahead}, \
-             issued={issued}, useful={useful}, late={late}, wasted={wasted}, evicted={evicted}, missed={missed})"
+             issued={issued}, useful={useful}, late={late}, wasted={wasted}, evicted={evicted}, infill={infill}, \
+             missed={missed})"
         )
     }
 

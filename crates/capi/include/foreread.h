@@ -215,9 +215,13 @@ typedef struct {
    */
   uint64_t wasted;
   /**
-   * and bytes that were gone from memory again before they were read.
+   * bytes that were gone from memory again before they were read,
    */
   uint64_t evicted;
+  /**
+   * and bytes read along because they lay between others, and never read by the program.
+   */
+  uint64_t infill;
 } foreread_stats;
 
 /**

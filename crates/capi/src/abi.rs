@@ -100,8 +100,10 @@ pub struct foreread_stats {
     pub late: u64,
     /// bytes that turned out never to be read,
     pub wasted: u64,
-    /// and bytes that were gone from memory again before they were read.
+    /// bytes that were gone from memory again before they were read,
     pub evicted: u64,
+    /// and bytes read along because they lay between others, and never read by the program.
+    pub infill: u64,
 }
 
 /// Asks the program for more of its list; see foreread_register_client().

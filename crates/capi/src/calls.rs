@@ -304,6 +304,7 @@ pub unsafe extern "C" fn foreread_get_stats(
             late: now.ledger.late,
             wasted: now.ledger.wasted,
             evicted: now.ledger.evicted,
+            infill: now.ledger.infill,
         };
         let length = size_of::<foreread_stats>().min(usize::try_from(size).unwrap_or(usize::MAX));
         // SAFETY: as long as the program says, and no longer than ours.
