@@ -3,18 +3,24 @@
 //! The keys are in the queue's entries, so the table keeps only the low bits of an ordinal, which tell
 //! it from any other in the queue at one time, and fills the rest of 32 bits with bits of the
 //! hash, so that nearly every probe is decided without a look at an entry. Linear probing, and deletion
-//! by shifting back: no tombstones, so the table never grows and its size is a promise (6 bytes an entry).
+//! by shifting back: no tombstones, so its size is a promise (6 bytes an entry at most). It starts small, because
+//! a table is touched all over by however few entries, and the memory may be the program's own.
 //!
 //! Invariant: no slot between an ordinal's home and its slot is empty.
 
 /// An empty slot; a used one has [`USED`] set.
 const EMPTY: u32 = 0;
 const USED: u32 = 1 << 31;
+/// Slots to start with.
+const FEW: usize = 1024;
 
 /// Ordinals by hash.
 #[derive(Debug)]
 pub(crate) struct Index {
     slots: Vec<u32>,
+    used: usize,
+    /// Slots at most.
+    most: usize,
     /// Low bits of a slot that hold the ordinal's.
     ordinal: u32,
 }
@@ -22,8 +28,11 @@ pub(crate) struct Index {
 impl Index {
     /// A table for up to `capacity` ordinals that lie within as many of each other.
     pub(crate) fn new(capacity: usize) -> Self {
+        let most = capacity + capacity / 2 + 1;
         Self {
-            slots: vec![EMPTY; capacity + capacity / 2 + 1],
+            slots: vec![EMPTY; most.min(FEW)],
+            used: 0,
+            most,
             ordinal: (capacity.next_power_of_two() as u32 - 1).max(1),
         }
     }
@@ -74,8 +83,23 @@ impl Index {
         self.slots[at] = self.slots[at] & !self.ordinal | ordinal as u32 & self.ordinal;
     }
 
-    /// Enter an ordinal. There must be room.
-    pub(crate) fn insert(&mut self, hash: u64, ordinal: u64) {
+    /// Enter an ordinal. There must be room. `base` is the lowest ordinal there is, and `of` tells the hash of
+    /// any other ordinal entered.
+    pub(crate) fn insert(&mut self, hash: u64, ordinal: u64, base: u64, of: impl Fn(u64) -> u64) {
+        self.used += 1;
+        if self.used + self.used / 2 + 1 > self.slots.len() && self.slots.len() < self.most {
+            let slots = vec![EMPTY; (self.slots.len() * 2).min(self.most)];
+            for slot in std::mem::replace(&mut self.slots, slots) {
+                if slot != EMPTY {
+                    let one = self.whole(slot, base);
+                    self.put(of(one), one);
+                }
+            }
+        }
+        self.put(hash, ordinal);
+    }
+
+    fn put(&mut self, hash: u64, ordinal: u64) {
         let mut at = self.home(hash);
         while self.slots[at] != EMPTY {
             at = self.after(at);
@@ -85,6 +109,7 @@ impl Index {
 
     /// Empty a slot; `hash` tells the hash of any other ordinal entered.
     pub(crate) fn remove(&mut self, mut at: usize, base: u64, hash: impl Fn(u64) -> u64) {
+        self.used -= 1;
         let slots = self.slots.len();
         let mut next = self.after(at);
         loop {
@@ -129,8 +154,10 @@ mod tests {
         fn the_table_agrees_with_a_list(
             base in 0u64..u64::from(u32::MAX) * 2,
             ops in proptest::collection::vec((any::<bool>(), 0u64..40), 0..300),
+            slots in 2usize..61,
         ) {
             let mut index = Index::new(40);
+            index.slots.truncate(slots);
             let mut held: Vec<u64> = Vec::new();
             for (insert, n) in ops {
                 let ordinal = base + n;
@@ -138,7 +165,7 @@ mod tests {
                 prop_assert_eq!(found.map(|(_, ordinal)| ordinal), held.contains(&ordinal).then_some(ordinal));
                 match found {
                     None if insert => {
-                        index.insert(hash(ordinal), ordinal);
+                        index.insert(hash(ordinal), ordinal, base, hash);
                         held.push(ordinal);
                     }
                     Some((at, _)) if !insert => {

@@ -234,7 +234,7 @@ impl Queue {
         let capacity = capacity.clamp(1, MOST);
         Self {
             capacity,
-            entries: VecDeque::with_capacity(capacity),
+            entries: VecDeque::new(),
             base: 0,
             index: Index::new(capacity),
             rest: VecDeque::new(),
@@ -357,7 +357,12 @@ impl Queue {
         self.longest = self.longest.max(pages.end - pages.start);
         let hash = entry.hash();
         match self.ring(hash, file, pages.start) {
-            None => self.index.insert(hash, ordinal),
+            None => {
+                let (entries, base) = (&self.entries, self.base);
+                self.index.insert(hash, ordinal, base, |one| {
+                    entries[(one - base) as usize].hash()
+                });
+            }
             Some((slot, last)) => {
                 entry.next = self.at(last).next;
                 self.at_mut(last).next = ordinal as u32;
