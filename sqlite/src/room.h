@@ -1,6 +1,6 @@
 /* How much memory the process may have.
  *
- * Purpose: to stand aside where what is fetched ahead would not stay until it is read.
+ * Purpose: to stand aside where help would push out what stays in memory without.
  * Data flow: the process's memory control groups in, bytes out. */
 #ifndef FOREREAD_ROOM_H
 #define FOREREAD_ROOM_H

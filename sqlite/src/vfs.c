@@ -85,19 +85,33 @@ static void look(struct watch *watch, const uint8_t *page, int amount, sqlite3_i
         post(watch, length);
 }
 
-/* Before a read, so that the engine need not fetch what is being read already. */
-static void report(struct watch *watch, int amount, sqlite3_int64 offset)
+/* Before a read, so that the engine need not fetch what is being read already; whether it told. */
+static bool report(struct watch *watch, int amount, sqlite3_int64 offset)
 {
-    if (atomic_load_explicit(&watch->walking, memory_order_acquire) && offset > 0 &&
-        foreread_reading(watch->client, watch->client_fd, (uint64_t)offset, (uint64_t)amount) < 0)
+    if (!atomic_load_explicit(&watch->walking, memory_order_acquire) || offset <= 0)
+        return false;
+    int told =
+        foreread_reading(watch->client, watch->client_fd, (uint64_t)offset, (uint64_t)amount);
+    if (told < 0)
         atomic_store(&watch->walking, false);
+    return told == 0;
+}
+
+/* After a read that was reported: whether it waited tells the engine how much stays in memory. */
+static void report_done(struct watch *watch, int amount, sqlite3_int64 offset, uint64_t began)
+{
+    foreread_read_done(watch->client, watch->client_fd, (uint64_t)offset, (uint64_t)amount,
+                       now_ns() - began);
 }
 
 static int watched_read(sqlite3_file *file, void *into, int amount, sqlite3_int64 offset)
 {
     struct watch *watch = watch_of(file);
-    report(watch, amount, offset);
+    bool reported = report(watch, amount, offset);
+    uint64_t began = reported ? now_ns() : 0;
     int result = watch->real->xRead(file, into, amount, offset);
+    if (reported)
+        report_done(watch, amount, offset, began);
     if (result == SQLITE_OK)
         look(watch, into, amount, offset);
     return result;
@@ -108,8 +122,12 @@ static int watched_fetch(sqlite3_file *file, sqlite3_int64 offset, int amount, v
     struct watch *watch = watch_of(file);
     int result = watch->real->xFetch(file, offset, amount, page);
     if (result == SQLITE_OK && *page) {
-        report(watch, amount, offset);
+        bool reported = report(watch, amount, offset);
+        uint64_t began = reported ? now_ns() : 0;
+        /* The first look is what waits. */
         look(watch, *page, amount, offset);
+        if (reported)
+            report_done(watch, amount, offset, began);
     }
     return result;
 }

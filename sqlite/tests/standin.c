@@ -98,6 +98,13 @@ int foreread_reading(foreread_client *client, int fd, uint64_t offset, uint64_t 
     return 0;
 }
 
+int foreread_read_done(foreread_client *client, int fd, uint64_t offset, uint64_t length,
+                       uint64_t nanoseconds)
+{
+    (void)client, (void)fd, (void)offset, (void)length, (void)nanoseconds;
+    return 0;
+}
+
 int foreread_get_stats(foreread_client *client, foreread_stats *stats)
 {
     pthread_mutex_lock(&client->lock);
