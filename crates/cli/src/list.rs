@@ -15,6 +15,8 @@ use crate::units::{ago, bytes, cut};
 
 /// Columns of a terminal nobody has widened.
 const WIDTH: usize = 80;
+/// Characters of a command line that say what it is.
+const SHORT: usize = 240;
 
 /// A record as scripts read it.
 #[derive(Serialize)]
@@ -93,7 +95,7 @@ fn line(entry: &Entry, reader: &Result<Reader>, now: SystemTime) -> String {
             reader
                 .summary()
                 .map_or_else(|| "cut short".to_owned(), |summary| bytes(summary.bytes)),
-            command_line(&reader.meta().identity),
+            short_command_line(&reader.meta().identity),
         ),
         Err(error) => (
             "-".to_owned(),
@@ -152,6 +154,15 @@ pub(crate) fn command_line(identity: &Identity) -> String {
         .join(" ")
 }
 
+/// A command line for people: of a very long one the beginning, and how many words it has.
+pub(crate) fn short_command_line(identity: &Identity) -> String {
+    let whole = command_line(identity);
+    match whole.char_indices().nth(SHORT) {
+        None => whole,
+        Some((end, _)) => format!("{}… ({} words)", &whole[..end], identity.argv.len()),
+    }
+}
+
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -169,6 +180,19 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_very_long_command_line_is_cut_and_its_words_counted() {
+        let identity = |words: usize| Identity {
+            exe: String::new(),
+            argv: vec!["words".to_owned(); words],
+            cwd: String::new(),
+        };
+        assert_eq!(short_command_line(&identity(3)), "words words words");
+        let short = short_command_line(&identity(1000));
+        assert!(short.ends_with("… (1000 words)"), "{short}");
+        assert!(short.chars().count() < SHORT + 20, "{short}");
+    }
 
     #[test]
     fn words_with_spaces_and_quotes_are_quoted() {

@@ -770,7 +770,7 @@ mod tests {
                 let got: Vec<u64> = matched.consumed.iter().map(|(ordinal, _)| *ordinal).collect();
                 let is = |at: &usize| !taken[*at] && plan[*at] == page;
                 let expected = (floor..plan.len()).find(is).or((0..floor).rfind(is));
-                if let Some(expected) = expected {
+                if expected.is_some() {
                     for at in (0..floor).filter(|&at| plan[at] == page) {
                         taken[at] = true;
                     }

@@ -19,7 +19,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
-use crate::list::command_line;
+use crate::list::{command_line, short_command_line};
 use crate::store::{Store, identity_of};
 use crate::units::{ago, bytes, cut, duration};
 use pattern::Pattern;
@@ -235,7 +235,7 @@ fn print_head(
     let read = files
         .iter()
         .fold(0u64, |sum, (_, digest)| sum.saturating_add(digest.bytes));
-    writeln!(out, "command   {}", command_line(identity))?;
+    writeln!(out, "command   {}", short_command_line(identity))?;
     writeln!(out, "program   {}", identity.exe)?;
     writeln!(out, "folder    {}", identity.cwd)?;
     writeln!(
