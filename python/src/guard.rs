@@ -88,7 +88,7 @@ impl Guard {
             return Ok(());
         };
         let id = self.0.files.id(file, &client, &WHOSE)?;
-        self.0.reading(file.py(), id, extent)
+        self.0.announce(file.py(), id, extent)
     }
 
     /// Read up to `length` bytes of `file` at `offset`, fewer only at its end, and say so to the session.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use foreread_client::{Client, Entry, Extent, FileId, Flags, Missed, Options};
+use foreread_client::{Client, Entry, Extent, FileId, Flags, Match, Missed, Options};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -162,14 +162,25 @@ impl Session {
         miss::raised()
     }
 
-    /// The program is about to read these bytes of a file.
+    /// The program is about to read these bytes of a file, and [`Session::read`] will do it.
     pub fn reading(&self, py: Python<'_>, file: FileId, extent: Extent) -> PyResult<()> {
+        self.is_about_to(py, |client| client.reading(file, extent))
+    }
+
+    /// The program is about to read these bytes of a file by means of its own.
+    pub fn announce(&self, py: Python<'_>, file: FileId, extent: Extent) -> PyResult<()> {
+        self.is_about_to(py, |client| client.announce(file, extent))
+    }
+
+    fn is_about_to(
+        &self,
+        py: Python<'_>,
+        told: impl FnOnce(&Client) -> Result<Match, foreread_client::Error>,
+    ) -> PyResult<()> {
         let Some(client) = self.client()? else {
             return Ok(());
         };
-        client
-            .reading(file, extent)
-            .map_err(|failure| error::client(py, None, failure))?;
+        told(&client).map_err(|failure| error::client(py, None, failure))?;
         miss::raised()?;
         self.count(py)
     }

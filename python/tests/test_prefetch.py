@@ -38,6 +38,20 @@ def test_telling_the_position_moves_what_is_fetched(data: Path, shuffled: List[i
         assert eventually(arrived)
 
 
+def test_reads_that_are_only_told_of_make_room(data: Path, shuffled: List[int]) -> None:
+    accesses = ((data, page * PAGE, PAGE) for page in shuffled)
+    with foreread.prefetch(accesses, budget=64 * PAGE) as guard:
+        place = iter(shuffled[:-8])
+
+        def arrived() -> bool:
+            for page in itertools.islice(place, 4):
+                guard.reading(data, page * PAGE, PAGE)
+            return resident(data)[shuffled[-1]]
+
+        assert eventually(arrived)
+        assert guard.stats().useful > 0
+
+
 def test_at_counts_what_it_passes_over(data: Path) -> None:
     with foreread.prefetch((data, number * PAGE, 1) for number in range(1000)) as guard:
         guard.at(0)
