@@ -51,7 +51,8 @@ fn larger_than_memory() {
     recorded(&lab, &group, command);
     let second = run_in(&lab, &group, command);
     assert_eq!(second.mode(), "prefetched", "{second:?}");
-    assert!(second.coverage() > 0.9, "{second:?}");
+    // It starts reading at once, at full speed, and is caught up with.
+    assert!(second.coverage() > 0.75, "{second:?}");
     // Fetched twice what fits, and lost next to nothing of it.
     assert!(
         second.bytes("issued") > LIMIT_MIB << 20,
