@@ -24,6 +24,11 @@ pub const TESTS: &[Test] = &[
         sequential,
     ),
     (
+        "a_record_that_tells_of_a_stream_is_kept_though_the_stream_is_left_to_the_kernel",
+        &[],
+        fast_and_sequential,
+    ),
+    (
         "a_scan_by_a_secondary_index_is_kept_ahead_of",
         &[Need::Command("sqlite3")],
         index_scan,
@@ -131,6 +136,20 @@ fn sequential() {
     let second = twice(&lab, &files, &["cat", "one", "two", "three"]);
     let most = files.len() as u64 * (256 << 10);
     assert!(second.bytes("issued") <= most, "{second:?}");
+}
+
+fn fast_and_sequential() {
+    let lab = Lab::new();
+    lab.data("data", 64);
+    let command = &["dd", "if=data", "of=/dev/null", "bs=4k", "status=none"];
+    twice(&lab, &["data"], command);
+    let record = std::fs::read(lab.record()).expect("the record");
+    for _ in 0..2 {
+        lab.cold(&["data"]);
+        let again = lab.run(command);
+        assert_ne!(again.mode(), "recorded", "{again:?}");
+    }
+    assert!(std::fs::read(lab.record()).expect("the record") == record);
 }
 
 fn index_scan() {

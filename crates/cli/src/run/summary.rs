@@ -167,13 +167,13 @@ impl Account {
     }
 
     /// The record followed, if the program by now reads mostly what it does not tell of: all it
-    /// tells of was in memory, and yet the program waited for a device. Only the next run can be
-    /// recorded, as this one was not observed.
+    /// tells of was in memory before the first read, and yet the program waited for a device. Only
+    /// the next run can be recorded, as this one was not observed.
     pub(super) fn outgrown(&mut self) -> Option<PathBuf> {
         let hot = self
             .report
             .as_ref()
-            .is_some_and(|report| report.phase == Phase::Hot);
+            .is_some_and(|report| report.phase == Phase::Hot && report.reads == 0);
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
         let elsewhere = self.device_bytes.unwrap_or(0);
         if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
