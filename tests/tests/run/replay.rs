@@ -140,7 +140,8 @@ fn sequential() {
 
 fn fast_and_sequential() {
     let lab = Lab::new();
-    lab.data("data", 64);
+    // Large enough to be found out before its plan is read to the end.
+    lab.write("data", vec![7; 160 << 20]);
     let command = &["dd", "if=data", "of=/dev/null", "bs=4k", "status=none"];
     twice(&lab, &["data"], command);
     let record = std::fs::read(lab.record()).expect("the record");

@@ -238,7 +238,10 @@ impl Account {
         }
         if let Some(report) = &self.report {
             match report.phase {
-                Phase::Hot => return Some("all of it was in memory already".into()),
+                Phase::Hot if report.reads == 0 => {
+                    return Some("all of it was in memory already".into());
+                }
+                Phase::Hot => return Some("its reads hardly waited".into()),
                 Phase::GaveUp => {
                     return Some(format!(
                         "after {} reads {} went its own way",
