@@ -63,7 +63,8 @@ pub enum Phase {
     Lost,
     /// The program has left the plan for good. Nothing more is fetched or needs observing.
     GaveUp,
-    /// Everything the plan names was in memory already. Nothing is fetched or needs observing.
+    /// Everything the plan names was in memory already, or thousands of reads in a row neither waited
+    /// nor gained. Nothing is fetched or needs observing.
     Hot,
     /// All that could be fetched ahead has been, and was read; what the program has read since
     /// next to never waited. Nothing more needs observing.
