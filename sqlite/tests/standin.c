@@ -1,8 +1,8 @@
 /* A stand-in for libforeread that writes down what it is asked, for the tests.
  *
- * Every list goes to the file that FOREREAD_STANDIN names, one line an entry ("+ offset length"),
- * with "clear" and "read offset" between. Nothing is fetched. Matching is simple: an entry is found
- * among those ahead. The log is kept in memory until the client ends: the planner, which ends it, and
+ * Every list goes to the file that FOREREAD_STANDIN names, one line an entry ("+ file offset length"),
+ * with "file number path", "clear" and "read file offset" between. Nothing is fetched. Matching is
+ * simple: an entry is found among those ahead. The log is kept in memory until the client ends: the planner, which ends it, and
  * the threads that read have different descriptor tables. */
 #include "foreread.h"
 
@@ -15,7 +15,11 @@ struct foreread_client {
     FILE *log;
     char *text;
     size_t length;
-    uint64_t *offsets;
+    struct place {
+        int file;
+        uint64_t offset;
+    } *places;
+    int files;
     uint64_t n, room, at;
     foreread_stats stats;
 };
@@ -40,15 +44,16 @@ int foreread_unregister_client(foreread_client *client)
         fclose(file);
     }
     free(client->text);
-    free(client->offsets);
+    free(client->places);
     free(client);
     return 0;
 }
 
 int foreread_register_file(foreread_client *client, const char *path)
 {
-    fprintf(client->log, "file %s\n", path);
-    return 1 << 30;
+    int fd = FOREREAD_FIRST_FILE + client->files++;
+    fprintf(client->log, "file %d %s\n", fd, path);
+    return fd;
 }
 
 int foreread_register_region(foreread_client *client, int fd, uint64_t start, uint64_t end)
@@ -68,11 +73,11 @@ int64_t foreread_request_prefetching(foreread_client *client, const foreread_ent
     for (size_t i = 0; i < n; i++) {
         if (client->n == client->room) {
             client->room = client->room ? 2 * client->room : 1024;
-            client->offsets = realloc(client->offsets, client->room * sizeof(uint64_t));
+            client->places = realloc(client->places, client->room * sizeof *client->places);
         }
-        client->offsets[client->n++] = entries[i].offset;
-        fprintf(client->log, "+ %llu %llu\n", (unsigned long long)entries[i].offset,
-                (unsigned long long)entries[i].length);
+        client->places[client->n++] = (struct place){entries[i].fd, entries[i].offset};
+        fprintf(client->log, "+ %d %llu %llu\n", entries[i].fd,
+                (unsigned long long)entries[i].offset, (unsigned long long)entries[i].length);
     }
     client->stats.accepted += n;
     pthread_mutex_unlock(&client->lock);
@@ -82,17 +87,18 @@ int64_t foreread_request_prefetching(foreread_client *client, const foreread_ent
 int foreread_reading(foreread_client *client, int fd, uint64_t offset, uint64_t length)
 {
     uint64_t at;
-    (void)fd, (void)length;
+    (void)length;
     pthread_mutex_lock(&client->lock);
-    for (at = client->at; at < client->n && client->offsets[at] != offset; at++)
-        ;
+    for (at = client->at; at < client->n; at++)
+        if (client->places[at].file == fd && client->places[at].offset == offset)
+            break;
     if (at < client->n) {
         client->at = at + 1;
         client->stats.listed++;
     } else {
         client->stats.unlisted++;
     }
-    fprintf(client->log, "read %llu %s\n", (unsigned long long)offset,
+    fprintf(client->log, "read %d %llu %s\n", fd, (unsigned long long)offset,
             at < client->n ? "listed" : "unlisted");
     pthread_mutex_unlock(&client->lock);
     return 0;
