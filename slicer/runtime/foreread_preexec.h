@@ -39,6 +39,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 #define FOREREAD_SIGNAL 1
 #define FOREREAD_WAIT 2
 
@@ -154,6 +156,8 @@ int prefetch_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                             void *argument);
 /* What the program's exit() is to the prefetch thread: its end. What it has announced is still fetched. */
 void prefetch_exit(int status) __attribute__((noreturn));
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,150 @@
+/*
+ * birth.c - cloning the prefetch process so that the program cannot notice it.
+ *
+ *     program ──vfork──> between ──fork──> prefetch process
+ *        └── reaps ─────────┘ leaves at once
+ *
+ * The process in between shares the program's memory but has a descriptor table of its own, which it empties before it
+ * forks: there is no moment at which the prefetch process holds one of the program's pipes open. Because it
+ * leaves, the prefetch process is nobody's child: it shows up in no wait() and sends no SIGCHLD, not even to
+ * what the program becomes by exec. A process that adopts orphans would get it back as a child, with
+ * SIGCHLD; there, the prefetch process is a direct child with exit signal 0, which only wait() with __WALL or
+ * __WCLONE sees.
+ *
+ * The process in between runs in the program's memory, so it makes system calls and nothing else.
+ */
+#include "birth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/futex.h>
+
+#include "prefetch.h"
+
+/* Of the first thread of the prefetch process: it loads a library and then only waits. */
+#define STACK (256 * 1024)
+
+struct plan {
+    struct prefetch_birth birth;
+    /* Nobody in between. */
+    bool direct;
+    bool done;
+};
+
+/* A process that adopts orphans: init of its name space, or a subreaper. */
+static bool adopts(void) {
+    int subreaper = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+    return subreaper != 0 || getpid() == 1;
+}
+
+bool birth_is_possible(void) {
+    struct stat threads;
+    return stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
+}
+
+int birth_hold_life(struct shared *shared) {
+    int error = pthread_mutex_lock(&shared->life);
+    /* The kernel wakes a waiter of a dead owner's lock only where this says that there is one. The prefetch process
+     * waits on the word itself, not by the C library, which would write to it. */
+    if (error == 0)
+        atomic_fetch_or(life_word(shared), FUTEX_WAITERS);
+    return error;
+}
+
+void birth_release_life(struct shared *shared) {
+    pthread_mutex_unlock(&shared->life);
+}
+
+/* Has descriptor `fd` lead nowhere. */
+static void open_nowhere(int fd) {
+    syscall(SYS_close, fd);
+    long opened = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
+    if (opened >= 0 && opened != fd) {
+        syscall(SYS_dup3, opened, fd, O_CLOEXEC);
+        syscall(SYS_close, opened);
+    }
+}
+
+/* Standard input that is a regular file is opened anew, with a place of its own, which is the program's at present:
+ * the prefetch thread can read it by itself. Whether it is one. */
+static bool keep_input(void) {
+    struct stat facts;
+    int flags = fcntl(STDIN_FILENO, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH) != 0 ||
+        fstat(STDIN_FILENO, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return false;
+    off_t place = lseek(STDIN_FILENO, 0, SEEK_CUR);
+    long again = syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
+    if (place < 0 || again < 0)
+        return false;
+    lseek((int)again, place, SEEK_SET);
+    syscall(SYS_dup3, again, STDIN_FILENO, O_CLOEXEC);
+    return true;
+}
+
+/* Closes whatever the program has open. The standard descriptors lead nowhere. */
+static bool leave_descriptors(void) {
+    if (!keep_input())
+        open_nowhere(STDIN_FILENO);
+    open_nowhere(STDOUT_FILENO);
+    open_nowhere(STDERR_FILENO);
+    return syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) == 0;
+}
+
+static int child(void *argument) {
+    struct plan *plan = argument;
+    bool left = leave_descriptors();
+    if (left && plan->direct)
+        prefetch_main(&plan->birth);
+    if (left && !plan->direct) {
+        /* Not fork(): its handlers are the program's. */
+        long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (pid == 0)
+            prefetch_main(&plan->birth);
+        plan->done = pid > 0;
+    }
+    syscall(SYS_exit_group, 0);
+    return 0;
+}
+
+/* The clone, on a stack of its own; whether there is a prefetch process now. */
+static bool bear(struct plan *plan, char *stack) {
+    int flags = plan->direct ? 0 : CLONE_VM | CLONE_VFORK;
+    pid_t pid = clone(child, stack + STACK, flags, plan);
+    if (pid < 0)
+        return false;
+    if (plan->direct)
+        return true;
+    while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
+        ;
+    return plan->done;
+}
+
+bool birth(struct shared *shared, void (*f)(int, char **), int argc, char **argv) {
+    struct plan plan = {
+        .birth = {.shared = shared, .program = getpid(), .f = f, .argc = argc, .argv = argv},
+        .direct = adopts(),
+    };
+    char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED)
+        return false;
+    /* A handler of the program's must not run in between, nor in the prefetch process. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool born = bear(&plan, stack);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    munmap(stack, STACK);
+    return born;
+}

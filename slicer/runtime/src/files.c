@@ -1,0 +1,236 @@
+/* files.c - opening files without touching anything else, and the table of what is open. */
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "prefetch.h"
+
+/* Descriptors below are left to the numbers of the program's own (inform_open). */
+#define FIRST_FD 256
+/* The most that one read returns (read(2)). */
+#define READ_MOST 0x7ffff000
+
+struct file {
+    struct file *next;
+    uint64_t dev, ino;
+    size_t number;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct file *files;
+static size_t known;
+static struct opening **table;
+static size_t table_size;
+
+size_t file_number(const struct file *file) {
+    return file->number;
+}
+
+size_t files_known(void) {
+    return known;
+}
+
+/* The file of this identity; NULL without memory. With the lock held. */
+static struct file *file_of(const struct stat *facts) {
+    for (struct file *file = files; file != NULL; file = file->next)
+        if (file->dev == facts->st_dev && file->ino == facts->st_ino)
+            return file;
+    struct file *file = malloc(sizeof *file);
+    if (file == NULL)
+        return NULL;
+    *file = (struct file){files, facts->st_dev, facts->st_ino, known++};
+    files = file;
+    return file;
+}
+
+static struct opening *find(int fd) {
+    return fd >= 0 && (size_t)fd < table_size ? table[fd] : NULL;
+}
+
+static void leave(int fd) {
+    struct opening *opening = find(fd);
+    if (opening == NULL)
+        return;
+    table[fd] = NULL;
+    if (--opening->uses == 0)
+        free(opening);
+}
+
+/* Names an opening by a descriptor. With the lock held. */
+static bool name(int fd, struct opening *opening) {
+    if ((size_t)fd >= table_size) {
+        size_t size = (size_t)fd * 2 + 64;
+        struct opening **grown = realloc(table, size * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        for (size_t n = table_size; n < size; n++)
+            grown[n] = NULL;
+        table = grown;
+        table_size = size;
+    }
+    leave(fd);
+    table[fd] = opening;
+    opening->uses++;
+    return true;
+}
+
+static bool enter(int fd, enum kind kind, const struct stat *facts, bool announced) {
+    struct opening *opening = calloc(1, sizeof *opening);
+    if (opening == NULL)
+        return false;
+    pthread_mutex_lock(&lock);
+    opening->kind = kind;
+    if (kind == REGULAR) {
+        opening->size = facts->st_size;
+        opening->file = announced ? file_of(facts) : NULL;
+    }
+    bool entered = name(fd, opening);
+    pthread_mutex_unlock(&lock);
+    if (!entered)
+        free(opening);
+    return entered;
+}
+
+/* The same opening under a number that leaves the low ones free. */
+static int move_up(int fd) {
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
+    if (moved < 0)
+        return fd;
+    close(fd);
+    return moved;
+}
+
+static int enter_or_close(int fd, enum kind kind, const struct stat *facts, bool announced) {
+    fd = move_up(fd);
+    if (enter(fd, kind, facts, announced))
+        return fd;
+    close(fd);
+    errno = ENOMEM;
+    return -1;
+}
+
+static int open_nowhere(enum kind kind) {
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -1 : enter_or_close(fd, kind, NULL, false);
+}
+
+/* Opens what a path descriptor (O_PATH) stands for. */
+static int open_again(int path, int flags) {
+    struct stat facts;
+    if (fstat(path, &facts) != 0)
+        return -1;
+    bool reads = (flags & O_ACCMODE) != O_WRONLY && (flags & O_PATH) == 0;
+    bool folder = S_ISDIR(facts.st_mode);
+    if (!folder && !(S_ISREG(facts.st_mode) && reads))
+        return open_nowhere(BLIND);
+    if (folder && (flags & O_ACCMODE) != O_RDONLY) {
+        errno = EISDIR;
+        return -1;
+    }
+    char name[32];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", path);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    return enter_or_close(fd, folder ? BLIND : REGULAR, &facts, (flags & O_DIRECT) == 0);
+}
+
+int files_open(int folder, const char *path, int flags) {
+    /* First without opening: that of a pipe or a device has effects. */
+    int how = O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY));
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        return open_nowhere(EMPTY);
+    int found = openat(folder, path, how);
+    if (found < 0)
+        return errno == ENOENT && (flags & O_CREAT) != 0 ? open_nowhere(EMPTY) : -1;
+    int fd = open_again(found, flags);
+    int error = errno;
+    close(found);
+    errno = error;
+    return fd;
+}
+
+bool files_enter(int fd, int flags) {
+    struct stat facts;
+    if (fstat(fd, &facts) != 0)
+        return false;
+    bool regular = S_ISREG(facts.st_mode) && (flags & O_ACCMODE) != O_WRONLY;
+    return enter(fd, regular ? REGULAR : BLIND, &facts, true);
+}
+
+int files_open_programs(int number) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)prefetch_program(), number);
+    int fd = files_open(AT_FDCWD, path, O_RDONLY);
+    if (fd < 0)
+        fd = open_nowhere(BLIND);
+    if (fd < 0 || fcntl(number, F_GETFD) >= 0)
+        return fd;
+    pthread_mutex_lock(&lock);
+    int same = dup3(fd, number, O_CLOEXEC);
+    bool named = same >= 0 && name(same, find(fd));
+    pthread_mutex_unlock(&lock);
+    if (!named)
+        return fd;
+    files_close(fd);
+    return same;
+}
+
+int files_dup(int from, int to) {
+    int fd = to < 0 ? fcntl(from, F_DUPFD_CLOEXEC, FIRST_FD) : dup3(from, to, O_CLOEXEC);
+    if (fd < 0)
+        return fd;
+    pthread_mutex_lock(&lock);
+    struct opening *opening = find(from);
+    if (opening != NULL && find(fd) != opening)
+        name(fd, opening);
+    pthread_mutex_unlock(&lock);
+    return fd;
+}
+
+int files_close(int fd) {
+    pthread_mutex_lock(&lock);
+    leave(fd);
+    int closed = close(fd);
+    pthread_mutex_unlock(&lock);
+    return closed;
+}
+
+struct opening *files_lock(int fd) {
+    pthread_mutex_lock(&lock);
+    struct opening *opening = find(fd);
+    if (opening == NULL)
+        pthread_mutex_unlock(&lock);
+    return opening;
+}
+
+void files_unlock(void) {
+    pthread_mutex_unlock(&lock);
+}
+
+int64_t opening_size(struct opening *opening, int fd) {
+    struct stat facts;
+    if (opening->kind == REGULAR && fstat(fd, &facts) == 0)
+        opening->size = facts.st_size;
+    return opening->size;
+}
+
+uint64_t opening_bytes(struct opening *opening, int fd, int64_t offset, uint64_t bytes) {
+    if (bytes > READ_MOST)
+        bytes = READ_MOST;
+    if (opening->kind == BLIND)
+        return bytes;
+    /* It may have grown. */
+    if (offset > opening->size || bytes > (uint64_t)(opening->size - offset))
+        opening_size(opening, fd);
+    if (offset >= opening->size)
+        return 0;
+    uint64_t left = (uint64_t)(opening->size - offset);
+    return bytes < left ? bytes : left;
+}

@@ -1,0 +1,63 @@
+/*
+ * files.h - what the prefetch thread has open: the table of descriptors and their offsets (AASFP, 3.1).
+ *
+ * Three levels, as in the kernel: descriptors name openings, several may name one (dup); an opening has an
+ * offset and a file; a file is a device and an inode, with a number for the lists.
+ *
+ * Invariant: each descriptor in the table is really open in this process, read-only, on a regular file or a folder,
+ * or on /dev/null if it is blind. Its kernel offset is not used.
+ */
+#ifndef FILES_H
+#define FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct file;
+
+enum kind {
+    /* A regular file. */
+    REGULAR,
+    /* Not there yet, the program being about to make it: reads find nothing. */
+    EMPTY,
+    /* Anything else, or not open for reading: reads are taken to be complete. */
+    BLIND,
+};
+
+struct opening {
+    enum kind kind;
+    /* NULL if it is not to be announced: not regular, or past the page cache (O_DIRECT). */
+    struct file *file;
+    int64_t offset;
+    /* Of the file when last looked at. */
+    int64_t size;
+    /* Descriptors and mappings. */
+    unsigned uses;
+};
+
+/* A file's number, from 0. */
+size_t file_number(const struct file *file);
+/* Files met so far. */
+size_t files_known(void);
+
+/* Opens a path as the program would, read-only; a descriptor, or -1 and errno. */
+int files_open(int folder, const char *path, int flags);
+/* Enters a real descriptor that is not in the table yet. */
+bool files_enter(int fd, int flags);
+/* Has descriptor `fd` be the program's `number`; the descriptor it became, or -1. */
+int files_open_programs(int number);
+int files_close(int fd);
+/* dup() if `to` is negative, else dup2(): one opening under two names. */
+int files_dup(int from, int to);
+
+/* The opening of a descriptor, locked until files_unlock(); NULL, and not locked, if it is not in the table. */
+struct opening *files_lock(int fd);
+void files_unlock(void);
+
+/* Of an opening that is locked: bytes there are from an offset on, no more than asked for. */
+uint64_t opening_bytes(struct opening *opening, int fd, int64_t offset, uint64_t bytes);
+int64_t opening_size(struct opening *opening, int fd);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * lane.h - one prefetch thread's reads, from its calls to the list that libforeread fetches by.
+ *
+ * Data flow: lane_read() gives a read its call ID and puts it at the end of the queue; full batches go to the
+ * list of the lane's client; the watcher (watch.c) passes what the computation thread has read and tells the client.
+ *
+ * Invariant: entries of the queue are entries of the client's list, with the same ordinals. The queue knows
+ * the call ID of each, so that several reads of a page are one entry, and what comes too late is none.
+ */
+#ifndef LANE_H
+#define LANE_H
+
+#include <time.h>
+
+#include "library.h"
+#include "shared.h"
+
+/* Free entries at which a prefetch thread that found the queue full goes on (AASFP, section 5.1). */
+#define ROOM 64
+/* Entries handed over at once, at most. */
+#define BATCH 64
+
+/* What a prefetch thread waits for, as reported. */
+enum wait { WAIT_POINT, WAIT_MESSAGE, WAIT_ROOM, WAIT_DATA, WAITS };
+
+struct lane {
+    struct lane *next;
+    /* Which thread of the program this is, and threads it has made. */
+    uint64_t path;
+    uint64_t made;
+    /* NULL until it reads; the counter that the computation thread writes. */
+    struct shared_lane *shared;
+    pthread_t thread;
+    /* Why the thread ended; NULL while it runs. And the processor time it took, in ns, then. */
+    _Atomic(const char *) ended;
+    _Atomic int64_t cpu_ns;
+    /* The next call's ID. Written by the thread, read by the watcher. */
+    _Atomic uint64_t next_id;
+
+    /* Guards all up to `room`: the thread adds, the watcher passes. */
+    pthread_mutex_t lock;
+    foreread_client *client;
+    /* By a file's number: its descriptor in the client, 0 if not asked yet, -1 if it is refused. */
+    int *handles;
+    size_t handles_known;
+    /* Call IDs of the entries, by ordinal modulo the queue's size; NULL until there is one. */
+    uint64_t *ids;
+    uint64_t pushed;
+    uint64_t passed;
+    foreread_entry batch[BATCH];
+    size_t batched;
+    int64_t flushed_at;
+    pthread_cond_t room;
+
+    /* The last entry, as pages; of the thread alone. */
+    int last_handle;
+    uint64_t last_first, last_end;
+
+    /* For the report. */
+    uint64_t expired;
+    uint64_t coalesced;
+    uint64_t refused;
+    int64_t waited_ns[WAITS];
+    int64_t first_ns;
+
+    /* Of the watcher alone: calls and processor time when it last looked. */
+    uint64_t seen_calls;
+    uint64_t seen_id;
+    int64_t seen_cpu_ns;
+};
+
+struct file;
+
+/* The calling thread's lane; NULL in other threads. */
+extern _Thread_local struct lane *lane_self;
+/* All lanes, newest first. */
+struct lane *lanes(void);
+
+/* Entries a lane may be ahead; a power of two. Before the first lane. */
+void lanes_set_size(uint64_t entries);
+uint64_t lanes_size(void);
+
+/* Makes the calling thread a prefetch thread, of this path. */
+bool lane_begin(uint64_t path);
+
+/* The next read: these bytes of a file, which `fd` has open. None of them: it counts all the same. */
+void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes);
+
+/* Hands over what is batched. With the lock held. */
+void lane_flush(struct lane *lane);
+
+/* Around everything that may take long: hands over what is batched, and accounts for the time. */
+int64_t lane_wait_begin(void);
+void lane_wait_end(enum wait what, int64_t since);
+
+/* The watcher: starts it; has it look now. */
+bool watch_start(int64_t cpu_ns);
+void watch_ring(void);
+/* Tells the clients the last of the program's reads, before the report. */
+void watch_finish(void);
+
+static inline int64_t clock_ns(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* library.c - finding libforeread and its functions by name. */
+#include "library.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+struct library library;
+
+bool library_load(void) {
+    void *loaded = dlopen("libforeread.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (loaded == NULL)
+        return false;
+    const struct {
+        const char *name;
+        void *place;
+    } wanted[] = {
+        {"foreread_register_client", &library.register_client},
+        {"foreread_register_file", &library.register_file},
+        {"foreread_register_region", &library.register_region},
+        {"foreread_request_prefetching", &library.request_prefetching},
+        {"foreread_at", &library.at},
+        {"foreread_get_stats", &library.get_stats},
+        {"foreread_version", &library.version},
+    };
+    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++) {
+        void *found = dlsym(loaded, wanted[n].name);
+        if (found == NULL)
+            return false;
+        /* POSIX: a function's address may be stored so. */
+        *(void **)wanted[n].place = found;
+    }
+    return true;
+}

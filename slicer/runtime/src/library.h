@@ -1,0 +1,23 @@
+/* library.h - libforeread, found at run time: a program runs without it, too. */
+#ifndef LIBRARY_H
+#define LIBRARY_H
+
+#include <foreread.h>
+#include <stdbool.h>
+
+struct library {
+    __typeof__(foreread_register_client) *register_client;
+    __typeof__(foreread_register_file) *register_file;
+    __typeof__(foreread_register_region) *register_region;
+    __typeof__(foreread_request_prefetching) *request_prefetching;
+    __typeof__(foreread_at) *at;
+    __typeof__(foreread_get_stats) *get_stats;
+    __typeof__(foreread_version) *version;
+};
+
+extern struct library library;
+
+/* Loads it; whether all of it is there. */
+bool library_load(void);
+
+#endif

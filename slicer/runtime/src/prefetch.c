@@ -1,0 +1,211 @@
+/*
+ * prefetch.c - the life of the prefetch process.
+ *
+ * Three threads besides libforeread's: the one it was cloned with, which sleeps until the program is gone and
+ * then ends the process; the prefetch thread, which runs the slice; the watcher (watch.c). The slice may
+ * make more prefetch threads.
+ *
+ * Invariant: whatever the others do, the first one touches no lock and no memory of theirs on its way from the
+ * program's end to the process's, but for the report, which it gives a second.
+ */
+#include "prefetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "files.h"
+#include "lane.h"
+#include "quarantine.h"
+#include "report.h"
+
+/* Of a prefetch thread, in bytes. */
+#define STACK (8u << 20)
+/* The report may take this long, in ns. */
+#define REPORT_PATIENCE INT64_C(1000000000)
+#define CPU_SECONDS 5.0
+
+static bool here;
+static struct prefetch_birth birth;
+static int64_t born_ns;
+static int report = -1;
+/* Asked for, by 1; written, by 2. */
+static _Atomic uint32_t reporting;
+/* Waits there have been at each point. */
+static _Atomic uint32_t waits[FOREREAD_POINTS];
+
+bool prefetch_is_here(void) {
+    return here;
+}
+
+struct shared *prefetch_shared(void) {
+    return birth.shared;
+}
+
+pid_t prefetch_program(void) {
+    return birth.program;
+}
+
+void prefetch_end_thread(const char *why) {
+    struct lane *lane = lane_self;
+    /* libforeread's threads, and the watcher, hold up everything. */
+    if (lane == NULL)
+        syscall(SYS_exit_group, 0);
+    atomic_store(&lane->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    const char *none = NULL;
+    atomic_compare_exchange_strong(&lane->ended, &none, why);
+    /* The watcher hands over what is left. */
+    watch_ring();
+    /* Not pthread_exit(): handlers for the thread's end are the slice's, and may be what failed. */
+    for (;;)
+        syscall(SYS_exit, 0);
+}
+
+void prefetch_exit(int status) {
+    (void)status;
+    prefetch_end_thread("exit");
+}
+
+/* exit() in a slice. */
+static void at_exit(void) {
+    prefetch_end_thread("exit");
+}
+
+void prefetch_wait(int point) {
+    struct shared *shared = prefetch_shared();
+    uint32_t turn = atomic_fetch_add(&waits[point], 1) + 1;
+    int64_t since = lane_wait_begin();
+    atomic_fetch_add(&shared->points_waiting, 1);
+    uint32_t signalled;
+    while ((int32_t)((signalled = atomic_load(&shared->points[point])) - turn) < 0)
+        shared_wait(&shared->points[point], signalled, -1);
+    atomic_fetch_sub(&shared->points_waiting, 1);
+    lane_wait_end(WAIT_POINT, since);
+}
+
+size_t foreread_receive(int channel, void *data, size_t bytes) {
+    if (!here)
+        return 0;
+    int64_t since = lane_wait_begin();
+    ssize_t got = channel_receive(birth.shared, channel, data, bytes);
+    lane_wait_end(WAIT_MESSAGE, since);
+    if (got < 0)
+        prefetch_end_thread("a message was lost");
+    return (size_t)got;
+}
+
+/* What a new prefetch thread is told. */
+struct start {
+    void *(*f)(void *);
+    void *argument;
+    uint64_t path;
+};
+
+static void *begin(void *argument) {
+    struct start start = *(struct start *)argument;
+    free(argument);
+    prctl(PR_SET_NAME, "prefetch");
+    if (!quarantine_thread() || !lane_begin(start.path))
+        return NULL;
+    void *result = start.f(start.argument);
+    prefetch_end_thread("finished");
+    return result;
+}
+
+int prefetch_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*f)(void *),
+                            void *argument) {
+    struct lane *self = lane_self;
+    struct start *start = malloc(sizeof *start);
+    if (self == NULL || start == NULL) {
+        free(start);
+        return EAGAIN;
+    }
+    *start = (struct start){f, argument, thread_path(self->path, self->made + 1)};
+    int failed = pthread_create(thread, attributes, begin, start);
+    if (failed)
+        free(start);
+    else
+        self->made++;
+    return failed;
+}
+
+static void *run_slice(void *unused) {
+    birth.f(birth.argc, birth.argv);
+    return unused;
+}
+
+/* The prefetch thread, as the program's first thread. */
+static bool start_slice(void) {
+    struct start *start = malloc(sizeof *start);
+    pthread_attr_t attributes;
+    if (start == NULL || pthread_attr_init(&attributes) != 0)
+        return false;
+    *start = (struct start){run_slice, NULL, MAIN_PATH};
+    pthread_attr_setstacksize(&attributes, STACK);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread;
+    return pthread_create(&thread, &attributes, begin, start) == 0;
+}
+
+static void *write_report(void *unused) {
+    uint32_t state;
+    while ((state = atomic_load(&reporting)) == 0)
+        shared_wait(&reporting, state, -1);
+    report_write(report, born_ns);
+    atomic_store(&reporting, 2);
+    shared_wake(&reporting);
+    return unused;
+}
+
+/* Sleeps until the program has ended. */
+static void outlive(void) {
+    _Atomic uint32_t *life = life_word(birth.shared);
+    uint32_t word;
+    while (((word = atomic_load(life)) & FUTEX_OWNER_DIED) == 0)
+        shared_wait(life, word, -1);
+}
+
+static double number_from(const char *variable, double otherwise) {
+    const char *text = getenv(variable);
+    double number = text != NULL ? strtod(text, NULL) : 0;
+    return number > 0 ? number : otherwise;
+}
+
+/* From a copy of the program to a prefetch process; whether it has become one. */
+static bool settle(void) {
+    prctl(PR_SET_NAME, "foreread-pre");
+    quarantine_faults();
+    report = report_open();
+    if (!quarantine_process(birth.shared) || !library_load() || !quarantine_calls(report))
+        return false;
+    files_enter(STDIN_FILENO, O_RDONLY);
+    lanes_set_size((uint64_t)number_from("FOREREAD_PREEXEC_QUEUE", 65536));
+    atexit(at_exit);
+    double cpu_seconds = number_from("FOREREAD_PREEXEC_CPU", CPU_SECONDS);
+    pthread_t reporter;
+    return watch_start((int64_t)(cpu_seconds * 1e9)) &&
+           (report < 0 || pthread_create(&reporter, NULL, write_report, NULL) == 0) &&
+           start_slice();
+}
+
+void prefetch_main(const struct prefetch_birth *given) {
+    here = true;
+    birth = *given;
+    born_ns = clock_ns(CLOCK_MONOTONIC);
+    if (settle()) {
+        outlive();
+        if (report >= 0) {
+            atomic_store(&reporting, 1);
+            shared_wake(&reporting);
+            shared_wait(&reporting, 1, REPORT_PATIENCE);
+        }
+    }
+    for (;;)
+        syscall(SYS_exit_group, 0);
+}

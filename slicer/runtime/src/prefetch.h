@@ -1,0 +1,34 @@
+/* prefetch.h - the prefetch process: its beginning, its threads' ends, its end. */
+#ifndef PREFETCH_H
+#define PREFETCH_H
+
+#include <signal.h>
+
+#include "shared.h"
+
+/* What the prefetch process is born with. */
+struct prefetch_birth {
+    struct shared *shared;
+    pid_t program;
+    void (*f)(int, char **);
+    int argc;
+    char **argv;
+};
+
+/* Whether this is the prefetch process. */
+bool prefetch_is_here(void);
+/* Its life, on the stack it was cloned with. */
+_Noreturn void prefetch_main(const struct prefetch_birth *birth);
+
+/* In the prefetch process only. */
+struct shared *prefetch_shared(void);
+pid_t prefetch_program(void);
+
+/* Ends the calling prefetch thread. What it has announced is still fetched. `why` is a constant; the
+ * first one given is reported. Safe in a signal handler. */
+_Noreturn void prefetch_end_thread(const char *why);
+
+/* foreread_synchronize(point, FOREREAD_WAIT). */
+void prefetch_wait(int point);
+
+#endif

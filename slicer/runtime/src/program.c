@@ -1,0 +1,203 @@
+/*
+ * program.c - the computation thread's side.
+ *
+ * Every call here is made by the program itself, so each does as little as it can: the common one stores
+ * a counter. None waits for the prefetch process, allocates memory it would not give back, or changes errno.
+ *
+ * Invariant: `anchor` lies in memory that the kernel empties in a child of fork() (MADV_WIPEONFORK), so
+ * that a child finds no shared memory and all calls do nothing there. The prefetch process finds none
+ * either: it was cloned before the anchor was put in place.
+ */
+#include "program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "birth.h"
+#include "channel.h"
+#include "prefetch.h"
+
+/* At the beginning of a page of its own. */
+struct anchor {
+    struct shared *shared;
+};
+
+static struct anchor nowhere;
+static struct anchor *anchor = &nowhere;
+
+/* What a thread knows of itself. */
+static _Thread_local struct {
+    struct shared_lane *lane;
+    /* 0 in a thread that was not made by foreread_pthread_create(): it does not count. */
+    uint64_t path;
+    /* Threads it has made. */
+    uint64_t made;
+} self;
+
+struct shared *program_shared(void) {
+    return anchor->shared;
+}
+
+/* The shared memory, the calling thread holding the life lock. NULL without memory. */
+static struct shared *make_shared(void) {
+    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (shared == MAP_FAILED)
+        return NULL;
+    for (size_t n = 0; n < LANES; n++)
+        atomic_init(&shared->lanes[n].wake_at, UINT64_MAX);
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&shared->life, &kind);
+    pthread_mutexattr_destroy(&kind);
+    if (birth_hold_life(shared) == 0)
+        return shared;
+    munmap(shared, sizeof *shared);
+    return NULL;
+}
+
+static struct anchor *make_anchor(struct shared *shared) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct anchor *made =
+        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED)
+        return NULL;
+    if (madvise(made, page, MADV_WIPEONFORK) != 0) {
+        munmap(made, page);
+        return NULL;
+    }
+    made->shared = shared;
+    return made;
+}
+
+/* Whether this process is one to have a prefetch thread. */
+static bool is_wanted(void) {
+    const char *chosen = getenv("FOREREAD_PREEXEC");
+    if (chosen != NULL && strcmp(chosen, "0") == 0)
+        return false;
+    /* What runs with more rights than its user has reads what the user may not know of. */
+    return getauxval(AT_SECURE) == 0;
+}
+
+static void create(void (*f)(int, char **), int argc, char **argv) {
+    struct shared *shared = make_shared();
+    if (shared == NULL)
+        return;
+    struct anchor *made = make_anchor(shared);
+    if (made != NULL && birth(shared, f, argc, argv)) {
+        self.path = MAIN_PATH;
+        self.lane = shared_lane(shared, MAIN_PATH);
+        anchor = made;
+        return;
+    }
+    if (made != NULL)
+        munmap(made, (size_t)sysconf(_SC_PAGESIZE));
+    birth_release_life(shared);
+    munmap(shared, sizeof *shared);
+}
+
+void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **argv) {
+    int error = errno;
+    if (anchor == &nowhere && !prefetch_is_here() && is_wanted() && birth_is_possible())
+        create(f, argc, argv);
+    errno = error;
+}
+
+void foreread_calls(unsigned n) {
+    struct shared *shared = anchor->shared;
+    if (shared == NULL)
+        return;
+    struct shared_lane *lane = self.lane;
+    if (lane == NULL) {
+        lane = self.lane = shared_lane(shared, self.path);
+        if (lane == NULL)
+            return;
+    }
+    uint64_t calls = atomic_load_explicit(&lane->calls, memory_order_relaxed) + n;
+    atomic_store_explicit(&lane->calls, calls, memory_order_release);
+    if (calls >= atomic_load_explicit(&lane->wake_at, memory_order_relaxed)) {
+        atomic_store_explicit(&lane->wake_at, UINT64_MAX, memory_order_relaxed);
+        atomic_fetch_add(&shared->bell, 1);
+        shared_wake(&shared->bell);
+    }
+}
+
+void foreread_call(void) {
+    foreread_calls(1);
+}
+
+static void signal_point(struct shared *shared, int point) {
+    atomic_fetch_add(&shared->points[point], 1);
+    if (atomic_load(&shared->points_waiting) != 0)
+        shared_wake(&shared->points[point]);
+}
+
+void foreread_synchronize(int point, int type) {
+    if (point < 0 || point >= FOREREAD_POINTS)
+        return;
+    struct shared *shared = program_shared();
+    if (type == FOREREAD_SIGNAL && shared != NULL)
+        signal_point(shared, point);
+    else if (type == FOREREAD_WAIT && prefetch_is_here())
+        prefetch_wait(point);
+}
+
+void foreread_send(int channel, const void *data, size_t bytes) {
+    struct shared *shared = program_shared();
+    if (shared != NULL)
+        channel_send(shared, channel, data, bytes);
+}
+
+void foreread_send_fd(int channel, int fd) {
+    struct shared *shared = program_shared();
+    if (shared == NULL)
+        return;
+    int error = errno;
+    struct stat facts;
+    struct sent_fd sent = {.fd = fd};
+    if (fstat(fd, &facts) == 0) {
+        sent.dev = facts.st_dev;
+        sent.ino = facts.st_ino;
+        off_t offset = lseek(fd, 0, SEEK_CUR);
+        sent.offset = offset < 0 ? 0 : offset;
+    }
+    channel_send(shared, channel, &sent, sizeof sent);
+    errno = error;
+}
+
+/* What a new thread is told. */
+struct start {
+    void *(*f)(void *);
+    void *argument;
+    uint64_t path;
+};
+
+static void *begin(void *argument) {
+    struct start start = *(struct start *)argument;
+    free(argument);
+    self.path = start.path;
+    return start.f(start.argument);
+}
+
+int foreread_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*f)(void *),
+                            void *argument) {
+    int error = errno;
+    struct start *start = program_shared() != NULL && self.path != 0 ? malloc(sizeof *start) : NULL;
+    errno = error;
+    if (start == NULL)
+        return pthread_create(thread, attributes, f, argument);
+    *start = (struct start){f, argument, thread_path(self.path, self.made + 1)};
+    int failed = pthread_create(thread, attributes, begin, start);
+    if (failed)
+        free(start);
+    else
+        self.made++;
+    return failed;
+}

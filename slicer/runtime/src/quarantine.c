@@ -1,0 +1,152 @@
+/*
+ * quarantine.c - memory, limits and faults of the prefetch process.
+ *
+ * What a slice does wrong must end with it: a wild pointer, an endless recursion, a malloc() in a loop. None of
+ * it may show outside: no signal, no core file, nothing written to shared memory, no other process
+ * killed for the memory it took.
+ */
+#include "quarantine.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "prefetch.h"
+
+/* Of a fault's handler. */
+#define HANDLER_STACK (64 * 1024)
+
+/* Puts a private copy in the place of memory that is shared; where there is no room for one, makes it
+ * unwritable. */
+static bool make_private(char *start, size_t bytes) {
+    char *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED)
+        return mprotect(start, bytes, PROT_READ) == 0;
+    memcpy(copy, start, bytes);
+    return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start) == start;
+}
+
+/* All mappings that others could see change, but for `shared`. */
+static bool leave_memory(const struct shared *shared) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (maps == NULL)
+        return false;
+    struct {
+        char *start;
+        size_t bytes;
+    } found[64];
+    size_t count = 0;
+    char line[512];
+    bool fits = true;
+    while (fgets(line, sizeof line, maps) != NULL) {
+        uintptr_t start, end;
+        char rights[5];
+        if (sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3)
+            continue;
+        if (rights[1] != 'w' || rights[3] != 's' || start == (uintptr_t)shared)
+            continue;
+        fits = count < sizeof found / sizeof found[0];
+        if (!fits)
+            break;
+        found[count].start = (char *)start;
+        found[count++].bytes = end - start;
+    }
+    fclose(maps);
+    for (size_t n = 0; n < count; n++)
+        fits &= make_private(found[n].start, found[n].bytes);
+    return fits;
+}
+
+/* The first to be killed when memory runs out; whether it is. */
+static bool go_first(void) {
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool done = write(fd, "1000", 4) == 4;
+    close(fd);
+    return done;
+}
+
+/* No more memory than it was born with, and a quarter of the machine's. */
+static void limit_memory(void) {
+    struct sysinfo machine;
+    struct rlimit limit;
+    FILE *statm = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+    if (statm != NULL) {
+        /* The sixth number: pages of data and stack. */
+        if (fscanf(statm, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+            pages = 0;
+        fclose(statm);
+    }
+    if (sysinfo(&machine) != 0 || getrlimit(RLIMIT_DATA, &limit) != 0)
+        return;
+    rlim_t most = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) +
+                  (rlim_t)machine.totalram * machine.mem_unit / 4;
+    if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > most)
+        limit.rlim_cur = most;
+    setrlimit(RLIMIT_DATA, &limit);
+}
+
+bool quarantine_process(struct shared *shared) {
+    bool done = go_first();
+    limit_memory();
+    done &= setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) == 0;
+    done &= mprotect(shared->life_page, sizeof shared->life_page, PROT_READ) == 0;
+    done &= leave_memory(shared);
+    /* Some core patterns run a program whatever the limit. */
+    done &= prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+    done &= prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    return done;
+}
+
+static const struct {
+    int number;
+    const char *meaning;
+} faults[] = {
+    {SIGSEGV, "SIGSEGV"},
+    {SIGBUS, "SIGBUS"},
+    {SIGFPE, "SIGFPE"},
+    {SIGILL, "SIGILL"},
+    {SIGTRAP, "SIGTRAP"},
+    {SIGSYS, "SIGSYS"},
+    {SIGABRT, "abort"},
+    {SIGXCPU, "computes without end"},
+};
+#define FAULTS (sizeof faults / sizeof faults[0])
+
+static void end(int number) {
+    for (size_t n = 0; n < FAULTS; n++)
+        if (faults[n].number == number)
+            prefetch_end_thread(faults[n].meaning);
+}
+
+void quarantine_faults(void) {
+    /* What the program does about signals is not for here. */
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    struct sigaction action = {.sa_handler = end, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    for (size_t n = 0; n < FAULTS; n++)
+        sigaction(faults[n].number, &action, NULL);
+}
+
+bool quarantine_thread(void) {
+    stack_t stack = {.ss_size = HANDLER_STACK};
+    stack.ss_sp = mmap(NULL, HANDLER_STACK, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack.ss_sp == MAP_FAILED || sigaltstack(&stack, NULL) != 0)
+        return false;
+    /* All others were blocked before the process was born. */
+    sigset_t ours;
+    sigemptyset(&ours);
+    for (size_t n = 0; n < FAULTS; n++)
+        sigaddset(&ours, faults[n].number);
+    return pthread_sigmask(SIG_UNBLOCK, &ours, NULL) == 0;
+}

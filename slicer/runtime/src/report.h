@@ -1,0 +1,10 @@
+/* report.h - what the prefetch process did, in a line of JSON. */
+#ifndef REPORT_H
+#define REPORT_H
+
+/* Opens the file that FOREREAD_PREEXEC_REPORT names, before the filter is on; -1 if none is wanted. */
+int report_open(void);
+/* Appends the report. `born_ns` is when the process began, by CLOCK_MONOTONIC. */
+void report_write(int fd, long long born_ns);
+
+#endif

@@ -1,0 +1,333 @@
+/*
+ * streams.c - the calls on streams.
+ *
+ * A prefetch thread's stream is a real one whose place is kept apart: what only skips moves the place and reads
+ * nothing. What needs data moves the real stream there first.
+ *
+ * Invariant: `stream` of a struct place is at `real`, if that is not negative; at `at` as far as the
+ * slice can tell.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "lane.h"
+#include "prefetch.h"
+
+struct place {
+    struct place *next;
+    FILE *stream;
+    int64_t at;
+    int64_t real;
+    bool ended;
+    bool failed;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct place *places;
+/* The last one used by this thread: mostly it is the next, too. */
+static _Thread_local struct place *last;
+/* Counts streams closed, so that no thread goes on with one that is gone. */
+static _Atomic unsigned closings;
+static _Thread_local unsigned seen_closings;
+
+/* A stream's place; made if it is new. Ends the thread without memory. */
+static struct place *place_of(FILE *stream) {
+    unsigned now = atomic_load(&closings);
+    if (last != NULL && now == seen_closings && last->stream == stream)
+        return last;
+    pthread_mutex_lock(&lock);
+    struct place *place = places;
+    while (place != NULL && place->stream != stream)
+        place = place->next;
+    if (place == NULL && (place = calloc(1, sizeof *place)) != NULL) {
+        struct opening *opening = files_lock(fileno(stream));
+        if (opening != NULL) {
+            place->at = opening->offset;
+            files_unlock();
+        }
+        place->stream = stream;
+        place->real = -1;
+        place->next = places;
+        places = place;
+    }
+    pthread_mutex_unlock(&lock);
+    if (place == NULL)
+        prefetch_end_thread("no memory");
+    last = place;
+    seen_closings = now;
+    return place;
+}
+
+static void forget(FILE *stream) {
+    pthread_mutex_lock(&lock);
+    for (struct place **link = &places; *link != NULL; link = &(*link)->next) {
+        struct place *place = *link;
+        if (place->stream == stream) {
+            *link = place->next;
+            free(place);
+            break;
+        }
+    }
+    atomic_fetch_add(&closings, 1);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The flags of a mode (fopen(3)); -1 and EINVAL if it is none. */
+static int flags_of(const char *mode) {
+    bool both = strchr(mode, '+') != NULL;
+    switch (mode[0]) {
+    case 'r':
+        return both ? O_RDWR : O_RDONLY;
+    case 'w':
+        return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC;
+    case 'a':
+        return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND;
+    default:
+        errno = EINVAL;
+        return -1;
+    }
+}
+
+FILE *prefetch_fdopen(int fd, const char *mode) {
+    if (flags_of(mode) < 0)
+        return NULL;
+    FILE *stream = fdopen(fd, "r");
+    if (stream != NULL)
+        place_of(stream);
+    return stream;
+}
+
+FILE *prefetch_fopen(const char *path, const char *mode) {
+    int flags = flags_of(mode);
+    int fd = flags < 0 ? -1 : files_open(AT_FDCWD, path, flags);
+    if (fd < 0)
+        return NULL;
+    FILE *stream = prefetch_fdopen(fd, mode);
+    if (stream == NULL)
+        files_close(fd);
+    return stream;
+}
+
+int prefetch_fclose(FILE *stream) {
+    forget(stream);
+    /* The real one is closed with the stream; the table's entry before it. */
+    int fd = fileno(stream), kept = files_dup(fd, -1);
+    files_close(fd);
+    if (kept >= 0) {
+        dup3(kept, fd, O_CLOEXEC);
+        files_close(kept);
+    }
+    return fclose(stream);
+}
+
+FILE *prefetch_freopen(const char *path, const char *mode, FILE *stream) {
+    int flags = flags_of(mode);
+    if (path == NULL || flags < 0)
+        return flags < 0 ? NULL : stream;
+    forget(stream);
+    int fd = files_open(AT_FDCWD, path, flags);
+    int error = errno;
+    FILE *again = freopen("/dev/null", "r", stream);
+    if (fd < 0 || again == NULL) {
+        if (fd >= 0)
+            files_close(fd);
+        if (again != NULL)
+            fclose(again);
+        errno = error;
+        return NULL;
+    }
+    files_dup(fd, fileno(again));
+    files_close(fd);
+    place_of(again);
+    return again;
+}
+
+/* Bytes there are at the stream's place, no more than asked for; and the call. */
+static uint64_t skip(struct place *place, uint64_t bytes) {
+    int fd = fileno(place->stream);
+    struct opening *opening = files_lock(fd);
+    struct file *file = NULL;
+    uint64_t there = bytes;
+    if (opening != NULL) {
+        file = opening->file;
+        /* More than one read(2): no limit but the file's end. */
+        there = 0;
+        uint64_t step;
+        while (there < bytes && (step = opening_bytes(opening, fd, place->at + (int64_t)there,
+                                                      bytes - there)) > 0)
+            there += step;
+        files_unlock();
+    }
+    lane_read(file, fd, (uint64_t)place->at, there);
+    place->at += (int64_t)there;
+    place->ended |= there < bytes;
+    return there;
+}
+
+size_t prefetch_fread(FILE *stream, size_t size, size_t count) {
+    size_t bytes;
+    if (__builtin_mul_overflow(size, count, &bytes))
+        bytes = SIZE_MAX / 2;
+    uint64_t there = skip(place_of(stream), bytes);
+    return size == 0 ? 0 : there / size;
+}
+
+int prefetch_getc(FILE *stream) {
+    return skip(place_of(stream), 1) == 1 ? 0 : EOF;
+}
+
+int prefetch_fseeko(FILE *stream, off_t offset, int whence) {
+    struct place *place = place_of(stream);
+    int fd = fileno(stream);
+    off_t from = whence == SEEK_CUR ? place->at : 0;
+    struct opening *opening = whence == SEEK_END ? files_lock(fd) : NULL;
+    if (opening != NULL) {
+        from = opening_size(opening, fd);
+        files_unlock();
+    }
+    off_t to;
+    if (whence < SEEK_SET || whence > SEEK_END || __builtin_add_overflow(from, offset, &to) ||
+        to < 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    place->at = to;
+    place->ended = false;
+    return 0;
+}
+
+int prefetch_fseek(FILE *stream, long offset, int whence) {
+    return prefetch_fseeko(stream, offset, whence);
+}
+
+off_t prefetch_ftello(FILE *stream) {
+    return place_of(stream)->at;
+}
+
+long prefetch_ftell(FILE *stream) {
+    return place_of(stream)->at;
+}
+
+void prefetch_rewind(FILE *stream) {
+    prefetch_fseeko(stream, 0, SEEK_SET);
+    place_of(stream)->failed = false;
+}
+
+int prefetch_fgetpos(FILE *stream, fpos_t *position) {
+    off_t at = prefetch_ftello(stream);
+    _Static_assert(sizeof *position >= sizeof at, "an offset fits");
+    memcpy(position, &at, sizeof at);
+    return 0;
+}
+
+int prefetch_fsetpos(FILE *stream, const fpos_t *position) {
+    off_t at;
+    memcpy(&at, position, sizeof at);
+    return prefetch_fseeko(stream, at, SEEK_SET);
+}
+
+int prefetch_feof(FILE *stream) {
+    return place_of(stream)->ended;
+}
+
+int prefetch_ferror(FILE *stream) {
+    return place_of(stream)->failed;
+}
+
+void prefetch_clearerr(FILE *stream) {
+    struct place *place = place_of(stream);
+    place->ended = place->failed = false;
+}
+
+/* Moves the real stream to the place. */
+static struct place *catch_up(FILE *stream) {
+    struct place *place = place_of(stream);
+    struct opening *opening = files_lock(fileno(stream));
+    bool blind = opening == NULL || opening->kind == BLIND;
+    if (opening != NULL)
+        files_unlock();
+    if (blind)
+        prefetch_end_thread("needs data of what is no regular file");
+    if (place->real != place->at)
+        fseeko(stream, place->at, SEEK_SET);
+    else if (!place->ended)
+        clearerr(stream);
+    return place;
+}
+
+/* Enters where the real stream is now, after reading `from` its place before. */
+static void caught_up(struct place *place, int64_t since) {
+    int64_t before = place->at;
+    lane_wait_end(WAIT_DATA, since);
+    place->real = place->at = ftello(place->stream);
+    place->ended = feof(place->stream);
+    place->failed = ferror(place->stream);
+    int fd = fileno(place->stream);
+    struct opening *opening = files_lock(fd);
+    struct file *file = opening == NULL ? NULL : opening->file;
+    if (opening != NULL)
+        files_unlock();
+    lane_read(file, fd, (uint64_t)before,
+              place->at > before ? (uint64_t)(place->at - before) : 0);
+}
+
+/* One call on the real stream; its result. */
+#define FETCH(stream, result, call)                                                                \
+    struct place *place_ = catch_up(stream);                                                       \
+    int64_t since_ = lane_wait_begin();                                                            \
+    result = (call);                                                                               \
+    caught_up(place_, since_)
+
+size_t fetch_fread(void *data, size_t size, size_t count, FILE *stream) {
+    size_t done;
+    FETCH(stream, done, fread(data, size, count, stream));
+    return done;
+}
+
+int fetch_getc(FILE *stream) {
+    int character;
+    FETCH(stream, character, getc(stream));
+    return character;
+}
+
+int fetch_ungetc(int character, FILE *stream) {
+    struct place *place = catch_up(stream);
+    int back = ungetc(character, stream);
+    place->real = place->at = ftello(stream);
+    place->ended = feof(stream);
+    return back;
+}
+
+char *fetch_fgets(char *line, int bytes, FILE *stream) {
+    char *got;
+    FETCH(stream, got, fgets(line, bytes, stream));
+    return got;
+}
+
+ssize_t fetch_getdelim(char **line, size_t *bytes, int delimiter, FILE *stream) {
+    ssize_t got;
+    FETCH(stream, got, getdelim(line, bytes, delimiter, stream));
+    return got;
+}
+
+ssize_t fetch_getline(char **line, size_t *bytes, FILE *stream) {
+    return fetch_getdelim(line, bytes, '\n', stream);
+}
+
+int fetch_vfscanf(FILE *stream, const char *format, va_list arguments) {
+    int got;
+    FETCH(stream, got, vfscanf(stream, format, arguments));
+    return got;
+}
+
+int fetch_fscanf(FILE *stream, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int got = fetch_vfscanf(stream, format, arguments);
+    va_end(arguments);
+    return got;
+}

@@ -1,0 +1,129 @@
+/*
+ * watch.c - the watcher: the thread of the prefetch process that knows where the program is.
+ *
+ * While the program reads, it looks every millisecond: passes the entries whose call ID is below the
+ * program's, tells the clients, wakes prefetch threads that wait for room. While the program does not read, it sleeps
+ * until the program rings. It also ends prefetch threads that compute without end.
+ *
+ * Invariant: the program rings only where `wake_at` says so, which is set before the watcher sleeps and looked
+ * at once more after; a ring that is missed all the same costs no more than IDLE.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "lane.h"
+#include "prefetch.h"
+
+/* Between looks while the program reads, and while it does not, in ns. */
+#define BUSY 1000000
+#define IDLE 50000000
+/* Entries told at a time: a client counts no more of them as read (foreread_at). */
+#define TOLD 64
+
+/* A client hands over what it was told after so long, at the next call, in µs. */
+#define HANDED_OVER 1000
+
+/* Processor time a prefetch thread may use between two calls, in ns. */
+static int64_t cpu_most;
+
+/* Passes what the program has read; whether that was anything. */
+static bool pass(struct lane *lane, uint64_t calls) {
+    pthread_mutex_lock(&lane->lock);
+    uint64_t before = lane->passed;
+    while (lane->passed < lane->pushed && lane->ids[lane->passed & (lanes_size() - 1)] < calls)
+        lane->passed++;
+    uint64_t passed = lane->passed;
+    if (lanes_size() - (lane->pushed - passed) >= ROOM || lane->pushed == passed)
+        pthread_cond_signal(&lane->room);
+    pthread_mutex_unlock(&lane->lock);
+    /* Without the lock: the client's own may be held for long. */
+    for (uint64_t at = before; at < passed;) {
+        at = passed - at > TOLD ? at + TOLD : passed;
+        library.at(lane->client, at - 1);
+    }
+    return passed > before;
+}
+
+/* Ends a thread that has computed for too long without a call. */
+static void limit(struct lane *lane) {
+    clockid_t clock;
+    if (atomic_load(&lane->ended) != NULL || pthread_getcpuclockid(lane->thread, &clock) != 0)
+        return;
+    int64_t cpu = clock_ns(clock);
+    uint64_t id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
+    if (id != lane->seen_id || lane->seen_cpu_ns == 0) {
+        lane->seen_id = id;
+        lane->seen_cpu_ns = cpu;
+    } else if (cpu - lane->seen_cpu_ns > cpu_most) {
+        pthread_kill(lane->thread, SIGXCPU);
+    }
+}
+
+/* One look at a lane; whether the program has read since the last. */
+static bool look(struct lane *lane) {
+    limit(lane);
+    if (lane->shared == NULL || lane->ids == NULL)
+        return false;
+    pthread_mutex_lock(&lane->lock);
+    lane_flush(lane);
+    pthread_mutex_unlock(&lane->lock);
+    uint64_t calls = atomic_load_explicit(&lane->shared->calls, memory_order_acquire);
+    bool reads = calls != lane->seen_calls;
+    lane->seen_calls = calls;
+    return pass(lane, calls) || reads;
+}
+
+static bool look_at_all(void) {
+    bool reads = false;
+    for (struct lane *lane = lanes(); lane != NULL; lane = lane->next)
+        reads |= look(lane);
+    return reads;
+}
+
+/* Has the program ring at its next read; whether it has read meanwhile. */
+static bool arm(void) {
+    bool reads = false;
+    for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
+        if (lane->shared == NULL)
+            continue;
+        atomic_store(&lane->shared->wake_at, lane->seen_calls + 1);
+        reads |= atomic_load(&lane->shared->calls) != lane->seen_calls;
+    }
+    return reads;
+}
+
+static void *watch(void *unused) {
+    (void)unused;
+    struct shared *shared = prefetch_shared();
+    for (;;) {
+        uint32_t rung = atomic_load(&shared->bell);
+        bool busy = look_at_all() || arm();
+        shared_wait(&shared->bell, rung, busy ? BUSY : IDLE);
+    }
+    return NULL;
+}
+
+void watch_finish(void) {
+    /* Twice: the client hands a read over at the next one told, or later. */
+    for (int n = 0; n < 2; n++) {
+        for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
+            look(lane);
+            if (lane->passed > 0)
+                library.at(lane->client, lane->passed - 1);
+        }
+        usleep(HANDED_OVER);
+    }
+}
+
+void watch_ring(void) {
+    struct shared *shared = prefetch_shared();
+    atomic_fetch_add(&shared->bell, 1);
+    shared_wake(&shared->bell);
+}
+
+bool watch_start(int64_t cpu_ns) {
+    cpu_most = cpu_ns;
+    pthread_t thread;
+    return pthread_create(&thread, NULL, watch, NULL) == 0;
+}
