@@ -78,6 +78,10 @@ static bool descend(struct cursor *cursor, struct item *item)
     uint32_t number = btree_child(&parent->page, (unsigned)parent->at);
     bool leaf = cursor->level + 1 == cursor->depth;
     parent->descend = false;
+    if (leaf && cursor->skim) {
+        *item = (struct item){.page = number, .leaf = true};
+        return number != 0;
+    }
     fetch_children(cursor, parent);
     if (number == 0 || !read_level(cursor, cursor->level, number)) {
         cursor->level = 0;

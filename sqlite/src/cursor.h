@@ -40,6 +40,7 @@ struct cursor {
     unsigned level; /* where the cursor is, plus one; 0 at the end */
     unsigned ahead; /* index leaves to ask for at once; the caller adapts it */
     bool backward;
+    bool skim; /* the caller wants page numbers only: leaves are named, and not read */
 };
 
 enum { CURSOR_MAX_AHEAD = 256 };

@@ -250,7 +250,7 @@ static void pace_cursor(struct walk *walk, uint64_t entries)
 {
     struct cursor *cursor = &walk->cursor;
     uint64_t leaves = entries;
-    if (walk->rows_open && cursor->level == cursor->depth)
+    if (cursor->level > 0 && (cursor->skim || cursor->level == cursor->depth))
         leaves = entries / (cursor->levels[cursor->level - 1].page.cells + 1u) + 1;
     cursor->ahead = leaves < CURSOR_MAX_AHEAD ? (unsigned)leaves : CURSOR_MAX_AHEAD;
 }
@@ -328,7 +328,7 @@ static bool begin(struct watch *watch)
     }
     uint64_t length = trail_length(&watch->snapshot);
     size_t most = length < FIRST_LOOK ? (size_t)length : FIRST_LOOK;
-    walk->cursor.ahead = walk->rows_open ? 1 : (unsigned)most;
+    walk->cursor.skim = !walk->rows_open;
     if (look_ahead(watch, most)) {
         /* All there: the kernel does without us. */
         atomic_fetch_add(&planner.resident, walk->pending > 0);

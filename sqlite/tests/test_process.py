@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from lab import BY_ZIP, ROWS, Lab, child, environment, evict, make, status_of
+from lab import BY_ZIP, LARGE, ROWS, Lab, child, environment, evict, make, status_of
 
 
 class Process(Lab):
@@ -89,7 +89,7 @@ print(len(results), len(set(results)))
 
     def test_the_shell_needs_load_and_nothing_else(self):
         os.remove(self.path())
-        make(self.path(), "", 20000)
+        make(self.path(), "", **LARGE)
         plain = self.plain()
         for extension in self.each_extension():
             # On a fast disk with a long read-ahead the file may be in memory too soon.
