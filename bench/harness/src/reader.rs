@@ -279,7 +279,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         ..default
     };
     let source = Box::new(Replay::new(list, HashSet::new()));
-    let engine = Engine::new(source, PageCache::new(files)?, config)
+    let engine = Engine::new(source, PageCache::new(&files), config)
         .with_profiles(move |_| Some(profile.clone()));
     Session::start(engine, start).context("starting the engine's thread")
 }

@@ -108,7 +108,7 @@ fn begin(
     config: Config,
     start: Instant,
 ) -> io::Result<(Register, Session)> {
-    let backend = PageCache::new(Arc::new(BTreeMap::new()))?;
+    let backend = PageCache::new(&BTreeMap::new());
     let register = backend.register();
     // Without what was measured of them, devices are what they call themselves.
     let profiles = Profiles::load().unwrap_or_default();

@@ -81,7 +81,7 @@ fn pages() -> Vec<u64> {
 }
 
 fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Report {
-    let backend = PageCache::new(files(meta)).unwrap();
+    let backend = PageCache::new(&files(meta));
     let source = Box::new(Replay::new(List(plan, 0), HashSet::new()));
     let start = Instant::now();
     let engine = Engine::new(source, backend, Config::default());
@@ -174,7 +174,7 @@ fn a_request_larger_than_one_hint_arrives_whole() {
     let Some((file, meta)) = cold_file(dir.path()) else {
         return;
     };
-    let mut backend = PageCache::new(files(meta)).unwrap();
+    let mut backend = PageCache::new(&files(meta));
     backend.submit(Request {
         id: RequestId(1),
         file: FILE,
@@ -196,7 +196,7 @@ fn a_changed_file_is_said_to_be_so_and_a_shrunk_one_is_fetched_as_far_as_it_goes
         return;
     };
     meta.size *= 2;
-    let mut backend = PageCache::new(files(meta)).unwrap();
+    let mut backend = PageCache::new(&files(meta));
     backend.submit(Request {
         id: RequestId(1),
         file: FILE,
@@ -225,7 +225,7 @@ fn what_is_not_a_regular_file_is_never_opened() {
         0,
     )
     .unwrap();
-    let mut backend = PageCache::new(files(meta)).unwrap();
+    let mut backend = PageCache::new(&files(meta));
     backend.prepare(FILE);
     let events = wait_for(&mut backend, |event| matches!(event, Event::Gone { .. }));
     assert_eq!(events.len(), 1);
@@ -238,7 +238,7 @@ fn a_file_that_was_removed_is_gone_and_its_requests_are_answered() {
         return;
     };
     std::fs::remove_file(&meta.path).unwrap();
-    let mut backend = PageCache::new(files(meta)).unwrap();
+    let mut backend = PageCache::new(&files(meta));
     backend.submit(Request {
         id: RequestId(9),
         file: FILE,
@@ -258,7 +258,7 @@ fn discarded_pages_leave_memory_and_their_neighbours_stay() {
     let Some((file, meta)) = cold_file(dir.path()) else {
         return;
     };
-    let mut backend = PageCache::new(files(meta)).unwrap();
+    let mut backend = PageCache::new(&files(meta));
     backend.submit(Request {
         id: RequestId(1),
         file: FILE,

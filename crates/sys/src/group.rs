@@ -90,13 +90,19 @@ impl GroupWatch {
     }
 }
 
+impl GroupWatch {
+    /// Have it end by itself, while this process goes on with other things: nothing more is asked.
+    pub fn dismiss(&self) {
+        // SAFETY: our own child, not reaped before; no memory is involved.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+    }
+}
+
 impl Drop for GroupWatch {
     fn drop(&mut self) {
+        self.dismiss();
         // SAFETY: our own child, not reaped before; no memory is involved.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, ptr::null_mut(), 0);
-        }
+        unsafe { libc::waitpid(self.pid, ptr::null_mut(), 0) };
     }
 }
 

@@ -103,7 +103,7 @@ impl Register {
     pub fn remove(&self, file: FileId) {
         self.files.remove(file);
         for worker in &self.workers {
-            // A worker that is gone has closed it.
+            // A worker that is gone has closed it; one that has not been started has not opened it.
             let _ = worker.send(Job::Forget(file));
         }
     }

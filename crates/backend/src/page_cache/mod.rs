@@ -49,49 +49,55 @@ enum Job {
 /// The page-cache backend.
 pub struct PageCache {
     files: Files,
-    mounts: Vec<Mount>,
+    mounts: Option<Vec<Mount>>,
     devices: HashMap<u64, Device>,
     looked_at: Option<(FileId, Opened)>,
     measured: Measured,
-    workers: Vec<(Sender<Job>, JoinHandle<()>)>,
+    lanes: Vec<Lane>,
+    event: Sender<Event>,
     events: Receiver<Event>,
+}
+
+/// The way to a worker, whose thread is started by its first job: a program that finds everything in
+/// memory needs none.
+struct Lane {
+    jobs: Sender<Job>,
+    state: State,
+}
+
+enum State {
+    Unstarted(Receiver<Job>),
+    Running(JoinHandle<()>),
+    /// No thread could be had. Its hints are lost, and nothing else.
+    Failed,
 }
 
 impl PageCache {
     /// A backend for these files, as an earlier run found them; a [`Register`] adds to them.
-    ///
-    /// # Errors
-    /// When the mount table cannot be read or a thread cannot be started.
-    pub fn new(files: Arc<BTreeMap<FileId, FileMeta>>) -> std::io::Result<Self> {
-        let files = Files::recorded(&files);
-        let (sender, events) = channel();
-        let measured = Measured::default();
-        let workers = (0..WORKERS)
-            .map(|n| {
-                let (jobs, inbox) = channel();
-                let worker = Worker::new(files.clone(), Arc::clone(&measured), sender.clone());
-                let thread = std::thread::Builder::new()
-                    .name(format!("foreread-hint-{n}"))
-                    .spawn(move || worker.run(&inbox))?;
-                Ok((jobs, thread))
-            })
-            .collect::<std::io::Result<_>>()?;
-        Ok(Self {
-            files,
-            mounts: Mount::all()?,
+    pub fn new(files: &BTreeMap<FileId, FileMeta>) -> Self {
+        let (event, events) = channel();
+        let lane = |_| {
+            let (jobs, inbox) = channel();
+            let state = State::Unstarted(inbox);
+            Lane { jobs, state }
+        };
+        Self {
+            files: Files::recorded(files),
+            mounts: None,
             devices: HashMap::new(),
             looked_at: None,
-            measured,
-            workers,
+            measured: Measured::default(),
+            lanes: (0..WORKERS).map(lane).collect(),
+            event,
             events,
-        })
+        }
     }
 
     /// What adds and removes files while the backend runs.
     pub fn register(&self) -> Register {
         Register {
             files: self.files.clone(),
-            workers: self.workers.iter().map(|(jobs, _)| jobs.clone()).collect(),
+            workers: self.lanes.iter().map(|lane| lane.jobs.clone()).collect(),
         }
     }
 
@@ -107,10 +113,36 @@ impl PageCache {
         self.looked_at.as_mut().map(|(_, opened)| opened)
     }
 
-    fn tell(&self, file: FileId, page: u64, job: Job) {
-        let worker = (u64::from(file.0) + page / REGION) % WORKERS as u64;
+    fn tell(&mut self, file: FileId, page: u64, job: Job) {
+        let n = ((u64::from(file.0) + page / REGION) % WORKERS as u64) as usize;
         // A worker that is gone takes its hints with it, and nothing else.
-        let _ = self.workers[worker as usize].0.send(job);
+        let _ = self.lanes[n].jobs.send(job);
+        if let State::Unstarted(_) = self.lanes[n].state {
+            self.start(n);
+        }
+    }
+
+    fn start(&mut self, n: usize) {
+        let measured = Arc::clone(&self.measured);
+        let worker = Worker::new(self.files.clone(), measured, self.event.clone());
+        let state = &mut self.lanes[n].state;
+        if let State::Unstarted(inbox) = std::mem::replace(state, State::Failed)
+            && let Ok(thread) = std::thread::Builder::new()
+                .name(format!("foreread-hint-{n}"))
+                .spawn(move || worker.run(&inbox))
+        {
+            *state = State::Running(thread);
+        }
+    }
+
+    /// The mount table; with `anew`, as it is now.
+    fn mounts(&mut self, anew: bool) -> &[Mount] {
+        if anew {
+            self.mounts = None;
+        }
+        // Where it cannot be read, no device is known, and each file goes by the default profile.
+        self.mounts
+            .get_or_insert_with(|| Mount::all().unwrap_or_default())
     }
 }
 
@@ -120,15 +152,12 @@ impl Backend for PageCache {
         let meta = &known.meta;
         if known.live {
             let mounted = |mounts: &[Mount]| mounts.iter().any(|mount| mount.dev == meta.dev);
-            if !mounted(&self.mounts) {
-                // Mounted since, perhaps.
-                self.mounts = Mount::all().unwrap_or_default();
-            }
-            if mounted(&self.mounts) {
+            // Mounted since, perhaps.
+            if mounted(self.mounts(false)) || mounted(self.mounts(true)) {
                 return Some(meta.dev);
             }
         }
-        self.mounts
+        self.mounts(false)
             .iter()
             .filter(|mount| meta.path.starts_with(&mount.point))
             // Of two mounts on one point, the later hides the earlier.
@@ -209,11 +238,11 @@ impl Backend for PageCache {
 impl Drop for PageCache {
     fn drop(&mut self) {
         let threads: Vec<_> = self
-            .workers
+            .lanes
             .drain(..)
-            .map(|(jobs, thread)| {
-                drop(jobs);
-                thread
+            .filter_map(|lane| match lane.state {
+                State::Running(thread) => Some(thread),
+                State::Unstarted(_) | State::Failed => None,
             })
             .collect();
         // A worker that is done closes its files, and whoever waits for that need not look twice.

@@ -85,7 +85,7 @@ impl ColdFile {
         };
         let files = Arc::new(BTreeMap::from([(FILE, meta)]));
         let mut made = Self {
-            hints: PageCache::new(Arc::clone(&files))?,
+            hints: PageCache::new(&files),
             file,
             facts,
             files,
@@ -226,12 +226,8 @@ impl Probe for ColdFile {
         self.cool()?;
         let source = Box::new(Replay::new(List::new(pages), HashSet::new()));
         let profile = profile.clone();
-        let engine = Engine::new(
-            source,
-            PageCache::new(Arc::clone(&self.files))?,
-            Config::default(),
-        )
-        .with_profiles(move |_| Some(profile.clone()));
+        let engine = Engine::new(source, PageCache::new(&self.files), Config::default())
+            .with_profiles(move |_| Some(profile.clone()));
         let mut buffer = [0; PAGE as usize];
         let start = Instant::now();
         let mut session = Session::start(engine, start)?;

@@ -153,6 +153,10 @@ impl Child {
             Some(Change::Killed(signal)) => Ending::Signal(signal),
             _ => return Ok(None),
         };
+        // Nobody is left to pass signals on to.
+        if let Some(group) = &self.incoming.group {
+            group.dismiss();
+        }
         Ok(Some(Ended { ending, io }))
     }
 

@@ -133,7 +133,7 @@ impl Follower {
             .into_iter()
             .map(|(&id, meta)| (meta.path.clone(), id))
             .collect();
-        let backend = PageCache::new(Arc::clone(&files)).context("starting the hint threads")?;
+        let backend = PageCache::new(&files);
         let source = Box::new(Replay::new(
             Recorded {
                 reader,

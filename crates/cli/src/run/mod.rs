@@ -110,11 +110,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         follower
     });
     let recorder = match (&plan.destination, &observed) {
-        (Some(path), Some(_)) => account.note(Recorder::start(
-            path,
-            &plan.meta(began),
-            store::RECORD_LIMIT,
-        )),
+        (Some(path), Some(_)) => Some(Recorder::new(path, plan.meta(began), store::RECORD_LIMIT)),
         _ => None,
     };
     if let Some(observed) = &observed

@@ -1,13 +1,16 @@
 //! Writing down what a run reads.
 //!
 //! The record is written by a thread of its own, so that a slow disk holds up neither the
-//! watcher nor, through a full ring, the program. Data flow: watcher → [`Recorder`] (a batch at a
-//! time, a bounded number of batches) → writer thread → [`RecordFile`].
+//! watcher nor, through a full ring, the program. Thread and file are made once there is enough to
+//! write: a short program is over before, and one that is followed mostly needs no record at all.
+//!
+//! Data flow: watcher → [`Recorder`] (a batch at a time, a bounded number of batches) → writer thread →
+//! [`RecordFile`].
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,6 +23,8 @@ use super::watch::Sink;
 const BATCHES: usize = 64;
 /// Items handed over at a time.
 const BATCH: usize = 4096;
+/// How long a batch that is not full waits for the writer to be started.
+const SOON: Duration = Duration::from_millis(100);
 /// How often what was recorded is made to survive a kill.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Reads that show how a file is read.
@@ -49,41 +54,74 @@ type Written = Result<(RecordFile, Waits), WriteError>;
 /// A record being written. The first error ends the recording and is kept; the program goes on.
 pub(super) struct Recorder {
     path: PathBuf,
+    meta: Meta,
+    limit: u64,
+    started: Instant,
     batch: Vec<Item>,
-    writer: SyncSender<Vec<Item>>,
-    thread: JoinHandle<Written>,
+    writer: Writer,
     read_ns: u64,
     reads: u64,
     accesses: u64,
 }
 
+/// The thread that writes.
+enum Writer {
+    /// There has been no need for it.
+    Unstarted,
+    Running(SyncSender<Vec<Item>>, JoinHandle<Written>),
+    /// It could not be started.
+    Failed(anyhow::Error),
+}
+
+impl Writer {
+    fn start(path: &Path, meta: &Meta, limit: u64) -> Self {
+        let started = || -> anyhow::Result<_> {
+            let file = RecordFile::create(path, meta, limit)?;
+            let (sender, batches) = sync_channel(BATCHES);
+            let thread = std::thread::Builder::new()
+                .name("foreread-record".into())
+                .spawn(move || write(file, batches))?;
+            Ok((sender, thread))
+        };
+        match started() {
+            Ok((sender, thread)) => Self::Running(sender, thread),
+            Err(why) => Self::Failed(why),
+        }
+    }
+}
+
 impl Recorder {
-    /// Start a record at `path`, of at most `limit` bytes.
-    ///
-    /// # Errors
-    /// When the file cannot be created there, or no thread can be started.
-    pub(super) fn start(path: &Path, meta: &Meta, limit: u64) -> anyhow::Result<Self> {
-        let file = RecordFile::create(path, meta, limit)?;
-        let (writer, batches) = sync_channel(BATCHES);
-        let thread = std::thread::Builder::new()
-            .name("foreread-record".into())
-            .spawn(move || write(file, &batches))?;
-        Ok(Self {
+    /// Begin a record that will be at `path`, of at most `limit` bytes.
+    pub(super) fn new(path: &Path, meta: Meta, limit: u64) -> Self {
+        Self {
             path: path.to_owned(),
+            meta,
+            limit,
+            started: Instant::now(),
             batch: Vec::new(),
-            writer,
-            thread,
+            writer: Writer::Unstarted,
             read_ns: 0,
             reads: 0,
             accesses: 0,
-        })
+        }
     }
 
-    /// Hand what was watched to the writer.
+    /// Hand what was watched to the writer, if it is time for that.
     pub(super) fn flush(&mut self) {
-        if !self.batch.is_empty() {
+        let soon = matches!(self.writer, Writer::Unstarted) && self.started.elapsed() < SOON;
+        if !soon && !self.batch.is_empty() {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        if let Writer::Unstarted = self.writer {
+            self.writer = Writer::start(&self.path, &self.meta, self.limit);
+        }
+        if let Writer::Running(sender, _) = &self.writer {
             // A writer that has failed tells why at the end.
-            let _ = self.writer.send(std::mem::take(&mut self.batch));
+            let _ = sender.send(batch);
         }
     }
 
@@ -106,13 +144,20 @@ impl Recorder {
     ///
     /// # Errors
     /// When something could not be written; an earlier record is then as it was.
-    pub(super) fn commit(mut self, summary: Summary) -> anyhow::Result<PathBuf> {
-        self.flush();
-        drop(self.writer);
-        let (file, waits) = self
-            .thread
-            .join()
-            .map_err(|_| anyhow::anyhow!("{}: the writer died", self.path.display()))??;
+    pub(super) fn commit(self, summary: Summary) -> anyhow::Result<PathBuf> {
+        let (file, waits) = match self.writer {
+            Writer::Unstarted => {
+                let file = RecordFile::create(&self.path, &self.meta, self.limit)?;
+                write(file, [self.batch])?
+            }
+            Writer::Running(sender, thread) => {
+                let _ = sender.send(self.batch);
+                drop(sender);
+                let died = |_| anyhow::anyhow!("{}: the writer died", self.path.display());
+                thread.join().map_err(died)??
+            }
+            Writer::Failed(why) => return Err(why),
+        };
         file.commit(Summary {
             wait_ns: waits.ninth_tenth(),
             ..summary
@@ -122,15 +167,17 @@ impl Recorder {
 
     /// Leave nothing behind of what was recorded.
     pub(super) fn discard(self) {
-        drop(self.writer);
-        // The unfinished file goes with the writer that held it, however that ended.
-        let _ = self.thread.join();
+        if let Writer::Running(sender, thread) = self.writer {
+            drop(sender);
+            // The unfinished file goes with the writer that held it, however that ended.
+            let _ = thread.join();
+        }
     }
 
     fn push(&mut self, item: Item) {
         self.batch.push(item);
         if self.batch.len() >= BATCH {
-            self.flush();
+            self.hand_over();
         }
     }
 }
@@ -209,7 +256,7 @@ impl Waits {
     }
 }
 
-fn write(mut file: RecordFile, batches: &Receiver<Vec<Item>>) -> Written {
+fn write(mut file: RecordFile, batches: impl IntoIterator<Item = Vec<Item>>) -> Written {
     let mut flushed = Instant::now();
     let mut orders: HashMap<FileId, Order> = HashMap::new();
     let mut waits = Waits::default();
