@@ -177,34 +177,39 @@ static double number_from(const char *variable, double otherwise) {
     return number > 0 ? number : otherwise;
 }
 
-/* From a copy of the program to a prefetch process; whether it has become one. */
-static bool settle(void) {
+/* From a copy of the program to a prefetch process; NULL, or what it lacks. */
+static const char *settle(void) {
     prctl(PR_SET_NAME, "foreread-pre");
     quarantine_faults();
     report = report_open();
-    if (!quarantine_process(birth.shared) || !library_load() || !quarantine_calls(report))
-        return false;
+    if (!library_load())
+        return "without libforeread";
+    if (!quarantine_process(birth.shared) || !quarantine_calls(report))
+        return "could not be quarantined";
     files_enter(STDIN_FILENO, O_RDONLY);
     lanes_set_size((uint64_t)number_from("FOREREAD_PREEXEC_QUEUE", 65536));
     atexit(at_exit);
     double cpu_seconds = number_from("FOREREAD_PREEXEC_CPU", CPU_SECONDS);
     pthread_t reporter;
-    return watch_start((int64_t)(cpu_seconds * 1e9)) &&
-           (report < 0 || pthread_create(&reporter, NULL, write_report, NULL) == 0) &&
-           start_slice();
+    bool started = watch_start((int64_t)(cpu_seconds * 1e9)) &&
+                   (report < 0 || pthread_create(&reporter, NULL, write_report, NULL) == 0) &&
+                   start_slice();
+    return started ? NULL : "without threads";
 }
 
 void prefetch_main(const struct prefetch_birth *given) {
     here = true;
     birth = *given;
     born_ns = clock_ns(CLOCK_MONOTONIC);
-    if (settle()) {
+    const char *lacks = settle();
+    if (lacks != NULL)
+        report_failure(report, lacks);
+    else
         outlive();
-        if (report >= 0) {
-            atomic_store(&reporting, 1);
-            shared_wake(&reporting);
-            shared_wait(&reporting, 1, REPORT_PATIENCE);
-        }
+    if (lacks == NULL && report >= 0) {
+        atomic_store(&reporting, 1);
+        shared_wake(&reporting);
+        shared_wait(&reporting, 1, REPORT_PATIENCE);
     }
     for (;;)
         syscall(SYS_exit_group, 0);

@@ -50,7 +50,8 @@ static bool leave_memory(const struct shared *shared) {
         char rights[5];
         if (sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3)
             continue;
-        if (rights[1] != 'w' || rights[3] != 's' || start == (uintptr_t)shared)
+        bool ours = start >= (uintptr_t)shared && start < (uintptr_t)(shared + 1);
+        if (rights[1] != 'w' || rights[3] != 's' || ours)
             continue;
         fits = count < sizeof found / sizeof found[0];
         if (!fits)

@@ -66,6 +66,19 @@ static double seconds(int64_t nanoseconds) {
     return (double)nanoseconds / 1e9;
 }
 
+/* In one piece: several programs may append to one file. */
+static void append(int fd, const char *text, int length) {
+    if (fd >= 0 && length > 0 && write(fd, text, (size_t)length) < 0)
+        return;
+}
+
+void report_failure(int fd, const char *why) {
+    char text[256];
+    int length = snprintf(text, sizeof text, "{\"pid\": %d, \"ended\": \"%s\"}\n",
+                          (int)prefetch_program(), why);
+    append(fd, text, length);
+}
+
 void report_write(int fd, long long born_ns) {
     watch_finish();
     usleep(SETTLED);
@@ -92,7 +105,5 @@ void report_write(int fd, long long born_ns) {
         sums.first_ns != 0 ? seconds(sums.first_ns - born_ns) : 0.0,
         seconds(sums.waited_ns[WAIT_POINT]), seconds(sums.waited_ns[WAIT_MESSAGE]),
         seconds(sums.waited_ns[WAIT_ROOM]), seconds(sums.waited_ns[WAIT_DATA]));
-    /* In one piece: several programs may append to one file. */
-    if (length > 0 && write(fd, text, (size_t)length) < 0)
-        return;
+    append(fd, text, length);
 }

@@ -6,5 +6,7 @@
 int report_open(void);
 /* Appends the report. `born_ns` is when the process began, by CLOCK_MONOTONIC. */
 void report_write(int fd, long long born_ns);
+/* Appends that there was no prefetch thread, and why. */
+void report_failure(int fd, const char *why);
 
 #endif
