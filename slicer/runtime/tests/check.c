@@ -1,0 +1,227 @@
+/* check.c - running scenarios and watching them; files to read. */
+#include "check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096
+/* Exit status of a test that cannot be run here. */
+#define SKIPPED 77
+
+static char folder[256];
+
+double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+void sleep_ms(unsigned milliseconds) {
+    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    while (nanosleep(&time, &time) != 0)
+        ;
+}
+
+bool comes_true(bool (*condition)(const void *), const void *argument) {
+    double end = now() + 2;
+    while (!condition(argument)) {
+        if (now() > end)
+            return false;
+        sleep_ms(2);
+    }
+    return true;
+}
+
+const char *path_of(const char *name) {
+    static char paths[4][512];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+const char *make_file(const char *name, size_t pages) {
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL);
+    for (size_t n = 0; n < pages; n++) {
+        char page[PAGE] = {0};
+        snprintf(page, sizeof page, "%zu\n", n);
+        CHECK(fwrite(page, sizeof page, 1, file) == 1);
+    }
+    CHECK(fclose(file) == 0);
+    return path;
+}
+
+size_t resident(const char *path) {
+    int fd = open(path, O_RDONLY);
+    struct stat facts;
+    CHECK(fd >= 0 && fstat(fd, &facts) == 0);
+    size_t pages = ((size_t)facts.st_size + PAGE - 1) / PAGE, there = 0;
+    void *mapped = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    unsigned char *in = malloc(pages);
+    CHECK(mapped != MAP_FAILED && in != NULL && mincore(mapped, (size_t)facts.st_size, in) == 0);
+    for (size_t n = 0; n < pages; n++)
+        there += in[n] & 1;
+    free(in);
+    munmap(mapped, (size_t)facts.st_size);
+    close(fd);
+    return there;
+}
+
+bool make_cold(const char *path) {
+    int fd = open(path, O_RDONLY);
+    CHECK(fd >= 0 && fsync(fd) == 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    return resident(path) == 0;
+}
+
+/* All of a descriptor, to its end; without waiting beyond `seconds`. */
+static void read_all(int fd, char *text, size_t bytes) {
+    size_t have = 0;
+    ssize_t got;
+    while (have < bytes - 1 && (got = read(fd, text + have, bytes - 1 - have)) != 0)
+        if (got > 0)
+            have += (size_t)got;
+        else
+            CHECK(errno == EINTR);
+    text[have] = '\0';
+}
+
+static bool is_there(const void *path) {
+    struct stat facts;
+    return stat(path, &facts) == 0 && facts.st_size > 0;
+}
+
+struct outcome run(const char *scenario, const char *argument) {
+    struct outcome outcome = {0};
+    const char *report = path_of("report");
+    unlink(report);
+    int pipes[2];
+    CHECK(pipe2(pipes, O_CLOEXEC) == 0);
+    double began = now();
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        setenv("FOREREAD_PREEXEC_REPORT", report, 1);
+        setenv("CHECK_FOLDER", folder, 1);
+        dup2(pipes[1], STDOUT_FILENO);
+        execl("/proc/self/exe", "scenario", scenario, argument, (char *)NULL);
+        _exit(127);
+    }
+    close(pipes[1]);
+    read_all(pipes[0], outcome.out, sizeof outcome.out);
+    double ended = now();
+    close(pipes[0]);
+    CHECK(waitpid(pid, &outcome.status, 0) == pid);
+    outcome.seconds = ended - began;
+    if (comes_true(is_there, report)) {
+        int fd = open(report, O_RDONLY);
+        CHECK(fd >= 0);
+        read_all(fd, outcome.report, sizeof outcome.report);
+        close(fd);
+    }
+    return outcome;
+}
+
+static const char *value_of(const struct outcome *outcome, const char *name) {
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\": ", name);
+    const char *found = strstr(outcome->report, key);
+    return found != NULL ? found + strlen(key) : NULL;
+}
+
+double reported(const struct outcome *outcome, const char *name) {
+    const char *value = value_of(outcome, name);
+    return value != NULL ? strtod(value, NULL) : -1;
+}
+
+const char *reported_text(const struct outcome *outcome, const char *name) {
+    static char text[128];
+    const char *value = value_of(outcome, name);
+    if (value == NULL || sscanf(value, "\"%127[^\"]\"", text) != 1)
+        return "";
+    return text;
+}
+
+/* A file of /proc/PID, as a string; empty if there is none. */
+static void read_proc(const char *pid, const char *name, char *text, size_t bytes) {
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
+    text[0] = '\0';
+    int fd = open(path, O_RDONLY);
+    if (fd < 0)
+        return;
+    ssize_t got = read(fd, text, bytes - 1);
+    text[got > 0 ? got : 0] = '\0';
+    close(fd);
+}
+
+bool has_prefetch_process(void) {
+    bool found = false;
+    DIR *processes = opendir("/proc");
+    CHECK(processes != NULL);
+    struct dirent *entry;
+    while ((entry = readdir(processes)) != NULL) {
+        char name[32], argument[512], state[512];
+        read_proc(entry->d_name, "comm", name, sizeof name);
+        /* Born by a scenario: its arguments are copies. */
+        read_proc(entry->d_name, "cmdline", argument, sizeof argument);
+        read_proc(entry->d_name, "stat", state, sizeof state);
+        bool dead = strstr(state, ") Z") != NULL || strstr(state, ") X") != NULL;
+        found |= strcmp(name, "foreread-pre\n") == 0 && strcmp(argument, "scenario") == 0 && !dead;
+    }
+    closedir(processes);
+    return found;
+}
+
+/* Runs a test in a process of its own, which a failing one ends; its exit status, 1 if it was killed. */
+static int run_test(const struct test *test) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        test->run();
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static int run_tests(const struct test *tests) {
+    char template[] = "/var/tmp/foreread-preexec-XXXXXX";
+    CHECK(mkdtemp(template) != NULL);
+    snprintf(folder, sizeof folder, "%s", template);
+    int failed = 0;
+    for (const struct test *test = tests; test->run != NULL; test++) {
+        int status = run_test(test);
+        printf("%-8s%s\n", status == 0 ? "ok" : status == SKIPPED ? "skipped" : "FAILED", test->behaviour);
+        fflush(stdout);
+        failed |= status != 0 && status != SKIPPED;
+    }
+    char command[300];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK(system(command) == 0);
+    return failed;
+}
+
+int check_main(int argc, char **argv, const struct scenario *scenarios, const struct test *tests) {
+    if (argc < 2)
+        return run_tests(tests);
+    const char *given = getenv("CHECK_FOLDER");
+    snprintf(folder, sizeof folder, "%s", given != NULL ? given : "/nowhere");
+    for (const struct scenario *scenario = scenarios; scenario->name != NULL; scenario++)
+        if (strcmp(scenario->name, argv[1]) == 0) {
+            if (scenario->slice != NULL)
+                foreread_create_prefetch_thread(scenario->slice, argc, argv);
+            return scenario->program(argc, argv);
+        }
+    FAIL("no scenario %s", argv[1]);
+}
