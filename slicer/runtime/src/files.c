@@ -125,6 +125,10 @@ static int open_again(int path, int flags) {
     struct stat facts;
     if (fstat(path, &facts) != 0)
         return -1;
+    if (S_ISLNK(facts.st_mode) && (flags & O_PATH) == 0) {
+        errno = ELOOP;
+        return -1;
+    }
     bool reads = (flags & O_ACCMODE) != O_WRONLY && (flags & O_PATH) == 0;
     bool folder = S_ISDIR(facts.st_mode);
     if (!folder && !(S_ISREG(facts.st_mode) && reads))

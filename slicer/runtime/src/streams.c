@@ -264,8 +264,9 @@ static void caught_up(struct place *place, int64_t since) {
     int64_t before = place->at;
     lane_wait_end(WAIT_DATA, since);
     place->real = place->at = ftello(place->stream);
-    place->ended = feof(place->stream);
-    place->failed = ferror(place->stream);
+    /* A call that reads nothing leaves the end of file as it was. */
+    place->ended |= feof(place->stream);
+    place->failed |= ferror(place->stream);
     int fd = fileno(place->stream);
     struct opening *opening = files_lock(fd);
     struct file *file = opening == NULL ? NULL : opening->file;

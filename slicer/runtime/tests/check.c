@@ -39,9 +39,9 @@ bool comes_true(bool (*condition)(const void *), const void *argument) {
 }
 
 const char *path_of(const char *name) {
-    static char paths[4][512];
+    static char paths[16][512];
     static unsigned next;
-    char *path = paths[next++ % 4];
+    char *path = paths[next++ % 16];
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }

@@ -1,0 +1,228 @@
+/*
+ * calls.c - prefetch_* and fetch_* calls give what the real calls give.
+ *
+ * Random sequences of calls, on the same file, side by side. Outside a prefetch process the calls announce nothing
+ * and do all else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define SIZE 10000
+#define STEPS 200000
+
+static uint64_t seed = 1;
+
+static unsigned random_below(unsigned most) {
+    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)(seed >> 33) % most;
+}
+
+static const char *make_text(void) {
+    const char *path = path_of("text");
+    FILE *file = fopen(path, "w");
+    for (int n = 0; n < SIZE; n++)
+        fputc(random_below(9) == 0 ? '\n' : (int)('0' + random_below(10)), file);
+    CHECK(fclose(file) == 0);
+    return path;
+}
+
+/* The same result and, where it is an error, the same errno. */
+#define SAME(ours, real)                                                                           \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        long long real_ = (long long)(real);                                                       \
+        int real_error_ = real_ < 0 ? errno : 0;                                                   \
+        errno = 0;                                                                                 \
+        long long ours_ = (long long)(ours);                                                       \
+        int error_ = ours_ < 0 ? errno : 0;                                                        \
+        if (ours_ != real_ || error_ != real_error_)                                               \
+            FAIL("step %d: %s: %lld (%d), and not %lld (%d)", step, #ours, ours_, error_, real_,   \
+                 real_error_);                                                                     \
+    } while (0)
+
+static off_t random_place(void) {
+    return (off_t)random_below(SIZE + 3000) - 1000;
+}
+
+static void one_call(int step, int ours, int real) {
+    char a[3000] = {0}, b[3000] = {0};
+    size_t bytes = random_below(sizeof a);
+    off_t place = random_place();
+    int whence = (int)random_below(4);
+    struct iovec to_a[] = {{a, bytes / 2}, {a + bytes / 2, bytes - bytes / 2}};
+    struct iovec to_b[] = {{b, bytes / 2}, {b + bytes / 2, bytes - bytes / 2}};
+    switch (random_below(10)) {
+    case 0:
+        SAME(prefetch_read(ours, bytes), read(real, b, bytes));
+        break;
+    case 1:
+        SAME(prefetch_pread(ours, bytes, place), pread(real, b, bytes, place));
+        break;
+    case 2:
+        SAME(prefetch_readv(ours, to_a, 2), readv(real, to_b, 2));
+        break;
+    case 3:
+        SAME(prefetch_preadv(ours, to_a, 2, place), preadv(real, to_b, 2, place));
+        break;
+    case 4:
+        SAME(fetch_read(ours, a, bytes), read(real, b, bytes));
+        CHECK(memcmp(a, b, sizeof a) == 0);
+        break;
+    case 5:
+        SAME(fetch_preadv(ours, to_a, 2, place), preadv(real, to_b, 2, place));
+        CHECK(memcmp(a, b, sizeof a) == 0);
+        break;
+    default:
+        SAME(prefetch_lseek(ours, place, whence), lseek(real, place, whence));
+    }
+}
+
+static void test_descriptors(void) {
+    const char *path = make_text();
+    int real = open(path, O_RDONLY), ours = prefetch_open(path, O_RDONLY);
+    int real_too = dup(real), ours_too = prefetch_dup(ours);
+    CHECK(real_too >= 0 && ours_too >= 0);
+    for (int step = 0; step < STEPS; step++)
+        if (random_below(2) == 0)
+            one_call(step, ours, real);
+        else
+            one_call(step, ours_too, real_too);
+    int step = STEPS;
+    SAME(prefetch_close(ours), close(real));
+    SAME(prefetch_lseek(ours, 1, SEEK_SET), lseek(real, 1, SEEK_SET));
+    one_call(step, ours_too, real_too);
+}
+
+static void one_stream_call(int step, FILE *ours, FILE *real) {
+    char a[3000] = {0}, b[3000] = {0};
+    size_t size = random_below(40) + 1, count = random_below(60);
+    off_t place = random_place();
+    int whence = (int)random_below(3), number_a = -1, number_b = -1;
+    switch (random_below(14)) {
+    case 0:
+    case 1:
+        SAME(prefetch_fread(ours, size, count), fread(b, size, count, real));
+        break;
+    case 2:
+        SAME(fetch_fread(a, size, count, ours), fread(b, size, count, real));
+        CHECK(memcmp(a, b, sizeof a) == 0);
+        break;
+    case 3:
+        SAME(prefetch_getc(ours) == EOF, getc(real) == EOF);
+        break;
+    case 4:
+        SAME(fetch_getc(ours), getc(real));
+        break;
+    case 5:
+        SAME(fetch_fgets(a, (int)size + 1, ours) == NULL, fgets(b, (int)size + 1, real) == NULL);
+        CHECK(strcmp(a, b) == 0);
+        break;
+    case 6:
+        SAME(fetch_fscanf(ours, "%3d", &number_a), fscanf(real, "%3d", &number_b));
+        CHECK(number_a == number_b);
+        break;
+    case 7: {
+        int character = fetch_getc(ours);
+        CHECK(character == getc(real));
+        if (character != EOF)
+            SAME(fetch_ungetc(character, ours), ungetc(character, real));
+        break;
+    }
+    case 8:
+        prefetch_rewind(ours);
+        rewind(real);
+        break;
+    case 9: {
+        fpos_t at, real_at;
+        SAME(prefetch_fgetpos(ours, &at), fgetpos(real, &real_at));
+        prefetch_fread(ours, 1, size);
+        CHECK(fread(b, 1, size, real) <= size);
+        SAME(prefetch_fsetpos(ours, &at), fsetpos(real, &real_at));
+        break;
+    }
+    default:
+        SAME(prefetch_fseek(ours, place, whence), fseek(real, place, whence));
+    }
+    SAME(prefetch_ftell(ours), ftell(real));
+    SAME(prefetch_feof(ours) != 0, feof(real) != 0);
+    SAME(prefetch_ferror(ours) != 0, ferror(real) != 0);
+}
+
+static void test_streams(void) {
+    const char *path = make_text();
+    FILE *real = fopen(path, "r"), *ours = prefetch_fopen(path, "r");
+    CHECK(real != NULL && ours != NULL);
+    for (int step = 0; step < STEPS; step++)
+        one_stream_call(step, ours, real);
+    CHECK(fclose(real) == 0 && prefetch_fclose(ours) == 0);
+}
+
+static void test_opening(void) {
+    const char *path = make_text();
+    int step = 0;
+    SAME(prefetch_open(path_of("nothing"), O_RDONLY), open(path_of("nothing"), O_RDONLY));
+    SAME(prefetch_open(path_of("."), O_RDWR), open(path_of("."), O_RDWR));
+    SAME(prefetch_open(path, O_RDONLY | O_DIRECTORY), open(path, O_RDONLY | O_DIRECTORY));
+    CHECK(symlink(path, path_of("link")) == 0);
+    SAME(prefetch_open(path_of("link"), O_RDONLY | O_NOFOLLOW), open(path_of("link"), O_RDONLY | O_NOFOLLOW));
+    CHECK(prefetch_fopen(path, "x") == NULL && errno == EINVAL);
+    CHECK(prefetch_fopen(path_of("nothing"), "r") == NULL && errno == ENOENT);
+    int folder = prefetch_open(path_of("."), O_RDONLY);
+    int fd = prefetch_openat(folder, "text", O_RDWR);
+    CHECK(prefetch_lseek(fd, 0, SEEK_END) == SIZE);
+    struct stat facts;
+    CHECK(fstat(fd, &facts) == 0 && facts.st_size == SIZE);
+    CHECK((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+    /* What the program is about to make is empty, and is not made. */
+    int new = prefetch_open(path_of("new"), O_RDWR | O_CREAT, 0666);
+    CHECK(new >= 0 && prefetch_read(new, 100) == 0 && access(path_of("new"), F_OK) != 0);
+    CHECK(prefetch_creat(path, 0666) >= 0 && stat(path, &facts) == 0 && facts.st_size == SIZE);
+    FILE *stream = prefetch_fopen(path, "w+");
+    CHECK(stream != NULL && stat(path, &facts) == 0 && facts.st_size == SIZE);
+    stream = prefetch_freopen(path, "r", stream);
+    CHECK(stream != NULL && prefetch_fread(stream, 1, SIZE * 2) == SIZE && prefetch_feof(stream));
+    CHECK(prefetch_fclose(stream) == 0);
+    /* A file that grows. */
+    FILE *more = fopen(path, "a");
+    CHECK(prefetch_lseek(fd, SIZE, SEEK_SET) == SIZE && prefetch_read(fd, 10) == 0);
+    CHECK(fputs("abc", more) >= 0 && fclose(more) == 0);
+    CHECK(prefetch_read(fd, 10) == 3);
+    /* A descriptor under another's number. */
+    int other = prefetch_open(path, O_RDONLY);
+    CHECK(prefetch_dup2(fd, other) == other && prefetch_lseek(other, 0, SEEK_CUR) == SIZE + 3);
+}
+
+static void test_mappings(void) {
+    const char *path = make_text();
+    int fd = prefetch_open(path, O_RDONLY);
+    char *mapped = prefetch_mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(mapped != MAP_FAILED && prefetch_close(fd) == 0);
+    char byte;
+    int real = open(path, O_RDONLY);
+    CHECK(pread(real, &byte, 1, 5000) == 1 && byte == mapped[5000]);
+    prefetch_touch(mapped + 5000, 100);
+    prefetch_touch(mapped - 1, 1);
+    mapped[5000] = 'x';
+    char after;
+    CHECK(pread(real, &after, 1, 5000) == 1 && after == byte);
+    CHECK(prefetch_munmap(mapped, SIZE) == 0);
+    CHECK(prefetch_mmap(NULL, SIZE, PROT_READ, MAP_SHARED, -1, 0) == MAP_FAILED && errno == EBADF);
+}
+
+int main(int argc, char **argv) {
+    const struct scenario scenarios[] = {{0}};
+    const struct test tests[] = {
+        {"calls on descriptors give the real ones' results", test_descriptors},
+        {"calls on streams do, skipping and reading mixed", test_streams},
+        {"opening makes and changes nothing", test_opening},
+        {"mappings are private", test_mappings},
+        {0},
+    };
+    return check_main(argc, argv, scenarios, tests);
+}

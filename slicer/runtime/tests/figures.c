@@ -1,0 +1,166 @@
+/*
+ * figures.c - the long paper's Figures 2 and 3, as C: a file opened by the computation thread, its
+ * descriptor and values handed over, reads prefetched. Where in the figures the prefetch thread reads for
+ * both, here the program reads for itself: its input must not depend on the prefetch thread.
+ */
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define PAGES 400
+#define PAGE 4096
+
+/* Pages of the data file in memory, waited for before the program reads: so the prefetch thread got them. */
+static size_t wanted;
+
+static bool is_there(const void *path) {
+    return resident(path) >= wanted;
+}
+
+/* ---- Figure 2 ---- */
+
+static int fp;
+
+static void prefetch_figure_2(int argc, char **argv) {
+    (void)argc, (void)argv;
+    int i;
+    foreread_synchronize(1, FOREREAD_WAIT);
+    fp = foreread_receive_fd(1);
+    inform_open(fp);
+    for (i = PAGES / 4 - 1; i >= 0; i--) {
+        prefetch_lseek(fp, i * 4 * PAGE, SEEK_SET);
+        prefetch_read(fp, 4);
+    }
+    inform_close(fp);
+}
+
+static int figure_2(int argc, char **argv) {
+    (void)argc;
+    int i;
+    int data[PAGES / 4];
+    sleep_ms(20);
+    fp = open(argv[2], O_RDONLY);
+    foreread_send_fd(1, fp);
+    foreread_synchronize(1, FOREREAD_SIGNAL);
+    wanted = PAGES / 4;
+    CHECK(comes_true(is_there, argv[2]));
+    for (i = PAGES / 4 - 1; i >= 0; i--) {
+        lseek(fp, i * 4 * PAGE, SEEK_SET);
+        CHECK(read(fp, &data[i], 4) == 4);
+        foreread_call();
+    }
+    for (i = 0; i < PAGES / 4; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d\n", i * 4);
+        CHECK(memcmp(&data[i], text, strlen(text) < 4 ? strlen(text) : 4) == 0);
+    }
+    close(fp);
+    return 0;
+}
+
+/* ---- Figure 3 ---- */
+
+static void prefetch_figure_3(int argc, char **argv) {
+    (void)argc, (void)argv;
+    int index;
+    fp = foreread_receive_fd(1);
+    inform_open(fp);
+    foreread_receive(2, &index, sizeof index);
+    prefetch_lseek(fp, index * PAGE, SEEK_SET);
+    prefetch_read(fp, 4);
+    inform_close(fp);
+}
+
+/* The same, the configuration file being one that the prefetch thread can read by itself. */
+static void prefetch_figure_3_alone(int argc, char **argv) {
+    (void)argc;
+    int index;
+    fp = prefetch_open(argv[2], O_RDONLY);
+    FILE *config = prefetch_fopen(path_of("config"), "r");
+    prefetch_fseek(config, 10, SEEK_SET);
+    EXPECT(fetch_fscanf(config, "%d", &index) == 1);
+    prefetch_fclose(config);
+    prefetch_lseek(fp, index * PAGE, SEEK_SET);
+    prefetch_read(fp, 4);
+    prefetch_close(fp);
+}
+
+static int figure_3(int argc, char **argv, bool alone) {
+    (void)argc;
+    int index, data = 0;
+    fp = open(argv[2], O_RDONLY);
+    if (!alone)
+        foreread_send_fd(1, fp);
+    FILE *config = fopen(path_of("config"), "r");
+    fseek(config, 10, SEEK_SET);
+    CHECK(fscanf(config, "%d", &index) == 1);
+    if (alone)
+        foreread_call();
+    else
+        foreread_send(2, &index, sizeof index);
+    wanted = 1;
+    CHECK(comes_true(is_there, argv[2]));
+    lseek(fp, index * PAGE, SEEK_SET);
+    CHECK(read(fp, &data, 4) == 4);
+    foreread_call();
+    CHECK(memcmp(&data, "321\n", 4) == 0);
+    close(fp);
+    return 0;
+}
+
+static int figure_3_sent(int argc, char **argv) {
+    return figure_3(argc, argv, false);
+}
+
+static int figure_3_alone(int argc, char **argv) {
+    return figure_3(argc, argv, true);
+}
+
+static void agrees(const char *scenario, double calls, double entries) {
+    const char *data = make_file("data", PAGES);
+    FILE *config = fopen(path_of("config"), "w");
+    fprintf(config, "%10s321\n", "");
+    fclose(config);
+    if (!make_cold(data))
+        exit(77);
+    struct outcome outcome = run(scenario, data);
+    if (!WIFEXITED(outcome.status) || WEXITSTATUS(outcome.status) != 0)
+        FAIL("%s", outcome.report);
+    CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
+    CHECK(reported(&outcome, "calls") == calls && reported(&outcome, "program_calls") == calls);
+    CHECK(reported(&outcome, "entries") >= entries);
+    CHECK(reported(&outcome, "issued") >= entries * PAGE && reported(&outcome, "wasted") == 0);
+    CHECK(reported(&outcome, "useful") + reported(&outcome, "late") +
+              reported(&outcome, "infill") == reported(&outcome, "issued"));
+}
+
+static void test_figure_2(void) {
+    agrees("figure_2", PAGES / 4, PAGES / 4);
+}
+
+static void test_figure_3(void) {
+    agrees("figure_3", 1, 1);
+}
+
+static void test_figure_3_alone(void) {
+    /* What was read for real needs no entry. */
+    agrees("figure_3_alone", 2, 1);
+}
+
+int main(int argc, char **argv) {
+    const struct scenario scenarios[] = {
+        {"figure_2", prefetch_figure_2, figure_2},
+        {"figure_3", prefetch_figure_3, figure_3_sent},
+        {"figure_3_alone", prefetch_figure_3_alone, figure_3_alone},
+        {0},
+    };
+    const struct test tests[] = {
+        {"figure 2: what the prefetch thread announces is there before it is read", test_figure_2},
+        {"figure 3: descriptor and value are sent", test_figure_3},
+        {"figure 3: or the prefetch thread reads the configuration itself", test_figure_3_alone},
+        {0},
+    };
+    return check_main(argc, argv, scenarios, tests);
+}
