@@ -46,6 +46,7 @@ bool btree_header_parse(const uint8_t bytes[BTREE_HEADER_BYTES], struct btree_he
         return false;
     header->page_size = size;
     header->usable = size - bytes[20];
+    header->wal = bytes[19] == 2;
     header->cookie = big32(bytes + 40);
     header->utf16 = big32(bytes + 56) > 1;
     return true;
@@ -121,12 +122,10 @@ bool btree_table_key(const struct btree_page *page, unsigned i, int64_t *rowid)
     return true;
 }
 
-bool btree_child_for(const struct btree_page *page, int64_t rowid, unsigned *child)
+/* The first cell of a table page whose key is not below `rowid`, 0 to `cells`. */
+static bool search(const struct btree_page *page, int64_t rowid, unsigned *at)
 {
     unsigned low = 0, high = page->cells;
-    if (page->type != BTREE_TABLE_INTERIOR)
-        return false;
-    /* Child i holds the rowids up to and including the key of cell i. */
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
         int64_t key;
@@ -137,8 +136,21 @@ bool btree_child_for(const struct btree_page *page, int64_t rowid, unsigned *chi
         else
             low = middle + 1;
     }
-    *child = low;
+    *at = low;
     return true;
+}
+
+bool btree_child_for(const struct btree_page *page, int64_t rowid, unsigned *child)
+{
+    /* Child i holds the rowids up to and including the key of cell i. */
+    return page->type == BTREE_TABLE_INTERIOR && search(page, rowid, child);
+}
+
+bool btree_cell_of(const struct btree_page *page, int64_t rowid, unsigned *at)
+{
+    int64_t key;
+    return page->type == BTREE_TABLE_LEAF && search(page, rowid, at) && *at < page->cells &&
+           btree_table_key(page, *at, &key) && key == rowid;
 }
 
 /* "B-tree Cell Format" and "Cell Payload Overflow Pages". */
@@ -176,6 +188,11 @@ const uint8_t *btree_payload(const struct btree_page *page, unsigned i, uint32_t
         return NULL;
     *overflow = big32(at + *local);
     return at;
+}
+
+uint32_t btree_next_overflow(const uint8_t *bytes)
+{
+    return big32(bytes);
 }
 
 /* "Record Format": the bytes a serial type takes. Types 10 and 11 are reserved. */

@@ -29,6 +29,7 @@ struct btree_header {
     uint32_t page_size; /* bytes */
     uint32_t usable;    /* bytes of a page that hold content: page_size less the reserved ones */
     uint32_t cookie;    /* changes whenever the schema does */
+    bool wal;           /* the newest bytes of a page may be in the write-ahead log */
     bool utf16;         /* text is stored as UTF-16, not as UTF-8 */
 };
 
@@ -67,6 +68,9 @@ bool btree_table_key(const struct btree_page *page, unsigned i, int64_t *rowid);
 /* Which child of an interior table page leads to `rowid`: its place, 0 to `cells`. */
 bool btree_child_for(const struct btree_page *page, int64_t rowid, unsigned *child);
 
+/* The cell of a leaf of a table that holds `rowid`. */
+bool btree_cell_of(const struct btree_page *page, int64_t rowid, unsigned *at);
+
 /* The rowid an entry of an index refers to: the last column of its record. False when the entry
  * does not end in an integer (a WITHOUT ROWID table) or goes on in an overflow page. */
 bool btree_index_rowid(const struct btree_page *page, unsigned i, int64_t *rowid);
@@ -75,6 +79,9 @@ bool btree_index_rowid(const struct btree_page *page, unsigned i, int64_t *rowid
  * first overflow page (0: none). NULL when damaged. */
 const uint8_t *btree_payload(const struct btree_page *page, unsigned i, uint32_t *local,
                              uint64_t *total, uint32_t *overflow);
+
+/* The overflow page that follows the one with these bytes; 0: none. */
+uint32_t btree_next_overflow(const uint8_t *bytes);
 
 /* The first `wanted` columns of a record of which `length` bytes are at hand; how many were
  * described. A column may end past `length`. */

@@ -1,35 +1,36 @@
-/* The planner's own view of a database file: its descriptor, its pages, their residency.
+/* The planner's own view of a file: its bytes, and whether they are in memory.
  *
- * Purpose: `struct pages` on a real file.
+ * Purpose: to read what SQLite reads, beside it.
  * Invariant: used on the planner's thread alone, whose descriptor table is its own: a descriptor of
  * a database closed in the program's table would drop SQLite's POSIX locks. Never writes, never locks.
- * Data flow: a path and the identity the file must have in; pages and hints out. */
+ * Data flow: a path in; bytes, and hints to the kernel, out. Offsets and lengths are in bytes. */
 #ifndef FOREREAD_FILE_H
 #define FOREREAD_FILE_H
 
-#include <sys/types.h>
-
-#include "pages.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
 
 struct file {
-    int fd; /* -1 when closed */
-    uint32_t page_size;
+    int fd;            /* -1 when closed */
     bool no_cachestat; /* the kernel is older than 6.5: mincore has to tell */
 };
 
-/* False when the path is not, or not any more, the regular file with this device and inode. */
-bool file_open(struct file *file, const char *path, dev_t device, ino_t inode);
+/* False when the path is no regular file; what it is otherwise goes to `facts`, unless that is null. */
+bool file_open(struct file *file, const char *path, struct stat *facts);
 
 void file_close(struct file *file);
 
-bool file_header(const struct file *file, struct btree_header *header);
+/* False when the file does not have all these bytes. */
+bool file_read(const struct file *file, uint64_t offset, void *into, size_t length);
 
-/* The members of struct pages; the context is the file. */
-bool file_read(const struct file *file, uint32_t page, uint8_t *into);
-bool file_resident(struct file *file, uint32_t page);
-void file_fetch(const struct file *file, uint32_t *pages, size_t n);
+bool file_resident(struct file *file, uint64_t offset, uint64_t length);
 
-/* How many pages the file has now. */
-uint64_t file_pages(const struct file *file);
+/* Asks the kernel for what will be read soon. */
+void file_fetch(const struct file *file, uint64_t offset, uint64_t length);
+
+/* The length of the file now. */
+uint64_t file_bytes(const struct file *file);
 
 #endif

@@ -43,8 +43,7 @@ static uint32_t gather(struct loading *loading, const uint8_t *payload, uint32_t
             piece = wanted - have;
         memcpy(loading->row + have, loading->overflow + 4, piece);
         have += piece;
-        next = (uint32_t)loading->overflow[0] << 24 | (uint32_t)loading->overflow[1] << 16 |
-               (uint32_t)loading->overflow[2] << 8 | loading->overflow[3];
+        next = btree_next_overflow(loading->overflow);
     }
     return have;
 }

@@ -28,17 +28,29 @@ struct trail {
     uint32_t interiors[TRAIL_INTERIORS]; /* interior index pages seen, by hash of their number */
     uint64_t noted;                      /* events so far */
     uint64_t table_reads, index_reads;   /* since the statement began */
+    uint64_t overflow_reads;             /* pages of rows' chains, since then */
+    unsigned run, reach; /* of them: those of the row read last, and the most of any row */
 };
 
-/* Notes that page `number` of b-tree kind `type` was read; other kinds are ignored. */
+/* Notes that page `number` was read, whose first byte is `type`. */
 static inline void trail_note(struct trail *trail, uint8_t type, uint32_t number)
 {
     if (type == BTREE_INDEX_INTERIOR) {
         trail->interiors[number % TRAIL_INTERIORS] = number;
         return;
     }
-    if (type != BTREE_TABLE_LEAF && type != BTREE_INDEX_LEAF)
+    if (type == BTREE_TABLE_INTERIOR)
         return;
+    if (type != BTREE_TABLE_LEAF && type != BTREE_INDEX_LEAF) {
+        /* An overflow page: it begins with a page number. Those of index entries are not counted. */
+        if (trail->noted == 0 || trail->events[(trail->noted - 1) % TRAIL_EVENTS].index)
+            return;
+        trail->overflow_reads++;
+        trail->run++;
+        trail->reach = trail->run > trail->reach ? trail->run : trail->reach;
+        return;
+    }
+    trail->run = 0;
     bool index = type == BTREE_INDEX_LEAF;
     trail->events[trail->noted % TRAIL_EVENTS].page = number;
     trail->events[trail->noted % TRAIL_EVENTS].index = index;
@@ -60,11 +72,17 @@ static inline uint64_t trail_length(const struct trail *trail)
     return trail->table_reads > trail->index_reads ? trail->table_reads : trail->index_reads;
 }
 
+/* Whether so many of the rows go on in overflow pages that those are worth looking for. */
+static inline bool trail_spills(const struct trail *trail)
+{
+    return trail->overflow_reads > 0 && 4 * trail->overflow_reads >= trail->table_reads;
+}
+
 /* Forgets what happened in the statement that has ended; keeps what is known of the indexes. */
 static inline void trail_end(struct trail *trail)
 {
-    trail->noted = trail->table_reads = trail->index_reads = 0;
-    trail->leaf = 0;
+    trail->noted = trail->table_reads = trail->index_reads = trail->overflow_reads = 0;
+    trail->leaf = trail->run = trail->reach = 0;
 }
 
 struct walk_found {

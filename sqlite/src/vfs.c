@@ -1,21 +1,16 @@
-/* The extension: a VFS that watches the databases SQLite opens.
+/* The extension: its entry, and a VFS that watches the databases SQLite opens.
  *
- * Purpose: every read goes to the real VFS first; then its page is looked at.
- * Invariant: SQLite gets what the real VFS gave, from every method, always. Only main databases are
- * watched; journals, WALs and temporary files are the real VFS's own. A watched file is the real
- * VFS's file, in place: only its method table is replaced, by a copy in which five methods are
- * ours, so whatever the real VFS can do (shared memory, mapping, later versions) stays as it is.
- * Data flow: SQLite → real method → trail → planner; while a walk is helped: SQLite → libforeread.
+ * Purpose: every database that the process opens from now on, in whatever way, gets a watch (watch.c).
+ * Invariant: SQLite gets what the real VFS gave, from every method, always. Only main databases
+ * and their WALs are watched; journals and temporary files are the real VFS's own.
+ * Data flow: opens → real VFS → watch_database, watch_wal.
  *
  * Loading also adopts the databases that the loading connection has open already (the sqlite3
  * shell opens its database before it loads anything), and puts a stand-in in the place of the
  * default VFS under the default's own name, so that ATTACH on such a connection finds it. */
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
-#include "planner.h"
+#include "walk.h"
 
 SQLITE_EXTENSION_INIT1
 
@@ -25,185 +20,13 @@ struct shim {
     sqlite3_vfs *real;
 };
 
+/* sqlite3_database_file_object came with 3.32. */
+enum { NAMES_OWNER = 3032000 };
+
 /* The files of these VFSes are plain files, one page of the database being one page of the file. */
 static bool is_plain(const sqlite3_vfs *vfs)
 {
     return strncmp(vfs->zName, "unix", 4) == 0;
-}
-
-/* ---- a file ----------------------------------------------------------------------------------- */
-
-static struct watch *watch_of(sqlite3_file *file)
-{
-    return (struct watch *)file->pMethods;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* The statement has read long enough to be worth a look by the planner. */
-static void post(struct watch *watch, uint64_t length)
-{
-    watch->alarm_at = 2 * length;
-    if (atomic_load(&watch->posted) || atomic_load(&watch->aside) ||
-        now_ns() < atomic_load(&watch->quiet_until)) {
-        watch->alarm_at = length + TRAIL_PATIENCE;
-        return;
-    }
-    watch->snapshot = watch->trail;
-    watch->snapshot_statement = atomic_load(&watch->statements);
-    watch->snapshot_reads = atomic_load(&watch->reads);
-    atomic_store(&watch->posted, true);
-    planner_wake();
-}
-
-/* Looks at a page that SQLite has just got. */
-static void look(struct watch *watch, const uint8_t *page, int amount, sqlite3_int64 offset)
-{
-    uint8_t type = page[0];
-    /* Whole pages only; the first belongs to the schema. */
-    if (amount < 512 || (amount & (amount - 1)) != 0 || offset <= 0 || offset % amount != 0)
-        return;
-    trail_note(&watch->trail, type, (uint32_t)(offset / amount + 1));
-    if (type != BTREE_TABLE_LEAF && type != BTREE_INDEX_LEAF)
-        return;
-    uint64_t reads = atomic_load_explicit(&watch->reads, memory_order_relaxed) + 1;
-    atomic_store_explicit(&watch->reads, reads, memory_order_relaxed);
-    if (atomic_load_explicit(&watch->walking, memory_order_relaxed)) {
-        if (reads >= atomic_load_explicit(&watch->wake_at, memory_order_relaxed)) {
-            atomic_store(&watch->wake_at, WATCH_WOKEN);
-            planner_wake();
-        }
-        return;
-    }
-    uint64_t length = trail_length(&watch->trail);
-    if (length > watch->alarm_at)
-        post(watch, length);
-}
-
-/* Before a read, so that the engine need not fetch what is being read already; whether it told. */
-static bool report(struct watch *watch, int amount, sqlite3_int64 offset)
-{
-    if (!atomic_load_explicit(&watch->walking, memory_order_acquire) || offset <= 0)
-        return false;
-    int told =
-        foreread_reading(watch->client, watch->client_fd, (uint64_t)offset, (uint64_t)amount);
-    if (told < 0)
-        atomic_store(&watch->walking, false);
-    return told == 0;
-}
-
-/* After a read that was reported: whether it waited tells the engine how much stays in memory. */
-static void report_done(struct watch *watch, int amount, sqlite3_int64 offset, uint64_t began)
-{
-    foreread_read_done(watch->client, watch->client_fd, (uint64_t)offset, (uint64_t)amount,
-                       now_ns() - began);
-}
-
-static int watched_read(sqlite3_file *file, void *into, int amount, sqlite3_int64 offset)
-{
-    struct watch *watch = watch_of(file);
-    bool reported = report(watch, amount, offset);
-    uint64_t began = reported ? now_ns() : 0;
-    int result = watch->real->xRead(file, into, amount, offset);
-    if (reported)
-        report_done(watch, amount, offset, began);
-    if (result == SQLITE_OK)
-        look(watch, into, amount, offset);
-    return result;
-}
-
-static int watched_fetch(sqlite3_file *file, sqlite3_int64 offset, int amount, void **page)
-{
-    struct watch *watch = watch_of(file);
-    int result = watch->real->xFetch(file, offset, amount, page);
-    if (result == SQLITE_OK && *page) {
-        bool reported = report(watch, amount, offset);
-        uint64_t began = reported ? now_ns() : 0;
-        /* The first look is what waits. */
-        look(watch, *page, amount, offset);
-        if (reported)
-            report_done(watch, amount, offset, began);
-    }
-    return result;
-}
-
-/* The statement is over: the shared lock goes. */
-static void end_statement(struct watch *watch)
-{
-    if (watch->trail.noted == 0)
-        return;
-    trail_end(&watch->trail);
-    watch->alarm_at = TRAIL_PATIENCE;
-    atomic_fetch_add(&watch->statements, 1);
-    if (atomic_load(&watch->walking))
-        planner_wake();
-}
-
-static int watched_unlock(sqlite3_file *file, int level)
-{
-    struct watch *watch = watch_of(file);
-    if (level == SQLITE_LOCK_NONE)
-        end_statement(watch);
-    return watch->real->xUnlock(file, level);
-}
-
-/* In WAL mode it is a read mark in shared memory that goes. */
-static int watched_shm_lock(sqlite3_file *file, int offset, int n, int flags)
-{
-    struct watch *watch = watch_of(file);
-    if (flags == (SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED))
-        end_statement(watch);
-    return watch->real->xShmLock(file, offset, n, flags);
-}
-
-static int watched_close(sqlite3_file *file)
-{
-    struct watch *watch = watch_of(file);
-    file->pMethods = watch->real;
-    planner_remove(watch);
-    free(watch->path);
-    free(watch);
-    return file->pMethods->xClose(file);
-}
-
-/* Puts a watch between SQLite and an open file. Without one, the file works as ever. */
-static void watch_file(sqlite3_file *file, const char *path)
-{
-    const sqlite3_io_methods *real = file->pMethods;
-    struct stat facts;
-    if (!real || real->xClose == watched_close || !path || stat(path, &facts) != 0 ||
-        !S_ISREG(facts.st_mode))
-        return;
-    struct watch *watch = calloc(1, sizeof *watch);
-    if (!watch || !(watch->path = strdup(path))) {
-        free(watch);
-        return;
-    }
-    watch->real = real;
-    watch->device = facts.st_dev;
-    watch->inode = facts.st_ino;
-    watch->alarm_at = TRAIL_PATIENCE;
-    /* Members of later versions are not there to be copied, and not asked for. */
-    watch->methods.iVersion = real->iVersion < 3 ? real->iVersion : 3;
-    memcpy((char *)&watch->methods + sizeof(int), (const char *)real + sizeof(int),
-           (real->iVersion >= 3   ? sizeof *real
-            : real->iVersion == 2 ? offsetof(sqlite3_io_methods, xFetch)
-                                  : offsetof(sqlite3_io_methods, xShmMap)) -
-               sizeof(int));
-    watch->methods.xRead = watched_read;
-    watch->methods.xUnlock = watched_unlock;
-    watch->methods.xClose = watched_close;
-    if (real->iVersion >= 2)
-        watch->methods.xShmLock = watched_shm_lock;
-    if (real->iVersion >= 3)
-        watch->methods.xFetch = watched_fetch;
-    planner_add(watch);
-    file->pMethods = &watch->methods;
 }
 
 /* ---- the VFS ---------------------------------------------------------------------------------- */
@@ -218,8 +41,12 @@ static int shim_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int
 {
     sqlite3_vfs *real = real_of(vfs);
     int result = real->xOpen(real, path, file, flags, out_flags);
-    if (result == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) && is_plain(real))
-        watch_file(file, path);
+    if (result != SQLITE_OK || !path || !is_plain(real))
+        return result;
+    if (flags & SQLITE_OPEN_MAIN_DB)
+        watch_database(file, path);
+    else if ((flags & SQLITE_OPEN_WAL) && sqlite3_libversion_number() >= NAMES_OWNER)
+        watch_wal(file, path, sqlite3_database_file_object(path));
     return result;
 }
 
@@ -331,6 +158,26 @@ static int register_shim(struct shim *shim, const char *name, sqlite3_vfs *real)
 
 /* ---- loading ---------------------------------------------------------------------------------- */
 
+/* The WAL of a database that has been adopted before its first read would be opened behind our back: by
+ * the real VFS, which the connection goes on using. So a database in WAL mode is read now, and the WAL
+ * is open. What that needs happens at the first read in any case. */
+static void adopt_wal(sqlite3 *db, const char *name, const char *path, sqlite3_file *file)
+{
+    uint8_t versions[2];
+    sqlite3_file *wal = NULL;
+    if (file->pMethods->xRead(file, versions, sizeof versions, WATCH_VERSIONS_AT) != SQLITE_OK ||
+        versions[0] != WATCH_WAL_VERSION || versions[1] != WATCH_WAL_VERSION)
+        return;
+    char *sql = sqlite3_mprintf("pragma \"%w\".schema_version", name);
+    char *wal_path = sqlite3_mprintf("%s-wal", path);
+    if (sql && wal_path && sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK &&
+        sqlite3_file_control(db, name, SQLITE_FCNTL_JOURNAL_POINTER, &wal) == SQLITE_OK &&
+        watch_shares_wal(file))
+        watch_wal(wal, wal_path, file);
+    sqlite3_free(sql);
+    sqlite3_free(wal_path);
+}
+
 /* Watches what a connection has open already. */
 static void adopt(sqlite3 *db)
 {
@@ -351,7 +198,8 @@ static void adopt(sqlite3 *db)
             !file || !file->pMethods ||
             sqlite3_file_control(db, name, SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved)
             continue;
-        watch_file(file, path);
+        watch_database(file, path);
+        adopt_wal(db, name, path, file);
     }
     sqlite3_finalize(databases);
 }
@@ -359,7 +207,7 @@ static void adopt(sqlite3 *db)
 /* foreread_status(): what this process was helped with, as JSON. */
 static void status(sqlite3_context *context, int n, sqlite3_value **values)
 {
-    struct planner_counts counts = planner_counts();
+    struct walk_counts counts = walk_counts();
     char *text = sqlite3_mprintf("{\"walks\":%llu,\"resident\":%llu,\"disclosed\":%llu}",
                                  counts.walks, counts.resident, counts.disclosed);
     (void)n, (void)values;

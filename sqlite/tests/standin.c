@@ -6,9 +6,13 @@
  * the threads that read have different descriptor tables. */
 #include "foreread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+
+enum { FILES = 64 };
 
 struct foreread_client {
     pthread_mutex_t lock;
@@ -19,6 +23,7 @@ struct foreread_client {
         int file;
         uint64_t offset;
     } *places;
+    ino_t inodes[FILES];
     int files;
     uint64_t n, room, at;
     foreread_stats stats;
@@ -51,9 +56,18 @@ int foreread_unregister_client(foreread_client *client)
 
 int foreread_register_file(foreread_client *client, const char *path)
 {
-    int fd = FOREREAD_FIRST_FILE + client->files++;
-    fprintf(client->log, "file %d %s\n", fd, path);
-    return fd;
+    struct stat facts;
+    if (stat(path, &facts) != 0)
+        return -errno;
+    int known = 0;
+    while (known < client->files && client->inodes[known] != facts.st_ino)
+        known++;
+    if (known == FILES)
+        return -ENOMEM;
+    if (known == client->files)
+        client->inodes[client->files++] = facts.st_ino;
+    fprintf(client->log, "file %d %s\n", FOREREAD_FIRST_FILE + known, path);
+    return FOREREAD_FIRST_FILE + known;
 }
 
 int foreread_register_region(foreread_client *client, int fd, uint64_t start, uint64_t end)
@@ -117,5 +131,11 @@ int foreread_get_stats(foreread_client *client, foreread_stats *stats)
     *stats = client->stats;
     stats->ahead = client->n - client->at;
     pthread_mutex_unlock(&client->lock);
+    return 0;
+}
+
+int foreread_unregister_region(foreread_client *client, int region)
+{
+    (void)client, (void)region;
     return 0;
 }

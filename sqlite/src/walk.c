@@ -1,0 +1,457 @@
+/* See walk.h. */
+#include "walk.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "chain.h"
+#include "room.h"
+
+enum {
+    FIRST_WINDOW = 16,     /* entries ahead when a walk has just been found */
+    GROWTH = 1,            /* the window grows to so many times the entries walked: a walk that
+                              ends at once has wasted no more than it has gained */
+    FIRST_LOOK = 64,       /* entries looked at to see whether a walk needs help */
+    DENSE_BYTES = 256 << 10, /* between entries; what a disk reads in the time of a short seek */
+    MAX_WINDOW = 1 << 19,  /* entries ahead; half of what the list holds */
+    MIN_MAX_WINDOW = 1024, /* of a small database */
+    PAGE_LIST = 4,         /* entries ahead at most, in pages of the database: see window() */
+    ASTRAY = 16,           /* reads off the list after which the list may be behind the walk */
+    LOST = 1024,           /* reads off the list after which a walk has ended */
+    ENTRIES = CHAIN_BATCH * (1 + CHAIN_MOST), /* made at once, at most; more than ROWS_BATCH */
+    CHAIN_BYTES = 32 << 20, /* of rows and their overflow pages that are looked at ahead, at most, and */
+    CHAIN_ROOM = 8,         /* that part of the memory the process may have */
+    CHAIN_LEAST = 64,       /* entries */
+};
+
+/* A connection whose statement is no walk, or needs no help, is not looked at again so soon: nanoseconds,
+ * doubled from the least to the most while it goes on like that. */
+static const uint64_t LEAST_QUIET = 50u * 1000 * 1000, MOST_QUIET = 800u * 1000 * 1000;
+
+/* What a limited process needs beside the database, in bytes; libforeread takes as much again. */
+static const uint64_t OWN_USE = 2u << 20;
+/* Bytes of memory that it must be allowed to have: with less nothing was measured. */
+static const uint64_t LEAST_LIMIT = 12u << 20;
+
+struct walk {
+    struct cursor cursor;
+    struct rows rows;
+    bool rows_open;
+    bool chains;        /* the rows go on in overflow pages */
+    uint64_t most;      /* entries ahead, at most */
+    bool ended;         /* the index has no more entries */
+    uint64_t began;     /* the database's reads when the walk was where the cursor began */
+    uint64_t before;    /* entries accepted by the client before this walk */
+    uint64_t looked;    /* entries made for this walk */
+    uint64_t listed;    /* reads on the list, and */
+    uint64_t listed_at; /* reads in all, when that last changed */
+    struct item items[ROWS_BATCH];
+    struct chain overflow[CHAIN_BATCH];
+    foreread_entry entries[ENTRIES];
+    bool in_wal[ENTRIES];
+    size_t pending, given; /* entries made, and of them those the list had room for */
+};
+
+/* Counts of all walks in this process. */
+static atomic_uint_fast64_t walks_helped, walks_resident, pages_disclosed;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool stopped(void *context)
+{
+    const struct watch *watch = context;
+    return atomic_load(&watch->closing) || atomic_load(&watch->statements) != watch->statement;
+}
+
+static bool read_page(void *context, uint32_t page, uint8_t *into)
+{
+    return store_read(&((struct watch *)context)->store, page, into);
+}
+
+static bool resident_page(void *context, uint32_t page)
+{
+    return store_resident(&((struct watch *)context)->store, page);
+}
+
+static void fetch_pages(void *context, uint32_t *pages, size_t n)
+{
+    store_fetch(&((struct watch *)context)->store, pages, n);
+}
+
+/* Opens the database as the statement sees it, and reads its schema, again when it has changed. */
+static bool know(struct watch *watch)
+{
+    struct btree_header header;
+    struct store *store = &watch->store;
+    if (store->database.fd < 0 && !store_open(store, watch->path, watch->device, watch->inode))
+        return false;
+    if (!store_see(store, watch->path, &watch->snapshot_view, &header)) {
+        /* Encrypted, foreign or empty; an empty one may become a database. */
+        if (header.page_size == 0 && file_bytes(&store->database) > 0)
+            atomic_store(&watch->aside, true);
+        return false;
+    }
+    bool same = watch->schema.indexes && header.cookie == watch->header.cookie &&
+                header.page_size == watch->header.page_size &&
+                header.usable == watch->header.usable;
+    if (same)
+        return true;
+    watch->header = header;
+    watch->pages = (struct pages){read_page, resident_page,     fetch_pages,  stopped,
+                                  watch,     header.page_size, header.usable};
+    return schema_load(&watch->schema, &watch->pages);
+}
+
+/* Entries ahead of a walk that make sense: see window(). */
+static uint64_t most_ahead(const struct watch *watch)
+{
+    uint64_t most = PAGE_LIST * store_pages(&watch->store);
+    if (most < MIN_MAX_WINDOW)
+        return MIN_MAX_WINDOW;
+    return most < MAX_WINDOW ? most : MAX_WINDOW;
+}
+
+/* Whether what is fetched ahead stays, and costs nothing that would have stayed without. A database that just
+ * fits is read once and is there for all further walks; with libforeread, which uses three quarters of what is
+ * free, it would not be. On a modelled disk in a group of 16 MiB, three walks through 12 MiB took 13 s and
+ * not 10, through 13 MiB 26 s and not 11; but through 8 MiB 0.5 s and not 1.8, and one through 16 MiB 16 s
+ * and not 33. */
+static bool has_room(const struct watch *watch)
+{
+    uint64_t limit = room_limit(), bytes = store_pages(&watch->store) * watch->header.page_size;
+    if (limit < LEAST_LIMIT)
+        return false;
+    uint64_t room = limit - OWN_USE;
+    return bytes > room || bytes <= room / 4 * 3;
+}
+
+static bool join_client(struct watch *watch)
+{
+    if (watch->client)
+        return true;
+    watch->client_wal_fd = -1;
+    if (!has_room(watch))
+        return false;
+    foreread_options options = {
+        .struct_size = sizeof options,
+        .capacity = 2 * most_ahead(watch),
+        .flags = FOREREAD_TIMED,
+    };
+    if (foreread_register_client(&watch->client, &options, NULL, NULL) < 0) {
+        watch->client = NULL;
+        return false;
+    }
+    watch->client_fd = foreread_register_file(watch->client, watch->path);
+    if (watch->client_fd >= 0 &&
+        foreread_register_region(watch->client, watch->client_fd, 0, UINT64_MAX) >= 0)
+        return true;
+    foreread_unregister_client(watch->client);
+    watch->client = NULL;
+    return false;
+}
+
+/* The WAL's pages can be disclosed where its reads are seen. A log may have been removed and made anew. */
+static void join_wal(struct watch *watch)
+{
+    int fd = -1;
+    if (watch->store.map.slots && atomic_load(&watch->sees_wal))
+        fd = foreread_register_file(watch->client, watch->wal_path);
+    if (fd == watch->client_wal_fd)
+        return;
+    if (watch->client_wal_fd >= 0)
+        foreread_unregister_region(watch->client, watch->client_wal_region);
+    watch->client_wal_region =
+        fd >= 0 ? foreread_register_region(watch->client, fd, 0, UINT64_MAX) : -1;
+    watch->client_wal_fd = watch->client_wal_region >= 0 ? fd : -1;
+}
+
+static void free_walk(struct watch *watch)
+{
+    if (!watch->walk)
+        return;
+    cursor_close(&watch->walk->cursor);
+    if (watch->walk->rows_open)
+        rows_close(&watch->walk->rows);
+    free(watch->walk);
+    watch->walk = NULL;
+}
+
+static void end_walk(struct watch *watch)
+{
+    if (!watch->walk)
+        return;
+    atomic_store(&watch->walking, false);
+    foreread_request_prefetching(watch->client, NULL, 0, FOREREAD_CLEAR);
+    free_walk(watch);
+}
+
+/* Adds what is disclosed of a page; whether it is in memory. */
+static bool add_entry(struct watch *watch, uint32_t page)
+{
+    struct walk *walk = watch->walk;
+    struct place place;
+    if (!store_place(&watch->store, page, &place) ||
+        (place.in_wal && !atomic_load(&watch->sees_wal)))
+        return true;
+    walk->entries[walk->pending] = (foreread_entry){
+        .offset = place.offset,
+        .length = watch->header.page_size,
+    };
+    walk->in_wal[walk->pending] = place.in_wal;
+    walk->pending++;
+    return store_resident(&watch->store, page);
+}
+
+/* Fills `pending` with what the walk will read next; true when all of it is in memory. */
+static bool look_ahead(struct watch *watch, size_t most)
+{
+    struct walk *walk = watch->walk;
+    size_t n = 0;
+    bool resident = true;
+    walk->pending = walk->given = 0;
+    while (n < most && !walk->ended) {
+        if (!cursor_next(&walk->cursor, &walk->items[n])) {
+            walk->ended = !stopped(watch);
+            break;
+        }
+        /* Rows are of no interest while the index alone is read. */
+        n += walk->rows_open || !walk->items[n].row;
+    }
+    if (walk->rows_open)
+        rows_resolve(&walk->rows, walk->items, n);
+    /* Looked at before the chains are: for those the rows are read. */
+    for (size_t i = 0; i < n && walk->chains; i++)
+        resident = resident && (walk->items[i].page == 0 ||
+                                store_resident(&watch->store, walk->items[i].page));
+    bool chains = walk->chains && chains_follow(&watch->pages, walk->items, n,
+                                                atomic_load(&watch->reach), walk->overflow);
+    for (size_t i = 0; i < n; i++) {
+        if (walk->items[i].page == 0)
+            continue;
+        resident = add_entry(watch, walk->items[i].page) && resident;
+        for (unsigned next = 0; chains && next < walk->overflow[i].n; next++)
+            resident = add_entry(watch, walk->overflow[i].pages[next]) && resident;
+    }
+    walk->looked += walk->pending;
+    return resident;
+}
+
+/* Hands over what is pending, as far as the list has room. */
+static void hand_over(struct watch *watch)
+{
+    struct walk *walk = watch->walk;
+    if (walk->given == walk->pending)
+        return;
+    /* The client, and with it the descriptor, may be younger than the entries. */
+    for (size_t i = walk->given; i < walk->pending; i++)
+        walk->entries[i].fd = walk->in_wal[i] ? watch->client_wal_fd : watch->client_fd;
+    int64_t taken =
+        foreread_request_prefetching(watch->client, walk->entries + walk->given,
+                                     walk->pending - walk->given, FOREREAD_APPEND);
+    if (taken <= 0)
+        return;
+    walk->given += (size_t)taken;
+    atomic_fetch_add(&pages_disclosed, (uint64_t)taken);
+}
+
+/* How many entries ahead of a walk that has come so far. When they lie so close together that fetching
+ * them in the device's order means going through the file once, more of them cost little more: then as
+ * many as make sense. Beyond a few times the pages of the database that is none, since nearly every
+ * page is on the list already. */
+static uint64_t window(const struct watch *watch, uint64_t walked)
+{
+    uint64_t pages = store_pages(&watch->store), most = watch->walk->most;
+    uint64_t wanted = GROWTH * walked > FIRST_WINDOW ? GROWTH * walked : FIRST_WINDOW;
+    bool dense = wanted * DENSE_BYTES >= pages * watch->header.page_size;
+    return wanted < most && !dense ? wanted : most;
+}
+
+/* How many index leaves to ask for at once, for so many entries. */
+static void pace_cursor(struct walk *walk, uint64_t entries)
+{
+    struct cursor *cursor = &walk->cursor;
+    uint64_t leaves = entries;
+    if (cursor->level > 0 && (cursor->skim || cursor->level == cursor->depth))
+        leaves = entries / (cursor->levels[cursor->level - 1].page.cells + 1u) + 1;
+    cursor->ahead = leaves < CURSOR_MAX_AHEAD ? (unsigned)leaves : CURSOR_MAX_AHEAD;
+}
+
+/* How many rows to look at for so many entries. */
+static size_t batch(const struct watch *watch, uint64_t entries)
+{
+    uint64_t most = ROWS_BATCH;
+    if (watch->walk->chains) {
+        most = CHAIN_BATCH;
+        entries = entries / (1 + atomic_load(&watch->reach)) + 1;
+    }
+    return (size_t)(entries < most ? entries : most);
+}
+
+/* Entries ahead of this walk that make sense. To see a row's overflow pages the row has to be read, so of
+ * those no more is looked at than the memory may be asked to hold. */
+static uint64_t limit_of(const struct watch *watch)
+{
+    uint64_t most = most_ahead(watch), room = room_limit() / CHAIN_ROOM;
+    if (!watch->walk->chains)
+        return most;
+    uint64_t entries = (room < CHAIN_BYTES ? room : CHAIN_BYTES) / watch->header.page_size;
+    entries = entries > CHAIN_LEAST ? entries : CHAIN_LEAST;
+    return entries < most ? entries : most;
+}
+
+/* How many entries of this walk are behind it. */
+static uint64_t progress(struct watch *watch, const foreread_stats *stats, uint64_t reads)
+{
+    struct walk *walk = watch->walk;
+    uint64_t walked = stats->accepted - walk->before - stats->ahead;
+    if (stats->listed != walk->listed) {
+        walk->listed = stats->listed;
+        walk->listed_at = reads;
+    } else if (reads - walk->listed_at > ASTRAY && reads - walk->began > walked) {
+        /* The list says nothing; about one entry a read. */
+        walked = reads - walk->began;
+    }
+    return walked;
+}
+
+/* Keeps the list as long as the walk deserves. One batch at a time, so that several databases are
+ * served in turn; true when there is more to do at once. */
+static bool extend(struct watch *watch)
+{
+    struct walk *walk = watch->walk;
+    foreread_stats stats = {.struct_size = sizeof stats};
+    uint64_t reads = atomic_load(&watch->reads);
+    if (foreread_get_stats(watch->client, &stats) < 0) {
+        end_walk(watch);
+        return false;
+    }
+    uint64_t walked = progress(watch, &stats, reads);
+    if (reads - walk->listed_at > LOST) {
+        end_walk(watch);
+        return false;
+    }
+    uint64_t wanted = window(watch, walked);
+    uint64_t enough = wanted - wanted / 4;
+    if (walk->given < walk->pending) {
+        hand_over(watch);
+    } else if (!walk->ended && walk->looked < walked + enough) {
+        uint64_t missing = walked + wanted - walk->looked;
+        pace_cursor(walk, missing);
+        look_ahead(watch, batch(watch, missing));
+        hand_over(watch);
+    }
+    bool full = walk->given < walk->pending;
+    bool more = !full && !walk->ended && !stopped(watch) && walk->looked < walked + enough;
+    uint64_t unread = walk->looked > walked ? walk->looked - walked : 0;
+    uint64_t step = walk->ended ? LOST : unread / 4 > 4 ? unread / 4 : 4;
+    atomic_store(&watch->wake_at, reads + step);
+    return more;
+}
+
+/* Finds out whether the snapshot is of a walk that needs help, and begins to help. */
+static bool begin(struct watch *watch)
+{
+    struct walk_found found;
+    foreread_stats stats = {.struct_size = sizeof stats};
+    if (!know(watch) ||
+        !trail_walk(&watch->snapshot, &watch->schema, &watch->pages, &found))
+        return false;
+    struct walk *walk = calloc(1, sizeof *walk);
+    if (!walk)
+        return false;
+    watch->walk = walk;
+    if (!cursor_open(&walk->cursor, &watch->pages, &found.path)) {
+        free_walk(watch);
+        return false;
+    }
+    walk->rows_open = found.table != 0 &&
+                      rows_open(&walk->rows, &watch->pages, found.table, found.rowid, false);
+    if (found.table != 0 && !walk->rows_open) {
+        free_walk(watch);
+        return false;
+    }
+    walk->chains = walk->rows_open && trail_spills(&watch->snapshot);
+    walk->most = limit_of(watch);
+    uint64_t length = trail_length(&watch->snapshot);
+    size_t most = length < FIRST_LOOK ? (size_t)length : FIRST_LOOK;
+    walk->cursor.skim = !walk->rows_open;
+    if (look_ahead(watch, most)) {
+        /* All there: the kernel does without us. */
+        atomic_fetch_add(&walks_resident, walk->pending > 0);
+        free_walk(watch);
+        return false;
+    }
+    if (!join_client(watch) || foreread_get_stats(watch->client, &stats) < 0) {
+        free_walk(watch);
+        return false;
+    }
+    join_wal(watch);
+    walk->began = watch->snapshot_reads;
+    walk->before = stats.accepted - stats.ahead;
+    walk->listed = stats.listed;
+    walk->listed_at = atomic_load(&watch->reads);
+    /* Those that have been read while all this was found out are of no use any more. */
+    uint64_t passed = walk->listed_at - walk->began;
+    walk->given = passed < walk->pending ? (size_t)passed : walk->pending;
+    walk->before -= walk->given;
+    hand_over(watch);
+    atomic_fetch_add(&walks_helped, 1);
+    atomic_store(&watch->walking, true);
+    return true;
+}
+
+/* Looks at a snapshot. */
+static void answer(struct watch *watch)
+{
+    if (begin(watch)) {
+        watch->quiet = LEAST_QUIET;
+        return;
+    }
+    atomic_store(&watch->quiet_until, now_ns() + watch->quiet);
+    if (watch->quiet < MOST_QUIET)
+        watch->quiet *= 2;
+}
+
+bool walk_serve(struct watch *watch)
+{
+    if (watch->walk && stopped(watch))
+        end_walk(watch);
+    if (atomic_load(&watch->closing)) {
+        if (watch->client)
+            foreread_unregister_client(watch->client);
+        store_close(&watch->store);
+        schema_free(&watch->schema);
+        return false;
+    }
+    if (atomic_load(&watch->posted)) {
+        watch->statement = watch->snapshot_statement;
+        if (!watch->walk && !stopped(watch))
+            answer(watch);
+        atomic_store(&watch->posted, false);
+    }
+    return watch->walk && extend(watch);
+}
+
+bool walk_due(const struct watch *watch)
+{
+    return watch->more || atomic_load(&watch->closing) || atomic_load(&watch->posted) ||
+           (watch->walk && (atomic_load(&watch->statements) != watch->statement ||
+                            atomic_load(&watch->wake_at) == WATCH_WOKEN));
+}
+
+void walk_init(struct watch *watch)
+{
+    store_init(&watch->store);
+    watch->quiet = LEAST_QUIET;
+}
+
+struct walk_counts walk_counts(void)
+{
+    return (struct walk_counts){atomic_load(&walks_helped), atomic_load(&walks_resident),
+                                atomic_load(&pages_disclosed)};
+}

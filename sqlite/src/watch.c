@@ -1,0 +1,314 @@
+/* See watch.h. The query's side: what SQLite's reads pass through. */
+#include "watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "planner.h"
+
+/* An open WAL; its sqlite3_file's methods are these. */
+struct watched_wal {
+    sqlite3_io_methods methods; /* must come first */
+    const sqlite3_io_methods *real;
+    struct watch *watch; /* of its database, which is closed later */
+};
+
+/* Of the locks in the wal-index: the first, for writing, and from where on those for reading are. */
+enum { SHM_WRITE = 0, SHM_FIRST_READ = 3 };
+
+static int watched_close(sqlite3_file *file);
+
+static struct watch *watch_of(sqlite3_file *file)
+{
+    return (struct watch *)file->pMethods;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The statement has read long enough to be worth a look by the planner. */
+static void post(struct watch *watch, uint64_t length)
+{
+    watch->alarm_at = 2 * length;
+    if (atomic_load(&watch->posted) || atomic_load(&watch->aside) ||
+        now_ns() < atomic_load(&watch->quiet_until)) {
+        watch->alarm_at = length + TRAIL_PATIENCE;
+        return;
+    }
+    watch->snapshot = watch->trail;
+    watch->snapshot_view = watch->view;
+    watch->snapshot_statement = atomic_load(&watch->statements);
+    watch->snapshot_reads = atomic_load(&watch->reads);
+    atomic_store(&watch->posted, true);
+    planner_wake();
+}
+
+/* Looks at a page that SQLite has just got; `type` is its first byte. */
+static void look(struct watch *watch, uint8_t type, uint32_t number)
+{
+    uint64_t before = watch->trail.overflow_reads;
+    trail_note(&watch->trail, type, number);
+    if (watch->trail.overflow_reads != before)
+        atomic_store_explicit(&watch->reach, watch->trail.reach, memory_order_relaxed);
+    else if (type != BTREE_TABLE_LEAF && type != BTREE_INDEX_LEAF)
+        return;
+    uint64_t reads = atomic_load_explicit(&watch->reads, memory_order_relaxed) + 1;
+    atomic_store_explicit(&watch->reads, reads, memory_order_relaxed);
+    if (atomic_load_explicit(&watch->walking, memory_order_relaxed)) {
+        if (reads >= atomic_load_explicit(&watch->wake_at, memory_order_relaxed)) {
+            atomic_store(&watch->wake_at, WATCH_WOKEN);
+            planner_wake();
+        }
+        return;
+    }
+    uint64_t length = trail_length(&watch->trail);
+    if (length > watch->alarm_at)
+        post(watch, length);
+}
+
+/* Looks at what was read from the database file. The first page belongs to the schema. */
+static void look_at(struct watch *watch, const uint8_t *page, int amount, sqlite3_int64 offset)
+{
+    if (amount >= 512 && (amount & (amount - 1)) == 0 && offset > 0 && offset % amount == 0)
+        look(watch, page[0], (uint32_t)(offset / amount + 1));
+}
+
+/* Before a read, so that the engine need not fetch what is being read already; whether it told. */
+static bool report(struct watch *watch, bool wal, int amount, sqlite3_int64 offset)
+{
+    if (!atomic_load_explicit(&watch->walking, memory_order_acquire) || offset <= 0)
+        return false;
+    int fd = wal ? watch->client_wal_fd : watch->client_fd;
+    if (fd < 0)
+        return false;
+    int told = foreread_reading(watch->client, fd, (uint64_t)offset, (uint64_t)amount);
+    if (told < 0)
+        atomic_store(&watch->walking, false);
+    return told == 0;
+}
+
+/* After a read that was reported: whether it waited tells the engine how much stays in memory. */
+static void report_done(struct watch *watch, bool wal, int amount, sqlite3_int64 offset,
+                        uint64_t began)
+{
+    foreread_read_done(watch->client, wal ? watch->client_wal_fd : watch->client_fd,
+                       (uint64_t)offset, (uint64_t)amount, now_ns() - began);
+}
+
+static int watched_read(sqlite3_file *file, void *into, int amount, sqlite3_int64 offset)
+{
+    struct watch *watch = watch_of(file);
+    bool reported = report(watch, false, amount, offset);
+    uint64_t began = reported ? now_ns() : 0;
+    int result = watch->real->xRead(file, into, amount, offset);
+    if (reported)
+        report_done(watch, false, amount, offset, began);
+    if (result == SQLITE_OK)
+        look_at(watch, into, amount, offset);
+    return result;
+}
+
+static int watched_fetch(sqlite3_file *file, sqlite3_int64 offset, int amount, void **page)
+{
+    struct watch *watch = watch_of(file);
+    int result = watch->real->xFetch(file, offset, amount, page);
+    if (result == SQLITE_OK && *page) {
+        bool reported = report(watch, false, amount, offset);
+        uint64_t began = reported ? now_ns() : 0;
+        /* The first look is what waits. */
+        look_at(watch, *page, amount, offset);
+        if (reported)
+            report_done(watch, false, amount, offset, began);
+    }
+    return result;
+}
+
+/* The statement is over: the shared lock goes. */
+static void end_statement(struct watch *watch)
+{
+    if (watch->trail.noted == 0)
+        return;
+    trail_end(&watch->trail);
+    watch->alarm_at = TRAIL_PATIENCE;
+    atomic_store(&watch->reach, 0);
+    atomic_fetch_add(&watch->statements, 1);
+    if (atomic_load(&watch->walking))
+        planner_wake();
+}
+
+static int watched_unlock(sqlite3_file *file, int level)
+{
+    struct watch *watch = watch_of(file);
+    if (level == SQLITE_LOCK_NONE)
+        end_statement(watch);
+    return watch->real->xUnlock(file, level);
+}
+
+/* A block of the wal-index, which SQLite has mapped; NULL if it has not. Nothing is extended. */
+static const uint8_t *wal_index(const struct watch *watch, uint32_t block)
+{
+    void volatile *mapped = NULL;
+    if (watch->real->xShmMap(watch->file, (int)block, WAL_INDEX_BLOCK, 0, &mapped) != SQLITE_OK)
+        return NULL;
+    return (const uint8_t *)mapped;
+}
+
+/* What the transaction sees that has just locked a read mark. SQLite compares the header after this
+ * with the one it goes by, and begins again, with another lock, unless they are the same. */
+static struct wal_view view_of(const struct watch *watch, int mark)
+{
+    const uint8_t *index = wal_index(watch, 0);
+    struct wal_view view = {.kind = WAL_UNKNOWN};
+    if (!index)
+        return view;
+    view = wal_view_parse(index);
+    /* The first mark is that of readers for whom all is in the database. */
+    if (mark == SHM_FIRST_READ)
+        view.last = 0;
+    return view;
+}
+
+/* In WAL mode it is a read mark in shared memory that comes and goes. */
+static int watched_shm_lock(sqlite3_file *file, int offset, int n, int flags)
+{
+    struct watch *watch = watch_of(file);
+    bool mark = offset >= SHM_FIRST_READ;
+    watch->shares_wal = true;
+    if (flags == (SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED) && mark) {
+        end_statement(watch);
+        watch->view.kind = WAL_NONE;
+    }
+    int result = watch->real->xShmLock(file, offset, n, flags);
+    if (result != SQLITE_OK)
+        return result;
+    if (flags == (SQLITE_SHM_LOCK | SQLITE_SHM_SHARED) && mark)
+        watch->view = view_of(watch, offset);
+    else if (flags == (SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) && offset == SHM_WRITE)
+        /* A writer reads back what it has put into the log itself and not committed. */
+        watch->view.kind = WAL_UNKNOWN;
+    return result;
+}
+
+bool watch_shares_wal(sqlite3_file *file)
+{
+    return file->pMethods && file->pMethods->xClose == watched_close && watch_of(file)->shares_wal;
+}
+
+/* ---- the WAL ---------------------------------------------------------------------------------- */
+
+static int watched_wal_read(sqlite3_file *file, void *into, int amount, sqlite3_int64 offset)
+{
+    struct watched_wal *wal = (struct watched_wal *)file->pMethods;
+    struct watch *watch = wal->watch;
+    /* Checkpoints and recoveries read the log, too, but have no view of it. */
+    uint32_t frame = watch->view.kind == WAL_KNOWN && offset > 0
+                         ? wal_frame_at((uint64_t)offset, (uint64_t)amount)
+                         : 0;
+    bool reported = frame != 0 && report(watch, true, amount, offset);
+    uint64_t began = reported ? now_ns() : 0;
+    int result = wal->real->xRead(file, into, amount, offset);
+    if (reported)
+        report_done(watch, true, amount, offset, began);
+    if (result != SQLITE_OK || frame == 0 || frame > watch->view.last)
+        return result;
+    const uint8_t *index = wal_index(watch, wal_index_block(frame));
+    uint32_t page = index ? wal_index_page(index, frame) : 0;
+    if (page > 1)
+        look(watch, *(const uint8_t *)into, page);
+    return result;
+}
+
+static int watched_wal_close(sqlite3_file *file)
+{
+    struct watched_wal *wal = (struct watched_wal *)file->pMethods;
+    file->pMethods = wal->real;
+    atomic_store(&wal->watch->sees_wal, false);
+    free(wal);
+    return file->pMethods->xClose(file);
+}
+
+/* The members that methods of this version have, and we know. */
+static void copy_methods(sqlite3_io_methods *methods, const sqlite3_io_methods *real)
+{
+    methods->iVersion = real->iVersion < 3 ? real->iVersion : 3;
+    memcpy((char *)methods + sizeof(int), (const char *)real + sizeof(int),
+           (real->iVersion >= 3   ? sizeof *real
+            : real->iVersion == 2 ? offsetof(sqlite3_io_methods, xFetch)
+                                  : offsetof(sqlite3_io_methods, xShmMap)) -
+               sizeof(int));
+}
+
+void watch_wal(sqlite3_file *file, const char *path, sqlite3_file *database)
+{
+    if (!file || !file->pMethods || file->pMethods->xClose == watched_wal_close || !database ||
+        !database->pMethods || database->pMethods->xClose != watched_close)
+        return;
+    struct watch *watch = watch_of(database);
+    struct watched_wal *wal = strcmp(path, watch->wal_path) == 0 ? calloc(1, sizeof *wal) : NULL;
+    if (!wal)
+        return;
+    wal->real = file->pMethods;
+    wal->watch = watch;
+    copy_methods(&wal->methods, wal->real);
+    wal->methods.xRead = watched_wal_read;
+    wal->methods.xClose = watched_wal_close;
+    file->pMethods = &wal->methods;
+    atomic_store(&watch->sees_wal, true);
+}
+
+/* ---- the database ----------------------------------------------------------------------------- */
+
+static void free_watch(struct watch *watch)
+{
+    if (watch) {
+        free(watch->path);
+        free(watch->wal_path);
+    }
+    free(watch);
+}
+
+static int watched_close(sqlite3_file *file)
+{
+    struct watch *watch = watch_of(file);
+    file->pMethods = watch->real;
+    planner_remove(watch);
+    free_watch(watch);
+    return file->pMethods->xClose(file);
+}
+
+void watch_database(sqlite3_file *file, const char *path)
+{
+    const sqlite3_io_methods *real = file->pMethods;
+    struct stat facts;
+    if (!real || real->xClose == watched_close || stat(path, &facts) != 0 ||
+        !S_ISREG(facts.st_mode))
+        return;
+    struct watch *watch = calloc(1, sizeof *watch);
+    if (!watch || !(watch->path = strdup(path)) ||
+        asprintf(&watch->wal_path, "%s-wal", path) < 0) {
+        free_watch(watch);
+        return;
+    }
+    watch->real = real;
+    watch->file = file;
+    watch->device = facts.st_dev;
+    watch->inode = facts.st_ino;
+    watch->alarm_at = TRAIL_PATIENCE;
+    copy_methods(&watch->methods, real);
+    watch->methods.xRead = watched_read;
+    watch->methods.xUnlock = watched_unlock;
+    watch->methods.xClose = watched_close;
+    if (real->iVersion >= 2)
+        watch->methods.xShmLock = watched_shm_lock;
+    if (real->iVersion >= 3)
+        watch->methods.xFetch = watched_fetch;
+    planner_add(watch);
+    file->pMethods = &watch->methods;
+}
