@@ -35,6 +35,37 @@ pub(crate) enum Command {
     Prune(Prune),
     Doctor(Doctor),
     Calibrate(Calibrate),
+    /// Compile C programs that have a prefetch thread of their own
+    ///
+    /// Takes the arguments of the C compiler and is used in its place: CC="foreread cc" make. The system's compiler
+    /// (cc, or what FOREREAD_CC names) does all that it would do by itself. When a program is linked, its source is
+    /// sliced for what decides which files it reads where, and the program is linked again with that slice, which
+    /// runs ahead of it. What cannot be sliced is left as the compiler made it. Its own option
+    /// --explain, or FOREREAD_CC_EXPLAIN=1, says on standard error what was done and why; FOREREAD_CC_EXPLAIN=FILE
+    /// appends that to a file, as JSON if its name ends in .jsonl.
+    #[command(disable_help_flag = true)]
+    Cc {
+        /// The compiler's arguments
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARG"
+        )]
+        args: Vec<OsString>,
+    },
+    /// Write C programs out with their prefetch threads
+    ///
+    /// Runs foreread-slice, whose --help says more: foreread slice prog.c -o prog.pf.c
+    #[command(disable_help_flag = true)]
+    Slice {
+        /// Arguments of foreread-slice
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARG"
+        )]
+        args: Vec<OsString>,
+    },
     /// Mount a file system as slow as a disk of old, a cloud volume or NFS
     Slowdisk(SlowdiskArgs),
     /// Print completions for a shell

@@ -1,0 +1,211 @@
+//! The system's compiler: which it is, running it as it would run by itself, and compiling a unit again.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use anyhow::{Context, Result, ensure};
+
+use super::includes;
+use super::record::Record;
+use crate::run::Ending;
+
+/// Names the system's compiler.
+const VARIABLE: &str = "FOREREAD_CC";
+/// Its name otherwise.
+const DEFAULT: &str = "cc";
+
+/// The system's compiler, as a command with arguments of its own (`ccache gcc`).
+#[derive(Clone, Debug)]
+pub(super) struct Compiler {
+    pub(super) command: Vec<String>,
+}
+
+impl Compiler {
+    /// What `FOREREAD_CC` names, or cc.
+    pub(super) fn find() -> Self {
+        let named = std::env::var(VARIABLE).unwrap_or_default();
+        let mut command: Vec<_> = named.split_whitespace().map(str::to_owned).collect();
+        if command.is_empty() {
+            command.push(DEFAULT.to_owned());
+        }
+        Self { command }
+    }
+
+    /// The compiler with these arguments.
+    pub(super) fn with<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).args(args);
+        command
+    }
+
+    /// Becomes the compiler. Returns only when it could not be started.
+    pub(super) fn become_it(&self, args: &[OsString]) -> Ending {
+        let why = self.with(args).exec();
+        self.not_started(&why)
+    }
+
+    /// Runs the compiler with the streams of this process.
+    pub(super) fn run(&self, args: &[OsString]) -> Ending {
+        match self.with(args).status() {
+            Ok(status) => ending(status),
+            Err(why) => self.not_started(&why),
+        }
+    }
+
+    fn not_started(&self, why: &io::Error) -> Ending {
+        eprintln!("foreread: {}: {why}", self.command[0]);
+        let missing = why.kind() == io::ErrorKind::NotFound;
+        Ending::Code(if missing { 127 } else { 126 })
+    }
+
+    /// Compiles a unit again, from the text in `changed`, into `object`.
+    ///
+    /// What the text says of itself stays the same: `#line` gives it the name of its source, and it
+    /// finds the same headers ([`includes`]).
+    ///
+    /// # Errors
+    /// When it does not compile; the message holds the compiler's first errors.
+    pub(super) fn recompile(
+        &self,
+        record: &Record,
+        changed: &Path,
+        headers: &Path,
+        object: &Path,
+    ) -> Result<()> {
+        let changed = fs::read(changed).with_context(|| changed.display().to_string())?;
+        let mut bytes = format!("#line 1 {}\n", quoted(&record.source)).into_bytes();
+        bytes.extend(includes::as_if_in(
+            &record.source,
+            &record.directory,
+            &changed,
+        ));
+        let input = object.with_extension("c");
+        fs::write(&input, &bytes)?;
+        let mut args: Vec<OsString> = Vec::new();
+        // For includes that are made by macros.
+        if let Some(beside) = record.source.parent().filter(|path| *path != Path::new("")) {
+            args.extend(["-iquote".into(), beside.into()]);
+        }
+        // What was added is nothing the program's author should be warned about.
+        let kept = record
+            .arguments
+            .iter()
+            .filter(|word| *word != "-pedantic-errors");
+        args.extend(kept.map(OsString::from));
+        args.extend(["-w".into(), "-idirafter".into(), headers.into()]);
+        args.extend(["-x", "c", "-c", "-", "-o"].map(OsString::from));
+        args.push(object.into());
+        let output = self
+            .with(&args)
+            .stdin(fs::File::open(&input)?)
+            .current_dir(&record.directory)
+            .output()?;
+        ensure!(output.status.success(), "{}", first_errors(&output.stderr));
+        Ok(())
+    }
+}
+
+/// How this process is to end where the compiler ended so.
+pub(super) fn ending(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Code(code),
+        (None, Some(signal)) => Ending::Signal(signal),
+        // A status that was waited for is one or the other.
+        (None, None) => Ending::Code(1),
+    }
+}
+
+/// The first errors that a command told of, or the start of what it said, for a message.
+pub(super) fn first_errors(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let lines = || said.lines().filter(|line| !line.trim().is_empty());
+    let errors: Vec<_> = lines()
+        .filter(|line| line.contains("error: "))
+        .take(2)
+        .collect();
+    let start: Vec<_> = lines().take(2).collect();
+    match (&*errors, &*start) {
+        ([], []) => "it failed without a word".to_owned(),
+        ([], start) => start.join("; "),
+        (errors, _) => errors.join("; "),
+    }
+}
+
+/// A path as a C string literal.
+fn quoted(path: &Path) -> String {
+    let path = path
+        .to_string_lossy()
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"");
+    format!("\"{path}\"")
+}
+
+/// Where the tools of the slicer are.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    /// The slicer.
+    pub(super) slicer: PathBuf,
+    /// The runtime, a static library.
+    pub(super) runtime: PathBuf,
+    /// The folder of the runtime's header.
+    pub(super) headers: PathBuf,
+}
+
+/// Names the slicer.
+const SLICER_VARIABLE: &str = "FOREREAD_SLICE";
+const SLICER: &str = "foreread-slice";
+const RUNTIME: &str = "libforeread_preexec.a";
+const HEADER: &str = "foreread_preexec.h";
+
+impl Tools {
+    /// Beside this executable (a build tree), or in `../lib` and `../include` (an installation);
+    /// the slicer where `FOREREAD_SLICE` says.
+    ///
+    /// # Errors
+    /// Which one is missing, and where it was looked for.
+    pub(super) fn find() -> Result<Self> {
+        let folder = |name, installed: &str| {
+            let path = beside_us(name, installed)?;
+            Ok::<_, anyhow::Error>(path.parent().unwrap_or(Path::new("/")).to_owned())
+        };
+        Ok(Self {
+            slicer: slicer()?,
+            runtime: beside_us(RUNTIME, "../lib")?,
+            headers: folder(HEADER, "../include")?,
+        })
+    }
+}
+
+/// The slicer.
+///
+/// # Errors
+/// Where it was looked for.
+pub(super) fn slicer() -> Result<PathBuf> {
+    match std::env::var_os(SLICER_VARIABLE) {
+        Some(named) => Ok(PathBuf::from(named)),
+        None => beside_us(SLICER, "../lib/foreread"),
+    }
+}
+
+fn beside_us(name: &str, installed: &str) -> Result<PathBuf> {
+    let exe = std::env::current_exe().context("/proc/self/exe")?;
+    let dir = exe.parent().unwrap_or(Path::new("/"));
+    let places = [dir.join(name), dir.join(installed).join(name)];
+    let found = places.iter().find(|path| path.is_file());
+    found
+        .and_then(|path| path.canonicalize().ok())
+        .with_context(|| {
+            let tried: Vec<_> = places
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            format!(
+                "{name} is at none of {} (make slicer builds it)",
+                tried.join(", ")
+            )
+        })
+}

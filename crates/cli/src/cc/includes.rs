@@ -1,0 +1,81 @@
+//! A unit's text compiled from standard input as if it still stood in its file.
+//!
+//! The compiler looks for a quoted include beside the file that asks for it first, and names the header
+//! accordingly (`__FILE__`). For text on standard input that place is the working directory. So
+//! the includes of headers that lie beside the source are written with the source's folder in front,
+//! and the ones that only the working directory would satisfy are looked for elsewhere.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The text with its quoted includes as `source`, which is named from `directory`, would have them.
+pub(super) fn as_if_in(source: &Path, directory: &Path, text: &[u8]) -> Vec<u8> {
+    let beside = source.parent().unwrap_or(Path::new(""));
+    if beside == Path::new("") {
+        return text.to_owned();
+    }
+    let mut rewritten = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let Some((before, name, after)) = quoted_include(line) else {
+            rewritten.extend(line);
+            continue;
+        };
+        let named = OsStr::from_bytes(name);
+        let is_there = |folder: &Path| directory.join(folder).join(named).is_file();
+        let parts: [&[u8]; 5] = if is_there(beside) {
+            // As the compiler itself puts the two together.
+            [b"\"", beside.as_os_str().as_bytes(), b"/", name, b"\""]
+        } else if is_there(Path::new("")) {
+            [b"<", b"", b"", name, b">"]
+        } else {
+            [b"\"", b"", b"", name, b"\""]
+        };
+        rewritten.extend(before);
+        rewritten.extend(parts.concat());
+        rewritten.extend(after);
+    }
+    rewritten
+}
+
+/// What stands before the quotes, in them and after them, if the line includes a header so.
+fn quoted_include(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let directive = line
+        .trim_ascii_start()
+        .strip_prefix(b"#")?
+        .trim_ascii_start();
+    let rest = directive
+        .strip_prefix(b"include")?
+        .trim_ascii_start()
+        .strip_prefix(b"\"")?;
+    let before = &line[..line.len() - rest.len() - 1];
+    let end = rest.iter().position(|&byte| byte == b'"')?;
+    let name = &rest[..end];
+    (!name.starts_with(b"/")).then_some((before, name, &rest[end + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn headers_beside_the_source_are_found_there_first() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("src")).unwrap();
+        for file in ["src/own.h", "own.h", "here.h"] {
+            fs::write(dir.path().join(file), "").unwrap();
+        }
+        let text = "#include \"own.h\" // own\n  #  include\t\"here.h\"\n#include \"far.h\"\n\
+                    #include <own.h>\n#include \"/abs.h\"\n#define X \"own.h\"\n#include X";
+        let wanted = "#include \"src/own.h\" // own\n  #  include\t<here.h>\n#include \"far.h\"\n\
+                      #include <own.h>\n#include \"/abs.h\"\n#define X \"own.h\"\n#include X";
+        let rewritten = |source: &str| {
+            let rewritten = as_if_in(Path::new(source), dir.path(), text.as_bytes());
+            String::from_utf8(rewritten).unwrap()
+        };
+        assert_eq!(rewritten("src/a.c"), wanted);
+        assert_eq!(rewritten("a.c"), text);
+    }
+}

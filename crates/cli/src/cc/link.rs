@@ -1,0 +1,196 @@
+//! Giving a program that is linked already a prefetch thread.
+//!
+//! Invariant: the program's file changes in one step, from what the compiler left to what has a prefetch
+//! thread, and only when everything before that succeeded.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+use super::command_line::CommandLine;
+use super::compiler::{Compiler, Tools, first_errors};
+use super::explain::{Bytes, Report, Seconds};
+use super::slice::Slice;
+use super::units::{Place, Unit, Units};
+use super::{object_file, response};
+
+/// How often the slicer is asked again without the units that did not compile.
+const ROUNDS: usize = 3;
+
+/// Gives the program that this command line linked a prefetch thread.
+///
+/// # Errors
+/// Why that could not even be tried. What was tried and failed is in the report.
+pub(super) fn link(compiler: &Compiler, line: &CommandLine, output: &Path) -> Result<Report> {
+    if let Some(flag) = line.linked_whole().or_else(|| line.compiled_whole()) {
+        bail!("linked with {flag}");
+    }
+    let program = output
+        .canonicalize()
+        .with_context(|| output.display().to_string())?;
+    ensure!(program.is_file(), "not a file");
+    ensure!(
+        object_file::may_read(&program),
+        "it reads no files through the C library"
+    );
+    let tools = Tools::find()?;
+    let scratch = tempfile::Builder::new().prefix("foreread-cc-").tempdir()?;
+    let mut units = Units::find(compiler, line, scratch.path())?;
+    let mut job = Job {
+        compiler,
+        line,
+        tools: &tools,
+        scratch: scratch.path(),
+        seconds: Seconds::default(),
+        slice: None,
+    };
+    let made = job.make(&mut units);
+    let mut report = Report::of(output, units.reports);
+    if let Some(slice) = job.slice {
+        report.sliced_into(slice);
+    }
+    let put = made.and_then(|sliced| put_in_place(&sliced, &program));
+    Ok(match put {
+        Ok(bytes) => report.done(job.seconds, bytes),
+        Err(why) => report.undone(&why),
+    })
+}
+
+/// The making of one program.
+struct Job<'a> {
+    compiler: &'a Compiler,
+    line: &'a CommandLine,
+    tools: &'a Tools,
+    scratch: &'a Path,
+    seconds: Seconds,
+    /// What the slicer said last.
+    slice: Option<Slice>,
+}
+
+impl Job<'_> {
+    /// Slices, compiles and links; the program is in the scratch folder then.
+    fn make(&mut self, units: &mut Units) -> Result<PathBuf> {
+        for round in 0..ROUNDS {
+            ensure!(!units.known.is_empty(), "none of its units can be sliced");
+            let folder = self.scratch.join(format!("round-{round}"));
+            fs::create_dir(&folder)?;
+            let begun = Instant::now();
+            let records = units.known.iter().map(|unit| &unit.record);
+            let slice = Slice::of(&self.tools.slicer, records, &folder)?;
+            let changed: Vec<_> = slice
+                .changed()
+                .map(|(index, text)| (index, text.to_owned()))
+                .collect();
+            self.slice = Some(slice);
+            self.seconds.slicing += begun.elapsed().as_secs_f64();
+            ensure!(!changed.is_empty(), "nothing in it can be sliced");
+            let begun = Instant::now();
+            let compiled = self.compile(&units.known, &changed, &folder);
+            self.seconds.compiling += begun.elapsed().as_secs_f64();
+            let (objects, failed): (Vec<_>, Vec<_>) = compiled
+                .into_iter()
+                .partition(|(_, compiled)| compiled.is_ok());
+            if failed.is_empty() {
+                let objects = objects.into_iter().filter_map(|(index, object)| {
+                    let unit = &units.known[index];
+                    units.reports[unit.report].state = "changed";
+                    Some((unit.place, object.ok()?))
+                });
+                let objects = objects.collect();
+                return self.link(units, &objects);
+            }
+            for (index, failure) in failed.into_iter().rev() {
+                let unit = units.known.remove(index);
+                let report = &mut units.reports[unit.report];
+                report.state = "left whole";
+                let why = failure
+                    .err()
+                    .unwrap_or_else(|| anyhow!("it does not compile"));
+                report.why = Some(format!("does not compile when sliced: {why:#}"));
+            }
+        }
+        bail!("its units do not compile when sliced");
+    }
+
+    /// Compiles the changed units, several at a time; in the order of the units, an object or why not.
+    fn compile(
+        &self,
+        units: &[Unit],
+        changed: &[(usize, PathBuf)],
+        folder: &Path,
+    ) -> Vec<(usize, Result<PathBuf>)> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((index, text)) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let object = folder.join(format!("unit-{index}.o"));
+                let record = &units[*index].record;
+                let compiled = self
+                    .compiler
+                    .recompile(record, text, &self.tools.headers, &object);
+                done.push((*index, compiled.map(|()| object)));
+            }
+            done
+        };
+        let workers = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(changed.len());
+        let mut compiled: Vec<_> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let ended = workers.into_iter().filter_map(|worker| worker.join().ok());
+            ended.flatten().collect()
+        });
+        compiled.sort_by_key(|(index, _)| *index);
+        compiled
+    }
+
+    /// Links the program with these objects and the runtime.
+    fn link(&mut self, units: &Units, objects: &HashMap<Place, PathBuf>) -> Result<PathBuf> {
+        let begun = Instant::now();
+        let program = self.scratch.join("program");
+        let mut words = units.words(self.line, objects, self.scratch)?;
+        // The language of the last source is not the library's.
+        words.extend(["-w", "-x", "none"].map(OsString::from));
+        words.push((&self.tools.runtime).into());
+        words.extend(["-lpthread", "-ldl", "-o"].map(OsString::from));
+        words.push((&program).into());
+        if self.line.from_file {
+            let list = self.scratch.join("words");
+            fs::write(&list, response::write(&words))?;
+            let mut word = OsString::from("@");
+            word.push(&list);
+            words = vec![word];
+        }
+        let output = self.compiler.with(&words).stdin(Stdio::null()).output()?;
+        self.seconds.linking += begun.elapsed().as_secs_f64();
+        let said = first_errors(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "it does not link when sliced: {said}"
+        );
+        Ok(program)
+    }
+}
+
+/// Puts the sliced program where the plain one is.
+fn put_in_place(sliced: &Path, program: &Path) -> Result<Bytes> {
+    let plain = fs::metadata(program)?;
+    let beside = program.parent().unwrap_or(Path::new("/"));
+    let copy = tempfile::Builder::new()
+        .prefix(".foreread-")
+        .tempfile_in(beside)?
+        .into_temp_path();
+    let bytes = fs::copy(sliced, &copy)?;
+    fs::set_permissions(&copy, plain.permissions())?;
+    copy.persist(program)?;
+    Ok(Bytes {
+        plain: plain.len(),
+        sliced: bytes,
+    })
+}

@@ -1,0 +1,71 @@
+//! `foreread cc`: a C compiler's driver that gives programs a prefetch thread of their own.
+//!
+//! Invariant: the system's compiler first, and verbatim. Every command line is run by it as it
+//! stands, with the streams of this process; its output, messages and exit status are what the
+//! caller gets. What is done besides comes after, and when it fails what the compiler left stays.
+//!
+//! Data flow: a compilation leaves an object, which gets a record of how it was compiled
+//! ([`record`]). A link leaves a program; the records of all that is in it go to the slicer
+//! ([`slice`]), the units that it changed are compiled again ([`compiler`]), and the program is linked
+//! once more with those in place of the originals ([`link`]).
+
+mod archive;
+mod command_line;
+mod compiler;
+mod explain;
+mod includes;
+mod link;
+mod object_file;
+mod record;
+mod response;
+mod slice;
+mod units;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use command_line::{CommandLine, Task};
+use compiler::Compiler;
+use explain::{Explanation, Report};
+use record::Record;
+
+use crate::run::Ending;
+pub(crate) use slice::slice;
+
+/// The driver's own option; every other word is the compiler's.
+const EXPLAIN: &str = "--explain";
+
+/// Does what the compiler would do with these arguments, and then gives the program a prefetch thread.
+pub(crate) fn cc(args: Vec<OsString>) -> Ending {
+    let (own, args): (Vec<_>, Vec<_>) = args.into_iter().partition(|arg| arg == EXPLAIN);
+    let explanation = Explanation::wanted(!own.is_empty());
+    let compiler = Compiler::find();
+    let (expanded, from_file) = response::expand(&args);
+    let line = CommandLine::read(expanded, from_file);
+    let task = line.task();
+    if task == Task::Other {
+        return compiler.become_it(&args);
+    }
+    let ending = compiler.run(&args);
+    if ending != Ending::Code(0) {
+        return ending;
+    }
+    match task {
+        Task::Other => {}
+        Task::Compile(objects) => {
+            for (word, object) in objects {
+                let source = Path::new(&line.words[word].text);
+                let attached = Record::new(&line, source, &compiler.command)
+                    .and_then(|record| record.attach(&object));
+                if let Err(why) = attached {
+                    explanation.give(&Report::plain(&object, &why));
+                }
+            }
+        }
+        Task::Link(output) => {
+            let report = link::link(&compiler, &line, &output);
+            explanation.give(&report.unwrap_or_else(|why| Report::plain(&output, &why)));
+        }
+    }
+    ending
+}

@@ -1,0 +1,134 @@
+//! What the driver reads in objects and programs: records, what the code is, what is imported.
+//!
+//! Objects and archives are untrusted input here: whatever does not parse has no records.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use object::{File, FileKind, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, elf};
+use twox_hash::XxHash3_128;
+
+use super::record::SECTION;
+
+/// Functions of the C library that read from files, as programs import them. A program that
+/// imports none of them reads nothing that a prefetch thread could read first.
+const READS: &[&str] = &[
+    "read",
+    "pread",
+    "pread64",
+    "readv",
+    "preadv",
+    "preadv64",
+    "preadv2",
+    "preadv64v2",
+    "fread",
+    "fread_unlocked",
+    "fgetc",
+    "fgetc_unlocked",
+    "getc",
+    "getc_unlocked",
+    "_IO_getc",
+    "__uflow",
+    "fgets",
+    "fgets_unlocked",
+    "fgetwc",
+    "getwc",
+    "fgetws",
+    "getw",
+    "getline",
+    "getdelim",
+    "__getdelim",
+    "fscanf",
+    "vfscanf",
+    "fwscanf",
+    "__isoc99_fscanf",
+    "__isoc99_vfscanf",
+    "__isoc23_fscanf",
+    "__isoc23_vfscanf",
+    "mmap",
+    "mmap64",
+    "__read_chk",
+    "__pread_chk",
+    "__pread64_chk",
+    "__fread_chk",
+    "__fread_unlocked_chk",
+    "__fgets_chk",
+    "__fgets_unlocked_chk",
+];
+
+/// An object as the driver sees it.
+#[derive(Debug)]
+pub(super) struct Contents {
+    /// What stands in the record section; empty if there is none.
+    pub(super) records: Vec<u8>,
+    /// Of what is loaded into memory and which symbols others see. The record section, debugging
+    /// information and local symbols have no part in it, so that it outlives `strip -g`; it does not
+    /// outlive `ld -r` with others, nor a change of symbols.
+    pub(super) digest: String,
+}
+
+/// The contents of a relocatable ELF object that was not left to link-time optimisation.
+pub(super) fn contents(bytes: &[u8]) -> Option<Contents> {
+    if !matches!(
+        FileKind::parse(bytes).ok()?,
+        FileKind::Elf32 | FileKind::Elf64
+    ) {
+        return None;
+    }
+    let file = File::parse(bytes).ok()?;
+    if file.kind() != ObjectKind::Relocatable {
+        return None;
+    }
+    let mut hash = XxHash3_128::new();
+    let mut records = Vec::new();
+    for section in file.sections() {
+        let name = section.name_bytes().ok()?;
+        if name.starts_with(b".gnu.lto_") {
+            return None;
+        }
+        if name == SECTION.as_bytes() {
+            records = section.data().ok()?.to_vec();
+        }
+        if !is_loaded(section.flags()) {
+            continue;
+        }
+        hash.write(name);
+        hash.write(&[0]);
+        hash.write(&section.size().to_le_bytes());
+        hash.write(section.data().ok()?);
+    }
+    let seen = file.symbols().filter(|symbol| !symbol.is_local());
+    let symbols: BTreeSet<_> = seen
+        .map(|symbol| {
+            let name = symbol.name_bytes().unwrap_or_default().to_vec();
+            (name, symbol.is_undefined(), symbol.is_weak())
+        })
+        .collect();
+    for (name, undefined, weak) in symbols {
+        hash.write(&name);
+        hash.write(&[0, undefined.into(), weak.into()]);
+    }
+    Some(Contents {
+        records,
+        digest: format!("{:032x}", hash.finish_128()),
+    })
+}
+
+fn is_loaded(flags: SectionFlags) -> bool {
+    matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_ALLOC))
+}
+
+/// Whether a program could read files through the C library; false too for what is no dynamically linked
+/// program.
+pub(super) fn may_read(program: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(program) else {
+        return false;
+    };
+    let Ok(file) = File::parse(&*bytes) else {
+        return false;
+    };
+    file.dynamic_symbols()
+        .filter(|symbol| symbol.is_undefined())
+        .filter_map(|symbol| symbol.name().ok())
+        .any(|name| READS.contains(&name))
+}

@@ -1,0 +1,196 @@
+//! How a unit was compiled, kept in its object until the program is linked.
+//!
+//! An object carries one line of JSON in the section [`SECTION`]. The linker leaves the section out of
+//! programs (`SHF_EXCLUDE`) and puts the lines of several objects one after another when it
+//! makes one object of them. A record speaks for an object only while the object's code is what the
+//! compiler left ([`Contents::digest`]): an object that was put together of several, or whose
+//! symbols were changed, cannot be compiled again from a record.
+//!
+//! Records are untrusted input: what is compiled again is compiled by the compiler the user named
+//! now, and a record whose arguments start other programs does not count.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_128;
+
+use super::command_line::{CommandLine, Role};
+use super::object_file::{self, Contents};
+
+/// The section of an object that holds its record.
+pub(super) const SECTION: &str = ".foreread.cc";
+/// The version of the record that is written and read.
+const VERSION: u32 = 1;
+
+/// How one unit was compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    version: u32,
+    /// The working directory.
+    pub(super) directory: PathBuf,
+    /// The compiler's command.
+    compiler: Vec<String>,
+    /// The source, as it was named.
+    pub(super) source: PathBuf,
+    /// Of the source's content.
+    source_digest: String,
+    /// Of the object's code; empty for a unit that never was an object of its own.
+    object_digest: String,
+    /// The arguments that matter to the compilation.
+    pub(super) arguments: Vec<String>,
+}
+
+impl Record {
+    /// The record of compiling `source` in the present directory.
+    ///
+    /// # Errors
+    /// When it cannot be written down: names that are not UTF-8, a source that cannot be read again.
+    pub(super) fn new(line: &CommandLine, source: &Path, compiler: &[String]) -> Result<Self> {
+        if let Some(flag) = line.compiled_whole() {
+            bail!("compiled with {flag}");
+        }
+        let mut arguments = Vec::new();
+        for argument in line.compiling() {
+            let Ok(argument) = argument.into_string() else {
+                bail!("an argument is not UTF-8");
+            };
+            arguments.push(argument);
+        }
+        // The compiler searches these folders after those of the options, by its manual.
+        for (variable, option) in [("CPATH", "-I"), ("C_INCLUDE_PATH", "-isystem")] {
+            let folders = std::env::var_os(variable).unwrap_or_default();
+            for folder in folders.as_bytes().split(|&byte| byte == b':') {
+                let folder = std::str::from_utf8(folder).context(variable)?;
+                let set = !folders.is_empty();
+                let here = if folder.is_empty() { "." } else { folder };
+                arguments.extend(
+                    set.then(|| [option.to_owned(), here.to_owned()])
+                        .into_iter()
+                        .flatten(),
+                );
+            }
+        }
+        let record = Self {
+            version: VERSION,
+            directory: std::env::current_dir().context("the working directory")?,
+            compiler: compiler.to_vec(),
+            source: source.to_owned(),
+            source_digest: digest_of(source)?,
+            object_digest: String::new(),
+            arguments,
+        };
+        let utf8 = |path: &Path| path.to_str().is_some();
+        ensure!(
+            utf8(&record.directory) && utf8(source),
+            "a path is not UTF-8"
+        );
+        Ok(record)
+    }
+
+    /// The source's path from anywhere.
+    pub(super) fn source_path(&self) -> PathBuf {
+        self.directory.join(&self.source)
+    }
+
+    /// Puts the record into the object that the compiler left.
+    ///
+    /// # Errors
+    /// When the object cannot hold it; the object is then as it was.
+    pub(super) fn attach(mut self, object: &Path) -> Result<()> {
+        let object = object.canonicalize().context("the object")?;
+        let bytes = fs::read(&object).context("the object")?;
+        let Some(contents) = object_file::contents(&bytes) else {
+            bail!("no ELF object with code in it");
+        };
+        self.object_digest = contents.digest;
+        let beside = object.parent().unwrap_or(Path::new("/"));
+        let mut text = tempfile::NamedTempFile::new()?;
+        text.write_all(&serde_json::to_vec(&self)?)?;
+        text.write_all(b"\n")?;
+        text.flush()?;
+        let result = tempfile::Builder::new()
+            .prefix(".foreread-")
+            .tempfile_in(beside)
+            .context("a file beside the object")?
+            .into_temp_path();
+        let mut section = std::ffi::OsString::from(format!("{SECTION}="));
+        section.push(text.path());
+        let output = Command::new("objcopy")
+            .arg("--add-section")
+            .arg(section)
+            .arg(format!("--set-section-flags={SECTION}=exclude,readonly"))
+            .arg(&object)
+            .arg(&result)
+            .stdin(Stdio::null())
+            .output()
+            .context("objcopy")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "objcopy: {}", errors.trim());
+        fs::set_permissions(&result, fs::metadata(&object)?.permissions())?;
+        result.persist(&object)?;
+        Ok(())
+    }
+
+    /// The record that speaks for an object.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn of_object(bytes: &[u8], compiler: &[String]) -> Result<Self> {
+        let Some(Contents { records, digest }) = object_file::contents(bytes) else {
+            bail!("no ELF object with code in it");
+        };
+        ensure!(
+            !records.is_empty(),
+            "not compiled by foreread cc, or in a way that is left whole"
+        );
+        let line = records.strip_suffix(b"\n").unwrap_or(&records);
+        let record: Self = match serde_json::from_slice(line) {
+            Ok(record) => record,
+            Err(_) if line.contains(&b'\n') => bail!("put together of several objects"),
+            Err(why) => bail!("its record does not parse: {why}"),
+        };
+        ensure!(
+            record.version == VERSION,
+            "its record is of version {}",
+            record.version
+        );
+        ensure!(
+            record.object_digest == digest,
+            "changed since it was compiled"
+        );
+        record.check(compiler)?;
+        Ok(record)
+    }
+
+    /// Whether the unit can be compiled again by `compiler`, with the same result.
+    fn check(&self, compiler: &[String]) -> Result<()> {
+        ensure!(
+            self.compiler == compiler,
+            "compiled by {}, and linked by {}",
+            self.compiler.join(" "),
+            compiler.join(" ")
+        );
+        let words = self.arguments.iter().map(Into::into).collect();
+        let line = CommandLine::read(words, false);
+        if let Some(flag) = line.compiled_whole() {
+            bail!("compiled with {flag}");
+        }
+        let other = line.words.iter().find(|word| word.role != Role::Flag);
+        if let Some(word) = other {
+            bail!("its record holds {}, which is no flag", word.text.display());
+        }
+        let digest = digest_of(&self.source_path())?;
+        ensure!(self.source_digest == digest, "its source has changed");
+        Ok(())
+    }
+}
+
+fn digest_of(source: &Path) -> Result<String> {
+    let text = fs::read(source).with_context(|| source.display().to_string())?;
+    Ok(format!("{:032x}", XxHash3_128::oneshot(&text)))
+}
