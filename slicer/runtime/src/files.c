@@ -165,7 +165,13 @@ bool files_enter(int fd, int flags) {
     if (fstat(fd, &facts) != 0)
         return false;
     bool regular = S_ISREG(facts.st_mode) && (flags & O_ACCMODE) != O_WRONLY;
-    return enter(fd, regular ? REGULAR : BLIND, &facts, true);
+    if (!enter(fd, regular ? REGULAR : BLIND, &facts, true))
+        return false;
+    off_t offset = lseek(fd, 0, SEEK_CUR);
+    struct opening *opening = files_lock(fd);
+    opening->offset = offset > 0 ? offset : 0;
+    files_unlock();
+    return true;
 }
 
 int files_open_programs(int number) {

@@ -44,7 +44,7 @@ size_t files_known(void);
 
 /* Opens a path as the program would, read-only; a descriptor, or -1 and errno. */
 int files_open(int folder, const char *path, int flags);
-/* Enters a real descriptor that is not in the table yet. */
+/* Enters a real descriptor that is not in the table yet, with its kernel offset. */
 bool files_enter(int fd, int flags);
 /* Has descriptor `fd` be the program's `number`; the descriptor it became, or -1. */
 int files_open_programs(int number);

@@ -42,6 +42,10 @@
 #define SYS_cachestat 451
 #endif
 
+#ifndef PR_GET_AUXV
+#define PR_GET_AUXV 0x41555856
+#endif
+
 /* A condition on argument `argument`. */
 enum test {
     ALWAYS,
@@ -141,6 +145,7 @@ static const struct rule rules[] = {
     WHERE(prctl, 0, PR_SET_NAME),
     WHERE(prctl, 0, PR_GET_NAME),
     WHERE(prctl, 0, PR_SET_VMA),
+    WHERE(prctl, 0, PR_GET_AUXV),
     /* Signals of this process; tgkill() is added with its number. */
     CALL(rt_sigaction),
     CALL(rt_sigprocmask),

@@ -65,6 +65,13 @@ static bool leave_memory(const struct shared *shared) {
     return fits;
 }
 
+/* Leaves no core file. A limit of 1 also keeps a program that the core pattern names from being run (core(5));
+ * where the hard limit is 0 it may not be had. */
+static bool no_core(void) {
+    return setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}) == 0 ||
+           setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) == 0;
+}
+
 /* The first to be killed when memory runs out; whether it is. */
 static bool go_first(void) {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -99,11 +106,9 @@ static void limit_memory(void) {
 bool quarantine_process(struct shared *shared) {
     bool done = go_first();
     limit_memory();
-    done &= setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) == 0;
+    done &= no_core();
     done &= mprotect(shared->life_page, sizeof shared->life_page, PROT_READ) == 0;
     done &= leave_memory(shared);
-    /* Some core patterns run a program whatever the limit. */
-    done &= prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
     done &= prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     return done;
 }

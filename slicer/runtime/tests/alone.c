@@ -1,0 +1,73 @@
+/* alone.c - a translated program runs where prefetching cannot be had, or is not wanted. */
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static void slice(int argc, char **argv) {
+    (void)argc, (void)argv;
+}
+
+static int program(int argc, char **argv) {
+    (void)argc, (void)argv;
+    for (int n = 0; n < 100000; n++)
+        foreread_call();
+    foreread_send(1, "x", 1);
+    foreread_send_fd(1, 0);
+    foreread_synchronize(1, FOREREAD_SIGNAL);
+    sleep_ms(30);
+    printf("ran");
+    return 9;
+}
+
+static struct outcome runs(void) {
+    struct outcome outcome = run("program", NULL);
+    CHECK(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 9);
+    CHECK(strcmp(outcome.out, "ran") == 0);
+    return outcome;
+}
+
+static void test_off(void) {
+    setenv("FOREREAD_PREEXEC", "0", 1);
+    CHECK(runs().report[0] == '\0');
+}
+
+static void test_no_library(void) {
+    setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
+    struct outcome outcome = runs();
+    if (strcmp(reported_text(&outcome, "ended"), "without libforeread") != 0)
+        FAIL("%s", outcome.report);
+}
+
+/* Leaves too little for the shared memory. */
+static void limit_memory(void) {
+    unsigned long pages;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    CHECK(statm != NULL && fscanf(statm, "%lu", &pages) == 1 && fclose(statm) == 0);
+    rlim_t most = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (512 << 10);
+    CHECK(setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) == 0);
+}
+
+static void test_no_memory(void) {
+    struct outcome outcome = run("limited", NULL);
+    CHECK(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 9);
+    CHECK(strcmp(outcome.out, "ran") == 0 && outcome.report[0] == '\0');
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "limited") == 0)
+        limit_memory();
+    const struct scenario scenarios[] = {
+        {"program", slice, program},
+        {"limited", slice, program},
+        {0},
+    };
+    const struct test tests[] = {
+        {"FOREREAD_PREEXEC=0 turns it off", test_off},
+        {"without libforeread the program runs by itself", test_no_library},
+        {"without memory for it, too", test_no_memory},
+        {0},
+    };
+    return check_main(argc, argv, scenarios, tests);
+}

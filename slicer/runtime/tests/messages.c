@@ -1,0 +1,224 @@
+/* messages.c - synchronization points and channels. */
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define MESSAGES 6000
+
+/* ---- points ---- */
+
+static void waits(int argc, char **argv) {
+    (void)argc, (void)argv;
+    for (int n = 0; n < 100; n++) {
+        foreread_synchronize(3, FOREREAD_WAIT);
+        /* Set in this process only by the slice; the program's is sent. */
+        int sent;
+        EXPECT(foreread_receive(0, &sent, sizeof sent) == sizeof sent && sent == n);
+    }
+    foreread_synchronize(4, FOREREAD_WAIT);
+}
+
+static int signals(int argc, char **argv) {
+    (void)argc, (void)argv;
+    for (int n = 0; n < 100; n++) {
+        foreread_send(0, &n, sizeof n);
+        foreread_synchronize(3, FOREREAD_SIGNAL);
+        if (n % 10 == 0)
+            sleep_ms(3);
+    }
+    sleep_ms(50);
+    return 0;
+}
+
+/* Before, after and without the other side: a point out of range is none. */
+static int signals_early(int argc, char **argv) {
+    (void)argc, (void)argv;
+    foreread_synchronize(-1, FOREREAD_SIGNAL);
+    foreread_synchronize(FOREREAD_POINTS, FOREREAD_SIGNAL);
+    foreread_synchronize(3, FOREREAD_WAIT);
+    foreread_synchronize(3, FOREREAD_SIGNAL);
+    foreread_synchronize(3, FOREREAD_SIGNAL);
+    sleep_ms(100);
+    return 0;
+}
+
+static void waits_twice(int argc, char **argv) {
+    (void)argc, (void)argv;
+    sleep_ms(50);
+    foreread_synchronize(3, FOREREAD_WAIT);
+    foreread_synchronize(3, FOREREAD_SIGNAL);
+    foreread_synchronize(3, FOREREAD_WAIT);
+}
+
+/* ---- channels ---- */
+
+/* Sizes from nothing to more than a page, all over the ring's end. */
+static size_t size_of(int n) {
+    return (size_t)n * 7919 % 5000;
+}
+
+static unsigned char byte_of(int n) {
+    return (unsigned char)(n * 31 + 7);
+}
+
+static void receives(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static unsigned char data[5000];
+    for (int n = 0; n < MESSAGES; n++) {
+        size_t bytes = foreread_receive(n % 3, data, sizeof data);
+        EXPECT(bytes == size_of(n));
+        for (size_t at = 0; at < bytes; at++)
+            EXPECT(data[at] == byte_of(n));
+        foreread_synchronize(0, FOREREAD_SIGNAL);
+    }
+    /* The last one, and only so much of it. */
+    EXPECT(foreread_receive(9, data, 2) == 4 && data[0] == 'e' && data[1] == 'n');
+}
+
+static void send_message(int n) {
+    static unsigned char data[5000];
+    memset(data, byte_of(n), size_of(n));
+    foreread_send(n % 3, data, size_of(n));
+}
+
+static int sends(int argc, char **argv) {
+    (void)argc, (void)argv;
+    for (int n = 0; n < MESSAGES; n++) {
+        send_message(n);
+        /* 100 of them are a quarter of the ring: time to take them out. */
+        if (n % 100 == 0)
+            sleep_ms(20);
+    }
+    foreread_send(9, "end", 4);
+    sleep_ms(300);
+    return 0;
+}
+
+/* In another order than they are sent. */
+static void receives_backward(int argc, char **argv) {
+    (void)argc, (void)argv;
+    for (int channel = 9; channel >= 0; channel--) {
+        int got;
+        EXPECT(foreread_receive(channel, &got, sizeof got) == sizeof got && got == channel * 10);
+        EXPECT(foreread_receive(channel, &got, sizeof got) == sizeof got && got == channel * 10 + 1);
+    }
+}
+
+static int sends_forward(int argc, char **argv) {
+    (void)argc, (void)argv;
+    for (int channel = 0; channel < 10; channel++)
+        for (int n = 0; n < 2; n++) {
+            int value = channel * 10 + n;
+            foreread_send(channel, &value, sizeof value);
+        }
+    sleep_ms(100);
+    return 0;
+}
+
+static void never_receives(int argc, char **argv) {
+    (void)argc, (void)argv;
+    sleep_ms(200);
+    for (char data[4096];;)
+        foreread_receive(1, data, sizeof data);
+}
+
+static int sends_too_much(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static char data[4096];
+    for (int n = 0; n < 100000; n++)
+        foreread_send(1, data, sizeof data);
+    sleep_ms(400);
+    return 0;
+}
+
+/* ---- descriptors ---- */
+
+static void receives_fd(int argc, char **argv) {
+    (void)argc, (void)argv;
+    int fd = foreread_receive_fd(5);
+    char line[8] = "";
+    EXPECT(fetch_read(fd, line, 2) == 2 && strcmp(line, "3\n") == 0);
+    EXPECT(prefetch_lseek(fd, 0, SEEK_CUR) == 3 * 4096 + 2);
+    /* A pipe's: a blind one. */
+    fd = foreread_receive_fd(5);
+    EXPECT(fd >= 0 && prefetch_read(fd, 10) == 10);
+}
+
+static int sends_fd(int argc, char **argv) {
+    (void)argc;
+    int fd = open(argv[2], O_RDONLY);
+    CHECK(lseek(fd, 3 * 4096, SEEK_SET) == 3 * 4096);
+    foreread_send_fd(5, fd);
+    foreread_send_fd(5, STDOUT_FILENO);
+    sleep_ms(100);
+    CHECK(lseek(fd, 0, SEEK_CUR) == 3 * 4096);
+    return 0;
+}
+
+/* Standard input that is a file: from the program's place on, without moving it. */
+static void reads_input(int argc, char **argv) {
+    (void)argc, (void)argv;
+    char line[64];
+    EXPECT(fetch_fgets(line, sizeof line, stdin) != NULL && strcmp(line, "1\n") == 0);
+}
+
+static int keeps_input(int argc, char **argv) {
+    (void)argc, (void)argv;
+    sleep_ms(100);
+    CHECK(lseek(STDIN_FILENO, 0, SEEK_CUR) == 4096);
+    return 0;
+}
+
+static void ends(const char *scenario, const char *argument, const char *how) {
+    struct outcome outcome = run(scenario, argument);
+    if (outcome.status != 0 || strcmp(reported_text(&outcome, "ended"), how) != 0)
+        FAIL("%s: %d %s", scenario, outcome.status, outcome.report);
+}
+
+static void test_points(void) {
+    ends("waits", NULL, "with the program");
+    ends("waits_twice", NULL, "finished");
+}
+
+static void test_channels(void) {
+    ends("receives", NULL, "finished");
+    ends("receives_backward", NULL, "finished");
+}
+
+static void test_full(void) {
+    ends("never_receives", NULL, "a message was lost");
+}
+
+static void test_descriptors(void) {
+    ends("receives_fd", make_file("data", 5), "finished");
+}
+
+static void test_input(void) {
+    int fd = open(make_file("input", 3), O_RDONLY);
+    CHECK(lseek(fd, 4096, SEEK_SET) == 4096 && dup2(fd, STDIN_FILENO) == STDIN_FILENO);
+    ends("reads_input", NULL, "finished");
+}
+
+int main(int argc, char **argv) {
+    const struct scenario scenarios[] = {
+        {"waits", waits, signals},
+        {"waits_twice", waits_twice, signals_early},
+        {"receives", receives, sends},
+        {"receives_backward", receives_backward, sends_forward},
+        {"never_receives", never_receives, sends_too_much},
+        {"receives_fd", receives_fd, sends_fd},
+        {"reads_input", reads_input, keeps_input},
+        {0},
+    };
+    const struct test tests[] = {
+        {"a point's n-th wait lasts until its n-th signal", test_points},
+        {"messages arrive whole and in their channel's order", test_channels},
+        {"a full ring ends the receiver, and nobody waits", test_full},
+        {"a descriptor sent is the file, from the program's place on", test_descriptors},
+        {"standard input that is a file is read without moving it", test_input},
+        {0},
+    };
+    return check_main(argc, argv, scenarios, tests);
+}

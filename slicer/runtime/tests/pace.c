@@ -1,0 +1,120 @@
+/* pace.c - the prefetch thread ahead of the program: how far, and what comes too late. */
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define PAGE 4096
+#define PAGES 5000
+#define QUEUE 128
+
+static void announces(int argc, char **argv) {
+    (void)argc;
+    int fd = prefetch_open(argv[2], O_RDONLY);
+    for (int n = PAGES - 1; n >= 0; n--)
+        prefetch_pread(fd, PAGE, (off_t)n * PAGE);
+}
+
+/* Comes when the program has gone past most of it. */
+static void is_late(int argc, char **argv) {
+    foreread_synchronize(0, FOREREAD_WAIT);
+    announces(argc, argv);
+}
+
+/* A byte at a time. */
+static void in_bytes(int argc, char **argv) {
+    (void)argc;
+    FILE *file = prefetch_fopen(argv[2], "r");
+    for (int n = 0; n < 4 * PAGE; n++)
+        prefetch_getc(file);
+}
+
+static int reads(const char *path, int count) {
+    int fd = open(path, O_RDONLY);
+    char page[PAGE];
+    for (int n = PAGES - 1; n >= PAGES - count; n--) {
+        CHECK(pread(fd, page, PAGE, (off_t)n * PAGE) == PAGE);
+        foreread_call();
+    }
+    return 0;
+}
+
+static bool is_full(const void *path) {
+    return resident(path) == QUEUE;
+}
+
+/* Reads nothing at first: the prefetch thread goes as far as the queue lets it. */
+static int dawdles(int argc, char **argv) {
+    (void)argc;
+    CHECK(comes_true(is_full, argv[2]));
+    sleep_ms(100);
+    CHECK(is_full(argv[2]));
+    return reads(argv[2], PAGES);
+}
+
+static int hurries(int argc, char **argv) {
+    (void)argc;
+    int status = reads(argv[2], PAGES - 1000);
+    foreread_synchronize(0, FOREREAD_SIGNAL);
+    sleep_ms(300);
+    return status;
+}
+
+static int counts_bytes(int argc, char **argv) {
+    (void)argc, (void)argv;
+    sleep_ms(100);
+    foreread_calls(4 * PAGE);
+    return 0;
+}
+
+static struct outcome succeeds(const char *scenario) {
+    const char *file = make_file("data", PAGES);
+    if (!make_cold(file))
+        exit(77);
+    struct outcome outcome = run(scenario, file);
+    if (outcome.status != 0)
+        FAIL("%d %s", outcome.status, outcome.report);
+    return outcome;
+}
+
+static void test_queue(void) {
+    char entries[16];
+    snprintf(entries, sizeof entries, "%d", QUEUE);
+    setenv("FOREREAD_PREEXEC_QUEUE", entries, 1);
+    struct outcome outcome = succeeds("dawdles");
+    CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
+    CHECK(reported(&outcome, "calls") == PAGES && reported(&outcome, "program_calls") == PAGES);
+    CHECK(reported(&outcome, "entries") + reported(&outcome, "expired") == PAGES);
+    CHECK(reported(&outcome, "waited_room_s") >= 0.1);
+}
+
+static void test_late(void) {
+    struct outcome outcome = succeeds("hurries");
+    CHECK(reported(&outcome, "expired") == PAGES - 1000);
+    CHECK(reported(&outcome, "entries") == 1000);
+    CHECK(reported(&outcome, "issued") <= 1000 * PAGE);
+}
+
+static void test_bytes(void) {
+    struct outcome outcome = succeeds("counts_bytes");
+    CHECK(reported(&outcome, "calls") == 4 * PAGE && reported(&outcome, "entries") == 4);
+    CHECK(reported(&outcome, "coalesced") == 4 * (PAGE - 1));
+    CHECK(reported(&outcome, "useful") + reported(&outcome, "late") == reported(&outcome, "issued"));
+}
+
+int main(int argc, char **argv) {
+    const struct scenario scenarios[] = {
+        {"dawdles", announces, dawdles},
+        {"hurries", is_late, hurries},
+        {"counts_bytes", in_bytes, counts_bytes},
+        {0},
+    };
+    const struct test tests[] = {
+        {"a full queue holds the prefetch thread up, and room lets it go on", test_queue},
+        {"what the program has read is not announced any more", test_late},
+        {"reads of one page are one entry, whatever their number", test_bytes},
+        {0},
+    };
+    return check_main(argc, argv, scenarios, tests);
+}
