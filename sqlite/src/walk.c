@@ -267,7 +267,8 @@ static uint64_t window(const struct watch *watch, uint64_t walked)
 {
     uint64_t pages = store_pages(&watch->store), most = watch->walk->most;
     uint64_t wanted = GROWTH * walked > FIRST_WINDOW ? GROWTH * walked : FIRST_WINDOW;
-    bool dense = wanted * DENSE_BYTES >= pages * watch->header.page_size;
+    /* Of rows with overflow pages, some are read to make the list. */
+    bool dense = !watch->walk->chains && wanted * DENSE_BYTES >= pages * watch->header.page_size;
     return wanted < most && !dense ? wanted : most;
 }
 
