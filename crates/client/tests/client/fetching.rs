@@ -1,0 +1,152 @@
+//! What is fetched, and that every byte of it is accounted for.
+
+use std::time::{Duration, Instant};
+
+use foreread_client::{Client, Entry, Extent, Flags, Match, Options};
+use foreread_sys::cache;
+
+use crate::{PAGE, PAGES, cached, client, cold, dir, entry, read, scattered, settle, wait_for};
+
+#[test]
+fn a_list_is_fetched_and_every_byte_accounted_for() {
+    let dir = dir();
+    let Some((path, file)) = cold(dir.path(), "data") else {
+        return;
+    };
+    let client = client();
+    let id = client.add_path(&path).unwrap();
+    client.region(id, 0..u64::MAX).unwrap();
+    let list = scattered(id);
+    assert_eq!(client.request(&list, Flags::SET).unwrap(), list.len());
+    wait_for(&file, list.len() as u64);
+    for entry in &list {
+        assert_eq!(read(&client, id, &file, entry.extent), Match::Listed);
+    }
+    let report = client.finish();
+    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    assert_eq!(report.ledger.issued, list.len() as u64 * PAGE);
+    assert_eq!(report.ledger.wasted, 0, "{:?}", report.ledger);
+    assert_eq!(report.stats.list.listed, list.len() as u64);
+    assert_eq!(cached(&file), list.len() as u64, "and nothing else");
+}
+
+#[test]
+fn reads_that_are_only_announced_make_room_for_what_the_budget_does_not_hold_at_once() {
+    let dir = dir();
+    let Some((path, file)) = cold(dir.path(), "data") else {
+        return;
+    };
+    let mut options = Options::default();
+    options.budget = Some(1 << 20);
+    let client = Client::new(options).unwrap();
+    let id = client.add_path(&path).unwrap();
+    client.region(id, 0..u64::MAX).unwrap();
+    // Every page, in no order: eight times the budget.
+    let pages = (0..PAGES).map(|n| n * 1021 % PAGES);
+    let list: Vec<Entry> = pages.map(|page| entry(id, page)).collect();
+    assert_eq!(client.request(&list, Flags::SET).unwrap(), list.len());
+    for (n, entry) in list.iter().enumerate() {
+        let until = Instant::now() + Duration::from_secs(20);
+        let bytes = entry.extent.offset..entry.extent.end();
+        while cache::stat(&file, bytes.clone()).unwrap().cached == 0 {
+            assert!(Instant::now() < until, "entry {n}: {:?}", client.stats());
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        assert_eq!(client.announce(id, entry.extent).unwrap(), Match::Listed);
+    }
+    let report = client.finish();
+    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    assert!(report.ledger.useful + report.ledger.late >= PAGES * PAGE * 99 / 100);
+}
+
+#[test]
+fn a_sequential_list_is_left_to_the_kernel_after_its_beginning() {
+    let dir = dir();
+    let Some((path, file)) = cold(dir.path(), "data") else {
+        return;
+    };
+    let client = client();
+    let id = client.add_path(&path).unwrap();
+    client.region(id, 0..u64::MAX).unwrap();
+    let list: Vec<_> = (0..PAGES).map(|page| entry(id, page)).collect();
+    client.request(&list, Flags::SET).unwrap();
+    wait_for(&file, 64);
+    settle();
+    assert_eq!(cached(&file), 64, "256 KiB");
+    assert!(!client.is_random(id));
+    client.request(&scattered(id), Flags::SET).unwrap();
+    client.request(&scattered(id), Flags::APPEND).unwrap();
+    assert!(
+        !client.is_random(id),
+        "most of what was listed is still in sequence"
+    );
+}
+
+#[test]
+fn duplicate_and_overlapping_entries_are_fetched_once() {
+    let dir = dir();
+    let Some((path, file)) = cold(dir.path(), "data") else {
+        return;
+    };
+    let client = client();
+    let id = client.add_path(&path).unwrap();
+    client.region(id, 0..u64::MAX).unwrap();
+    let wide = |page, pages| Entry {
+        extent: Extent::new(page * PAGE + 100, pages * PAGE - 200),
+        ..entry(id, 0)
+    };
+    let list = [
+        entry(id, 900),
+        wide(900, 4),
+        entry(id, 902),
+        entry(id, 900),
+        wide(898, 4),
+    ];
+    client.request(&list, Flags::SET).unwrap();
+    wait_for(&file, 6);
+    settle();
+    assert_eq!(cached(&file), 6, "pages 898 to 903");
+    assert_eq!(client.stats().ledger.issued, 6 * PAGE);
+}
+
+/// What a read that is in memory costs more, printed; how fast is the benches' affair.
+#[test]
+fn a_listed_hot_read_costs_next_to_nothing() {
+    let dir = dir();
+    let Some((path, file)) = cold(dir.path(), "data") else {
+        return;
+    };
+    std::io::copy(&mut &file, &mut std::io::sink()).unwrap();
+    let client = client();
+    let id = client.add_path(&path).unwrap();
+    client.region(id, 0..u64::MAX).unwrap();
+    let list: Vec<_> = (0..200_000).map(|n| entry(id, n * 7919 % PAGES)).collect();
+    client.request(&list, Flags::SET).unwrap();
+    let took = Duration::from_nanos(700);
+    let start = Instant::now();
+    for one in &list {
+        assert_eq!(client.reading(id, one.extent).unwrap(), Match::Listed);
+    }
+    let reading = start.elapsed();
+    client.request(&list, Flags::SET).unwrap();
+    let start = Instant::now();
+    let mut now = start;
+    for one in &list {
+        client.reading(id, one.extent).unwrap();
+        client.read_done(id, one.extent, now, took);
+        now += Duration::from_micros(2);
+    }
+    let both = start.elapsed();
+    let per = |time: Duration| time.as_nanos() as usize / list.len();
+    eprintln!(
+        "reading: {} ns; with read_done: {} ns",
+        per(reading),
+        per(both)
+    );
+    let report = client.finish();
+    // Some may have had to make room for others meanwhile.
+    assert!(
+        report.ledger.issued < PAGES * PAGE / 10,
+        "it was in memory already"
+    );
+}
