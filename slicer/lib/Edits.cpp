@@ -1,0 +1,102 @@
+#include "Edits.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+TextRange textOf(const Unit &U, const Stmt *S) {
+  const SourceManager &Sources = U.sources();
+  CharSourceRange Range = Lexer::makeFileCharRange(
+      CharSourceRange::getTokenRange(S->getSourceRange()), Sources, U.context().getLangOpts());
+  if (Range.isInvalid() || !Sources.isInMainFile(Range.getBegin()))
+    return {};
+  TextRange Result{Sources.getFileOffset(Range.getBegin()), Sources.getFileOffset(Range.getEnd()),
+                   true};
+  if (Result.Begin >= Result.End)
+    return {};
+  return Result;
+}
+
+namespace {
+
+// A macro that makes a string of its argument shows the text that stands there.
+bool showsText(const Unit &U, SourceLocation At) {
+  const SourceManager &Sources = U.sources();
+  while (At.isMacroID()) {
+    if (!Sources.isMacroArgExpansion(At))
+      return false;
+    SourceLocation Caller = Sources.getImmediateExpansionRange(At).getBegin();
+    llvm::StringRef Name = Lexer::getImmediateMacroName(Caller, Sources, U.context().getLangOpts());
+    const Preprocessor &Macros = U.AST->getPreprocessor();
+    const IdentifierInfo *Identifier = Macros.getIdentifierInfo(Name);
+    const MacroInfo *Macro = Identifier ? Macros.getMacroInfo(Identifier) : nullptr;
+    if (!Macro)
+      return true;
+    for (const Token &Part : Macro->tokens())
+      if (Part.isOneOf(tok::hash, tok::hashhash))
+        return true;
+    At = Sources.getImmediateSpellingLoc(At);
+  }
+  return false;
+}
+
+} // namespace
+
+bool editable(const Function &F, const CallExpr *Call) {
+  const Unit &U = *F.Home;
+  TextRange Here = textOf(U, Call);
+  if (!Here.Valid || showsText(U, Call->getBeginLoc()))
+    return false;
+  // An argument that its macro uses twice is written once and executed twice.
+  for (const CallExpr *Other : F.Calls)
+    if (Other != Call && Call->getBeginLoc().isMacroID())
+      if (TextRange There = textOf(U, Other);
+          There.Valid && There.Begin == Here.Begin && There.End == Here.End)
+        return false;
+  return true;
+}
+
+void Edits::before(unsigned Offset, std::string Text) {
+  Insertions.push_back({Offset, static_cast<long>(1) << 40, 0, std::move(Text)});
+}
+
+void Edits::after(unsigned Offset, std::string Text) {
+  Insertions.push_back({Offset, -(static_cast<long>(1) << 40), 0, std::move(Text)});
+}
+
+void Edits::around(TextRange Range, std::string Before, std::string After) {
+  long Length = Range.End - Range.Begin;
+  // At one place, what ends comes before what begins; inner ends first, outer begins first.
+  Insertions.push_back({Range.Begin, (static_cast<long>(1) << 41) - Length, 0, std::move(Before)});
+  Insertions.push_back({Range.End, Length - (static_cast<long>(1) << 41), 0, std::move(After)});
+}
+
+void Edits::replace(TextRange Range, std::string Text) {
+  Insertions.push_back(
+      {Range.Begin, static_cast<long>(1) << 42, Range.End - Range.Begin, std::move(Text)});
+}
+
+std::string Edits::apply() const {
+  std::vector<const Insertion *> Order;
+  for (const Insertion &Each : Insertions)
+    Order.push_back(&Each);
+  // The insertions are in one vector: among equals, the order they were made in.
+  llvm::sort(Order, [](const Insertion *A, const Insertion *B) {
+    return std::make_tuple(A->Offset, A->Rank, A) < std::make_tuple(B->Offset, B->Rank, B);
+  });
+  llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
+  std::string Result;
+  unsigned At = 0;
+  for (const Insertion *Each : Order) {
+    if (Each->Offset > At) {
+      Result += Text.substr(At, Each->Offset - At);
+      At = Each->Offset;
+    }
+    Result += Each->Text;
+    At += Each->Remove;
+  }
+  Result += Text.substr(At);
+  return Result;
+}
+
+} // namespace foreread::slicer

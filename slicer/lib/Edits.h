@@ -1,0 +1,47 @@
+// Insertions into a unit's text.  The text itself is never touched, and no line is added: what the
+// program prints of its own line numbers stays as it was.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "Program.h"
+
+namespace foreread::slicer {
+
+// The characters of the unit's file that an expression or statement is written as, or none: a part
+// of a macro's definition, or text that stands for several expressions.
+struct TextRange {
+  unsigned Begin = 0, End = 0;
+  bool Valid = false;
+};
+TextRange textOf(const Unit &U, const clang::Stmt *S);
+
+// Whether text can be put around a call, once for each time it is executed.
+bool editable(const Function &F, const clang::CallExpr *Call);
+
+class Edits {
+public:
+  explicit Edits(const Unit &U) : U(U) {}
+
+  void before(unsigned Offset, std::string Text);
+  void after(unsigned Offset, std::string Text);
+  // Around a range; of two ranges that begin together the longer is outside.
+  void around(TextRange Range, std::string Before, std::string After);
+  void replace(TextRange Range, std::string Text);
+  bool empty() const { return Insertions.empty(); }
+  std::string apply() const;
+
+private:
+  struct Insertion {
+    unsigned Offset;
+    long Rank; // order among insertions at one place
+    unsigned Remove;
+    std::string Text;
+  };
+  const Unit &U;
+  std::vector<Insertion> Insertions;
+};
+
+} // namespace foreread::slicer

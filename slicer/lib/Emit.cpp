@@ -1,0 +1,288 @@
+#include "Emit.h"
+
+#include <optional>
+#include <set>
+
+#include "Edits.h"
+#include "Exchange.h"
+#include "Print.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+namespace {
+
+class Computation {
+public:
+  Computation(const Unit &U, const Program &P, const Related &Slice, const Plan &Meetings,
+              Edits &Into)
+      : U(U), P(P), Slice(Slice), Meetings(Meetings), Into(Into),
+        Policy(U.context().getLangOpts()) {
+    Policy.Bool = false;
+  }
+
+  void function(const Function &F) {
+    if (F.Name == "main")
+      create(F);
+    for (const CallExpr *Call : F.Calls) {
+      if (Slice.treatment(Call) == Treatment::Spawn)
+        spawn(Call);
+      Meeting Here = Meetings.at(Call);
+      if (Here.Counted || Here.Point || Here.Channel)
+        meet(F, Call, Here);
+    }
+  }
+
+  // The declarations the inserted calls need, on one line.
+  std::string declarations() const {
+    std::string Result;
+    for (const std::string &Each : Declared)
+      Result += (Result.empty() ? "" : " ") + Each;
+    return Result;
+  }
+
+private:
+  void need(const char *Declaration) { Declared.insert(Declaration); }
+
+  void create(const Function &F) {
+    const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
+    std::string Count = "0", Values = "0";
+    if (F.Decl->getNumParams() > 1 && F.Decl->getParamDecl(0)->getIdentifier() &&
+        F.Decl->getParamDecl(1)->getIdentifier()) {
+      Count = F.Decl->getParamDecl(0)->getNameAsString();
+      Values = "(char **)" + F.Decl->getParamDecl(1)->getNameAsString();
+      if (U.context().hasSameUnqualifiedType(
+              F.Decl->getParamDecl(1)->getType(),
+              U.context().getPointerType(U.context().getPointerType(U.context().CharTy))))
+        Values = F.Decl->getParamDecl(1)->getNameAsString();
+    }
+    need("void foreread_create_prefetch_thread(void (*)(int, char **), int, char **);");
+    Prototype = "static void " + Meetings.nameOf(F) + "(int, char **);";
+    Declared.insert(Prototype);
+    Into.after(U.sources().getFileOffset(Body->getLBracLoc()) + 1,
+               " foreread_create_prefetch_thread(" + Meetings.nameOf(F) + ", " + Count + ", " +
+                   Values + ");");
+  }
+
+  void spawn(const CallExpr *Call) {
+    TextRange Callee = textOf(U, Call->getCallee());
+    if (!Callee.Valid)
+      return;
+    Into.replace(Callee, "foreread_pthread_create");
+    need("int foreread_pthread_create();");
+  }
+
+  // What the program does after the call, as statements; RESULT is what the call gave.
+  struct After {
+    std::vector<std::string> Statements;
+    bool UsesResult = false;
+    std::string ResultType, Result;
+  };
+
+  std::string plain(const Expr *E) const {
+    std::string Text;
+    llvm::raw_string_ostream Out(Text);
+    const_cast<Expr *>(E)->printPretty(Out, nullptr, Policy);
+    return Text;
+  }
+
+  void meet(const Function &F, const CallExpr *Call, Meeting Here) {
+    const CallSpec &Spec = *P.spec(Call);
+    std::vector<std::string> Then;
+    std::string ResultType, Result;
+    bool NeedsResult = false;
+    if (Here.Counted) {
+      need("void foreread_call(void);");
+      Then.push_back("foreread_call();");
+    }
+    if (Here.Point) {
+      need("void foreread_synchronize(int, int);");
+      Then.push_back("foreread_synchronize(" + std::to_string(Here.Point) + ", FOREREAD_SIGNAL);");
+      Signals = true;
+    }
+    if (Here.Channel && Spec.Kind == CallKind::Open) {
+      need("void foreread_send_fd(int, int);");
+      bool Stream = Call->getType()->isPointerType();
+      const Expr *Target = assigned(F, Call);
+      std::string Descriptor = Target ? plain(Target) : "foreread_result";
+      NeedsResult = !Target;
+      ResultType = Call->getType().getAsString(Policy);
+      Result = "foreread_result";
+      Then.push_back(
+          "foreread_send_fd(" + std::to_string(Here.Channel) + ", " +
+          (Stream ? "(" + Descriptor + ") ? fileno(" + Descriptor + ") : -1" : Descriptor) + ");");
+    } else if (Here.Channel) {
+      need("void foreread_send(int, const void *, __SIZE_TYPE__);");
+      Exchange Both =
+          exchange(P, F, Call, Here.Channel, true, Policy, [&](const Expr *E) { return plain(E); });
+      Then.insert(Then.end(), Both.Moves.begin(), Both.Moves.end());
+      ResultType = Both.ResultType;
+      Result = Both.Result;
+      NeedsResult = !ResultType.empty();
+    }
+    if (NeedsResult || !asStatements(F, Call, Then))
+      wrap(Call, Then, ResultType, Result);
+  }
+
+  // The variable an opening call's result is assigned to, if the statement is nothing else.
+  const Expr *assigned(const Function &F, const CallExpr *Call) const {
+    const Stmt *Up = F.Parents.lookup(Call);
+    while (Up && isa<ParenExpr, CastExpr>(Up))
+      Up = F.Parents.lookup(Up);
+    const auto *Assignment = dyn_cast_or_null<BinaryOperator>(Up);
+    if (!Assignment || Assignment->getOpcode() != BO_Assign || hasSideEffects(Assignment->getLHS()))
+      return nullptr;
+    const Stmt *Outer = F.Parents.lookup(Assignment);
+    return isa_and_nonnull<CompoundStmt>(Outer) ? Assignment->getLHS() : nullptr;
+  }
+
+  // After the statement that makes the call, where it is made exactly once whenever the statement
+  // is executed.  The statement's text must end with its own semicolon.
+  bool asStatements(const Function &F, const CallExpr *Call, const std::vector<std::string> &Then) {
+    const Stmt *At = Call, *Up = F.Parents.lookup(Call);
+    for (; Up && isa<Expr>(Up); At = Up, Up = F.Parents.lookup(Up)) {
+      if (isa<AbstractConditionalOperator, StmtExpr>(Up))
+        return false;
+      if (const auto *Binary = dyn_cast<BinaryOperator>(Up); Binary && Binary->isLogicalOp())
+        return false;
+    }
+    if (!Up)
+      return false;
+    if (isa<DeclStmt>(Up)) {
+      At = Up;
+      Up = F.Parents.lookup(Up);
+      if (!isa_and_nonnull<CompoundStmt>(Up))
+        return false;
+    } else if (isa<ReturnStmt, GCCAsmStmt>(Up)) {
+      return false;
+    }
+    bool Loop = isa<ForStmt, WhileStmt, DoStmt, IfStmt>(Up);
+    if (Loop && !isBody(Up, At))
+      return false;
+    if (isa<SwitchStmt>(Up) || (!Loop && !isa<CompoundStmt, SwitchCase, LabelStmt>(Up)))
+      return false;
+    // The last expression of ({ … }) is its value.
+    if (isa<CompoundStmt>(Up) && isa_and_nonnull<StmtExpr>(F.Parents.lookup(Up)) &&
+        cast<CompoundStmt>(Up)->body_back() == At)
+      return false;
+    TextRange Range = textOf(U, At);
+    if (!Range.Valid)
+      return false;
+    llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
+    unsigned End = Range.End;
+    if (!isa<DeclStmt>(At)) {
+      while (End < Text.size() && isspace(static_cast<unsigned char>(Text[End])))
+        ++End;
+      if (End >= Text.size() || Text[End] != ';')
+        return false;
+      ++End;
+    } else if (Text[End - 1] != ';') {
+      return false;
+    }
+    std::string Line;
+    for (const std::string &Each : Then)
+      Line += " " + Each;
+    if (isa<CompoundStmt>(Up))
+      Into.after(End, Line);
+    else
+      Into.around({Range.Begin, End, true}, "{ ", Line + " }");
+    return true;
+  }
+
+  static bool isBody(const Stmt *Outer, const Stmt *Part) {
+    if (const auto *For = dyn_cast<ForStmt>(Outer))
+      return For->getBody() == Part;
+    if (const auto *While = dyn_cast<WhileStmt>(Outer))
+      return While->getBody() == Part;
+    if (const auto *Do = dyn_cast<DoStmt>(Outer))
+      return Do->getBody() == Part;
+    const auto *If = cast<IfStmt>(Outer);
+    return If->getThen() == Part || If->getElse() == Part;
+  }
+
+  void wrap(const CallExpr *Call, const std::vector<std::string> &Then, std::string Type,
+            const std::string &Result) {
+    TextRange Range = textOf(U, Call);
+    bool Void = Call->getType()->isVoidType();
+    if (Type.empty() && !Void)
+      Type = Call->getType().getUnqualifiedType().getAsString(Policy);
+    std::string Before = "(__extension__({ ";
+    if (!Void)
+      Before += Type + (llvm::StringRef(Type).ends_with("*") ? "" : " ") + "foreread_result = ";
+    std::string After = ";";
+    for (const std::string &Each : Then)
+      After += " " + Each;
+    After +=
+        Void ? " }))" : " " + (Result.empty() ? std::string("foreread_result") : Result) + "; }))";
+    Into.around(Range, Before, After);
+  }
+
+  const Unit &U;
+  const Program &P;
+  const Related &Slice;
+  const Plan &Meetings;
+  Edits &Into;
+  PrintingPolicy Policy;
+  std::set<std::string> Declared;
+  std::string Prototype;
+
+public:
+  bool Signals = false;
+};
+
+} // namespace
+
+std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, Related &Slice,
+                                const Plan &Meetings) {
+  Edits Changes(U);
+  Computation Original(U, P, Slice, Meetings, Changes);
+  std::string Functions;
+  std::vector<std::string> Prototypes;
+  std::set<const Function *> Needed;
+  for (auto &F : P.Functions) {
+    if (F->Home != &U || !Slice.translated(*F))
+      continue;
+    Original.function(*F);
+    if (Meetings.runsAsIs(*F))
+      continue;
+    Printer Print(P, Pointers, Slice, Meetings, *F);
+    Functions += "\n" + Print.function();
+    Needed.insert(F.get());
+    for (const Function *Other : Print.called())
+      Needed.insert(Other);
+    if (Meetings.exported(*F))
+      Functions += "\nint " + Meetings.nameOf(*F) +
+                   "_is(const void *pointer)\n{\n    return pointer == (const void *)" + F->Name +
+                   ";\n}\n";
+  }
+  if (Changes.empty() && Functions.empty())
+    return std::nullopt;
+
+  std::string Text = Original.declarations();
+  if (Original.Signals)
+    Text += " enum { FOREREAD_SIGNAL = 1 };";
+  std::string Result;
+  if (!Text.empty())
+    Result = Text + "\n#line 1\n";
+  Result += Changes.apply();
+  if (Functions.empty())
+    return Result;
+  if (!llvm::StringRef(Result).ends_with("\n"))
+    Result += "\n";
+  Result += "\n/* The prefetch thread. */\n#include \"foreread_preexec.h\"\n\n";
+  for (const Function *F : Needed) {
+    if (Meetings.runsAsIs(*F))
+      continue;
+    Printer Print(P, Pointers, Slice, Meetings, *F);
+    Prototypes.push_back(Print.declaration() + ";\n");
+    if (Meetings.exported(*F) && F->Home != &U)
+      Prototypes.push_back("int " + Meetings.nameOf(*F) + "_is(const void *);\n");
+  }
+  std::sort(Prototypes.begin(), Prototypes.end());
+  for (const std::string &Each : Prototypes)
+    Result += Each;
+  return Result + Functions;
+}
+
+} // namespace foreread::slicer

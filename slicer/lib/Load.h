@@ -1,0 +1,16 @@
+// Reads the program: one AST for each unit of a compilation database.
+#pragma once
+
+#include "Program.h"
+
+namespace foreread::slicer {
+
+// One unit for each command, in order.  A unit that Clang cannot parse is there too, without an AST
+// and with the reason in WholeBecause.
+void load(Program &P, const std::vector<clang::tooling::CompileCommand> &Commands);
+
+// What of a compiler's arguments decides how its source is understood.
+std::vector<std::string> parsingArguments(const std::vector<std::string> &Arguments,
+                                          llvm::StringRef Source);
+
+} // namespace foreread::slicer

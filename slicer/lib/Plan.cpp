@@ -1,0 +1,156 @@
+#include "Plan.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const Options &Chosen)
+    : P(P), Opened(Opened), Slice(Slice), Chosen(Chosen) {
+  Function *Main = P.mainFunction();
+  if (!Main || !Slice.translated(*Main))
+    return;
+  for (auto &F : P.Functions) {
+    if (!Slice.translated(*F))
+      continue;
+    for (const CallExpr *Call : F->Calls) {
+      const CallSpec *Spec = P.spec(Call);
+      Treatment Now = Slice.treatment(Call);
+      if (!Spec) {
+        if (Now == Treatment::Translate && !directCallee(Call))
+          for (Function *Target : Pointers.callees(Call).Functions)
+            if (Target->Home != F->Home && !Target->Decl->isExternallyVisible())
+              Exported.insert(Target);
+        continue;
+      }
+      Meeting Here;
+      Here.Counted =
+          Spec->Kind == CallKind::Read && (Now == Treatment::Prefetch || Now == Treatment::Fetch);
+      Anything |= Here.Counted;
+      if (Now == Treatment::Receive)
+        Here.Channel = ++Channels;
+      if (Spec->Kind == CallKind::Open && Now == Treatment::Prefetch && Spec->Result == 'F' &&
+          Chosen.Open == OpenMode::Send)
+        Here.Channel = ++Channels;
+      else if (needsWait(Call, *Spec))
+        Here.Point = ++Points;
+      if (Here.Counted || Here.Channel || Here.Point)
+        Meetings[Call] = Here;
+    }
+  }
+  for (auto &F : P.Functions)
+    if (F.get() != Main && Slice.translated(*F)) {
+      llvm::DenseSet<const Function *> Visited;
+      if (computesOnly(*F, Visited))
+        AsIs.insert(F.get());
+    }
+  // A name of the program's own that would be taken.
+  for (auto &F : P.Functions)
+    while (P.functionNamed(Prefix + F->Name))
+      Prefix += "_";
+}
+
+bool Plan::dataNeeded(const File &Of) {
+  for (auto &F : P.Functions)
+    if (Slice.translated(*F))
+      for (const CallExpr *Call : F->Calls)
+        if (const CallSpec *Spec = P.spec(Call);
+            Spec && Spec->Kind == CallKind::Read && Slice.treatment(Call) == Treatment::Fetch)
+          for (File *Each : Opened.concerning(Call, *Spec))
+            if (Each == &Of)
+              return true;
+  return false;
+}
+
+// Read after write: the prefetch thread moves no data where it only prefetches, so that it must
+// wait for a write only where it looks at data, or at a file that the program makes longer.
+bool Plan::needsWait(const CallExpr *Call, const CallSpec &Spec) {
+  Treatment Now = Slice.treatment(Call);
+  if (Spec.Kind == CallKind::Open)
+    if (File *Of = Opened.opened(Call); Of && Now == Treatment::Prefetch)
+      return Of->MayChange || Chosen.Open == OpenMode::Wait;
+  bool Stream = false;
+  for (const Expr *Argument : Call->arguments())
+    Stream |= Argument->getType()->isPointerType() &&
+              Argument->getType()->getPointeeType().getAsString() == "FILE";
+  llvm::StringRef Name = plainName(Spec.Name);
+  bool Flushes =
+      Stream ? Name == "fflush" || Spec.Kind == CallKind::Seek || Spec.Kind == CallKind::Close
+             : Spec.Kind == CallKind::Write;
+  if (!Flushes || (Now != Treatment::Assume && Now != Treatment::Prefetch))
+    return false;
+  for (File *Of : Opened.concerning(Call, Spec))
+    if (Of->Wanted && Of->Written && (Of->Creates || dataNeeded(*Of)))
+      return true;
+  return false;
+}
+
+bool Plan::allKept(const Stmt *S) {
+  if (!S || isa<NullStmt, BreakStmt, ContinueStmt, GotoStmt>(S))
+    return true;
+  if (isa<Expr>(S))
+    return Slice.keeps(S);
+  if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D))
+        if (Variable->isStaticLocal() || (Variable->getInit() && !Slice.keeps(S)))
+          return false;
+    return true;
+  }
+  if (const auto *Return = dyn_cast<ReturnStmt>(S))
+    return !Return->getRetValue() || Slice.keeps(S);
+  if (isa<AsmStmt>(S))
+    return false;
+  if (const auto *If = dyn_cast<IfStmt>(S))
+    return Slice.keeps(S) && allKept(If->getThen()) && allKept(If->getElse());
+  if (const auto *While = dyn_cast<WhileStmt>(S))
+    return Slice.keeps(S) && allKept(While->getBody());
+  if (const auto *Do = dyn_cast<DoStmt>(S))
+    return Slice.keeps(S) && allKept(Do->getBody());
+  if (const auto *For = dyn_cast<ForStmt>(S))
+    return Slice.keeps(S) && allKept(For->getInit()) && allKept(For->getInc()) &&
+           allKept(For->getBody());
+  if (const auto *Switch = dyn_cast<SwitchStmt>(S))
+    return Slice.keeps(S) && allKept(Switch->getBody());
+  if (const auto *Case = dyn_cast<CaseStmt>(S))
+    return allKept(Case->getSubStmt());
+  for (const Stmt *Child : S->children())
+    if (!allKept(Child))
+      return false;
+  return true;
+}
+
+bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited) {
+  if (!Visited.insert(&F).second)
+    return true;
+  if (F.Decl->isVariadic() || !allKept(F.Decl->getBody()))
+    return false;
+  for (const CallExpr *Call : F.Calls) {
+    const CallSpec *Spec = P.spec(Call);
+    if (Spec) {
+      if ((Spec->Kind != CallKind::Private && Spec->Kind != CallKind::Query) ||
+          !Slice.targets(Call).empty() || llvm::StringRef(Spec->Name) == "dup")
+        return false;
+      continue;
+    }
+    if (!directCallee(Call))
+      return false;
+    if (const Function *Target = P.function(directCallee(Call))) {
+      if (!Slice.translated(*Target) || !computesOnly(*Target, Visited))
+        return false;
+    } else if (Slice.treatment(Call) != Treatment::Keep) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string Plan::nameOf(const Function &F) const {
+  if (runsAsIs(F))
+    return F.Name;
+  std::string Name = Prefix + F.Name;
+  if (Exported.contains(&F))
+    Name += "_" + std::to_string(F.Home->Index);
+  return Name;
+}
+
+} // namespace foreread::slicer

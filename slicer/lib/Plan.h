@@ -1,0 +1,47 @@
+// Where the two threads meet: which calls are counted, which are synchronization points, and what
+// is sent over which channel (paper, 3.2 and 3.3); and what the prefetch versions are called.
+#pragma once
+
+#include "Related.h"
+
+namespace foreread::slicer {
+
+struct Meeting {
+  bool Counted = false;
+  int Point = 0;   // synchronization point, or 0
+  int Channel = 0; // channel, or 0
+};
+
+class Plan {
+public:
+  Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const Options &Chosen);
+
+  Meeting at(const clang::CallExpr *Call) const { return Meetings.lookup(Call); }
+  // What the prefetch thread calls in place of a function of the program.
+  std::string nameOf(const Function &F) const;
+  // Functions that only compute, all of which is needed, run as they are.
+  bool runsAsIs(const Function &F) const { return AsIs.contains(&F); }
+  // Static functions that another unit's prefetch functions call through pointers.
+  bool exported(const Function &F) const { return Exported.contains(&F); }
+  bool anything() const { return Anything; }
+  unsigned points() const { return Points; }
+  unsigned channels() const { return Channels; }
+
+private:
+  bool needsWait(const clang::CallExpr *Call, const CallSpec &Spec);
+  bool dataNeeded(const File &Of);
+  bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);
+  bool allKept(const clang::Stmt *S);
+
+  Program &P;
+  Files &Opened;
+  Related &Slice;
+  const Options &Chosen;
+  llvm::DenseMap<const clang::CallExpr *, Meeting> Meetings;
+  llvm::DenseSet<const Function *> AsIs, Exported;
+  std::string Prefix = "pf_";
+  unsigned Points = 0, Channels = 0;
+  bool Anything = false;
+};
+
+} // namespace foreread::slicer

@@ -1,0 +1,456 @@
+#include "PointsTo.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+PointsTo::Cell &PointsTo::cell(NodeId Id) {
+  while (Cells.size() <= Id)
+    Cells.emplace_back();
+  return Cells[Id];
+}
+
+NodeId PointsTo::fresh() {
+  NodeId Id = P.add(Node{NodeKind::Value, "", {}});
+  cell(Id);
+  return Id;
+}
+
+void PointsTo::touch(NodeId At) {
+  if (!cell(At).Queued) {
+    cell(At).Queued = true;
+    Work.push_back(At);
+  }
+}
+
+void PointsTo::points(NodeId At, NodeId Object) {
+  cell(Object);
+  if (cell(At).Points.test_and_set(Object))
+    touch(At);
+}
+
+void PointsTo::copy(NodeId From, NodeId To) {
+  if (!From || !To || From == To || llvm::is_contained(cell(From).Copies, To))
+    return;
+  cell(From).Copies.push_back(To);
+  if ((cell(To).Points |= cell(From).Points))
+    touch(To);
+}
+
+NodeId PointsTo::load(Place From) {
+  if (From.Direct)
+    return From.Direct;
+  if (!From.Pointer)
+    return 0;
+  NodeId Result = fresh();
+  cell(From.Pointer).Loads.push_back(Result);
+  cell(From.Pointer).Done.clear();
+  touch(From.Pointer);
+  return Result;
+}
+
+void PointsTo::store(Place Into, NodeId From) {
+  if (!From)
+    return;
+  if (Into.Direct)
+    return copy(From, Into.Direct);
+  if (!Into.Pointer)
+    return;
+  cell(Into.Pointer).Stores.push_back(From);
+  cell(Into.Pointer).Done.clear();
+  touch(Into.Pointer);
+}
+
+NodeId PointsTo::address(Place Of) {
+  if (!Of.Direct)
+    return Of.Pointer;
+  auto [At, Fresh] = Addresses.try_emplace(Of.Direct, 0);
+  if (Fresh) {
+    NodeId Result = fresh();
+    Addresses[Of.Direct] = Result;
+    P.Nodes[Of.Direct].AddressTaken = true;
+    points(Result, Of.Direct);
+    return Result;
+  }
+  return At->second;
+}
+
+PointsTo::Place PointsTo::place(const Expr *E) {
+  E = E->IgnoreParens();
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
+      return {P.variable(Variable), 0};
+    return {};
+  }
+  if (const auto *Member = dyn_cast<MemberExpr>(E)) {
+    if (const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl())) {
+      if (Member->isArrow()) {
+        if (NodeId Base = value(Member->getBase()))
+          UsedAs.push_back({Base, Member->getBase()->getType()->getPointeeType()});
+      } else {
+        place(Member->getBase());
+      }
+      return {P.field(Field), 0};
+    }
+    return {};
+  }
+  if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E))
+    return {0, value(Element->getBase())};
+  if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {
+    if (Unary->getOpcode() == UO_Deref) {
+      NodeId Pointer = value(Unary->getSubExpr());
+      if (Pointer && Unary->getType()->isRecordType())
+        UsedAs.push_back({Pointer, Unary->getType()});
+      return {0, Pointer};
+    }
+    if (Unary->getOpcode() == UO_Extension || Unary->getOpcode() == UO_Real ||
+        Unary->getOpcode() == UO_Imag)
+      return place(Unary->getSubExpr());
+  }
+  if (isa<StringLiteral, PredefinedExpr>(E))
+    return {P.text(), 0};
+  if (const auto *Literal = dyn_cast<CompoundLiteralExpr>(E)) {
+    NodeId Object = P.heap(Literal);
+    P.Nodes[Object].Type = Literal->getType();
+    initialise(Object, Literal->getType(), Literal->getInitializer());
+    return {Object, 0};
+  }
+  if (const auto *Cast = dyn_cast<CastExpr>(E))
+    return place(Cast->getSubExpr());
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E)) {
+    value(Binary);
+    return {};
+  }
+  value(E);
+  return {};
+}
+
+NodeId PointsTo::value(const Expr *E) {
+  auto Known = Values.find(E);
+  if (Known != Values.end())
+    return Known->second;
+  Values[E] = 0; // a recursive literal ends here
+  NodeId Result = generate(E);
+  return Values[E] = Result;
+}
+
+NodeId PointsTo::generate(const Expr *E) {
+  if (const auto *Cast = dyn_cast<CastExpr>(E)) {
+    const Expr *Inner = Cast->getSubExpr();
+    switch (Cast->getCastKind()) {
+    case CK_LValueToRValue:
+      return E->getType()->isRecordType() ? (place(Inner), 0) : load(place(Inner));
+    case CK_ArrayToPointerDecay:
+      return address(place(Inner));
+    case CK_FunctionToPointerDecay:
+      return value(Inner);
+    default: {
+      NodeId Result = value(Inner);
+      if (Result && E->getType()->isPointerType() && E->getType()->getPointeeType()->isRecordType())
+        UsedAs.push_back({Result, E->getType()->getPointeeType()});
+      return Result;
+    }
+    }
+  }
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const auto *Named = dyn_cast<FunctionDecl>(Ref->getDecl())) {
+      Function *F = P.function(Named);
+      if (!F)
+        return 0;
+      F->AddressTaken = true;
+      NodeId Result = fresh();
+      points(Result, P.functionObject(*F));
+      return Result;
+    }
+    return 0;
+  }
+  if (const auto *Paren = dyn_cast<ParenExpr>(E))
+    return value(Paren->getSubExpr());
+  if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {
+    if (Unary->getOpcode() == UO_AddrOf) {
+      const Expr *Of = Unary->getSubExpr()->IgnoreParens();
+      return Of->getType()->isFunctionType() ? value(Of) : address(place(Of));
+    }
+    if (Unary->isIncrementDecrementOp())
+      return load(place(Unary->getSubExpr()));
+    if (Unary->getOpcode() == UO_Deref)
+      return Unary->getType()->isFunctionType() ? value(Unary->getSubExpr()) : (place(Unary), 0);
+    return value(Unary->getSubExpr());
+  }
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E)) {
+    if (Binary->getOpcode() == BO_Assign) {
+      NodeId From = value(Binary->getRHS());
+      Place Into = place(Binary->getLHS());
+      store(Into, From);
+      return From;
+    }
+    NodeId Left =
+        Binary->isAssignmentOp() ? load(place(Binary->getLHS())) : value(Binary->getLHS());
+    NodeId Right = value(Binary->getRHS());
+    if (Binary->getOpcode() == BO_Comma)
+      return Right;
+    if (Binary->isComparisonOp() || Binary->isLogicalOp())
+      return 0;
+    if (Binary->isAssignmentOp())
+      return Left;
+    if (E->getType()->isPointerType())
+      return Binary->getLHS()->getType()->isPointerType() ? Left : Right;
+    // Integers wide enough to hold a pointer.
+    if (!E->getType()->isIntegerType() || Context->getTypeSize(E->getType()) < 64)
+      return 0;
+    if (!Left || !Right)
+      return Left ? Left : Right;
+    NodeId Result = fresh();
+    copy(Left, Result);
+    copy(Right, Result);
+    return Result;
+  }
+  if (const auto *Choice = dyn_cast<AbstractConditionalOperator>(E)) {
+    NodeId True, False;
+    if (const auto *Short = dyn_cast<BinaryConditionalOperator>(E)) {
+      True = value(Short->getCommon());
+      if (Short->getOpaqueValue())
+        Values[Short->getOpaqueValue()] = True;
+    } else {
+      value(Choice->getCond());
+      True = value(Choice->getTrueExpr());
+    }
+    False = value(Choice->getFalseExpr());
+    if (!True || !False)
+      return True ? True : False;
+    NodeId Result = fresh();
+    copy(True, Result);
+    copy(False, Result);
+    return Result;
+  }
+  if (const auto *Call = dyn_cast<CallExpr>(E))
+    return call(Call);
+  if (const auto *Block = dyn_cast<StmtExpr>(E)) {
+    cover(Block->getSubStmt());
+    const auto *Last = Block->getSubStmt()->body_empty()
+                           ? nullptr
+                           : dyn_cast<Expr>(Block->getSubStmt()->body_back());
+    return Last ? value(Last) : 0;
+  }
+  if (const auto *Argument = dyn_cast<VAArgExpr>(E)) {
+    // The list holds a pointer to the node of the function's arguments, which holds the arguments.
+    Place List = place(Argument->getSubExpr()->IgnoreParenCasts());
+    NodeId Lists = Argument->getSubExpr()->getType()->isPointerType()
+                       ? value(Argument->getSubExpr())
+                       : address(List);
+    return load({0, load({0, Lists})});
+  }
+  if (isa<InitListExpr, CompoundLiteralExpr, MemberExpr, ArraySubscriptExpr>(E)) {
+    if (!isa<InitListExpr>(E))
+      place(E);
+    return 0;
+  }
+  if (isa<UnaryExprOrTypeTraitExpr>(E))
+    return 0;
+  for (const Stmt *Child : E->children())
+    if (const auto *Part = dyn_cast_or_null<Expr>(Child))
+      value(Part);
+  return 0;
+}
+
+void PointsTo::initialise(NodeId Into, QualType Type, const Expr *Value) {
+  if (const auto *List = dyn_cast<InitListExpr>(Value)) {
+    if (List->isSyntacticForm() && List->getSemanticForm())
+      List = List->getSemanticForm();
+    if (const auto *Record = Type->getAs<RecordType>()) {
+      if (Record->isUnionType()) {
+        if (const FieldDecl *Field = List->getInitializedFieldInUnion();
+            Field && List->getNumInits())
+          initialise(P.field(Field), Field->getType(), List->getInit(0));
+        return;
+      }
+      unsigned I = 0;
+      for (const FieldDecl *Field : Record->getDecl()->fields()) {
+        if (Field->isUnnamedBitField())
+          continue;
+        if (I >= List->getNumInits())
+          break;
+        if (const Expr *Part = List->getInit(I++))
+          initialise(P.field(Field), Field->getType(), Part);
+      }
+      return;
+    }
+    QualType Element =
+        Type->isArrayType() ? QualType(Type->getArrayElementTypeNoTypeQual(), 0) : Type;
+    for (const Expr *Part : List->inits())
+      if (Part)
+        initialise(Into, Element, Part);
+    return;
+  }
+  copy(value(Value), Into);
+}
+
+void PointsTo::declare(const VarDecl *Variable) {
+  NodeId Id = P.variable(Variable);
+  cell(Id);
+  if (const Expr *Init = Variable->getInit())
+    initialise(Id, Variable->getType(), Init);
+}
+
+void PointsTo::cover(const Stmt *S) {
+  if (!S)
+    return;
+  if (const auto *E = dyn_cast<Expr>(S)) {
+    value(E);
+    return;
+  }
+  if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D))
+        declare(Variable);
+    return;
+  }
+  if (const auto *Return = dyn_cast<ReturnStmt>(S)) {
+    if (const Expr *Value = Return->getRetValue(); Value && Current)
+      copy(value(Value), P.result(*Current));
+    return;
+  }
+  for (const Stmt *Child : S->children())
+    cover(Child);
+}
+
+void PointsTo::solve() {
+  while (!Work.empty()) {
+    NodeId At = Work.back();
+    Work.pop_back();
+    Cell &Here = Cells[At];
+    Here.Queued = false;
+    NodeSet New = Here.Points;
+    New.intersectWithComplement(Here.Done);
+    if (New.empty())
+      continue;
+    Here.Done = Here.Points;
+    for (size_t I = 0; I < Here.Copies.size(); ++I)
+      if ((cell(Here.Copies[I]).Points |= New))
+        touch(Here.Copies[I]);
+    for (NodeId Object : New) {
+      for (size_t I = 0; I < Here.Loads.size(); ++I)
+        copy(Object, Here.Loads[I]);
+      for (size_t I = 0; I < Here.Stores.size(); ++I)
+        copy(Here.Stores[I], Object);
+      if (P.Nodes[Object].Kind == NodeKind::Function)
+        for (size_t I = 0; I < Here.Calls.size(); ++I) {
+          Function &F = *P.Functions[P.Nodes[Object].Owner];
+          if (P.spec(Here.Calls[I]) ||
+              (directCallee(Here.Calls[I]) && !P.function(directCallee(Here.Calls[I]))))
+            connectCallback(Here.Calls[I], F);
+          else
+            connect(Here.Calls[I], F);
+        }
+    }
+  }
+}
+
+void PointsTo::run() {
+  fresh(); // node 0 is "nothing"
+  for (llvm::StringRef Name : {"stdin", "stdout", "stderr"})
+    P.standardStream(Name);
+  findAllocators();
+  for (auto &U : P.Units)
+    if (U->AST) {
+      Context = &U->context();
+      for (const Decl *D : U->context().getTranslationUnitDecl()->decls())
+        if (const auto *Variable = dyn_cast<VarDecl>(D)) {
+          declare(Variable);
+          llvm::StringRef Name = Variable->getName();
+          if ((Name == "stdin" || Name == "stdout" || Name == "stderr") &&
+              Variable->hasExternalStorage())
+            points(P.variable(Variable), P.standardStream(Name));
+        }
+    }
+  for (auto &F : P.Functions) {
+    Current = F.get();
+    Context = &F->Home->context();
+    if (F->Name == "main" && F->Decl->getNumParams() > 1) {
+      NodeId Strings = P.state("argv"), Characters = P.state("arguments");
+      points(P.parameter(*F, 1), Strings);
+      points(Strings, Characters);
+    }
+    cover(F->Decl->getBody());
+  }
+  Current = nullptr;
+  cell(P.Nodes.size());
+  solve();
+  for (auto &[Pointer, Type] : UsedAs)
+    for (NodeId Object : Cells[Pointer].Points)
+      if (P.Nodes[Object].Kind != NodeKind::Field)
+        Contents[Object] |= P.fields(Type);
+  cell(P.Nodes.size());
+}
+
+NodeSet PointsTo::whole(NodeId Object) {
+  NodeSet All = P.fields(P.Nodes[Object].Type);
+  All.set(Object);
+  auto Used = Contents.find(Object);
+  if (Used != Contents.end())
+    All |= Used->second;
+  return All;
+}
+
+NodeSet PointsTo::pointees(const Expr *Pointer) {
+  auto Known = Values.find(Pointer);
+  if (Known == Values.end()) {
+    const Expr *Inner = strip(Pointer);
+    if (Inner != Pointer)
+      return pointees(Inner);
+    // A variable named directly (not loaded): what is stored in it.
+    NodeSet All;
+    for (NodeId At : locations(Pointer))
+      All |= cell(At).Points;
+    return All;
+  }
+  return Known->second ? cell(Known->second).Points : NodeSet();
+}
+
+NodeSet PointsTo::locations(const Expr *E) {
+  NodeSet All;
+  E = E->IgnoreParens();
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
+      All.set(P.variable(Variable));
+  } else if (const auto *Member = dyn_cast<MemberExpr>(E)) {
+    if (const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl()))
+      All.set(P.field(Field));
+  } else if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E)) {
+    All = pointees(Element->getBase());
+  } else if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {
+    All = Unary->getOpcode() == UO_Deref ? pointees(Unary->getSubExpr())
+                                         : locations(Unary->getSubExpr());
+  } else if (const auto *Cast = dyn_cast<CastExpr>(E)) {
+    return locations(Cast->getSubExpr());
+  } else if (const auto *Literal = dyn_cast<CompoundLiteralExpr>(E)) {
+    All.set(P.heap(Literal));
+  }
+  return All;
+}
+
+PointsTo::Callees PointsTo::callees(const CallExpr *Call) {
+  Callees Result;
+  if (const FunctionDecl *Direct = directCallee(Call)) {
+    if (Function *F = P.function(Direct))
+      Result.Functions.push_back(F);
+    return Result;
+  }
+  Result.Functions = functions(Call->getCallee());
+  NodeSet Targets = pointees(Call->getCallee());
+  Result.Complete = !Result.Functions.empty();
+  for (NodeId Target : Targets)
+    if (P.Nodes[Target].Kind != NodeKind::Function)
+      Result.Complete = false;
+  return Result;
+}
+
+std::vector<Function *> PointsTo::functions(const Expr *Pointer) {
+  std::vector<Function *> All;
+  for (NodeId Target : pointees(Pointer))
+    if (P.Nodes[Target].Kind == NodeKind::Function)
+      All.push_back(P.Functions[P.Nodes[Target].Owner].get());
+  return All;
+}
+
+} // namespace foreread::slicer

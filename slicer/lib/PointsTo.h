@@ -1,0 +1,86 @@
+// What pointers may point to: Andersen's analysis (inclusion constraints, insensitive to flow and
+// context), by fields.  Descriptors and streams are traced as pointers to the file they were
+// opened for, so that one analysis answers "which object" and "which file".
+//
+// A node stands for a piece of memory and for what is stored in it.  Functions that only allocate
+// are seen through: each call of one is an allocation of its own.
+#pragma once
+
+#include <deque>
+
+#include "Program.h"
+
+namespace foreread::slicer {
+
+class PointsTo {
+public:
+  explicit PointsTo(Program &P) : P(P) {}
+
+  // Generates the constraints of the whole program and solves them.
+  void run();
+
+  // The nodes an lvalue may stand for.
+  NodeSet locations(const clang::Expr *Lvalue);
+  // The nodes a pointer (descriptor, stream) may point to.
+  NodeSet pointees(const clang::Expr *Pointer);
+  const NodeSet &pointees(NodeId Cell) { return cell(Cell).Points; }
+  // The functions a call may call, if all of them are known.
+  struct Callees {
+    std::vector<Function *> Functions;
+    bool Complete = true;
+  };
+  Callees callees(const clang::CallExpr *Call);
+  // The functions of the program that an argument may be.
+  std::vector<Function *> functions(const clang::Expr *Pointer);
+
+  // The record types that memory has been used as, by node: what "all of it" comprises.
+  NodeSet whole(NodeId Object);
+
+private:
+  struct Place {
+    NodeId Direct = 0;
+    NodeId Pointer = 0;
+  };
+  struct Cell {
+    NodeSet Points, Done;
+    std::vector<NodeId> Copies, Loads, Stores;
+    std::vector<const clang::CallExpr *> Calls;
+    bool Queued = false;
+  };
+
+  void cover(const clang::Stmt *S);
+  void declare(const clang::VarDecl *Variable);
+  void initialise(NodeId Into, clang::QualType Type, const clang::Expr *Value);
+  NodeId value(const clang::Expr *E);
+  NodeId generate(const clang::Expr *E);
+  Place place(const clang::Expr *E);
+  NodeId load(Place From);
+  NodeId address(Place Of);
+  void store(Place Into, NodeId From);
+  NodeId call(const clang::CallExpr *Call);
+  NodeId libraryCall(const clang::CallExpr *Call, const CallSpec &Spec);
+  NodeId unknownCall(const clang::CallExpr *Call);
+  void connect(const clang::CallExpr *Call, Function &F);
+  void connectCallback(const clang::CallExpr *Call, Function &F);
+  void findAllocators();
+
+  NodeId fresh();
+  void points(NodeId At, NodeId Object);
+  void copy(NodeId From, NodeId To);
+  void solve();
+  void touch(NodeId At);
+  Cell &cell(NodeId Id);
+
+  Program &P;
+  std::deque<Cell> Cells;
+  std::vector<NodeId> Work;
+  llvm::DenseMap<const clang::Expr *, NodeId> Values;
+  llvm::DenseMap<NodeId, NodeId> Addresses;
+  llvm::DenseSet<std::pair<const clang::CallExpr *, unsigned>> Connected;
+  std::vector<std::pair<NodeId, clang::QualType>> UsedAs;
+  llvm::DenseMap<NodeId, NodeSet> Contents;
+  const Function *Current = nullptr;
+  clang::ASTContext *Context = nullptr;
+};
+
+} // namespace foreread::slicer

@@ -1,0 +1,264 @@
+// Constraints of calls: functions of the program, of the library by their line in the call table,
+// and unknown ones, which may do anything to what they are given.
+#include "PointsTo.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+NodeId PointsTo::call(const CallExpr *Call) {
+  for (const Expr *Argument : Call->arguments())
+    value(Argument);
+  if (const FunctionDecl *Callee = directCallee(Call)) {
+    if (Function *F = P.function(Callee)) {
+      connect(Call, *F);
+      if (F->Allocates) {
+        NodeId Result = fresh();
+        points(Result, P.heap(Call));
+        return Result;
+      }
+      return P.result(*F);
+    }
+    if (const CallSpec *Spec = P.spec(Call))
+      return libraryCall(Call, *Spec);
+    return unknownCall(Call);
+  }
+  // The result of a call through a pointer: one node, which all targets feed.
+  NodeId Result = fresh();
+  Values[Call] = Result;
+  if (NodeId Pointer = value(Call->getCallee())) {
+    cell(Pointer).Calls.push_back(Call);
+    cell(Pointer).Done.clear();
+    touch(Pointer);
+  }
+  return Result;
+}
+
+void PointsTo::connect(const CallExpr *Call, Function &F) {
+  if (!Connected.insert({Call, F.Index}).second)
+    return;
+  unsigned Parameters = F.Decl->getNumParams();
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    NodeId Argument = value(Call->getArg(I));
+    if (I < Parameters)
+      copy(Argument, P.parameter(F, I));
+    else
+      copy(Argument, P.varargs(F));
+  }
+  if (!directCallee(Call))
+    copy(P.result(F), Values.lookup(Call));
+}
+
+// A library function calls one of the program's with anything it was given.
+void PointsTo::connectCallback(const CallExpr *Call, Function &F) {
+  if (!Connected.insert({Call, F.Index}).second)
+    return;
+  for (unsigned I = 0; I < F.Decl->getNumParams(); ++I) {
+    for (const Expr *Argument : Call->arguments())
+      copy(value(Argument), P.parameter(F, I));
+    if (F.Decl->getParamDecl(I)->getType()->isPointerType())
+      points(P.parameter(F, I), P.state("library memory"));
+  }
+}
+
+NodeId PointsTo::libraryCall(const CallExpr *Call, const CallSpec &Spec) {
+  llvm::StringRef Name = plainName(directCallee(Call)->getName());
+  unsigned Count = Call->getNumArgs();
+  auto Argument = [&](unsigned I) { return I < Count ? value(Call->getArg(I)) : 0; };
+
+  if (Name == "va_start" && Current) {
+    NodeId Arguments = P.varargs(*Current);
+    NodeId Pointer = fresh();
+    points(Pointer, Arguments);
+    store({0, Argument(0)}, Pointer);
+    return 0;
+  }
+  for (unsigned I = 0; I < Count; ++I) {
+    char Letter = Spec.parameter(I);
+    if (Letter == 'w' || Letter == 'b' || Letter == 'd') {
+      for (unsigned J = 0; J < Count; ++J)
+        if (I != J && (Spec.parameter(J) == 'r' || Spec.parameter(J) == 'b') && Argument(J))
+          store({0, Argument(I)}, load({0, Argument(J)}));
+    } else if (Letter == 'o') {
+      NodeId Memory = fresh();
+      points(Memory, P.heap(Call));
+      store({0, Argument(I)}, Memory);
+    } else if (Letter == 'e') {
+      store({0, Argument(I)}, Argument(0));
+    } else if (Letter == 'c' && Argument(I)) {
+      cell(Argument(I)).Calls.push_back(Call);
+      cell(Argument(I)).Done.clear();
+      touch(Argument(I));
+    }
+  }
+  NodeId Result = fresh();
+  switch (Spec.Result) {
+  case 'h':
+    points(Result, P.heap(Call));
+    return Result;
+  case 'g':
+    points(Result, P.state(std::string("library memory of ") + Spec.Name));
+    return Result;
+  case 'R': { // realloc: the old memory's content in the new
+    NodeId Memory = P.heap(Call);
+    points(Result, Memory);
+    copy(Argument(0), Result);
+    store({0, Result}, load({0, Argument(0)}));
+    return Result;
+  }
+  case 'P':
+    return load({0, Argument(0)});
+  case 'F':
+    points(Result, P.file(Call));
+    return Result;
+  default:
+    if (Spec.Kind == CallKind::Stream) {
+      points(Result, P.file(Call));
+      return Result;
+    }
+    if (Spec.Result >= '0' && Spec.Result <= '9')
+      return Argument(Spec.Result - '0');
+    return 0;
+  }
+}
+
+NodeId PointsTo::unknownCall(const CallExpr *Call) {
+  llvm::StringRef Name;
+  if (const FunctionDecl *Callee = directCallee(Call); Callee && Callee->getIdentifier())
+    Name = Callee->getName();
+  // The compiler's own functions of numbers.
+  if (Name == "__builtin_expect" && Call->getNumArgs() > 0)
+    return value(Call->getArg(0));
+  if (Name.starts_with("__builtin_") && !Call->getType()->isPointerType())
+    return 0;
+  NodeId All = fresh();
+  points(All, P.heap(Call));
+  for (const Expr *Argument : Call->arguments())
+    if (NodeId Value = value(Argument)) {
+      copy(Value, All);
+      if (Argument->getType()->isPointerType()) {
+        cell(Value).Calls.push_back(Call);
+        cell(Value).Done.clear();
+        touch(Value);
+      }
+    }
+  store({0, All}, All);
+  return All;
+}
+
+namespace {
+
+// A function that does nothing with memory but to return what it allocated: its result is a local
+// variable that only allocations are assigned to, or an allocation itself.
+class AllocatorShape {
+public:
+  AllocatorShape(const Program &P) : P(P) {}
+
+  bool matches(const Function &F) {
+    QualType Type = F.Decl->getReturnType();
+    if (!Type->isPointerType())
+      return false;
+    Returned = false;
+    return walk(F.Decl->getBody()) && Returned && variablesHold(F);
+  }
+
+private:
+  bool fromAllocation(const Expr *E) {
+    E = E->IgnoreParenCasts();
+    if (const auto *Call = dyn_cast<CallExpr>(E)) {
+      if (const Function *F = P.function(directCallee(Call)))
+        return F->Allocates;
+      const CallSpec *Spec = P.spec(Call);
+      return Spec && Spec->Result == 'h' && Spec->Kind == CallKind::Private;
+    }
+    if (const auto *Choice = dyn_cast<ConditionalOperator>(E))
+      return fromAllocation(Choice->getTrueExpr()) && fromAllocation(Choice->getFalseExpr());
+    return E->isIntegerConstantExpr(*Context);
+  }
+
+  bool walk(const Stmt *S) {
+    if (!S)
+      return true;
+    if (const auto *Return = dyn_cast<ReturnStmt>(S); Return && Return->getRetValue()) {
+      const Expr *Value = Return->getRetValue()->IgnoreParenCasts();
+      if (const auto *Ref = dyn_cast<DeclRefExpr>(Value)) {
+        const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl());
+        if (!Variable || !Variable->isLocalVarDecl() || Variable->isStaticLocal())
+          return false;
+        Variables.insert(Variable);
+        Returned = true;
+      } else if (fromAllocation(Value)) {
+        Returned |= isa<CallExpr>(Value);
+      } else {
+        return false;
+      }
+    }
+    for (const Stmt *Child : S->children())
+      if (!walk(Child))
+        return false;
+    return true;
+  }
+
+  // Each returned variable is assigned allocations and nothing else, and is stored nowhere.
+  bool variablesHold(const Function &F) {
+    for (const VarDecl *Variable : Variables) {
+      if (Variable->getInit() && !fromAllocation(Variable->getInit()))
+        return false;
+      if (!uses(F.Decl->getBody(), Variable))
+        return false;
+    }
+    return true;
+  }
+
+  bool uses(const Stmt *S, const VarDecl *Variable) {
+    if (!S)
+      return true;
+    if (const auto *Binary = dyn_cast<BinaryOperator>(S); Binary && Binary->isAssignmentOp()) {
+      if (names(Binary->getLHS(), Variable)) {
+        if (!fromAllocation(Binary->getRHS()))
+          return false;
+      } else if (names(Binary->getRHS(), Variable)) {
+        return false;
+      }
+    }
+    if (const auto *Unary = dyn_cast<UnaryOperator>(S);
+        Unary && Unary->getOpcode() == UO_AddrOf && names(Unary->getSubExpr(), Variable))
+      return false;
+    for (const Stmt *Child : S->children())
+      if (!uses(Child, Variable))
+        return false;
+    return true;
+  }
+
+  static bool names(const Expr *E, const VarDecl *Variable) {
+    const auto *Ref = dyn_cast<DeclRefExpr>(E->IgnoreParenCasts());
+    return Ref && Ref->getDecl() == Variable;
+  }
+
+  const Program &P;
+  ASTContext *Context = nullptr;
+  llvm::DenseSet<const VarDecl *> Variables;
+  bool Returned = false;
+
+public:
+  void in(ASTContext &C) { Context = &C; }
+};
+
+} // namespace
+
+void PointsTo::findAllocators() {
+  bool Changed = true;
+  while (Changed) {
+    Changed = false;
+    for (auto &F : P.Functions) {
+      if (F->Allocates)
+        continue;
+      AllocatorShape Shape(P);
+      Shape.in(F->Home->context());
+      if (Shape.matches(*F))
+        F->Allocates = Changed = true;
+    }
+  }
+}
+
+} // namespace foreread::slicer

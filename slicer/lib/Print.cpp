@@ -1,0 +1,309 @@
+// Expressions of the prefetch thread.
+#include "Print.h"
+
+#include "Exchange.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+namespace {
+
+PrintingPolicy policy(const ASTContext &Context) {
+  PrintingPolicy Policy(Context.getLangOpts());
+  Policy.Bool = false;
+  Policy.AnonymousTagLocations = false;
+  Policy.ConstantsAsWritten = true;
+  Policy.EntireContentsOfLargeArray = true;
+  Policy.Indentation = 4;
+  return Policy;
+}
+
+// Under which name the prefetch library has a call.
+std::string libraryName(llvm::StringRef Name) {
+  Name = plainName(Name);
+  return llvm::StringSwitch<std::string>(Name)
+      .Cases("fgetc", "getc", "_IO_getc", "getchar", "getc")
+      .Case("scanf", "fscanf")
+      .Default(Name.str());
+}
+
+// Calls that are made on real, read-only descriptors and streams as they are.
+bool plainOnDescriptors(llvm::StringRef Name) { return Name == "fstat" || Name == "fileno"; }
+
+} // namespace
+
+Printer::Printer(Program &P, PointsTo &Pointers, Related &Slice, const Plan &Meetings,
+                 const Function &F)
+    : P(P), Pointers(Pointers), Slice(Slice), Meetings(Meetings), F(F),
+      Policy(policy(F.Home->context())) {}
+
+std::string Printer::text(const Expr *E) {
+  std::string Result;
+  llvm::raw_string_ostream Out(Result);
+  const_cast<Expr *>(E)->printPretty(Out, this, Policy);
+  return Result;
+}
+
+std::string Printer::typed(QualType Type, const std::string &Name) const {
+  std::string Result = Name;
+  Type.getAsStringInternal(Result, Policy);
+  return Result;
+}
+
+std::string Printer::zero(QualType Type) {
+  if (Type->isRecordType())
+    return "(" + Type.getUnqualifiedType().getAsString(Policy) + "){0}";
+  return "0";
+}
+
+// O_RDONLY rather than 00: a macro of the system's headers that takes no arguments and whose whole
+// expansion this is.
+bool Printer::systemMacro(const Expr *E, llvm::raw_ostream &Out) {
+  if (!E->getBeginLoc().isMacroID() || !E->getEndLoc().isMacroID())
+    return false;
+  const SourceManager &Sources = F.Home->sources();
+  const LangOptions &Language = F.Home->context().getLangOpts();
+  SourceLocation Begin, End;
+  if (!Lexer::isAtStartOfMacroExpansion(E->getBeginLoc(), Sources, Language, &Begin) ||
+      !Lexer::isAtEndOfMacroExpansion(E->getEndLoc(), Sources, Language, &End) || Begin != End)
+    return false;
+  llvm::StringRef Name =
+      Lexer::getSourceText(CharSourceRange::getTokenRange(Begin), Sources, Language);
+  const Preprocessor &Macros = F.Home->AST->getPreprocessor();
+  const IdentifierInfo *Identifier = Macros.getIdentifierInfo(Name);
+  const MacroInfo *Macro = Identifier ? Macros.getMacroInfo(Identifier) : nullptr;
+  if (!Macro || !Macro->isObjectLike() || !Sources.isInSystemHeader(Macro->getDefinitionLoc()))
+    return false;
+  Out << Name;
+  return true;
+}
+
+bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
+  const auto *E = dyn_cast<Expr>(S);
+  if (!E)
+    return false;
+  if (const auto *Call = dyn_cast<CallExpr>(E)) {
+    if (Call == Unwrapped)
+      return false;
+    if (systemMacro(E, Out))
+      return true;
+    Out << call(Call);
+    return true;
+  }
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
+      Mentioned.insert(Variable->getCanonicalDecl());
+    return false;
+  }
+  if (isa<IntegerLiteral, CharacterLiteral, FloatingLiteral, ParenExpr, UnaryOperator,
+          CStyleCastExpr, ImplicitCastExpr>(E))
+    if (systemMacro(E, Out)) {
+      // What the macro names must still be declared; system macros name no local variables.
+      return true;
+    }
+  if (const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E); Size && Size->isArgumentType())
+    return false;
+  if (const auto *Block = dyn_cast<StmtExpr>(E)) {
+    std::string Outer;
+    std::swap(Outer, Text);
+    const CompoundStmt *Body = Block->getSubStmt();
+    Depth += 1;
+    for (const Stmt *Part : Body->body()) {
+      if (const auto *Last = dyn_cast<Expr>(Part); Last && Part == Body->body_back())
+        line(text(Last) + ";");
+      else
+        statement(Part);
+    }
+    Depth -= 1;
+    std::swap(Outer, Text);
+    Out << "__extension__({\n" << Outer << std::string(4 * Depth, ' ') << "})";
+    return true;
+  }
+  return false;
+}
+
+std::string Printer::argument(const CallExpr *Call, unsigned Index) {
+  const Expr *E = Call->getArg(Index);
+  return Slice.passes(Call, Index) ? text(E) : zero(E->getType());
+}
+
+// A function of the program.  Through a pointer, the prefetch version of whichever it points to.
+std::string Printer::userCall(const CallExpr *Call) {
+  auto Arguments = [&](const Function &Target) {
+    std::string List;
+    for (unsigned I = 0; I < Call->getNumArgs(); ++I)
+      List +=
+          (I ? ", " : "") + (Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I));
+    return "(" + List + ")";
+  };
+  if (const FunctionDecl *Direct = directCallee(Call)) {
+    const Function &Target = *P.function(Direct);
+    if (!Meetings.runsAsIs(Target))
+      Called.insert(&Target);
+    return Meetings.nameOf(Target) + Arguments(Target);
+  }
+  QualType Type = Call->getType();
+  std::string Result = "__extension__({ __typeof__(" + text(Call->getCallee()) +
+                       ") foreread_target = " + text(Call->getCallee()) + "; ";
+  for (const Function *Target : Pointers.callees(Call).Functions) {
+    bool Elsewhere = Meetings.exported(*Target) && Target->Home != F.Home;
+    if (!Meetings.runsAsIs(*Target) || Elsewhere)
+      Called.insert(Target);
+    std::string Test = Elsewhere
+                           ? Meetings.nameOf(*Target) + "_is((const void *)foreread_target)"
+                           : "foreread_target == (__typeof__(foreread_target))" + Target->Name;
+    Result += Test + " ? " + Meetings.nameOf(*Target) + Arguments(*Target) + " : ";
+  }
+  Result += Type->isVoidType()     ? "(void)0"
+            : Type->isRecordType() ? zero(Type)
+                                   : "(" + Type.getUnqualifiedType().getAsString(Policy) + ")0";
+  return Result + "; })";
+}
+
+std::string Printer::libraryCall(const CallExpr *Call, const CallSpec &Spec,
+                                 llvm::StringRef Prefix) {
+  llvm::StringRef Name = plainName(Spec.Name);
+  std::vector<std::string> Arguments;
+  bool Moves =
+      Prefix == "prefetch_" && Spec.Kind == CallKind::Read && Name != "readv" && Name != "preadv";
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I)
+    if (!Moves || Spec.parameter(I) != 'd')
+      Arguments.push_back(text(Call->getArg(I)));
+  if (Name == "fread" && Moves)
+    std::rotate(Arguments.begin(), Arguments.end() - 1, Arguments.end());
+  if (Name == "getchar" || Name == "scanf")
+    Arguments.insert(Arguments.begin(), "stdin");
+  std::string List;
+  for (const std::string &Each : Arguments)
+    List += (List.empty() ? "" : ", ") + Each;
+  return Prefix.str() + libraryName(Spec.Name) + "(" + List + ")";
+}
+
+std::string Printer::opening(const CallExpr *Call, const CallSpec &Spec) {
+  Meeting Here = Meetings.at(Call);
+  if (Here.Channel) {
+    std::string Descriptor =
+        "inform_open(foreread_receive_fd(" + std::to_string(Here.Channel) + "))";
+    if (!Call->getType()->isPointerType())
+      return Descriptor;
+    return "prefetch_fdopen(" + Descriptor + ", " + text(Call->getArg(1)) + ")";
+  }
+  std::string Opened = libraryCall(Call, Spec, "prefetch_");
+  if (!Here.Point || Waited.contains(Call))
+    return Opened;
+  return "(foreread_synchronize(" + std::to_string(Here.Point) + ", FOREREAD_WAIT), " + Opened +
+         ")";
+}
+
+std::string Printer::receive(const CallExpr *Call, const CallSpec &) {
+  Exchange Both = exchange(P, F, Call, Meetings.at(Call).Channel, false, Policy,
+                           [&](const Expr *E) { return text(E); });
+  if (Both.ResultType.empty() && Both.Moves.size() == 1) {
+    llvm::StringRef Only = Both.Moves.front();
+    if (Only.starts_with("foreread_receive"))
+      return Only.drop_back(1).str();
+  }
+  std::string Result = "__extension__({ ";
+  if (!Both.ResultType.empty())
+    Result += Both.ResultType + (llvm::StringRef(Both.ResultType).ends_with("*") ? "" : " ") +
+              "foreread_result = 0; ";
+  for (const std::string &Move : Both.Moves)
+    Result += Move + " ";
+  return Result + (Both.Result.empty() ? "" : Both.Result + "; ") + "})";
+}
+
+// A call with an effect is not made.  One that writes to a prefetched file still moves its
+// position, and is waited for where the file is read back.
+std::string Printer::assumed(const CallExpr *Call, const CallSpec &Spec) {
+  std::vector<std::string> Parts;
+  llvm::StringRef Name = plainName(Spec.Name);
+  if (Slice.isEffect(Call) || (Spec.Kind == CallKind::Write && Meetings.at(Call).Point)) {
+    if (int Point = Meetings.at(Call).Point)
+      Parts.push_back("foreread_synchronize(" + std::to_string(Point) + ", FOREREAD_WAIT)");
+    if (Name == "write")
+      Parts.push_back("prefetch_lseek(" + text(Call->getArg(0)) + ", " + text(Call->getArg(2)) +
+                      ", SEEK_CUR)");
+    else if (Name == "fwrite")
+      Parts.push_back("prefetch_fseek(" + text(Call->getArg(3)) + ", (long)(" +
+                      text(Call->getArg(1)) + ") * (long)(" + text(Call->getArg(2)) +
+                      "), SEEK_CUR)");
+    else if (Name == "fputc" || Name == "putc")
+      Parts.push_back("prefetch_fseek(" + text(Call->getArg(1)) + ", 1, SEEK_CUR)");
+  }
+  if (resultUsed(F, Call) && !Call->getType()->isVoidType()) {
+    llvm::StringRef Answer = Spec.Assumed ? Spec.Assumed : "0";
+    std::string Value = Answer.str();
+    if (Answer.consume_front("#")) {
+      unsigned Index = 0;
+      Answer.getAsInteger(10, Index);
+      Value = Index < Call->getNumArgs() ? "(" + text(Call->getArg(Index)) + ")" : "0";
+    }
+    if (Spec.Kind == CallKind::Open)
+      Value = "1";
+    Parts.push_back("(" + Call->getType().getUnqualifiedType().getAsString(Policy) + ")" + Value);
+  }
+  if (Parts.empty())
+    return "(void)0";
+  std::string Result = Parts.front();
+  for (size_t I = 1; I < Parts.size(); ++I)
+    Result += ", " + Parts[I];
+  return Parts.size() > 1 ? "(" + Result + ")" : Result;
+}
+
+std::string Printer::call(const CallExpr *Call) {
+  const CallSpec *Spec = P.spec(Call);
+  auto AsItIs = [&] {
+    const CallExpr *Outer = Unwrapped;
+    Unwrapped = Call;
+    std::string Result = text(Call);
+    Unwrapped = Outer;
+    return Result;
+  };
+  switch (Slice.treatment(Call)) {
+  case Treatment::Translate:
+    return userCall(Call);
+  case Treatment::Prefetch: {
+    llvm::StringRef Name = plainName(Spec->Name);
+    if (Spec->Kind == CallKind::Open)
+      return opening(Call, *Spec);
+    if (plainOnDescriptors(Name))
+      return AsItIs();
+    std::string Result = libraryCall(Call, *Spec, Name == "ungetc" ? "fetch_" : "prefetch_");
+    if (int Point = Meetings.at(Call).Point)
+      return "(foreread_synchronize(" + std::to_string(Point) + ", FOREREAD_WAIT), " + Result + ")";
+    return Result;
+  }
+  case Treatment::Fetch:
+    return libraryCall(Call, *Spec, "fetch_");
+  case Treatment::Receive:
+    return receive(Call, *Spec);
+  case Treatment::Assume:
+    return assumed(Call, *Spec);
+  case Treatment::Exit:
+    return "prefetch_exit(" +
+           (Call->getNumArgs() && !Call->getArg(0)->getType()->isPointerType()
+                ? text(Call->getArg(0))
+                : std::string("1")) +
+           ")";
+  case Treatment::Spawn: {
+    std::vector<Function *> Targets = Slice.targets(Call);
+    if (Targets.size() == 1) {
+      if (!Meetings.runsAsIs(*Targets.front()))
+        Called.insert(Targets.front());
+      return "prefetch_pthread_create(" + text(Call->getArg(0)) + ", " + text(Call->getArg(1)) +
+             ", " + Meetings.nameOf(*Targets.front()) + ", " + text(Call->getArg(3)) + ")";
+    }
+    return AsItIs();
+  }
+  case Treatment::Keep:
+    if (Spec && llvm::StringRef(Spec->Name) == "dup")
+      return libraryCall(Call, *Spec, "prefetch_");
+    return AsItIs();
+  case Treatment::Drop:
+    return AsItIs();
+  }
+  return AsItIs();
+}
+
+} // namespace foreread::slicer

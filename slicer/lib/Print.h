@@ -1,0 +1,66 @@
+// Prints the kept part of expressions and statements as C.
+//
+// Expressions are printed by Clang from the tree; this class steps in where the prefetch thread
+// differs: at calls, at arguments that are not needed, and at macros of the system's headers, which
+// are printed by name.  Statements are printed here.
+#pragma once
+
+#include "Plan.h"
+
+namespace foreread::slicer {
+
+class Printer : public clang::PrinterHelper {
+public:
+  Printer(Program &P, PointsTo &Pointers, Related &Slice, const Plan &Meetings, const Function &F);
+
+  // The prefetch version, complete.
+  std::string function();
+  // Its declaration, without a semicolon.
+  std::string declaration() const;
+
+  bool handledStmt(clang::Stmt *S, llvm::raw_ostream &Out) override;
+
+  // Functions of the program that the printed text calls.
+  const llvm::DenseSet<const Function *> &called() const { return Called; }
+
+private:
+  std::string text(const clang::Expr *E);
+  std::string typed(clang::QualType Type, const std::string &Name) const;
+  std::string call(const clang::CallExpr *Call);
+  std::string userCall(const clang::CallExpr *Call);
+  std::string libraryCall(const clang::CallExpr *Call, const CallSpec &Spec,
+                          llvm::StringRef Prefix);
+  std::string receive(const clang::CallExpr *Call, const CallSpec &Spec);
+  std::string assumed(const clang::CallExpr *Call, const CallSpec &Spec);
+  std::string opening(const clang::CallExpr *Call, const CallSpec &Spec);
+  std::string argument(const clang::CallExpr *Call, unsigned Index);
+  std::string zero(clang::QualType Type);
+  bool systemMacro(const clang::Expr *E, llvm::raw_ostream &Out);
+
+  void line(const std::string &Text);
+  void statement(const clang::Stmt *S);
+  void block(const clang::Stmt *S);
+  void declare(const clang::DeclStmt *Declared);
+  void variable(const clang::VarDecl *Variable);
+  void loop(const clang::ForStmt *For);
+  void effects(const clang::Expr *E);
+  std::string effectsText(const clang::Expr *E);
+  void result(const clang::ReturnStmt *Return);
+  bool effectful(const clang::Expr *E) const;
+  const clang::CallExpr *soleOpening(const clang::Expr *E) const;
+
+  Program &P;
+  PointsTo &Pointers;
+  Related &Slice;
+  const Plan &Meetings;
+  const Function &F;
+  clang::PrintingPolicy Policy;
+  std::string Text;
+  unsigned Depth = 0;
+  llvm::DenseSet<const clang::VarDecl *> Mentioned;
+  llvm::DenseSet<const Function *> Called;
+  llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
+  const clang::CallExpr *Unwrapped = nullptr;
+};
+
+} // namespace foreread::slicer

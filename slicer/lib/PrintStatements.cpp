@@ -1,0 +1,358 @@
+// Statements of the prefetch thread: only what is kept, always in braces.
+#include "Print.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+void Printer::line(const std::string &What) { Text += std::string(4 * Depth, ' ') + What + "\n"; }
+
+bool Printer::effectful(const Expr *E) const { return E && Slice.keeps(E); }
+
+std::string Printer::declaration() const {
+  std::string Name = Meetings.nameOf(F), Parameters;
+  if (F.Name == "main") {
+    const FunctionDecl *Main = F.Decl;
+    auto Parameter = [&](unsigned I, const char *Default) {
+      return Main->getNumParams() > I && Main->getParamDecl(I)->getIdentifier()
+                 ? Main->getParamDecl(I)->getNameAsString()
+                 : std::string(Default);
+    };
+    return "static void " + Name + "(int " + Parameter(0, "argc") + ", char **" +
+           Parameter(1, "argv") + ")";
+  }
+  for (unsigned I = 0; I < F.Decl->getNumParams(); ++I) {
+    const ParmVarDecl *Parameter = F.Decl->getParamDecl(I);
+    Parameters += (I ? ", " : "") + typed(Parameter->getType(), Parameter->getNameAsString());
+  }
+  if (F.Decl->isVariadic())
+    Parameters += ", ...";
+  if (Parameters.empty())
+    Parameters = "void";
+  bool Static = (!F.Decl->isExternallyVisible() || F.Decl->isInlined()) && !Meetings.exported(F);
+  return (Static ? "static " : "") + typed(F.Decl->getReturnType(), Name + "(" + Parameters + ")");
+}
+
+std::string Printer::function() {
+  // What is printed decides which variables are declared, and declarations are printed: until
+  // nothing more is mentioned.
+  size_t Before;
+  do {
+    Before = Mentioned.size();
+    Text.clear();
+    Waited.clear();
+    Depth = 0;
+    line(declaration());
+    line("{");
+    Depth = 1;
+    if (F.Name == "main" && F.Decl->getNumParams() > 2 &&
+        Mentioned.contains(F.Decl->getParamDecl(2)->getCanonicalDecl())) {
+      line("extern char **environ;");
+      line("char **" + F.Decl->getParamDecl(2)->getNameAsString() + " = environ;");
+    }
+    block(F.Decl->getBody());
+    Depth = 0;
+    line("}");
+  } while (Mentioned.size() != Before);
+  return Text;
+}
+
+// The statements of a body, without its braces.
+void Printer::block(const Stmt *S) {
+  if (const auto *Body = dyn_cast<CompoundStmt>(S)) {
+    for (const Stmt *Part : Body->body())
+      statement(Part);
+  } else {
+    statement(S);
+  }
+}
+
+void Printer::variable(const VarDecl *Variable) {
+  std::string Declared = typed(Variable->getType(), Variable->getNameAsString());
+  if (Variable->isStaticLocal())
+    Declared = "static " + Declared;
+  else if (Variable->hasExternalStorage())
+    Declared = "extern " + Declared;
+  bool Value = Slice.defines(Variable) || Variable->isStaticLocal();
+  if (Variable->getInit() && Value)
+    Declared += " = " + text(Variable->getInit());
+  line(Declared + ";");
+}
+
+void Printer::declare(const DeclStmt *Declared) {
+  bool Types = false, Any = false;
+  for (const Decl *D : Declared->decls()) {
+    Types |= isa<TagDecl>(D);
+    const auto *Variable = dyn_cast<VarDecl>(D);
+    Any |= !Variable || Mentioned.contains(Variable->getCanonicalDecl());
+  }
+  if (!Any && !Slice.keeps(Declared))
+    return;
+  if (Types || (Any && isa<TypeDecl, FunctionDecl>(*Declared->decl_begin()))) {
+    // A type defined on the spot is printed with what it declares.
+    std::string Whole;
+    llvm::raw_string_ostream Out(Whole);
+    PrintingPolicy Here = Policy;
+    Here.IncludeTagDefinition = true;
+    const_cast<DeclStmt *>(Declared)->printPretty(Out, this, Here);
+    Out.flush();
+    line(llvm::StringRef(Whole).rtrim().str());
+    return;
+  }
+  for (const Decl *D : Declared->decls()) {
+    const auto *Variable = dyn_cast<VarDecl>(D);
+    if (!Variable)
+      continue;
+    const Expr *Init = Variable->getInit();
+    bool Mention = Mentioned.contains(Variable->getCanonicalDecl());
+    if (Mention || Slice.defines(Variable)) {
+      if (Init && Slice.defines(Variable))
+        if (const CallExpr *Opening = soleOpening(Init)) {
+          line("foreread_synchronize(" + std::to_string(Meetings.at(Opening).Point) +
+               ", FOREREAD_WAIT);");
+          Waited.insert(Opening);
+        }
+      variable(Variable);
+    }
+    if (Init && effectful(Init) && !Slice.defines(Variable) && !Variable->isStaticLocal())
+      effects(Init);
+  }
+}
+
+// The opening call that an assignment or initialisation is all about, if it waits.
+const CallExpr *Printer::soleOpening(const Expr *E) const {
+  E = E->IgnoreParenCasts();
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && Binary->getOpcode() == BO_Assign)
+    E = Binary->getRHS()->IgnoreParenCasts();
+  const auto *Call = dyn_cast<CallExpr>(E);
+  if (!Call || !P.spec(Call) || P.spec(Call)->Kind != CallKind::Open || !Meetings.at(Call).Point)
+    return nullptr;
+  return Call;
+}
+
+// The kept effects of an expression whose value nobody needs, as statements.
+void Printer::effects(const Expr *E) {
+  if (!effectful(E))
+    return;
+  if (Slice.isEffect(E)) {
+    if (const CallExpr *Opening = soleOpening(E)) {
+      line("foreread_synchronize(" + std::to_string(Meetings.at(Opening).Point) +
+           ", FOREREAD_WAIT);");
+      Waited.insert(Opening);
+    }
+    line(text(E) + ";");
+    return;
+  }
+  auto When = [&](const std::string &Condition, const Expr *Then) {
+    line("if (" + Condition + ") {");
+    ++Depth;
+    effects(Then);
+    --Depth;
+    line("}");
+  };
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && Binary->isLogicalOp()) {
+    if (!effectful(Binary->getRHS()))
+      return effects(Binary->getLHS());
+    std::string Condition = text(Binary->getLHS());
+    return When(Binary->getOpcode() == BO_LAnd ? Condition : "!(" + Condition + ")",
+                Binary->getRHS());
+  }
+  if (const auto *Choice = dyn_cast<ConditionalOperator>(E)) {
+    if (!effectful(Choice->getTrueExpr()) && !effectful(Choice->getFalseExpr()))
+      return effects(Choice->getCond());
+    line("if (" + text(Choice->getCond()) + ") {");
+    ++Depth;
+    effects(Choice->getTrueExpr());
+    --Depth;
+    line("} else {");
+    ++Depth;
+    effects(Choice->getFalseExpr());
+    --Depth;
+    return line("}");
+  }
+  if (const auto *Short = dyn_cast<BinaryConditionalOperator>(E)) {
+    if (!effectful(Short->getFalseExpr()))
+      return effects(Short->getCommon());
+    return When("!(" + text(Short->getCommon()) + ")", Short->getFalseExpr());
+  }
+  if (const auto *Block = dyn_cast<StmtExpr>(E)) {
+    line("{");
+    ++Depth;
+    block(Block->getSubStmt());
+    --Depth;
+    return line("}");
+  }
+  for (const Stmt *Child : E->children())
+    if (const auto *Part = dyn_cast_or_null<Expr>(Child))
+      effects(Part);
+}
+
+// The same as one expression, for the third part of a for.
+std::string Printer::effectsText(const Expr *E) {
+  if (!effectful(E))
+    return "";
+  if (Slice.isEffect(E))
+    return text(E);
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && Binary->getOpcode() == BO_Comma) {
+    std::string Left = effectsText(Binary->getLHS()), Right = effectsText(Binary->getRHS());
+    return Left + (Left.empty() || Right.empty() ? "" : ", ") + Right;
+  }
+  std::string Outer;
+  std::swap(Outer, Text);
+  unsigned Was = Depth;
+  Depth = 0;
+  effects(E);
+  Depth = Was;
+  std::swap(Outer, Text);
+  std::string Flat = Outer;
+  std::replace(Flat.begin(), Flat.end(), '\n', ' ');
+  return "(void)__extension__({ " + Flat + "0; })";
+}
+
+void Printer::result(const ReturnStmt *Return) {
+  const Expr *Value = Return->getRetValue();
+  bool Main = F.Name == "main";
+  if (Value && !Main && !Value->getType()->isVoidType() && Slice.related(P.result(F)))
+    return line("return " + text(Value) + ";");
+  if (Value)
+    effects(Value);
+  if (Main || F.Decl->getReturnType()->isVoidType())
+    return line("return;");
+  line("return " + zero(F.Decl->getReturnType()) + ";");
+}
+
+void Printer::loop(const ForStmt *For) {
+  const auto *Declared = dyn_cast_or_null<DeclStmt>(For->getInit());
+  bool Body = Slice.keeps(For->getBody()) || effectful(For->getInc()) || effectful(For->getCond());
+  std::string Init;
+  bool Braces = false;
+  if (Declared) {
+    const auto *Only =
+        Declared->isSingleDecl() ? dyn_cast<VarDecl>(Declared->getSingleDecl()) : nullptr;
+    if (Only && Body && !(Only->getInit() && soleOpening(Only->getInit())) &&
+        (Mentioned.contains(Only->getCanonicalDecl()) || Slice.defines(Only)) &&
+        !(Only->getInit() && effectful(Only->getInit()) && !Slice.defines(Only))) {
+      Init = typed(Only->getType(), Only->getNameAsString());
+      if (Only->getInit() && Slice.defines(Only))
+        Init += " = " + text(Only->getInit());
+    } else {
+      Braces = true;
+      line("{");
+      ++Depth;
+      declare(Declared);
+    }
+  } else if (const auto *E = dyn_cast_or_null<Expr>(For->getInit())) {
+    if (Body)
+      Init = effectsText(E);
+    else
+      effects(E);
+  }
+  if (Body) {
+    line("for (" + Init + ";" + (For->getCond() ? " " + text(For->getCond()) : "") + ";" +
+         (effectful(For->getInc()) ? " " + effectsText(For->getInc()) : "") + ") {");
+    ++Depth;
+    block(For->getBody());
+    --Depth;
+    line("}");
+  }
+  if (Braces) {
+    --Depth;
+    line("}");
+  }
+}
+
+void Printer::statement(const Stmt *S) {
+  if (!S)
+    return;
+  // Declarations are printed for what is mentioned, kept or not.
+  if (const auto *Declared = dyn_cast<DeclStmt>(S))
+    return declare(Declared);
+  if (!Slice.keeps(S) && !isa<SwitchCase>(S))
+    return;
+  if (const auto *E = dyn_cast<Expr>(S))
+    return effects(E);
+  switch (S->getStmtClass()) {
+  case Stmt::CompoundStmtClass:
+    line("{");
+    ++Depth;
+    block(S);
+    --Depth;
+    return line("}");
+  case Stmt::IfStmtClass: {
+    const auto *If = cast<IfStmt>(S);
+    bool Then = Slice.keeps(If->getThen()), Else = If->getElse() && Slice.keeps(If->getElse());
+    if (!Then && !Else)
+      return effects(If->getCond());
+    std::string Condition = text(If->getCond());
+    line("if (" + (Then ? Condition : "!(" + Condition + ")") + ") {");
+    ++Depth;
+    block(Then ? If->getThen() : If->getElse());
+    --Depth;
+    if (Then && Else) {
+      line("} else {");
+      ++Depth;
+      block(If->getElse());
+      --Depth;
+    }
+    return line("}");
+  }
+  case Stmt::SwitchStmtClass: {
+    const auto *Switch = cast<SwitchStmt>(S);
+    if (!Slice.keeps(Switch->getBody()))
+      return effects(Switch->getCond());
+    line("switch (" + text(Switch->getCond()) + ") {");
+    block(Switch->getBody());
+    return line("}");
+  }
+  case Stmt::WhileStmtClass: {
+    const auto *While = cast<WhileStmt>(S);
+    line("while (" + text(While->getCond()) + ") {");
+    ++Depth;
+    block(While->getBody());
+    --Depth;
+    return line("}");
+  }
+  case Stmt::DoStmtClass: {
+    const auto *Do = cast<DoStmt>(S);
+    line("do {");
+    ++Depth;
+    block(Do->getBody());
+    --Depth;
+    return line("} while (" + text(Do->getCond()) + ");");
+  }
+  case Stmt::ForStmtClass:
+    return loop(cast<ForStmt>(S));
+  case Stmt::CaseStmtClass: {
+    const auto *Case = cast<CaseStmt>(S);
+    line("case " + text(Case->getLHS()) + (Case->getRHS() ? " ... " + text(Case->getRHS()) : "") +
+         ":;");
+    ++Depth;
+    statement(Case->getSubStmt());
+    --Depth;
+    return;
+  }
+  case Stmt::DefaultStmtClass:
+    line("default:;");
+    ++Depth;
+    statement(cast<DefaultStmt>(S)->getSubStmt());
+    --Depth;
+    return;
+  case Stmt::LabelStmtClass:
+    line(std::string(cast<LabelStmt>(S)->getName()) + ":;");
+    return statement(cast<LabelStmt>(S)->getSubStmt());
+  case Stmt::ReturnStmtClass:
+    return result(cast<ReturnStmt>(S));
+  case Stmt::BreakStmtClass:
+    return line("break;");
+  case Stmt::ContinueStmtClass:
+    return line("continue;");
+  case Stmt::GotoStmtClass:
+    return line("goto " + cast<GotoStmt>(S)->getLabel()->getNameAsString() + ";");
+  case Stmt::AttributedStmtClass:
+    return statement(cast<AttributedStmt>(S)->getSubStmt());
+  default:
+    return;
+  }
+}
+
+} // namespace foreread::slicer

@@ -1,0 +1,117 @@
+// The program as the translator sees it: its units, its functions, and its memory cut into nodes.
+//
+// A node is a piece of memory that is related to I/O or not as a whole: a variable (by declaration,
+// so that scopes are kept apart), a field of a structure (one node for all objects of the type),
+// the memory of one allocation, what one function returns, a file that one call opens, and the
+// hidden state of a library function.  Names with external linkage are one node in all units.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Calls.h"
+#include "Clang.h"
+
+namespace foreread::slicer {
+
+using NodeId = unsigned;
+using NodeSet = llvm::SparseBitVector<>;
+
+enum class NodeKind { Variable, Field, Return, Heap, Function, File, State, Varargs, Value, Text };
+
+struct Node {
+  NodeKind Kind;
+  std::string Name;                  // for reports
+  clang::QualType Type;              // null for memory of unknown type
+  const clang::Decl *Decl = nullptr; // variable, field
+  const clang::Expr *Site = nullptr; // Heap, File: the call or literal that makes it
+  unsigned Owner = ~0u;              // Function: its index
+  bool AddressTaken = false;         // Variable: something may point to it
+  bool Local = false;                // Variable: of automatic storage
+};
+
+struct Unit {
+  unsigned Index = 0;
+  std::string File;      // as the compiler was told
+  std::string Path;      // absolute
+  std::string Directory; // where the compiler ran
+  std::unique_ptr<clang::ASTUnit> AST;
+  std::string WholeBecause; // why it is left as it is; empty if it is analysed
+
+  clang::ASTContext &context() const { return AST->getASTContext(); }
+  const clang::SourceManager &sources() const { return AST->getSourceManager(); }
+};
+
+struct Function {
+  unsigned Index = 0;
+  const clang::FunctionDecl *Decl = nullptr; // the definition
+  Unit *Home = nullptr;
+  std::string Name;
+  bool InMainFile = false; // defined in the unit's own file, not in a header
+  bool Reachable = false;  // from main
+  bool AddressTaken = false;
+  bool Allocates =
+      false; // returns memory it allocates: each call of it is an allocation of its own
+  std::string WholeBecause;
+  llvm::DenseMap<const clang::Stmt *, const clang::Stmt *> Parents;
+  std::vector<const clang::CallExpr *> Calls;
+};
+
+class Program {
+public:
+  Program() = default;
+  Program(const Program &) = delete;
+
+  std::vector<std::unique_ptr<Unit>> Units;
+  std::vector<std::unique_ptr<Function>> Functions;
+  std::vector<Node> Nodes;
+
+  // Fills Functions from Units.
+  void index();
+
+  // The definition a declaration stands for, or null: a library's function.
+  Function *function(const clang::FunctionDecl *Decl) const;
+  Function *functionNamed(llvm::StringRef Name) const;
+  // What the call table says of a call, or null.  Functions of the program are not looked up.
+  const CallSpec *spec(const clang::CallExpr *Call) const;
+
+  NodeId add(Node New);
+  NodeId variable(const clang::VarDecl *Decl);
+  NodeId field(const clang::FieldDecl *Decl);
+  NodeId result(const Function &F);
+  NodeId varargs(const Function &F);
+  NodeId functionObject(const Function &F);
+  NodeId heap(const clang::Expr *Site);
+  NodeId file(const clang::CallExpr *Site);
+  NodeId standardStream(llvm::StringRef Name);
+  NodeId state(llvm::StringRef Name);
+  NodeId text();
+  NodeId parameter(const Function &F, unsigned Index);
+
+  // The fields of a record type, those of its parts included; empty for other types.
+  NodeSet fields(clang::QualType Type);
+
+  Function *mainFunction() const { return functionNamed("main"); }
+  const clang::FunctionDecl *enclosing(const clang::Decl *Local) const;
+  // "file:line" of a place, for reports.
+  static std::string place(const Unit &U, clang::SourceLocation Where);
+
+private:
+  llvm::StringMap<Function *> External;
+  llvm::DenseMap<const clang::FunctionDecl *, Function *> Internal;
+  llvm::DenseMap<const void *, NodeId> ByDecl;
+  llvm::StringMap<NodeId> ByName;
+  llvm::DenseMap<const void *, NodeSet> RecordFields;
+  std::string recordName(const clang::RecordDecl *Record);
+  NodeId named(std::string Key, Node New);
+};
+
+// An expression without parentheses and implicit conversions.
+const clang::Expr *strip(const clang::Expr *E);
+// The function a call names, or null for a call through a pointer.
+const clang::FunctionDecl *directCallee(const clang::CallExpr *Call);
+// Whether evaluating the expression does more than compute a value.
+bool hasSideEffects(const clang::Expr *E);
+
+} // namespace foreread::slicer

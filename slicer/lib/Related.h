@@ -1,0 +1,124 @@
+// What is related to I/O: the least set of statements that contains the reads of prefetched files
+// and is closed under "defines what is used" and "decides whether it is executed", over all
+// functions (paper, sections 4.1 and 4.2).  docs/io-related.md says in words what this computes.
+//
+// The set grows monotonically: nodes become related, statements that define related nodes are kept,
+// and what kept statements use becomes related, until nothing changes.  Expressions are needed in
+// one of two ways: for their value, or only for effects inside them that are kept.
+#pragma once
+
+#include "Files.h"
+
+namespace foreread::slicer {
+
+// Marks the functions that main may come to call.
+void findReachable(Program &P, PointsTo &Pointers);
+
+// What becomes of a call in the prefetch thread.
+enum class Treatment {
+  Drop,
+  Keep,      // as it is
+  Prefetch,  // prefetch_NAME
+  Fetch,     // fetch_NAME: the data is needed
+  Receive,   // the program makes the call and sends what it gave
+  Assume,    // not made; a result is assumed
+  Translate, // the prefetch version of a function of the program
+  Exit,      // ends the prefetch thread
+  Spawn,     // starts a prefetch thread
+};
+
+class Related {
+public:
+  Related(Program &P, PointsTo &Pointers, Files &Opened, const Options &Chosen)
+      : P(P), Pointers(Pointers), Opened(Opened), Chosen(Chosen) {}
+
+  // To the fixpoint.  Functions that turn out not to be translatable get a WholeBecause, and all is
+  // computed anew without them.
+  void run();
+
+  bool related(NodeId Id) const { return Marked.test(Id); }
+  bool relatedAny(const NodeSet &Set) const { return Marked.intersects(Set); }
+  // Kept statements, and expressions that contain kept effects.
+  bool keeps(const clang::Stmt *S) const { return Kept.contains(S); }
+  // Expressions that are kept effects themselves.
+  bool isEffect(const clang::Expr *E) const { return Effects.contains(E); }
+  Treatment treatment(const clang::CallExpr *Call) const;
+  // Whether an argument of a call of the program's functions is handed over.
+  bool passes(const clang::CallExpr *Call, unsigned Argument);
+  bool hasEffects(const Function &F) const { return Effectful.test(F.Index); }
+  // Functions with a prefetch version.
+  bool translated(const Function &F) const {
+    return Reached.test(F.Index) && F.WholeBecause.empty();
+  }
+  // Functions that library functions call, as they are.
+  std::vector<Function *> targets(const clang::CallExpr *Call);
+  bool threads() const { return Threads; }
+  bool defines(const clang::VarDecl *Variable);
+  // A call's answer is assumed; for the report.
+  const llvm::DenseSet<const clang::CallExpr *> &assumed() const { return Assumed; }
+
+private:
+  bool statement(const clang::Stmt *S);
+  bool declaration(const clang::VarDecl *Variable);
+  bool conditional(const clang::Stmt *S, const clang::Expr *Condition, bool BodyKept);
+  bool jump(const clang::Stmt *S);
+  bool needsReturn(const clang::ReturnStmt *Return);
+  bool keptBetween(unsigned From, unsigned To) const;
+  const clang::Stmt *enclosingLoop(const clang::Stmt *S, bool OrSwitch) const;
+  bool keptAfter(const clang::Stmt *S) const;
+
+  void value(const clang::Expr *E);
+  void address(const clang::Expr *Lvalue);
+  bool effects(const clang::Expr *E);
+  bool effectsInside(const clang::Expr *E);
+  bool assignment(const clang::Expr *E, const clang::Expr *Target, const clang::Expr *From,
+                  bool Reads);
+  void typeSizes(clang::QualType Type);
+
+  bool callEffects(const clang::CallExpr *Call);
+  bool libraryEffects(const clang::CallExpr *Call, const CallSpec &Spec);
+  bool unknownEffects(const clang::CallExpr *Call);
+  void callValue(const clang::CallExpr *Call);
+  void keepCall(const clang::CallExpr *Call, const CallSpec &Spec);
+  void callFunctions(const clang::CallExpr *Call, const PointsTo::Callees &Callees);
+  void readCall(const clang::CallExpr *Call, const CallSpec &Spec, bool Value);
+  void receiveCall(const clang::CallExpr *Call, const CallSpec &Spec);
+  bool steers(const clang::CallExpr *Call, const CallSpec &Spec);
+  void whole(Function &F);
+
+  NodeSet defined(const clang::Expr *Lvalue);
+  NodeSet written(const clang::CallExpr *Call, const CallSpec &Spec);
+  void mark(NodeId Id);
+  void markAll(const NodeSet &Set);
+  void markPointees(const clang::Expr *Pointer);
+  void set(const clang::CallExpr *Call, Treatment T);
+  void effect(const NodeSet &Touched, bool Direct);
+  void meets(const clang::CallExpr *Call);
+  void refuse(Function &F, const std::string &Why);
+  void keep(const clang::Stmt *S);
+
+  Program &P;
+  PointsTo &Pointers;
+  Files &Opened;
+  const Options &Chosen;
+  NodeSet Marked;
+  llvm::DenseSet<const clang::Stmt *> Kept;
+  llvm::DenseSet<const clang::Expr *> Effects;
+  llvm::DenseMap<const clang::CallExpr *, Treatment> Treatments;
+  llvm::DenseSet<const clang::CallExpr *> Assumed;
+  NodeSet Effectful, Reached, Wholes;
+  bool Threads = false;
+  bool Changed = false;
+  bool Refused = false;
+  Function *Current = nullptr;
+
+  // Where statements stand in a function's text, and which of them are kept: for jumps.
+  struct Layout {
+    llvm::DenseMap<const clang::Stmt *, std::pair<unsigned, unsigned>> Range;
+    std::vector<bool> Leaf;
+  };
+  std::vector<Layout> Layouts;
+  void layOut(const clang::Stmt *S, Layout &Into, unsigned &Next);
+};
+
+} // namespace foreread::slicer

@@ -1,0 +1,483 @@
+// What becomes of calls: of the program's own functions (paper, section 4.2), and of the library's
+// by their line in the call table.
+#include "Related.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+namespace {
+
+// A program that leaves this way has failed; nothing after it matters.
+bool fails(const CallExpr *Call, const CallSpec &Spec, ASTContext &Context) {
+  if (llvm::StringRef(Spec.Parameters).starts_with("v") && Call->getNumArgs() > 0) {
+    Expr::EvalResult Status;
+    if (Call->getArg(0)->EvaluateAsInt(Status, Context))
+      return Status.Val.getInt() != 0;
+    return false;
+  }
+  return true;
+}
+
+bool isBuiltin(const CallExpr *Call) {
+  const FunctionDecl *Callee = directCallee(Call);
+  return Callee && Callee->getBuiltinID() != 0;
+}
+
+} // namespace
+
+std::vector<Function *> Related::targets(const CallExpr *Call) {
+  std::vector<Function *> All;
+  if (const CallSpec *Spec = P.spec(Call))
+    for (unsigned I = 0; I < Call->getNumArgs(); ++I)
+      if (Spec->parameter(I) == 'c')
+        for (Function *F : Pointers.functions(Call->getArg(I)))
+          All.push_back(F);
+  return All;
+}
+
+NodeSet Related::written(const CallExpr *Call, const CallSpec &Spec) {
+  NodeSet All;
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    char Letter = Spec.parameter(I);
+    if (Letter == 'w' || Letter == 'b' || Letter == 'd' || Letter == 'o' || Letter == 'e')
+      for (NodeId Object : Pointers.pointees(Call->getArg(I)))
+        All |= Pointers.whole(Object);
+    if (Letter == 'o')
+      All.set(P.heap(Call));
+  }
+  if (Spec.Result == 'h' || Spec.Result == 'R')
+    All.set(P.heap(Call));
+  if (Spec.State) {
+    All.set(P.state(Spec.State));
+    if (llvm::StringRef(Spec.State) == "getopt")
+      for (auto &U : P.Units)
+        if (U->AST)
+          for (const char *Name : {"optarg", "optind", "opterr", "optopt"})
+            for (const NamedDecl *Found :
+                 U->context().getTranslationUnitDecl()->lookup(&U->context().Idents.get(Name)))
+              if (const auto *Variable = dyn_cast<VarDecl>(Found))
+                All.set(P.variable(Variable));
+  }
+  return All;
+}
+
+// A function that runs in the prefetch thread as it is: everything it looks at is needed.
+void Related::whole(Function &F) {
+  if (!Wholes.test_and_set(F.Index))
+    return;
+  Changed = true;
+  Function *Outer = Current;
+  Current = &F;
+  std::function<void(const Stmt *)> Walk = [&](const Stmt *S) {
+    if (const auto *E = dyn_cast<Expr>(S))
+      return value(E);
+    if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
+      for (const Decl *D : Declared->decls())
+        if (const auto *Variable = dyn_cast<VarDecl>(D); Variable && Variable->getInit())
+          value(Variable->getInit());
+      return;
+    }
+    for (const Stmt *Child : S->children())
+      if (Child)
+        Walk(Child);
+  };
+  Walk(F.Decl->getBody());
+  Current = Outer;
+}
+
+// A kept call of a library function: everything its line says it looks at.
+void Related::keepCall(const CallExpr *Call, const CallSpec &Spec) {
+  if (const Expr *Callee = Call->getCallee(); !directCallee(Call))
+    value(Callee);
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    const Expr *Argument = Call->getArg(I);
+    value(Argument);
+    switch (Spec.parameter(I)) {
+    case 'r':
+    case 'b':
+    case 'p':
+      markPointees(Argument);
+      break;
+    case 'o':
+      for (NodeId Object : Pointers.pointees(Argument))
+        mark(Object);
+      break;
+    case 'c':
+      for (Function *F : Pointers.functions(Argument))
+        if (!hasEffects(*F) || Spec.Kind != CallKind::Thread)
+          whole(*F);
+      break;
+    default:
+      break;
+    }
+  }
+  if (Spec.State)
+    markAll(written(Call, Spec));
+}
+
+// Whether the program's reading of data decides where it reads next.
+bool Related::steers(const CallExpr *Call, const CallSpec &Spec) {
+  NodeSet Data;
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I)
+    if (char Letter = Spec.parameter(I); Letter == 'd' || Letter == 'o' || Letter == 'w')
+      for (NodeId Object : Pointers.pointees(Call->getArg(I)))
+        Data |= Pointers.whole(Object);
+  llvm::StringRef Name = plainName(Spec.Name);
+  if ((Name == "readv" || Name == "preadv") && Call->getNumArgs() > 1)
+    for (NodeId Vector : Pointers.pointees(Call->getArg(1)))
+      for (NodeId Field : Pointers.whole(Vector))
+        for (NodeId Object : Pointers.pointees(Field))
+          Data |= Pointers.whole(Object);
+  return relatedAny(Data);
+}
+
+void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
+  meets(Call);
+  llvm::StringRef Name = plainName(Spec.Name);
+  // How far these move depends on what they find.
+  bool ByContent = llvm::StringSwitch<bool>(Name)
+                       .Cases("fgets", "fscanf", "getline", "getdelim", "scanf", true)
+                       .Default(false);
+  bool ResultIsData = llvm::StringSwitch<bool>(Name)
+                          .Cases("getc", "fgetc", "getchar", "_IO_getc", true)
+                          .Default(false);
+  bool Fetch = ByContent || (ResultIsData && Value) || steers(Call, Spec);
+  set(Call, Fetch ? Treatment::Fetch : Treatment::Prefetch);
+  Fetch = treatment(Call) == Treatment::Fetch;
+  bool Vector = Name == "readv" || Name == "preadv";
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    char Letter = Spec.parameter(I);
+    const Expr *Argument = Call->getArg(I);
+    if (Letter == 'd' && !Fetch && !Vector) {
+      if (effects(Argument))
+        value(Argument);
+      continue;
+    }
+    value(Argument);
+    if (Letter == 'r' || (Vector && Letter == 'd'))
+      markPointees(Argument);
+    if (Letter == 'o' || (Letter == 'w' && ByContent))
+      for (NodeId Object : Pointers.pointees(Argument))
+        mark(Object);
+  }
+  effect({}, false);
+}
+
+void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {
+  meets(Call);
+  set(Call, Treatment::Receive);
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I)
+    if (char Letter = Spec.parameter(I); Letter == 'd' || Letter == 'w' || Letter == 'o')
+      value(Call->getArg(I));
+  llvm::StringRef Name = plainName(Spec.Name);
+  bool Strings = Name == "getline" || Name == "getdelim" || Name == "readv" || Name == "preadv";
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    char Letter = Spec.parameter(I);
+    bool Sent = Letter == 'd' || Letter == 'w';
+    if (Sent && hasSideEffects(Call->getArg(I)))
+      Strings = true;
+    if (Sent && (Name == "fscanf" || Name == "scanf") &&
+        Call->getArg(I)->IgnoreParenImpCasts()->getType()->isPointerType() &&
+        Call->getArg(I)->IgnoreParenImpCasts()->getType()->getPointeeType()->isAnyCharacterType())
+      Strings = true;
+  }
+  if (Strings)
+    refuse(*Current, "what " + std::string(Spec.Name) +
+                         "() gets from a file that is not prefetched decides where it reads");
+  effect({}, false);
+}
+
+bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
+  auto Inside = [&] {
+    bool Any = false;
+    for (const Expr *Argument : Call->arguments())
+      Any |= effects(Argument);
+    return Any;
+  };
+  auto Own = [&](Treatment T) {
+    set(Call, T);
+    if (Effects.insert(Call).second)
+      Changed = true;
+    return true;
+  };
+  NodeSet Writes = written(Call, Spec);
+  switch (Spec.Kind) {
+  case CallKind::Read:
+    if (Opened.wanted(Call, Spec)) {
+      readCall(Call, Spec, false);
+      return Own(treatment(Call));
+    }
+    if (relatedAny(Writes)) {
+      receiveCall(Call, Spec);
+      return Own(Treatment::Receive);
+    }
+    return Inside();
+  case CallKind::Seek:
+  case CallKind::Close:
+    if (!Opened.wanted(Call, Spec))
+      return Inside();
+    keepCall(Call, Spec);
+    effect({}, false);
+    return Own(Treatment::Prefetch);
+  case CallKind::Tell:
+    if (!relatedAny(Writes) && Spec.Result != '-')
+      return Inside();
+    if (!Opened.wanted(Call, Spec))
+      return Inside();
+    keepCall(Call, Spec);
+    effect({}, false);
+    return Own(Treatment::Prefetch);
+  case CallKind::Write:
+    if (!Opened.wanted(Call, Spec))
+      return Inside();
+    meets(Call);
+    for (unsigned I = 0; I < Call->getNumArgs(); ++I)
+      if (Spec.parameter(I) != '.')
+        value(Call->getArg(I));
+    effect({}, false);
+    return Own(Treatment::Assume);
+  case CallKind::Open:
+    if (plainName(Spec.Name) != "freopen" || !Opened.wanted(Call, Spec))
+      return Inside();
+    keepCall(Call, Spec);
+    effect({}, false);
+    return Own(Treatment::Prefetch);
+  case CallKind::Exit:
+    if (fails(Call, Spec, Current->Home->context()))
+      return Inside();
+    for (const Expr *Argument : Call->arguments())
+      effects(Argument);
+    effect({}, false);
+    return Own(Treatment::Exit);
+  case CallKind::Thread: {
+    bool Starts = llvm::StringRef(Spec.Name) == "pthread_create";
+    if (Starts) {
+      bool Any = false;
+      for (Function *F : targets(Call))
+        Any |= hasEffects(*F);
+      if (!Any)
+        return Inside();
+      for (Function *F : targets(Call)) {
+        if (Reached.test_and_set(F->Index))
+          Changed = true;
+        if (!F->WholeBecause.empty())
+          refuse(*Current, "it starts " + F->Name + ", which is left whole");
+      }
+      if (!Threads)
+        Threads = Changed = true;
+    } else if (!Threads) {
+      return Inside();
+    }
+    if (Starts)
+      meets(Call);
+    keepCall(Call, Spec);
+    effect({}, false);
+    return Own(Starts ? Treatment::Spawn : Treatment::Keep);
+  }
+  case CallKind::Varies:
+    if (!relatedAny(Writes))
+      return Inside();
+    receiveCall(Call, Spec);
+    return Own(Treatment::Receive);
+  case CallKind::Jump:
+    refuse(*Current, std::string("it uses ") + Spec.Name + "()");
+    return Inside();
+  case CallKind::Unmap:
+    return Inside();
+  case CallKind::Map:
+    if (!Opened.wanted(Call, Spec) || !relatedAny(Writes))
+      return Inside();
+    keepCall(Call, Spec);
+    return Own(Treatment::Prefetch);
+  case CallKind::Private:
+  case CallKind::Query: {
+    llvm::StringRef Name = Spec.Name;
+    bool Frees = (Name == "free" || Name == "cfree") && Call->getNumArgs() == 1 &&
+                 relatedAny(defined(Call->getArg(0)->IgnoreParenCasts()));
+    bool Callbacks = false;
+    for (Function *F : targets(Call))
+      Callbacks |= hasEffects(*F);
+    if (Callbacks)
+      refuse(*Current, "a function that " + std::string(Name) + "() calls reads files");
+    if (!Frees && !relatedAny(Writes))
+      return Inside();
+    keepCall(Call, Spec);
+    effect(Writes, false);
+    return Own(Treatment::Keep);
+  }
+  case CallKind::Handler:
+  case CallKind::Stream:
+  case CallKind::Effect:
+    return Inside();
+  }
+  return Inside();
+}
+
+bool Related::unknownEffects(const CallExpr *Call) {
+  bool Pure = isBuiltin(Call);
+  if (const FunctionDecl *Callee = directCallee(Call); Callee && Callee->getIdentifier())
+    Pure |= llvm::is_contained(Chosen.Pure, Callee->getNameAsString());
+  bool Any = false;
+  for (const Expr *Argument : Call->arguments()) {
+    Any |= effects(Argument);
+    QualType Type = Argument->getType();
+    if (Pure || !Type->isPointerType() || Type->getPointeeType().isConstQualified())
+      continue;
+    NodeSet Reachable;
+    for (NodeId Object : Pointers.pointees(Argument))
+      Reachable |= Pointers.whole(Object);
+    if (relatedAny(Reachable))
+      refuse(*Current, "what " +
+                           (directCallee(Call) ? directCallee(Call)->getNameAsString()
+                                               : std::string("a function")) +
+                           "() may write decides where it reads");
+  }
+  return Any;
+}
+
+void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Callees) {
+  set(Call, Treatment::Translate);
+  if (!directCallee(Call))
+    value(Call->getCallee());
+  if (!Callees.Complete)
+    refuse(*Current, "it calls through a pointer whose targets are not known");
+  for (Function *F : Callees.Functions) {
+    if (Reached.test_and_set(F->Index))
+      Changed = true;
+    if (!F->WholeBecause.empty())
+      refuse(*Current, "it needs " + F->Name + "(), which is left whole");
+    if (F->Name == "main")
+      refuse(*Current, "it calls main()");
+  }
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    const Expr *Argument = Call->getArg(I);
+    bool Effect = effects(Argument);
+    if (Effect || passes(Call, I))
+      value(Argument);
+  }
+}
+
+bool Related::callEffects(const CallExpr *Call) {
+  if (const CallSpec *Spec = P.spec(Call))
+    return libraryEffects(Call, *Spec);
+  PointsTo::Callees Callees = Pointers.callees(Call);
+  if (directCallee(Call) && Callees.Functions.empty())
+    return unknownEffects(Call);
+  bool Any = false;
+  for (Function *F : Callees.Functions)
+    Any |= hasEffects(*F);
+  // A call of anything at all may read files, but nothing says that it does.
+  if (!Any) {
+    for (const Expr *Argument : Call->arguments())
+      Any |= effects(Argument);
+    return Any;
+  }
+  callFunctions(Call, Callees);
+  effect({}, false);
+  if (Effects.insert(Call).second)
+    Changed = true;
+  return true;
+}
+
+void Related::callValue(const CallExpr *Call) {
+  const CallSpec *Spec = P.spec(Call);
+  if (!Spec) {
+    PointsTo::Callees Callees = Pointers.callees(Call);
+    if (directCallee(Call) && Callees.Functions.empty()) {
+      bool Pure =
+          isBuiltin(Call) || llvm::is_contained(Chosen.Pure, directCallee(Call)->getNameAsString());
+      if (!Pure)
+        refuse(*Current, "the result of " + directCallee(Call)->getNameAsString() +
+                             "(), which is not known, decides where it reads");
+      set(Call, Treatment::Keep);
+      for (const Expr *Argument : Call->arguments()) {
+        value(Argument);
+        if (Pure)
+          markPointees(Argument);
+      }
+      return;
+    }
+    for (Function *F : Callees.Functions) {
+      mark(P.result(*F));
+      markAll(P.fields(F->Decl->getReturnType()));
+      if (hasEffects(*F))
+        effect({}, false);
+    }
+    return callFunctions(Call, Callees);
+  }
+  switch (Spec->Kind) {
+  case CallKind::Read:
+    if (Opened.wanted(Call, *Spec)) {
+      readCall(Call, *Spec, true);
+      Effects.insert(Call);
+      return;
+    }
+    return receiveCall(Call, *Spec);
+  case CallKind::Varies:
+    return receiveCall(Call, *Spec);
+  case CallKind::Open: {
+    File *Of = Opened.opened(Call);
+    if (Spec->Result == 'F' && Of && !Of->Reads) {
+      set(Call, Treatment::Assume);
+      for (const Expr *Argument : Call->arguments())
+        effects(Argument);
+      return;
+    }
+    if (Of && (Of->MayChange || Chosen.Open != OpenMode::Self))
+      meets(Call);
+    set(Call, Treatment::Prefetch);
+    keepCall(Call, *Spec);
+    return effect({}, false);
+  }
+  case CallKind::Seek:
+  case CallKind::Close:
+  case CallKind::Tell:
+    set(Call, Treatment::Prefetch);
+    keepCall(Call, *Spec);
+    if (Spec->Kind != CallKind::Tell)
+      effect({}, false);
+    return;
+  case CallKind::Map:
+    set(Call, Treatment::Prefetch);
+    return keepCall(Call, *Spec);
+  case CallKind::Unmap:
+  case CallKind::Stream:
+  case CallKind::Write:
+  case CallKind::Effect:
+  case CallKind::Handler: {
+    set(Call, Treatment::Assume);
+    Assumed.insert(Call);
+    llvm::StringRef Answer = Spec->Assumed ? Spec->Assumed : "0";
+    bool Synchronised = Spec->Kind == CallKind::Write && Opened.wanted(Call, *Spec);
+    for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+      bool Inside = effects(Call->getArg(I));
+      if (Inside || Answer == "#" + std::to_string(I) ||
+          (Synchronised && Spec->parameter(I) != '.'))
+        value(Call->getArg(I));
+    }
+    if (Synchronised)
+      effect({}, false);
+    return;
+  }
+  case CallKind::Jump:
+    return refuse(*Current, std::string("it uses ") + Spec->Name + "()");
+  case CallKind::Exit:
+    set(Call, Treatment::Exit);
+    return;
+  case CallKind::Thread:
+    if (libraryEffects(Call, *Spec))
+      return;
+    set(Call, Treatment::Assume);
+    return;
+  case CallKind::Private:
+  case CallKind::Query:
+    set(Call, Treatment::Keep);
+    keepCall(Call, *Spec);
+    if (NodeSet Writes = written(Call, *Spec); !Writes.empty())
+      effect(Writes, false);
+    return;
+  }
+}
+
+} // namespace foreread::slicer

@@ -1,0 +1,212 @@
+// Statements: what is kept because of what it contains, and jumps because of what they skip
+// (paper, section 4.1, step 2, for structured statements; for jumps the rule of Agrawal's "On
+// Slicing Programs with Jump Statements": a jump belongs to the slice if without it control would
+// reach another kept statement).
+#include "Related.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+bool Related::declaration(const VarDecl *Variable) {
+  if (Variable->hasAttr<CleanupAttr>() && defines(Variable))
+    refuse(*Current, "a variable of it has a clean-up function");
+  if (defines(Variable)) {
+    typeSizes(Variable->getType());
+    if (Variable->getInit())
+      value(Variable->getInit());
+    return true;
+  }
+  return Variable->getInit() && effects(Variable->getInit());
+}
+
+bool Related::conditional(const Stmt *S, const Expr *Condition, bool BodyKept) {
+  if (BodyKept) {
+    if (Condition)
+      value(Condition);
+  } else if (!Condition || !effects(Condition)) {
+    return false;
+  }
+  keep(S);
+  return true;
+}
+
+bool Related::statement(const Stmt *S) {
+  if (!S)
+    return false;
+  if (const auto *E = dyn_cast<Expr>(S))
+    return effects(E);
+  bool Any = false;
+  switch (S->getStmtClass()) {
+  case Stmt::DeclStmtClass:
+    for (const Decl *D : cast<DeclStmt>(S)->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D))
+        Any |= declaration(Variable);
+    break;
+  case Stmt::IfStmtClass: {
+    const auto *If = cast<IfStmt>(S);
+    Any = statement(If->getThen());
+    Any |= statement(If->getElse());
+    return conditional(S, If->getCond(), Any);
+  }
+  case Stmt::SwitchStmtClass: {
+    const auto *Switch = cast<SwitchStmt>(S);
+    return conditional(S, Switch->getCond(), statement(Switch->getBody()));
+  }
+  case Stmt::WhileStmtClass: {
+    const auto *While = cast<WhileStmt>(S);
+    Any = statement(While->getBody());
+    Any |= effects(While->getCond());
+    return conditional(S, While->getCond(), Any);
+  }
+  case Stmt::DoStmtClass: {
+    const auto *Do = cast<DoStmt>(S);
+    Any = statement(Do->getBody());
+    Any |= effects(Do->getCond());
+    return conditional(S, Do->getCond(), Any);
+  }
+  case Stmt::ForStmtClass: {
+    const auto *For = cast<ForStmt>(S);
+    Any = statement(For->getBody());
+    Any |= For->getInc() && effects(For->getInc());
+    Any |= For->getCond() && effects(For->getCond());
+    bool Loop = conditional(S, For->getCond(), Any);
+    if (statement(For->getInit()))
+      keep(S);
+    else if (!Loop)
+      return false;
+    return true;
+  }
+  case Stmt::ReturnStmtClass:
+    Any = needsReturn(cast<ReturnStmt>(S));
+    break;
+  case Stmt::BreakStmtClass:
+  case Stmt::ContinueStmtClass:
+  case Stmt::GotoStmtClass:
+    Any = jump(S);
+    break;
+  case Stmt::IndirectGotoStmtClass:
+    refuse(*Current, "it jumps to computed labels");
+    break;
+  case Stmt::GCCAsmStmtClass: {
+    const auto *Asm = cast<GCCAsmStmt>(S);
+    NodeSet Writes;
+    for (unsigned I = 0; I < Asm->getNumOutputs(); ++I)
+      Writes |= defined(Asm->getOutputExpr(I));
+    if (relatedAny(Writes))
+      refuse(*Current, "assembler in it decides where it reads");
+    break;
+  }
+  default:
+    for (const Stmt *Child : S->children())
+      Any |= statement(Child);
+  }
+  if (Any)
+    keep(S);
+  return Any;
+}
+
+bool Related::keptBetween(unsigned From, unsigned To) const {
+  const std::vector<bool> &Leaf = Layouts[Current->Index].Leaf;
+  for (unsigned I = From; I < To && I < Leaf.size(); ++I)
+    if (Leaf[I])
+      return true;
+  return false;
+}
+
+const Stmt *Related::enclosingLoop(const Stmt *S, bool OrSwitch) const {
+  for (const Stmt *At = Current->Parents.lookup(S); At; At = Current->Parents.lookup(At))
+    if (isa<ForStmt, WhileStmt, DoStmt>(At) || (OrSwitch && isa<SwitchStmt>(At)))
+      return At;
+  return nullptr;
+}
+
+// Whether something kept may be executed after this statement, in its function.
+bool Related::keptAfter(const Stmt *S) const {
+  const Layout &Here = Layouts[Current->Index];
+  auto At = Here.Range.find(S);
+  if (At == Here.Range.end() || keptBetween(At->second.second, Here.Leaf.size()))
+    return true;
+  for (const Stmt *Loop = enclosingLoop(S, false); Loop; Loop = enclosingLoop(Loop, false)) {
+    auto Range = Here.Range.lookup(Loop);
+    if (keptBetween(Range.first, At->second.first))
+      return true;
+  }
+  // A label before it may be jumped to from anywhere.
+  for (auto &[Label, Range] : Here.Range)
+    if (isa<LabelStmt>(Label) && Range.first < At->second.first &&
+        keptBetween(Range.first, At->second.first))
+      return true;
+  return false;
+}
+
+bool Related::needsReturn(const ReturnStmt *Return) {
+  const Expr *Value = Return->getRetValue();
+  bool Main = Current->Name == "main";
+  NodeId Result = P.result(*Current);
+  if (!Main && Value && (related(Result) || relatedAny(P.fields(Value->getType())))) {
+    if (related(Result)) {
+      value(Value);
+      return true;
+    }
+  }
+  bool Any = Value && effects(Value);
+  if (Main && Value) {
+    // The end of a program that has failed.
+    Expr::EvalResult Status;
+    if (Value->EvaluateAsInt(Status, Current->Home->context()) && Status.Val.getInt() != 0)
+      return Any;
+  }
+  return keptAfter(Return) || Any;
+}
+
+bool Related::jump(const Stmt *S) {
+  const Layout &Here = Layouts[Current->Index];
+  auto At = Here.Range.find(S);
+  if (At == Here.Range.end())
+    return false;
+  auto [First, Next] = At->second;
+  if (isa<BreakStmt>(S)) {
+    const Stmt *Out = enclosingLoop(S, true);
+    if (!Out)
+      return false;
+    auto Range = Here.Range.lookup(Out);
+    return keptBetween(isa<SwitchStmt>(Out) ? Next : Range.first, Range.second);
+  }
+  if (isa<ContinueStmt>(S)) {
+    const Stmt *Loop = enclosingLoop(S, false);
+    return Loop && keptBetween(Next, Here.Range.lookup(Loop).second);
+  }
+  const LabelStmt *Label = cast<GotoStmt>(S)->getLabel()->getStmt();
+  if (!Label)
+    return false;
+  auto Target = Here.Range.lookup(Label);
+  bool Needed =
+      Target.first > First ? keptBetween(Next, Target.first) : keptBetween(Target.first, First);
+  for (const Stmt *Loop = enclosingLoop(S, false); Loop && !Needed;
+       Loop = enclosingLoop(Loop, false)) {
+    auto Range = Here.Range.lookup(Loop);
+    bool Inside = Target.first >= Range.first && Target.first < Range.second;
+    Needed = !Inside && keptBetween(Range.first, Range.second);
+  }
+  if (!Needed)
+    return false;
+  // The label, and what it stands in, are printed even if nothing there is kept.
+  for (const Stmt *Up = Label; Up; Up = Current->Parents.lookup(Up))
+    if (!Kept.contains(Up)) {
+      keep(Up);
+      if (const auto *If = dyn_cast<IfStmt>(Up))
+        value(If->getCond());
+      if (const auto *While = dyn_cast<WhileStmt>(Up))
+        value(While->getCond());
+      if (const auto *Do = dyn_cast<DoStmt>(Up))
+        value(Do->getCond());
+      if (const auto *Switch = dyn_cast<SwitchStmt>(Up))
+        value(Switch->getCond());
+      if (const auto *For = dyn_cast<ForStmt>(Up); For && For->getCond())
+        value(For->getCond());
+    }
+  return true;
+}
+
+} // namespace foreread::slicer

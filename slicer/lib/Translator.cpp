@@ -1,0 +1,124 @@
+#include "Translator.h"
+
+#include "Emit.h"
+#include "Load.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+namespace {
+
+void accountFunctions(Program &P, Related &Slice, const Plan &Meetings, Translation &Into) {
+  for (auto &F : P.Functions) {
+    FunctionAccount Row;
+    Row.Name = F->Name;
+    PresumedLoc At = F->Home->sources().getPresumedLoc(F->Decl->getLocation());
+    Row.File = At.isValid() ? At.getFilename() : F->Home->File;
+    Row.Line = At.isValid() ? At.getLine() : 0;
+    if (!F->WholeBecause.empty()) {
+      Row.Status = "refused";
+      Row.Why = F->WholeBecause;
+    } else if (!Meetings.anything()) {
+      Row.Status = "whole";
+      Row.Why = F->Reachable ? "the program reads nothing that can be prefetched"
+                             : "not reached from main";
+    } else if (!Slice.translated(*F)) {
+      Row.Status = "whole";
+      Row.Why = F->Reachable ? "no part in any read" : "not reached from main";
+    } else if (Meetings.runsAsIs(*F)) {
+      Row.Status = "pure";
+      Row.Why = "all of it decides about reads, and it only computes";
+    } else {
+      Row.Status = "sliced";
+    }
+    Into.Functions.push_back(std::move(Row));
+  }
+}
+
+void accountFiles(Files &Opened, Translation &Into) {
+  for (auto &Each : Opened.All) {
+    if (!Each->Site)
+      continue;
+    FileAccount Row;
+    Row.Path = Each->Path.empty() ? "(computed)" : Each->Path;
+    Row.Place = Program::place(*Each->Opener->Home, Each->Site->getBeginLoc());
+    if (Each->Configuration) {
+      Row.Kind = "configuration";
+      Row.Why = "all that is read of it steers the program";
+    } else if (Each->Wanted) {
+      Row.Kind = "data";
+      if (Each->MayChange)
+        Row.Why = "the program may write it: the prefetch thread waits";
+    } else if (!Each->Regular) {
+      Row.Kind = "input";
+      Row.Why = "not a regular file";
+    } else if (!Each->Reads) {
+      Row.Kind = "output";
+    } else {
+      Row.Kind = "unused";
+      Row.Why = "nothing reached from main reads it";
+    }
+    Into.Files.push_back(std::move(Row));
+  }
+}
+
+// Files all of whose reads bring data that decides where the program reads (paper, section 3:
+// configuration files).
+bool findConfiguration(Program &P, Files &Opened, Related &Slice) {
+  llvm::DenseSet<const File *> Fetched, Prefetched;
+  for (auto &F : P.Functions)
+    for (const CallExpr *Call : F->Calls)
+      if (const CallSpec *Spec = P.spec(Call); Spec && Spec->Kind == CallKind::Read)
+        for (File *Of : Opened.concerning(Call, *Spec))
+          (Slice.treatment(Call) == Treatment::Fetch ? Fetched : Prefetched).insert(Of);
+  bool Any = false;
+  for (auto &Each : Opened.All)
+    if (Each->Wanted && Fetched.contains(Each.get()) && !Prefetched.contains(Each.get()))
+      Each->Configuration = Any = true;
+  return Any;
+}
+
+} // namespace
+
+Translation translate(const std::vector<tooling::CompileCommand> &Commands, const Options &Chosen) {
+  Translation Result;
+  Program P;
+  load(P, Commands);
+  Result.Units.resize(P.Units.size());
+  for (auto &U : P.Units)
+    Result.UnitNotes.push_back(U->WholeBecause.empty() ? "" : U->File + ": " + U->WholeBecause);
+  P.index();
+  PointsTo Pointers(P);
+  Pointers.run();
+  findReachable(P, Pointers);
+  Files Opened(P, Pointers, Chosen);
+  auto Slice = std::make_unique<Related>(P, Pointers, Opened, Chosen);
+  Slice->run();
+  if (Chosen.SendConfiguration && findConfiguration(P, Opened, *Slice)) {
+    for (auto &F : P.Functions)
+      F->WholeBecause.clear();
+    Slice = std::make_unique<Related>(P, Pointers, Opened, Chosen);
+    Slice->run();
+  }
+  Plan Meetings(P, Pointers, Opened, *Slice, Chosen);
+  if (Meetings.anything())
+    for (auto &U : P.Units)
+      if (U->AST)
+        Result.Units[U->Index] = emit(*U, P, Pointers, *Slice, Meetings);
+  accountFunctions(P, *Slice, Meetings, Result);
+  accountFiles(Opened, Result);
+  if (Meetings.anything()) {
+    Result.SyncPoints = Meetings.points();
+    Result.Channels = Meetings.channels();
+    for (auto &F : P.Functions)
+      if (Slice->translated(*F))
+        for (const CallExpr *Call : F->Calls)
+          if (Slice->assumed().contains(Call))
+            Result.Assumptions.push_back(Program::place(*F->Home, Call->getBeginLoc()) + ": " +
+                                         P.spec(Call)->Name + "() succeeds");
+  }
+  return Result;
+}
+
+} // namespace foreread::slicer

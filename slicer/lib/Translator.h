@@ -1,0 +1,45 @@
+// The translator as a whole: from the commands that compile a program to the text of its units with
+// the prefetch thread added, and an account of what was done and why.
+//
+// Data flows one way: Load -> Program -> PointsTo -> Files -> Related -> Plan -> Emit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "Options.h"
+
+namespace clang::tooling {
+struct CompileCommand;
+}
+
+namespace foreread::slicer {
+
+struct FunctionAccount {
+  std::string Name, File;
+  unsigned Line = 0;
+  std::string Status; // sliced, whole, pure, refused
+  std::string Why;
+};
+
+struct FileAccount {
+  std::string Path;  // a constant path, or what opens it
+  std::string Place; // where it is opened
+  std::string Kind;  // data, configuration, output, input, unused
+  std::string Why;
+};
+
+struct Translation {
+  std::vector<std::optional<std::string>> Units; // the new text of each unit that changed
+  std::vector<std::string> UnitNotes;            // why a unit is left whole; empty if it is not
+  std::vector<FunctionAccount> Functions;
+  std::vector<FileAccount> Files;
+  std::vector<std::string> Assumptions;
+  unsigned SyncPoints = 0, Channels = 0;
+};
+
+Translation translate(const std::vector<clang::tooling::CompileCommand> &Commands,
+                      const Options &Chosen);
+
+} // namespace foreread::slicer

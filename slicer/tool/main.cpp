@@ -1,0 +1,237 @@
+// foreread-slice: the translator's command line.
+//
+//   foreread-slice prog.c… [-o OUT | --out-dir DIR] [-p BUILD_DIR] [-- compiler arguments]
+//   foreread-slice --json --out-dir DIR --compile-commands FILE
+//
+// Exit status: 0, whether or not there was anything to translate; 1 if the translation could not be
+// written; 2 for a command line it does not understand.
+#include "Translator.h"
+
+#include "clang/Tooling/JSONCompilationDatabase.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <unistd.h>
+
+namespace cl = llvm::cl;
+using namespace foreread::slicer;
+using clang::tooling::CompileCommand;
+
+namespace {
+
+cl::OptionCategory Category("foreread-slice");
+cl::list<std::string> Sources(cl::Positional, cl::desc("SOURCE…"), cl::cat(Category));
+cl::opt<std::string> Output("o", cl::desc("Write the one translated unit here"),
+                            cl::value_desc("FILE"), cl::cat(Category));
+cl::opt<std::string> OutputDirectory("out-dir",
+                                     cl::desc("Write each translated unit N here, as N.c"),
+                                     cl::value_desc("DIR"), cl::cat(Category));
+cl::opt<std::string> BuildDirectory("p", cl::desc("Where compile_commands.json is"),
+                                    cl::value_desc("DIR"), cl::cat(Category));
+cl::opt<std::string> Commands("compile-commands",
+                              cl::desc("A compile_commands.json of exactly the program's units"),
+                              cl::value_desc("FILE"), cl::cat(Category));
+cl::opt<bool> Json("json", cl::desc("Print the account as JSON"), cl::cat(Category));
+cl::opt<bool> Explain("explain", cl::desc("Print the account"), cl::cat(Category));
+cl::list<std::string> Prefetch("prefetch", cl::desc("Prefetch only the files of this variable"),
+                               cl::value_desc("NAME"), cl::cat(Category));
+cl::list<std::string> Pure("pure", cl::desc("An external function that only computes"),
+                           cl::value_desc("NAME"), cl::cat(Category));
+cl::opt<OpenMode>
+    Open("open", cl::desc("How the prefetch thread comes by a file"), cl::init(OpenMode::Self),
+         cl::values(clEnumValN(OpenMode::Self, "self", "opens it itself (default)"),
+                    clEnumValN(OpenMode::Wait, "wait", "opens it once the program has"),
+                    clEnumValN(OpenMode::Send, "send", "is sent the program's descriptor")),
+         cl::cat(Category));
+enum class Configuration { Self, Send };
+cl::opt<Configuration> Config(
+    "config", cl::desc("Who reads configuration files"), cl::init(Configuration::Self),
+    cl::values(clEnumValN(Configuration::Self, "self", "the prefetch thread, for itself (default)"),
+               clEnumValN(Configuration::Send, "send", "the program, which sends what it read")),
+    cl::cat(Category));
+
+int complain(const llvm::Twine &What) {
+  llvm::errs() << "foreread-slice: " << What << '\n';
+  return 1;
+}
+
+std::string here() {
+  llvm::SmallString<256> Path;
+  llvm::sys::fs::current_path(Path);
+  return Path.str().str();
+}
+
+bool commands(const std::vector<std::string> &Arguments, std::vector<CompileCommand> &Result,
+              std::string &Error) {
+  std::string File = Commands;
+  if (File.empty() && !BuildDirectory.empty()) {
+    llvm::SmallString<256> Path(BuildDirectory);
+    llvm::sys::path::append(Path, "compile_commands.json");
+    File = Path.str().str();
+  }
+  if (!File.empty()) {
+    auto Database = clang::tooling::JSONCompilationDatabase::loadFromFile(
+        File, Error, clang::tooling::JSONCommandLineSyntax::Gnu);
+    if (!Database)
+      return false;
+    for (CompileCommand &Each : Database->getAllCompileCommands()) {
+      bool Named = Sources.empty();
+      for (const std::string &Source : Sources) {
+        llvm::SmallString<256> Wanted(Source), Has(Each.Filename);
+        llvm::sys::fs::make_absolute(here(), Wanted);
+        llvm::sys::fs::make_absolute(Each.Directory, Has);
+        llvm::sys::path::remove_dots(Wanted, true);
+        llvm::sys::path::remove_dots(Has, true);
+        Named |= Wanted == Has;
+      }
+      if (Named)
+        Result.push_back(Each);
+    }
+    return true;
+  }
+  for (const std::string &Source : Sources) {
+    std::vector<std::string> Line{"cc"};
+    Line.insert(Line.end(), Arguments.begin(), Arguments.end());
+    Result.emplace_back(here(), Source, Line, "");
+  }
+  return true;
+}
+
+llvm::json::Object account(const Translation &T, const std::vector<std::string> &Paths) {
+  llvm::json::Array Units, Functions, Files, Assumptions;
+  for (size_t I = 0; I < T.Units.size(); ++I) {
+    llvm::json::Object Unit{{"index", static_cast<int64_t>(I)}, {"output", nullptr}};
+    if (!Paths[I].empty())
+      Unit["output"] = Paths[I];
+    if (!T.UnitNotes[I].empty())
+      Unit["why"] = T.UnitNotes[I];
+    Units.push_back(std::move(Unit));
+  }
+  for (const FunctionAccount &F : T.Functions)
+    Functions.push_back(llvm::json::Object{{"name", F.Name},
+                                           {"file", F.File},
+                                           {"line", F.Line},
+                                           {"status", F.Status},
+                                           {"why", F.Why}});
+  for (const FileAccount &F : T.Files)
+    Files.push_back(
+        llvm::json::Object{{"path", F.Path}, {"place", F.Place}, {"kind", F.Kind}, {"why", F.Why}});
+  for (const std::string &Text : T.Assumptions)
+    Assumptions.push_back(Text);
+  return llvm::json::Object{{"units", std::move(Units)},   {"functions", std::move(Functions)},
+                            {"files", std::move(Files)},   {"assumed", std::move(Assumptions)},
+                            {"sync_points", T.SyncPoints}, {"channels", T.Channels}};
+}
+
+void explain(const Translation &T, llvm::raw_ostream &Out) {
+  for (const std::string &Note : T.UnitNotes)
+    if (!Note.empty())
+      Out << "unit left whole: " << Note << '\n';
+  for (const FunctionAccount &F : T.Functions)
+    Out << F.File << ':' << F.Line << ": " << F.Name << ": " << F.Status
+        << (F.Why.empty() ? "" : ": " + F.Why) << '\n';
+  for (const FileAccount &F : T.Files)
+    Out << F.Place << ": file " << F.Path << ": " << F.Kind << (F.Why.empty() ? "" : ": " + F.Why)
+        << '\n';
+  for (const std::string &Text : T.Assumptions)
+    Out << "assumed: " << Text << '\n';
+  Out << T.SyncPoints << " synchronization points, " << T.Channels << " channels\n";
+}
+
+bool write(llvm::StringRef Path, llvm::StringRef Text) {
+  std::error_code Error;
+  llvm::raw_fd_ostream Out(Path, Error);
+  if (!Error)
+    Out << Text;
+  Out.close();
+  if (Error || Out.has_error()) {
+    complain(Path + ": " + (Error ? Error : Out.error()).message());
+    Out.clear_error();
+    return false;
+  }
+  return true;
+}
+
+int deliver(const Translation &T) {
+  std::vector<std::string> Paths(T.Units.size());
+  unsigned Changed = 0;
+  for (const auto &Text : T.Units)
+    Changed += Text.has_value();
+  if (!Output.empty() && T.Units.size() > 1)
+    return complain("-o is for one unit; several need --out-dir");
+  for (size_t I = 0; I < T.Units.size(); ++I) {
+    if (!T.Units[I])
+      continue;
+    if (!OutputDirectory.empty()) {
+      llvm::SmallString<256> Path(OutputDirectory);
+      llvm::sys::fs::create_directories(Path);
+      llvm::sys::path::append(Path, std::to_string(I) + ".c");
+      Paths[I] = Path.str().str();
+    } else if (!Output.empty()) {
+      Paths[I] = Output;
+    } else {
+      if (!Json)
+        llvm::outs() << *T.Units[I];
+      continue;
+    }
+    if (!write(Paths[I], *T.Units[I]))
+      return 1;
+  }
+  if (Json)
+    llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(account(T, Paths)));
+  if (Explain || (!Json && !Changed))
+    explain(T, llvm::errs());
+  return 0;
+}
+
+} // namespace
+
+int main(int Count, char **Values) {
+  std::vector<const char *> Own;
+  std::vector<std::string> Compiler;
+  int I = 0;
+  for (; I < Count && llvm::StringRef(Values[I]) != "--"; ++I)
+    Own.push_back(Values[I]);
+  for (++I; I < Count; ++I)
+    Compiler.push_back(Values[I]);
+  cl::HideUnrelatedOptions(Category);
+  if (!cl::ParseCommandLineOptions(
+          Own.size(), Own.data(),
+          "translates C programs into a computation and a prefetch thread\n", &llvm::errs()))
+    return 2;
+  std::vector<CompileCommand> Units;
+  std::string Error;
+  if (!commands(Compiler, Units, Error)) {
+    complain(Error);
+    return 2;
+  }
+  if (Units.empty()) {
+    complain("no source given");
+    return 2;
+  }
+  Options Chosen;
+  Chosen.Open = Open;
+  Chosen.SendConfiguration = Config == Configuration::Send;
+  Chosen.Prefetch.assign(Prefetch.begin(), Prefetch.end());
+  Chosen.Pure.assign(Pure.begin(), Pure.end());
+
+  // Deeply nested programs need a deep stack, and no program may bring the translator down: what
+  // fails is left whole.
+  Translation Result;
+  llvm::CrashRecoveryContext::Enable();
+  llvm::CrashRecoveryContext Guard;
+  if (!Guard.RunSafelyOnThread([&] { Result = translate(Units, Chosen); }, 1u << 30)) {
+    Result = {};
+    Result.Units.resize(Units.size());
+    Result.UnitNotes.assign(Units.size(), "the translator failed on the program");
+  }
+  int Status = deliver(Result);
+  llvm::outs().flush();
+  llvm::errs().flush();
+  // Nothing that is left is worth taking down in order, and after a fault it might not be possible.
+  _exit(Status);
+}
