@@ -12,8 +12,9 @@
 #include "lane.h"
 #include "prefetch.h"
 
-/* The engine has entered the last reads after this long, in µs. */
-#define SETTLED 5000
+/* The engine enters the last reads by itself: looks at its account, and µs between them. */
+#define LOOKS 10
+#define BETWEEN 5000
 
 struct sums {
     unsigned lanes;
@@ -39,8 +40,6 @@ static void add_lane(struct sums *sums, struct lane *lane) {
     sums->refused += lane->refused;
     for (int n = 0; n < WAITS; n++)
         sums->waited_ns[n] += lane->waited_ns[n];
-    if (lane->shared != NULL)
-        sums->program_calls += atomic_load(&lane->shared->calls);
     if (lane->first_ns != 0 && (sums->first_ns == 0 || lane->first_ns < sums->first_ns))
         sums->first_ns = lane->first_ns;
     const char *ended = atomic_load(&lane->ended);
@@ -79,12 +78,28 @@ void report_failure(int fd, const char *why) {
     append(fd, text, length);
 }
 
-void report_write(int fd, long long born_ns) {
-    watch_finish();
-    usleep(SETTLED);
+static struct sums add_up(void) {
     struct sums sums = {0};
     for (struct lane *lane = lanes(); lane != NULL; lane = lane->next)
         add_lane(&sums, lane);
+    for (size_t n = 0; n < LANES; n++)
+        sums.program_calls += atomic_load(&prefetch_shared()->lanes[n].calls);
+    return sums;
+}
+
+/* Whether all that was issued has been accounted for. */
+static bool is_closed(const foreread_stats *stats) {
+    return stats->useful + stats->late + stats->wasted + stats->evicted + stats->infill ==
+           stats->issued;
+}
+
+void report_write(int fd, long long born_ns) {
+    watch_finish();
+    struct sums sums = add_up();
+    for (int n = 0; n < LOOKS && !is_closed(&sums.stats); n++) {
+        usleep(BETWEEN);
+        sums = add_up();
+    }
     char text[2048];
     int length = snprintf(
         text, sizeof text,
