@@ -14,13 +14,18 @@ LIB := $(LIB64)/foreread
 INCLUDE := $(DESTDIR)$(PREFIX)/include
 SHARE := $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all build sqlite python bench-build test test-rust test-sqlite test-python lint bench \
-	bench-quick demo install uninstall deps fuzz clean help
+# Where the translator is built, and where Debian has the Clang it is built with.
+SLICER := target/slicer
+CLANG := /usr/lib/llvm-19/lib/cmake/clang
+
+.PHONY: all build slicer sqlite python bench-build test test-rust test-slicer test-sqlite test-python \
+	lint bench bench-quick demo install uninstall deps fuzz clean help
 
 all: build
 
 help:
 	@echo 'make build                  target/release: foreread, libforeread_preload.so, libforeread.so and .a'
+	@echo 'make slicer                 what foreread cc and foreread slice need: the translator (Clang 19), its runtime'
 	@echo 'make sqlite, python         the SQLite extension (sqlite/foreread.so); the wheel (python/wheels)'
 	@echo 'make test                   everything; what this machine cannot run is skipped with the reason'
 	@echo 'make lint                   formatting and clippy, warnings denied'
@@ -43,6 +48,16 @@ build:
 	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
 	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
 
+slicer: build
+	@test -d $(CLANG) || { \
+		echo 'make slicer: Clang 19 is missing (no $(CLANG)):' >&2; \
+		echo '  apt-get install libclang-19-dev llvm-19-dev clang-19 cmake ninja-build' >&2; exit 1; }
+	cmake -G Ninja -S slicer -B $(SLICER) -DCMAKE_BUILD_TYPE=Release
+	ninja -C $(SLICER)
+	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime
+	ln -f $(SLICER)/foreread-slice $(SLICER)/runtime/libforeread_preexec.a $(RELEASE)/
+	install -m 644 slicer/runtime/foreread_preexec.h $(RELEASE)/
+
 sqlite: build
 	$(MAKE) -C sqlite
 
@@ -52,11 +67,23 @@ python:
 bench-build: build sqlite python
 	$(CARGO) build --release -p foreread-bench
 
-test: test-rust test-sqlite test-python
+test: test-rust test-slicer test-sqlite test-python
 
 # The tests load the libraries that `build` leaves into real programs.
 test-rust: build
 	$(CARGO) test --no-fail-fast
+
+# Without Clang 19 there is nothing to test but the driver, which test-rust does.
+test-slicer:
+	@if test -d $(CLANG); then $(MAKE) test-slicer-here; \
+	else echo 'test-slicer: skipped: Clang 19 is missing (libclang-19-dev)'; fi
+
+.PHONY: test-slicer-here
+test-slicer-here: slicer
+	ctest --test-dir $(SLICER) --output-on-failure -j 2
+	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime test
+	$(CARGO) test -p foreread-tests --test cc -- translated
+	python3 slicer/suites/semantics.py --quick
 
 test-sqlite: sqlite
 	$(MAKE) -C sqlite test
@@ -95,6 +122,10 @@ install:
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' crates/capi/foreread.pc.in \
 		> $(LIB64)/pkgconfig/foreread.pc
 	install -m 644 -t $(SHARE)/man/man3 crates/capi/man/*.3
+	test ! -f $(RELEASE)/foreread-slice || { \
+		install -D -m 755 --strip $(RELEASE)/foreread-slice $(LIB)/foreread-slice && \
+		install -m 644 $(RELEASE)/libforeread_preexec.a $(LIB64)/ && \
+		install -m 644 $(RELEASE)/foreread_preexec.h $(INCLUDE)/; }
 	test ! -f sqlite/foreread.so || install -D -m 755 sqlite/foreread.so $(LIB)/sqlite/foreread.so
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
@@ -107,8 +138,9 @@ uninstall:
 	rm -f $(BIN)/foreread $(SHARE)/man/man1/foreread.1 $(SHARE)/man/man1/foreread-*.1 \
 		$(SHARE)/bash-completion/completions/foreread \
 		$(SHARE)/zsh/site-functions/_foreread $(SHARE)/fish/vendor_completions.d/foreread.fish
-	rm -f $(LIB64)/libforeread.* $(LIB64)/pkgconfig/foreread.pc $(INCLUDE)/foreread.h \
-		$(INCLUDE)/libprefetch.h $(SHARE)/man/man3/foreread_*.3 $(SHARE)/man/man3/libforeread.3
+	rm -f $(LIB64)/libforeread.* $(LIB64)/libforeread_preexec.a $(LIB64)/pkgconfig/foreread.pc \
+		$(INCLUDE)/foreread.h $(INCLUDE)/foreread_preexec.h $(INCLUDE)/libprefetch.h \
+		$(SHARE)/man/man3/foreread_*.3 $(SHARE)/man/man3/libforeread.3
 	rm -rf $(LIB)
 
 deps:
@@ -130,4 +162,4 @@ clean:
 	$(CARGO) clean
 	$(MAKE) -C sqlite clean
 	$(MAKE) -C python clean
-	rm -rf bench/out
+	rm -rf bench/out $(SLICER)

@@ -10,11 +10,11 @@ use crate::driver::succeeded;
 
 pub const TESTS: &[Test] = &[
     (
-        "a_reader_behaves_the_same_with_its_prefetch_thread",
+        "translated_a_reader_behaves_the_same_with_its_prefetch_thread",
         &[],
         a_reader,
     ),
-    ("the_slicer_can_be_called_by_hand", &[], by_hand),
+    ("translated_by_hand_a_program_can_be_read", &[], by_hand),
 ];
 
 /// Reads a file backward in blocks and adds up what is there.

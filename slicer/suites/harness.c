@@ -1,0 +1,67 @@
+/*
+ * harness.c - makes a test of a compiler a program that reads a file, at places its result decides.
+ *
+ * The tests of compiler test suites compute and read nothing, so there would be nothing to slice.
+ * Compiled with -Dmain=test_main -Dexit=test_exit -Dabort=test_abort they run in here: how they end decides
+ * where the file is read next, and look() lets them decide it on their way. The slice of such a
+ * program is nearly the whole test.
+ *
+ *   harness FILE    ends as the test does; prints what it read
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How far apart the places are, and how many there are. FILE is of PLACES * BLOCK bytes. */
+#define BLOCK 4096
+#define PLACES 256
+
+/* Without its parameters: each test has its own. */
+int test_main();
+
+static int data = -1;
+static unsigned sum;
+
+/* Reads at the place that a value stands for. */
+void look(unsigned long value) {
+    unsigned char bytes[16];
+    off_t place = (off_t)(value % PLACES) * BLOCK;
+    ssize_t got = pread(data, bytes, sizeof bytes, place);
+    for (ssize_t n = 0; n < got; n++)
+        sum = sum * 31 + bytes[n];
+}
+
+static void say(void) {
+    printf("read %08x\n", sum);
+    fflush(stdout);
+    /* So that the prefetch thread can come as far, and its account be compared. */
+    struct timespec moment = {.tv_nsec = 30 * 1000 * 1000};
+    if (getenv("HARNESS_LINGERS") != NULL)
+        nanosleep(&moment, NULL);
+}
+
+void test_exit(int status) {
+    look(3 + (unsigned)status);
+    say();
+    exit(status);
+}
+
+void test_abort(void) {
+    look(2);
+    say();
+    abort();
+}
+
+int main(int argc, char **argv, char **environment) {
+    if (argc != 2 || (data = open(argv[1], O_RDONLY)) < 0) {
+        fprintf(stderr, "usage: %s FILE\n", argv[0]);
+        return 125;
+    }
+    look(1);
+    int status = test_main(1, argv, environment);
+    look(3 + (unsigned)status);
+    say();
+    return status & 0x7f;
+}

@@ -1,0 +1,67 @@
+"""Where the programs of semantics.py come from; none of them is kept in the repository."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+
+NEEDS = {"torture": "gcc-12-source", "csmith": "csmith (and libcsmith-dev)"}
+TARBALLS = pathlib.Path("/usr/src/gcc-12")
+TESTS = "gcc/testsuite/gcc.c-torture/execute"
+CSMITH_HEADERS = pathlib.Path("/usr/include/csmith")
+# Seconds csmith may take for a seed.
+CSMITH_LIMIT = 30
+
+
+@dataclass
+class Program:
+    """A C source whose main returns, exits or aborts."""
+
+    name: str
+    source: pathlib.Path
+    flags: list = field(default_factory=list)
+
+
+def torture(cache, arguments):
+    """The execution tests of GCC's C torture suite; None without the package."""
+    found = sorted(TARBALLS.glob("gcc-12*.tar.xz"))
+    if not found:
+        return None
+    folder = cache / "torture"
+    if not folder.is_dir():
+        partial = cache / "torture.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        subprocess.run(["tar", "xf", found[-1], "-C", partial, "--strip-components=5",
+                        "--wildcards", f"*/{TESTS}/*"], check=True)
+        partial.rename(folder)
+    tests = sorted(folder.glob("*.c")) + sorted(folder.glob("ieee/*.c"))
+    return [Program(test.relative_to(folder).as_posix(), test, options(test))
+            for test in tests[:: arguments.every]]
+
+
+def options(test):
+    """The options a test asks for on every machine."""
+    text = test.read_text(errors="replace")
+    asked = re.findall(r'dg-(?:additional-)?options\s+"([^"]*)"\s*}', text)
+    return " ".join(asked).split()
+
+
+def csmith(cache, arguments):
+    """Programs that csmith makes; None without it. Each checksum on the way decides where is read."""
+    if shutil.which("csmith") is None or not CSMITH_HEADERS.is_dir():
+        return None
+    folder = cache / "csmith"
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = []
+    for seed in range(1, arguments.csmith + 1):
+        source = folder / f"{seed}.c"
+        if not source.exists():
+            made = subprocess.run(["csmith", "--seed", str(seed), "--max-funcs", "5"],
+                                  capture_output=True, text=True, timeout=CSMITH_LIMIT,
+                                  cwd=folder, check=True).stdout
+            source.write_text("void look(unsigned long);\n" + re.sub(
+                r"(\n\s*transparent_crc\([^;]*;)", r"\1 look(crc32_context);", made))
+        programs.append(Program(f"csmith-{seed}", source, ["-I", str(CSMITH_HEADERS)]))
+    return programs
