@@ -63,8 +63,7 @@ bool btree_page_parse(const uint8_t *bytes, uint32_t usable, uint32_t number,
 {
     uint32_t start = number == 1 ? BTREE_HEADER_BYTES : 0;
     uint8_t type = bytes[start];
-    if (type != BTREE_INDEX_INTERIOR && type != BTREE_TABLE_INTERIOR && type != BTREE_INDEX_LEAF &&
-        type != BTREE_TABLE_LEAF)
+    if (!btree_may_be(type))
         return false;
     uint32_t cells = big16(bytes + start + 3);
     if (start + header_length(type) + 2 * cells > usable)

@@ -24,6 +24,14 @@ enum {
     BTREE_MAX_DEPTH = 20, /* SQLite's own limit for a cursor (BTCURSOR_MAX_DEPTH) */
 };
 
+/* Whether a page that begins with this byte can be of a b-tree. Overflow pages begin with a page number,
+ * whose first byte is 0 up to 2^24 pages. */
+static inline bool btree_may_be(uint8_t type)
+{
+    return type == BTREE_INDEX_INTERIOR || type == BTREE_TABLE_INTERIOR ||
+           type == BTREE_INDEX_LEAF || type == BTREE_TABLE_LEAF;
+}
+
 /* What the first 100 bytes of a database say. */
 struct btree_header {
     uint32_t page_size; /* bytes */

@@ -30,27 +30,18 @@ struct trail {
     uint64_t table_reads, index_reads;   /* since the statement began */
     uint64_t overflow_reads;             /* pages of rows' chains, since then */
     unsigned run, reach; /* of them: those of the row read last, and the most of any row */
+    uint32_t next;       /* the overflow page that comes next in that row's chain */
 };
 
-/* Notes that page `number` was read, whose first byte is `type`. */
+/* Notes that page `number` of b-tree kind `type` was read. */
 static inline void trail_note(struct trail *trail, uint8_t type, uint32_t number)
 {
     if (type == BTREE_INDEX_INTERIOR) {
         trail->interiors[number % TRAIL_INTERIORS] = number;
         return;
     }
-    if (type == BTREE_TABLE_INTERIOR)
+    if (type != BTREE_TABLE_LEAF && type != BTREE_INDEX_LEAF)
         return;
-    if (type != BTREE_TABLE_LEAF && type != BTREE_INDEX_LEAF) {
-        /* An overflow page: it begins with a page number. Those of index entries are not counted. */
-        if (trail->noted == 0 || trail->events[(trail->noted - 1) % TRAIL_EVENTS].index)
-            return;
-        trail->overflow_reads++;
-        trail->run++;
-        trail->reach = trail->run > trail->reach ? trail->run : trail->reach;
-        return;
-    }
-    trail->run = 0;
     bool index = type == BTREE_INDEX_LEAF;
     trail->events[trail->noted % TRAIL_EVENTS].page = number;
     trail->events[trail->noted % TRAIL_EVENTS].index = index;
@@ -61,6 +52,19 @@ static inline void trail_note(struct trail *trail, uint8_t type, uint32_t number
     } else {
         trail->table_reads++;
     }
+}
+
+/* Notes that overflow page `number` was read, which `next` follows in its chain. Those of index entries are
+ * not counted. */
+static inline void trail_note_overflow(struct trail *trail, uint32_t number, uint32_t next)
+{
+    if (trail->noted == 0 || trail->events[(trail->noted - 1) % TRAIL_EVENTS].index)
+        return;
+    /* The leaf page of the row may have been in SQLite's cache: the chain tells rows apart. */
+    trail->run = number == trail->next ? trail->run + 1 : 1;
+    trail->next = next;
+    trail->reach = trail->run > trail->reach ? trail->run : trail->reach;
+    trail->overflow_reads++;
 }
 
 /* How long the statement has been reading what an index walk reads: rows, or, while it needs no
@@ -82,7 +86,7 @@ static inline bool trail_spills(const struct trail *trail)
 static inline void trail_end(struct trail *trail)
 {
     trail->noted = trail->table_reads = trail->index_reads = trail->overflow_reads = 0;
-    trail->leaf = trail->run = trail->reach = 0;
+    trail->leaf = trail->next = trail->run = trail->reach = 0;
 }
 
 struct walk_found {

@@ -50,15 +50,18 @@ static void post(struct watch *watch, uint64_t length)
     planner_wake();
 }
 
-/* Looks at a page that SQLite has just got; `type` is its first byte. */
-static void look(struct watch *watch, uint8_t type, uint32_t number)
+/* Looks at a page that SQLite has just got. */
+static void look(struct watch *watch, const uint8_t *page, uint32_t number)
 {
-    uint64_t before = watch->trail.overflow_reads;
-    trail_note(&watch->trail, type, number);
-    if (watch->trail.overflow_reads != before)
+    uint8_t type = page[0];
+    if (btree_may_be(type)) {
+        trail_note(&watch->trail, type, number);
+        if (type != BTREE_TABLE_LEAF && type != BTREE_INDEX_LEAF)
+            return;
+    } else {
+        trail_note_overflow(&watch->trail, number, btree_next_overflow(page));
         atomic_store_explicit(&watch->reach, watch->trail.reach, memory_order_relaxed);
-    else if (type != BTREE_TABLE_LEAF && type != BTREE_INDEX_LEAF)
-        return;
+    }
     uint64_t reads = atomic_load_explicit(&watch->reads, memory_order_relaxed) + 1;
     atomic_store_explicit(&watch->reads, reads, memory_order_relaxed);
     if (atomic_load_explicit(&watch->walking, memory_order_relaxed)) {
@@ -77,7 +80,7 @@ static void look(struct watch *watch, uint8_t type, uint32_t number)
 static void look_at(struct watch *watch, const uint8_t *page, int amount, sqlite3_int64 offset)
 {
     if (amount >= 512 && (amount & (amount - 1)) == 0 && offset > 0 && offset % amount == 0)
-        look(watch, page[0], (uint32_t)(offset / amount + 1));
+        look(watch, page, (uint32_t)(offset / amount + 1));
 }
 
 /* Before a read, so that the engine need not fetch what is being read already; whether it told. */
@@ -221,7 +224,7 @@ static int watched_wal_read(sqlite3_file *file, void *into, int amount, sqlite3_
     const uint8_t *index = wal_index(watch, wal_index_block(frame));
     uint32_t page = index ? wal_index_page(index, frame) : 0;
     if (page > 1)
-        look(watch, *(const uint8_t *)into, page);
+        look(watch, into, page);
     return result;
 }
 

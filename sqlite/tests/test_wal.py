@@ -136,10 +136,11 @@ for name in (path, path + "-wal"):
 
     def test_a_writer_is_left_alone(self):
         self.change(3)
-        for how in ("adopted", "opened"):
-            self.assertGreater(self.walks(6, how, "begin"), 0)
-            self.assertEqual(self.walks(2, how, "begin immediate"), 0)
+        self.assertGreater(self.walks(6, "adopted", "begin"), 0)
+        self.assertEqual(self.walks(2, "adopted", "begin immediate"), 0)
 
     def test_a_log_that_one_process_has_to_itself_is_left_alone(self):
-        self.change(3)
+        # The index stays in the database, so that its walk can be told.
+        self.writer.execute("update customer set data = substr(data, 2) || 'y' where id % 10 = 3")
+        self.assertGreater(self.walks(6, "opened", "select 1"), 0)
         self.assertEqual(self.walks(2, "opened", "pragma locking_mode=exclusive"), 0)
