@@ -23,6 +23,8 @@ public:
   bool runsAsIs(const Function &F) const { return AsIs.contains(&F); }
   // Static functions that another unit's prefetch functions call through pointers.
   bool exported(const Function &F) const { return Exported.contains(&F); }
+  // Descriptors come from the program (paper: inform_open, inform_close).
+  bool sendsDescriptors() const { return Chosen.Open == OpenMode::Send; }
   bool anything() const { return Anything; }
   unsigned points() const { return Points; }
   unsigned channels() const { return Channels; }

@@ -177,6 +177,8 @@ std::string Printer::libraryCall(const CallExpr *Call, const CallSpec &Spec,
   std::string List;
   for (const std::string &Each : Arguments)
     List += (List.empty() ? "" : ", ") + Each;
+  if (Name == "close" && Meetings.sendsDescriptors())
+    return "inform_close(" + List + ")";
   return Prefix.str() + libraryName(Spec.Name) + "(" + List + ")";
 }
 

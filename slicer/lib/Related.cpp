@@ -142,6 +142,8 @@ void Related::run() {
     Effects.clear();
     Treatments.clear();
     Assumed.clear();
+    Ignored.clear();
+    Decided.clear();
     Effectful.clear();
     Reached.clear();
     Wholes.clear();
@@ -162,7 +164,7 @@ void Related::run() {
           Current = F.get();
           statement(F->Decl->getBody());
         }
-    } while (Changed);
+    } while (Changed || decideFailures());
     // What a function that is left whole calls is counted by nobody.
     for (auto &F : P.Functions)
       if (F->Reachable && !F->WholeBecause.empty())

@@ -7,6 +7,7 @@
 // one of two ways: for their value, or only for effects inside them that are kept.
 #pragma once
 
+#include "Failures.h"
 #include "Files.h"
 
 namespace foreread::slicer {
@@ -30,7 +31,7 @@ enum class Treatment {
 class Related {
 public:
   Related(Program &P, PointsTo &Pointers, Files &Opened, const Options &Chosen)
-      : P(P), Pointers(Pointers), Opened(Opened), Chosen(Chosen) {}
+      : P(P), Pointers(Pointers), Opened(Opened), Chosen(Chosen), Wrong(P) {}
 
   // To the fixpoint.  Functions that turn out not to be translatable get a WholeBecause, and all is
   // computed anew without them.
@@ -56,6 +57,8 @@ public:
   bool defines(const clang::VarDecl *Variable);
   // A call's answer is assumed; for the report.
   const llvm::DenseSet<const clang::CallExpr *> &assumed() const { return Assumed; }
+  // Failures that are assumed not to happen.
+  bool assumesAway(const clang::IfStmt *If) const { return Ignored.contains(If) && !Decided.contains(If); }
 
 private:
   bool statement(const clang::Stmt *S);
@@ -67,6 +70,8 @@ private:
   const clang::Stmt *enclosingLoop(const clang::Stmt *S, bool OrSwitch) const;
   bool keptAfter(const clang::Stmt *S) const;
 
+  bool settled(const clang::Expr *E);
+  bool decideFailures();
   void value(const clang::Expr *E);
   void address(const clang::Expr *Lvalue);
   bool effects(const clang::Expr *E);
@@ -101,6 +106,8 @@ private:
   PointsTo &Pointers;
   Files &Opened;
   const Options &Chosen;
+  Failures Wrong;
+  llvm::DenseSet<const clang::IfStmt *> Ignored, Decided;
   NodeSet Marked;
   llvm::DenseSet<const clang::Stmt *> Kept;
   llvm::DenseSet<const clang::Expr *> Effects;

@@ -31,6 +31,56 @@ bool Related::conditional(const Stmt *S, const Expr *Condition, bool BodyKept) {
   return true;
 }
 
+// Whether the value of an expression can be had without anything more becoming related.
+bool Related::settled(const Expr *E) {
+  if (const auto *Cast = dyn_cast<CastExpr>(E); Cast && Cast->getCastKind() == CK_LValueToRValue) {
+    NodeSet Missing = defined(Cast->getSubExpr());
+    Missing.intersectWithComplement(Marked);
+    if (!Missing.empty())
+      return false;
+  }
+  if (const auto *Call = dyn_cast<CallExpr>(E)) {
+    if (const CallSpec *Spec = P.spec(Call)) {
+      if (Spec->Kind == CallKind::Read || Spec->Kind == CallKind::Seek || Spec->Kind == CallKind::Open)
+        return treatment(Call) == Treatment::Prefetch || treatment(Call) == Treatment::Fetch;
+      if ((Spec->Kind != CallKind::Private && Spec->Kind != CallKind::Tell) || Spec->State)
+        return false;
+      for (unsigned I = 0; I < Call->getNumArgs(); ++I)
+        if (Spec->parameter(I) != 'v' && Spec->parameter(I) != 'f') {
+          NodeSet Missing;
+          for (NodeId Object : Pointers.pointees(Call->getArg(I)))
+            Missing |= Pointers.whole(Object);
+          Missing.intersectWithComplement(Marked);
+          if (!Missing.empty())
+            return false;
+        }
+    } else {
+      for (Function *F : Pointers.callees(Call).Functions)
+        if (!related(P.result(*F)))
+          return false;
+      if (Pointers.callees(Call).Functions.empty())
+        return false;
+    }
+  }
+  if (isa<StmtExpr, VAArgExpr>(E))
+    return false;
+  for (const Stmt *Child : E->children())
+    if (const auto *Part = dyn_cast_or_null<Expr>(Child); Part && !settled(Part))
+      return false;
+  return true;
+}
+
+// Failures that can be told from what is known anyway are not assumed away.
+bool Related::decideFailures() {
+  bool Any = false;
+  for (const IfStmt *If : Ignored)
+    if (!Decided.contains(If) && settled(If->getCond())) {
+      Decided.insert(If);
+      Any = true;
+    }
+  return Any;
+}
+
 bool Related::statement(const Stmt *S) {
   if (!S)
     return false;
@@ -45,6 +95,10 @@ bool Related::statement(const Stmt *S) {
     break;
   case Stmt::IfStmtClass: {
     const auto *If = cast<IfStmt>(S);
+    if (!Decided.contains(If) && Wrong.isFailure(If)) {
+      Ignored.insert(If);
+      return conditional(S, If->getCond(), false);
+    }
     Any = statement(If->getThen());
     Any |= statement(If->getElse());
     return conditional(S, If->getCond(), Any);

@@ -1,5 +1,7 @@
 #include "Translator.h"
 
+#include <set>
+
 #include "Emit.h"
 #include "Load.h"
 
@@ -63,6 +65,21 @@ void accountFiles(Files &Opened, Translation &Into) {
   }
 }
 
+void accountAssumptions(Program &P, Related &Slice, Translation &Into) {
+  for (auto &F : P.Functions) {
+    if (!Slice.translated(*F))
+      continue;
+    std::set<std::string> Lines;
+    for (const CallExpr *Call : F->Calls)
+      if (Slice.assumed().contains(Call))
+        Lines.insert(Program::place(*F->Home, Call->getBeginLoc()) + ": " + P.spec(Call)->Name + "() succeeds");
+    for (auto &[Part, Outer] : F->Parents)
+      if (const auto *If = dyn_cast<IfStmt>(Part); If && Slice.assumesAway(If))
+        Lines.insert(Program::place(*F->Home, If->getBeginLoc()) + ": this failure does not happen");
+    Into.Assumptions.insert(Into.Assumptions.end(), Lines.begin(), Lines.end());
+  }
+}
+
 // Files all of whose reads bring data that decides where the program reads (paper, section 3:
 // configuration files).
 bool findConfiguration(Program &P, Files &Opened, Related &Slice) {
@@ -109,14 +126,9 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   accountFunctions(P, *Slice, Meetings, Result);
   accountFiles(Opened, Result);
   if (Meetings.anything()) {
+    accountAssumptions(P, *Slice, Result);
     Result.SyncPoints = Meetings.points();
     Result.Channels = Meetings.channels();
-    for (auto &F : P.Functions)
-      if (Slice->translated(*F))
-        for (const CallExpr *Call : F->Calls)
-          if (Slice->assumed().contains(Call))
-            Result.Assumptions.push_back(Program::place(*F->Home, Call->getBeginLoc()) + ": " +
-                                         P.spec(Call)->Name + "() succeeds");
   }
   return Result;
 }

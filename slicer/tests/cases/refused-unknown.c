@@ -1,0 +1,17 @@
+// What an external function answers decides where the program reads, and nobody knows the function.
+//: UNCHANGED
+//: STATUS main refused
+//: WHY main the result of mystery()
+//: UNIT main.c
+#include <fcntl.h>
+#include <unistd.h>
+
+long mystery(void);
+
+int main(void)
+{
+	char c;
+	int fd = open("data", O_RDONLY);
+	pread(fd, &c, 1, mystery());
+	return 0;
+}
