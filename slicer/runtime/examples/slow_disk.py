@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""The player on a slow disk, without and with its prefetch thread: how much of the waiting is masked.
+
+    slow_disk.py PLAIN TRANSLATED GENERATE FOREREAD [MODEL]
+
+PLAIN, TRANSLATED and GENERATE are programs, FOREREAD the command, whose folder has libforeread.so.1. Needs root: a slow
+disk is mounted (`foreread slowdisk`). Prints a line for each case: seconds cold and plain, cold with the prefetch
+thread, and hot, which is the limit; and masked = (plain - foreread) / (plain - limit).
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+CASES = [
+    ("forward 4K", []),
+    ("backward 4K", ["-b"]),
+    ("forward 8K", ["-s", "8192"]),
+    ("backward 8K", ["-b", "-s", "8192"]),
+]
+# Decodings of each block: none to speak of, and some 0.4 ms.
+WORK = [0, 1, 100]
+
+
+class Disk:
+    def __init__(self, foreread, model, folder):
+        self.foreread, self.folder = foreread, folder
+        self.run("mount", model, folder, "--size", "256M")
+
+    def run(self, *arguments):
+        subprocess.run([self.foreread, "slowdisk", *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    def cold(self):
+        os.sync()
+        with open("/proc/sys/vm/drop_caches", "w") as drop:
+            drop.write("3")
+        self.run("forget", self.folder)
+
+
+def seconds(command, environment):
+    began = time.monotonic()
+    out = subprocess.run(command, env=environment, check=True, capture_output=True).stdout
+    return time.monotonic() - began, out
+
+
+def report(path):
+    """The report is written when the program has ended; None if it never is."""
+    for _ in range(200):
+        if os.path.exists(path) and os.path.getsize(path) > 0:
+            with open(path) as file:
+                return json.load(file)
+        time.sleep(0.01)
+    return None
+
+
+def measure(disk, plain, translated, arguments, environment, scratch):
+    disk.cold()
+    plainly, expected = seconds([plain, *arguments], environment)
+    written = os.path.join(scratch, "report")
+    disk.cold()
+    ahead, got = seconds([translated, *arguments], environment | {"FOREREAD_PREEXEC_REPORT": written})
+    said = report(written)
+    os.unlink(written)
+    hot, _ = seconds([plain, *arguments], environment)
+    assert got == expected, f"{translated} prints something else than {plain}"
+    return plainly, ahead, hot, said
+
+
+def main():
+    plain, translated, generate, foreread, *model = sys.argv[1:]
+    if os.geteuid() != 0:
+        sys.exit("skipped: mounting a slow disk needs root")
+    environment = os.environ | {"LD_LIBRARY_PATH": os.path.dirname(os.path.abspath(foreread))}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = os.path.join(scratch, "disk")
+        os.mkdir(folder)
+        disk = Disk(foreread, model[0] if model else "hdd-7200", folder)
+        try:
+            film = os.path.join(folder, "film")
+            subprocess.run([generate, "film", "16", film], check=True)
+            print(f"{'case':<12}{'work':>5}{'plain s':>9}{'foreread s':>11}{'hot s':>8}{'masked':>9}"
+                  f"{'late':>7}{'first ms':>9}{'thread ms':>10}{'process ms':>11}")
+            for name, arguments in CASES:
+                for work in WORK:
+                    plainly, ahead, hot, said = measure(
+                        disk, plain, translated, [*arguments, "-k", str(work), film], environment, scratch)
+                    waited = plainly - hot
+                    masked = f"{100 * (plainly - ahead) / waited:8.1f}%" if waited > 0 else "       -"
+                    late = 100 * said["late"] / max(said["issued"], 1)
+                    print(f"{name:<12}{work:>5}{plainly:>9.3f}{ahead:>11.3f}{hot:>8.3f}{masked}{late:>6.1f}%"
+                          f"{1e3 * said['first_s']:>9.1f}{1e3 * said['cpu_s']:>10.1f}"
+                          f"{1e3 * said['process_cpu_s']:>11.1f}", flush=True)
+        finally:
+            disk.run("umount", folder)
+
+
+main()
