@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chain.h"
 #include "trail.h"
 
 static const char *what; /* the database under test */
@@ -196,6 +197,64 @@ static void rowids_resolve_to_the_pages_that_hold_them(struct image *image, sqli
     free(rowids);
 }
 
+/* Every chain consists of overflow pages of its table, each naming the next, and is as long as is asked. */
+static void chains_lead_along_the_overflow_pages(struct image *image, sqlite3 *db)
+{
+    static struct chain chains[CHAIN_BATCH];
+    static struct rows rows;
+    struct item items[CHAIN_BATCH];
+    size_t n, known;
+    uint32_t root = (uint32_t)number(db, "select rootpage from sqlite_schema where name = 't'");
+    int64_t *ids = numbers(db, "select id, length(body) from t order by length(body) desc limit 20", &n);
+    int64_t *pages = numbers(db, "select pageno from dbstat where name = 't' "
+                                 "and pagetype = 'overflow'", &known);
+    bool *overflow = calloc(image->count + 1, sizeof *overflow);
+    for (size_t i = 0; i < known; i++)
+        overflow[pages[i]] = true;
+    for (size_t i = 0; i < n / 2; i++)
+        items[i] = (struct item){.rowid = ids[2 * i], .row = true};
+    CHECK(rows_open(&rows, &image->pages, root, ids[0], false));
+    rows_resolve(&rows, items, n / 2);
+    rows_close(&rows);
+    for (unsigned most = 0; most <= CHAIN_MOST; most++) {
+        CHECK(chains_follow(&image->pages, items, n / 2, most, chains));
+        for (size_t i = 0; i < n / 2; i++) {
+            uint64_t least = (uint64_t)ids[2 * i + 1] / image->header.usable;
+            CHECK(chains[i].n <= most && (chains[i].n == most || chains[i].n >= least));
+            for (unsigned at = 0; at < chains[i].n; at++) {
+                CHECK(overflow[chains[i].pages[at]]);
+                CHECK(at == 0 || btree_next_overflow(image->bytes + (size_t)(chains[i].pages[at - 1] - 1) *
+                                                     image->header.page_size) == chains[i].pages[at]);
+            }
+        }
+    }
+    free(overflow);
+    free(pages);
+    free(ids);
+}
+
+static void overflow_pages_are_counted_by_row(void)
+{
+    struct trail trail = {0};
+    what = "overflow";
+    trail_note_overflow(&trail, 7, 8); /* of nothing */
+    trail_note(&trail, BTREE_INDEX_LEAF, 2);
+    trail_note_overflow(&trail, 7, 8); /* of an index entry */
+    CHECK(trail.reach == 0 && !trail_spills(&trail));
+    trail_note(&trail, BTREE_TABLE_LEAF, 3);
+    trail_note_overflow(&trail, 7, 8);
+    trail_note_overflow(&trail, 8, 0);
+    CHECK(trail.reach == 2 && trail_spills(&trail));
+    /* Another row of the same leaf. */
+    trail_note_overflow(&trail, 20, 21);
+    CHECK(trail.run == 1 && trail.reach == 2);
+    for (uint32_t page = 30; page < 60; page++)
+        trail_note(&trail, BTREE_TABLE_LEAF, page);
+    CHECK(!trail_spills(&trail)); /* next to no row does */
+    trail_end(&trail);
+    CHECK(trail.reach == 0);
+}
+
 /* The path to the first or last leaf of an index. */
 static struct path edge(struct image *image, uint32_t root, bool last)
 {
@@ -341,6 +400,7 @@ static void damaged_pages_harm_nobody(struct image *image, sqlite3 *db)
     uint8_t *whole = malloc(length);
     struct rows *rows = malloc(sizeof *rows);
     struct item *items = malloc(ROWS_BATCH * sizeof *items);
+    struct chain *chains = malloc(CHAIN_BATCH * sizeof *chains);
     uint32_t state = 4711;
     memcpy(whole, image->bytes, length);
     for (int trial = 0; trial < DAMAGED; trial++) {
@@ -371,12 +431,15 @@ static void damaged_pages_harm_nobody(struct image *image, sqlite3 *db)
             if (n > 0 && rows_open(rows, &image->pages, table, items[0].rowid, false)) {
                 rows_resolve(rows, items, n);
                 rows_close(rows);
+                CHECK(chains_follow(&image->pages, items, n < CHAIN_BATCH ? n : CHAIN_BATCH,
+                                    CHAIN_MOST, chains));
             }
             cursor_close(&cursor);
         }
         schema_free(&schema);
         memcpy(image->bytes, whole, length);
     }
+    free(chains);
     free(items);
     free(rows);
     free(whole);
@@ -422,6 +485,7 @@ int main(void)
     char path[] = "/tmp/foreread-unit-XXXXXX";
     CHECK(close(mkstemp(path)) == 0);
     headers_of_other_files_are_refused();
+    overflow_pages_are_counted_by_row();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct image image = {0};
         what = kinds[i].name;
@@ -431,6 +495,7 @@ int main(void)
         CHECK(image.header.usable == (uint32_t)(kinds[i].page_size - kinds[i].reserved));
         schema_names_every_index_and_its_table(&image, db);
         rowids_resolve_to_the_pages_that_hold_them(&image, db);
+        chains_lead_along_the_overflow_pages(&image, db);
         cursors_see_the_entries_in_the_order_of_the_index(&image, db);
         /* Where a table has few pages, any order of them looks like any other. */
         if (kinds[i].page_size < 65536)
