@@ -1,13 +1,11 @@
-//! What being watched costs: nanoseconds per hot read, the price of recording, the price of a list.
+//! What being watched costs: nanoseconds per hot read, and the price of recording.
 //!
 //! What is timed is in memory, so that only foreread's own work is measured; states
 //! are interleaved in rounds and each is set against the plain run of its round.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use foreread_client::{Client, Entry, Extent, Options};
+use anyhow::{Context, Result};
 
 use crate::case::{Job, Size, Tools, Workload};
 use crate::cases;
@@ -162,66 +160,6 @@ pub fn recording(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> 
         );
     }
     Ok(out + "\nto reach: at most 5 % and 64 MiB\n")
-}
-
-/// Entries of the list whose cost is measured.
-const ENTRIES: u64 = 10_000_000;
-
-/// How long the whole list may take.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// What a list costs: time for an entry from the iterator to the read that uses it up, and
-/// memory, with everything to be read in memory already.
-pub fn list(tools: &Tools) -> Result<String> {
-    let path = tools.root.join("hot-page");
-    std::fs::write(&path, vec![1; PAGES * 4096])
-        .with_context(|| format!("writing {}", path.display()))?;
-    let before = resident_kib()?;
-    let client = Client::new(Options::default())?;
-    let file = client.add_path(&path)?;
-    client.region(file, 0..u64::MAX)?;
-    let entries = (0..ENTRIES).map(move |n| Entry {
-        file,
-        extent: Extent::new(n % PAGES as u64 * 4096, 4096),
-        marked: false,
-    });
-    let began = Instant::now();
-    client.stream(entries)?;
-    let mut most = 0;
-    let mut ahead = 0;
-    for n in 0..ENTRIES {
-        // The list is drawn from as it is used up: wait for what is not there yet.
-        while matches!(client.at(n), Err(foreread_client::Error::NoEntry { .. })) {
-            if began.elapsed() > PATIENCE {
-                bail!("entry {n} of the list has not come");
-            }
-            std::thread::yield_now();
-        }
-        if n % 1_000_000 == 500_000 {
-            most = most.max(resident_kib()?);
-            ahead = ahead.max(client.stats().ahead);
-        }
-    }
-    let seconds = began.elapsed().as_secs_f64();
-    client.finish();
-    let grown = most.saturating_sub(before);
-    Ok(format!(
-        "a list of {ENTRIES} entries through the library\n\n\
-         {:.2} million entries a second; at most {ahead} held at once, {:.1} MiB more memory\n\n\
-         to reach: 1 million a second and 24 bytes an entry held\n",
-        ENTRIES as f64 / seconds / 1e6,
-        grown as f64 / 1024.0,
-    ))
-}
-
-/// Memory of this process now, in KiB.
-fn resident_kib() -> Result<u64> {
-    let path = "/proc/self/status";
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_ascii_whitespace().next())
-        .and_then(|kib| kib.parse().ok())
-        .with_context(|| format!("{path} has no VmRSS"))
 }
 
 /// A case's job with its data in memory.

@@ -1,8 +1,8 @@
 //! The device's share of the limit: the program's bytes, once each, in the best
 //! order at full depth.
 //!
-//! Two ways are tried with several infill gaps and the fastest counts: direct reads
-//! by many threads in order of position, and kernel hints for everything followed by
+//! Three ways are tried with several infill gaps and the fastest counts: direct reads
+//! by many threads in order of position, the same by a few, and kernel hints for everything followed by
 //! a wait until it is in memory. Reading through a gap beats seeking over it on a
 //! rotating disk, and only wastes time where positions cost nothing.
 
@@ -21,6 +21,9 @@ use crate::signals;
 
 /// Requests outstanding at once; also the threads of the direct reader.
 const DEPTH: usize = 64;
+/// Requests outstanding of a stream: enough that the device is never idle, too few for it to leave
+/// the order it is asked in.
+const STREAM_DEPTH: usize = 4;
 /// The largest single request, in bytes: the usual largest transfer of a block device.
 const LARGEST: u64 = 1 << 20;
 /// The largest hint, in bytes: the kernel silently cuts longer ones to its read-ahead.
@@ -61,6 +64,11 @@ pub enum Way {
         /// Largest gap read through, in bytes.
         gap: u64,
     },
+    /// As `Direct`, by so few threads that a moving head goes one way.
+    Stream {
+        /// Largest gap read through, in bytes.
+        gap: u64,
+    },
     /// Hints by a few threads, then a wait until everything is in memory.
     Hints {
         /// Largest gap read through, in bytes.
@@ -70,7 +78,9 @@ pub enum Way {
 
 impl Way {
     /// The ways worth trying.
-    pub const ALL: [Way; 5] = [
+    pub const ALL: [Way; 7] = [
+        Way::Stream { gap: 0 },
+        Way::Stream { gap: 64 << 10 },
         Way::Direct { gap: 0 },
         Way::Direct { gap: 64 << 10 },
         Way::Direct { gap: 512 << 10 },
@@ -88,12 +98,17 @@ pub fn read(files: &[FileExtents], way: Way) -> Result<f64> {
 pub fn read_within(files: &[FileExtents], way: Way, longest: f64) -> Result<Option<f64>> {
     signals::check()?;
     match way {
-        Way::Direct { gap } => {
+        Way::Direct { gap } | Way::Stream { gap } => {
+            let depth = if matches!(way, Way::Direct { .. }) {
+                DEPTH
+            } else {
+                STREAM_DEPTH
+            };
             let opened = open_all(files, rustix::fs::OFlags::DIRECT.bits().cast_signed())?;
             let requests = requests(files, gap, LARGEST);
             let began = Instant::now();
             let expired = || began.elapsed().as_secs_f64() > longest;
-            in_parallel(DEPTH, &requests, |request, buffer| {
+            in_parallel(depth, &requests, |request, buffer| {
                 if expired() {
                     return Ok(());
                 }

@@ -1,6 +1,8 @@
-//! Curves as SVG: time against what changes, for plain, foreread and the limit.
+//! Curves as SVG: time or speed against what changes, for plain, foreread and the limit.
 //!
-//! Both axes are logarithmic, as in the talk: sizes double and times span decades.
+//! What changes doubles from point to point, so that axis is logarithmic; the other is only where
+//! times span decades, as in the talk's plot of database sizes. Elsewhere it starts at 0, so that a
+//! line twice as high is twice as much.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +10,14 @@ use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 
 use crate::cases::sql_times_memory;
-use crate::curves::Measured;
+use crate::curves::{Measured, Point, Run};
 use crate::results::{Results, Summary};
 
 const GREY: RGBColor = RGBColor(150, 150, 150);
 const BLUE: RGBColor = RGBColor(31, 119, 180);
 const BLACK: RGBColor = RGBColor(60, 60, 60);
+const ORANGE: RGBColor = RGBColor(214, 110, 20);
+const MIB: f64 = 1024.0 * 1024.0;
 
 /// One line: its name, colour and points.
 struct Line {
@@ -27,7 +31,51 @@ struct Chart {
     title: String,
     x: String,
     y: String,
+    scale: Scale,
     lines: Vec<Line>,
+}
+
+/// The upright axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// From 0 on.
+    Linear,
+    /// Whole decades.
+    Decades,
+}
+
+impl Scale {
+    /// Where a value stands; `least` is the least one above 0.
+    fn place(self, value: f64, least: f64) -> f64 {
+        match self {
+            Scale::Linear => value,
+            Scale::Decades => value.max(least).log10(),
+        }
+    }
+
+    /// The axis for values from `least` to `most`, and about how many labels it gets.
+    fn range(self, least: f64, most: f64) -> (std::ops::Range<f64>, usize) {
+        match self {
+            // Room above for the names of the lines.
+            Scale::Linear => (0.0..most * 1.3, 8),
+            Scale::Decades => {
+                let (low, high) = (least.log10().floor(), (most.log10() + 0.3).ceil());
+                (low..high, (high - low).round() as usize + 1)
+            }
+        }
+    }
+
+    /// What is written at a place.
+    fn label(self, place: f64) -> String {
+        match self {
+            Scale::Linear => format!("{}", (place * 100.0).round() / 100.0),
+            // Only whole decades have a name.
+            Scale::Decades if (place - place.round()).abs() < 0.01 => {
+                format!("{}", 10f64.powf(place.round()))
+            }
+            Scale::Decades => String::new(),
+        }
+    }
 }
 
 /// Draws every curve that was measured into `folder`; the files made.
@@ -39,10 +87,13 @@ pub fn draw(results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     for curve in &results.curves {
-        charts.push((
-            format!("{}-{}.svg", curve.curve, curve.disk),
-            of_curve(curve),
-        ));
+        let name = |what: &str| format!("{}{what}-{}.svg", curve.curve, curve.disk);
+        charts.push((name(""), of_curve(curve)));
+        // Where memory is short, how often the same bytes were fetched is the other half of the story.
+        let contended = |point: &Point| point.readers > 1 || point.fixed.is_some();
+        if curve.points.iter().any(contended) {
+            charts.push((name("-bytes"), traffic_of(curve)));
+        }
     }
     let mut made = Vec::new();
     for (name, chart) in charts {
@@ -75,6 +126,7 @@ fn by_size(summaries: &[Summary], disk: &str) -> Option<Chart> {
         title: format!("select * from customer order by zip, on {disk}"),
         x: "size of the database / memory".into(),
         y: "seconds".into(),
+        scale: Scale::Decades,
         lines: vec![
             line("plain", GREY, |s| Some(s.plain.median)),
             line("foreread", BLUE, |s| Some(s.foreread?.median)),
@@ -83,25 +135,52 @@ fn by_size(summaries: &[Summary], disk: &str) -> Option<Chart> {
     })
 }
 
-/// A measured curve.
+/// A measured curve: speed, or the time of all where several read at once.
 fn of_curve(curve: &Measured) -> Chart {
-    let line = |name, colour, seconds: fn(&crate::curves::Point) -> f64| Line {
+    let several = curve.points.iter().any(|point| point.readers > 1);
+    let (y, value): (_, fn(&Point, &Run) -> Option<f64>) = if several {
+        ("seconds until all have ended", |_, run| Some(run.seconds))
+    } else {
+        ("MiB asked for, a second", |point, run| {
+            Some(point.needed_bytes as f64 / MIB / run.seconds)
+        })
+    };
+    chart_of(curve, y, value)
+}
+
+/// Bytes from the device for each byte asked for.
+fn traffic_of(curve: &Measured) -> Chart {
+    chart_of(
+        curve,
+        "bytes from the device / bytes asked for",
+        Point::traffic,
+    )
+}
+
+fn chart_of(curve: &Measured, y: &str, value: fn(&Point, &Run) -> Option<f64>) -> Chart {
+    let line = |name, colour, run: fn(&Point) -> Option<&Run>| Line {
         name,
         colour,
         points: curve
             .points
             .iter()
-            .map(|point| (point.x as f64, seconds(point)))
+            .filter_map(|point| Some((point.x as f64, value(point, run(point)?)?)))
             .collect(),
     };
+    let mut lines = vec![
+        line("plain", GREY, |point| Some(&point.plain)),
+        line("foreread", BLUE, |point| Some(&point.foreread)),
+        line("foreread without AIMD", ORANGE, |point| {
+            point.fixed.as_ref()
+        }),
+    ];
+    lines.retain(|line| !line.points.is_empty());
     Chart {
         title: format!("{}, on {}", curve.about, curve.disk),
         x: curve.unit.clone(),
-        y: "seconds".into(),
-        lines: vec![
-            line("plain", GREY, |point| point.plain.seconds),
-            line("foreread", BLUE, |point| point.foreread.seconds),
-        ],
+        y: y.into(),
+        scale: Scale::Linear,
+        lines,
     }
 }
 
@@ -129,35 +208,28 @@ fn paint(path: &Path, chart: &Chart) -> Result<(), DrawingAreaErrorKind<std::io:
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
     let across = |x: f64| place(x, least_x);
-    let up = |y: f64| y.max(least_y).log10();
+    let up = |y: f64| chart.scale.place(y, least_y);
     let (left, right) = (
         across(*ticks.first().unwrap_or(&1.0)) - 0.3,
         across(*ticks.last().unwrap_or(&1.0)) + 0.3,
     );
-    let top = points().map(|point| up(point.1)).fold(f64::MIN, f64::max);
-    let (low, high) = (up(least_y).floor(), (top + 0.3).ceil());
+    let most = points().map(|point| point.1).fold(least_y, f64::max);
+    let (range, labels) = chart.scale.range(least_y, most);
+    let low = range.start;
     let mut drawing = ChartBuilder::on(&root)
-        .caption(&chart.title, ("sans-serif", 16))
+        .caption(&chart.title, ("sans-serif", 13))
         .margin(12)
         .margin_right(24)
         .x_label_area_size(44)
         .y_label_area_size(56)
-        .build_cartesian_2d(left..right, low..high)?;
-    let decades = (high - low).round() as usize;
+        .build_cartesian_2d(left..right, range)?;
     drawing
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(WHITE)
         .x_labels(0)
-        .y_labels(decades + 1)
-        .y_label_formatter(&|y| {
-            // Only whole decades have a name.
-            if (y - y.round()).abs() < 0.01 {
-                format!("{}", 10f64.powf(y.round()))
-            } else {
-                String::new()
-            }
-        })
+        .y_labels(labels)
+        .y_label_formatter(&|y| chart.scale.label(*y))
         .x_desc(&chart.x)
         .y_desc(&chart.y)
         .draw()?;
@@ -191,9 +263,17 @@ fn paint(path: &Path, chart: &Chart) -> Result<(), DrawingAreaErrorKind<std::io:
 mod tests {
     use super::*;
     use crate::case::Group;
-    use crate::curves::{Point, Run};
     use crate::results::Environment;
     use crate::results::tests::measured;
+
+    #[test]
+    fn decades_are_named_and_a_linear_axis_starts_at_nothing() {
+        assert_eq!(Scale::Decades.range(0.3, 40.0).0, -1.0..2.0);
+        assert_eq!(Scale::Decades.label(2.0), "100");
+        assert_eq!(Scale::Decades.label(1.5), "");
+        assert_eq!(Scale::Linear.range(0.3, 40.0).0.start, 0.0);
+        assert_eq!(Scale::Linear.label(2.5), "2.5");
+    }
 
     #[test]
     fn the_sizes_and_the_curves_each_get_a_plot_with_named_axes() {
@@ -209,8 +289,25 @@ mod tests {
         };
         let point = |x, seconds| Point {
             x,
+            readers: 1,
+            needed_bytes: 1 << 20,
             plain: run(9.0),
             foreread: run(seconds),
+            fixed: None,
+        };
+        let adapt = |x| Point {
+            fixed: Some(Run {
+                device_bytes: Some(3 << 20),
+                ..run(6.0)
+            }),
+            ..point(x, 3.0)
+        };
+        let curve = |name: &str, points| Measured {
+            curve: name.into(),
+            about: "shuffled reads".into(),
+            unit: format!("KiB of {name}"),
+            disk: "hdd-7200".into(),
+            points,
         };
         let results = Results {
             environment: Environment::look(Path::new("."), "full", 1).unwrap(),
@@ -220,23 +317,32 @@ mod tests {
                 row("sql-x4", 300.0),
             ],
             measurements: Vec::new(),
-            curves: vec![Measured {
-                curve: "infill".into(),
-                about: "shuffled reads".into(),
-                unit: "KiB of infill".into(),
-                disk: "hdd-7200".into(),
-                points: vec![point(0, 4.0), point(16, 3.0), point(64, 2.0)],
-            }],
+            curves: vec![
+                curve(
+                    "infill",
+                    vec![point(0, 4.0), point(16, 3.0), point(64, 2.0)],
+                ),
+                curve("adapt", vec![adapt(1), adapt(64)]),
+            ],
             skipped: Vec::new(),
         };
         let folder = tempfile::tempdir().unwrap();
         let made = draw(&results, folder.path()).unwrap();
-        assert_eq!(made.len(), 2);
+        assert_eq!(made.len(), 4);
         let sql = std::fs::read_to_string(folder.path().join("sql-hdd-7200.svg")).unwrap();
         for word in ["size of the database / memory", "seconds", "limit", "0.25"] {
             assert!(sql.contains(word), "{word}");
         }
         let infill = std::fs::read_to_string(folder.path().join("infill-hdd-7200.svg")).unwrap();
         assert!(infill.contains("KiB of infill") && !infill.contains("limit"));
+        assert!(!infill.contains("AIMD"));
+        let adapt = std::fs::read_to_string(folder.path().join("adapt-hdd-7200.svg")).unwrap();
+        assert!(adapt.contains("without AIMD"));
+        let bytes = folder.path().join("adapt-bytes-hdd-7200.svg");
+        let bytes = std::fs::read_to_string(bytes).unwrap();
+        assert!(
+            bytes.contains("bytes asked for") && !bytes.contains(">plain<"),
+            "{bytes}"
+        );
     }
 }

@@ -16,6 +16,7 @@ mod device;
 mod disk;
 mod foreread;
 mod lines;
+mod list_cost;
 mod measure;
 mod peer;
 mod plot;
@@ -102,6 +103,14 @@ struct Cli {
     /// Measure what a list handed over costs instead.
     #[arg(long)]
     list_cost: bool,
+    /// Entries of that list.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000_000,
+        requires = "list_cost"
+    )]
+    entries: u64,
     #[command(subcommand)]
     command: Option<Task>,
 }
@@ -188,7 +197,7 @@ fn act(cli: Cli) -> Result<()> {
         .with_context(|| format!("resolving {}", cli.checkout.display()))?;
     let tools = Tools { root, checkout };
     if cli.list_cost {
-        print!("{}", cost::list(&tools)?);
+        print!("{}", list_cost::measure(&tools, cli.entries)?);
         return Ok(());
     }
     if cli.pread_cost || cli.record_cost {
@@ -281,23 +290,26 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         // Written as it grows: what was measured is not lost if the rest is.
         report(&results, &cli.out)?;
     }
-    for curve in curves {
-        let say = |what: &str| {
-            bar.set_message(format!("{} on {}: {what}", curve.name, curves::DISK.name()))
-        };
+    for (curve, disk) in curves {
+        let say =
+            |what: &str| bar.set_message(format!("{} on {}: {what}", curve.name, disk.name()));
         let outcome = match late() {
             Some(reason) => Err(anyhow::anyhow!(reason)),
-            None => curves::measure(curve, tools, &say),
+            None => curves::measure(curve, disk, tools, &say),
         };
         signals::check()?;
         match outcome {
-            Ok(measured) => results.curves.push(measured),
+            Ok(measured) => {
+                if bar.is_hidden() {
+                    eprintln!("{} on {} measured", curve.name, disk.name());
+                }
+                results.curves.push(measured);
+            }
             Err(error) => {
-                bar.suspend(|| eprintln!("{} skipped: {error:#}", curve.name));
-                let disk = curves::DISK.name().to_owned();
+                bar.suspend(|| eprintln!("{} on {} skipped: {error:#}", curve.name, disk.name()));
                 results
                     .skipped
-                    .push((curve.name.into(), disk, format!("{error:#}")));
+                    .push((curve.name.into(), disk.name().into(), format!("{error:#}")));
             }
         }
         bar.inc(1);
@@ -305,7 +317,8 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     }
     bar.finish_and_clear();
     print!("{}", table::render(&results));
-    let reached = targets::render(&results.summaries);
+    let mut reached = targets::render(&results.summaries);
+    reached += &targets::render_contention(&results.curves);
     if !reached.is_empty() {
         print!("\nto reach\n\n{reached}");
     }
@@ -352,8 +365,11 @@ fn choose<'a>(cases: &'a [Case], cli: &Cli) -> Result<Vec<(&'a Case, DiskKind)>>
     Ok(chosen)
 }
 
-/// The curves the options ask for: none with --quick alone.
-fn choose_curves(cli: &Cli) -> Vec<&'static curves::Curve> {
+/// The curves the options ask for, and their disks: none with --quick alone.
+fn choose_curves(cli: &Cli) -> Vec<(&'static curves::Curve, DiskKind)> {
+    if cli.group.is_some_and(|group| group != Group::Api) {
+        return Vec::new();
+    }
     let wanted = |curve: &&curves::Curve| {
         if cli.cases.is_empty() {
             !cli.quick
@@ -361,10 +377,12 @@ fn choose_curves(cli: &Cli) -> Vec<&'static curves::Curve> {
             cli.cases.iter().any(|name| name == curve.name)
         }
     };
-    let of_group = cli.group.is_none_or(|group| group == Group::Api);
-    let on_disk = cli.disks.is_empty() || cli.disks.contains(&curves::DISK);
-    let all = curves::ALL.iter().filter(wanted);
-    all.filter(|_| of_group && on_disk).collect()
+    let on_disk = |disk: &DiskKind| cli.disks.is_empty() || cli.disks.contains(disk);
+    let chosen = curves::ALL.iter().filter(wanted);
+    chosen
+        .flat_map(|curve| curve.disks.iter().map(move |&disk| (curve, disk)))
+        .filter(|(_, disk)| on_disk(disk))
+        .collect()
 }
 
 /// What a case needs and this machine does not have, in words.
@@ -397,12 +415,13 @@ fn list() -> Result<()> {
         }
     }
     for curve in curves::ALL {
+        let disks: Vec<&str> = curve.disks.iter().map(|disk| disk.name()).collect();
         println!(
             "{:<12} {:<8} {:<48} {}",
             curve.name,
             "curve",
             curve.about,
-            curves::DISK.name()
+            disks.join(" ")
         );
     }
     Ok(())

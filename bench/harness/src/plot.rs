@@ -77,7 +77,8 @@ const MASKED: &[Series] = &[
     Series {
         name: "foreread",
         colour: RGBColor(31, 119, 180),
-        height: |s| Some(s.masked_pct?.clamp(0.0, 110.0)),
+        // What is far below 0 would flatten all others; the table has the figure.
+        height: |s| Some(s.masked_pct?.clamp(-50.0, 110.0)),
     },
     Series {
         name: "the paper",
@@ -117,10 +118,17 @@ pub fn draw(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
             let title = format!("{title} on {disk}, percent of plain");
             chart(&path, &title, &rows, series)?;
             made.push(path);
-            if rows.iter().any(|row| row.masked_pct.is_some()) {
+            // A bar where there is a figure, and the paper's only where one published it.
+            let rows: Vec<&Summary> = rows
+                .into_iter()
+                .filter(|row| row.masked_pct.is_some())
+                .collect();
+            if !rows.is_empty() {
+                let published = rows.iter().any(|row| row.paper.is_some());
+                let series = if published { MASKED } else { &MASKED[..1] };
                 let path = folder.join(format!("masked-{prefix}{disk}.svg"));
                 let title = format!("Masked I/O on {disk}, percent");
-                chart(&path, &title, &rows, MASKED)?;
+                chart(&path, &title, &rows, series)?;
                 made.push(path);
             }
         }
@@ -142,17 +150,19 @@ fn bars(
     series: &[Series],
 ) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
     root.fill(&WHITE)?;
-    let tallest = rows
-        .iter()
-        .flat_map(|row| series.iter().filter_map(|one| (one.height)(row)))
-        .fold(100.0, f64::max);
+    let heights = || {
+        rows.iter()
+            .flat_map(|row| series.iter().filter_map(|one| (one.height)(row)))
+    };
+    let tallest = heights().fold(100.0, f64::max);
+    let lowest = heights().fold(0.0, f64::min);
     let groups = rows.len() as f64;
     let mut chart = ChartBuilder::on(root)
         .caption(title, ("sans-serif", 18))
         .margin(12)
         .x_label_area_size(36)
         .y_label_area_size(48)
-        .build_cartesian_2d(0.0..groups + LEGEND, 0.0..tallest * 1.08)?;
+        .build_cartesian_2d(0.0..groups + LEGEND, lowest * 1.08..tallest * 1.08)?;
     let name = |x: &f64| {
         let row = rows
             .get(x.floor() as usize)
@@ -163,6 +173,7 @@ fn bars(
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(WHITE)
+        .set_tick_mark_size(LabelAreaPosition::Bottom, 0)
         .x_labels(2 * (rows.len() + 1) + 1)
         .x_label_formatter(&name)
         .y_label_formatter(&|percent| format!("{percent:.0}"))

@@ -9,7 +9,6 @@ use std::fs::File;
 use std::hash::Hasher;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -260,7 +259,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         written: false,
         random: true,
     };
-    let files = Arc::new(BTreeMap::from([(FILE, meta)]));
+    let files = BTreeMap::from([(FILE, meta)]);
     let list = List {
         accesses: offsets
             .iter()
@@ -276,6 +275,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         budget_pages: reading
             .budget
             .map_or(default.budget_pages, |bytes| bytes / PAGE),
+        evict_behind: true,
         ..default
     };
     let source = Box::new(Replay::new(list, HashSet::new()));

@@ -43,6 +43,8 @@ pub struct Environment {
     pub memory_kb: Option<u64>,
     /// Read-ahead the cases ran with, in KiB.
     pub read_ahead_kb: u64,
+    /// Whether the kernel pages out by itself what lies idle in memory (DAMON), read or not.
+    pub pages_out: bool,
     /// The data directory's disk, as it was before.
     pub own_disk: Option<device::Facts>,
     /// `quick` or `full`.
@@ -71,11 +73,31 @@ impl Environment {
             memory_kb: field("/proc/meminfo", "MemTotal")
                 .and_then(|text| text.split(' ').next().and_then(|kb| kb.parse().ok())),
             read_ahead_kb: DEFAULT_READ_AHEAD_KB,
+            pages_out: pages_out(Path::new(KDAMONDS)),
             own_disk: device::Device::holding(data)?.map(|device| device.facts()),
             size,
             rounds,
         })
     }
+}
+
+/// The kernel's DAMON threads, as an administrator sets them up.
+const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
+
+/// Whether one of the threads below `kdamonds` is at work to page out.
+fn pages_out(kdamonds: &Path) -> bool {
+    let is =
+        |path: &Path, word: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == word);
+    let below = |path: &Path| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    below(kdamonds)
+        .iter()
+        .filter(|thread| is(&thread.join("state"), "on"))
+        .flat_map(|thread| below(&thread.join("contexts")))
+        .flat_map(|context| below(&context.join("schemes")))
+        .any(|scheme| is(&scheme.join("action"), "pageout"))
 }
 
 /// The figures of one case on one disk. Times in seconds.
@@ -317,6 +339,21 @@ pub mod tests {
         assert_eq!(read["measurements"][0]["plain"][1]["seconds"], 3.5);
         assert_eq!(read["summaries"][0]["hot"]["median"], 1.0);
         assert_eq!(read["environment"]["read_ahead_kb"], 128);
+    }
+
+    #[test]
+    fn a_kernel_that_pages_out_by_itself_is_found_out_while_it_does() {
+        let root = tempfile::tempdir().unwrap();
+        let thread = root.path().join("0");
+        let scheme = thread.join("contexts/0/schemes/0");
+        fs::create_dir_all(&scheme).unwrap();
+        fs::write(scheme.join("action"), "pageout\n").unwrap();
+        fs::write(thread.join("state"), "off\n").unwrap();
+        assert!(!pages_out(root.path()));
+        fs::write(thread.join("state"), "on\n").unwrap();
+        assert!(pages_out(root.path()));
+        fs::write(scheme.join("action"), "stat\n").unwrap();
+        assert!(!pages_out(root.path()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The tables on the terminal, at most 80 columns wide.
 
 use crate::case::Group;
-use crate::curves::Measured;
+use crate::curves::{Measured, Point, Run};
 use crate::foreread::Ledger;
 use crate::results::{Results, Summary};
 use crate::stats::Spread;
@@ -42,6 +42,9 @@ pub fn render(results: &Results) -> String {
             "\nown: {}, set to {} KiB otherwise",
             disk.name, disk.read_ahead_kb
         );
+    }
+    if environment.pages_out {
+        out += "\nDAMON is paging out what lies idle: now and then, what was fetched is gone again";
     }
     out += "\n\n";
     let of = |group: Group| -> Vec<&Summary> {
@@ -164,23 +167,52 @@ fn api_spreads() -> Vec<Column> {
     ]
 }
 
-/// One line a point.
+/// One line a point; `x` is bytes from the device for each byte asked for.
 fn curve_table(curve: &Measured) -> String {
+    let fixed = curve.points.iter().any(|point| point.fixed.is_some());
+    let several = curve.points.iter().any(|point| point.readers > 1);
     let mut out = format!(
-        "{:>18}{:>9}{:>9}{:>8}{:>7}{:>11}{:>14}\n",
-        curve.unit, "plain", "foreread", "faster", "fair", "plain MiB", "foreread MiB"
+        "{:>19}{:>8}{:>9}{:>8}",
+        curve.unit, "plain", "foreread", "faster"
     );
+    if fixed {
+        out += &format!("{:>7}", "fixed");
+    }
+    if several {
+        out += &format!("{:>7}", "fair");
+    }
+    out += &format!("{:>9}{:>12}", "x plain", "x foreread");
+    if fixed {
+        out += &format!("{:>8}", "x fixed");
+    }
+    out += "\n";
+    let bytes = |point: &Point, run: &Run| {
+        let traffic = point.traffic(run);
+        traffic.map_or("-".into(), |times| format!("{times:.2}"))
+    };
     for point in &curve.points {
         out += &format!(
-            "{:>18}{:>9}{:>9}{:>7.2}x{:>7}{:>11}{:>14}\n",
+            "{:>19}{:>8}{:>9}{:>7.2}x",
             point.x,
             seconds(Some(point.plain.seconds)),
             seconds(Some(point.foreread.seconds)),
             point.plain.seconds / point.foreread.seconds,
-            format!("{:.3}", point.foreread.fairness),
-            mib(point.plain.device_bytes.map(|bytes| bytes as f64)),
-            mib(point.foreread.device_bytes.map(|bytes| bytes as f64)),
         );
+        if fixed {
+            out += &format!("{:>7}", seconds(point.fixed.map(|run| run.seconds)));
+        }
+        if several {
+            out += &format!("{:>7.3}", point.foreread.fairness);
+        }
+        out += &format!(
+            "{:>9}{:>12}",
+            bytes(point, &point.plain),
+            bytes(point, &point.foreread)
+        );
+        if let Some(run) = &point.fixed {
+            out += &format!("{:>8}", bytes(point, run));
+        }
+        out += "\n";
     }
     out
 }
@@ -302,6 +334,42 @@ mod tests {
         assert!(
             text.contains("85.5%"),
             "the paper's figure is there:\n{text}"
+        );
+    }
+
+    #[test]
+    fn curves_stay_within_the_width_and_show_what_they_have() {
+        let run = |seconds| Run {
+            seconds,
+            device_bytes: Some(3 << 30),
+            fairness: 0.95,
+        };
+        let curve = |readers, fixed| Measured {
+            curve: "any".into(),
+            about: "reads".into(),
+            unit: "MiB aimed at first".into(),
+            disk: "hdd-7200".into(),
+            points: vec![Point {
+                x: 64,
+                readers,
+                needed_bytes: 1 << 30,
+                plain: run(1234.5),
+                foreread: run(617.25),
+                fixed,
+            }],
+        };
+        let adapt = curve_table(&curve(1, Some(run(1000.0))));
+        let contend = curve_table(&curve(8, None));
+        for line in adapt.lines().chain(contend.lines()) {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+        assert!(
+            adapt.contains("fixed") && !adapt.contains("fair"),
+            "{adapt}"
+        );
+        assert!(
+            contend.contains("0.950") && contend.contains("3.00"),
+            "{contend}"
         );
     }
 

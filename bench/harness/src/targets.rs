@@ -2,6 +2,7 @@
 //!
 //! Reported, never asserted: a missed target is a fact about a machine and a version.
 
+use crate::curves::Measured;
 use crate::results::Summary;
 
 /// A figure of a case on a disk, and what it should be.
@@ -56,6 +57,7 @@ const TARGETS: &[Target] = &[
     target("tiles", "hdd-7200", Want::Masked(95.0)),
     target("samples-0", "own", Want::Faster(4.0)),
     target("samples-200", "own", Want::Masked(95.0)),
+    target("samples-200", "network-ssd", Want::Masked(95.0)),
     target("api-scan", "hdd-7200", Want::AsFast),
     target("api-scan", "network-ssd", Want::AsFast),
     target("api-scan", "own", Want::AsFast),
@@ -77,6 +79,56 @@ pub fn render(summaries: &[Summary]) -> String {
             "{:<12} {:<11} {wanted:<28} {found:<18} {verdict}\n",
             target.case, target.disk
         );
+    }
+    out
+}
+
+/// Readers at once that must share fairly, and how fairly at least (Jain).
+const READERS: u64 = 8;
+const FAIR: f64 = 0.9;
+/// Together they may have the device read so many times as much for each byte as one alone: more is thrashing.
+const THRASH: f64 = 1.1;
+
+/// What contending readers were to reach, for each disk they were measured on.
+pub fn render_contention(curves: &[Measured]) -> String {
+    let mut out = String::new();
+    let mut line = |curve: &Measured, wanted: &str, found: String, met: bool| {
+        let verdict = if met { "met" } else { "MISSED" };
+        out += &format!(
+            "{:<12} {:<11} {wanted:<28} {found:<18} {verdict}\n",
+            curve.curve, curve.disk
+        );
+    };
+    for curve in curves {
+        let alone = curve.points.iter().find(|point| point.readers == 1);
+        let together = curve.points.iter().find(|point| point.readers == READERS);
+        let (Some(alone), Some(together)) = (alone, together) else {
+            continue;
+        };
+        let fair = together.foreread.fairness;
+        line(
+            curve,
+            "8 as fair as 0.9",
+            format!("{fair:.3}"),
+            fair >= FAIR,
+        );
+        let faster = together.plain.seconds / together.foreread.seconds;
+        line(
+            curve,
+            "8 no slower than plain",
+            format!("{faster:.2}x"),
+            faster >= 1.0,
+        );
+        let traffic = alone.traffic(&alone.foreread);
+        if let Some((one, all)) = traffic.zip(together.traffic(&together.foreread)) {
+            let more = all / one;
+            line(
+                curve,
+                "8 read no byte twice",
+                format!("{more:.2} x one's"),
+                more <= THRASH,
+            );
+        }
     }
     out
 }
@@ -146,6 +198,41 @@ mod tests {
     fn what_was_not_measured_with_foreread_is_not_judged() {
         let bare = Summary::of(&measured(&[1.0], &[], &[1.0], &[1.0])).unwrap();
         assert_eq!(render(&[bare]), "");
+    }
+
+    #[test]
+    fn contending_readers_are_judged_by_fairness_time_and_traffic() {
+        use crate::curves::{Point, Run};
+        let run = |seconds, fairness, device_bytes| Run {
+            seconds,
+            device_bytes: Some(device_bytes),
+            fairness,
+        };
+        let point = |readers, foreread| Point {
+            x: readers,
+            readers,
+            needed_bytes: 100 * readers,
+            plain: run(9.0, 1.0, 100 * readers),
+            foreread,
+            fixed: None,
+        };
+        let curve = |eight| Measured {
+            curve: "contend".into(),
+            about: String::new(),
+            unit: "programs".into(),
+            disk: "hdd-7200".into(),
+            points: vec![point(1, run(2.0, 1.0, 150)), point(8, eight)],
+        };
+        let good = render_contention(&[curve(run(5.0, 0.95, 1200))]);
+        assert_eq!(
+            good.lines().filter(|line| line.ends_with(" met")).count(),
+            3
+        );
+        let bad = render_contention(&[curve(run(9.5, 0.85, 1500))]);
+        assert_eq!(
+            bad.lines().filter(|line| line.ends_with("MISSED")).count(),
+            3
+        );
     }
 
     #[test]

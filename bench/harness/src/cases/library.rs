@@ -22,7 +22,8 @@ const TILE_BYTES: u64 = 16 << 10;
 
 /// The blur of `examples/c/tiles.c`: down the columns of one file, along the rows of the other.
 struct Tiles;
-/// `examples/python/random_samples.py`: samples in random order, with computing.
+/// `examples/python/random_samples.py`: samples in random order, with computing. Fewer where one
+/// takes milliseconds.
 struct Samples {
     compute_us: u64,
     /// Samples read, quick and full.
@@ -36,6 +37,9 @@ pub fn cases() -> Vec<Case> {
     const ALL: &[DiskKind] = &[DiskKind::Hdd7200, DiskKind::NetworkSsd, DiskKind::Own];
     const OWN: &[DiskKind] = &[DiskKind::Own];
     const HDD: &[DiskKind] = &[DiskKind::Hdd7200];
+    const SLOW: &[DiskKind] = &[DiskKind::Hdd7200, DiskKind::NetworkSsd];
+    const MANY: (u64, u64) = (10_000, 20_000);
+    const FEW: (u64, u64) = (1_000, 3_000);
     const NEEDS_CC: &[(&str, &str)] = &[("cc", "gcc")];
     const NEEDS_PYTHON: &[(&str, &str)] = &[(PYTHON, "python3")];
     let case = |name, about, purpose, needs, disks, quick, work| Case {
@@ -65,33 +69,49 @@ pub fn cases() -> Vec<Case> {
         ),
         samples(
             "samples-0",
-            "Python: random samples",
+            "Python: 20,000 random samples",
             0,
-            (10_000, 20_000),
+            MANY,
             OWN,
             OWN,
         ),
         samples(
+            "samples-0",
+            "Python: 3,000 random samples",
+            0,
+            FEW,
+            SLOW,
+            &[],
+        ),
+        samples(
             "samples-50",
-            "the same, computing 50 us on each",
+            "20,000, computing 50 us on each",
             50,
-            (10_000, 20_000),
+            MANY,
             OWN,
             &[],
         ),
         samples(
+            "samples-50",
+            "3,000, computing 50 us on each",
+            50,
+            FEW,
+            SLOW,
+            &[],
+        ),
+        samples(
             "samples-200",
-            "the same, computing 200 us on each",
+            "3,000, computing 200 us on each",
             200,
-            (1_000, 3_000),
+            FEW,
             ALL,
             OWN,
         ),
         samples(
             "samples-1ms",
-            "the same, computing 1 ms on each",
+            "3,000, computing 1 ms on each",
             1000,
-            (1_000, 3_000),
+            FEW,
             ALL,
             &[],
         ),

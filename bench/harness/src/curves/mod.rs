@@ -1,0 +1,216 @@
+//! The talk's other figures: how fast a known random order is read, against the memory for
+//! reordering, the largest request, the infill and the memory target with and without AIMD; and
+//! several programs under one memory limit.
+//!
+//! Each curve is measured with this program itself as the reader ([`crate::reader`]), by
+//! [`measure`]: plain once where nothing that changes concerns it, then with foresight at every point.
+
+mod run;
+
+use serde::Serialize;
+
+use crate::disk::DiskKind;
+
+pub use run::measure;
+
+/// A curve: what changes, and what it is measured on.
+pub struct Curve {
+    /// Name, as in `--case`.
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// The disks it is drawn for.
+    pub disks: &'static [DiskKind],
+    /// What changes, as an axis has it.
+    unit: &'static str,
+    kind: Kind,
+}
+
+enum Kind {
+    /// One reader; the option of `read-file` that changes.
+    Option(Changing),
+    /// As `Option`, once more at each point with the memory target held where it starts, and all
+    /// within so many bytes of memory.
+    Adapt(Changing, u64),
+    /// So many readers at once, each of its own part of the data, under one memory limit.
+    Contend { processes: &'static [u64] },
+}
+
+/// An option of `read-file`, its values, and the options that stay.
+struct Changing {
+    option: &'static str,
+    /// In the curve's unit.
+    values: &'static [u64],
+    /// What the option takes, as a fraction of the curve's unit.
+    scale: (u64, u64),
+    order: &'static str,
+    /// Bytes in a block.
+    block: u64,
+    /// Blocks read.
+    count: u64,
+    /// Who keeps ahead.
+    ahead: &'static str,
+}
+
+const HDD: &[DiskKind] = &[DiskKind::Hdd7200];
+const SLOW: &[DiskKind] = &[DiskKind::Hdd7200, DiskKind::NetworkSsd];
+
+/// Memory for all contending processes together, in bytes.
+const SHARED_MEMORY: u64 = 64 << 20;
+/// Each contending process reads so many blocks of this many bytes.
+const CONTEND_BLOCKS: u64 = 500;
+const CONTEND_BLOCK: u64 = 32 << 10;
+/// Memory of the program whose target changes, in bytes.
+const ADAPT_MEMORY: u64 = 16 << 20;
+
+/// All curves.
+pub const ALL: &[Curve] = &[
+    Curve {
+        name: "buffer",
+        about: "3,000 random 4 KiB reads against the memory for reordering",
+        disks: HDD,
+        unit: "MiB for reordering",
+        kind: Kind::Option(Changing {
+            option: "--budget",
+            values: &[1, 2, 4, 8, 16],
+            scale: (1 << 20, 1),
+            order: "random",
+            block: 4096,
+            count: 3000,
+            ahead: "library",
+        }),
+    },
+    Curve {
+        name: "request",
+        about: "96 random 1 MiB reads against the largest request",
+        disks: SLOW,
+        unit: "KiB a request",
+        kind: Kind::Option(Changing {
+            option: "--request-pages",
+            values: &[4, 16, 64, 256, 1024],
+            scale: (1, 4),
+            order: "random",
+            block: 1 << 20,
+            count: 96,
+            ahead: "engine",
+        }),
+    },
+    Curve {
+        name: "infill",
+        about: "3,000 shuffled 4 KiB reads, gaps up to 256 KiB, against the infill",
+        disks: SLOW,
+        unit: "KiB of infill",
+        kind: Kind::Option(Changing {
+            option: "--infill-pages",
+            values: &[0, 16, 64, 128, 256],
+            scale: (1, 4),
+            order: "gaps",
+            block: 4096,
+            count: 3000,
+            ahead: "engine",
+        }),
+    },
+    Curve {
+        name: "adapt",
+        about: "1,500 random 32 KiB reads with 16 MiB of memory, against the first target",
+        disks: HDD,
+        unit: "MiB aimed at first",
+        kind: Kind::Adapt(
+            Changing {
+                option: "--budget",
+                values: &[1, 4, 8, 16, 32, 64],
+                scale: (1 << 20, 1),
+                order: "random",
+                block: 32 << 10,
+                count: 1500,
+                ahead: "engine",
+            },
+            ADAPT_MEMORY,
+        ),
+    },
+    Curve {
+        name: "contend",
+        about: "1 to 8 programs, 500 random 32 KiB reads each, 64 MiB of memory",
+        disks: SLOW,
+        unit: "programs",
+        kind: Kind::Contend {
+            processes: &[1, 2, 4, 8],
+        },
+    },
+];
+
+/// A measured curve.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Its name.
+    pub curve: String,
+    /// What it shows.
+    pub about: String,
+    /// What changes, as an axis has it.
+    pub unit: String,
+    /// The disk.
+    pub disk: String,
+    /// Its points, in order.
+    pub points: Vec<Point>,
+}
+
+/// One point.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// What changes, in its unit.
+    pub x: u64,
+    /// How many read at once.
+    pub readers: u64,
+    /// Bytes all readers together ask for, each once.
+    pub needed_bytes: u64,
+    /// Without foresight.
+    pub plain: Run,
+    /// With it.
+    pub foreread: Run,
+    /// With foresight and a memory target that does not adapt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<Run>,
+}
+
+impl Point {
+    /// Bytes read from the device for each byte needed: what lies above 1 was fetched in vain, was fetched
+    /// again after it had left memory (thrashing), or lay in a gap.
+    pub fn traffic(&self, run: &Run) -> Option<f64> {
+        Some(run.device_bytes? as f64 / self.needed_bytes as f64)
+    }
+}
+
+/// One run of all processes of a point.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Run {
+    /// From the first start to the last end, in seconds.
+    pub seconds: f64,
+    /// Bytes read from the device.
+    pub device_bytes: Option<u64>,
+    /// Jain's fairness of the processes' speeds; 1 is equal.
+    pub fairness: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_is_what_the_device_read_for_each_byte_needed() {
+        let run = |device_bytes| Run {
+            seconds: 1.0,
+            device_bytes,
+            fairness: 1.0,
+        };
+        let point = Point {
+            x: 1,
+            readers: 1,
+            needed_bytes: 1000,
+            plain: run(None),
+            foreread: run(Some(1500)),
+            fixed: None,
+        };
+        assert_eq!(point.traffic(&point.foreread), Some(1.5));
+        assert_eq!(point.traffic(&point.plain), None);
+    }
+}
