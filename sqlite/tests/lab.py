@@ -35,7 +35,7 @@ KINDS = {
 }
 
 # For walks that have to be found before the kernel's read-ahead has all of a small file in memory.
-LARGE = {"rows": 8000, "width": 3700}
+LARGE = {"rows": 5000, "width": 3700}
 BY_ZIP = "select * from customer order by zip"
 
 
@@ -178,15 +178,17 @@ class Lab(unittest.TestCase):
                 return extension
         self.skipTest("only the stand-in writes down what is disclosed")
 
-    def best_log(self, code, path, *arguments, enough=lambda log: log.share() > 0.7, cold=()):
+    def best_log(self, code, path, *arguments, enough=lambda log: log.share() > 0.7, cold=(), answer=None):
         """The log of a run in which enough was foreseen, or of the best of six: a fast disk with a long
-        read-ahead may have the file in memory before the walk has been found."""
+        read-ahead may have the file in memory before the walk has been found. Each must print `answer`."""
         best, log = Log(""), self.path("log")
         for _ in range(6):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(log)
             evict(path, *cold)
-            child(self.standin(), code, path, *arguments, FOREREAD_STANDIN=log)
+            out = child(self.standin(), code, path, *arguments, FOREREAD_STANDIN=log)
+            if answer is not None:
+                self.assertEqual(out, answer)
             best = max(Log(log), best, key=Log.share)
             if enough(best):
                 break
