@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lane.h"
 #include "prefetch.h"
 
 /* Descriptors below are left to the numbers of the program's own (inform_open). */
@@ -193,6 +194,8 @@ int files_open_programs(int number) {
 }
 
 int files_dup(int from, int to) {
+    if (to >= 0)
+        lane_closes();
     int fd = to < 0 ? fcntl(from, F_DUPFD_CLOEXEC, FIRST_FD) : dup3(from, to, O_CLOEXEC);
     if (fd < 0)
         return fd;
@@ -205,6 +208,7 @@ int files_dup(int from, int to) {
 }
 
 int files_close(int fd) {
+    lane_closes();
     pthread_mutex_lock(&lock);
     leave(fd);
     int closed = close(fd);

@@ -7,8 +7,6 @@
 #include "files.h"
 #include "prefetch.h"
 
-/* A batch is handed over after this long, in ns, however small it is. */
-#define PATIENCE 100000
 /* Memory for what lanes after the first fetch ahead, in bytes: the first has most of what is free. */
 #define LATER_BUDGET (UINT64_C(64) << 20)
 #define PAGE_SHIFT 12
@@ -17,14 +15,17 @@ _Thread_local struct lane *lane_self;
 
 static _Atomic(struct lane *) all;
 static uint64_t size = 65536;
+/* Of the ring of call IDs, a power of two: what is on hold may come on top. */
+static uint64_t ring = 2 * 65536;
 
 struct lane *lanes(void) {
     return atomic_load(&all);
 }
 
 void lanes_set_size(uint64_t entries) {
-    for (size = 1; size < entries && size < (UINT64_C(1) << 30);)
-        size *= 2;
+    size = entries < UINT64_C(1) << 30 ? entries : UINT64_C(1) << 30;
+    for (ring = 1; ring < size + HELD;)
+        ring *= 2;
 }
 
 uint64_t lanes_size(void) {
@@ -46,25 +47,22 @@ bool lane_begin(uint64_t path) {
     return true;
 }
 
-/* Has client, queue and counter; whether all are there. */
+/* Has client and queue; whether they are there. */
 static bool is_ready(struct lane *lane) {
     if (lane->ids != NULL)
         return true;
-    if (lane->shared == NULL)
-        lane->shared = shared_lane(prefetch_shared(), lane->path);
     if (lane->shared == NULL)
         return false;
     foreread_options options = {
         .struct_size = sizeof options,
         .budget = lane->path == MAIN_PATH ? 0 : LATER_BUDGET,
-        /* The list counts what is flushed as ahead until it is told. */
-        .capacity = size + 2 * BATCH,
+        .capacity = ring,
     };
     if (lane->client == NULL && library.register_client(&lane->client, &options, NULL, NULL) != 0) {
         lane->client = NULL;
         return false;
     }
-    lane->ids = malloc(size * sizeof *lane->ids);
+    lane->ids = malloc(ring * sizeof *lane->ids);
     return lane->ids != NULL;
 }
 
@@ -105,31 +103,53 @@ void lane_flush(struct lane *lane) {
         done += (size_t)taken;
     }
     lane->batched = 0;
-    lane->flushed_at = clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Puts an entry at the end, sleeping while the queue is full. */
-static void push(struct lane *lane, uint64_t id, foreread_entry entry) {
-    pthread_mutex_lock(&lane->lock);
-    if (lane->pushed - lane->passed >= size) {
-        uint64_t room = size < ROOM ? size : ROOM;
-        int64_t since = clock_ns(CLOCK_MONOTONIC);
-        lane_flush(lane);
-        while (size - (lane->pushed - lane->passed) < room)
-            pthread_cond_wait(&lane->room, &lane->lock);
-        lane->waited_ns[WAIT_ROOM] += clock_ns(CLOCK_MONOTONIC) - since;
+uint64_t lane_id(const struct lane *lane, uint64_t ordinal) {
+    return lane->ids[ordinal & (ring - 1)];
+}
+
+void lane_push(struct lane *lane, const struct reading *reading) {
+    int handle = is_ready(lane) ? handle_of(lane, reading->file, reading->fd) : -1;
+    if (handle < 0) {
+        lane->refused++;
+        return;
     }
-    lane->ids[lane->pushed++ & (size - 1)] = id;
-    lane->batch[lane->batched++] = entry;
-    int64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (atomic_load_explicit(&lane->shared->calls, memory_order_relaxed) > reading->id) {
+        lane->expired++;
+        return;
+    }
+    lane->ids[lane->pushed++ & (ring - 1)] = reading->id;
+    lane->batch[lane->batched++] =
+        (foreread_entry){.fd = handle, .offset = reading->offset, .length = reading->bytes};
     if (lane->first_ns == 0)
-        lane->first_ns = now;
-    if (lane->batched == BATCH || now - lane->flushed_at >= PATIENCE)
+        lane->first_ns = clock_ns(CLOCK_MONOTONIC);
+    if (lane->batched == BATCH)
         lane_flush(lane);
-    bool left = lane->batched == 1;
-    pthread_mutex_unlock(&lane->lock);
-    if (left)
-        watch_ring();
+}
+
+static uint64_t ahead(const struct lane *lane) {
+    return lane->pushed - lane->passed + lane->hold.count;
+}
+
+/* Sleeps until enough of a full queue is free. With the lock held. */
+static void wait_for_room(struct lane *lane) {
+    uint64_t room = size < ROOM ? size : ROOM;
+    int64_t since = clock_ns(CLOCK_MONOTONIC);
+    hold_release(lane);
+    while (size - ahead(lane) < room)
+        pthread_cond_wait(&lane->room, &lane->lock);
+    lane->waited_ns[WAIT_ROOM] += clock_ns(CLOCK_MONOTONIC) - since;
+}
+
+/* Whether the last read was of these pages, too. */
+static bool is_again(struct lane *lane, struct file *file, uint64_t first, uint64_t end) {
+    if (file == lane->last_file && first >= lane->last_first && end <= lane->last_end)
+        return true;
+    lane->last_file = file;
+    lane->last_first = first;
+    lane->last_end = end;
+    return false;
 }
 
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
@@ -140,35 +160,41 @@ void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
     atomic_store_explicit(&lane->next_id, id + 1, memory_order_relaxed);
     if (file == NULL || bytes == 0)
         return;
-    if (!is_ready(lane)) {
-        lane->refused++;
-        return;
-    }
-    if (atomic_load_explicit(&lane->shared->calls, memory_order_relaxed) > id) {
+    if (lane->shared == NULL)
+        lane->shared = shared_lane(prefetch_shared(), lane->path);
+    if (lane->shared != NULL &&
+        atomic_load_explicit(&lane->shared->calls, memory_order_relaxed) > id) {
         lane->expired++;
         return;
     }
-    int handle = handle_of(lane, file, fd);
-    if (handle < 0) {
-        lane->refused++;
-        return;
-    }
-    uint64_t first = offset >> PAGE_SHIFT, end = ((offset + bytes - 1) >> PAGE_SHIFT) + 1;
-    if (handle == lane->last_handle && first >= lane->last_first && end <= lane->last_end) {
+    if (is_again(lane, file, offset >> PAGE_SHIFT, ((offset + bytes - 1) >> PAGE_SHIFT) + 1)) {
         lane->coalesced++;
         return;
     }
-    lane->last_handle = handle;
-    lane->last_first = first;
-    lane->last_end = end;
-    push(lane, id, (foreread_entry){.fd = handle, .offset = offset, .length = bytes});
+    pthread_mutex_lock(&lane->lock);
+    if (ahead(lane) >= size)
+        wait_for_room(lane);
+    hold_add(lane, (struct reading){id, file, fd, offset, bytes});
+    bool first = lane->hold.count == 1;
+    pthread_mutex_unlock(&lane->lock);
+    if (first)
+        watch_ring();
+}
+
+void lane_closes(void) {
+    struct lane *lane = lane_self;
+    if (lane == NULL)
+        return;
+    pthread_mutex_lock(&lane->lock);
+    hold_release(lane);
+    pthread_mutex_unlock(&lane->lock);
 }
 
 int64_t lane_wait_begin(void) {
     struct lane *lane = lane_self;
     if (lane != NULL) {
         pthread_mutex_lock(&lane->lock);
-        lane_flush(lane);
+        hold_release(lane);
         pthread_mutex_unlock(&lane->lock);
     }
     return clock_ns(CLOCK_MONOTONIC);

@@ -1,8 +1,9 @@
 /*
  * lane.h - one prefetch thread's reads, from its calls to the list that libforeread fetches by.
  *
- * Data flow: lane_read() gives a read its call ID and puts it at the end of the queue; full batches go to the
- * list of the lane's client; the watcher (watch.c) passes what the computation thread has read and tells the client.
+ * Data flow: lane_read() gives a read its call ID and puts it on hold (hold.c), where it is decided whether the kernel's
+ * own read-ahead does for it; what is released goes to the end of the queue and, in batches, to the list of
+ * the lane's client (lane.c). The watcher (watch.c) passes what the computation thread has read and tells the client.
  *
  * Invariant: entries of the queue are entries of the client's list, with the same ordinals. The queue knows
  * the call ID of each, so that several reads of a page are one entry, and what comes too late is none.
@@ -19,9 +20,44 @@
 #define ROOM 64
 /* Entries handed over at once, at most. */
 #define BATCH 64
+/* Reads on hold, at most. */
+#define HELD 1024
+/* Sequential streams of one thread that are told apart. */
+#define STREAMS 16
 
 /* What a prefetch thread waits for, as reported. */
 enum wait { WAIT_POINT, WAIT_MESSAGE, WAIT_ROOM, WAIT_DATA, WAITS };
+
+struct file;
+
+/* A read. */
+struct reading {
+    uint64_t id;
+    struct file *file;
+    int fd;
+    uint64_t offset;
+    uint64_t bytes;
+};
+
+/* Reads that go on where the one before ended, or a little further. */
+struct stream {
+    struct file *file;
+    uint64_t end;
+    /* Bytes, gaps included. */
+    uint64_t run;
+    uint64_t used_at;
+};
+
+/* What is not decided yet, oldest first, each with its stream's number. */
+struct hold {
+    struct stream streams[STREAMS];
+    struct reading readings[HELD];
+    unsigned char in_stream[HELD];
+    size_t count;
+    int64_t since;
+    /* Reads left to the kernel. */
+    uint64_t left;
+};
 
 struct lane {
     struct lane *next;
@@ -39,21 +75,21 @@ struct lane {
 
     /* Guards all up to `room`: the thread adds, the watcher passes. */
     pthread_mutex_t lock;
+    struct hold hold;
     foreread_client *client;
     /* By a file's number: its descriptor in the client, 0 if not asked yet, -1 if it is refused. */
     int *handles;
     size_t handles_known;
-    /* Call IDs of the entries, by ordinal modulo the queue's size; NULL until there is one. */
+    /* Call IDs of the entries, by ordinal modulo the room for them; NULL until there is one. */
     uint64_t *ids;
     uint64_t pushed;
     uint64_t passed;
     foreread_entry batch[BATCH];
     size_t batched;
-    int64_t flushed_at;
     pthread_cond_t room;
 
-    /* The last entry, as pages; of the thread alone. */
-    int last_handle;
+    /* The last read's pages; of the thread alone. */
+    struct file *last_file;
     uint64_t last_first, last_end;
 
     /* For the report. */
@@ -69,14 +105,12 @@ struct lane {
     int64_t seen_cpu_ns;
 };
 
-struct file;
-
 /* The calling thread's lane; NULL in other threads. */
 extern _Thread_local struct lane *lane_self;
 /* All lanes, newest first. */
 struct lane *lanes(void);
 
-/* Entries a lane may be ahead; a power of two. Before the first lane. */
+/* Entries a lane may be ahead; before the first lane. */
 void lanes_set_size(uint64_t entries);
 uint64_t lanes_size(void);
 
@@ -86,10 +120,20 @@ bool lane_begin(uint64_t path);
 /* The next read: these bytes of a file, which `fd` has open. None of them: it counts all the same. */
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes);
 
-/* Hands over what is batched. With the lock held. */
+/* With the lock held: puts a reading on hold, or leaves it to the kernel; releases the readings on hold, to the
+ * end of the list. */
+void hold_add(struct lane *lane, struct reading reading);
+void hold_release(struct lane *lane);
+/* With the lock held: adds to the list, by batches; ends the batch. */
+void lane_push(struct lane *lane, const struct reading *reading);
 void lane_flush(struct lane *lane);
+/* Call ID of an entry. */
+uint64_t lane_id(const struct lane *lane, uint64_t ordinal);
 
-/* Around everything that may take long: hands over what is batched, and accounts for the time. */
+/* A descriptor is about to be closed: what is on hold may need it to register its file. */
+void lane_closes(void);
+
+/* Around everything that may take long: releases what is on hold, and accounts for the time. */
 int64_t lane_wait_begin(void);
 void lane_wait_end(enum wait what, int64_t since);
 

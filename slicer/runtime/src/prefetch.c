@@ -114,6 +114,7 @@ static void *begin(void *argument) {
     if (!quarantine_thread() || !lane_begin(start.path))
         return NULL;
     void *result = start.f(start.argument);
+    lane_closes();
     prefetch_end_thread("finished");
     return result;
 }

@@ -18,6 +18,8 @@
 /* Between looks while the program reads, and while it does not, in ns. */
 #define BUSY 1000000
 #define IDLE 50000000
+/* What a prefetch thread has on hold is released after this long, in ns. */
+#define PATIENCE 1000000
 /* Entries told at a time: a client counts no more of them as read (foreread_at). */
 #define TOLD 64
 
@@ -31,11 +33,10 @@ static int64_t cpu_most;
 static bool pass(struct lane *lane, uint64_t calls) {
     pthread_mutex_lock(&lane->lock);
     uint64_t before = lane->passed;
-    while (lane->passed < lane->pushed && lane->ids[lane->passed & (lanes_size() - 1)] < calls)
+    while (lane->passed < lane->pushed && lane_id(lane, lane->passed) < calls)
         lane->passed++;
     uint64_t passed = lane->passed;
-    if (lanes_size() - (lane->pushed - passed) >= ROOM || lane->pushed == passed)
-        pthread_cond_signal(&lane->room);
+    pthread_cond_signal(&lane->room);
     pthread_mutex_unlock(&lane->lock);
     /* Without the lock: the client's own may be held for long. */
     for (uint64_t at = before; at < passed;) {
@@ -63,15 +64,19 @@ static void limit(struct lane *lane) {
 /* One look at a lane; whether the program has read since the last. */
 static bool look(struct lane *lane) {
     limit(lane);
-    if (lane->shared == NULL || lane->ids == NULL)
-        return false;
     pthread_mutex_lock(&lane->lock);
-    lane_flush(lane);
+    bool held = lane->hold.count > 0;
+    if (held && (atomic_load(&lane->ended) != NULL ||
+                 clock_ns(CLOCK_MONOTONIC) - lane->hold.since >= PATIENCE))
+        hold_release(lane);
+    bool listed = lane->pushed > 0;
     pthread_mutex_unlock(&lane->lock);
+    if (!listed)
+        return held;
     uint64_t calls = atomic_load_explicit(&lane->shared->calls, memory_order_acquire);
     bool reads = calls != lane->seen_calls;
     lane->seen_calls = calls;
-    return pass(lane, calls) || reads;
+    return pass(lane, calls) || reads || held;
 }
 
 static bool look_at_all(void) {

@@ -30,6 +30,16 @@ static void in_bytes(int argc, char **argv) {
         prefetch_getc(file);
 }
 
+/* Two halves of a file, each in order, in turn. */
+static void in_order(int argc, char **argv) {
+    (void)argc;
+    int fd = prefetch_open(argv[2], O_RDONLY);
+    for (int n = 0; n < PAGES / 2; n++) {
+        prefetch_pread(fd, PAGE, (off_t)n * PAGE);
+        prefetch_pread(fd, PAGE, (off_t)(PAGES / 2 + n) * PAGE);
+    }
+}
+
 static int reads(const char *path, int count) {
     int fd = open(path, O_RDONLY);
     char page[PAGE];
@@ -68,6 +78,13 @@ static int counts_bytes(int argc, char **argv) {
     return 0;
 }
 
+static int waits(int argc, char **argv) {
+    (void)argc;
+    sleep_ms(100);
+    CHECK(resident(argv[2]) == 0);
+    return 0;
+}
+
 static struct outcome succeeds(const char *scenario) {
     const char *file = make_file("data", PAGES);
     if (!make_cold(file))
@@ -103,16 +120,23 @@ static void test_bytes(void) {
     CHECK(reported(&outcome, "useful") + reported(&outcome, "late") == reported(&outcome, "issued"));
 }
 
+static void test_in_order(void) {
+    struct outcome outcome = succeeds("waits");
+    CHECK(reported(&outcome, "left_to_kernel") == PAGES && reported(&outcome, "entries") == 0);
+}
+
 int main(int argc, char **argv) {
     const struct scenario scenarios[] = {
         {"dawdles", announces, dawdles},
         {"hurries", is_late, hurries},
+        {"waits", in_order, waits},
         {"counts_bytes", in_bytes, counts_bytes},
         {0},
     };
     const struct test tests[] = {
         {"a full queue holds the prefetch thread up, and room lets it go on", test_queue},
         {"what the program has read is not announced any more", test_late},
+        {"what is read in order is left to the kernel", test_in_order},
         {"reads of one page are one entry, whatever their number", test_bytes},
         {0},
     };

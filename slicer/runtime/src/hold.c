@@ -1,0 +1,81 @@
+/*
+ * hold.c - which reads are left to the kernel.
+ *
+ * A file that is read in order the kernel reads ahead by itself, as well as any list would have it; announcing it
+ * would only have two ask for the same, on a disk that has better things to do. A prefetch thread is usually far
+ * ahead, so its reads can wait for a moment until it shows which belong to such streams: those are dropped, and
+ * the others released. Without any other the program costs no more than a process that sleeps.
+ *
+ * A program may have several streams, in one file or more, and read from them in turn.
+ */
+#include "lane.h"
+
+/* Bytes from which on a stream is the kernel's: two of its default windows (128 KiB). */
+#define KERNELS (256 * 1024)
+/* Bytes a stream may leave out between two reads: with more, a read misses the four pages that the
+ * kernel's read-ahead begins with, and it never starts. */
+#define SKIP (12 * 1024)
+
+/* The stream that the reading goes on, or the one least used for a new one. */
+static size_t stream_of(struct hold *hold, const struct reading *reading) {
+    size_t oldest = 0;
+    for (size_t n = 0; n < STREAMS; n++) {
+        const struct stream *stream = &hold->streams[n];
+        if (stream->file == reading->file && reading->offset >= stream->end &&
+            reading->offset - stream->end <= SKIP)
+            return n;
+        if (stream->used_at < hold->streams[oldest].used_at)
+            oldest = n;
+    }
+    hold->streams[oldest] = (struct stream){.file = reading->file, .end = reading->offset};
+    /* What is on hold of the one it replaces is in no stream. */
+    for (size_t n = 0; n < hold->count; n++)
+        if (hold->in_stream[n] == oldest)
+            hold->in_stream[n] = STREAMS;
+    return oldest;
+}
+
+/* Takes what is on hold of a stream out. */
+static void drop(struct hold *hold, size_t stream) {
+    size_t kept = 0;
+    for (size_t n = 0; n < hold->count; n++) {
+        if (hold->in_stream[n] == stream)
+            continue;
+        hold->readings[kept] = hold->readings[n];
+        hold->in_stream[kept++] = hold->in_stream[n];
+    }
+    hold->left += hold->count - kept;
+    hold->count = kept;
+}
+
+void hold_add(struct lane *lane, struct reading reading) {
+    struct hold *hold = &lane->hold;
+    size_t number = stream_of(hold, &reading);
+    struct stream *stream = &hold->streams[number];
+    uint64_t before = stream->run;
+    stream->run += reading.offset - stream->end + reading.bytes;
+    stream->end = reading.offset + reading.bytes;
+    /* Call IDs only grow: the time it was used. */
+    stream->used_at = reading.id + 1;
+    if (before >= KERNELS) {
+        hold->left++;
+        return;
+    }
+    if (hold->count == HELD)
+        hold_release(lane);
+    if (hold->count == 0)
+        hold->since = clock_ns(CLOCK_MONOTONIC);
+    hold->readings[hold->count] = reading;
+    hold->in_stream[hold->count++] = (unsigned char)number;
+    /* One read of that size is not a stream: the kernel waits for it to its end. */
+    if (before > 0 && stream->run >= KERNELS)
+        drop(hold, number);
+}
+
+void hold_release(struct lane *lane) {
+    struct hold *hold = &lane->hold;
+    for (size_t n = 0; n < hold->count; n++)
+        lane_push(lane, &hold->readings[n]);
+    hold->count = 0;
+    lane_flush(lane);
+}
