@@ -18,8 +18,8 @@
 #define BLOCK 4096
 #define PLACES 256
 
-/* Without its parameters: each test has its own. */
-int test_main();
+/* The test, which sources.py ends with this function: its main may have any parameters. */
+int test_run(int argc, char **argv, char **environment);
 
 static int data = -1;
 static unsigned sum;
@@ -60,7 +60,7 @@ int main(int argc, char **argv, char **environment) {
         return 125;
     }
     look(1);
-    int status = test_main(1, argv, environment);
+    int status = test_run(1, argv, environment);
     look(3 + (unsigned)status);
     say();
     return status & 0x7f;

@@ -35,10 +35,27 @@ def torture(cache, arguments):
         partial.mkdir(parents=True)
         subprocess.run(["tar", "xf", found[-1], "-C", partial, "--strip-components=5",
                         "--wildcards", f"*/{TESTS}/*"], check=True)
+        for test in (*partial.glob("*.c"), *partial.glob("ieee/*.c")):
+            with open(test, "a") as text:
+                text.write(run_by(test.read_text(errors="replace")))
         partial.rename(folder)
     tests = sorted(folder.glob("*.c")) + sorted(folder.glob("ieee/*.c"))
     return [Program(test.relative_to(folder).as_posix(), test, options(test))
             for test in tests[:: arguments.every]]
+
+
+def run_by(text):
+    """The function that the harness calls, for a test whose main has these parameters.
+
+    A main that ends without a return statement returns 0, but only under that name.
+    """
+    found = re.search(r"\bmain\s*\(([^)]*)\)", text)
+    parameters = found.group(1).strip() if found else ""
+    count = 0 if parameters in ("", "void") else parameters.count(",") + 1
+    passed = ", ".join(("argc", "argv", "environment")[:count])
+    returns = found is not None and "return" in text[found.end():]
+    call = f"return test_main({passed});" if returns else f"test_main({passed}); return 0;"
+    return f"\nint test_run(int argc, char **argv, char **environment) {{ {call} }}\n"
 
 
 def options(test):
@@ -62,6 +79,6 @@ def csmith(cache, arguments):
                                   capture_output=True, text=True, timeout=CSMITH_LIMIT,
                                   cwd=folder, check=True).stdout
             source.write_text("void look(unsigned long);\n" + re.sub(
-                r"(\n\s*transparent_crc\([^;]*;)", r"\1 look(crc32_context);", made))
+                r"(\n\s*transparent_crc\([^;]*;)", r"\1 look(crc32_context);", made) + run_by(made))
         programs.append(Program(f"csmith-{seed}", source, ["-I", str(CSMITH_HEADERS)]))
     return programs
