@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "chain.h"
+#include "client.h"
 #include "room.h"
 
 enum {
@@ -28,15 +29,11 @@ enum {
  * doubled from the least to the most while it goes on like that. */
 static const uint64_t LEAST_QUIET = 50u * 1000 * 1000, MOST_QUIET = 800u * 1000 * 1000;
 
-/* What a limited process needs beside the database, in bytes; libforeread takes as much again. */
-static const uint64_t OWN_USE = 2u << 20;
-/* Bytes of memory that it must be allowed to have: with less nothing was measured. */
-static const uint64_t LEAST_LIMIT = 12u << 20;
-
 struct walk {
     struct cursor cursor;
     struct rows rows;
     bool rows_open;
+    bool wal;           /* pages in the WAL are disclosed */
     bool chains;        /* the rows go on in overflow pages */
     uint64_t most;      /* entries ahead, at most */
     bool ended;         /* the index has no more entries */
@@ -116,60 +113,6 @@ static uint64_t most_ahead(const struct watch *watch)
     return most < MAX_WINDOW ? most : MAX_WINDOW;
 }
 
-/* Whether what is fetched ahead stays, and costs nothing that would have stayed without. A database that just
- * fits is read once and is there for all further walks; with libforeread, which uses three quarters of what is
- * free, it would not be. On a modelled disk in a group of 16 MiB, three walks through 12 MiB took 13 s and
- * not 10, through 13 MiB 26 s and not 11; but through 8 MiB 0.5 s and not 1.8, and one through 16 MiB 16 s
- * and not 33. */
-static bool has_room(const struct watch *watch)
-{
-    uint64_t limit = room_limit(), bytes = store_pages(&watch->store) * watch->header.page_size;
-    if (limit < LEAST_LIMIT)
-        return false;
-    uint64_t room = limit - OWN_USE;
-    return bytes > room || bytes <= room / 4 * 3;
-}
-
-static bool join_client(struct watch *watch)
-{
-    if (watch->client)
-        return true;
-    watch->client_wal_fd = -1;
-    if (!has_room(watch))
-        return false;
-    foreread_options options = {
-        .struct_size = sizeof options,
-        .capacity = 2 * most_ahead(watch),
-        .flags = FOREREAD_TIMED,
-    };
-    if (foreread_register_client(&watch->client, &options, NULL, NULL) < 0) {
-        watch->client = NULL;
-        return false;
-    }
-    watch->client_fd = foreread_register_file(watch->client, watch->path);
-    if (watch->client_fd >= 0 &&
-        foreread_register_region(watch->client, watch->client_fd, 0, UINT64_MAX) >= 0)
-        return true;
-    foreread_unregister_client(watch->client);
-    watch->client = NULL;
-    return false;
-}
-
-/* The WAL's pages can be disclosed where its reads are seen. A log may have been removed and made anew. */
-static void join_wal(struct watch *watch)
-{
-    int fd = -1;
-    if (watch->store.map.slots && atomic_load(&watch->sees_wal))
-        fd = foreread_register_file(watch->client, watch->wal_path);
-    if (fd == watch->client_wal_fd)
-        return;
-    if (watch->client_wal_fd >= 0)
-        foreread_unregister_region(watch->client, watch->client_wal_region);
-    watch->client_wal_region =
-        fd >= 0 ? foreread_register_region(watch->client, fd, 0, UINT64_MAX) : -1;
-    watch->client_wal_fd = watch->client_wal_region >= 0 ? fd : -1;
-}
-
 static void free_walk(struct watch *watch)
 {
     if (!watch->walk)
@@ -196,7 +139,7 @@ static bool add_entry(struct watch *watch, uint32_t page)
     struct walk *walk = watch->walk;
     struct place place;
     if (!store_place(&watch->store, page, &place) ||
-        (place.in_wal && !atomic_load(&watch->sees_wal)))
+        (place.in_wal && !walk->wal))
         return true;
     walk->entries[walk->pending] = (foreread_entry){
         .offset = place.offset,
@@ -376,6 +319,7 @@ static bool begin(struct watch *watch)
         free_walk(watch);
         return false;
     }
+    walk->wal = atomic_load(&watch->sees_wal);
     walk->chains = walk->rows_open && trail_spills(&watch->snapshot);
     walk->most = limit_of(watch);
     uint64_t length = trail_length(&watch->snapshot);
@@ -387,11 +331,15 @@ static bool begin(struct watch *watch)
         free_walk(watch);
         return false;
     }
-    if (!join_client(watch) || foreread_get_stats(watch->client, &stats) < 0) {
+    if (!client_join(watch, 2 * most_ahead(watch)) || foreread_get_stats(watch->client, &stats) < 0) {
         free_walk(watch);
         return false;
     }
-    join_wal(watch);
+    client_join_wal(watch);
+    if (walk->wal && watch->store.map.slots && watch->client_wal_fd < 0) {
+        free_walk(watch);
+        return false;
+    }
     walk->began = watch->snapshot_reads;
     walk->before = stats.accepted - stats.ahead;
     walk->listed = stats.listed;
