@@ -239,7 +239,7 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   Computation Original(U, P, Slice, Meetings, Changes);
   std::string Functions;
   std::vector<std::string> Prototypes;
-  std::set<const Function *> Needed;
+  llvm::DenseMap<const Function *, const FunctionDecl *> Needed;
   for (auto &F : P.Functions) {
     if (F->Home != &U || !Slice.translated(*F))
       continue;
@@ -248,9 +248,9 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
       continue;
     Printer Print(P, Pointers, Slice, Meetings, *F);
     Functions += "\n" + Print.function();
-    Needed.insert(F.get());
-    for (const Function *Other : Print.called())
-      Needed.insert(Other);
+    Needed[F.get()] = F->Decl;
+    for (auto &[Other, Seen] : Print.called())
+      Needed.insert({Other, Seen});
     if (Meetings.exported(*F))
       Functions += "\nint " + Meetings.nameOf(*F) +
                    "_is(const void *pointer)\n{\n    return pointer == (const void *)" + F->Name +
@@ -271,11 +271,12 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   if (!llvm::StringRef(Result).ends_with("\n"))
     Result += "\n";
   Result += "\n/* The prefetch thread. */\n#include \"foreread_preexec.h\"\n\n";
-  for (const Function *F : Needed) {
+  for (auto &[F, Seen] : Needed) {
     if (Meetings.runsAsIs(*F))
       continue;
     Printer Print(P, Pointers, Slice, Meetings, *F);
-    Prototypes.push_back(Print.declaration() + ";\n");
+    Prototypes.push_back((F->Home == &U ? Print.declaration() : Print.declaration(*F, Seen)) +
+                         ";\n");
     if (Meetings.exported(*F) && F->Home != &U)
       Prototypes.push_back("int " + Meetings.nameOf(*F) + "_is(const void *);\n");
   }

@@ -45,7 +45,8 @@ bool Failures::toStandardError(const CallExpr *Call) const {
     return Reporters.contains(F);
   llvm::StringRef Name = plainName(Callee->getName());
   if (llvm::StringSwitch<bool>(Name)
-          .Cases("perror", "warn", "warnx", "vwarn", "vwarnx", "err", "errx", "error", "syslog", true)
+          .Cases("perror", "warn", "warnx", "vwarn", "vwarnx", "err", "errx", "error", "syslog",
+                 true)
           .Default(false))
     return true;
   const CallSpec *Spec = P.spec(Call);

@@ -1,8 +1,9 @@
 // Branches that a program takes when something has gone wrong.
 //
-// A branch that reports an error and leaves is assumed not to be taken where taking it would have to be
-// decided by data that is otherwise not needed: the prefetch thread would have to read everything
-// to learn that nothing is wrong with it.  The assumption costs prefetches, in a run that fails.
+// A branch that reports an error and leaves is assumed not to be taken where taking it would have
+// to be decided by data that is otherwise not needed: the prefetch thread would have to read
+// everything to learn that nothing is wrong with it.  The assumption costs prefetches, in a run
+// that fails.
 #pragma once
 
 #include "Program.h"

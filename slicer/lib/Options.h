@@ -19,6 +19,10 @@ struct Options {
   bool SendConfiguration = false;
   // The variables whose files are prefetched; all files if empty.
   std::vector<std::string> Prefetch;
+  // Functions that neither the program nor the call table has, and whose result decides about
+  // reads: run in the prefetch thread as they are (its process is private and filtered), or
+  // refused.
+  bool RefuseUnknown = false;
   // External functions that compute from their arguments alone.
   std::vector<std::string> Pure;
 };

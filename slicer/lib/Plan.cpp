@@ -1,5 +1,7 @@
 #include "Plan.h"
 
+#include "Edits.h"
+
 namespace foreread::slicer {
 
 using namespace clang;
@@ -31,7 +33,7 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
       if (Spec->Kind == CallKind::Open && Now == Treatment::Prefetch && Spec->Result == 'F' &&
           Chosen.Open == OpenMode::Send)
         Here.Channel = ++Channels;
-      else if (needsWait(Call, *Spec))
+      else if (needsWait(Call, *Spec) && F->InMainFile && editable(*F, Call))
         Here.Point = ++Points;
       if (Here.Counted || Here.Channel || Here.Point)
         Meetings[Call] = Here;

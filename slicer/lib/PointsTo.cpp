@@ -437,8 +437,8 @@ PointsTo::Callees PointsTo::callees(const CallExpr *Call) {
     return Result;
   }
   Result.Functions = functions(Call->getCallee());
+  // A pointer that nothing is assigned to is never called.
   NodeSet Targets = pointees(Call->getCallee());
-  Result.Complete = !Result.Functions.empty();
   for (NodeId Target : Targets)
     if (P.Nodes[Target].Kind != NodeKind::Function)
       Result.Complete = false;

@@ -140,7 +140,7 @@ std::string Printer::userCall(const CallExpr *Call) {
   if (const FunctionDecl *Direct = directCallee(Call)) {
     const Function &Target = *P.function(Direct);
     if (!Meetings.runsAsIs(Target))
-      Called.insert(&Target);
+      Called.insert({&Target, Direct});
     return Meetings.nameOf(Target) + Arguments(Target);
   }
   QualType Type = Call->getType();
@@ -149,7 +149,7 @@ std::string Printer::userCall(const CallExpr *Call) {
   for (const Function *Target : Pointers.callees(Call).Functions) {
     bool Elsewhere = Meetings.exported(*Target) && Target->Home != F.Home;
     if (!Meetings.runsAsIs(*Target) || Elsewhere)
-      Called.insert(Target);
+      Called.insert({Target, Target->Decl});
     std::string Test = Elsewhere
                            ? Meetings.nameOf(*Target) + "_is((const void *)foreread_target)"
                            : "foreread_target == (__typeof__(foreread_target))" + Target->Name;
@@ -253,6 +253,22 @@ std::string Printer::assumed(const CallExpr *Call, const CallSpec &Spec) {
   return Parts.size() > 1 ? "(" + Result + ")" : Result;
 }
 
+// A call that is given a function of the program: the prefetch version, if that function reads
+// files.
+std::string Printer::handingOver(const CallExpr *Call, const CallSpec &Spec) {
+  std::string List;
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    std::vector<Function *> Given;
+    if (Spec.parameter(I) == 'c')
+      Given = Pointers.functions(Call->getArg(I));
+    bool Version = Given.size() == 1 && Slice.hasEffects(*Given.front());
+    if (Version)
+      Called.insert({Given.front(), Given.front()->Decl});
+    List += (I ? ", " : "") + (Version ? Meetings.nameOf(*Given.front()) : text(Call->getArg(I)));
+  }
+  return text(Call->getCallee()) + "(" + List + ")";
+}
+
 std::string Printer::call(const CallExpr *Call) {
   const CallSpec *Spec = P.spec(Call);
   auto AsItIs = [&] {
@@ -292,7 +308,7 @@ std::string Printer::call(const CallExpr *Call) {
     std::vector<Function *> Targets = Slice.targets(Call);
     if (Targets.size() == 1) {
       if (!Meetings.runsAsIs(*Targets.front()))
-        Called.insert(Targets.front());
+        Called.insert({Targets.front(), Targets.front()->Decl});
       return "prefetch_pthread_create(" + text(Call->getArg(0)) + ", " + text(Call->getArg(1)) +
              ", " + Meetings.nameOf(*Targets.front()) + ", " + text(Call->getArg(3)) + ")";
     }
@@ -301,6 +317,8 @@ std::string Printer::call(const CallExpr *Call) {
   case Treatment::Keep:
     if (Spec && llvm::StringRef(Spec->Name) == "dup")
       return libraryCall(Call, *Spec, "prefetch_");
+    if (Spec && !Slice.targets(Call).empty())
+      return handingOver(Call, *Spec);
     return AsItIs();
   case Treatment::Drop:
     return AsItIs();

@@ -20,16 +20,22 @@ public:
 
   bool handledStmt(clang::Stmt *S, llvm::raw_ostream &Out) override;
 
-  // Functions of the program that the printed text calls.
-  const llvm::DenseSet<const Function *> &called() const { return Called; }
+  // Functions of the program that the printed text calls, and how they are declared where it does.
+  const llvm::DenseMap<const Function *, const clang::FunctionDecl *> &called() const {
+    return Called;
+  }
+  // The declaration of another function's prefetch version as this unit knows the function.
+  std::string declaration(const Function &Other, const clang::FunctionDecl *Seen) const;
 
 private:
+  std::string head() const;
   std::string text(const clang::Expr *E);
   std::string typed(clang::QualType Type, const std::string &Name) const;
   std::string call(const clang::CallExpr *Call);
   std::string userCall(const clang::CallExpr *Call);
   std::string libraryCall(const clang::CallExpr *Call, const CallSpec &Spec,
                           llvm::StringRef Prefix);
+  std::string handingOver(const clang::CallExpr *Call, const CallSpec &Spec);
   std::string receive(const clang::CallExpr *Call, const CallSpec &Spec);
   std::string assumed(const clang::CallExpr *Call, const CallSpec &Spec);
   std::string opening(const clang::CallExpr *Call, const CallSpec &Spec);
@@ -58,7 +64,7 @@ private:
   std::string Text;
   unsigned Depth = 0;
   llvm::DenseSet<const clang::VarDecl *> Mentioned;
-  llvm::DenseSet<const Function *> Called;
+  llvm::DenseMap<const Function *, const clang::FunctionDecl *> Called;
   llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
   const clang::CallExpr *Unwrapped = nullptr;
 };

@@ -10,27 +10,49 @@ void Printer::line(const std::string &What) { Text += std::string(4 * Depth, ' '
 bool Printer::effectful(const Expr *E) const { return E && Slice.keeps(E); }
 
 std::string Printer::declaration() const {
-  std::string Name = Meetings.nameOf(F), Parameters;
-  if (F.Name == "main") {
-    const FunctionDecl *Main = F.Decl;
-    auto Parameter = [&](unsigned I, const char *Default) {
-      return Main->getNumParams() > I && Main->getParamDecl(I)->getIdentifier()
-                 ? Main->getParamDecl(I)->getNameAsString()
-                 : std::string(Default);
-    };
-    return "static void " + Name + "(int " + Parameter(0, "argc") + ", char **" +
-           Parameter(1, "argv") + ")";
-  }
-  for (unsigned I = 0; I < F.Decl->getNumParams(); ++I) {
-    const ParmVarDecl *Parameter = F.Decl->getParamDecl(I);
+  if (F.Name != "main")
+    return declaration(F, F.Decl);
+  auto Parameter = [&](unsigned I, const char *Default) {
+    return F.Decl->getNumParams() > I && F.Decl->getParamDecl(I)->getIdentifier()
+               ? F.Decl->getParamDecl(I)->getNameAsString()
+               : std::string(Default);
+  };
+  return "static void " + Meetings.nameOf(F) + "(int " + Parameter(0, "argc") + ", char **" +
+         Parameter(1, "argv") + ")";
+}
+
+std::string Printer::declaration(const Function &Other, const FunctionDecl *Seen) const {
+  std::string Parameters;
+  for (unsigned I = 0; I < Seen->getNumParams(); ++I) {
+    const ParmVarDecl *Parameter = Seen->getParamDecl(I);
     Parameters += (I ? ", " : "") + typed(Parameter->getType(), Parameter->getNameAsString());
   }
-  if (F.Decl->isVariadic())
+  if (!Seen->hasPrototype())
+    Parameters = "";
+  else if (Seen->isVariadic())
     Parameters += ", ...";
-  if (Parameters.empty())
+  else if (Parameters.empty())
     Parameters = "void";
-  bool Static = (!F.Decl->isExternallyVisible() || F.Decl->isInlined()) && !Meetings.exported(F);
-  return (Static ? "static " : "") + typed(F.Decl->getReturnType(), Name + "(" + Parameters + ")");
+  bool Static =
+      (!Other.Decl->isExternallyVisible() || Other.Decl->isInlined()) && !Meetings.exported(Other);
+  return (Static ? "static " : "") +
+         typed(Seen->getReturnType(), Meetings.nameOf(Other) + "(" + Parameters + ")");
+}
+
+// The head of the definition: parameters in the old style, if that is how they were written, so
+// that calls may pass what they always did.
+std::string Printer::head() const {
+  if (F.Name == "main" || F.Decl->hasPrototype())
+    return declaration();
+  std::string Names, Types;
+  for (unsigned I = 0; I < F.Decl->getNumParams(); ++I) {
+    const ParmVarDecl *Parameter = F.Decl->getParamDecl(I);
+    Names += (I ? ", " : "") + Parameter->getNameAsString();
+    Types += " " + typed(Parameter->getType(), Parameter->getNameAsString()) + ";";
+  }
+  bool Static = !F.Decl->isExternallyVisible() && !Meetings.exported(F);
+  return (Static ? "static " : "") +
+         typed(F.Decl->getReturnType(), Meetings.nameOf(F) + "(" + Names + ")") + Types;
 }
 
 std::string Printer::function() {
@@ -42,7 +64,7 @@ std::string Printer::function() {
     Text.clear();
     Waited.clear();
     Depth = 0;
-    line(declaration());
+    line(head());
     line("{");
     Depth = 1;
     if (F.Name == "main" && F.Decl->getNumParams() > 2 &&

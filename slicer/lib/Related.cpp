@@ -55,6 +55,27 @@ void Related::markPointees(const Expr *Pointer) {
   }
 }
 
+// Everything that can be reached from a pointer.
+void Related::markReachable(const Expr *Pointer) {
+  NodeSet Seen;
+  std::vector<NodeId> Work;
+  for (NodeId Object : Pointers.pointees(Pointer))
+    Work.push_back(Object);
+  while (!Work.empty()) {
+    NodeId Object = Work.back();
+    Work.pop_back();
+    if (!Seen.test_and_set(Object))
+      continue;
+    for (NodeId Part : Pointers.whole(Object)) {
+      mark(Part);
+      Seen.set(Part);
+      for (NodeId Next : Pointers.pointees(Part))
+        if (!Seen.test(Next))
+          Work.push_back(Next);
+    }
+  }
+}
+
 void Related::keep(const Stmt *S) {
   if (!Kept.insert(S).second)
     return;
@@ -65,15 +86,18 @@ void Related::keep(const Stmt *S) {
     Here.Leaf[At->second.first] = true;
 }
 
-// The program is to do something at this call for the prefetch thread: its text must be at hand.
-void Related::meets(const CallExpr *Call) {
+// Whether the program can be made to do something at this call for the prefetch thread: its text
+// must be at hand.
+bool Related::meets(const CallExpr *Call) const {
+  return Current->InMainFile && editable(*Current, Call);
+}
+
+void Related::mustMeet(const CallExpr *Call) {
+  if (meets(Call))
+    return;
   if (!Current->InMainFile)
     return refuse(*Current, "it is defined in a header");
-  if (!editable(*Current, Call))
-    refuse(*Current, "a call of " +
-                         (directCallee(Call) ? directCallee(Call)->getNameAsString()
-                                             : std::string("a function")) +
-                         "() stands in a macro");
+  refuse(*Current, std::string("a call of ") + P.spec(Call)->Name + "() stands in a macro");
 }
 
 void Related::refuse(Function &F, const std::string &Why) {
@@ -142,6 +166,7 @@ void Related::run() {
     Effects.clear();
     Treatments.clear();
     Assumed.clear();
+    Unknown.clear();
     Ignored.clear();
     Decided.clear();
     Effectful.clear();

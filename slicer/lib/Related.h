@@ -55,10 +55,14 @@ public:
   std::vector<Function *> targets(const clang::CallExpr *Call);
   bool threads() const { return Threads; }
   bool defines(const clang::VarDecl *Variable);
+  // Functions that are run though nothing is known of them; for the report.
+  const llvm::DenseSet<const clang::CallExpr *> &unknown() const { return Unknown; }
   // A call's answer is assumed; for the report.
   const llvm::DenseSet<const clang::CallExpr *> &assumed() const { return Assumed; }
   // Failures that are assumed not to happen.
-  bool assumesAway(const clang::IfStmt *If) const { return Ignored.contains(If) && !Decided.contains(If); }
+  bool assumesAway(const clang::IfStmt *If) const {
+    return Ignored.contains(If) && !Decided.contains(If);
+  }
 
 private:
   bool statement(const clang::Stmt *S);
@@ -82,7 +86,10 @@ private:
 
   bool callEffects(const clang::CallExpr *Call);
   bool libraryEffects(const clang::CallExpr *Call, const CallSpec &Spec);
+  void handOver(const clang::CallExpr *Call, const CallSpec &Spec);
   bool unknownEffects(const clang::CallExpr *Call);
+  void runUnknown(const clang::CallExpr *Call);
+  bool isPure(const clang::CallExpr *Call) const;
   void callValue(const clang::CallExpr *Call);
   void keepCall(const clang::CallExpr *Call, const CallSpec &Spec);
   void callFunctions(const clang::CallExpr *Call, const PointsTo::Callees &Callees);
@@ -96,9 +103,11 @@ private:
   void mark(NodeId Id);
   void markAll(const NodeSet &Set);
   void markPointees(const clang::Expr *Pointer);
+  void markReachable(const clang::Expr *Pointer);
   void set(const clang::CallExpr *Call, Treatment T);
   void effect(const NodeSet &Touched, bool Direct);
-  void meets(const clang::CallExpr *Call);
+  bool meets(const clang::CallExpr *Call) const;
+  void mustMeet(const clang::CallExpr *Call);
   void refuse(Function &F, const std::string &Why);
   void keep(const clang::Stmt *S);
 
@@ -112,7 +121,7 @@ private:
   llvm::DenseSet<const clang::Stmt *> Kept;
   llvm::DenseSet<const clang::Expr *> Effects;
   llvm::DenseMap<const clang::CallExpr *, Treatment> Treatments;
-  llvm::DenseSet<const clang::CallExpr *> Assumed;
+  llvm::DenseSet<const clang::CallExpr *> Assumed, Unknown;
   NodeSet Effectful, Reached, Wholes;
   bool Threads = false;
   bool Changed = false;

@@ -105,7 +105,7 @@ void Related::keepCall(const CallExpr *Call, const CallSpec &Spec) {
       break;
     case 'c':
       for (Function *F : Pointers.functions(Argument))
-        if (!hasEffects(*F) || Spec.Kind != CallKind::Thread)
+        if (!hasEffects(*F))
           whole(*F);
       break;
     default:
@@ -133,7 +133,12 @@ bool Related::steers(const CallExpr *Call, const CallSpec &Spec) {
 }
 
 void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
-  meets(Call);
+  if (!meets(Call)) {
+    // It cannot be counted: the prefetch thread reads for itself, and says nothing of it.
+    set(Call, Treatment::Keep);
+    keepCall(Call, Spec);
+    return effect({}, false);
+  }
   llvm::StringRef Name = plainName(Spec.Name);
   // How far these move depends on what they find.
   bool ByContent = llvm::StringSwitch<bool>(Name)
@@ -165,7 +170,7 @@ void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
 }
 
 void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {
-  meets(Call);
+  mustMeet(Call);
   set(Call, Treatment::Receive);
   for (unsigned I = 0; I < Call->getNumArgs(); ++I)
     if (char Letter = Spec.parameter(I); Letter == 'd' || Letter == 'w' || Letter == 'o')
@@ -186,6 +191,24 @@ void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {
     refuse(*Current, "what " + std::string(Spec.Name) +
                          "() gets from a file that is not prefetched decides where it reads");
   effect({}, false);
+}
+
+// A library function calls one of the program's that reads files: it is given the prefetch version.
+void Related::handOver(const CallExpr *Call, const CallSpec &Spec) {
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    if (Spec.parameter(I) != 'c')
+      continue;
+    std::vector<Function *> Given = Pointers.functions(Call->getArg(I));
+    for (Function *F : Given) {
+      if (Reached.test_and_set(F->Index))
+        Changed = true;
+      if (!F->WholeBecause.empty())
+        refuse(*Current, "it needs " + F->Name + "(), which is left whole");
+    }
+    if (Given.size() > 1)
+      refuse(*Current, std::string("one of several functions that read files is given to ") +
+                           Spec.Name + "()");
+  }
 }
 
 bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
@@ -231,7 +254,6 @@ bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
   case CallKind::Write:
     if (!Opened.wanted(Call, Spec))
       return Inside();
-    meets(Call);
     for (unsigned I = 0; I < Call->getNumArgs(); ++I)
       if (Spec.parameter(I) != '.')
         value(Call->getArg(I));
@@ -270,7 +292,7 @@ bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
       return Inside();
     }
     if (Starts)
-      meets(Call);
+      mustMeet(Call);
     keepCall(Call, Spec);
     effect({}, false);
     return Own(Starts ? Treatment::Spawn : Treatment::Keep);
@@ -280,9 +302,6 @@ bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
       return Inside();
     receiveCall(Call, Spec);
     return Own(Treatment::Receive);
-  case CallKind::Jump:
-    refuse(*Current, std::string("it uses ") + Spec.Name + "()");
-    return Inside();
   case CallKind::Unmap:
     return Inside();
   case CallKind::Map:
@@ -299,14 +318,15 @@ bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
     for (Function *F : targets(Call))
       Callbacks |= hasEffects(*F);
     if (Callbacks)
-      refuse(*Current, "a function that " + std::string(Name) + "() calls reads files");
-    if (!Frees && !relatedAny(Writes))
+      handOver(Call, Spec);
+    if (!Frees && !Callbacks && !relatedAny(Writes))
       return Inside();
     keepCall(Call, Spec);
-    effect(Writes, false);
+    effect(Callbacks ? NodeSet() : Writes, false);
     return Own(Treatment::Keep);
   }
   case CallKind::Handler:
+  case CallKind::Jump:
   case CallKind::Stream:
   case CallKind::Effect:
     return Inside();
@@ -314,26 +334,46 @@ bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
   return Inside();
 }
 
+bool Related::isPure(const CallExpr *Call) const {
+  const FunctionDecl *Callee = directCallee(Call);
+  return isBuiltin(Call) || (Callee && Callee->getIdentifier() &&
+                             llvm::is_contained(Chosen.Pure, Callee->getNameAsString()));
+}
+
+// A function of which nothing is known is run in the prefetch thread as it is, with all it may look
+// at.
+void Related::runUnknown(const CallExpr *Call) {
+  std::string Name = directCallee(Call)->getNameAsString();
+  if (Chosen.RefuseUnknown)
+    refuse(*Current, "what " + Name + "() does, which is not known, decides where it reads");
+  set(Call, Treatment::Keep);
+  Unknown.insert(Call);
+  for (const Expr *Argument : Call->arguments()) {
+    value(Argument);
+    markReachable(Argument);
+    for (Function *F : Pointers.functions(Argument))
+      if (!hasEffects(*F))
+        whole(*F);
+  }
+  effect({}, false);
+}
+
 bool Related::unknownEffects(const CallExpr *Call) {
-  bool Pure = isBuiltin(Call);
-  if (const FunctionDecl *Callee = directCallee(Call); Callee && Callee->getIdentifier())
-    Pure |= llvm::is_contained(Chosen.Pure, Callee->getNameAsString());
-  bool Any = false;
+  bool Any = false, Writes = false;
   for (const Expr *Argument : Call->arguments()) {
     Any |= effects(Argument);
     QualType Type = Argument->getType();
-    if (Pure || !Type->isPointerType() || Type->getPointeeType().isConstQualified())
+    if (isPure(Call) || !Type->isPointerType() || Type->getPointeeType().isConstQualified())
       continue;
-    NodeSet Reachable;
     for (NodeId Object : Pointers.pointees(Argument))
-      Reachable |= Pointers.whole(Object);
-    if (relatedAny(Reachable))
-      refuse(*Current, "what " +
-                           (directCallee(Call) ? directCallee(Call)->getNameAsString()
-                                               : std::string("a function")) +
-                           "() may write decides where it reads");
+      Writes |= relatedAny(Pointers.whole(Object));
   }
-  return Any;
+  if (!Writes)
+    return Any;
+  runUnknown(Call);
+  if (Effects.insert(Call).second)
+    Changed = true;
+  return true;
 }
 
 void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Callees) {
@@ -385,16 +425,12 @@ void Related::callValue(const CallExpr *Call) {
   if (!Spec) {
     PointsTo::Callees Callees = Pointers.callees(Call);
     if (directCallee(Call) && Callees.Functions.empty()) {
-      bool Pure =
-          isBuiltin(Call) || llvm::is_contained(Chosen.Pure, directCallee(Call)->getNameAsString());
-      if (!Pure)
-        refuse(*Current, "the result of " + directCallee(Call)->getNameAsString() +
-                             "(), which is not known, decides where it reads");
+      if (!isPure(Call))
+        return runUnknown(Call);
       set(Call, Treatment::Keep);
       for (const Expr *Argument : Call->arguments()) {
         value(Argument);
-        if (Pure)
-          markPointees(Argument);
+        markPointees(Argument);
       }
       return;
     }
@@ -424,8 +460,8 @@ void Related::callValue(const CallExpr *Call) {
         effects(Argument);
       return;
     }
-    if (Of && (Of->MayChange || Chosen.Open != OpenMode::Self))
-      meets(Call);
+    if (Of && Chosen.Open != OpenMode::Self)
+      mustMeet(Call);
     set(Call, Treatment::Prefetch);
     keepCall(Call, *Spec);
     return effect({}, false);
@@ -445,6 +481,7 @@ void Related::callValue(const CallExpr *Call) {
   case CallKind::Stream:
   case CallKind::Write:
   case CallKind::Effect:
+  case CallKind::Jump:
   case CallKind::Handler: {
     set(Call, Treatment::Assume);
     Assumed.insert(Call);
@@ -460,8 +497,6 @@ void Related::callValue(const CallExpr *Call) {
       effect({}, false);
     return;
   }
-  case CallKind::Jump:
-    return refuse(*Current, std::string("it uses ") + Spec->Name + "()");
   case CallKind::Exit:
     set(Call, Treatment::Exit);
     return;

@@ -41,7 +41,8 @@ bool Related::settled(const Expr *E) {
   }
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
     if (const CallSpec *Spec = P.spec(Call)) {
-      if (Spec->Kind == CallKind::Read || Spec->Kind == CallKind::Seek || Spec->Kind == CallKind::Open)
+      if (Spec->Kind == CallKind::Read || Spec->Kind == CallKind::Seek ||
+          Spec->Kind == CallKind::Open)
         return treatment(Call) == Treatment::Prefetch || treatment(Call) == Treatment::Fetch;
       if ((Spec->Kind != CallKind::Private && Spec->Kind != CallKind::Tell) || Spec->State)
         return false;

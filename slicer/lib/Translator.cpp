@@ -72,10 +72,16 @@ void accountAssumptions(Program &P, Related &Slice, Translation &Into) {
     std::set<std::string> Lines;
     for (const CallExpr *Call : F->Calls)
       if (Slice.assumed().contains(Call))
-        Lines.insert(Program::place(*F->Home, Call->getBeginLoc()) + ": " + P.spec(Call)->Name + "() succeeds");
+        Lines.insert(Program::place(*F->Home, Call->getBeginLoc()) + ": " + P.spec(Call)->Name +
+                     "() succeeds");
+      else if (Slice.unknown().contains(Call))
+        Lines.insert(Program::place(*F->Home, Call->getBeginLoc()) + ": " +
+                     directCallee(Call)->getNameAsString() +
+                     "() may be run in the prefetch thread");
     for (auto &[Part, Outer] : F->Parents)
       if (const auto *If = dyn_cast<IfStmt>(Part); If && Slice.assumesAway(If))
-        Lines.insert(Program::place(*F->Home, If->getBeginLoc()) + ": this failure does not happen");
+        Lines.insert(Program::place(*F->Home, If->getBeginLoc()) +
+                     ": this failure does not happen");
     Into.Assumptions.insert(Into.Assumptions.end(), Lines.begin(), Lines.end());
   }
 }

@@ -54,6 +54,13 @@ cl::opt<Configuration> Config(
                clEnumValN(Configuration::Send, "send", "the program, which sends what it read")),
     cl::cat(Category));
 
+enum class Unknown { Run, Refuse };
+cl::opt<Unknown> External(
+    "unknown", cl::desc("External functions that decide about reads"), cl::init(Unknown::Run),
+    cl::values(clEnumValN(Unknown::Run, "run", "are run in the prefetch thread too (default)"),
+               clEnumValN(Unknown::Refuse, "refuse", "make what needs them be left whole")),
+    cl::cat(Category));
+
 int complain(const llvm::Twine &What) {
   llvm::errs() << "foreread-slice: " << What << '\n';
   return 1;
@@ -216,6 +223,7 @@ int main(int Count, char **Values) {
   Options Chosen;
   Chosen.Open = Open;
   Chosen.SendConfiguration = Config == Configuration::Send;
+  Chosen.RefuseUnknown = External == Unknown::Refuse;
   Chosen.Prefetch.assign(Prefetch.begin(), Prefetch.end());
   Chosen.Pure.assign(Pure.begin(), Pure.end());
 

@@ -1,7 +1,8 @@
 // What an external function answers decides where the program reads, and nobody knows the function.
 //: UNCHANGED
 //: STATUS main refused
-//: WHY main the result of mystery()
+//: ARGS --unknown=refuse
+//: WHY main mystery()
 //: UNIT main.c
 #include <fcntl.h>
 #include <unistd.h>
