@@ -137,6 +137,35 @@ for name in (path, path + "-wal"):
         self.assertGreater(self.walks(6, "adopted", "begin"), 0)
         self.assertEqual(self.walks(2, "adopted", "begin immediate"), 0)
 
+    def test_a_log_whose_reads_are_not_seen_is_left_alone(self):
+        # The connection is adopted in another mode, and the log opened later by the VFS it was opened with.
+        code = """
+db = sqlite3.connect(path, isolation_level=None)
+load(db)
+db.execute("pragma journal_mode=wal").fetchall()
+db.execute("pragma wal_autocheckpoint=0")
+other = sqlite3.connect(path, isolation_level=None)
+other.execute("pragma wal_autocheckpoint=0")
+other.execute("update customer set data = substr(data, 2) || 'y' where id % 10 = 3")
+with open(path + "-wal", "rb") as wal, open(arguments[0], "wb") as copy:
+    copy.write(wal.read())
+fd = os.open(path, os.O_RDONLY)
+os.fsync(fd)
+# Closed only at exit: closing would drop this process's locks.
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+db.execute("select * from customer order by zip").fetchall()
+db.close()
+"""
+        path, copy = self.path("late.db"), self.path("copy")
+        make(path, "", **LARGE)
+        log = self.best_log(code, path, copy, enough=lambda log: log.given)
+        in_wal, _ = frames(copy)
+        self.assertGreater(len(in_wal), 400)
+        self.assertTrue(log.given)
+        for name, offset in log.given:
+            self.assertEqual(name, path)
+            self.assertNotIn(offset // PAGE + 1, in_wal)
+
     def test_a_log_that_one_process_has_to_itself_is_left_alone(self):
         # The index stays in the database, so that its walk can be told.
         self.writer.execute("update customer set data = substr(data, 2) || 'y' where id % 10 = 3")
