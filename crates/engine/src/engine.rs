@@ -281,8 +281,11 @@ impl<B: Backend> Engine<B> {
             self.backend.submit(request);
         }
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.has_pending();
-        if self.exhausted && !busy && self.scheduler.waiting() == 0 && self.pages.is_empty() {
-            self.run_out(now);
+        if self.exhausted && !busy && self.scheduler.waiting() == 0 {
+            // Infill may stay unread.
+            if self.pages.is_empty() || self.scheduler.queue().is_read_out() {
+                self.run_out(now);
+            }
         }
         disclosed || started || busy
     }

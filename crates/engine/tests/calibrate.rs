@@ -268,7 +268,8 @@ fn a_fast_local_disk_is_read_deep_in_the_programs_order_and_without_gaps() {
 
 #[test]
 fn a_measured_profile_takes_the_place_of_the_built_in_one() {
-    let pages: Vec<u64> = (0..500).rev().collect();
+    // Too far apart to become one request.
+    let pages: Vec<u64> = (0..500).rev().map(|n| n * 400).collect();
     let follow = |depth| {
         let profile = Profile {
             depth,

@@ -28,6 +28,8 @@ pub struct Budget {
     evicted: u64,
     /// Held pages still to be released that were admitted under a larger target.
     older: u64,
+    /// Whether the target moves at all.
+    adapts: bool,
 }
 
 impl Budget {
@@ -41,6 +43,15 @@ impl Budget {
             seen: 0,
             evicted: 0,
             older: 0,
+            adapts: true,
+        }
+    }
+
+    /// A budget that stays at `pages`, whatever becomes of what it admits: what AIMD is measured against.
+    pub fn fixed(pages: u64) -> Self {
+        Self {
+            adapts: false,
+            ..Self::new(pages)
         }
     }
 
@@ -87,7 +98,7 @@ impl Budget {
     }
 
     fn count(&mut self, seen: u64, evicted: u64) {
-        if self.older > 0 {
+        if self.older > 0 || !self.adapts {
             return;
         }
         self.seen += seen;
@@ -149,6 +160,14 @@ mod tests {
             budget.release(1);
         }
         assert_eq!(budget.target(), 1024, "what is held now was admitted to it");
+    }
+
+    #[test]
+    fn a_fixed_target_stays_whatever_is_lost() {
+        let mut budget = Budget::fixed(4096);
+        budget.lost(1000);
+        budget.kept(10_000);
+        assert_eq!(budget.target(), 4096);
     }
 
     #[test]

@@ -54,11 +54,24 @@ impl Feedback {
     }
 }
 
-/// One device's side: T.
+/// Requests over which throughput is taken.
+const WINDOW: u64 = 64;
+/// Requests in flight from which on a device, and not the program, sets the pace.
+const BUSY: usize = 16;
+/// Pages of a request that is small: an operation costs more than its transfer.
+const SMALL_PAGES: u64 = 4;
+/// A page's share of a large transfer, in ns, where none was measured: 100 MB/s.
+const PAGE_NS: u64 = 41_000;
+
+/// One device's side: T, and what an operation costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     mean: Mean,
     busy_since: u64,
+    /// Of the last few requests while the device was busy: ns, requests, pages.
+    window: (u64, u64, u64),
+    /// Time of a small request at depth, in ns.
+    small: Option<u64>,
 }
 
 impl Service {
@@ -67,6 +80,8 @@ impl Service {
         Self {
             mean: Mean(Some(assumed)),
             busy_since: 0,
+            window: (0, 0, 0),
+            small: None,
         }
     }
 
@@ -75,12 +90,31 @@ impl Service {
         self.busy_since = now;
     }
 
-    /// A request completed at `now`.
-    pub(crate) fn completed(&mut self, now: u64) {
+    /// A request of `pages` completed at `now`, as one of `in_flight`.
+    pub(crate) fn completed(&mut self, now: u64, pages: u64, in_flight: usize) {
         let sample = now.saturating_sub(self.busy_since);
         self.busy_since = self.busy_since.max(now);
         self.mean
             .add(sample.min(self.service_ns().saturating_mul(OUTLIER)));
+        if in_flight < BUSY {
+            self.window = (0, 0, 0);
+            return;
+        }
+        let (ns, requests, all) = self.window;
+        self.window = (ns + sample, requests + 1, all + pages);
+        if self.window.1 == WINDOW {
+            let (ns, requests, pages) = std::mem::take(&mut self.window);
+            if pages <= SMALL_PAGES * requests {
+                self.small = Some(ns / requests);
+            }
+        }
+    }
+
+    /// The largest gap, in pages, whose transfer costs less than one more operation. 0 until enough
+    /// small requests were made of a busy device: of one that serves a number of operations a second, as
+    /// network volumes do, gaps are free; of a local one they are not.
+    pub(crate) fn gap_pages(&self) -> u64 {
+        self.small.map_or(0, |ns| ns / PAGE_NS)
     }
 
     /// T, in ns.
@@ -120,7 +154,7 @@ mod tests {
     fn one_completion_seen_late_does_not_make_a_slow_device() {
         let mut service = Service::new(80_000);
         service.started(0);
-        service.completed(50_000_000);
+        service.completed(50_000_000, 1, 1);
         let t = service.service_ns();
         assert!(
             t < 160_000,
@@ -134,12 +168,34 @@ mod tests {
         assert_eq!(service.service_ns(), 80_000);
         service.started(1_000_000);
         for n in 1..=200u64 {
-            service.completed(1_000_000 + n * 10_000);
+            service.completed(1_000_000 + n * 10_000, 1, 32);
         }
         let t = service.service_ns();
         assert!(
             (9_000..=11_000).contains(&t),
             "T = {t}, expected about 10 µs"
         );
+        assert_eq!(service.gap_pages(), 0, "a page takes longer than 10 µs");
+    }
+
+    #[test]
+    fn a_gap_is_worth_what_an_operation_costs_where_the_device_is_what_is_waited_for() {
+        let after = |requests: u64, pages: u64, in_flight: usize| {
+            let mut service = Service::new(80_000);
+            service.started(0);
+            for n in 1..=requests {
+                // Seen eight at a time, as a look at the page cache sees them.
+                service.completed(n.div_ceil(8) * 8 * 333_333, pages, in_flight);
+            }
+            service.gap_pages()
+        };
+        assert_eq!(after(WINDOW, 1, 64), 8, "3000 operations a second");
+        assert_eq!(after(WINDOW - 1, 1, 64), 0, "not enough seen");
+        assert_eq!(
+            after(WINDOW, 256, 64),
+            0,
+            "it is the transfer that takes long"
+        );
+        assert_eq!(after(WINDOW, 1, 2), 0, "the program reads no faster");
     }
 }

@@ -30,4 +30,4 @@ pub use horizon::{Horizon, Verdict};
 pub use profile::{DeviceId, Layout, Order, Profile, Run};
 pub use queue::{Entry, Matched, Queue, State, Taken};
 pub use scheduler::{Asked, Config, Devices, Scheduler};
-pub use sweep::{Batch, Sweep};
+pub use sweep::{Batch, Place, Sweep};

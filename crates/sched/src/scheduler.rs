@@ -21,7 +21,8 @@ use smallvec::SmallVec;
 use crate::behind::Behind;
 use crate::feedback::Service;
 use crate::{
-    Budget, DeviceId, Feedback, Layout, Matched, Order, Profile, Queue, State, Sweep, Verdict,
+    Budget, DeviceId, Feedback, Layout, Matched, Order, Place, Profile, Queue, State, Sweep,
+    Verdict,
 };
 
 /// How far ahead of the program a stream is looked through for what comes after it, in entries: 64 MiB
@@ -52,6 +53,8 @@ pub struct Config {
     /// Give pages back that the session brought in and the program is past, once they and the unread
     /// ones exceed the budget: right where nobody else reads them.
     pub evict_behind: bool,
+    /// Adapt the budget by AIMD; without, it stays where it starts.
+    pub adapt: bool,
 }
 
 impl Default for Config {
@@ -61,9 +64,14 @@ impl Default for Config {
             queue_entries: 1 << 18,
             budget_pages: 1 << 16,
             evict_behind: false,
+            adapt: true,
         }
     }
 }
+
+/// Pages in flight beyond which a device is asked for no more (4 MiB): by then its transfers take
+/// longer than its seeks and operations.
+const FULL_PAGES: u64 = 1024;
 
 /// One device's pending entries and measurements.
 #[derive(Debug)]
@@ -72,6 +80,8 @@ struct Lane {
     sweep: Sweep,
     service: Service,
     in_flight: usize,
+    /// Pages of the requests in flight.
+    pages_in_flight: u64,
     /// Whether some file's layout has come, and with it what kind of device this is.
     settled: bool,
 }
@@ -82,6 +92,7 @@ impl Lane {
             service: Service::new(profile.service_ns),
             sweep: Sweep::default(),
             in_flight: 0,
+            pages_in_flight: 0,
             settled: false,
             profile,
         }
@@ -96,6 +107,21 @@ impl Lane {
             depth.div_ceil(2)
         } else {
             depth
+        }
+    }
+
+    /// Whether one more request may be made. A device that orders what it is asked does so by what is nearest,
+    /// and leaves the far ones lying: large requests gain nothing by that and only come in another order
+    /// than they are needed.
+    fn has_room(&self) -> bool {
+        self.in_flight < self.depth() && self.pages_in_flight < FULL_PAGES
+    }
+
+    /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile.
+    fn infill_pages(&self) -> u64 {
+        match self.profile.order {
+            Order::Program => self.profile.infill_pages.max(self.service.gap_pages()),
+            Order::Position => self.profile.infill_pages,
         }
     }
 }
@@ -150,8 +176,8 @@ pub struct Scheduler {
     asked: BTreeMap<(u64, RequestId), Asked>,
     /// Requests before this key hold no infill.
     infill_below: (u64, RequestId),
-    /// With the last ordinal served.
-    in_flight: FxHashMap<RequestId, (DeviceId, u64)>,
+    /// With the last ordinal served and the pages.
+    in_flight: FxHashMap<RequestId, (DeviceId, u64, u64)>,
     /// What the program is past, where that is given back.
     behind: Option<Behind>,
     next_request: u64,
@@ -163,7 +189,11 @@ impl Scheduler {
     pub fn new(config: Config) -> Self {
         Self {
             queue: Queue::new(config.queue_entries),
-            budget: Budget::new(config.budget_pages),
+            budget: if config.adapt {
+                Budget::new(config.budget_pages)
+            } else {
+                Budget::fixed(config.budget_pages)
+            },
             feedback: Feedback::default(),
             lanes: BTreeMap::new(),
             cursor: 0,
@@ -283,7 +313,8 @@ impl Scheduler {
     /// A part of a request has arrived. Infill is to be given back before anything that will be read: where
     /// pages are given back at all it holds no room, but lies with those the program is past.
     pub fn arrived(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
-        let (Some(behind), Some(&(_, last))) = (&mut self.behind, self.in_flight.get(&id)) else {
+        let (Some(behind), Some(&(_, last, _))) = (&mut self.behind, self.in_flight.get(&id))
+        else {
             return;
         };
         let Some(asked) = self.asked.get_mut(&(last, id)) else {
@@ -335,6 +366,7 @@ impl Scheduler {
         let mut pending: Vec<u64> = lane.sweep.drain().collect();
         *lane = Lane {
             in_flight: lane.in_flight,
+            pages_in_flight: lane.pages_in_flight,
             settled: true,
             ..Lane::new(profile)
         };
@@ -347,7 +379,7 @@ impl Scheduler {
 
     /// The backend is done with a request, at `now`; `fetched` tells whether the device was used.
     pub fn completed(&mut self, id: RequestId, fetched: bool, now: u64) {
-        let Some((device, last)) = self.in_flight.remove(&id) else {
+        let Some((device, last, pages)) = self.in_flight.remove(&id) else {
             return;
         };
         if self.behind.is_some()
@@ -356,9 +388,11 @@ impl Scheduler {
             self.budget.release(asked.let_go());
         }
         if let Some(lane) = self.lanes.get_mut(&device) {
-            lane.in_flight = lane.in_flight.saturating_sub(1);
+            let in_flight = lane.in_flight;
+            lane.in_flight = in_flight.saturating_sub(1);
+            lane.pages_in_flight = lane.pages_in_flight.saturating_sub(pages);
             if fetched {
-                lane.service.completed(now);
+                lane.service.completed(now, pages, in_flight);
             }
         }
     }
@@ -389,15 +423,17 @@ impl Scheduler {
         let mut requests = Vec::new();
         let mut lanes = std::mem::take(&mut self.lanes);
         for (&device, lane) in &mut lanes {
-            while lane.in_flight < lane.depth() {
+            while lane.has_room() {
                 let Some((last, request)) = self.issue(lane) else {
                     break;
                 };
                 if lane.in_flight == 0 {
                     lane.service.started(now);
                 }
+                let pages = request.pages.end - request.pages.start;
                 lane.in_flight += 1;
-                self.in_flight.insert(request.id, (device, last));
+                lane.pages_in_flight += pages;
+                self.in_flight.insert(request.id, (device, last, pages));
                 requests.push(request);
             }
         }
@@ -437,8 +473,9 @@ impl Scheduler {
                 self.cursor += 1;
                 continue;
             };
-            let profile = &self.lane(device, devices).profile;
-            if lead > profile.horizon.queue_threshold {
+            let lane = self.lane(device, devices);
+            let infill_pages = lane.infill_pages();
+            if lead > lane.profile.horizon.queue_threshold {
                 return;
             }
             if entry.pages == 0 {
@@ -446,7 +483,7 @@ impl Scheduler {
                 self.queue.set_state(ordinal, State::Left);
             } else {
                 // A device that is read with its gaps needs room for them too.
-                let reserve = if profile.infill_pages > 0 { 2 } else { 1 };
+                let reserve = if infill_pages > 0 { 2 } else { 1 };
                 if !self.budget.admits(u64::from(entry.pages), reserve) {
                     return;
                 }
@@ -477,17 +514,17 @@ impl Scheduler {
             return;
         };
         let order = self.lane(device, devices).profile.order;
-        let position = match order {
-            Order::Program => None,
+        let place = match order {
+            Order::Program => Place::InTurn(entry.file, entry.first),
             Order::Position => match devices.layout(entry.file) {
-                Some(layout) => Some(layout.position(entry.first)),
+                Some(layout) => Place::At(layout.position(entry.first)),
                 None => {
                     self.unplaced.entry(entry.file).or_default().push(ordinal);
                     return;
                 }
             },
         };
-        self.lane(device, devices).sweep.push(position, ordinal);
+        self.lane(device, devices).sweep.push(place, ordinal);
     }
 
     fn leave(&mut self, ordinal: u64, pages: Range<u64>) {
@@ -505,7 +542,7 @@ impl Scheduler {
         let mut dropped = Vec::new();
         let mut late = 0;
         let profile = Profile {
-            infill_pages: lane.profile.infill_pages.min(self.budget.room()),
+            infill_pages: lane.infill_pages().min(self.budget.room()),
             ..lane.profile.clone()
         };
         let batch = lane.sweep.next(
@@ -701,7 +738,11 @@ mod tests {
         let mut scheduler = scheduler(&scattered(8000), 256);
         let mut issued = 0;
         for (at, page) in scattered(4000).into_iter().enumerate() {
-            issued += scheduler.next(0, &mut disk).len();
+            let requests = scheduler.next(0, &mut disk);
+            for request in requests {
+                issued += request.pages.end - request.pages.start;
+                scheduler.completed(request.id, true, 0);
+            }
             // One in eight is in the program's own cache, and read by nobody.
             if at % 8 != 0 {
                 scheduler.observe(&read(page));

@@ -2,11 +2,11 @@
 //!
 //! In program order it is the earliest. By position it is the next one in the direction the
 //! head moves, starting over at the far end (C-LOOK), so that reading `n` scattered pages costs one pass over
-//! the device and not `n` seeks: libprefetch's reordering. Neighbours that lie together
-//! become one request; gaps up to the profile's infill are read along, because skipping them
-//! would cost more.
+//! the device and not `n` seeks: libprefetch's reordering. Either way its neighbours, whenever they
+//! are due, become one request with it; gaps up to the profile's infill are read along, because
+//! skipping them would cost more.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use foreread_plan::{FileId, PAGE};
@@ -27,12 +27,25 @@ pub struct Batch {
     pub infill: SmallVec<[Range<u64>; 1]>,
 }
 
+/// Where an entry stands among the pending ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At this position on the device, in bytes.
+    At(u64),
+    /// In its turn; its neighbours are found by its file and first page.
+    InTurn(FileId, u64),
+}
+
 /// The pending entries of one device: their pages stay in the queue, which is asked by ordinal.
+///
+/// Some 34 bytes an entry by position, and twice that in turn, of which the horizon admits a few thousand.
 #[derive(Debug, Default)]
 pub struct Sweep {
-    /// In program order: ordinals, ascending. 8 bytes an entry.
-    in_order: VecDeque<u64>,
-    /// By position: (position, ordinal). Some 34 bytes an entry, as full as a b-tree's nodes are.
+    /// In program order, by ordinal.
+    in_turn: BTreeMap<u64, (FileId, u64)>,
+    /// The same: (file, first page, ordinal).
+    neighbours: BTreeSet<(FileId, u64, u64)>,
+    /// By position: (position, ordinal).
     by_position: BTreeSet<(u64, u64)>,
     head: u64,
 }
@@ -40,19 +53,19 @@ pub struct Sweep {
 impl Sweep {
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.in_order.is_empty() && self.by_position.is_empty()
+        self.in_turn.is_empty() && self.by_position.is_empty()
     }
 
-    /// Add an entry: by its `position` on the device in bytes, or, without one, in program order.
-    pub fn push(&mut self, position: Option<u64>, ordinal: u64) {
-        if let Some(position) = position {
-            self.by_position.insert((position, ordinal));
-        } else if self.in_order.back().is_none_or(|&last| last < ordinal) {
-            self.in_order.push_back(ordinal);
-        } else {
-            // Nearly always the last: entries are admitted in this order.
-            let at = self.in_order.partition_point(|&one| one < ordinal);
-            self.in_order.insert(at, ordinal);
+    /// Add an entry.
+    pub fn push(&mut self, place: Place, ordinal: u64) {
+        match place {
+            Place::At(position) => {
+                self.by_position.insert((position, ordinal));
+            }
+            Place::InTurn(file, page) => {
+                self.in_turn.insert(ordinal, (file, page));
+                self.neighbours.insert((file, page, ordinal));
+            }
         }
     }
 
@@ -61,88 +74,160 @@ impl Sweep {
     pub fn next(
         &mut self,
         profile: &Profile,
+        wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
+        dropped: &mut Vec<u64>,
+    ) -> Option<Batch> {
+        match profile.order {
+            Order::Program => self.next_in_turn(profile, wanted, dropped),
+            Order::Position => self.next_by_position(profile, wanted, dropped),
+        }
+    }
+
+    fn next_in_turn(
+        &mut self,
+        profile: &Profile,
+        mut wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
+        dropped: &mut Vec<u64>,
+    ) -> Option<Batch> {
+        let mut batch = loop {
+            let (ordinal, (file, first)) = self.in_turn.pop_first()?;
+            self.neighbours.remove(&(file, first, ordinal));
+            match wanted(ordinal) {
+                Some((file, pages)) => break Batch::of(file, pages, ordinal),
+                None => dropped.push(ordinal),
+            }
+        };
+        while let Some(key) = self.ahead_of(&batch) {
+            match wanted(key.2) {
+                None => dropped.push(key.2),
+                Some((_, pages)) if batch.reaches(&pages, profile) => batch.join(&pages, key.2),
+                Some(_) => break,
+            }
+            self.remove(key);
+        }
+        while let Some(key) = self.behind(&batch) {
+            match wanted(key.2) {
+                None => dropped.push(key.2),
+                Some((_, pages)) if batch.reaches(&pages, profile) => batch.join(&pages, key.2),
+                Some(_) => break,
+            }
+            self.remove(key);
+        }
+        Some(batch)
+    }
+
+    /// The first pending entry that begins in the batch or after it, in its file.
+    fn ahead_of(&self, batch: &Batch) -> Option<(FileId, u64, u64)> {
+        let from = (batch.file, batch.pages.start, 0);
+        let key = self.neighbours.range(from..).next().copied();
+        key.filter(|key| key.0 == batch.file)
+    }
+
+    /// The last pending entry that begins before the batch, in its file.
+    fn behind(&self, batch: &Batch) -> Option<(FileId, u64, u64)> {
+        let to = (batch.file, batch.pages.start, 0);
+        let key = self.neighbours.range(..to).next_back().copied();
+        key.filter(|key| key.0 == batch.file)
+    }
+
+    fn remove(&mut self, key: (FileId, u64, u64)) {
+        self.neighbours.remove(&key);
+        self.in_turn.remove(&key.2);
+    }
+
+    fn next_by_position(
+        &mut self,
+        profile: &Profile,
         mut wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
         dropped: &mut Vec<u64>,
     ) -> Option<Batch> {
         let mut batch: Option<(Batch, u64)> = None;
         let mut from = (self.head, 0);
-        while let Some(key) = self.candidate(profile.order, from, batch.is_none()) {
+        while let Some(key) = self.candidate(from, batch.is_none()) {
             let (position, ordinal) = key;
             let Some((file, pages)) = wanted(ordinal) else {
-                self.take(profile.order, key);
+                self.by_position.remove(&key);
                 dropped.push(ordinal);
                 from = key;
                 continue;
             };
             match &mut batch {
-                None => {
-                    batch = Some((
-                        Batch {
-                            file,
-                            pages,
-                            ordinals: SmallVec::from_slice(&[ordinal]),
-                            infill: SmallVec::new(),
-                        },
-                        position,
-                    ));
-                }
+                None => batch = Some((Batch::of(file, pages, ordinal), position)),
                 Some((batch, start)) => {
-                    if batch.file != file || !joins(batch, *start, position, &pages, profile) {
+                    // As near on the device as in the file.
+                    let ahead = pages.start.checked_sub(batch.pages.start);
+                    if batch.file != file
+                        || ahead.map(|pages| pages * PAGE) != Some(position - *start)
+                        || !batch.reaches(&pages, profile)
+                    {
                         break;
                     }
-                    if pages.start > batch.pages.end {
-                        batch.infill.push(batch.pages.end..pages.start);
-                    }
-                    batch.pages.end = batch.pages.end.max(pages.end);
-                    batch.ordinals.push(ordinal);
+                    batch.join(&pages, ordinal);
                 }
             }
-            self.take(profile.order, key);
+            self.by_position.remove(&key);
             from = (position, ordinal + 1);
         }
         let (batch, start) = batch?;
-        if profile.order == Order::Position {
-            self.head = start + (batch.pages.end - batch.pages.start) * PAGE;
-        }
+        self.head = start + (batch.pages.end - batch.pages.start) * PAGE;
         Some(batch)
     }
 
     /// The first entry at or after `from`, or past the far end the very first one.
-    fn candidate(&self, order: Order, from: (u64, u64), wrap: bool) -> Option<(u64, u64)> {
-        if order == Order::Program {
-            return self.in_order.front().map(|&ordinal| (0, ordinal));
-        }
-        let ahead = self.by_position.range(from..).next();
-        match ahead {
+    fn candidate(&self, from: (u64, u64), wrap: bool) -> Option<(u64, u64)> {
+        match self.by_position.range(from..).next() {
             None if wrap => self.by_position.first().copied(),
-            other => other.copied(),
-        }
-    }
-
-    fn take(&mut self, order: Order, key: (u64, u64)) {
-        match order {
-            Order::Program => drop(self.in_order.pop_front()),
-            Order::Position => drop(self.by_position.remove(&key)),
+            ahead => ahead.copied(),
         }
     }
 
     /// Drop everything pending; the ordinals, in no particular order.
     pub fn drain(&mut self) -> impl Iterator<Item = u64> + use<> {
-        let in_order = std::mem::take(&mut self.in_order);
+        self.neighbours.clear();
+        let in_turn = std::mem::take(&mut self.in_turn);
         let by_position = std::mem::take(&mut self.by_position);
         let placed = by_position.into_iter().map(|(_, ordinal)| ordinal);
-        in_order.into_iter().chain(placed)
+        in_turn.into_keys().chain(placed)
     }
 }
 
-/// Whether these pages of the same file extend the batch: ahead or overlapping, near enough, still of
-/// allowed size, and as near on the device as in the file.
-fn joins(batch: &Batch, start: u64, position: u64, pages: &Range<u64>, profile: &Profile) -> bool {
-    pages.start >= batch.pages.start
-        && pages.start <= batch.pages.end + profile.infill_pages
-        && pages.end - batch.pages.start <= profile.request_pages
-        && (profile.order == Order::Program
-            || position - start == (pages.start - batch.pages.start) * PAGE)
+impl Batch {
+    fn of(file: FileId, pages: Range<u64>, ordinal: u64) -> Self {
+        Self {
+            file,
+            pages,
+            ordinals: SmallVec::from_slice(&[ordinal]),
+            infill: SmallVec::new(),
+        }
+    }
+
+    /// Whether these pages of the same file may become part of it: overlapping or near enough, and
+    /// still of allowed size.
+    fn reaches(&self, pages: &Range<u64>, profile: &Profile) -> bool {
+        let end = self.pages.end.max(pages.end);
+        pages.start <= self.pages.end + profile.infill_pages
+            && self.pages.start <= pages.end + profile.infill_pages
+            && end - self.pages.start.min(pages.start) <= profile.request_pages
+    }
+
+    /// Take in an entry that [`Batch::reaches`] allows, nearer than any not taken in yet.
+    fn join(&mut self, pages: &Range<u64>, ordinal: u64) {
+        if pages.start > self.pages.end {
+            self.infill.push(self.pages.end..pages.start);
+        } else if pages.start < self.pages.start {
+            // One that begins earlier may be longer than what is nearer, and reach over its gaps.
+            for gap in &mut self.infill {
+                gap.start = gap.start.max(pages.end);
+            }
+            self.infill.retain(|gap| gap.start < gap.end);
+            if pages.end < self.pages.start {
+                self.infill.insert(0, pages.end..self.pages.start);
+            }
+        }
+        self.pages.start = self.pages.start.min(pages.start);
+        self.pages.end = self.pages.end.max(pages.end);
+        self.ordinals.push(ordinal);
+    }
 }
 
 #[cfg(test)]
@@ -156,8 +241,11 @@ mod tests {
     fn sweep_of(entries: &[Range<u64>], order: Order) -> Sweep {
         let mut sweep = Sweep::default();
         for (ordinal, pages) in entries.iter().enumerate() {
-            let position = (order == Order::Position).then_some(pages.start * PAGE);
-            sweep.push(position, ordinal as u64);
+            let place = match order {
+                Order::Program => Place::InTurn(FILE, pages.start),
+                Order::Position => Place::At(pages.start * PAGE),
+            };
+            sweep.push(place, ordinal as u64);
         }
         sweep
     }
@@ -192,12 +280,34 @@ mod tests {
     }
 
     #[test]
-    fn program_order_is_kept_and_neighbours_are_merged() {
-        let runs: Vec<_> = all(&single(&[9, 3, 4, 5, 1]), &exact(Order::Program))
+    fn in_turn_neighbours_on_both_sides_come_along() {
+        let runs: Vec<_> = all(&single(&[9, 4, 1, 3, 5, 2, 7]), &exact(Order::Program))
             .into_iter()
-            .map(|batch| batch.pages)
+            .map(|batch| (batch.pages, batch.ordinals.to_vec()))
             .collect();
-        assert_eq!(runs, [9..10, 3..6, 1..2]);
+        assert_eq!(
+            runs,
+            [
+                (9..10, vec![0]),
+                (1..6, vec![1, 4, 3, 5, 2]),
+                (7..8, vec![6])
+            ]
+        );
+    }
+
+    #[test]
+    fn neighbours_of_another_file_are_none() {
+        let mut sweep = Sweep::default();
+        for (ordinal, file) in [1, 0, 2].into_iter().enumerate() {
+            sweep.push(Place::InTurn(FileId(file), 7), ordinal as u64);
+        }
+        let files = [1, 0, 2];
+        let wanted = |ordinal: u64| Some((FileId(files[ordinal as usize]), 7..8));
+        let profile = exact(Order::Program);
+        let batches: Vec<_> =
+            std::iter::from_fn(|| sweep.next(&profile, wanted, &mut Vec::new())).collect();
+        assert_eq!(batches.len(), 3);
+        assert!(batches.iter().all(|batch| batch.pages == (7..8)));
     }
 
     #[test]
@@ -231,19 +341,23 @@ mod tests {
     fn entries_placed_late_are_still_asked_for_in_program_order() {
         let mut sweep = Sweep::default();
         for ordinal in [5, 7, 2, 6] {
-            sweep.push(None, ordinal);
+            sweep.push(Place::InTurn(FILE, 0), ordinal);
         }
         assert_eq!(sweep.drain().collect::<Vec<_>>(), [2, 5, 6, 7]);
+        assert!(sweep.is_empty() && sweep.neighbours.is_empty());
     }
 
     proptest! {
-        /// Each entry is fetched exactly once, within the request size, and a pass never turns back.
+        /// Each entry is fetched exactly once, within the request size; by position a pass never turns
+        /// back, and in turn each request holds the earliest entry that is left.
         #[test]
         fn every_entry_is_fetched_once_in_passes(
             pages in proptest::collection::vec((0u64..2000, 1u64..8), 1..300),
             infill in 0u64..16,
+            in_turn in any::<bool>(),
         ) {
-            let profile = Profile { infill_pages: infill, request_pages: 64, ..exact(Order::Position) };
+            let order = if in_turn { Order::Program } else { Order::Position };
+            let profile = Profile { infill_pages: infill, request_pages: 64, ..exact(order) };
             let entries: Vec<_> = pages.iter().map(|&(first, count)| first..first + count).collect();
             let batches = all(&entries, &profile);
             let mut served: Vec<u64> = batches.iter().flat_map(|b| b.ordinals.clone()).collect();
@@ -260,6 +374,14 @@ mod tests {
                     let infill = batch.infill.iter().any(|gap| gap.contains(&page));
                     prop_assert!(wanted != infill, "page {}", page);
                 }
+            }
+            if in_turn {
+                let mut left: BTreeSet<u64> = (0..pages.len() as u64).collect();
+                for batch in &batches {
+                    prop_assert!(batch.ordinals.contains(left.first().unwrap()));
+                    left.retain(|ordinal| !batch.ordinals.contains(ordinal));
+                }
+                return Ok(());
             }
             let turns = batches.windows(2).filter(|w| w[1].pages.start < w[0].pages.start).count();
             prop_assert!(turns <= 1, "{} turns", turns);

@@ -43,9 +43,14 @@ fn remember(plan: &[Access], program: &[Access], budget_pages: u64, evict_behind
     }
 }
 
+/// Pages too far from each other for the gaps to be read along.
+fn apart(pages: impl IntoIterator<Item = u64>) -> Vec<Access> {
+    reads(pages.into_iter().map(|page| page * 32))
+}
+
 #[test]
 fn a_long_list_is_read_in_the_budgets_memory() {
-    let plan = reads(scattered(8000, 100_000));
+    let plan = apart(scattered(8000, 100_000));
     let kept = remember(&plan, &plan, 512, false);
     assert_eq!(kept.most, 8000, "nothing is given back unless asked for");
     let given = remember(&plan, &plan, 512, true);
@@ -57,7 +62,7 @@ fn a_long_list_is_read_in_the_budgets_memory() {
 
 #[test]
 fn with_room_for_all_of_it_nothing_is_given_back() {
-    let plan = reads(scattered(2000, 100_000));
+    let plan = apart(scattered(2000, 100_000));
     let given = remember(&plan, &plan, 4096, true);
     assert_eq!(given.most, 2000);
 }
@@ -66,7 +71,7 @@ fn with_room_for_all_of_it_nothing_is_given_back() {
 fn pages_the_list_comes_back_to_are_kept() {
     // A b-tree's upper pages between leaves that are read once.
     let leaves = scattered(6000, 100_000);
-    let plan = reads(
+    let plan = apart(
         leaves
             .iter()
             .enumerate()
@@ -81,7 +86,7 @@ fn pages_the_list_comes_back_to_are_kept() {
 fn skipped_pages_are_given_back_as_well() {
     let plan = scattered(30_000, 200_000);
     let program: Vec<u64> = plan.iter().copied().step_by(4).collect();
-    let given = remember(&reads(plan), &reads(program), 1024, true);
+    let given = remember(&apart(plan), &apart(program), 1024, true);
     assert!(given.report.ledger.wasted > 0);
     // What is skipped counts as unread until it expires.
     assert!(given.most <= 16 * 1024, "{} pages", given.most);
@@ -103,7 +108,7 @@ proptest! {
         let mut distinct = list.clone();
         distinct.sort_unstable();
         distinct.dedup();
-        let plan = reads(list.iter().copied());
+        let plan = apart(list.iter().copied());
         let given = remember(&plan, &plan, budget_pages, true);
         let ledger = given.report.ledger;
         prop_assert_eq!(given.report.reads, plan.len() as u64);
