@@ -6,7 +6,8 @@
  * ahead, so its reads can wait for a moment until it shows which belong to such streams: those are dropped, and
  * the others released. Without any other the program costs no more than a process that sleeps.
  *
- * A program may have several streams, in one file or more, and read from them in turn.
+ * A program may read several files in turn. Several streams in one file are none: the kernel, too, loses sight of
+ * them (it keeps one window for each open file).
  */
 #include "lane.h"
 
@@ -16,23 +17,26 @@
  * kernel's read-ahead begins with, and it never starts. */
 #define SKIP (12 * 1024)
 
-/* The stream that the reading goes on, or the one least used for a new one. */
+/* The stream of the reading's file, begun anew if the reading does not go on with it. */
 static size_t stream_of(struct hold *hold, const struct reading *reading) {
-    size_t oldest = 0;
+    size_t found = 0;
     for (size_t n = 0; n < STREAMS; n++) {
         const struct stream *stream = &hold->streams[n];
-        if (stream->file == reading->file && reading->offset >= stream->end &&
-            reading->offset - stream->end <= SKIP)
-            return n;
-        if (stream->used_at < hold->streams[oldest].used_at)
-            oldest = n;
+        if (stream->file == reading->file) {
+            if (reading->offset >= stream->end && reading->offset - stream->end <= SKIP)
+                return n;
+            found = n;
+            break;
+        }
+        if (stream->used_at < hold->streams[found].used_at)
+            found = n;
     }
-    hold->streams[oldest] = (struct stream){.file = reading->file, .end = reading->offset};
+    hold->streams[found] = (struct stream){.file = reading->file, .end = reading->offset};
     /* What is on hold of the one it replaces is in no stream. */
     for (size_t n = 0; n < hold->count; n++)
-        if (hold->in_stream[n] == oldest)
+        if (hold->in_stream[n] == found)
             hold->in_stream[n] = STREAMS;
-    return oldest;
+    return found;
 }
 
 /* Takes what is on hold of a stream out. */

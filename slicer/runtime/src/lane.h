@@ -22,7 +22,7 @@
 #define BATCH 64
 /* Reads on hold, at most. */
 #define HELD 1024
-/* Sequential streams of one thread that are told apart. */
+/* Files whose streams are told apart. */
 #define STREAMS 16
 
 /* What a prefetch thread waits for, as reported. */
@@ -39,7 +39,7 @@ struct reading {
     uint64_t bytes;
 };
 
-/* Reads that go on where the one before ended, or a little further. */
+/* Reads of a file that go on where the one before ended, or a little further. */
 struct stream {
     struct file *file;
     uint64_t end;
