@@ -371,8 +371,10 @@ bool walk_serve(struct watch *watch)
     if (watch->walk && stopped(watch))
         end_walk(watch);
     if (atomic_load(&watch->closing)) {
+        /* May come twice: when the database is closed while its watch is being served. */
         if (watch->client)
             foreread_unregister_client(watch->client);
+        watch->client = NULL;
         store_close(&watch->store);
         schema_free(&watch->schema);
         return false;

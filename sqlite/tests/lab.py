@@ -60,11 +60,15 @@ def sanitizer():
     return found.stdout.strip()
 
 
-def environment(extension=None, **more):
-    """The environment of a process that loads the extension."""
+def environment(extension=None, reports=None, **more):
+    """The environment of a process that loads the extension; what the sanitizers find goes to the folder `reports`."""
     if extension and stands_in(extension):
         # A long memory for what was freed costs page faults; here little is freed.
-        more |= {"LD_PRELOAD": sanitizer(), "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=4"}
+        options = "detect_leaks=0:quarantine_size_mb=4"
+        if reports:
+            # By name: the extension's thread has no standard error.
+            options += f":log_path={reports}/report"
+        more |= {"LD_PRELOAD": sanitizer(), "ASAN_OPTIONS": options}
     return {**os.environ, **more}
 
 
@@ -120,14 +124,15 @@ def child(extension, code, path, *arguments, **variables):
     """Runs `code` in a new Python with the database at `path` and the extension; its output."""
     if not interpreter():
         raise unittest.SkipTest("no Python here whose sqlite3 module loads extensions")
-    done = subprocess.run(
-        [interpreter(), "-c", PRELUDE + code, extension or "", path, *map(str, arguments)],
-        env=environment(extension, **variables),
-        capture_output=True,
-        timeout=300,
-    )
-    if done.returncode != 0:
-        raise AssertionError(f"status {done.returncode}: {done.stderr.decode()[-4000:]}")
+    command = [interpreter(), "-c", PRELUDE + code, extension or "", path, *map(str, arguments)]
+    with tempfile.TemporaryDirectory() as reports:
+        done = subprocess.run(
+            command, env=environment(extension, reports, **variables), capture_output=True, timeout=300
+        )
+        if done.returncode != 0:
+            said = [open(os.path.join(reports, name)).read() for name in os.listdir(reports)]
+            said.append(done.stderr.decode()[-4000:])
+            raise AssertionError(f"status {done.returncode}: " + "\n".join(said))
     return done.stdout.decode()
 
 
