@@ -10,6 +10,8 @@
 /* Memory for what lanes after the first fetch ahead, in bytes: the first has most of what is free. */
 #define LATER_BUDGET (UINT64_C(64) << 20)
 #define PAGE_SHIFT 12
+/* Calls in a row after which a prefetch thread that is behind and does not catch up is given up. */
+#define HOPELESS 4096
 
 _Thread_local struct lane *lane_self;
 
@@ -152,6 +154,24 @@ static bool is_again(struct lane *lane, struct file *file, uint64_t first, uint6
     return false;
 }
 
+/* Whether the program has made this call already. A thread that only ever repeats what the program has done, each
+ * address depending on the data before, takes processor and disk for nothing: it ends. */
+static bool is_late(struct lane *lane, uint64_t id) {
+    uint64_t calls = atomic_load_explicit(&lane->shared->calls, memory_order_relaxed);
+    if (calls <= id) {
+        lane->late = 0;
+        return false;
+    }
+    if (lane->late++ == 0)
+        lane->behind = calls - id;
+    if (lane->late == HOPELESS) {
+        if (calls - id >= lane->behind)
+            prefetch_end_thread("does not keep up");
+        lane->late = 0;
+    }
+    return true;
+}
+
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
     struct lane *lane = lane_self;
     if (lane == NULL)
@@ -162,8 +182,7 @@ void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
         return;
     if (lane->shared == NULL)
         lane->shared = shared_lane(prefetch_shared(), lane->path);
-    if (lane->shared != NULL &&
-        atomic_load_explicit(&lane->shared->calls, memory_order_relaxed) > id) {
+    if (lane->shared != NULL && is_late(lane, id)) {
         lane->expired++;
         return;
     }

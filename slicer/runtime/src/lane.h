@@ -92,6 +92,9 @@ struct lane {
     struct file *last_file;
     uint64_t last_first, last_end;
 
+    /* Calls in a row that came too late, and how far behind the first of them was; of the thread alone. */
+    uint64_t late, behind;
+
     /* For the report. */
     uint64_t expired;
     uint64_t coalesced;

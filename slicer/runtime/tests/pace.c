@@ -78,6 +78,27 @@ static int counts_bytes(int argc, char **argv) {
     return 0;
 }
 
+/* Takes longer for its calls than the program for its reads. */
+static void is_slow(int argc, char **argv) {
+    (void)argc;
+    int fd = prefetch_open(argv[2], O_RDONLY);
+    for (int n = 0; n < 100000; n++) {
+        prefetch_pread(fd, 1, 0);
+        for (volatile int spin = 0; spin < 2000; spin++)
+            ;
+    }
+}
+
+static int hurries_on(int argc, char **argv) {
+    (void)argc, (void)argv;
+    sleep_ms(30);
+    for (int n = 0; n < 300; n++) {
+        foreread_calls(100000);
+        sleep_ms(1);
+    }
+    return 0;
+}
+
 static int waits(int argc, char **argv) {
     (void)argc;
     sleep_ms(100);
@@ -126,10 +147,17 @@ static void test_in_order(void) {
     CHECK(reported(&outcome, "left_to_kernel") == 2 * PAGES && reported(&outcome, "entries") == 0);
 }
 
+static void test_hopeless(void) {
+    struct outcome outcome = succeeds("hurries_on");
+    if (strcmp(reported_text(&outcome, "ended"), "does not keep up") != 0)
+        FAIL("%s", outcome.report);
+}
+
 int main(int argc, char **argv) {
     const struct scenario scenarios[] = {
         {"dawdles", announces, dawdles},
         {"hurries", is_late, hurries},
+        {"hurries_on", is_slow, hurries_on},
         {"waits", in_order, waits},
         {"counts_bytes", in_bytes, counts_bytes},
         {0},
@@ -137,6 +165,7 @@ int main(int argc, char **argv) {
     const struct test tests[] = {
         {"a full queue holds the prefetch thread up, and room lets it go on", test_queue},
         {"what the program has read is not announced any more", test_late},
+        {"a prefetch thread that falls behind for good is ended", test_hopeless},
         {"what is read in order is left to the kernel", test_in_order},
         {"reads of one page are one entry, whatever their number", test_bytes},
         {0},
