@@ -78,8 +78,8 @@ NodeId PointsTo::address(Place Of) {
 PointsTo::Place PointsTo::place(const Expr *E) {
   E = E->IgnoreParens();
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
-    if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
-      return {P.variable(Variable), 0};
+    if (isa<VarDecl>(Ref->getDecl()))
+      return {P.reference(Ref), 0};
     return {};
   }
   if (const auto *Member = dyn_cast<MemberExpr>(E)) {
@@ -347,7 +347,6 @@ void PointsTo::solve() {
 }
 
 void PointsTo::run() {
-  fresh(); // node 0 is "nothing"
   for (llvm::StringRef Name : {"stdin", "stdout", "stderr"})
     P.standardStream(Name);
   findAllocators();
@@ -411,8 +410,8 @@ NodeSet PointsTo::locations(const Expr *E) {
   NodeSet All;
   E = E->IgnoreParens();
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
-    if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
-      All.set(P.variable(Variable));
+    if (isa<VarDecl>(Ref->getDecl()))
+      All.set(P.reference(Ref));
   } else if (const auto *Member = dyn_cast<MemberExpr>(E)) {
     if (const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl()))
       All.set(P.field(Field));

@@ -144,8 +144,10 @@ std::string Printer::userCall(const CallExpr *Call) {
     return Meetings.nameOf(Target) + Arguments(Target);
   }
   QualType Type = Call->getType();
-  std::string Result = "__extension__({ __typeof__(" + text(Call->getCallee()) +
-                       ") foreread_target = " + text(Call->getCallee()) + "; ";
+  // &* makes a pointer of a function and leaves a pointer what it is.
+  std::string Pointer = text(Call->getCallee());
+  std::string Result =
+      "__extension__({ __typeof__(&*(" + Pointer + ")) foreread_target = " + Pointer + "; ";
   for (const Function *Target : Pointers.callees(Call).Functions) {
     bool Elsewhere = Meetings.exported(*Target) && Target->Home != F.Home;
     if (!Meetings.runsAsIs(*Target) || Elsewhere)

@@ -107,6 +107,11 @@ NodeId Program::variable(const VarDecl *Decl) {
   return ByDecl[Decl] = Id;
 }
 
+NodeId Program::reference(const DeclRefExpr *Ref) {
+  auto Web = Webs.find(Ref);
+  return Web == Webs.end() ? variable(cast<VarDecl>(Ref->getDecl())) : Web->second;
+}
+
 std::string Program::recordName(const RecordDecl *Record) {
   Record = Record->getDefinition() ? Record->getDefinition() : Record;
   if (Record->getIdentifier())

@@ -78,6 +78,9 @@ public:
 
   NodeId add(Node New);
   NodeId variable(const clang::VarDecl *Decl);
+  // The node a reference to a variable means: that of its web, if the variable is split.
+  NodeId reference(const clang::DeclRefExpr *Ref);
+  llvm::DenseMap<const clang::DeclRefExpr *, NodeId> Webs;
   NodeId field(const clang::FieldDecl *Decl);
   NodeId result(const Function &F);
   NodeId varargs(const Function &F);

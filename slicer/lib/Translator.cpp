@@ -4,6 +4,7 @@
 
 #include "Emit.h"
 #include "Load.h"
+#include "Webs.h"
 
 namespace foreread::slicer {
 
@@ -112,6 +113,7 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   for (auto &U : P.Units)
     Result.UnitNotes.push_back(U->WholeBecause.empty() ? "" : U->File + ": " + U->WholeBecause);
   P.index();
+  splitVariables(P);
   PointsTo Pointers(P);
   Pointers.run();
   findReachable(P, Pointers);
