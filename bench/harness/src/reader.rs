@@ -68,6 +68,9 @@ pub struct Reading {
     /// Memory for pages fetched and not yet read, in bytes.
     #[arg(long)]
     pub budget: Option<u64>,
+    /// Hold the engine's memory target at that, with no AIMD.
+    #[arg(long)]
+    pub fixed: bool,
     /// The engine's largest request, in pages.
     #[arg(long)]
     pub request_pages: Option<u64>,
@@ -276,6 +279,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
             .budget
             .map_or(default.budget_pages, |bytes| bytes / PAGE),
         evict_behind: true,
+        adapt: !reading.fixed,
         ..default
     };
     let source = Box::new(Replay::new(list, HashSet::new()));
@@ -326,6 +330,7 @@ mod tests {
             part: None,
             ahead: Ahead::None,
             budget: None,
+            fixed: false,
             request_pages: None,
             infill_pages: None,
         }

@@ -70,7 +70,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// One reader, plain once and then at every value.
+    /// One reader, plain once and then at every value. In a memory group, which is there to have the
+    /// target adapt, once more with a target that does not.
     fn option(
         &self,
         changing: &Changing,
@@ -89,15 +90,19 @@ impl Bench<'_> {
         for &x in changing.values {
             say(&format!("{} {x}", changing.option));
             let value = (x * changing.scale.0 / changing.scale.1).to_string();
-            let more = [changing.option.to_owned(), value];
+            let mut more = vec![changing.option.to_owned(), value];
             let foreread = self.run(&reader(changing.ahead, &more), memory, &mut expected)?;
+            more.push("--fixed".into());
+            let fixed = memory
+                .map(|_| self.run(&reader(changing.ahead, &more), memory, &mut expected))
+                .transpose()?;
             points.push(Point {
                 x,
                 readers: 1,
                 needed_bytes: changing.block * changing.count,
                 plain,
                 foreread,
-                fixed: None,
+                fixed,
             });
         }
         Ok(points)
