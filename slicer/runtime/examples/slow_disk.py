@@ -5,7 +5,9 @@
 
 PLAIN, TRANSLATED and GENERATE are programs, FOREREAD the command, whose folder has libforeread.so.1. Needs root: a slow
 disk is mounted (`foreread slowdisk`). Prints a line for each case: seconds cold and plain, cold with the prefetch
-thread, and hot, which is the limit; and masked = (plain - foreread) / (plain - limit).
+thread, and hot, which is the limit; and masked = (plain - foreread) / (plain - limit). On a busy machine all of these
+are mostly noise; so beside them stand the seconds in which the program neither ran nor was ready to run (it waited for
+the disk), without prefetch thread and with it, and how much of those is gone.
 """
 
 import json
@@ -40,10 +42,21 @@ class Disk:
         self.run("forget", self.folder)
 
 
-def seconds(command, environment):
-    began = time.monotonic()
-    out = subprocess.run(command, env=environment, check=True, capture_output=True).stdout
-    return time.monotonic() - began, out
+class Run:
+    """A program run to its end: its output, wall-clock seconds, and seconds blocked."""
+
+    def __init__(self, command, environment):
+        began = time.monotonic()
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
+        self.out = process.stdout.read()
+        # Ended and not reaped: the kernel still has its times.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        self.seconds = time.monotonic() - began
+        with open(f"/proc/{process.pid}/schedstat") as file:
+            on_processor, ready = (int(field) / 1e9 for field in file.read().split()[:2])
+        self.blocked = max(self.seconds - on_processor - ready, 0)
+        if process.wait() != 0:
+            sys.exit(f"{command} failed")
 
 
 def report(path):
@@ -58,15 +71,20 @@ def report(path):
 
 def measure(disk, plain, translated, arguments, environment, scratch):
     disk.cold()
-    plainly, expected = seconds([plain, *arguments], environment)
+    plainly = Run([plain, *arguments], environment)
     written = os.path.join(scratch, "report")
     disk.cold()
-    ahead, got = seconds([translated, *arguments], environment | {"FOREREAD_PREEXEC_REPORT": written})
+    ahead = Run([translated, *arguments], environment | {"FOREREAD_PREEXEC_REPORT": written})
     said = report(written)
     os.unlink(written)
-    hot, _ = seconds([plain, *arguments], environment)
-    assert got == expected, f"{translated} prints something else than {plain}"
+    hot = Run([plain, *arguments], environment)
+    if ahead.out != plainly.out:
+        sys.exit(f"{translated} prints something else than {plain}")
     return plainly, ahead, hot, said
+
+
+def share(part, whole):
+    return f"{100 * part / whole:8.1f}%" if whole > 0 else f"{'-':>9}"
 
 
 def main():
@@ -82,16 +100,18 @@ def main():
             film = os.path.join(folder, "film")
             subprocess.run([generate, "film", "16", film], check=True)
             print(f"{'case':<12}{'work':>5}{'plain s':>9}{'foreread s':>11}{'hot s':>8}{'masked':>9}"
-                  f"{'late':>7}{'first ms':>9}{'thread ms':>10}{'process ms':>11}")
+                  f"{'blocked s':>10}{'with':>7}{'gone':>9}{'late':>7}{'first ms':>9}{'thread ms':>10}"
+                  f"{'process ms':>11}")
             for name, arguments in CASES:
                 for work in WORK:
                     plainly, ahead, hot, said = measure(
                         disk, plain, translated, [*arguments, "-k", str(work), film], environment, scratch)
-                    waited = plainly - hot
-                    masked = f"{100 * (plainly - ahead) / waited:8.1f}%" if waited > 0 else "       -"
+                    masked = share(plainly.seconds - ahead.seconds, plainly.seconds - hot.seconds)
+                    gone = share(plainly.blocked - ahead.blocked, plainly.blocked)
                     late = 100 * said["late"] / max(said["issued"], 1)
-                    print(f"{name:<12}{work:>5}{plainly:>9.3f}{ahead:>11.3f}{hot:>8.3f}{masked}{late:>6.1f}%"
-                          f"{1e3 * said['first_s']:>9.1f}{1e3 * said['cpu_s']:>10.1f}"
+                    print(f"{name:<12}{work:>5}{plainly.seconds:>9.3f}{ahead.seconds:>11.3f}"
+                          f"{hot.seconds:>8.3f}{masked}{plainly.blocked:>10.3f}{ahead.blocked:>7.3f}{gone}"
+                          f"{late:>6.1f}%{1e3 * said['first_s']:>9.1f}{1e3 * said['cpu_s']:>10.1f}"
                           f"{1e3 * said['process_cpu_s']:>11.1f}", flush=True)
         finally:
             disk.run("umount", folder)

@@ -139,8 +139,10 @@ static void wait_for_room(struct lane *lane) {
     uint64_t room = size < ROOM ? size : ROOM;
     int64_t since = clock_ns(CLOCK_MONOTONIC);
     hold_release(lane);
+    lane->sleeps = true;
     while (size - ahead(lane) < room)
         pthread_cond_wait(&lane->room, &lane->lock);
+    lane->sleeps = false;
     lane->waited_ns[WAIT_ROOM] += clock_ns(CLOCK_MONOTONIC) - since;
 }
 

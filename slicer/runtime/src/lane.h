@@ -73,7 +73,7 @@ struct lane {
     /* The next call's ID. Written by the thread, read by the watcher. */
     _Atomic uint64_t next_id;
 
-    /* Guards all up to `room`: the thread adds, the watcher passes. */
+    /* Guards all up to `sleeps`: the thread adds, the watcher passes. */
     pthread_mutex_t lock;
     struct hold hold;
     foreread_client *client;
@@ -87,6 +87,8 @@ struct lane {
     foreread_entry batch[BATCH];
     size_t batched;
     pthread_cond_t room;
+    /* The thread waits for it. */
+    bool sleeps;
 
     /* The last read's pages; of the thread alone. */
     struct file *last_file;

@@ -1,9 +1,9 @@
 /*
  * watch.c - the watcher: the thread of the prefetch process that knows where the program is.
  *
- * While the program reads, it looks every millisecond: passes the entries whose call ID is below the
- * program's, tells the clients, wakes prefetch threads that wait for room. While the program does not read, it sleeps
- * until the program rings. It also ends prefetch threads that compute without end.
+ * While the program reads what is on a list, it looks every few milliseconds: passes the entries whose call ID is
+ * below the program's, tells the clients, wakes prefetch threads that wait for room. While the program does not read,
+ * it sleeps until the program rings. It also ends prefetch threads that compute without end.
  *
  * Invariant: the program rings only where `wake_at` says so, which is set before the watcher sleeps and looked
  * at once more after; a ring that is missed all the same costs no more than IDLE.
@@ -15,8 +15,10 @@
 #include "lane.h"
 #include "prefetch.h"
 
-/* Between looks while the program reads, and while it does not, in ns. */
-#define BUSY 1000000
+/* Between looks, in ns: while something waits for the next one, while the program reads, and while it does
+ * not. */
+#define SOON 1000000
+#define BUSY 4000000
 #define IDLE 50000000
 /* What a prefetch thread has on hold is released after this long, in ns. */
 #define PATIENCE 1000000
@@ -61,36 +63,42 @@ static void limit(struct lane *lane) {
     }
 }
 
-/* One look at a lane; whether the program has read since the last. */
-static bool look(struct lane *lane) {
+/* One look at a lane; ns until the next. */
+static int64_t look(struct lane *lane) {
     limit(lane);
     pthread_mutex_lock(&lane->lock);
     bool held = lane->hold.count > 0;
     if (held && (atomic_load(&lane->ended) != NULL ||
-                 clock_ns(CLOCK_MONOTONIC) - lane->hold.since >= PATIENCE))
+                 clock_ns(CLOCK_MONOTONIC) - lane->hold.since >= PATIENCE)) {
         hold_release(lane);
-    bool listed = lane->pushed > 0;
+        held = false;
+    }
+    bool soon = held || lane->sleeps;
+    bool ahead = lane->pushed > lane->passed;
     pthread_mutex_unlock(&lane->lock);
-    if (!listed)
-        return held;
+    if (!ahead)
+        return soon ? SOON : IDLE;
     uint64_t calls = atomic_load_explicit(&lane->shared->calls, memory_order_acquire);
     bool reads = calls != lane->seen_calls;
     lane->seen_calls = calls;
-    return pass(lane, calls) || reads || held;
+    reads |= pass(lane, calls);
+    return soon ? SOON : reads ? BUSY : IDLE;
 }
 
-static bool look_at_all(void) {
-    bool reads = false;
-    for (struct lane *lane = lanes(); lane != NULL; lane = lane->next)
-        reads |= look(lane);
-    return reads;
+static int64_t look_at_all(void) {
+    int64_t next = IDLE;
+    for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
+        int64_t wanted = look(lane);
+        next = wanted < next ? wanted : next;
+    }
+    return next;
 }
 
-/* Has the program ring at its next read; whether it has read meanwhile. */
+/* Has the program ring at its next read of something on a list; whether it has read meanwhile. */
 static bool arm(void) {
     bool reads = false;
     for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
-        if (lane->shared == NULL)
+        if (lane->pushed == lane->passed)
             continue;
         atomic_store(&lane->shared->wake_at, lane->seen_calls + 1);
         reads |= atomic_load(&lane->shared->calls) != lane->seen_calls;
@@ -103,8 +111,10 @@ static void *watch(void *unused) {
     struct shared *shared = prefetch_shared();
     for (;;) {
         uint32_t rung = atomic_load(&shared->bell);
-        bool busy = look_at_all() || arm();
-        shared_wait(&shared->bell, rung, busy ? BUSY : IDLE);
+        int64_t next = look_at_all();
+        if (next == IDLE && arm())
+            next = BUSY;
+        shared_wait(&shared->bell, rung, next);
     }
     return NULL;
 }

@@ -130,10 +130,10 @@ static void agrees(const char *scenario, double calls, double entries) {
         FAIL("%s", outcome.report);
     CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
     CHECK(reported(&outcome, "calls") == calls && reported(&outcome, "program_calls") == calls);
-    CHECK(reported(&outcome, "entries") >= entries);
-    CHECK(reported(&outcome, "issued") >= entries * PAGE && reported(&outcome, "wasted") == 0);
+    /* All that was announced was read; what lay between was not asked for. */
+    CHECK(reported(&outcome, "entries") >= entries && reported(&outcome, "wasted") == 0);
     double read = reported(&outcome, "useful") + reported(&outcome, "late");
-    if (read + reported(&outcome, "infill") != reported(&outcome, "issued"))
+    if (read < entries * PAGE || read > calls * PAGE)
         FAIL("%s", outcome.report);
 }
 
