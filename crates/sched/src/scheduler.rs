@@ -341,8 +341,8 @@ impl Scheduler {
     /// The pages to give back now.
     pub fn give_back(&mut self) -> Vec<(FileId, Range<u64>)> {
         self.behind.as_mut().map_or_else(Vec::new, |behind| {
-            let (held, target) = (self.budget.held(), self.budget.target());
-            behind.give_back(held, target, &self.queue)
+            let (held, allowance) = (self.budget.held(), self.budget.allowance());
+            behind.give_back(held, allowance, &self.queue)
         })
     }
 
@@ -691,7 +691,8 @@ mod tests {
     #[test]
     fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
         let mut disk = ssd(100_000, 100_000);
-        let mut scheduler = scheduler(&scattered(1000), 300);
+        // A quarter of it at first.
+        let mut scheduler = scheduler(&scattered(1000), 1200);
         assert_eq!(scheduler.next(0, &mut disk).len(), 300);
         assert!(scheduler.next(0, &mut disk).is_empty());
         for page in scattered(100) {
@@ -703,7 +704,7 @@ mod tests {
     #[test]
     fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
         let mut disk = ssd(100_000, 8);
-        let mut scheduler = scheduler(&scattered(2000), 1024);
+        let mut scheduler = scheduler(&scattered(2000), 4096);
         assert_eq!(scheduler.next(0, &mut disk).len(), 8);
         assert_eq!(scheduler.budget().held(), 1024);
         scheduler.budget().lost(100);
