@@ -173,7 +173,6 @@ fn bars(
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(WHITE)
-        .set_tick_mark_size(LabelAreaPosition::Bottom, 0)
         .x_labels(2 * (rows.len() + 1) + 1)
         .x_label_formatter(&name)
         .y_label_formatter(&|percent| format!("{percent:.0}"))
