@@ -37,7 +37,7 @@ static void say(void) {
     printf("read %08x\n", sum);
     fflush(stdout);
     /* So that the prefetch thread can come as far, and its account be compared. */
-    struct timespec moment = {.tv_nsec = 30 * 1000 * 1000};
+    struct timespec moment = {.tv_nsec = 200 * 1000 * 1000};
     if (getenv("HARNESS_LINGERS") != NULL)
         nanosleep(&moment, NULL);
 }

@@ -106,7 +106,9 @@ def reason(told):
     """Why a program was linked plainly: the units' and functions' reasons say more than the program's."""
     units = [one["why"] for one in told["units"] if one.get("why")]
     functions = [one["why"] for one in told["functions"] if one["status"] == "refused"]
-    return (units + functions + [told["why"]])[0]
+    # Most are refused because of others.
+    own = [why for why in functions if "left whole" not in why]
+    return (units + own + functions + [told["why"]])[0]
 
 
 def in_step(report):

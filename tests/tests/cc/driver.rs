@@ -32,6 +32,8 @@ for index, command in enumerate(commands):
         with open(output, "w") as file:
             file.write(changed + "\n#include <foreread_preexec.h>\n")
     units.append({"index": index, "output": output})
+    if "nonsense to me" in text:
+        units[-1]["why"] = "it does not parse"
 function = {"name": "main", "file": "main.c", "line": 1, "status": "sliced", "why": ""}
 print(json.dumps({"units": units, "functions": [function], "files": [], "sync_points": 0}))
 "#;

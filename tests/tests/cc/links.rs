@@ -48,6 +48,11 @@ pub const TESTS: &[Test] = &[
         does_not_compile,
     ),
     (
+        "a_unit_the_slicer_makes_nothing_of_says_why",
+        &[],
+        makes_nothing_of,
+    ),
+    (
         "a_program_that_does_not_link_stays_plain",
         &[],
         does_not_link,
@@ -277,6 +282,17 @@ fn does_not_compile() {
         why.starts_with("does not compile when sliced: part.c:1:"),
         "{why}"
     );
+}
+
+fn makes_nothing_of() {
+    let driver = two_units();
+    driver.lab.write(
+        "part.c",
+        "/* nonsense to me */ int part(void) { return 0; }\n",
+    );
+    driver.builds("main.c part.c -o prog");
+    assert_eq!(driver.units_of("prog"), ["main.c"]);
+    assert_eq!(driver.why_whole("part.c"), "it does not parse");
 }
 
 fn does_not_link() {

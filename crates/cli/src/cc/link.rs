@@ -87,9 +87,14 @@ impl Job<'_> {
                 .changed()
                 .map(|(index, text)| (index, text.to_owned()))
                 .collect();
+            for (index, why) in slice.left_whole() {
+                let report = &mut units.reports[units.known[index].report];
+                report.state = "left whole";
+                report.why = Some(why.to_owned());
+            }
             self.slice = Some(slice);
             self.seconds.slicing += begun.elapsed().as_secs_f64();
-            ensure!(!changed.is_empty(), "nothing in it can be sliced");
+            ensure!(!changed.is_empty(), "{}", nothing_changed(round));
             let begun = Instant::now();
             let compiled = self.compile(&units.known, &changed, &folder);
             self.seconds.compiling += begun.elapsed().as_secs_f64();
@@ -175,6 +180,14 @@ impl Job<'_> {
             "it does not link when sliced: {said}"
         );
         Ok(program)
+    }
+}
+
+/// Why no unit was changed in a round.
+fn nothing_changed(round: usize) -> &'static str {
+    match round {
+        0 => "nothing in it can be sliced",
+        _ => "without the units that do not compile nothing in it can be sliced",
     }
 }
 

@@ -37,6 +37,9 @@ pub(super) struct Slice {
 struct Unit {
     index: usize,
     output: Option<PathBuf>,
+    /// Why the slicer could make nothing of it.
+    #[serde(default)]
+    why: Option<String>,
 }
 
 /// What became of a function.
@@ -120,6 +123,12 @@ impl Slice {
     pub(super) fn changed(&self) -> impl Iterator<Item = (usize, &Path)> {
         let units = self.units.iter();
         units.filter_map(|unit| Some((unit.index, unit.output.as_deref()?)))
+    }
+
+    /// The units that the slicer could make nothing of, and why.
+    pub(super) fn left_whole(&self) -> impl Iterator<Item = (usize, &str)> {
+        let units = self.units.iter();
+        units.filter_map(|unit| Some((unit.index, unit.why.as_deref()?)))
     }
 }
 
