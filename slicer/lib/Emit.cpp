@@ -249,6 +249,8 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     Printer Print(P, Pointers, Slice, Meetings, *F);
     Functions += "\n" + Print.function();
     Needed[F.get()] = F->Decl;
+    for (const Function *Other : Print.unseen())
+      Prototypes.push_back(Print.plainDeclaration(*Other) + ";\n");
     for (auto &[Other, Seen] : Print.called())
       Needed.insert({Other, Seen});
     if (Meetings.exported(*F))
@@ -280,7 +282,8 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     if (Meetings.exported(*F) && F->Home != &U)
       Prototypes.push_back("int " + Meetings.nameOf(*F) + "_is(const void *);\n");
   }
-  std::sort(Prototypes.begin(), Prototypes.end());
+  llvm::sort(Prototypes);
+  Prototypes.erase(std::unique(Prototypes.begin(), Prototypes.end()), Prototypes.end());
   for (const std::string &Each : Prototypes)
     Result += Each;
   return Result + Functions;

@@ -60,6 +60,21 @@ Exchange exchange(const Program &P, const Function &F, const CallExpr *Call, int
     }
     return Result;
   }
+  if (Name == "getline" || Name == "getdelim") {
+    std::string Line = "*(" + Text(Call->getArg(0)) + ")",
+                Room = "*(" + Text(Call->getArg(1)) + ")";
+    Result.ResultType = Call->getType().getUnqualifiedType().getAsString(Policy);
+    Result.Result = "foreread_result";
+    Move("&foreread_result", "sizeof(foreread_result)", "");
+    // Each side has a buffer of its own.
+    if (!Sends)
+      Result.Moves.push_back("if (foreread_result >= 0 && (!" + Line + " || " + Room +
+                             " <= (__SIZE_TYPE__)foreread_result)) " + Line +
+                             " = __builtin_realloc(" + Line + ", " + Room +
+                             " = (__SIZE_TYPE__)foreread_result + 1);");
+    Move(Line, "(__SIZE_TYPE__)foreread_result + 1", "foreread_result >= 0");
+    return Result;
+  }
   bool Counted = Name == "read" || Name == "pread" || Name == "fread" || Name == "getrandom";
   if (Used || Counted) {
     Result.ResultType = Call->getType().getUnqualifiedType().getAsString(Policy);

@@ -20,7 +20,7 @@ public:
   // What the prefetch thread calls in place of a function of the program.
   std::string nameOf(const Function &F) const;
   // Functions that only compute, all of which is needed, run as they are.
-  bool runsAsIs(const Function &F) const { return AsIs.contains(&F); }
+  bool runsAsIs(const Function &F) const { return AsIs.contains(&F) || !F.WholeBecause.empty(); }
   // Static functions that another unit's prefetch functions call through pointers.
   bool exported(const Function &F) const { return Exported.contains(&F); }
   // Descriptors come from the program (paper: inform_open, inform_close).

@@ -439,8 +439,8 @@ PointsTo::Callees PointsTo::callees(const CallExpr *Call) {
   // A pointer that nothing is assigned to is never called.
   NodeSet Targets = pointees(Call->getCallee());
   for (NodeId Target : Targets)
-    if (P.Nodes[Target].Kind != NodeKind::Function)
-      Result.Complete = false;
+    Result.Others |= P.Nodes[Target].Kind != NodeKind::Function;
+  Result.Complete = !Result.Others || !Result.Functions.empty();
   return Result;
 }
 

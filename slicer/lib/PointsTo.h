@@ -27,7 +27,8 @@ public:
   // The functions a call may call, if all of them are known.
   struct Callees {
     std::vector<Function *> Functions;
-    bool Complete = true;
+    bool Complete = true; // there is something to call
+    bool Others = false;  // there may be functions that are not known
   };
   Callees callees(const clang::CallExpr *Call);
   // The functions of the program that an argument may be.

@@ -128,6 +128,17 @@ std::string Printer::argument(const CallExpr *Call, unsigned Index) {
   return Slice.passes(Call, Index) ? text(E) : zero(E->getType());
 }
 
+bool Printer::declaredHere(const Function &Other) const {
+  if (Other.Home == F.Home)
+    return true;
+  ASTContext &Context = F.Home->context();
+  for (const NamedDecl *Found :
+       Context.getTranslationUnitDecl()->lookup(&Context.Idents.get(Other.Name)))
+    if (isa<FunctionDecl>(Found))
+      return true;
+  return false;
+}
+
 // A function of the program.  Through a pointer, the prefetch version of whichever it points to.
 std::string Printer::userCall(const CallExpr *Call) {
   auto Arguments = [&](const Function &Target) {
@@ -150,6 +161,8 @@ std::string Printer::userCall(const CallExpr *Call) {
       "__extension__({ __typeof__(&*(" + Pointer + ")) foreread_target = " + Pointer + "; ";
   for (const Function *Target : Pointers.callees(Call).Functions) {
     bool Elsewhere = Meetings.exported(*Target) && Target->Home != F.Home;
+    if (!Elsewhere && !declaredHere(*Target))
+      Unseen.insert(Target);
     if (!Meetings.runsAsIs(*Target) || Elsewhere)
       Called.insert({Target, Target->Decl});
     std::string Test = Elsewhere
@@ -157,9 +170,17 @@ std::string Printer::userCall(const CallExpr *Call) {
                            : "foreread_target == (__typeof__(foreread_target))" + Target->Name;
     Result += Test + " ? " + Meetings.nameOf(*Target) + Arguments(*Target) + " : ";
   }
-  Result += Type->isVoidType()     ? "(void)0"
-            : Type->isRecordType() ? zero(Type)
+  if (Pointers.callees(Call).Others) {
+    std::string List;
+    for (unsigned I = 0; I < Call->getNumArgs(); ++I)
+      List += (I ? ", " : "") + text(Call->getArg(I));
+    Result += "foreread_target(" + List + ")";
+  } else if (Type->isVoidType()) {
+    Result += "(void)0";
+  } else {
+    Result += Type->isRecordType() ? zero(Type)
                                    : "(" + Type.getUnqualifiedType().getAsString(Policy) + ")0";
+  }
   return Result + "; })";
 }
 

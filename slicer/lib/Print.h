@@ -24,11 +24,16 @@ public:
   const llvm::DenseMap<const Function *, const clang::FunctionDecl *> &called() const {
     return Called;
   }
+  // Functions of other units that are named, and that this unit does not declare.
+  const llvm::DenseSet<const Function *> &unseen() const { return Unseen; }
+  std::string plainDeclaration(const Function &Other) const;
   // The declaration of another function's prefetch version as this unit knows the function.
   std::string declaration(const Function &Other, const clang::FunctionDecl *Seen) const;
 
 private:
   std::string head() const;
+  std::string parameters(const clang::FunctionDecl *Seen) const;
+  bool declaredHere(const Function &Other) const;
   std::string text(const clang::Expr *E);
   std::string typed(clang::QualType Type, const std::string &Name) const;
   std::string call(const clang::CallExpr *Call);
@@ -65,6 +70,7 @@ private:
   unsigned Depth = 0;
   llvm::DenseSet<const clang::VarDecl *> Mentioned;
   llvm::DenseMap<const Function *, const clang::FunctionDecl *> Called;
+  llvm::DenseSet<const Function *> Unseen;
   llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
   const clang::CallExpr *Unwrapped = nullptr;
 };

@@ -21,28 +21,33 @@ std::string Printer::declaration() const {
          Parameter(1, "argv") + ")";
 }
 
-std::string Printer::declaration(const Function &Other, const FunctionDecl *Seen) const {
-  std::string Parameters;
+std::string Printer::parameters(const FunctionDecl *Seen) const {
+  const Function *Defined = P.function(Seen);
+  if (!Seen->hasPrototype() || (Defined && Defined->LooseCalls))
+    return "()";
+  std::string List;
   for (unsigned I = 0; I < Seen->getNumParams(); ++I) {
     const ParmVarDecl *Parameter = Seen->getParamDecl(I);
-    Parameters += (I ? ", " : "") + typed(Parameter->getType(), Parameter->getNameAsString());
+    List += (I ? ", " : "") + typed(Parameter->getType(), Parameter->getNameAsString());
   }
-  if (!Seen->hasPrototype())
-    Parameters = "";
-  else if (Seen->isVariadic())
-    Parameters += ", ...";
-  else if (Parameters.empty())
-    Parameters = "void";
+  return "(" + (List.empty() ? "void" : List) + (Seen->isVariadic() ? ", ..." : "") + ")";
+}
+
+std::string Printer::declaration(const Function &Other, const FunctionDecl *Seen) const {
   bool Static =
       (!Other.Decl->isExternallyVisible() || Other.Decl->isInlined()) && !Meetings.exported(Other);
   return (Static ? "static " : "") +
-         typed(Seen->getReturnType(), Meetings.nameOf(Other) + "(" + Parameters + ")");
+         typed(Seen->getReturnType(), Meetings.nameOf(Other) + parameters(Seen));
+}
+
+std::string Printer::plainDeclaration(const Function &Other) const {
+  return typed(Other.Decl->getReturnType(), Other.Name + parameters(Other.Decl));
 }
 
 // The head of the definition: parameters in the old style, if that is how they were written, so
 // that calls may pass what they always did.
 std::string Printer::head() const {
-  if (F.Name == "main" || F.Decl->hasPrototype())
+  if (F.Name == "main" || (F.Decl->hasPrototype() && !F.LooseCalls))
     return declaration();
   std::string Names, Types;
   for (unsigned I = 0; I < F.Decl->getNumParams(); ++I) {

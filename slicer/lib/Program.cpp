@@ -64,6 +64,11 @@ void Program::index() {
       Functions.push_back(std::move(F));
     }
   }
+  for (auto &Caller : Functions)
+    for (const CallExpr *Call : Caller->Calls)
+      if (Function *F = function(directCallee(Call));
+          F && !F->Decl->isVariadic() && Call->getNumArgs() != F->Decl->getNumParams())
+        F->LooseCalls = true;
 }
 
 Function *Program::function(const FunctionDecl *Decl) const {

@@ -51,6 +51,7 @@ struct Function {
   bool InMainFile = false; // defined in the unit's own file, not in a header
   bool Reachable = false;  // from main
   bool AddressTaken = false;
+  bool LooseCalls = false; // calls pass another number of arguments than it has parameters
   bool Allocates =
       false; // returns memory it allocates: each call of it is an allocation of its own
   std::string WholeBecause;

@@ -173,6 +173,9 @@ void Related::run() {
     Reached.clear();
     Wholes.clear();
     Threads = false;
+    Skipped.clear();
+    for (auto &F : P.Functions)
+      Skipped.push_back(!F->WholeBecause.empty());
     for (auto &F : P.Functions) {
       Layout &Into = Layouts[F->Index];
       Into.Range.clear();
@@ -185,7 +188,7 @@ void Related::run() {
     do {
       Changed = false;
       for (auto &F : P.Functions)
-        if (F->Reachable && F->WholeBecause.empty()) {
+        if (F->Reachable && !Skipped[F->Index]) {
           Current = F.get();
           statement(F->Decl->getBody());
         }
@@ -197,6 +200,9 @@ void Related::run() {
           for (Function *Target : Pointers.callees(Call).Functions)
             if (hasEffects(*Target) && Target != F.get())
               refuse(*Target, "it is called from " + F->Name + ", which is left whole");
+    for (auto &F : P.Functions)
+      if (!Skipped[F->Index] && !F->WholeBecause.empty() && hasEffects(*F))
+        HadEffects.set(F->Index);
   } while (Refused);
 }
 
@@ -331,6 +337,8 @@ void Related::value(const Expr *E) {
   }
   if (const auto *Block = dyn_cast<StmtExpr>(E)) {
     const CompoundStmt *Body = Block->getSubStmt();
+    if (AsItIs)
+      return needAll(Body);
     for (const Stmt *Part : Body->body()) {
       statement(Part);
       if (const auto *Last = dyn_cast<Expr>(Part); Last && Part == Body->body_back())

@@ -97,6 +97,11 @@ private:
   void receiveCall(const clang::CallExpr *Call, const CallSpec &Spec);
   bool steers(const clang::CallExpr *Call, const CallSpec &Spec);
   void whole(Function &F);
+  void needAll(const clang::Stmt *S);
+  void callAsItIs(const clang::CallExpr *Call);
+  bool mayHaveEffects(const Function &F) const {
+    return F.WholeBecause.empty() ? hasEffects(F) : HadEffects.test(F.Index);
+  }
 
   NodeSet defined(const clang::Expr *Lvalue);
   NodeSet written(const clang::CallExpr *Call, const CallSpec &Spec);
@@ -123,6 +128,10 @@ private:
   llvm::DenseMap<const clang::CallExpr *, Treatment> Treatments;
   llvm::DenseSet<const clang::CallExpr *> Assumed, Unknown;
   NodeSet Effectful, Reached, Wholes;
+  // Functions left whole that had effects when they were still translated.
+  NodeSet HadEffects;
+  std::vector<bool> Skipped;
+  bool AsItIs = false;
   bool Threads = false;
   bool Changed = false;
   bool Refused = false;

@@ -62,28 +62,53 @@ NodeSet Related::written(const CallExpr *Call, const CallSpec &Spec) {
   return All;
 }
 
-// A function that runs in the prefetch thread as it is: everything it looks at is needed.
+// A function that runs in the prefetch thread as it is: everything it looks at is needed, and so is
+// what the functions it calls look at.
 void Related::whole(Function &F) {
   if (!Wholes.test_and_set(F.Index))
     return;
   Changed = true;
   Function *Outer = Current;
+  bool Was = AsItIs;
   Current = &F;
-  std::function<void(const Stmt *)> Walk = [&](const Stmt *S) {
-    if (const auto *E = dyn_cast<Expr>(S))
-      return value(E);
-    if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
-      for (const Decl *D : Declared->decls())
-        if (const auto *Variable = dyn_cast<VarDecl>(D); Variable && Variable->getInit())
-          value(Variable->getInit());
-      return;
-    }
-    for (const Stmt *Child : S->children())
-      if (Child)
-        Walk(Child);
-  };
-  Walk(F.Decl->getBody());
+  AsItIs = true;
+  needAll(F.Decl->getBody());
   Current = Outer;
+  AsItIs = Was;
+}
+
+void Related::needAll(const Stmt *S) {
+  if (!S)
+    return;
+  if (const auto *E = dyn_cast<Expr>(S))
+    return value(E);
+  if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D)) {
+        typeSizes(Variable->getType());
+        if (Variable->getInit())
+          value(Variable->getInit());
+      }
+    return;
+  }
+  for (const Stmt *Child : S->children())
+    needAll(Child);
+}
+
+// A call within such a function.
+void Related::callAsItIs(const CallExpr *Call) {
+  value(Call->getCallee());
+  for (const Expr *Argument : Call->arguments()) {
+    value(Argument);
+    if (P.spec(Call))
+      markPointees(Argument);
+    else if (!P.function(directCallee(Call)))
+      markReachable(Argument);
+    for (Function *F : Pointers.functions(Argument))
+      whole(*F);
+  }
+  for (Function *F : Pointers.callees(Call).Functions)
+    whole(*F);
 }
 
 // A kept call of a library function: everything its line says it looks at.
@@ -173,13 +198,17 @@ void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {
   mustMeet(Call);
   set(Call, Treatment::Receive);
   for (unsigned I = 0; I < Call->getNumArgs(); ++I)
-    if (char Letter = Spec.parameter(I); Letter == 'd' || Letter == 'w' || Letter == 'o')
+    if (char Letter = Spec.parameter(I); Letter == 'd' || Letter == 'w' || Letter == 'o') {
       value(Call->getArg(I));
+      if (Letter == 'o' || (Letter == 'w' && Spec.parameter(0) == 'o'))
+        for (NodeId Object : Pointers.pointees(Call->getArg(I)))
+          mark(Object);
+    }
   llvm::StringRef Name = plainName(Spec.Name);
-  bool Strings = Name == "getline" || Name == "getdelim" || Name == "readv" || Name == "preadv";
+  bool Strings = Name == "readv" || Name == "preadv";
   for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
     char Letter = Spec.parameter(I);
-    bool Sent = Letter == 'd' || Letter == 'w';
+    bool Sent = Letter == 'd' || Letter == 'w' || Letter == 'o';
     if (Sent && hasSideEffects(Call->getArg(I)))
       Strings = true;
     if (Sent && (Name == "fscanf" || Name == "scanf") &&
@@ -203,7 +232,7 @@ void Related::handOver(const CallExpr *Call, const CallSpec &Spec) {
       if (Reached.test_and_set(F->Index))
         Changed = true;
       if (!F->WholeBecause.empty())
-        refuse(*Current, "it needs " + F->Name + "(), which is left whole");
+        whole(*F);
     }
     if (Given.size() > 1)
       refuse(*Current, std::string("one of several functions that read files is given to ") +
@@ -277,14 +306,14 @@ bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
     if (Starts) {
       bool Any = false;
       for (Function *F : targets(Call))
-        Any |= hasEffects(*F);
+        Any |= mayHaveEffects(*F);
       if (!Any)
         return Inside();
       for (Function *F : targets(Call)) {
         if (Reached.test_and_set(F->Index))
           Changed = true;
         if (!F->WholeBecause.empty())
-          refuse(*Current, "it starts " + F->Name + ", which is left whole");
+          whole(*F);
       }
       if (!Threads)
         Threads = Changed = true;
@@ -316,7 +345,7 @@ bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
                  relatedAny(defined(Call->getArg(0)->IgnoreParenCasts()));
     bool Callbacks = false;
     for (Function *F : targets(Call))
-      Callbacks |= hasEffects(*F);
+      Callbacks |= mayHaveEffects(*F);
     if (Callbacks)
       handOver(Call, Spec);
     if (!Frees && !Callbacks && !relatedAny(Writes))
@@ -386,15 +415,17 @@ void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Calle
     if (Reached.test_and_set(F->Index))
       Changed = true;
     if (!F->WholeBecause.empty())
-      refuse(*Current, "it needs " + F->Name + "(), which is left whole");
+      whole(*F);
     if (F->Name == "main")
       refuse(*Current, "it calls main()");
   }
   for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
     const Expr *Argument = Call->getArg(I);
     bool Effect = effects(Argument);
-    if (Effect || passes(Call, I))
+    if (Effect || passes(Call, I) || Callees.Others)
       value(Argument);
+    if (Callees.Others)
+      markReachable(Argument);
   }
 }
 
@@ -406,7 +437,7 @@ bool Related::callEffects(const CallExpr *Call) {
     return unknownEffects(Call);
   bool Any = false;
   for (Function *F : Callees.Functions)
-    Any |= hasEffects(*F);
+    Any |= mayHaveEffects(*F);
   // A call of anything at all may read files, but nothing says that it does.
   if (!Any) {
     for (const Expr *Argument : Call->arguments())
@@ -421,6 +452,8 @@ bool Related::callEffects(const CallExpr *Call) {
 }
 
 void Related::callValue(const CallExpr *Call) {
+  if (AsItIs)
+    return callAsItIs(Call);
   const CallSpec *Spec = P.spec(Call);
   if (!Spec) {
     PointsTo::Callees Callees = Pointers.callees(Call);
