@@ -109,7 +109,7 @@ static ssize_t bytes_of(const struct iovec *parts, int count) {
             count = -1;
     if (count >= 0 && count <= IOV_MAX)
         return (ssize_t)bytes;
-    lane_read(NULL, -1, 0, 0);
+    lane_count();
     errno = EINVAL;
     return -1;
 }
@@ -152,14 +152,14 @@ off_t prefetch_lseek(int fd, off_t offset, int whence) {
     return place;
 }
 
-/* Reads for real, and announces it: the page may be wanted by then. */
+/* Reads for real: with that the data is in memory, and there is nothing to announce. */
 static ssize_t fetch(int fd, const struct iovec *parts, int count, int64_t at, bool moves) {
     ssize_t bytes = bytes_of(parts, count);
     if (bytes < 0)
         return -1;
     struct plan plan = {0};
     int error = plan_read(fd, (uint64_t)bytes, at, moves, &plan);
-    lane_read(error == 0 ? plan.file : NULL, fd, (uint64_t)plan.offset, plan.bytes);
+    lane_count();
     if (error != 0) {
         errno = error;
         return -1;

@@ -174,20 +174,34 @@ static bool is_late(struct lane *lane, uint64_t id) {
     return true;
 }
 
-void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
-    struct lane *lane = lane_self;
-    if (lane == NULL)
-        return;
-    uint64_t id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
-    atomic_store_explicit(&lane->next_id, id + 1, memory_order_relaxed);
-    if (file == NULL || bytes == 0)
-        return;
+/* Whether the next read is still to come; its ID. */
+static bool next_call(struct lane *lane, uint64_t *id) {
+    *id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
+    atomic_store_explicit(&lane->next_id, *id + 1, memory_order_relaxed);
     if (lane->shared == NULL)
         lane->shared = shared_lane(prefetch_shared(), lane->path);
-    if (lane->shared != NULL && is_late(lane, id)) {
-        lane->expired++;
-        return;
+    if (lane->shared == NULL) {
+        lane->refused++;
+        return false;
     }
+    if (is_late(lane, *id)) {
+        lane->expired++;
+        return false;
+    }
+    return true;
+}
+
+void lane_count(void) {
+    uint64_t id;
+    if (lane_self != NULL)
+        next_call(lane_self, &id);
+}
+
+void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
+    struct lane *lane = lane_self;
+    uint64_t id;
+    if (lane == NULL || !next_call(lane, &id) || file == NULL || bytes == 0)
+        return;
     if (is_again(lane, file, offset >> PAGE_SHIFT, ((offset + bytes - 1) >> PAGE_SHIFT) + 1)) {
         lane->coalesced++;
         return;

@@ -122,7 +122,9 @@ uint64_t lanes_size(void);
 /* Makes the calling thread a prefetch thread, of this path. */
 bool lane_begin(uint64_t path);
 
-/* The next read: these bytes of a file, which `fd` has open. None of them: it counts all the same. */
+/* The next read, which need not be fetched. */
+void lane_count(void);
+/* The next read: these bytes of a file, which `fd` has open. Without a file or bytes, lane_count(). */
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes);
 
 /* With the lock held: puts a reading on hold, or leaves it to the kernel; releases the readings on hold, to the

@@ -259,25 +259,14 @@ static struct place *catch_up(FILE *stream) {
     return place;
 }
 
-/* The call that read these bytes. */
-static void announce(FILE *stream, int64_t from, int64_t to) {
-    int fd = fileno(stream);
-    struct opening *opening = files_lock(fd);
-    struct file *file = opening == NULL ? NULL : opening->file;
-    if (opening != NULL)
-        files_unlock();
-    lane_read(file, fd, (uint64_t)from, to > from ? (uint64_t)(to - from) : 0);
-}
-
-/* Enters where the real stream is now, after reading `from` its place before. */
+/* Enters where the real stream is now, and the call. */
 static void caught_up(struct place *place, int64_t since) {
-    int64_t before = place->at;
     lane_wait_end(WAIT_DATA, since);
     place->real = place->at = ftello(place->stream);
     /* A call that reads nothing leaves the end of file as it was. */
     place->ended |= feof(place->stream);
     place->failed |= ferror(place->stream);
-    announce(place->stream, before, place->at);
+    lane_count();
 }
 
 /* One call on the real stream; its result. */
@@ -298,7 +287,7 @@ int fetch_getc(FILE *stream) {
     struct place *near = place_of(stream);
     /* The C library's own test for a character in the buffer: nothing to wait for. */
     if (near->real == near->at && stream->_IO_read_ptr < stream->_IO_read_end) {
-        announce(stream, near->at, near->at + 1);
+        lane_count();
         near->real = ++near->at;
         return getc_unlocked(stream);
     }
