@@ -50,6 +50,9 @@ extern "C" {
  * starts threads. Does nothing the second time, nor in a process that cannot have one. */
 void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **argv);
 
+/* Optional, defined by the program: where libforeread.so.1 is, if the loader does not find it by its name. */
+extern const char *foreread_library_path;
+
 /* The calling thread has made one read that the prefetch thread has a call for, or n of them. */
 void foreread_call(void);
 void foreread_calls(unsigned n);

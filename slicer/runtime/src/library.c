@@ -4,10 +4,17 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "../foreread_preexec.h"
+
+/* Not there unless the program defines it. */
+#pragma weak foreread_library_path
+
 struct library library;
 
 bool library_load(void) {
     void *loaded = dlopen("libforeread.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (loaded == NULL && &foreread_library_path != NULL && foreread_library_path != NULL)
+        loaded = dlopen(foreread_library_path, RTLD_NOW | RTLD_LOCAL);
     if (loaded == NULL)
         return false;
     const struct {

@@ -49,6 +49,19 @@ static void limit_memory(void) {
     CHECK(setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) == 0);
 }
 
+const char *foreread_library_path;
+
+static void test_path(void) {
+    const char *folder = getenv("LD_LIBRARY_PATH");
+    char path[4096];
+    CHECK(folder != NULL && realpath(folder, path) != NULL);
+    setenv("CHECK_LIBRARY", strcat(path, "/libforeread.so.1"), 1);
+    setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
+    struct outcome outcome = runs();
+    if (strcmp(reported_text(&outcome, "ended"), "finished") != 0)
+        FAIL("%s", outcome.report);
+}
+
 static void test_no_memory(void) {
     struct outcome outcome = run("limited", NULL);
     CHECK(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 9);
@@ -56,6 +69,7 @@ static void test_no_memory(void) {
 }
 
 int main(int argc, char **argv) {
+    foreread_library_path = getenv("CHECK_LIBRARY");
     if (argc > 1 && strcmp(argv[1], "limited") == 0)
         limit_memory();
     const struct scenario scenarios[] = {
@@ -66,6 +80,7 @@ int main(int argc, char **argv) {
     const struct test tests[] = {
         {"FOREREAD_PREEXEC=0 turns it off", test_off},
         {"without libforeread the program runs by itself", test_no_library},
+        {"or with it where the program says it is", test_path},
         {"without memory for it, too", test_no_memory},
         {0},
     };
