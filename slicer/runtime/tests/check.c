@@ -151,32 +151,36 @@ const char *reported_text(const struct outcome *outcome, const char *name) {
     return text;
 }
 
-/* A file of /proc/PID, as a string; empty if there is none. */
-static void read_proc(const char *pid, const char *name, char *text, size_t bytes) {
+/* A file of /proc/PID, and how many bytes it has. */
+static size_t read_proc(const char *pid, const char *name, char *text, size_t bytes) {
     char path[300];
     snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
-    text[0] = '\0';
+    memset(text, 0, bytes);
     int fd = open(path, O_RDONLY);
     if (fd < 0)
-        return;
+        return 0;
     ssize_t got = read(fd, text, bytes - 1);
-    text[got > 0 ? got : 0] = '\0';
     close(fd);
+    return got > 0 ? (size_t)got : 0;
 }
 
-bool has_prefetch_process(void) {
+bool has_prefetch_process(const void *unused) {
+    (void)unused;
     bool found = false;
     DIR *processes = opendir("/proc");
     CHECK(processes != NULL);
     struct dirent *entry;
     while ((entry = readdir(processes)) != NULL) {
-        char name[32], argument[512], state[512];
+        char name[32], state[512];
+        static char environment[1 << 17];
         read_proc(entry->d_name, "comm", name, sizeof name);
-        /* Born by a scenario: its arguments are copies. */
-        read_proc(entry->d_name, "cmdline", argument, sizeof argument);
+        if (strcmp(name, "foreread-pre\n") != 0)
+            continue;
+        /* Born by a scenario of this run: its environment is a copy. */
+        size_t bytes = read_proc(entry->d_name, "environ", environment, sizeof environment);
         read_proc(entry->d_name, "stat", state, sizeof state);
         bool dead = strstr(state, ") Z") != NULL || strstr(state, ") X") != NULL;
-        found |= strcmp(name, "foreread-pre\n") == 0 && strcmp(argument, "scenario") == 0 && !dead;
+        found |= !dead && memmem(environment, bytes, folder, strlen(folder)) != NULL;
     }
     closedir(processes);
     return found;

@@ -78,7 +78,7 @@ bool make_cold(const char *path);
 bool comes_true(bool (*condition)(const void *), const void *argument);
 void sleep_ms(unsigned milliseconds);
 double now(void);
-/* Whether a scenario's prefetch process is alive. */
-bool has_prefetch_process(void);
+/* Whether a prefetch process of this run is alive; a condition for comes_true(). */
+bool has_prefetch_process(const void *unused);
 
 #endif

@@ -120,7 +120,7 @@ static int forks(int argc, char **argv) {
     int status;
     CHECK(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 5);
     foreread_call();
-    CHECK(has_prefetch_process());
+    CHECK(comes_true(has_prefetch_process, NULL));
     return 0;
 }
 
@@ -134,7 +134,7 @@ static int executes(int argc, char **argv) {
 
 static bool is_gone(const void *unused) {
     (void)unused;
-    return !has_prefetch_process();
+    return !has_prefetch_process(NULL);
 }
 
 static int executed(int argc, char **argv) {
@@ -149,7 +149,7 @@ static int executed(int argc, char **argv) {
 static int is_killed(int argc, char **argv) {
     (void)argc, (void)argv;
     sleep_ms(50);
-    CHECK(has_prefetch_process());
+    CHECK(comes_true(has_prefetch_process, NULL));
     kill(getpid(), SIGKILL);
     return 0;
 }
