@@ -46,6 +46,7 @@ bool lane_begin(uint64_t path) {
     while (!atomic_compare_exchange_weak(&all, &lane->next, lane))
         ;
     lane_self = lane;
+    watch_ring();
     return true;
 }
 

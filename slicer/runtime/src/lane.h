@@ -144,11 +144,12 @@ void lane_closes(void);
 int64_t lane_wait_begin(void);
 void lane_wait_end(enum wait what, int64_t since);
 
-/* The watcher: starts it; has it look now. */
-bool watch_start(int64_t cpu_ns);
+/* The watcher. `cpu_ns` is what a prefetch thread may use between two calls. */
+bool watch_start(int64_t cpu_ns, void (*at_end)(void));
+/* Has it look now. */
 void watch_ring(void);
-/* Tells the clients the last of the program's reads, before the report. */
-void watch_finish(void);
+/* Has it tell the clients the last of the program's reads, call at_end(), and end. */
+void watch_end(void);
 
 static inline int64_t clock_ns(clockid_t clock) {
     struct timespec time;

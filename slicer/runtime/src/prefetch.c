@@ -35,8 +35,7 @@ static bool here;
 static struct prefetch_birth birth;
 static int64_t born_ns;
 static int report = -1;
-/* Asked for, by 1; written, by 2. */
-static _Atomic uint32_t reporting;
+static _Atomic uint32_t reported;
 /* Waits there have been at each point. */
 static _Atomic uint32_t waits[FOREREAD_POINTS];
 
@@ -154,14 +153,11 @@ static bool start_slice(void) {
     return pthread_create(&thread, &attributes, begin, start) == 0;
 }
 
-static void *write_report(void *unused) {
-    uint32_t state;
-    while ((state = atomic_load(&reporting)) == 0)
-        shared_wait(&reporting, state, -1);
+/* The watcher's last act. */
+static void write_report(void) {
     report_write(report, born_ns);
-    atomic_store(&reporting, 2);
-    shared_wake(&reporting);
-    return unused;
+    atomic_store(&reported, 1);
+    shared_wake(&reported);
 }
 
 /* Sleeps until the program has ended. */
@@ -191,10 +187,7 @@ static const char *settle(void) {
     lanes_set_size((uint64_t)number_from("FOREREAD_PREEXEC_QUEUE", 65536));
     atexit(at_exit);
     double cpu_seconds = number_from("FOREREAD_PREEXEC_CPU", CPU_SECONDS);
-    pthread_t reporter;
-    bool started = watch_start((int64_t)(cpu_seconds * 1e9)) &&
-                   (report < 0 || pthread_create(&reporter, NULL, write_report, NULL) == 0) &&
-                   start_slice();
+    bool started = watch_start((int64_t)(cpu_seconds * 1e9), write_report) && start_slice();
     return started ? NULL : "without threads";
 }
 
@@ -208,9 +201,8 @@ void prefetch_main(const struct prefetch_birth *given) {
     else
         outlive();
     if (lacks == NULL && report >= 0) {
-        atomic_store(&reporting, 1);
-        shared_wake(&reporting);
-        shared_wait(&reporting, 1, REPORT_PATIENCE);
+        watch_end();
+        shared_wait(&reported, 0, REPORT_PATIENCE);
     }
     for (;;)
         syscall(SYS_exit_group, 0);

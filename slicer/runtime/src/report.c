@@ -12,8 +12,10 @@
 #include "lane.h"
 #include "prefetch.h"
 
-/* The engine enters the last reads by itself: looks at its account, and µs between them. */
-#define LOOKS 10
+/* The engine enters the last reads by itself: looks at its account until it has been the same so many times, most
+ * of them, and µs between them. */
+#define SAME 10
+#define LOOKS 100
 #define BETWEEN 5000
 
 struct sums {
@@ -88,18 +90,22 @@ static struct sums add_up(void) {
     return sums;
 }
 
-/* Whether all that was issued has been accounted for. */
+/* Bytes of what was issued that are accounted for. */
+static uint64_t accounted(const foreread_stats *stats) {
+    return stats->useful + stats->late + stats->wasted + stats->evicted + stats->infill;
+}
+
 static bool is_closed(const foreread_stats *stats) {
-    return stats->useful + stats->late + stats->wasted + stats->evicted + stats->infill ==
-           stats->issued;
+    return accounted(stats) == stats->issued;
 }
 
 void report_write(int fd, long long born_ns) {
-    watch_finish();
     struct sums sums = add_up();
-    for (int n = 0; n < LOOKS && !is_closed(&sums.stats); n++) {
+    for (int n = 0, same = 0; n < LOOKS && same < SAME && !is_closed(&sums.stats); n++) {
+        uint64_t before = accounted(&sums.stats);
         usleep(BETWEEN);
         sums = add_up();
+        same = accounted(&sums.stats) == before ? same + 1 : 0;
     }
     char text[2048];
     int length = snprintf(

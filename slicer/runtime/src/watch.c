@@ -20,16 +20,20 @@
 #define SOON 1000000
 #define BUSY 4000000
 #define IDLE 50000000
+#define NEVER INT64_MAX
 /* What a prefetch thread has on hold is released after this long, in ns. */
 #define PATIENCE 1000000
 /* Entries told at a time: a client counts no more of them as read (foreread_at). */
 #define TOLD 64
 
-/* A client hands over what it was told after so long, at the next call, in µs. */
+/* A client hands on what it was told after less than this, in µs. */
 #define HANDED_OVER 1000
 
 /* Processor time a prefetch thread may use between two calls, in ns. */
 static int64_t cpu_most;
+/* What is to be done last, and whether it is time. */
+static void (*last)(void);
+static _Atomic bool ends;
 
 /* Passes what the program has read; whether that was anything. */
 static bool pass(struct lane *lane, uint64_t calls) {
@@ -77,7 +81,7 @@ static int64_t look(struct lane *lane) {
     bool ahead = lane->pushed > lane->passed;
     pthread_mutex_unlock(&lane->lock);
     if (!ahead)
-        return soon ? SOON : IDLE;
+        return soon ? SOON : atomic_load(&lane->ended) != NULL ? NEVER : IDLE;
     uint64_t calls = atomic_load_explicit(&lane->shared->calls, memory_order_acquire);
     bool reads = calls != lane->seen_calls;
     lane->seen_calls = calls;
@@ -86,7 +90,7 @@ static int64_t look(struct lane *lane) {
 }
 
 static int64_t look_at_all(void) {
-    int64_t next = IDLE;
+    int64_t next = lanes() == NULL ? IDLE : NEVER;
     for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
         int64_t wanted = look(lane);
         next = wanted < next ? wanted : next;
@@ -106,21 +110,9 @@ static bool arm(void) {
     return reads;
 }
 
-static void *watch(void *unused) {
-    (void)unused;
-    struct shared *shared = prefetch_shared();
-    for (;;) {
-        uint32_t rung = atomic_load(&shared->bell);
-        int64_t next = look_at_all();
-        if (next == IDLE && arm())
-            next = BUSY;
-        shared_wait(&shared->bell, rung, next);
-    }
-    return NULL;
-}
-
-void watch_finish(void) {
-    /* Twice: the client hands a read over at the next one told, or later. */
+/* Tells the clients the last of the program's reads. Twice: a client hands on what it is told at the next call, or
+ * later. */
+static void finish(void) {
     for (int n = 0; n < 2; n++) {
         for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
             look(lane);
@@ -131,14 +123,35 @@ void watch_finish(void) {
     }
 }
 
+static void *watch(void *unused) {
+    struct shared *shared = prefetch_shared();
+    while (!atomic_load(&ends)) {
+        uint32_t rung = atomic_load(&shared->bell);
+        int64_t next = look_at_all();
+        if (next == IDLE && arm())
+            next = BUSY;
+        if (!atomic_load(&ends))
+            shared_wait(&shared->bell, rung, next == NEVER ? -1 : next);
+    }
+    finish();
+    last();
+    return unused;
+}
+
 void watch_ring(void) {
     struct shared *shared = prefetch_shared();
     atomic_fetch_add(&shared->bell, 1);
     shared_wake(&shared->bell);
 }
 
-bool watch_start(int64_t cpu_ns) {
+void watch_end(void) {
+    atomic_store(&ends, true);
+    watch_ring();
+}
+
+bool watch_start(int64_t cpu_ns, void (*at_end)(void)) {
     cpu_most = cpu_ns;
+    last = at_end;
     pthread_t thread;
     return pthread_create(&thread, NULL, watch, NULL) == 0;
 }
