@@ -31,7 +31,8 @@ import time
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RELEASE = ROOT / "target/release"
+# The tools to try, as make slicer leaves them.
+RELEASE = pathlib.Path(os.environ.get("SUITE_TOOLS", ROOT / "target/release"))
 FOREREAD = RELEASE / "foreread"
 FOLDER = ROOT / "target/suites/programs"
 TABLE = pathlib.Path(__file__).with_name("programs.toml")
@@ -63,14 +64,14 @@ def apt():
     return environment
 
 
-def fetch(program):
-    """The unpacked source of a program, and its version."""
-    folder = FOLDER / program["name"] / "source"
+def fetch(package):
+    """The unpacked source of a package, and its version."""
+    folder = FOLDER / package / "source"
     if not folder.is_dir():
         partial = folder.with_name("partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        got = subprocess.run(["apt-get", "source", "-q", program["package"]], cwd=partial,
+        got = subprocess.run(["apt-get", "source", "-q", package], cwd=partial,
                              env=apt(), capture_output=True, text=True)
         if got.returncode != 0:
             raise Failure(f"apt-get source: {got.stderr.strip().splitlines()[-1]}")
@@ -156,7 +157,9 @@ def place_of_work(model):
 
 def try_program(program, place, arguments):
     """All steps on one program; its row of the table."""
-    source, version = fetch(program)
+    source, version = fetch(program["package"])
+    if "with" in program:
+        fetch(program["with"])
     plain = Build(program, source, "plain", "cc")
     sliced = Build(program, source, "sliced", f"{FOREREAD} cc")
     told = sliced.account()

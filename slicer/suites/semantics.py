@@ -22,6 +22,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,8 @@ import time
 import sources
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RELEASE = ROOT / "target/release"
+# The tools to try, as make slicer leaves them.
+RELEASE = pathlib.Path(os.environ.get("SUITE_TOOLS", ROOT / "target/release"))
 HARNESS = pathlib.Path(__file__).with_name("harness.c")
 # Of the file that is read: harness.c's BLOCK * PLACES.
 DATA_BYTES = 4096 * 256
@@ -58,9 +60,10 @@ class Laboratory:
         self.folder = pathlib.Path(folder)
         self.data = self.folder / "data"
         self.data.write_bytes(os.urandom(DATA_BYTES))
+        harness = shutil.copy(HARNESS, self.folder)
         self.foreread_cc = [str(RELEASE / "foreread"), "cc"]
         for compiler, name in ([["cc"], "plain"], [self.foreread_cc, "sliced"]):
-            command = [*compiler, "-O1", "-c", str(HARNESS), "-o", str(self.folder / f"{name}.o")]
+            command = [*compiler, "-O1", "-c", harness, "-o", str(self.folder / f"{name}.o")]
             subprocess.run(command, check=True)
 
     def build(self, compiler, name, program, folder, **options):
