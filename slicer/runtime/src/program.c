@@ -4,9 +4,9 @@
  * Every call here is made by the program itself, so each does as little as it can: the common one stores
  * a counter. None waits for the prefetch process, allocates memory it would not give back, or changes errno.
  *
- * Invariant: `anchor` lies in memory that the kernel empties in a child of fork() (MADV_WIPEONFORK), so
- * that a child finds no shared memory and all calls do nothing there. The prefetch process finds none
- * either: it was cloned before the anchor was put in place.
+ * Invariant: the anchor's page is emptied by the kernel in a child of fork() (MADV_WIPEONFORK), so that a child
+ * finds no shared memory and all calls do nothing there. The prefetch process finds none either: it was cloned
+ * before the anchor was put in place.
  */
 #include "program.h"
 
@@ -38,6 +38,9 @@ static _Thread_local struct {
     /* Threads it has made. */
     uint64_t made;
 } self;
+
+/* Counts where nobody looks: of threads without a lane. */
+static _Thread_local struct shared_lane nobody = {.wake_at = UINT64_MAX};
 
 struct shared *program_shared(void) {
     return anchor->shared;
@@ -86,6 +89,12 @@ static bool is_wanted(void) {
     return getauxval(AT_SECURE) == 0;
 }
 
+/* In a child of fork(): its one thread counts nothing. What forks without the C library's knowledge goes on counting with
+ * the parent's lane, which misleads the prefetch thread and nobody else. */
+static void leave_lane(void) {
+    self.lane = NULL;
+}
+
 static void create(void (*f)(int, char **), int argc, char **argv) {
     struct shared *shared = make_shared();
     if (shared == NULL)
@@ -93,8 +102,9 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
     struct anchor *made = make_anchor(shared);
     if (made != NULL && birth(shared, f, argc, argv)) {
         self.path = MAIN_PATH;
-        self.lane = shared_lane(shared, MAIN_PATH);
+        self.lane = NULL;
         anchor = made;
+        pthread_atfork(NULL, NULL, leave_lane);
         return;
     }
     if (made != NULL)
@@ -110,27 +120,40 @@ void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **a
     errno = error;
 }
 
-void foreread_calls(unsigned n) {
-    struct shared *shared = anchor->shared;
-    if (shared == NULL)
-        return;
-    struct shared_lane *lane = self.lane;
-    if (lane == NULL) {
-        lane = self.lane = shared_lane(shared, self.path);
-        if (lane == NULL)
-            return;
-    }
-    uint64_t calls = atomic_load_explicit(&lane->calls, memory_order_relaxed) + n;
-    atomic_store_explicit(&lane->calls, calls, memory_order_release);
-    if (calls >= atomic_load_explicit(&lane->wake_at, memory_order_relaxed)) {
-        atomic_store_explicit(&lane->wake_at, UINT64_MAX, memory_order_relaxed);
+/* At a thread's first call. */
+static __attribute__((noinline)) struct shared_lane *find_lane(void) {
+    struct shared *shared = program_shared();
+    struct shared_lane *lane = shared != NULL ? shared_lane(shared, self.path) : NULL;
+    return self.lane = lane != NULL ? lane : &nobody;
+}
+
+static __attribute__((noinline)) void ring(struct shared_lane *lane) {
+    struct shared *shared = program_shared();
+    atomic_store_explicit(&lane->wake_at, UINT64_MAX, memory_order_relaxed);
+    if (shared != NULL) {
         atomic_fetch_add(&shared->bell, 1);
         shared_wake(&shared->bell);
     }
 }
 
+/* Some programs make a call for each character: this takes a few instructions. */
+static inline void count(unsigned n) {
+    struct shared_lane *lane = self.lane;
+    if (lane == NULL)
+        lane = find_lane();
+    /* Nobody else writes it. */
+    uint64_t calls = atomic_load_explicit(&lane->calls, memory_order_relaxed) + n;
+    atomic_store_explicit(&lane->calls, calls, memory_order_release);
+    if (__builtin_expect(calls >= atomic_load_explicit(&lane->wake_at, memory_order_relaxed), 0))
+        ring(lane);
+}
+
+void foreread_calls(unsigned n) {
+    count(n);
+}
+
 void foreread_call(void) {
-    foreread_calls(1);
+    count(1);
 }
 
 static void signal_point(struct shared *shared, int point) {

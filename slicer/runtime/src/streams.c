@@ -22,6 +22,10 @@ struct place {
     FILE *stream;
     int64_t at;
     int64_t real;
+    /* What it is of, when last looked at: reads below that size need no look. */
+    int fd;
+    struct file *file;
+    int64_t size;
     bool ended;
     bool failed;
 };
@@ -146,23 +150,30 @@ FILE *prefetch_freopen(const char *path, const char *mode, FILE *stream) {
     return again;
 }
 
-/* Bytes there are at the stream's place, no more than asked for; and the call. */
+/* Bytes there are at the stream's place, no more than asked for. */
+static uint64_t bytes_there(struct place *place, uint64_t bytes) {
+    if (place->file != NULL && place->at < place->size &&
+        bytes <= (uint64_t)(place->size - place->at))
+        return bytes;
+    place->fd = fileno(place->stream);
+    struct opening *opening = files_lock(place->fd);
+    if (opening == NULL)
+        return bytes;
+    /* More than one read(2): no limit but the file's end. */
+    uint64_t there = 0, step;
+    while (there < bytes && (step = opening_bytes(opening, place->fd, place->at + (int64_t)there,
+                                                  bytes - there)) > 0)
+        there += step;
+    place->file = opening->file;
+    place->size = opening->size;
+    files_unlock();
+    return there;
+}
+
+/* Moves the place, and makes the call. */
 static uint64_t skip(struct place *place, uint64_t bytes) {
-    int fd = fileno(place->stream);
-    struct opening *opening = files_lock(fd);
-    struct file *file = NULL;
-    uint64_t there = bytes;
-    if (opening != NULL) {
-        file = opening->file;
-        /* More than one read(2): no limit but the file's end. */
-        there = 0;
-        uint64_t step;
-        while (there < bytes && (step = opening_bytes(opening, fd, place->at + (int64_t)there,
-                                                      bytes - there)) > 0)
-            there += step;
-        files_unlock();
-    }
-    lane_read(file, fd, (uint64_t)place->at, there);
+    uint64_t there = bytes_there(place, bytes);
+    lane_read(place->file, place->fd, (uint64_t)place->at, there);
     place->at += (int64_t)there;
     place->ended |= there < bytes;
     return there;
