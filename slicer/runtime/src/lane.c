@@ -54,6 +54,8 @@ bool lane_begin(uint64_t path) {
 static bool is_ready(struct lane *lane) {
     if (lane->ids != NULL)
         return true;
+    if (!library_get())
+        prefetch_fail("without libforeread");
     if (lane->shared == NULL)
         return false;
     foreread_options options = {

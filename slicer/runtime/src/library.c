@@ -2,6 +2,7 @@
 #include "library.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stddef.h>
 
 #include "../foreread_preexec.h"
@@ -11,7 +12,10 @@
 
 struct library library;
 
-bool library_load(void) {
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool loads;
+
+static bool load(void) {
     void *loaded = dlopen("libforeread.so.1", RTLD_NOW | RTLD_LOCAL);
     if (loaded == NULL && &foreread_library_path != NULL && foreread_library_path != NULL)
         loaded = dlopen(foreread_library_path, RTLD_NOW | RTLD_LOCAL);
@@ -37,4 +41,13 @@ bool library_load(void) {
         *(void **)wanted[n].place = found;
     }
     return true;
+}
+
+static void load_once(void) {
+    loads = load();
+}
+
+bool library_get(void) {
+    pthread_once(&once, load_once);
+    return loads;
 }

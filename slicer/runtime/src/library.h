@@ -1,4 +1,4 @@
-/* library.h - libforeread, found at run time: a program runs without it, too. */
+/* library.h - libforeread, loaded when there is something to fetch: a program runs without it, too. */
 #ifndef LIBRARY_H
 #define LIBRARY_H
 
@@ -17,7 +17,7 @@ struct library {
 
 extern struct library library;
 
-/* Loads it; whether all of it is there. */
-bool library_load(void);
+/* Loads it the first time; whether all of it is there. */
+bool library_get(void);
 
 #endif

@@ -66,6 +66,12 @@ void prefetch_end_thread(const char *why) {
         syscall(SYS_exit, 0);
 }
 
+void prefetch_fail(const char *why) {
+    report_failure(report, why);
+    for (;;)
+        syscall(SYS_exit_group, 0);
+}
+
 void prefetch_exit(int status) {
     (void)status;
     prefetch_end_thread("exit");
@@ -179,8 +185,6 @@ static const char *settle(void) {
     prctl(PR_SET_NAME, "foreread-pre");
     quarantine_faults();
     report = report_open();
-    if (!library_load())
-        return "without libforeread";
     if (!quarantine_process(birth.shared) || !quarantine_calls(report))
         return "could not be quarantined";
     files_enter(STDIN_FILENO, O_RDONLY);
@@ -197,10 +201,9 @@ void prefetch_main(const struct prefetch_birth *given) {
     born_ns = clock_ns(CLOCK_MONOTONIC);
     const char *lacks = settle();
     if (lacks != NULL)
-        report_failure(report, lacks);
-    else
-        outlive();
-    if (lacks == NULL && report >= 0) {
+        prefetch_fail(lacks);
+    outlive();
+    if (report >= 0) {
         watch_end();
         shared_wait(&reported, 0, REPORT_PATIENCE);
     }

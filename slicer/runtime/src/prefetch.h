@@ -28,6 +28,9 @@ pid_t prefetch_program(void);
  * first one given is reported. Safe in a signal handler. */
 _Noreturn void prefetch_end_thread(const char *why);
 
+/* Ends the process, which is of no use; reported. */
+_Noreturn void prefetch_fail(const char *why);
+
 /* foreread_synchronize(point, FOREREAD_WAIT). */
 void prefetch_wait(int point);
 

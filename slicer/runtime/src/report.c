@@ -118,7 +118,7 @@ void report_write(int fd, long long born_ns) {
         ", \"cpu_s\": %.6f, \"process_cpu_s\": %.6f, \"lived_s\": %.6f, \"first_s\": %.6f, "
         "\"waited_point_s\": %.6f, \"waited_message_s\": %.6f, \"waited_room_s\": %.6f, "
         "\"waited_data_s\": %.6f}\n",
-        (int)prefetch_program(), library.version(),
+        (int)prefetch_program(), library.version != NULL ? library.version() : "not needed",
         sums.ended != NULL ? sums.ended : "with the program", sums.lanes, files_known(),
         sums.program_calls, sums.calls, sums.entries, sums.coalesced, sums.left, sums.expired, sums.refused,
         sums.stats.issued, sums.stats.useful, sums.stats.late, sums.stats.wasted,

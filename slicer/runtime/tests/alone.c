@@ -1,4 +1,5 @@
 /* alone.c - a translated program runs where prefetching cannot be had, or is not wanted. */
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,10 +8,14 @@
 
 static void slice(int argc, char **argv) {
     (void)argc, (void)argv;
+    int fd = prefetch_open("/proc/self/exe", O_RDONLY);
+    prefetch_pread(fd, 1, 8192);
+    prefetch_pread(fd, 1, 0);
 }
 
 static int program(int argc, char **argv) {
     (void)argc, (void)argv;
+    sleep_ms(30);
     for (int n = 0; n < 100000; n++)
         foreread_call();
     foreread_send(1, "x", 1);
