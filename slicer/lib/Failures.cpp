@@ -20,6 +20,18 @@ bool negativeConstant(const Expr *E) {
          isa<IntegerLiteral, DeclRefExpr>(Minus->getSubExpr()->IgnoreParenCasts());
 }
 
+// n < 0, n == -1: how a call's failure is asked for.
+bool testsNegative(const Expr *Condition) {
+  const auto *Test = dyn_cast<BinaryOperator>(Condition->IgnoreParenCasts());
+  if (!Test)
+    return false;
+  if (Test->getOpcode() == BO_LT) {
+    const auto *Zero = dyn_cast<IntegerLiteral>(Test->getRHS()->IgnoreParenCasts());
+    return Zero && Zero->getValue() == 0;
+  }
+  return Test->getOpcode() == BO_EQ && negativeConstant(Test->getRHS());
+}
+
 } // namespace
 
 // Functions that write to standard error, and those that only hand over to such a one.
@@ -90,7 +102,7 @@ bool Failures::isFailure(const IfStmt *If) const {
   bool Negative = false;
   if (If->getElse() || !leaves(If->getThen(), Negative))
     return false;
-  return Negative || reports(If->getThen());
+  return Negative || testsNegative(If->getCond()) || reports(If->getThen());
 }
 
 } // namespace foreread::slicer

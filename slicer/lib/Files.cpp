@@ -78,8 +78,10 @@ Files::Files(Program &P, PointsTo &Pointers, const Options &Wish) : P(P), Pointe
     if (Read->Wanted)
       for (auto &Write : All)
         if ((Write->Writes || Write->Creates) && Write->Regular && Write->Opener->Reachable &&
-            mayBeSame(*Read, *Write))
+            mayBeSame(*Read, *Write)) {
           Read->MayChange = true;
+          Read->MayAppear |= Write->Creates;
+        }
 }
 
 void Files::add(Function &F, const CallExpr *Call, const CallSpec &Spec) {

@@ -19,6 +19,7 @@ struct File {
   bool Written = false;       // the program writes to it
   bool Wanted = false;        // read, and to be prefetched
   bool MayChange = false;     // something the program writes may be this file
+  bool MayAppear = false;     // … and creates or empties it
   bool Configuration = false; // all its reads steer the program: sent
 };
 

@@ -26,7 +26,8 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
       }
       Meeting Here;
       Here.Counted =
-          Spec->Kind == CallKind::Read && (Now == Treatment::Prefetch || Now == Treatment::Fetch);
+          Now == Treatment::Touch ||
+          (Spec->Kind == CallKind::Read && (Now == Treatment::Prefetch || Now == Treatment::Fetch));
       Anything |= Here.Counted;
       if (Now == Treatment::Receive)
         Here.Channel = ++Channels;
@@ -69,7 +70,7 @@ bool Plan::needsWait(const CallExpr *Call, const CallSpec &Spec) {
   Treatment Now = Slice.treatment(Call);
   if (Spec.Kind == CallKind::Open)
     if (File *Of = Opened.opened(Call); Of && Now == Treatment::Prefetch)
-      return Of->MayChange || Chosen.Open == OpenMode::Wait;
+      return Of->MayAppear || (Of->MayChange && dataNeeded(*Of)) || Chosen.Open == OpenMode::Wait;
   bool Stream = false;
   for (const Expr *Argument : Call->arguments())
     Stream |= Argument->getType()->isPointerType() &&

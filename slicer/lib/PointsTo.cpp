@@ -171,8 +171,11 @@ NodeId PointsTo::generate(const Expr *E) {
       const Expr *Of = Unary->getSubExpr()->IgnoreParens();
       return Of->getType()->isFunctionType() ? value(Of) : address(place(Of));
     }
-    if (Unary->isIncrementDecrementOp())
-      return load(place(Unary->getSubExpr()));
+    if (Unary->isIncrementDecrementOp()) {
+      NodeId Variable = load(place(Unary->getSubExpr()));
+      copy(P.readBy(Unary->getSubExpr()), Variable);
+      return Variable;
+    }
     if (Unary->getOpcode() == UO_Deref)
       return Unary->getType()->isFunctionType() ? value(Unary->getSubExpr()) : (place(Unary), 0);
     return value(Unary->getSubExpr());
@@ -187,6 +190,8 @@ NodeId PointsTo::generate(const Expr *E) {
     NodeId Left =
         Binary->isAssignmentOp() ? load(place(Binary->getLHS())) : value(Binary->getLHS());
     NodeId Right = value(Binary->getRHS());
+    if (Binary->isAssignmentOp())
+      copy(P.readBy(Binary->getLHS()), Left);
     if (Binary->getOpcode() == BO_Comma)
       return Right;
     if (Binary->isComparisonOp() || Binary->isLogicalOp())

@@ -3,6 +3,8 @@
 
 #include "Exchange.h"
 
+#include "clang/Basic/CharInfo.h"
+
 namespace foreread::slicer {
 
 using namespace clang;
@@ -79,6 +81,18 @@ bool Printer::systemMacro(const Expr *E, llvm::raw_ostream &Out) {
   return true;
 }
 
+// A number as the program has it: 0x7f, 0.9.
+bool Printer::asWritten(const Expr *Literal, llvm::raw_ostream &Out) const {
+  const SourceManager &Sources = F.Home->sources();
+  llvm::StringRef Token = Lexer::getSourceText(
+      CharSourceRange::getTokenRange(Sources.getSpellingLoc(Literal->getBeginLoc())), Sources,
+      F.Home->context().getLangOpts());
+  if (Token.empty() || (!isDigit(Token.front()) && Token.front() != '.'))
+    return false;
+  Out << Token;
+  return true;
+}
+
 bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   const auto *E = dyn_cast<Expr>(S);
   if (!E)
@@ -99,11 +113,10 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   if (isa<IntegerLiteral, CharacterLiteral, FloatingLiteral, ParenExpr, UnaryOperator,
           CStyleCastExpr, ImplicitCastExpr>(E))
     if (systemMacro(E, Out)) {
-      // What the macro names must still be declared; system macros name no local variables.
       return true;
     }
-  if (const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E); Size && Size->isArgumentType())
-    return false;
+  if (isa<IntegerLiteral, FloatingLiteral>(E))
+    return asWritten(E, Out);
   if (const auto *Block = dyn_cast<StmtExpr>(E)) {
     std::string Outer;
     std::swap(Outer, Text);
@@ -256,7 +269,7 @@ std::string Printer::assumed(const CallExpr *Call, const CallSpec &Spec) {
     else if (Name == "fputc" || Name == "putc")
       Parts.push_back("prefetch_fseek(" + text(Call->getArg(1)) + ", 1, SEEK_CUR)");
   }
-  if (resultUsed(F, Call) && !Call->getType()->isVoidType()) {
+  if (Call != Discarded && resultUsed(F, Call) && !Call->getType()->isVoidType()) {
     llvm::StringRef Answer = Spec.Assumed ? Spec.Assumed : "0";
     std::string Value = Answer.str();
     if (Answer.consume_front("#")) {
@@ -336,6 +349,13 @@ std::string Printer::call(const CallExpr *Call) {
              ", " + Meetings.nameOf(*Targets.front()) + ", " + text(Call->getArg(3)) + ")";
     }
     return AsItIs();
+  }
+  case Treatment::Touch: {
+    Looked Bytes = looksAt(Call, *Spec);
+    std::string Length = text(Bytes.Length);
+    if (Bytes.Times)
+      Length = "(" + Length + ") * (" + text(Bytes.Times) + ")";
+    return "prefetch_touch(" + text(Bytes.Pointer) + ", " + Length + ")";
   }
   case Treatment::Keep:
     if (Spec && llvm::StringRef(Spec->Name) == "dup")

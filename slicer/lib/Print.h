@@ -46,10 +46,12 @@ private:
   std::string opening(const clang::CallExpr *Call, const CallSpec &Spec);
   std::string argument(const clang::CallExpr *Call, unsigned Index);
   std::string zero(clang::QualType Type);
+  bool asWritten(const clang::Expr *Literal, llvm::raw_ostream &Out) const;
   bool systemMacro(const clang::Expr *E, llvm::raw_ostream &Out);
 
   void line(const std::string &Text);
   void statement(const clang::Stmt *S);
+  void label(const std::string &Name, const clang::Stmt *Labelled);
   void block(const clang::Stmt *S);
   void declare(const clang::DeclStmt *Declared);
   void variable(const clang::VarDecl *Variable);
@@ -73,6 +75,7 @@ private:
   llvm::DenseSet<const Function *> Unseen;
   llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
   const clang::CallExpr *Unwrapped = nullptr;
+  const clang::Expr *Discarded = nullptr; // whose value is not needed
 };
 
 } // namespace foreread::slicer

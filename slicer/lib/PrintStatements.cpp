@@ -167,7 +167,9 @@ void Printer::effects(const Expr *E) {
            ", FOREREAD_WAIT);");
       Waited.insert(Opening);
     }
+    Discarded = E;
     line(text(E) + ";");
+    Discarded = nullptr;
     return;
   }
   auto When = [&](const std::string &Condition, const Expr *Then) {
@@ -288,6 +290,15 @@ void Printer::loop(const ForStmt *For) {
   }
 }
 
+// A label of a switch stands one step out; where nothing kept follows it labels nothing.
+void Printer::label(const std::string &Name, const Stmt *Labelled) {
+  bool Something = isa<SwitchCase>(Labelled) || (Slice.keeps(Labelled) && !isa<DeclStmt>(Labelled));
+  Depth -= Depth > 0;
+  line(Name + (Something ? ":" : ":;"));
+  ++Depth;
+  statement(Labelled);
+}
+
 void Printer::statement(const Stmt *S) {
   if (!S)
     return;
@@ -328,7 +339,9 @@ void Printer::statement(const Stmt *S) {
     if (!Slice.keeps(Switch->getBody()))
       return effects(Switch->getCond());
     line("switch (" + text(Switch->getCond()) + ") {");
+    ++Depth;
     block(Switch->getBody());
+    --Depth;
     return line("}");
   }
   case Stmt::WhileStmtClass: {
@@ -351,19 +364,12 @@ void Printer::statement(const Stmt *S) {
     return loop(cast<ForStmt>(S));
   case Stmt::CaseStmtClass: {
     const auto *Case = cast<CaseStmt>(S);
-    line("case " + text(Case->getLHS()) + (Case->getRHS() ? " ... " + text(Case->getRHS()) : "") +
-         ":;");
-    ++Depth;
-    statement(Case->getSubStmt());
-    --Depth;
-    return;
+    return label("case " + text(Case->getLHS()) +
+                     (Case->getRHS() ? " ... " + text(Case->getRHS()) : ""),
+                 Case->getSubStmt());
   }
   case Stmt::DefaultStmtClass:
-    line("default:;");
-    ++Depth;
-    statement(cast<DefaultStmt>(S)->getSubStmt());
-    --Depth;
-    return;
+    return label("default", cast<DefaultStmt>(S)->getSubStmt());
   case Stmt::LabelStmtClass:
     line(std::string(cast<LabelStmt>(S)->getName()) + ":;");
     return statement(cast<LabelStmt>(S)->getSubStmt());

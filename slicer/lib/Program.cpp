@@ -117,6 +117,11 @@ NodeId Program::reference(const DeclRefExpr *Ref) {
   return Web == Webs.end() ? variable(cast<VarDecl>(Ref->getDecl())) : Web->second;
 }
 
+NodeId Program::readBy(const Expr *Target) const {
+  const auto *Ref = dyn_cast<DeclRefExpr>(Target->IgnoreParens());
+  return Ref ? WebsRead.lookup(Ref) : 0;
+}
+
 std::string Program::recordName(const RecordDecl *Record) {
   Record = Record->getDefinition() ? Record->getDefinition() : Record;
   if (Record->getIdentifier())

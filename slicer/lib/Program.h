@@ -82,6 +82,10 @@ public:
   // The node a reference to a variable means: that of its web, if the variable is split.
   NodeId reference(const clang::DeclRefExpr *Ref);
   llvm::DenseMap<const clang::DeclRefExpr *, NodeId> Webs;
+  // For x += 1 and the like, where reading and writing may be of two webs: what is read.
+  llvm::DenseMap<const clang::DeclRefExpr *, NodeId> WebsRead;
+  // What an assignment operator reads of its target beside what it writes, or 0.
+  NodeId readBy(const clang::Expr *Target) const;
   NodeId field(const clang::FieldDecl *Decl);
   NodeId result(const Function &F);
   NodeId varargs(const Function &F);

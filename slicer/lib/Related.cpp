@@ -13,6 +13,8 @@ Treatment Related::treatment(const CallExpr *Call) const {
 
 void Related::set(const CallExpr *Call, Treatment T) {
   auto [At, Fresh] = Treatments.try_emplace(Call, T);
+  if (!Fresh && T == Treatment::Touch)
+    return;
   // Decisions only grow: a read whose data turns out to be needed is a fetch from then on.
   if (!Fresh && At->second != T && !(At->second == Treatment::Fetch && T == Treatment::Prefetch)) {
     At->second = T;
@@ -317,6 +319,7 @@ void Related::value(const Expr *E) {
     case UO_PreDec:
       address(Unary->getSubExpr());
       markAll(defined(Unary->getSubExpr()));
+      mark(P.readBy(Unary->getSubExpr()));
       effect(defined(Unary->getSubExpr()), isa<DeclRefExpr>(strip(Unary->getSubExpr())));
       return;
     default:
@@ -325,8 +328,10 @@ void Related::value(const Expr *E) {
   }
   if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && Binary->isAssignmentOp()) {
     address(Binary->getLHS());
-    if (Binary->isCompoundAssignmentOp())
+    if (Binary->isCompoundAssignmentOp()) {
       markAll(defined(Binary->getLHS()));
+      mark(P.readBy(Binary->getLHS()));
+    }
     if (relatedAny(defined(Binary->getLHS())))
       effect(defined(Binary->getLHS()), isa<DeclRefExpr>(strip(Binary->getLHS())));
     return value(Binary->getRHS());
@@ -385,8 +390,10 @@ bool Related::assignment(const Expr *E, const Expr *Target, const Expr *From, bo
     return Any;
   }
   address(Target);
-  if (Reads)
+  if (Reads) {
     markAll(Defines);
+    mark(P.readBy(Target));
+  }
   if (From)
     value(From);
   effect(Defines, isa<DeclRefExpr>(strip(Target)));

@@ -26,7 +26,14 @@ enum class Treatment {
   Translate, // the prefetch version of a function of the program
   Exit,      // ends the prefetch thread
   Spawn,     // starts a prefetch thread
+  Touch,     // announces the part of a mapped file that the call looks at
 };
+
+// The bytes that a call looks at: POINTER, and LENGTH times TIMES of them.  Null: none that matter.
+struct Looked {
+  const clang::Expr *Pointer = nullptr, *Length = nullptr, *Times = nullptr;
+};
+Looked looksAt(const clang::CallExpr *Call, const CallSpec &Spec);
 
 class Related {
 public:
@@ -95,6 +102,7 @@ private:
   void callFunctions(const clang::CallExpr *Call, const PointsTo::Callees &Callees);
   void readCall(const clang::CallExpr *Call, const CallSpec &Spec, bool Value);
   void receiveCall(const clang::CallExpr *Call, const CallSpec &Spec);
+  bool touches(const clang::CallExpr *Call, const CallSpec &Spec);
   bool steers(const clang::CallExpr *Call, const CallSpec &Spec);
   void whole(Function &F);
   void needAll(const clang::Stmt *S);

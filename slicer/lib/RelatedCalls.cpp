@@ -194,6 +194,51 @@ void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
   effect({}, false);
 }
 
+Looked looksAt(const CallExpr *Call, const CallSpec &Spec) {
+  auto At = [&](unsigned Pointer, unsigned Length) {
+    return Length < Call->getNumArgs()
+               ? Looked{Call->getArg(Pointer), Call->getArg(Length), nullptr}
+               : Looked{};
+  };
+  llvm::StringRef Name = plainName(Spec.Name);
+  if (Name == "memcpy" || Name == "memmove" || Name == "mempcpy" || Name == "write" ||
+      Name == "pwrite" || Name == "send")
+    return At(1, 2);
+  if (Name == "memchr")
+    return At(0, 2);
+  if (Name == "fwrite") {
+    Looked All = At(0, 1);
+    All.Times = Call->getNumArgs() > 2 ? Call->getArg(2) : nullptr;
+    return All;
+  }
+  return {};
+}
+
+// A call that looks at part of a mapped file, for something the prefetch thread has no use for: it
+// announces that part (paper, 4.3: "memory mapped I/O", which was left undone there).
+bool Related::touches(const CallExpr *Call, const CallSpec &Spec) {
+  Looked Bytes = looksAt(Call, Spec);
+  if (!Bytes.Pointer || !meets(Call) ||
+      (Treatments.count(Call) && treatment(Call) != Treatment::Touch))
+    return false;
+  bool Mapped = false;
+  for (NodeId Object : Pointers.pointees(Bytes.Pointer))
+    if (const Expr *Site = P.Nodes[Object].Site)
+      if (const auto *Map = dyn_cast<CallExpr>(Site))
+        if (const CallSpec *Of = P.spec(Map))
+          Mapped |= Of->Kind == CallKind::Map && Opened.wanted(Map, *Of);
+  if (!Mapped)
+    return false;
+  set(Call, Treatment::Touch);
+  for (const Expr *Needed : {Bytes.Pointer, Bytes.Length, Bytes.Times})
+    if (Needed)
+      value(Needed);
+  effect({}, false);
+  if (Effects.insert(Call).second)
+    Changed = true;
+  return true;
+}
+
 void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {
   mustMeet(Call);
   set(Call, Treatment::Receive);
@@ -242,6 +287,8 @@ void Related::handOver(const CallExpr *Call, const CallSpec &Spec) {
 
 bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
   auto Inside = [&] {
+    if (touches(Call, Spec))
+      return true;
     bool Any = false;
     for (const Expr *Argument : Call->arguments())
       Any |= effects(Argument);

@@ -51,8 +51,10 @@ void accountFiles(Files &Opened, Translation &Into) {
       Row.Why = "all that is read of it steers the program";
     } else if (Each->Wanted) {
       Row.Kind = "data";
-      if (Each->MayChange)
-        Row.Why = "the program may write it: the prefetch thread waits";
+      if (Each->MayAppear)
+        Row.Why = "the program may create it: the prefetch thread waits for that";
+      else if (Each->MayChange)
+        Row.Why = "the program may write it: the prefetch thread waits where it needs its data";
     } else if (!Each->Regular) {
       Row.Kind = "input";
       Row.Why = "not a regular file";

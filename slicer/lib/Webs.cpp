@@ -163,10 +163,7 @@ private:
           unsigned First = Here.find_first();
           for (unsigned Other : Here)
             Class[find(Other)] = find(First);
-          if (Each.Defines) // x += 1 is one statement: both halves are needed or neither
-            Class[find(Each.Definition)] = find(First);
-          else
-            UsedFrom.push_back({Each.Ref, First});
+          UsedFrom.push_back({&Each, First});
         }
         if (Each.Defines) {
           In.intersectWithComplement(Of[Each.Variable]);
@@ -195,8 +192,8 @@ private:
     for (const Event *Each : Definitions)
       if (Each->Ref)
         P.Webs[Each->Ref] = NodeOf(Each->Definition, Each->Variable);
-    for (auto &[Ref, Definition] : UsedFrom)
-      P.Webs[Ref] = NodeOf(Definition, cast<VarDecl>(Ref->getDecl()));
+    for (auto &[Use, Definition] : UsedFrom)
+      (Use->Defines ? P.WebsRead : P.Webs)[Use->Ref] = NodeOf(Definition, Use->Variable);
   }
 
   Program &P;
@@ -208,7 +205,7 @@ private:
   llvm::DenseMap<const VarDecl *, NodeSet> Of;
   std::vector<NodeSet> Reaching;
   std::vector<unsigned> Class;
-  std::vector<std::pair<const DeclRefExpr *, unsigned>> UsedFrom;
+  std::vector<std::pair<const Event *, unsigned>> UsedFrom;
 };
 
 } // namespace
