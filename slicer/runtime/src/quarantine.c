@@ -33,6 +33,13 @@ static bool make_private(char *start, size_t bytes) {
     return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start) == start;
 }
 
+/* Whether a line of /proc/self/maps is of a device, which is not even to be read. Shared memory without a name goes by
+ * that of /dev/zero. */
+static bool is_device(const char *line) {
+    return strstr(line, " /dev/") != NULL && strstr(line, " /dev/shm/") == NULL &&
+           strstr(line, " /dev/zero ") == NULL;
+}
+
 /* All mappings that others could see change, but for `shared`. */
 static bool leave_memory(const struct shared *shared) {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -41,6 +48,7 @@ static bool leave_memory(const struct shared *shared) {
     struct {
         char *start;
         size_t bytes;
+        bool device;
     } found[64];
     size_t count = 0;
     char line[512];
@@ -57,11 +65,13 @@ static bool leave_memory(const struct shared *shared) {
         if (!fits)
             break;
         found[count].start = (char *)start;
-        found[count++].bytes = end - start;
+        found[count].bytes = end - start;
+        found[count++].device = is_device(line);
     }
     fclose(maps);
     for (size_t n = 0; n < count; n++)
-        fits &= make_private(found[n].start, found[n].bytes);
+        fits &= found[n].device ? mprotect(found[n].start, found[n].bytes, PROT_NONE) == 0
+                                : make_private(found[n].start, found[n].bytes);
     return fits;
 }
 
