@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use foreread_tests::{Lab, finish, foreread, start, text};
+use foreread_tests::{Lab, eventually, finish, foreread, start, text};
 use serde_json::Value;
 
 use crate::Test;
@@ -62,6 +62,20 @@ fn a_reader() {
     let why = fs::read_to_string(lab.path("why.jsonl")).unwrap();
     let why: Value = serde_json::from_str(&why).unwrap();
     assert_eq!(why["sliced"], true, "{why}");
+    // The prefetch thread finds the library that foreread came with, and works.
+    let report = lab.path("report");
+    let mut command = lab.command("./sliced");
+    let ran = command
+        .arg("data")
+        .env("FOREREAD_PREEXEC_REPORT", &report)
+        .env_remove("LD_LIBRARY_PATH");
+    succeeded(&finish(start(ran)));
+    eventually("the account of the prefetch thread", || {
+        fs::read_to_string(&report).is_ok_and(|text| text.ends_with('\n'))
+    });
+    let account: Value = serde_json::from_str(&fs::read_to_string(&report).unwrap()).unwrap();
+    assert_eq!(account["program_calls"], 2048, "{account}");
+    assert!(account["library"].is_string(), "{account}");
     for args in [&["data"][..], &["missing"], &[], &["."]] {
         let plain = lab.plain(&[&["./plain"], args].concat());
         let sliced = lab.plain(&[&["./sliced"], args].concat());

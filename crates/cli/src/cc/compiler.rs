@@ -136,7 +136,7 @@ pub(super) fn first_errors(said: &[u8]) -> String {
 }
 
 /// A path as a C string literal.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     let path = path
         .to_string_lossy()
         .replace('\\', "\\\\")
@@ -153,6 +153,8 @@ pub(super) struct Tools {
     pub(super) runtime: PathBuf,
     /// The folder of the runtime's header.
     pub(super) headers: PathBuf,
+    /// The library that the runtime loads, where it is known; the loader may find one by itself.
+    pub(super) library: Option<PathBuf>,
 }
 
 /// Names the slicer.
@@ -160,6 +162,7 @@ const SLICER_VARIABLE: &str = "FOREREAD_SLICE";
 const SLICER: &str = "foreread-slice";
 const RUNTIME: &str = "libforeread_preexec.a";
 const HEADER: &str = "foreread_preexec.h";
+const LIBRARY: &str = "libforeread.so.1";
 
 impl Tools {
     /// Beside this executable (a build tree), or in `../lib` and `../include` (an installation);
@@ -176,6 +179,7 @@ impl Tools {
             slicer: slicer()?,
             runtime: beside_us(RUNTIME, "../lib")?,
             headers: folder(HEADER, "../include")?,
+            library: beside_us(LIBRARY, "../lib").ok(),
         })
     }
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::command_line::CommandLine;
-use super::compiler::{Compiler, Tools, first_errors};
+use super::compiler::{Compiler, Tools, first_errors, quoted};
 use super::explain::{Bytes, Report, Seconds};
 use super::slice::Slice;
 use super::units::{Place, Unit, Units};
@@ -160,8 +160,18 @@ impl Job<'_> {
         let begun = Instant::now();
         let program = self.scratch.join("program");
         let mut words = units.words(self.line, objects, self.scratch)?;
-        // The language of the last source is not the library's.
-        words.extend(["-w", "-x", "none"].map(OsString::from));
+        words.push("-w".into());
+        if let Some(library) = &self.tools.library {
+            let source = self.scratch.join("library.c");
+            let path = quoted(library);
+            fs::write(
+                &source,
+                format!("const char *foreread_library_path = {path};\n"),
+            )?;
+            words.extend(["-x".into(), "c".into(), source.into()]);
+        }
+        // The language of the last source is not the runtime's.
+        words.extend(["-x", "none"].map(OsString::from));
         words.push((&self.tools.runtime).into());
         words.extend(["-lpthread", "-ldl", "-o"].map(OsString::from));
         words.push((&program).into());
