@@ -73,7 +73,7 @@ static void heap(int argc, char **argv) {
 static void memory(int argc, char **argv) {
     (void)argc, (void)argv;
     for (;;) {
-        char *block = malloc(64 << 20);
+        char *volatile block = malloc(64 << 20);
         if (block == NULL)
             abort();
         memset(block, 1, 4096);
