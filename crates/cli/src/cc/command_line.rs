@@ -11,6 +11,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::options::{
+    ASIDE, ASIDE_WITH_VALUE, LEFT_WHOLE, LINKER, LINKER_WITH_VALUE, NO_PROGRAM, TELLS, WITH_VALUE,
+};
+
 /// What a word of the command line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -69,156 +73,6 @@ enum Last {
     Link,
     Other,
 }
-
-/// Options whose value is the next word, where the value could be taken for an input.
-const WITH_VALUE: &[&str] = &[
-    "-D",
-    "-U",
-    "-I",
-    "-A",
-    "-B",
-    "-G",
-    "-include",
-    "-imacros",
-    "-isystem",
-    "-iquote",
-    "-idirafter",
-    "-iprefix",
-    "-iwithprefix",
-    "-iwithprefixbefore",
-    "-isysroot",
-    "-imultilib",
-    "-iplugindir",
-    "--sysroot",
-    "--param",
-    "-wrapper",
-    "-specs",
-    "-target",
-    "-arch",
-    "-mllvm",
-    "-Xclang",
-    "-Xassembler",
-    "-Xpreprocessor",
-    "-gcc-toolchain",
-    "--include-directory",
-    "--define-macro",
-    "--undefine-macro",
-];
-
-/// Options that name or place what is written beside the object, with a value.
-const ASIDE_WITH_VALUE: &[&str] = &[
-    "-MF",
-    "-MT",
-    "-MQ",
-    "-MJ",
-    "-aux-info",
-    "-auxbase",
-    "-dumpbase",
-    "-dumpbase-ext",
-    "-dumpdir",
-];
-
-/// Starts of options that have something written beside the object.
-const ASIDE: &[&str] = &[
-    "-M",
-    "-save-temps",
-    "--save-temps",
-    "-fdump-",
-    "-fstack-usage",
-    "-fcallgraph-info",
-    "-gsplit-dwarf",
-    "-time=",
-    "-Wa,-a",
-];
-
-/// Linker options whose value is the next word.
-const LINKER_WITH_VALUE: &[&str] = &[
-    "-L", "-l", "-u", "-z", "-e", "-h", "-T", "-R", "-Tbss", "-Tdata", "-Ttext", "-Xlinker",
-    "--entry", "-rpath",
-];
-
-/// Linker options that stand alone.
-const LINKER: &[&str] = &[
-    "-s",
-    "-r",
-    "-n",
-    "-N",
-    "-shared",
-    "-shared-libgcc",
-    "-static",
-    "-static-pie",
-    "-static-libgcc",
-    "-symbolic",
-    "-rdynamic",
-    "-pie",
-    "-no-pie",
-    "-nopie",
-    "-nostdlib",
-    "-nodefaultlibs",
-    "-nostartfiles",
-    "-nolibc",
-];
-
-/// Options that make the compiler stop before it leaves an object, or only tell something.
-const TELLS: &[&str] = &[
-    "-E",
-    "-S",
-    "-M",
-    "-MM",
-    "-fsyntax-only",
-    "-###",
-    "--version",
-    "--help",
-    "--target-help",
-    "-dumpversion",
-    "-dumpfullversion",
-    "-dumpmachine",
-    "-dumpspecs",
-    "--preprocess",
-    "--assemble",
-];
-
-/// Starts of options under which a unit is left whole. Code of an instrumented program counts what it
-/// does; link-time code is not in the object; the others start programs or change the compiler, which
-/// what stands in an object must not be able to do.
-const LEFT_WHOLE: &[&str] = &[
-    "-flto",
-    "-fsanitize",
-    "-fprofile-generate",
-    "-fprofile-arcs",
-    "-ftest-coverage",
-    "--coverage",
-    "-coverage",
-    "-fprofile-instr-generate",
-    "-fcoverage-mapping",
-    "-fplugin",
-    "-wrapper",
-    "-specs",
-    "-B",
-    "-Xclang",
-    "@",
-    "-ffreestanding",
-    "-fsplit-stack",
-    "-finstrument-functions",
-    "-emit-llvm",
-];
-
-/// Options under which a program is linked as it is: what comes of them is no program that the
-/// runtime could start a process from.
-const NO_PROGRAM: &[&str] = &[
-    "-shared",
-    "-r",
-    "-static",
-    "-static-pie",
-    "-nostdlib",
-    "-nodefaultlibs",
-    "-nostartfiles",
-    "-nolibc",
-    "-Wl,-r",
-    "-Wl,-shared",
-    "-Wl,--relocatable",
-    "-Wl,-static",
-];
 
 impl CommandLine {
     /// Reads a command line without its first word, response files expanded.

@@ -16,6 +16,7 @@ mod explain;
 mod includes;
 mod link;
 mod object_file;
+mod options;
 mod record;
 mod response;
 mod slice;
