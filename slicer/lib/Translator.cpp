@@ -1,3 +1,4 @@
+// The stages in order, and the account of them.
 #include "Translator.h"
 
 #include <set>
@@ -73,6 +74,9 @@ void accountAssumptions(Program &P, Related &Slice, Translation &Into) {
     if (!Slice.translated(*F))
       continue;
     std::set<std::string> Lines;
+    for (const CallExpr *Call : F->Calls)
+      if (const CallSpec *Spec = P.spec(Call); Spec && Spec->Kind == CallKind::Handler)
+        Lines.insert(Program::place(*F->Home, Call->getBeginLoc()) + ": no signal is handled here");
     for (const CallExpr *Call : F->Calls)
       if (Slice.assumed().contains(Call))
         Lines.insert(Program::place(*F->Home, Call->getBeginLoc()) + ": " + P.spec(Call)->Name +

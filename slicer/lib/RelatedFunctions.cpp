@@ -1,0 +1,144 @@
+// Calls of functions of the program (paper, section 4.2), of functions that are left whole, and of
+// those of which nothing is known.
+#include "Related.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+// A function that runs in the prefetch thread as it is: everything it looks at is needed, and so is
+// what the functions it calls look at.
+void Related::whole(Function &F) {
+  if (!Wholes.test_and_set(F.Index))
+    return;
+  Changed = true;
+  Function *Outer = Current;
+  bool Was = AsItIs;
+  Current = &F;
+  AsItIs = true;
+  needAll(F.Decl->getBody());
+  Current = Outer;
+  AsItIs = Was;
+}
+
+void Related::needAll(const Stmt *S) {
+  if (!S)
+    return;
+  if (const auto *E = dyn_cast<Expr>(S))
+    return value(E);
+  if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D)) {
+        typeSizes(Variable->getType());
+        if (Variable->getInit())
+          value(Variable->getInit());
+      }
+    return;
+  }
+  for (const Stmt *Child : S->children())
+    needAll(Child);
+}
+
+// A call within such a function.
+void Related::callAsItIs(const CallExpr *Call) {
+  value(Call->getCallee());
+  for (const Expr *Argument : Call->arguments()) {
+    value(Argument);
+    if (P.spec(Call))
+      markPointees(Argument);
+    else if (!P.function(directCallee(Call)))
+      markReachable(Argument);
+    for (Function *F : Pointers.functions(Argument))
+      whole(*F);
+  }
+  for (Function *F : Pointers.callees(Call).Functions)
+    whole(*F);
+}
+
+// A library function calls one of the program's that reads files: it is given the prefetch version.
+void Related::handOver(const CallExpr *Call, const CallSpec &Spec) {
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    if (Spec.parameter(I) != 'c')
+      continue;
+    std::vector<Function *> Given = Pointers.functions(Call->getArg(I));
+    for (Function *F : Given) {
+      if (Reached.test_and_set(F->Index))
+        Changed = true;
+      if (!F->WholeBecause.empty())
+        whole(*F);
+    }
+    if (Given.size() > 1)
+      refuse(*Current, std::string("one of several functions that read files is given to ") +
+                           Spec.Name + "()");
+  }
+}
+
+// The compiler's own functions, and those the user vouches for.
+bool Related::isPure(const CallExpr *Call) const {
+  const FunctionDecl *Callee = directCallee(Call);
+  return Callee && Callee->getIdentifier() &&
+         (Callee->getBuiltinID() != 0 ||
+          llvm::is_contained(Chosen.Pure, Callee->getNameAsString()));
+}
+
+// A function of which nothing is known is run in the prefetch thread as it is, with all it may look
+// at.
+void Related::runUnknown(const CallExpr *Call) {
+  std::string Name = directCallee(Call)->getNameAsString();
+  if (Chosen.RefuseUnknown)
+    refuse(*Current, "what " + Name + "() does, which is not known, decides where it reads");
+  set(Call, Treatment::Keep);
+  Unknown.insert(Call);
+  for (const Expr *Argument : Call->arguments()) {
+    value(Argument);
+    markReachable(Argument);
+    for (Function *F : Pointers.functions(Argument))
+      if (!hasEffects(*F))
+        whole(*F);
+  }
+  effect({}, false);
+}
+
+bool Related::unknownEffects(const CallExpr *Call) {
+  bool Any = false, Writes = false;
+  for (const Expr *Argument : Call->arguments()) {
+    Any |= effects(Argument);
+    QualType Type = Argument->getType();
+    if (isPure(Call) || !Type->isPointerType() || Type->getPointeeType().isConstQualified())
+      continue;
+    for (NodeId Object : Pointers.pointees(Argument))
+      Writes |= relatedAny(Pointers.whole(Object));
+  }
+  if (!Writes)
+    return Any;
+  runUnknown(Call);
+  if (Effects.insert(Call).second)
+    Changed = true;
+  return true;
+}
+
+void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Callees) {
+  set(Call, Treatment::Translate);
+  if (!directCallee(Call))
+    value(Call->getCallee());
+  if (!Callees.Complete)
+    refuse(*Current, "it calls through a pointer whose targets are not known");
+  for (Function *F : Callees.Functions) {
+    if (Reached.test_and_set(F->Index))
+      Changed = true;
+    if (!F->WholeBecause.empty())
+      whole(*F);
+    if (F->Name == "main")
+      refuse(*Current, "it calls main()");
+  }
+  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+    const Expr *Argument = Call->getArg(I);
+    bool Effect = effects(Argument);
+    if (Effect || passes(Call, I) || Callees.Others)
+      value(Argument);
+    if (Callees.Others)
+      markReachable(Argument);
+  }
+}
+
+} // namespace foreread::slicer
