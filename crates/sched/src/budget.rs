@@ -1,13 +1,9 @@
 //! How many prefetched pages may lie in memory unread: libprefetch's memory target.
 //!
 //! Memory for prefetching behaves like bandwidth to TCP: what is free changes quickly, and
-//! taking too much hurts everybody. So the target moves by AIMD: halved when a prefetched page is gone
-//! at its read, raised step by step while all stay. Pages admitted before it was halved tell of the
-//! old target, and are no reason to halve it again.
-//!
-//! It starts at a quarter of what is free: what several sessions that start together are told is free is
-//! free only once. It does not double as TCP does at first, which would make sessions unequal for long, but
-//! takes longer steps until a page is lost.
+//! taking too much hurts everybody. So the target starts at what is free and moves by AIMD:
+//! halved when a prefetched page is gone at its read, raised step by step while all stay. Pages
+//! admitted before it was halved tell of the old target, and are no reason to halve it again.
 //!
 //! Invariant: `held` pages are those admitted and neither read nor given up.
 
@@ -19,10 +15,6 @@ const STRAYS: u64 = 4;
 /// The additive step: this fraction of the initial target a round. Small, because several sessions
 /// that were each told that all of memory is free step together.
 const STEPS: u64 = 64;
-/// The same while nothing was lost yet.
-const FIRST_STEPS: u64 = 16;
-/// The first target: this fraction of the initial one.
-const START: u64 = 4;
 /// The target never falls below this, in pages (1 MiB), so that a session can recover.
 const FLOOR: u64 = 256;
 
@@ -36,51 +28,36 @@ pub struct Budget {
     evicted: u64,
     /// Held pages still to be released that were admitted under a larger target.
     older: u64,
-    /// Whether nothing was lost yet.
-    starting: bool,
     /// Whether the target moves at all.
     adapts: bool,
 }
 
 impl Budget {
-    /// A budget that may come to `pages`.
+    /// A budget that starts with `pages`.
     pub fn new(pages: u64) -> Self {
         let pages = pages.max(FLOOR);
         Self {
             initial: pages,
-            target: (pages / START).max(FLOOR),
+            target: pages,
             held: 0,
             seen: 0,
             evicted: 0,
             older: 0,
-            starting: true,
             adapts: true,
         }
     }
 
     /// A budget that stays at `pages`, whatever becomes of what it admits: what AIMD is measured against.
     pub fn fixed(pages: u64) -> Self {
-        let budget = Self::new(pages);
         Self {
-            target: budget.initial,
             adapts: false,
-            ..budget
+            ..Self::new(pages)
         }
     }
 
     /// The present target, in pages.
     pub fn target(&self) -> u64 {
         self.target
-    }
-
-    /// Pages that may be in memory, read ones included: the target, or while that is only starting, all
-    /// that it may come to.
-    pub fn allowance(&self) -> u64 {
-        if self.starting {
-            self.initial
-        } else {
-            self.target
-        }
     }
 
     /// Pages admitted and not yet read or given up.
@@ -93,10 +70,10 @@ impl Budget {
         self.target.saturating_sub(self.held)
     }
 
-    /// Whether `pages` more may be admitted to one `reserve`th of the target. An empty budget
+    /// Whether `pages` more may be admitted, with `spare` pages of the target left free. An empty budget
     /// admits anything, or a read larger than the target would wait for ever.
-    pub fn admits(&self, pages: u64, reserve: u64) -> bool {
-        self.held == 0 || self.held + pages <= self.target / reserve
+    pub fn admits(&self, pages: u64, spare: u64) -> bool {
+        self.held == 0 || self.held + pages + spare <= self.target
     }
 
     /// Count `pages` as held.
@@ -131,10 +108,9 @@ impl Budget {
         if self.evicted > (round / TOLERATED).max(STRAYS) {
             self.target = (self.target / 2).max(FLOOR);
             self.older = self.held.saturating_sub(self.target);
-            self.starting = false;
         } else if self.seen >= round {
-            let steps = if self.starting { FIRST_STEPS } else { STEPS };
-            self.target = (self.target + self.initial / steps).min(self.initial);
+            let ceiling = self.initial;
+            self.target = (self.target + self.initial / STEPS).min(ceiling);
         } else {
             return;
         }
@@ -147,34 +123,9 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// A budget that has come to all it may.
-    fn grown(pages: u64) -> Budget {
-        let mut budget = Budget::new(pages);
-        while budget.target() < pages {
-            budget.kept(ROUND);
-        }
-        budget
-    }
-
-    #[test]
-    fn the_target_grows_from_a_quarter_by_longer_steps_until_a_page_is_lost() {
-        let mut budget = Budget::new(8192);
-        assert_eq!(budget.target(), 2048);
-        budget.hold(2000);
-        budget.kept(1999);
-        assert_eq!(budget.target(), 2048, "not all that was admitted was read");
-        budget.kept(1);
-        assert_eq!(budget.target(), 2048 + 8192 / FIRST_STEPS);
-        budget.release(2000);
-        budget.lost(STRAYS + 1);
-        assert_eq!(budget.target(), 1280);
-        budget.kept(ROUND);
-        assert_eq!(budget.target(), 1280 + 8192 / STEPS);
-    }
-
     #[test]
     fn the_target_halves_when_prefetched_pages_are_gone() {
-        let mut budget = grown(4096);
+        let mut budget = Budget::new(4096);
         budget.lost(STRAYS);
         assert_eq!(budget.target(), 4096, "a few strays are tolerated");
         budget.lost(1);
@@ -183,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_target_grows_back_step_by_step_and_no_further() {
-        let mut budget = grown(4096);
+        let mut budget = Budget::new(4096);
         budget.lost(8);
         for _ in 0..3 {
             budget.kept(ROUND);
@@ -197,7 +148,7 @@ mod tests {
 
     #[test]
     fn pages_admitted_under_the_old_target_do_not_halve_the_new_one() {
-        let mut budget = grown(4096);
+        let mut budget = Budget::new(4096);
         budget.hold(3000);
         for _ in 0..900 {
             budget.lost(1);
@@ -221,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_target_keeps_a_floor_to_recover_from() {
-        let mut budget = grown(1024);
+        let mut budget = Budget::new(1024);
         for _ in 0..50 {
             budget.lost(100);
         }
@@ -231,10 +182,10 @@ mod tests {
     #[test]
     fn one_read_larger_than_the_target_is_admitted_alone() {
         let mut budget = Budget::new(FLOOR);
-        assert!(budget.admits(10_000, 1));
+        assert!(budget.admits(10_000, 0));
         budget.hold(10_000);
-        assert!(!budget.admits(1, 1));
+        assert!(!budget.admits(1, 0));
         budget.release(10_000);
-        assert!(budget.admits(1, 1));
+        assert!(budget.admits(1, 0));
     }
 }

@@ -168,6 +168,8 @@ pub struct Scheduler {
     /// The next ordinal to admit, and the target the last ones were admitted under.
     cursor: u64,
     target: u64,
+    /// Whether the budget had no room for the entry at the cursor.
+    full: bool,
     /// No entry below this ordinal is `Admitted`.
     left_below: u64,
     /// Entries waiting for their file's layout.
@@ -198,6 +200,7 @@ impl Scheduler {
             lanes: BTreeMap::new(),
             cursor: 0,
             target: 0,
+            full: false,
             left_below: 0,
             unplaced: FxHashMap::default(),
             asked: BTreeMap::new(),
@@ -341,8 +344,8 @@ impl Scheduler {
     /// The pages to give back now.
     pub fn give_back(&mut self) -> Vec<(FileId, Range<u64>)> {
         self.behind.as_mut().map_or_else(Vec::new, |behind| {
-            let (held, allowance) = (self.budget.held(), self.budget.allowance());
-            behind.give_back(held, allowance, &self.queue)
+            let (held, target) = (self.budget.held(), self.budget.target());
+            behind.give_back(held, target, &self.queue)
         })
     }
 
@@ -475,6 +478,7 @@ impl Scheduler {
             };
             let lane = self.lane(device, devices);
             let infill_pages = lane.infill_pages();
+            let by_position = lane.profile.order == Order::Position;
             if lead > lane.profile.horizon.queue_threshold {
                 return;
             }
@@ -482,9 +486,21 @@ impl Scheduler {
                 devices.announce(entry.file);
                 self.queue.set_state(ordinal, State::Left);
             } else {
-                // A device that is read with its gaps needs room for them too.
-                let reserve = if infill_pages > 0 { 2 } else { 1 };
-                if !self.budget.admits(u64::from(entry.pages), reserve) {
+                // A device that is read with its gaps needs room for them too: less where they make room
+                // for the rest once they are there.
+                let spare = match (infill_pages, &self.behind) {
+                    (0, _) => 0,
+                    (_, None) => self.budget.target() / 2,
+                    (_, Some(_)) => self.budget.target() / 4,
+                };
+                // By position, what is read makes room for a whole pass over the device, not for one page that
+                // lies anywhere.
+                let filled = (self.budget.target() - spare) / 2;
+                if by_position && self.full && self.budget.held() > filled {
+                    return;
+                }
+                self.full = !self.budget.admits(u64::from(entry.pages), spare);
+                if self.full {
                     return;
                 }
                 self.budget.hold(u64::from(entry.pages));
@@ -691,8 +707,7 @@ mod tests {
     #[test]
     fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
         let mut disk = ssd(100_000, 100_000);
-        // A quarter of it at first.
-        let mut scheduler = scheduler(&scattered(1000), 1200);
+        let mut scheduler = scheduler(&scattered(1000), 300);
         assert_eq!(scheduler.next(0, &mut disk).len(), 300);
         assert!(scheduler.next(0, &mut disk).is_empty());
         for page in scattered(100) {
@@ -704,7 +719,7 @@ mod tests {
     #[test]
     fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
         let mut disk = ssd(100_000, 8);
-        let mut scheduler = scheduler(&scattered(2000), 4096);
+        let mut scheduler = scheduler(&scattered(2000), 1024);
         assert_eq!(scheduler.next(0, &mut disk).len(), 8);
         assert_eq!(scheduler.budget().held(), 1024);
         scheduler.budget().lost(100);

@@ -142,7 +142,7 @@ proptest! {
         let read: u64 = shares.iter().map(|share| share.read).sum();
         let evicted: u64 = shares.iter().map(|share| share.evicted).sum();
         prop_assert!(fairness(&shares) >= 0.9, "{}", fairness(&shares));
-        prop_assert!((0.2..1.25).contains(&(sum / capacity as f64)), "{} of {}", sum, capacity);
+        prop_assert!((0.2..1.0).contains(&(sum / capacity as f64)), "{} of {}", sum, capacity);
         prop_assert!(evicted * 10 < read, "{} of {} were lost", evicted, read);
     }
 }
