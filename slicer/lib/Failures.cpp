@@ -82,6 +82,27 @@ bool Failures::reports(const Stmt *S) const {
   return false;
 }
 
+// Whether a call ends a program that has failed: exit(1), abort(), or a function of the program's
+// whose last statement is one of these.
+bool Failures::endsProgram(const CallExpr *Call, unsigned Depth) const {
+  const FunctionDecl *Callee = directCallee(Call);
+  if (!Callee || Depth > 3)
+    return false;
+  if (const Function *F = P.function(Callee)) {
+    const auto *Body = dyn_cast<CompoundStmt>(F->Decl->getBody());
+    const auto *Last =
+        Body && !Body->body_empty() ? dyn_cast<CallExpr>(Body->body_back()) : nullptr;
+    return Last && endsProgram(Last, Depth + 1);
+  }
+  const CallSpec *Spec = P.spec(Call);
+  if (!Spec || Spec->Kind != CallKind::Exit)
+    return false;
+  const auto *Status =
+      Call->getNumArgs() ? dyn_cast<IntegerLiteral>(Call->getArg(0)->IgnoreParenCasts()) : nullptr;
+  // What a parameter says is nonzero where such a function is called for a failure.
+  return Depth > 0 || !Status || Status->getValue() != 0;
+}
+
 // Whether control leaves at the end of the branch; and whether it does so in a way that by itself
 // says that something is wrong.
 bool Failures::leaves(const Stmt *S, bool &Negative) const {
@@ -93,6 +114,10 @@ bool Failures::leaves(const Stmt *S, bool &Negative) const {
   }
   if (const auto *Goto = dyn_cast<GotoStmt>(S)) {
     Negative = namesFailure(Goto->getLabel()->getName());
+    return true;
+  }
+  if (const auto *Call = dyn_cast<CallExpr>(S); Call && endsProgram(Call)) {
+    Negative = true;
     return true;
   }
   return isa<BreakStmt, ContinueStmt>(S);

@@ -20,6 +20,7 @@ public:
 private:
   bool reports(const clang::Stmt *S) const;
   bool leaves(const clang::Stmt *S, bool &Negative) const;
+  bool endsProgram(const clang::CallExpr *Call, unsigned Depth = 0) const;
   bool toStandardError(const clang::CallExpr *Call) const;
 
   const Program &P;

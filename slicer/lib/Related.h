@@ -80,6 +80,7 @@ private:
   bool keptBetween(unsigned From, unsigned To) const;
   const clang::Stmt *enclosingLoop(const clang::Stmt *S, bool OrSwitch) const;
   bool keptAfter(const clang::Stmt *S) const;
+  bool paid(const clang::Stmt *S) const;
 
   bool settled(const clang::Expr *E);
   bool decideFailures();

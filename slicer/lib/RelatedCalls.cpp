@@ -144,7 +144,7 @@ bool Related::libraryEffects(const CallExpr *Call, const CallSpec &Spec) {
     effect({}, false);
     return Own(Treatment::Prefetch);
   case CallKind::Exit:
-    if (fails(Call, Spec, Current->Home->context()))
+    if (fails(Call, Spec, Current->Home->context()) && !paid(Call))
       return Inside();
     for (const Expr *Argument : Call->arguments())
       effects(Argument);

@@ -176,6 +176,23 @@ const Stmt *Related::enclosingLoop(const Stmt *S, bool OrSwitch) const {
   return nullptr;
 }
 
+// Whether the statement is reached in the prefetch thread under the program's own conditions, all
+// of which are kept for other reasons: then the end of a failing program costs nothing to keep.
+bool Related::paid(const Stmt *S) const {
+  for (const Stmt *Up = Current->Parents.lookup(S); Up; Up = Current->Parents.lookup(Up)) {
+    if (const auto *If = dyn_cast<IfStmt>(Up); If && Decided.contains(If))
+      continue;
+    if (isa<IfStmt, SwitchStmt, ForStmt, WhileStmt, DoStmt, AbstractConditionalOperator, StmtExpr>(
+            Up) &&
+        !Kept.contains(Up))
+      return false;
+    if (const auto *Binary = dyn_cast<BinaryOperator>(Up);
+        Binary && Binary->isLogicalOp() && !Kept.contains(Up))
+      return false;
+  }
+  return hasEffects(*Current);
+}
+
 // Whether something kept may be executed after this statement, in its function.
 bool Related::keptAfter(const Stmt *S) const {
   const Layout &Here = Layouts[Current->Index];
@@ -210,7 +227,7 @@ bool Related::needsReturn(const ReturnStmt *Return) {
     // The end of a program that has failed.
     Expr::EvalResult Status;
     if (Value->EvaluateAsInt(Status, Current->Home->context()) && Status.Val.getInt() != 0)
-      return Any;
+      return Any || (paid(Return) && keptAfter(Return));
   }
   return keptAfter(Return) || Any;
 }
