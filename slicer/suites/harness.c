@@ -3,7 +3,7 @@
  *
  * The tests of compiler test suites compute and read nothing, so there would be nothing to slice.
  * Compiled with -Dmain=test_main -Dexit=test_exit -Dabort=test_abort they run in here: how they end decides
- * where the file is read next, and look() lets them decide it on their way. The slice of such a
+ * where the file is read next, and harness_look() lets them decide it on their way. The slice of such a
  * program is nearly the whole test.
  *
  *   harness FILE    ends as the test does; prints what it read
@@ -25,7 +25,7 @@ static int data = -1;
 static unsigned sum;
 
 /* Reads at the place that a value stands for. */
-void look(unsigned long value) {
+void harness_look(unsigned long value) {
     unsigned char bytes[16];
     off_t place = (off_t)(value % PLACES) * BLOCK;
     ssize_t got = pread(data, bytes, sizeof bytes, place);
@@ -43,13 +43,13 @@ static void say(void) {
 }
 
 void test_exit(int status) {
-    look(3 + (unsigned)status);
+    harness_look(3 + (unsigned)status);
     say();
     exit(status);
 }
 
 void test_abort(void) {
-    look(2);
+    harness_look(2);
     say();
     abort();
 }
@@ -59,9 +59,9 @@ int main(int argc, char **argv, char **environment) {
         fprintf(stderr, "usage: %s FILE\n", argv[0]);
         return 125;
     }
-    look(1);
+    harness_look(1);
     int status = test_run(1, argv, environment);
-    look(3 + (unsigned)status);
+    harness_look(3 + (unsigned)status);
     say();
     return status & 0x7f;
 }

@@ -49,13 +49,16 @@ def run_by(text):
 
     A main that ends without a return statement returns 0, but only under that name.
     """
+    text = re.sub(r"__attribute__\s*\(\(\w+\)\)", "", text)
     found = re.search(r"\bmain\s*\(([^)]*)\)", text)
     parameters = found.group(1).strip() if found else ""
     count = 0 if parameters in ("", "void") else parameters.count(",") + 1
     passed = ", ".join(("argc", "argv", "environment")[:count])
     returns = found is not None and "return" in text[found.end():]
     call = f"return test_main({passed});" if returns else f"test_main({passed}); return 0;"
-    return f"\nint test_run(int argc, char **argv, char **environment) {{ {call} }}\n"
+    # Some tests include themselves.
+    return ("\n#ifndef TEST_RUN\n#define TEST_RUN\n"
+            f"int test_run(int argc, char **argv, char **environment) {{ {call} }}\n#endif\n")
 
 
 def options(test):
@@ -78,7 +81,7 @@ def csmith(cache, arguments):
             made = subprocess.run(["csmith", "--seed", str(seed), "--max-funcs", "5"],
                                   capture_output=True, text=True, timeout=CSMITH_LIMIT,
                                   cwd=folder, check=True).stdout
-            source.write_text("void look(unsigned long);\n" + re.sub(
-                r"(\n\s*transparent_crc\([^;]*;)", r"\1 look(crc32_context);", made) + run_by(made))
+            source.write_text("void harness_look(unsigned long);\n" + re.sub(
+                r"(\n\s*transparent_crc\([^;]*;)", r"\1 harness_look(crc32_context);", made) + run_by(made))
         programs.append(Program(f"csmith-{seed}", source, ["-I", str(CSMITH_HEADERS)]))
     return programs
