@@ -76,12 +76,14 @@ def csmith(cache, arguments):
     folder.mkdir(parents=True, exist_ok=True)
     programs = []
     for seed in range(1, arguments.csmith + 1):
-        source = folder / f"{seed}.c"
+        name, source = f"csmith-{seed}", folder / f"{seed}.c"
+        if arguments.names and name not in arguments.names:
+            continue
         if not source.exists():
             made = subprocess.run(["csmith", "--seed", str(seed), "--max-funcs", "5"],
                                   capture_output=True, text=True, timeout=CSMITH_LIMIT,
                                   cwd=folder, check=True).stdout
             source.write_text("void harness_look(unsigned long);\n" + re.sub(
                 r"(\n\s*transparent_crc\([^;]*;)", r"\1 harness_look(crc32_context);", made) + run_by(made))
-        programs.append(Program(f"csmith-{seed}", source, ["-I", str(CSMITH_HEADERS)]))
+        programs.append(Program(name, source, ["-I", str(CSMITH_HEADERS)]))
     return programs
