@@ -15,6 +15,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <csignal>
 #include <unistd.h>
 
 namespace cl = llvm::cl;
@@ -60,6 +61,9 @@ cl::opt<Unknown> External(
     cl::values(clEnumValN(Unknown::Run, "run", "are run in the prefetch thread too (default)"),
                clEnumValN(Unknown::Refuse, "refuse", "make what needs them be left whole")),
     cl::cat(Category));
+
+cl::opt<unsigned> Limit("limit", cl::desc("Leave the program whole after so long (default 300)"),
+                        cl::value_desc("SECONDS"), cl::init(300), cl::cat(Category));
 
 int complain(const llvm::Twine &What) {
   llvm::errs() << "foreread-slice: " << What << '\n';
@@ -149,7 +153,7 @@ void explain(const Translation &T, llvm::raw_ostream &Out) {
   Out << T.SyncPoints << " synchronization points, " << T.Channels << " channels\n";
 }
 
-bool write(llvm::StringRef Path, llvm::StringRef Text) {
+bool save(llvm::StringRef Path, llvm::StringRef Text) {
   std::error_code Error;
   llvm::raw_fd_ostream Out(Path, Error);
   if (!Error)
@@ -185,7 +189,7 @@ int deliver(const Translation &T) {
         llvm::outs() << *T.Units[I];
       continue;
     }
-    if (!write(Paths[I], *T.Units[I]))
+    if (!save(Paths[I], *T.Units[I]))
       return 1;
   }
   if (Json)
@@ -193,6 +197,34 @@ int deliver(const Translation &T) {
   if (Explain || (!Json && !Changed))
     explain(T, llvm::errs());
   return 0;
+}
+
+// What is said of a program that is left whole as such: in one piece, for the signal handler.
+std::string Whole;
+
+void outOfTime(int) {
+  int Stream = Json ? STDOUT_FILENO : STDERR_FILENO;
+  _exit(write(Stream, Whole.data(), Whole.size()) < 0);
+}
+
+Translation leftWhole(size_t Units, const std::string &Why) {
+  Translation Result;
+  Result.Units.resize(Units);
+  Result.UnitNotes.assign(Units, Why);
+  return Result;
+}
+
+void watchTime(size_t Units) {
+  Translation Nothing = leftWhole(Units, "the program takes too long to translate");
+  llvm::raw_string_ostream Out(Whole);
+  if (Json)
+    Out << llvm::formatv("{0:2}\n",
+                         llvm::json::Value(account(Nothing, std::vector<std::string>(Units))));
+  else
+    explain(Nothing, Out);
+  Out.flush();
+  signal(SIGALRM, outOfTime);
+  alarm(Limit);
 }
 
 } // namespace
@@ -230,13 +262,13 @@ int main(int Count, char **Values) {
   // Deeply nested programs need a deep stack, and no program may bring the translator down: what
   // fails is left whole.
   Translation Result;
+  watchTime(Units.size());
   llvm::CrashRecoveryContext::Enable();
   llvm::CrashRecoveryContext Guard;
   if (!Guard.RunSafelyOnThread([&] { Result = translate(Units, Chosen); }, 1u << 30)) {
-    Result = {};
-    Result.Units.resize(Units.size());
-    Result.UnitNotes.assign(Units.size(), "the translator failed on the program");
+    Result = leftWhole(Units.size(), "the translator failed on the program");
   }
+  alarm(0);
   int Status = deliver(Result);
   llvm::outs().flush();
   llvm::errs().flush();
