@@ -158,8 +158,6 @@ def place_of_work(model):
 def try_program(program, place, arguments):
     """All steps on one program; its row of the table."""
     source, version = fetch(program["package"])
-    if "with" in program:
-        fetch(program["with"])
     plain = Build(program, source, "plain", "cc")
     sliced = Build(program, source, "sliced", f"{FOREREAD} cc")
     told = sliced.account()
