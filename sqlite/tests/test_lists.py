@@ -50,8 +50,10 @@ class Lists(Lab):
                 "select count(*) from without",
             ):
                 evict(path)
-                status = child(extension, STATUS, path, query)
-                self.assertEqual(status_of(status), {"walks": 0, "resident": 0, "disclosed": 0}, query)
+                status = status_of(child(extension, STATUS, path, query))
+                # The scan of a table without rowid may pass for a walk until it is seen that the
+                # kernel's read-ahead has all of it in memory.
+                self.assertEqual((status["walks"], status["disclosed"]), (0, 0), query)
 
     def test_what_is_in_memory_is_left_alone(self):
         path = self.path()
