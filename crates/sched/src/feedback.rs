@@ -62,7 +62,6 @@ const BUSY: usize = 16;
 const SMALL_PAGES: u64 = 4;
 /// A page's share of a large transfer, in ns, where none was measured: 100 MB/s.
 const PAGE_NS: u64 = 41_000;
-
 /// Gaps of fewer pages are not worth reading: a busy processor, which sees completions late, makes a
 /// local disk look that slow.
 const LEAST_GAP: u64 = 4;
@@ -72,10 +71,17 @@ const LEAST_GAP: u64 = 4;
 pub(crate) struct Service {
     mean: Mean,
     busy_since: u64,
-    /// Of the last few requests while the device was busy: ns, requests, pages.
-    window: (u64, u64, u64),
+    window: Window,
     /// Time of a small request at depth, in ns.
     small: Option<u64>,
+}
+
+/// The last few requests made of a busy device.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    ns: u64,
+    requests: u64,
+    pages: u64,
 }
 
 impl Service {
@@ -84,7 +90,7 @@ impl Service {
         Self {
             mean: Mean(Some(assumed)),
             busy_since: 0,
-            window: (0, 0, 0),
+            window: Window::default(),
             small: None,
         }
     }
@@ -101,15 +107,16 @@ impl Service {
         self.mean
             .add(sample.min(self.service_ns().saturating_mul(OUTLIER)));
         if in_flight < BUSY {
-            self.window = (0, 0, 0);
+            self.window = Window::default();
             return;
         }
-        let (ns, requests, all) = self.window;
-        self.window = (ns + sample, requests + 1, all + pages);
-        if self.window.1 == WINDOW {
-            let (ns, requests, pages) = std::mem::take(&mut self.window);
-            if pages <= SMALL_PAGES * requests {
-                self.small = Some(ns / requests);
+        self.window.ns += sample;
+        self.window.requests += 1;
+        self.window.pages += pages;
+        if self.window.requests == WINDOW {
+            let Window { ns, pages, .. } = std::mem::take(&mut self.window);
+            if pages <= SMALL_PAGES * WINDOW {
+                self.small = Some(ns / WINDOW);
             }
         }
     }

@@ -19,6 +19,7 @@ mod budget;
 mod feedback;
 mod horizon;
 mod index;
+mod lane;
 mod profile;
 mod queue;
 mod scheduler;

@@ -19,17 +19,14 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::behind::Behind;
-use crate::feedback::Service;
+use crate::lane::Lane;
 use crate::{
-    Budget, DeviceId, Feedback, Layout, Matched, Order, Place, Profile, Queue, State, Sweep,
-    Verdict,
+    Budget, DeviceId, Feedback, Layout, Matched, Order, Place, Profile, Queue, State, Verdict,
 };
 
 /// How far ahead of the program a stream is looked through for what comes after it, in entries: 64 MiB
 /// in 4 KiB reads.
 const STREAM_LEAD: u64 = 16_384;
-/// A read of the program's own should wait no longer behind a queue of hints than this, in ns.
-const DRAINED_NS: u64 = 4_000_000;
 
 /// What the scheduler needs to know about files. The engine answers from what its backend told it.
 pub trait Devices {
@@ -69,63 +66,6 @@ impl Default for Config {
     }
 }
 
-/// Pages in flight beyond which a device is asked for no more (4 MiB): by then its transfers take
-/// longer than its seeks and operations.
-const FULL_PAGES: u64 = 1024;
-
-/// One device's pending entries and measurements.
-#[derive(Debug)]
-struct Lane {
-    profile: Profile,
-    sweep: Sweep,
-    service: Service,
-    in_flight: usize,
-    /// Pages of the requests in flight.
-    pages_in_flight: u64,
-    /// Whether some file's layout has come, and with it what kind of device this is.
-    settled: bool,
-}
-
-impl Lane {
-    fn new(profile: Profile) -> Self {
-        Self {
-            service: Service::new(profile.service_ns),
-            sweep: Sweep::default(),
-            in_flight: 0,
-            pages_in_flight: 0,
-            settled: false,
-            profile,
-        }
-    }
-
-    /// Requests to keep in flight: the profile's depth, or half of it where that many keep a read of
-    /// the program's own waiting for long.
-    fn depth(&self) -> usize {
-        let depth = self.profile.depth;
-        let drained_in = self.service.service_ns().saturating_mul(depth as u64);
-        if self.profile.order == Order::Program && drained_in > DRAINED_NS {
-            depth.div_ceil(2)
-        } else {
-            depth
-        }
-    }
-
-    /// Whether one more request may be made. A device that orders what it is asked does so by what is nearest,
-    /// and leaves the far ones lying: large requests gain nothing by that and only come in another order
-    /// than they are needed.
-    fn has_room(&self) -> bool {
-        self.in_flight < self.depth() && self.pages_in_flight < FULL_PAGES
-    }
-
-    /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile.
-    fn infill_pages(&self) -> u64 {
-        match self.profile.order {
-            Order::Program => self.profile.infill_pages.max(self.service.gap_pages()),
-            Order::Position => self.profile.infill_pages,
-        }
-    }
-}
-
 /// A request whose entries the program has not all passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -158,6 +98,15 @@ impl Asked {
     }
 }
 
+/// A request under way.
+#[derive(Debug)]
+struct Flight {
+    device: DeviceId,
+    /// The last ordinal it serves.
+    last: u64,
+    pages: u64,
+}
+
 /// Queue, pacing, order and budget of one session.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -178,8 +127,7 @@ pub struct Scheduler {
     asked: BTreeMap<(u64, RequestId), Asked>,
     /// Requests before this key hold no infill.
     infill_below: (u64, RequestId),
-    /// With the last ordinal served and the pages.
-    in_flight: FxHashMap<RequestId, (DeviceId, u64, u64)>,
+    in_flight: FxHashMap<RequestId, Flight>,
     /// What the program is past, where that is given back.
     behind: Option<Behind>,
     next_request: u64,
@@ -316,11 +264,10 @@ impl Scheduler {
     /// A part of a request has arrived. Infill is to be given back before anything that will be read: where
     /// pages are given back at all it holds no room, but lies with those the program is past.
     pub fn arrived(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
-        let (Some(behind), Some(&(_, last, _))) = (&mut self.behind, self.in_flight.get(&id))
-        else {
+        let (Some(behind), Some(flight)) = (&mut self.behind, self.in_flight.get(&id)) else {
             return;
         };
-        let Some(asked) = self.asked.get_mut(&(last, id)) else {
+        let Some(asked) = self.asked.get_mut(&(flight.last, id)) else {
             return;
         };
         for gap in &asked.infill {
@@ -382,21 +329,20 @@ impl Scheduler {
 
     /// The backend is done with a request, at `now`; `fetched` tells whether the device was used.
     pub fn completed(&mut self, id: RequestId, fetched: bool, now: u64) {
-        let Some((device, last, pages)) = self.in_flight.remove(&id) else {
+        let Some(flight) = self.in_flight.remove(&id) else {
             return;
         };
         if self.behind.is_some()
-            && let Some(asked) = self.asked.get_mut(&(last, id))
+            && let Some(asked) = self.asked.get_mut(&(flight.last, id))
         {
             self.budget.release(asked.let_go());
         }
-        if let Some(lane) = self.lanes.get_mut(&device) {
-            let in_flight = lane.in_flight;
-            lane.in_flight = in_flight.saturating_sub(1);
-            lane.pages_in_flight = lane.pages_in_flight.saturating_sub(pages);
+        if let Some(lane) = self.lanes.get_mut(&flight.device) {
             if fetched {
-                lane.service.completed(now, pages, in_flight);
+                lane.service.completed(now, flight.pages, lane.in_flight);
             }
+            lane.in_flight = lane.in_flight.saturating_sub(1);
+            lane.pages_in_flight = lane.pages_in_flight.saturating_sub(flight.pages);
         }
     }
 
@@ -436,7 +382,12 @@ impl Scheduler {
                 let pages = request.pages.end - request.pages.start;
                 lane.in_flight += 1;
                 lane.pages_in_flight += pages;
-                self.in_flight.insert(request.id, (device, last, pages));
+                let flight = Flight {
+                    device,
+                    last,
+                    pages,
+                };
+                self.in_flight.insert(request.id, flight);
                 requests.push(request);
             }
         }
@@ -493,10 +444,10 @@ impl Scheduler {
                     (_, None) => self.budget.target() / 2,
                     (_, Some(_)) => self.budget.target() / 4,
                 };
-                // By position, what is read makes room for a whole pass over the device, not for one page that
-                // lies anywhere.
-                let filled = (self.budget.target() - spare) / 2;
-                if by_position && self.full && self.budget.held() > filled {
+                // By position, what is read has to make room for a pass over the device: for each page by
+                // itself it would be a seek.
+                let half = (self.budget.target() - spare) / 2;
+                if by_position && self.full && self.budget.held() > half {
                     return;
                 }
                 self.full = !self.budget.admits(u64::from(entry.pages), spare);
@@ -607,282 +558,4 @@ impl Scheduler {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Horizon;
-    use foreread_plan::{Expected, Extent, Kind, PAGE, ThreadId};
-
-    /// One file on one device.
-    struct OneDisk(Profile);
-
-    impl Devices for OneDisk {
-        fn device(&mut self, _: FileId) -> Option<DeviceId> {
-            Some(DeviceId(0))
-        }
-        fn profile(&mut self, _: DeviceId) -> Profile {
-            self.0.clone()
-        }
-        fn layout(&mut self, _: FileId) -> Option<Arc<Layout>> {
-            Some(Arc::default())
-        }
-        fn announce(&mut self, _: FileId) {}
-    }
-
-    fn ssd(queue_threshold: u64, depth: usize) -> OneDisk {
-        OneDisk(Profile {
-            depth,
-            horizon: Horizon {
-                time_threshold: i64::MIN,
-                queue_threshold,
-            },
-            ..Profile::solid_state()
-        })
-    }
-
-    fn expected(page: u64) -> Expected {
-        Expected {
-            file: FileId(0),
-            pages: page..page + 1,
-            thread: ThreadId(0),
-            sequential: false,
-            loose: false,
-        }
-    }
-
-    fn scheduler(pages: &[u64], budget_pages: u64) -> Scheduler {
-        let mut scheduler = Scheduler::new(Config {
-            queue_entries: 1 << 16,
-            budget_pages,
-            ..Config::default()
-        });
-        for &page in pages {
-            scheduler.queue().push(&expected(page));
-        }
-        scheduler
-    }
-
-    fn read(page: u64) -> Access {
-        Access {
-            file: FileId(0),
-            extent: Extent::new(page * PAGE, PAGE),
-            thread: ThreadId(0),
-            kind: Kind::Pread,
-            start: 0,
-            took: 0,
-        }
-    }
-
-    /// Pages two apart, so that nothing merges.
-    fn scattered(count: u64) -> Vec<u64> {
-        (0..count).map(|n| n * 2).collect()
-    }
-
-    #[test]
-    fn no_more_than_the_depth_is_in_flight() {
-        let mut disk = ssd(1000, 4);
-        let mut scheduler = scheduler(&scattered(50), 1000);
-        let first = scheduler.next(0, &mut disk);
-        assert_eq!(first.len(), 4);
-        assert!(scheduler.next(1, &mut disk).is_empty());
-        scheduler.completed(first[0].id, true, 2);
-        assert_eq!(scheduler.next(3, &mut disk).len(), 1);
-    }
-
-    #[test]
-    fn nothing_beyond_the_queue_threshold_is_fetched() {
-        let mut disk = ssd(10, 1000);
-        let mut scheduler = scheduler(&scattered(50), 1000);
-        assert_eq!(scheduler.next(0, &mut disk).len(), 11, "leads 0 to 10");
-        for page in scattered(20) {
-            scheduler.observe(&read(page));
-        }
-        let more: Vec<u64> = scheduler
-            .next(1, &mut disk)
-            .iter()
-            .map(|r| r.pages.start)
-            .collect();
-        assert!(!more.is_empty() && more.iter().all(|&page| page >= 22));
-    }
-
-    #[test]
-    fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
-        let mut disk = ssd(100_000, 100_000);
-        let mut scheduler = scheduler(&scattered(1000), 300);
-        assert_eq!(scheduler.next(0, &mut disk).len(), 300);
-        assert!(scheduler.next(0, &mut disk).is_empty());
-        for page in scattered(100) {
-            scheduler.observe(&read(page));
-        }
-        assert_eq!(scheduler.next(0, &mut disk).len(), 100);
-    }
-
-    #[test]
-    fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
-        let mut disk = ssd(100_000, 8);
-        let mut scheduler = scheduler(&scattered(2000), 1024);
-        assert_eq!(scheduler.next(0, &mut disk).len(), 8);
-        assert_eq!(scheduler.budget().held(), 1024);
-        scheduler.budget().lost(100);
-        assert_eq!(scheduler.budget().target(), 512);
-        scheduler.next(1, &mut disk);
-        assert_eq!(scheduler.budget().held(), 512);
-        // What was taken back is still fetched in its turn.
-        for page in scattered(8) {
-            scheduler.observe(&read(page));
-        }
-        scheduler.completed(RequestId(0), true, 2);
-        assert_eq!(scheduler.next(3, &mut disk)[0].pages.start, 16);
-    }
-
-    #[test]
-    fn entries_the_program_is_past_are_never_fetched() {
-        let mut disk = ssd(1000, 8);
-        let mut scheduler = scheduler(&scattered(200), 1000);
-        for page in scattered(100) {
-            scheduler.observe(&read(page));
-        }
-        let requests = scheduler.next(0, &mut disk);
-        assert!(
-            requests.iter().all(|request| request.pages.start >= 190),
-            "{requests:?}"
-        );
-    }
-
-    #[test]
-    fn entries_passed_over_hold_no_room_in_a_small_budget() {
-        let mut disk = ssd(100_000, 100_000);
-        let mut scheduler = scheduler(&scattered(8000), 256);
-        let mut issued = 0;
-        for (at, page) in scattered(4000).into_iter().enumerate() {
-            let requests = scheduler.next(0, &mut disk);
-            for request in requests {
-                issued += request.pages.end - request.pages.start;
-                scheduler.completed(request.id, true, 0);
-            }
-            // One in eight is in the program's own cache, and read by nobody.
-            if at % 8 != 0 {
-                scheduler.observe(&read(page));
-            }
-        }
-        assert!(issued > 4000, "{issued}");
-        assert!(scheduler.budget().held() <= 256);
-    }
-
-    /// A disk that reads every second page with the one between.
-    fn with_infill(evict_behind: bool) -> (OneDisk, Scheduler, Vec<Request>) {
-        let mut disk = OneDisk(Profile {
-            depth: 100,
-            ..Profile::rotational()
-        });
-        let mut scheduler = Scheduler::new(Config {
-            evict_behind,
-            ..Config::default()
-        });
-        for page in scattered(8) {
-            scheduler.queue().push(&expected(page));
-        }
-        let requests = scheduler.next(0, &mut disk);
-        assert_eq!(requests.len(), 1);
-        assert_eq!(scheduler.budget().held(), 8 + 7, "on its way");
-        (disk, scheduler, requests)
-    }
-
-    #[test]
-    fn infill_holds_room_until_the_program_is_past_its_request() {
-        let (_, mut scheduler, requests) = with_infill(false);
-        scheduler.completed(requests[0].id, true, 1);
-        assert_eq!(scheduler.budget().held(), 8 + 7);
-        // The position lags behind by some entries.
-        for page in 100..108 {
-            scheduler.queue().push(&expected(page));
-        }
-        for page in scattered(8).into_iter().chain(100..108) {
-            scheduler.observe(&read(page));
-        }
-        assert_eq!(scheduler.budget().held(), 0);
-    }
-
-    #[test]
-    fn infill_that_can_be_given_back_holds_room_until_it_arrives() {
-        let (_, mut scheduler, requests) = with_infill(true);
-        let pages = requests[0].pages.clone();
-        scheduler.arrived(requests[0].id, FileId(0), &pages);
-        scheduler.completed(requests[0].id, true, 1);
-        assert_eq!(scheduler.budget().held(), 8);
-        let kept: Vec<u64> = scheduler
-            .kept()
-            .into_iter()
-            .flat_map(|(_, run)| run)
-            .collect();
-        assert_eq!(kept, [1, 3, 5, 7, 9, 11, 13]);
-        let wanted: Vec<_> = scheduler
-            .rest()
-            .flat_map(|asked| asked.wanted().collect::<Vec<_>>())
-            .collect();
-        assert_eq!(wanted.len(), 8, "{wanted:?}");
-    }
-
-    #[test]
-    fn what_cannot_arrive_in_time_is_left_to_the_program() {
-        let mut disk = OneDisk(Profile {
-            depth: 1000,
-            service_ns: 100,
-            horizon: Horizon {
-                time_threshold: 0,
-                queue_threshold: 1000,
-            },
-            ..Profile::solid_state()
-        });
-        let mut scheduler = scheduler(&scattered(100), 1000);
-        // C = 0: by equation 1 nothing can ever be in time.
-        assert!(scheduler.next(0, &mut disk).is_empty());
-        assert_eq!(scheduler.too_late(), 100);
-        assert_eq!(scheduler.budget().held(), 0);
-    }
-
-    #[test]
-    fn a_rotational_device_is_swept_by_position() {
-        let mut disk = OneDisk(Profile {
-            depth: 100,
-            infill_pages: 0,
-            ..Profile::rotational()
-        });
-        let mut scheduler = scheduler(&[90, 10, 50, 30, 70], 1000);
-        let order: Vec<u64> = scheduler
-            .next(0, &mut disk)
-            .iter()
-            .map(|r| r.pages.start)
-            .collect();
-        assert_eq!(order, [10, 30, 50, 70, 90]);
-    }
-
-    #[test]
-    fn a_device_that_turns_out_to_be_another_kind_is_asked_in_the_other_order() {
-        let mut disk = OneDisk(Profile {
-            depth: 1,
-            infill_pages: 0,
-            ..Profile::rotational()
-        });
-        let mut scheduler = scheduler(&[90, 10, 50], 1000);
-        let first = scheduler.next(0, &mut disk);
-        assert_eq!(first[0].pages, 10..11, "by position");
-        disk.0 = ssd(1000, 4).0;
-        scheduler.placed(FileId(0), &mut disk);
-        let rest: Vec<u64> = scheduler
-            .next(1, &mut disk)
-            .iter()
-            .map(|r| r.pages.start)
-            .collect();
-        assert_eq!(rest, [90, 50], "in program order");
-    }
-
-    #[test]
-    fn all_held_pages_are_released_when_the_plan_is_given_up() {
-        let mut disk = ssd(1000, 8);
-        let mut scheduler = scheduler(&scattered(200), 1000);
-        scheduler.next(0, &mut disk);
-        scheduler.restart();
-        assert_eq!(scheduler.budget().held(), 0);
-        assert!(!scheduler.has_pending() && scheduler.waiting() == 0);
-    }
-}
+mod tests;

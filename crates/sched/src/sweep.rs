@@ -97,21 +97,19 @@ impl Sweep {
                 None => dropped.push(ordinal),
             }
         };
-        while let Some(key) = self.ahead_of(&batch) {
-            match wanted(key.2) {
-                None => dropped.push(key.2),
-                Some((_, pages)) if batch.reaches(&pages, profile) => batch.join(&pages, key.2),
-                Some(_) => break,
+        for neighbour in [Self::ahead_of, Self::behind] {
+            while let Some(key) = neighbour(self, &batch) {
+                let ordinal = key.2;
+                match wanted(ordinal) {
+                    None => dropped.push(ordinal),
+                    Some((_, pages)) if batch.reaches(&pages, profile) => {
+                        batch.join(&pages, ordinal);
+                    }
+                    Some(_) => break,
+                }
+                self.neighbours.remove(&key);
+                self.in_turn.remove(&ordinal);
             }
-            self.remove(key);
-        }
-        while let Some(key) = self.behind(&batch) {
-            match wanted(key.2) {
-                None => dropped.push(key.2),
-                Some((_, pages)) if batch.reaches(&pages, profile) => batch.join(&pages, key.2),
-                Some(_) => break,
-            }
-            self.remove(key);
         }
         Some(batch)
     }
@@ -128,11 +126,6 @@ impl Sweep {
         let to = (batch.file, batch.pages.start, 0);
         let key = self.neighbours.range(..to).next_back().copied();
         key.filter(|key| key.0 == batch.file)
-    }
-
-    fn remove(&mut self, key: (FileId, u64, u64)) {
-        self.neighbours.remove(&key);
-        self.in_turn.remove(&key.2);
     }
 
     fn next_by_position(

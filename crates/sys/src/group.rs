@@ -88,9 +88,7 @@ impl GroupWatch {
         (&self.socket).read_exact(&mut answer).ok()?;
         Some(answer == [question])
     }
-}
 
-impl GroupWatch {
     /// Have it end by itself, while this process goes on with other things: nothing more is asked.
     pub fn dismiss(&self) {
         // SAFETY: our own child, not reaped before; no memory is involved.

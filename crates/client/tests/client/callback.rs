@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use foreread_client::{Client, Entry, Extent, Flags, Match, Missed, Options};
 use foreread_sys::cache;
 
-use crate::{PAGE, client, cold, dir, read, scattered, wait_for};
+use crate::{PAGE, client, cold, cold_region, dir, read, scattered, wait_for};
 
 #[test]
 fn the_talks_worked_example_goes_step_by_step() {
@@ -85,15 +85,11 @@ fn the_talks_worked_example_goes_step_by_step() {
 
 #[test]
 fn a_full_list_says_so_and_the_callback_hands_over_the_rest() {
-    let dir = dir();
-    let Some((path, file)) = cold(dir.path(), "data") else {
-        return;
-    };
     let mut options = Options::default();
     options.capacity = 100;
-    let client = Client::new(options).unwrap();
-    let id = client.add_path(&path).unwrap();
-    client.region(id, 0..u64::MAX).unwrap();
+    let Some((_dir, file, client, id)) = cold_region(options) else {
+        return;
+    };
     let list = scattered(id);
     let rest = Mutex::new(list.clone());
     let hand_over = move |client: &Client| {

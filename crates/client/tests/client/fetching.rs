@@ -2,20 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use foreread_client::{Client, Entry, Extent, Flags, Match, Options};
+use foreread_client::{Entry, Extent, Flags, Ledger, Match, Options};
 use foreread_sys::cache;
 
-use crate::{PAGE, PAGES, cached, client, cold, dir, entry, read, scattered, settle, wait_for};
+use crate::{
+    PAGE, PAGES, cached, client, cold, cold_region, dir, entry, read, scattered, settle, wait_for,
+};
 
 #[test]
 fn a_list_is_fetched_and_every_byte_accounted_for() {
-    let dir = dir();
-    let Some((path, file)) = cold(dir.path(), "data") else {
+    let Some((_dir, file, client, id)) = cold_region(Options::default()) else {
         return;
     };
-    let client = client();
-    let id = client.add_path(&path).unwrap();
-    client.region(id, 0..u64::MAX).unwrap();
     let list = scattered(id);
     assert_eq!(client.request(&list, Flags::SET).unwrap(), list.len());
     wait_for(&file, list.len() as u64);
@@ -24,23 +22,21 @@ fn a_list_is_fetched_and_every_byte_accounted_for() {
     }
     let report = client.finish();
     assert!(report.ledger.is_closed(), "{:?}", report.ledger);
-    assert_eq!(report.ledger.issued, list.len() as u64 * PAGE);
+    // Where the device is slow enough, the gaps are read along.
+    let Ledger { issued, infill, .. } = report.ledger;
+    assert_eq!(issued - infill, list.len() as u64 * PAGE);
     assert_eq!(report.ledger.wasted, 0, "{:?}", report.ledger);
     assert_eq!(report.stats.list.listed, list.len() as u64);
-    assert_eq!(cached(&file), list.len() as u64, "and nothing else");
+    assert_eq!(cached(&file), issued / PAGE, "and nothing else");
 }
 
 #[test]
 fn reads_that_are_only_announced_make_room_for_what_the_budget_does_not_hold_at_once() {
-    let dir = dir();
-    let Some((path, file)) = cold(dir.path(), "data") else {
-        return;
-    };
     let mut options = Options::default();
     options.budget = Some(1 << 20);
-    let client = Client::new(options).unwrap();
-    let id = client.add_path(&path).unwrap();
-    client.region(id, 0..u64::MAX).unwrap();
+    let Some((_dir, file, client, id)) = cold_region(options) else {
+        return;
+    };
     // Every page, in no order: eight times the budget.
     let pages = (0..PAGES).map(|n| n * 1021 % PAGES);
     let list: Vec<Entry> = pages.map(|page| entry(id, page)).collect();
@@ -61,13 +57,9 @@ fn reads_that_are_only_announced_make_room_for_what_the_budget_does_not_hold_at_
 
 #[test]
 fn a_sequential_list_is_left_to_the_kernel_after_its_beginning() {
-    let dir = dir();
-    let Some((path, file)) = cold(dir.path(), "data") else {
+    let Some((_dir, file, client, id)) = cold_region(Options::default()) else {
         return;
     };
-    let client = client();
-    let id = client.add_path(&path).unwrap();
-    client.region(id, 0..u64::MAX).unwrap();
     let list: Vec<_> = (0..PAGES).map(|page| entry(id, page)).collect();
     client.request(&list, Flags::SET).unwrap();
     wait_for(&file, 64);
@@ -84,13 +76,9 @@ fn a_sequential_list_is_left_to_the_kernel_after_its_beginning() {
 
 #[test]
 fn duplicate_and_overlapping_entries_are_fetched_once() {
-    let dir = dir();
-    let Some((path, file)) = cold(dir.path(), "data") else {
+    let Some((_dir, file, client, id)) = cold_region(Options::default()) else {
         return;
     };
-    let client = client();
-    let id = client.add_path(&path).unwrap();
-    client.region(id, 0..u64::MAX).unwrap();
     let wide = |page, pages| Entry {
         extent: Extent::new(page * PAGE + 100, pages * PAGE - 200),
         ..entry(id, 0)

@@ -4,10 +4,12 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-use foreread_client::{Error, FileId, Flags, Match};
+use foreread_client::{Error, FileId, Flags, Match, Options};
 use foreread_sys::cache;
 
-use crate::{PAGE, PAGES, client, cold, dir, entry, read, scattered, settle, wait_for};
+use crate::{
+    PAGE, PAGES, client, cold, cold_region, dir, entry, read, scattered, settle, wait_for,
+};
 
 #[test]
 fn a_lock_of_the_program_survives_everything_the_client_does_with_the_file() {
@@ -49,13 +51,9 @@ fn a_lock_of_the_program_survives_everything_the_client_does_with_the_file() {
 
 #[test]
 fn a_client_takes_no_descriptor_from_the_program() {
-    let dir = dir();
-    let Some((path, file)) = cold(dir.path(), "data") else {
+    let Some((_dir, file, client, id)) = cold_region(Options::default()) else {
         return;
     };
-    let client = client();
-    let id = client.add_path(&path).unwrap();
-    client.region(id, 0..u64::MAX).unwrap();
     let list = scattered(id);
     client.request(&list, Flags::SET).unwrap();
     wait_for(&file, list.len() as u64);

@@ -8,17 +8,13 @@ use std::time::{Duration, Instant};
 use foreread_client::{Client, Error, Extent, Flags, Match, Options, prefetch};
 use foreread_sys::cache;
 
-use crate::{PAGE, PAGES, client, cold, dir, entry, read, scattered, wait_for};
+use crate::{PAGE, PAGES, cold, cold_region, dir, entry, read, scattered, wait_for};
 
 #[test]
 fn appending_goes_on_and_setting_starts_over_while_requests_are_pending() {
-    let dir = dir();
-    let Some((path, file)) = cold(dir.path(), "data") else {
+    let Some((_dir, file, client, id)) = cold_region(Options::default()) else {
         return;
     };
-    let client = client();
-    let id = client.add_path(&path).unwrap();
-    client.region(id, 0..u64::MAX).unwrap();
     for round in 0..40u64 {
         let list: Vec<_> = (0..50)
             .map(|n| entry(id, (round * 50 + n * 7) % PAGES))
@@ -47,13 +43,9 @@ fn appending_goes_on_and_setting_starts_over_while_requests_are_pending() {
 
 #[test]
 fn several_threads_read_while_another_changes_the_list() {
-    let dir = dir();
-    let Some((path, file)) = cold(dir.path(), "data") else {
+    let Some((_dir, file, client, id)) = cold_region(Options::default()) else {
         return;
     };
-    let client = client();
-    let id = client.add_path(&path).unwrap();
-    client.region(id, 0..PAGES * PAGE).unwrap();
     let calls = AtomicU64::new(0);
     client.on_miss(move |client, missed| {
         // Whatever is missed comes next.

@@ -37,6 +37,16 @@ fn cold(dir: &Path, name: &str) -> Option<(PathBuf, File)> {
     Some((path, file))
 }
 
+/// A client that a whole cold file of `PAGES` pages is registered with.
+fn cold_region(options: Options) -> Option<(tempfile::TempDir, File, Client, FileId)> {
+    let dir = dir();
+    let (path, file) = cold(dir.path(), "data")?;
+    let client = Client::new(options).unwrap();
+    let id = client.add_path(&path).unwrap();
+    client.region(id, 0..u64::MAX).unwrap();
+    Some((dir, file, client, id))
+}
+
 fn cached(file: &File) -> u64 {
     cache::stat(file, 0..u64::MAX >> 1).unwrap().cached
 }

@@ -9,7 +9,7 @@ use foreread_plan::Access;
 use foreread_sources::Replay;
 use proptest::prelude::*;
 
-use super::{List, Player, machine, play, reads, scattered};
+use super::{List, Player, apart, machine, play, scattered};
 
 /// A session's report, the most pages that were in memory at a time, and pages fetched by anyone.
 struct Memory {
@@ -41,11 +41,6 @@ fn remember(plan: &[Access], program: &[Access], budget_pages: u64, evict_behind
         most,
         fetched,
     }
-}
-
-/// Pages too far from each other for the gaps to be read along.
-fn apart(pages: impl IntoIterator<Item = u64>) -> Vec<Access> {
-    reads(pages.into_iter().map(|page| page * 32))
 }
 
 #[test]

@@ -47,6 +47,11 @@ fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Access> {
     pages.into_iter().map(page_read).collect()
 }
 
+/// Pages too far from each other for the gaps to be read along.
+fn apart(pages: impl IntoIterator<Item = u64>) -> Vec<Access> {
+    reads(pages.into_iter().map(|page| page * 32))
+}
+
 /// Pages in an order no read-ahead can guess, without repeats.
 fn scattered(count: u64, over: u64) -> Vec<u64> {
     let mut seen = HashSet::new();

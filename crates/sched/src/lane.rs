@@ -1,0 +1,66 @@
+//! One device of a session: what is pending for it, what is under way on it, what was measured of it.
+//!
+//! Invariant: no more requests than the profile's depth are in flight.
+
+use crate::feedback::Service;
+use crate::{Order, Profile, Sweep};
+
+/// A read of the program's own should wait no longer behind a queue of hints than this, in ns.
+const DRAINED_NS: u64 = 4_000_000;
+
+/// Pages in flight beyond which a device is asked for no more (4 MiB): by then its transfers take
+/// longer than its seeks and operations.
+const FULL_PAGES: u64 = 1024;
+
+/// One device's pending entries and measurements.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) profile: Profile,
+    pub(crate) sweep: Sweep,
+    pub(crate) service: Service,
+    pub(crate) in_flight: usize,
+    /// Pages of the requests in flight.
+    pub(crate) pages_in_flight: u64,
+    /// Whether some file's layout has come, and with it what kind of device this is.
+    pub(crate) settled: bool,
+}
+
+impl Lane {
+    pub(crate) fn new(profile: Profile) -> Self {
+        Self {
+            service: Service::new(profile.service_ns),
+            sweep: Sweep::default(),
+            in_flight: 0,
+            pages_in_flight: 0,
+            settled: false,
+            profile,
+        }
+    }
+
+    /// Requests to keep in flight: the profile's depth, or half of it where that many keep a read of
+    /// the program's own waiting for long.
+    fn depth(&self) -> usize {
+        let depth = self.profile.depth;
+        let drained_in = self.service.service_ns().saturating_mul(depth as u64);
+        if self.profile.order == Order::Program && drained_in > DRAINED_NS {
+            depth.div_ceil(2)
+        } else {
+            depth
+        }
+    }
+
+    /// Whether one more request may be made. A device that orders what it is asked does so by what is nearest,
+    /// and leaves the far ones lying: large requests gain nothing by that and only come in another order
+    /// than they are needed.
+    pub(crate) fn has_room(&self) -> bool {
+        self.in_flight < self.depth() && self.pages_in_flight < FULL_PAGES
+    }
+
+    /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile.
+    pub(crate) fn infill_pages(&self) -> u64 {
+        match self.profile.order {
+            Order::Program => self.profile.infill_pages.max(self.service.gap_pages()),
+            Order::Position => self.profile.infill_pages,
+        }
+    }
+}

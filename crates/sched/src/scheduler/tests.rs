@@ -1,0 +1,307 @@
+use super::*;
+use crate::Horizon;
+use foreread_plan::{Expected, Extent, Kind, PAGE, ThreadId};
+
+/// One file on one device.
+struct OneDisk(Profile);
+
+impl Devices for OneDisk {
+    fn device(&mut self, _: FileId) -> Option<DeviceId> {
+        Some(DeviceId(0))
+    }
+    fn profile(&mut self, _: DeviceId) -> Profile {
+        self.0.clone()
+    }
+    fn layout(&mut self, _: FileId) -> Option<Arc<Layout>> {
+        Some(Arc::default())
+    }
+    fn announce(&mut self, _: FileId) {}
+}
+
+fn ssd(queue_threshold: u64, depth: usize) -> OneDisk {
+    OneDisk(Profile {
+        depth,
+        horizon: Horizon {
+            time_threshold: i64::MIN,
+            queue_threshold,
+        },
+        ..Profile::solid_state()
+    })
+}
+
+fn expected(page: u64) -> Expected {
+    Expected {
+        file: FileId(0),
+        pages: page..page + 1,
+        thread: ThreadId(0),
+        sequential: false,
+        loose: false,
+    }
+}
+
+fn scheduler(pages: &[u64], budget_pages: u64) -> Scheduler {
+    let mut scheduler = Scheduler::new(Config {
+        queue_entries: 1 << 16,
+        budget_pages,
+        ..Config::default()
+    });
+    for &page in pages {
+        scheduler.queue().push(&expected(page));
+    }
+    scheduler
+}
+
+fn read(page: u64) -> Access {
+    Access {
+        file: FileId(0),
+        extent: Extent::new(page * PAGE, PAGE),
+        thread: ThreadId(0),
+        kind: Kind::Pread,
+        start: 0,
+        took: 0,
+    }
+}
+
+/// Pages two apart, so that nothing merges.
+fn scattered(count: u64) -> Vec<u64> {
+    (0..count).map(|n| n * 2).collect()
+}
+
+#[test]
+fn no_more_than_the_depth_is_in_flight() {
+    let mut disk = ssd(1000, 4);
+    let mut scheduler = scheduler(&scattered(50), 1000);
+    let first = scheduler.next(0, &mut disk);
+    assert_eq!(first.len(), 4);
+    assert!(scheduler.next(1, &mut disk).is_empty());
+    scheduler.completed(first[0].id, true, 2);
+    assert_eq!(scheduler.next(3, &mut disk).len(), 1);
+}
+
+#[test]
+fn nothing_beyond_the_queue_threshold_is_fetched() {
+    let mut disk = ssd(10, 1000);
+    let mut scheduler = scheduler(&scattered(50), 1000);
+    assert_eq!(scheduler.next(0, &mut disk).len(), 11, "leads 0 to 10");
+    for page in scattered(20) {
+        scheduler.observe(&read(page));
+    }
+    let more: Vec<u64> = scheduler
+        .next(1, &mut disk)
+        .iter()
+        .map(|r| r.pages.start)
+        .collect();
+    assert!(!more.is_empty() && more.iter().all(|&page| page >= 22));
+}
+
+#[test]
+fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
+    let mut disk = ssd(100_000, 100_000);
+    let mut scheduler = scheduler(&scattered(1000), 300);
+    assert_eq!(scheduler.next(0, &mut disk).len(), 300);
+    assert!(scheduler.next(0, &mut disk).is_empty());
+    for page in scattered(100) {
+        scheduler.observe(&read(page));
+    }
+    assert_eq!(scheduler.next(0, &mut disk).len(), 100);
+}
+
+#[test]
+fn by_position_a_full_budget_is_refilled_half_at_a_time() {
+    let mut disk = OneDisk(Profile {
+        infill_pages: 0,
+        depth: 100_000,
+        ..Profile::rotational()
+    });
+    let mut scheduler = scheduler(&scattered(4000), 1000);
+    assert_eq!(scheduler.next(0, &mut disk).len(), 1000);
+    for page in scattered(499) {
+        scheduler.observe(&read(page));
+        assert_eq!(scheduler.next(0, &mut disk), [], "one page is no pass");
+    }
+    scheduler.observe(&read(scattered(500)[499]));
+    assert_eq!(scheduler.next(0, &mut disk).len(), 500);
+}
+
+#[test]
+fn large_requests_are_few_at_a_time() {
+    let mut disk = ssd(100_000, 100);
+    // Runs of 256 pages, far apart.
+    let pages: Vec<u64> = (0..8)
+        .flat_map(|run| (0..256).map(move |n| run * 1000 + n))
+        .collect();
+    let mut scheduler = scheduler(&pages, 1 << 16);
+    assert_eq!(scheduler.next(0, &mut disk).len(), 4, "4 MiB");
+    scheduler.completed(RequestId(0), true, 1);
+    assert_eq!(scheduler.next(2, &mut disk).len(), 1);
+}
+
+#[test]
+fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
+    let mut disk = ssd(100_000, 8);
+    let mut scheduler = scheduler(&scattered(2000), 1024);
+    assert_eq!(scheduler.next(0, &mut disk).len(), 8);
+    assert_eq!(scheduler.budget().held(), 1024);
+    scheduler.budget().lost(100);
+    assert_eq!(scheduler.budget().target(), 512);
+    scheduler.next(1, &mut disk);
+    assert_eq!(scheduler.budget().held(), 512);
+    // What was taken back is still fetched in its turn.
+    for page in scattered(8) {
+        scheduler.observe(&read(page));
+    }
+    scheduler.completed(RequestId(0), true, 2);
+    assert_eq!(scheduler.next(3, &mut disk)[0].pages.start, 16);
+}
+
+#[test]
+fn entries_the_program_is_past_are_never_fetched() {
+    let mut disk = ssd(1000, 8);
+    let mut scheduler = scheduler(&scattered(200), 1000);
+    for page in scattered(100) {
+        scheduler.observe(&read(page));
+    }
+    let requests = scheduler.next(0, &mut disk);
+    assert!(
+        requests.iter().all(|request| request.pages.start >= 190),
+        "{requests:?}"
+    );
+}
+
+#[test]
+fn entries_passed_over_hold_no_room_in_a_small_budget() {
+    let mut disk = ssd(100_000, 100_000);
+    let mut scheduler = scheduler(&scattered(8000), 256);
+    let mut issued = 0;
+    for (at, page) in scattered(4000).into_iter().enumerate() {
+        let requests = scheduler.next(0, &mut disk);
+        for request in requests {
+            issued += request.pages.end - request.pages.start;
+            scheduler.completed(request.id, true, 0);
+        }
+        // One in eight is in the program's own cache, and read by nobody.
+        if at % 8 != 0 {
+            scheduler.observe(&read(page));
+        }
+    }
+    assert!(issued > 4000, "{issued}");
+    assert!(scheduler.budget().held() <= 256);
+}
+
+/// A disk that reads every second page with the one between.
+fn with_infill(evict_behind: bool) -> (OneDisk, Scheduler, Vec<Request>) {
+    let mut disk = OneDisk(Profile {
+        depth: 100,
+        ..Profile::rotational()
+    });
+    let mut scheduler = Scheduler::new(Config {
+        evict_behind,
+        ..Config::default()
+    });
+    for page in scattered(8) {
+        scheduler.queue().push(&expected(page));
+    }
+    let requests = scheduler.next(0, &mut disk);
+    assert_eq!(requests.len(), 1);
+    assert_eq!(scheduler.budget().held(), 8 + 7, "on its way");
+    (disk, scheduler, requests)
+}
+
+#[test]
+fn infill_holds_room_until_the_program_is_past_its_request() {
+    let (_, mut scheduler, requests) = with_infill(false);
+    scheduler.completed(requests[0].id, true, 1);
+    assert_eq!(scheduler.budget().held(), 8 + 7);
+    // The position lags behind by some entries.
+    for page in 100..108 {
+        scheduler.queue().push(&expected(page));
+    }
+    for page in scattered(8).into_iter().chain(100..108) {
+        scheduler.observe(&read(page));
+    }
+    assert_eq!(scheduler.budget().held(), 0);
+}
+
+#[test]
+fn infill_that_can_be_given_back_holds_room_until_it_arrives() {
+    let (_, mut scheduler, requests) = with_infill(true);
+    let pages = requests[0].pages.clone();
+    scheduler.arrived(requests[0].id, FileId(0), &pages);
+    scheduler.completed(requests[0].id, true, 1);
+    assert_eq!(scheduler.budget().held(), 8);
+    let kept: Vec<u64> = scheduler
+        .kept()
+        .into_iter()
+        .flat_map(|(_, run)| run)
+        .collect();
+    assert_eq!(kept, [1, 3, 5, 7, 9, 11, 13]);
+    let wanted: Vec<_> = scheduler
+        .rest()
+        .flat_map(|asked| asked.wanted().collect::<Vec<_>>())
+        .collect();
+    assert_eq!(wanted.len(), 8, "{wanted:?}");
+}
+
+#[test]
+fn what_cannot_arrive_in_time_is_left_to_the_program() {
+    let mut disk = OneDisk(Profile {
+        depth: 1000,
+        service_ns: 100,
+        horizon: Horizon {
+            time_threshold: 0,
+            queue_threshold: 1000,
+        },
+        ..Profile::solid_state()
+    });
+    let mut scheduler = scheduler(&scattered(100), 1000);
+    // C = 0: by equation 1 nothing can ever be in time.
+    assert!(scheduler.next(0, &mut disk).is_empty());
+    assert_eq!(scheduler.too_late(), 100);
+    assert_eq!(scheduler.budget().held(), 0);
+}
+
+#[test]
+fn a_rotational_device_is_swept_by_position() {
+    let mut disk = OneDisk(Profile {
+        depth: 100,
+        infill_pages: 0,
+        ..Profile::rotational()
+    });
+    let mut scheduler = scheduler(&[90, 10, 50, 30, 70], 1000);
+    let order: Vec<u64> = scheduler
+        .next(0, &mut disk)
+        .iter()
+        .map(|r| r.pages.start)
+        .collect();
+    assert_eq!(order, [10, 30, 50, 70, 90]);
+}
+
+#[test]
+fn a_device_that_turns_out_to_be_another_kind_is_asked_in_the_other_order() {
+    let mut disk = OneDisk(Profile {
+        depth: 1,
+        infill_pages: 0,
+        ..Profile::rotational()
+    });
+    let mut scheduler = scheduler(&[90, 10, 50], 1000);
+    let first = scheduler.next(0, &mut disk);
+    assert_eq!(first[0].pages, 10..11, "by position");
+    disk.0 = ssd(1000, 4).0;
+    scheduler.placed(FileId(0), &mut disk);
+    let rest: Vec<u64> = scheduler
+        .next(1, &mut disk)
+        .iter()
+        .map(|r| r.pages.start)
+        .collect();
+    assert_eq!(rest, [90, 50], "in program order");
+}
+
+#[test]
+fn all_held_pages_are_released_when_the_plan_is_given_up() {
+    let mut disk = ssd(1000, 8);
+    let mut scheduler = scheduler(&scattered(200), 1000);
+    scheduler.next(0, &mut disk);
+    scheduler.restart();
+    assert_eq!(scheduler.budget().held(), 0);
+    assert!(!scheduler.has_pending() && scheduler.waiting() == 0);
+}
