@@ -21,5 +21,14 @@ int main(int argc, char **argv) {
     int other = check(open("/etc/passwd", O_RDONLY));
     check(dup2(other, 77));
     check(read(77, buffer, 5));
+    /* The last descriptor has the cursor to itself, until it is duplicated again. */
+    check(close(two));
+    check(close(four));
+    check(close(six));
+    check(read(five, buffer, 80));
+    check(read(five, buffer, 90));
+    int seven = check(dup(five));
+    check(read(seven, buffer, 15));
+    check(read(five, buffer, 25));
     return 0;
 }

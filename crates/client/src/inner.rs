@@ -12,6 +12,7 @@ use foreread_engine::{Config, Ledger, Session};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, ThreadId};
 use foreread_sources::AccessList;
 use foreread_sys::memory;
+use foreread_sys::processor::Reader;
 
 use crate::ask::Ask;
 use crate::check::Check;
@@ -55,6 +56,7 @@ struct Teller {
     /// Reads not told yet.
     untold: u32,
     told_at: Instant,
+    reader: Reader,
 }
 
 impl Inner {
@@ -87,6 +89,7 @@ impl Inner {
                 session: Some(session),
                 untold: 0,
                 told_at: start,
+                reader: Reader::new(),
             }),
             threads: Mutex::new(Some(threads)),
             start,
@@ -136,6 +139,7 @@ impl Inner {
 
     fn tell(&self, accesses: &[Access], now: Instant, at_once: bool) {
         let mut teller = lock(&self.teller);
+        teller.reader.has_read(now);
         let due = teller.untold + accesses.len() as u32 >= TOLD
             || now.saturating_duration_since(teller.told_at) >= UNTOLD;
         let Some(session) = &mut teller.session else {

@@ -19,6 +19,7 @@ pub mod latency;
 pub mod memory;
 pub mod pagemap;
 pub mod process;
+pub mod processor;
 pub mod residency;
 pub mod signals;
 pub mod spawn;

@@ -2,9 +2,9 @@
 //!
 //! A descriptor is unknown, ignored (not a regular file, or not readable) or tracked: it
 //! then has the instance number of its file description and, as long as nobody else can
-//! move it, the description's offset. A description that was inherited, duplicated,
-//! opened for writing too or shared with a child is marked shared, and its offset is
-//! asked of the kernel at each read.
+//! move it, the description's offset. A description that was inherited, opened for writing
+//! too or shared with a child is marked shared, one that was duplicated is marked so until
+//! one descriptor of it is left; the offset of either is asked of the kernel at each read.
 //!
 //! Invariant: an entry is cleared before the real close and set after the real open, and
 //! only by the process the table belongs to. Descriptors beyond the table are not watched.
@@ -37,6 +37,7 @@ impl Entry {
     pub const IGNORED: Self = Self(1);
     const SHARED: u64 = 4;
     const ADVISED: u64 = 8;
+    const DUPLICATED: u64 = 16;
 
     pub fn tracked(inst: u32, shared: bool, advised: bool) -> Self {
         let flags = if shared { Self::SHARED } else { 0 } | if advised { Self::ADVISED } else { 0 };
@@ -78,7 +79,7 @@ pub fn tracked(area: &Shared, fd: c_int) -> Option<Entry> {
 /// The offset at which the `got` bytes just read at the descriptor's cursor began.
 #[inline(always)]
 pub fn read_from(fd: c_int, entry: Entry, got: u64) -> Option<u64> {
-    if entry.0 & Entry::SHARED != 0 {
+    if entry.0 & (Entry::SHARED | Entry::DUPLICATED) != 0 {
         return sys::tell(fd)?.checked_sub(got);
     }
     Some(OFFSETS.get(fd as usize)?.fetch_add(got, Ordering::Relaxed))
@@ -114,9 +115,27 @@ pub fn closing(first: c_int, last: c_int) {
         .take(end)
         .skip(usize::try_from(first).unwrap_or(0))
     {
-        cell.store(Entry::UNKNOWN.0, Ordering::Relaxed);
+        let entry = Entry(cell.swap(Entry::UNKNOWN.0, Ordering::Relaxed));
+        if entry.0 & Entry::DUPLICATED != 0 {
+            left_alone(entry.inst());
+        }
     }
     paths::forget(first, last);
+}
+
+/// One descriptor fewer of a description: the last one owns its cursor again.
+#[cold]
+fn left_alone(inst: u32) {
+    let mut left = used()
+        .iter()
+        .enumerate()
+        .filter(|(_, cell)| Entry(cell.load(Ordering::Relaxed)).inst() == inst);
+    if let (Some((fd, cell)), None) = (left.next(), left.next())
+        && let Some(offset) = sys::tell(fd as c_int)
+    {
+        moved(fd as c_int, offset);
+        cell.fetch_and(!Entry::DUPLICATED, Ordering::Relaxed);
+    }
 }
 
 /// One more descriptor for a file description: from now on neither owns the cursor.
@@ -130,7 +149,7 @@ pub fn duplicated(old: c_int, new: c_int) {
     };
     let mut entry = Entry(from.load(Ordering::Relaxed));
     if entry.is_tracked() {
-        entry.0 |= Entry::SHARED;
+        entry.0 |= Entry::DUPLICATED;
         from.store(entry.0, Ordering::Relaxed);
     }
     set(new, entry);

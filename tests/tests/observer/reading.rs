@@ -163,6 +163,10 @@ fn dup() {
             (AtCursor, 100, 50),
             (AtCursor, 150, 60),
             (AtCursor, 1000, 70),
+            (AtCursor, 1070, 80),
+            (AtCursor, 1150, 90),
+            (AtCursor, 1240, 15),
+            (AtCursor, 1255, 25),
         ],
     );
 }

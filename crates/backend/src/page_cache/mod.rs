@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, FileMeta, PAGE, Request};
 use foreread_sys::device::{Device, Mount};
+use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event};
 use file::Opened;
@@ -53,6 +54,8 @@ pub struct PageCache {
     devices: HashMap<u64, Device>,
     looked_at: Option<(FileId, Opened)>,
     measured: Measured,
+    /// For the thread that polls.
+    aside: Aside,
     lanes: Vec<Lane>,
     event: Sender<Event>,
     events: Receiver<Event>,
@@ -87,6 +90,7 @@ impl PageCache {
             devices: HashMap::new(),
             looked_at: None,
             measured: Measured::default(),
+            aside: Aside::new(),
             lanes: (0..WORKERS).map(lane).collect(),
             event,
             events,
@@ -190,6 +194,7 @@ impl Backend for PageCache {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>) {
+        self.aside.keep();
         events.extend(self.events.try_iter());
     }
 

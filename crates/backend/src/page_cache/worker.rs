@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, PAGE, Request, RequestId};
 use foreread_sys::device::Device;
+use foreread_sys::processor::Aside;
 
 use super::Job;
 use super::file::Opened;
@@ -70,7 +71,9 @@ impl Worker {
     /// Work until the backend is dropped.
     pub(super) fn run(mut self, inbox: &Receiver<Job>) {
         let mut looked = Instant::now();
+        let mut aside = Aside::new();
         loop {
+            aside.keep();
             let job = if self.flights.is_empty() {
                 inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {

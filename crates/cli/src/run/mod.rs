@@ -9,6 +9,7 @@
 mod child;
 mod follow;
 mod preload;
+mod readers;
 mod record;
 mod summary;
 mod touched;
@@ -23,11 +24,13 @@ use foreread_engine::Phase;
 use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
 use foreread_profiles::Profiles;
 use foreread_ring::{Clock, Mode, Ring, Unobserved};
+use foreread_sys::processor::Aside;
 
 use crate::store::{self, Store};
 use child::{Child, Ended, Incoming};
 use follow::{Follower, Opened};
 pub(crate) use preload::find as find_preload;
+use readers::Readers;
 use record::Recorder;
 use summary::Account;
 use watch::{Sink, Watch};
@@ -131,6 +134,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
         sinks: Sinks { recorder, follower },
+        aside: Aside::new(),
+        readers: Readers::new(),
         started,
     };
     let ended = supervisor.supervise(&child)?;
@@ -237,6 +242,8 @@ struct Supervisor {
     records: bool,
     /// Whether this run gets a record of its own, whatever becomes of following another.
     replaces: bool,
+    aside: Aside,
+    readers: Readers,
     started: Instant,
 }
 
@@ -264,7 +271,13 @@ impl Supervisor {
             return 0;
         };
         let (watch, sinks) = (&mut self.watch, &mut self.sinks);
-        let seen = ring.poll(&mut |event| watch.take(event, sinks));
+        let readers = &mut self.readers;
+        let seen = ring.poll(&mut |event| {
+            readers.saw(&event);
+            watch.take(event, sinks);
+        });
+        readers.look();
+        self.aside.keep();
         watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
         if let Some(recorder) = &mut sinks.recorder {
             recorder.flush();

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use foreread_plan::format::{RecordFile, WriteError};
 use foreread_plan::{Access, FileId, FileMeta, Kind, Meta, PAGE, Summary, ThreadId, ThreadMeta};
+use foreread_sys::processor::Aside;
 
 use super::watch::Sink;
 
@@ -260,7 +261,9 @@ fn write(mut file: RecordFile, batches: impl IntoIterator<Item = Vec<Item>>) -> 
     let mut flushed = Instant::now();
     let mut orders: HashMap<FileId, Order> = HashMap::new();
     let mut waits = Waits::default();
+    let mut aside = Aside::new();
     for batch in batches {
+        aside.keep();
         for item in batch {
             match item {
                 Item::File(id, meta) => {

@@ -1,0 +1,191 @@
+//! Processors: staying off the one that the program reads on.
+//!
+//! Purpose: a thread that wakes every 100 µs to give a hint interrupts whatever runs where it wakes,
+//! and the scheduler likes to wake it beside the program. 20,000 reads a second with 50 µs of
+//! computing between them lose a quarter of their time to that, on two processors of which one is idle.
+//!
+//! A program that mostly waits is not interrupted, and leaves its processor to whoever fetches for it: so
+//! only of one that computes is it said where it is.
+//!
+//! Invariant: where a thread has one processor only, or where it is not known where the program is,
+//! the thread may run wherever it could before.
+//!
+//! Data flow: whoever sees the program read says where ([`reader_is_on`]); each of the session's
+//! threads looks now and then, and moves itself ([`Aside::keep`]).
+
+use std::fs;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The field of `/proc/PID/task/TID/stat`, counted from the one after the name, that tells the processor.
+const STAT_PROCESSOR: usize = 36;
+
+/// A thread moves at most this often: a reader that wanders, and several of them, are not worth following.
+const SETTLED: Duration = Duration::from_millis(5);
+
+const NOWHERE: u32 = u32::MAX;
+static READER: AtomicU32 = AtomicU32::new(NOWHERE);
+
+/// What the process's threads may run on, before any of them was moved.
+static ALL: OnceLock<Option<CpuSet>> = OnceLock::new();
+
+/// How often a reader is worth being looked for.
+pub const LOOK: Duration = Duration::from_millis(10);
+
+/// The program's one reading thread computes on this processor; `None` if it mostly waits, if there are
+/// several, or if nobody knows where.
+pub fn reader_is_on(processor: Option<u32>) {
+    let processor = processor.unwrap_or(NOWHERE);
+    if READER.load(Ordering::Relaxed) != processor {
+        READER.store(processor, Ordering::Relaxed);
+    }
+}
+
+/// Says where the program's reading thread is, from within it.
+#[derive(Debug)]
+pub struct Reader {
+    since: Instant,
+    used: Duration,
+}
+
+impl Reader {
+    /// A reader that nothing is known of yet.
+    pub fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            used: Duration::ZERO,
+        }
+    }
+
+    /// The calling thread has read, and it is now `now`.
+    pub fn has_read(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.since);
+        if elapsed < LOOK {
+            return;
+        }
+        let used = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+        // Of another thread than last time this says nothing, and does little harm.
+        let computes = used.saturating_sub(self.used) > elapsed / 2;
+        reader_is_on(computes.then(current).flatten());
+        self.since = now;
+        self.used = used;
+    }
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn current() -> Option<u32> {
+    // SAFETY: takes nothing and changes nothing.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// The processor that a thread of process `pid` is on, or was last.
+pub fn of(pid: u32, tid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    // The name may hold anything, parentheses too.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(STAT_PROCESSOR)?.parse().ok()
+}
+
+/// Keeps one thread off the reader's processor.
+#[derive(Debug)]
+pub struct Aside {
+    from: u32,
+    since: Instant,
+}
+
+impl Aside {
+    /// For a thread that may run anywhere yet. The first is made before any thread is moved.
+    pub fn new() -> Self {
+        ALL.get_or_init(|| sched_getaffinity(None).ok());
+        Self {
+            from: NOWHERE,
+            since: Instant::now(),
+        }
+    }
+
+    /// Move the calling thread, always the same, if the reader has moved: one load if not.
+    pub fn keep(&mut self) {
+        let reader = READER.load(Ordering::Relaxed);
+        if reader == self.from || self.since.elapsed() < SETTLED {
+            return;
+        }
+        self.from = reader;
+        self.since = Instant::now();
+        let Some(Some(all)) = ALL.get() else { return };
+        let mut others = all.clone();
+        if (reader as usize) < CpuSet::MAX_CPU {
+            others.unset(reader as usize);
+        }
+        let allowed = if others.count() == 0 { all } else { &others };
+        // A thread that may not be moved stays where it is, and costs what it did.
+        let _ = sched_setaffinity(None, allowed);
+    }
+}
+
+impl Default for Aside {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Mutex, PoisonError};
+
+    /// Where the reader is, is one for all tests.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn a_thread_leaves_the_readers_processor_and_may_come_back() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let allowed = || sched_getaffinity(None).unwrap();
+        let all = allowed();
+        let mut aside = Aside::new();
+        if all.count() < 2 {
+            eprintln!("skipped: one processor only");
+            return;
+        }
+        let here = (0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)).unwrap();
+        let mut told = |processor| {
+            reader_is_on(processor);
+            std::thread::sleep(SETTLED);
+            aside.keep();
+            allowed()
+        };
+        let aside_of_it = told(Some(here as u32));
+        assert!(!aside_of_it.is_set(here));
+        assert_eq!(aside_of_it.count(), all.count() - 1);
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert_ne!(of(std::process::id(), tid), Some(here as u32));
+        assert_eq!(of(std::process::id(), tid), current());
+        assert_eq!(told(None), all);
+    }
+
+    #[test]
+    fn a_reader_is_where_it_computes_and_nowhere_while_it_waits() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = Reader::new();
+        let begun = Instant::now();
+        while begun.elapsed() < 2 * LOOK {
+            std::hint::spin_loop();
+        }
+        // A machine with more to do may have given it less than half a processor.
+        let computed = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+        reader.used = computed.saturating_sub(2 * LOOK);
+        reader.has_read(Instant::now());
+        assert_ne!(READER.load(Ordering::Relaxed), NOWHERE);
+        std::thread::sleep(2 * LOOK);
+        reader.has_read(Instant::now());
+        assert_eq!(READER.load(Ordering::Relaxed), NOWHERE);
+    }
+}
