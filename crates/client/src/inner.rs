@@ -26,7 +26,7 @@ use crate::{Error, Options, Stats};
 /// waking it for each would only cost the program.
 const TOLD: u32 = 64;
 /// Reads wait this long to be told, at most, while the program goes on reading.
-const UNTOLD: Duration = Duration::from_micros(100);
+const UNTOLD: Duration = Duration::from_millis(1);
 /// A read that took longer waited for a device: it is told at once.
 const WAITED: Duration = Duration::from_micros(40);
 /// Reads the session has not come to (6 MB): more are not told, because so fast a program reads from

@@ -121,7 +121,7 @@ impl Aside {
         self.from = reader;
         self.since = Instant::now();
         let Some(Some(all)) = ALL.get() else { return };
-        let mut others = all.clone();
+        let mut others = *all;
         if (reader as usize) < CpuSet::MAX_CPU {
             others.unset(reader as usize);
         }

@@ -103,11 +103,19 @@ pub fn cases() -> Vec<Case> {
         ),
         samples(
             "samples-200",
+            "20,000, computing 200 us on each",
+            200,
+            MANY,
+            OWN,
+            OWN,
+        ),
+        samples(
+            "samples-200",
             "3,000, computing 200 us on each",
             200,
             FEW,
-            ALL,
-            OWN,
+            SLOW,
+            &[],
         ),
         samples(
             "samples-1ms",
