@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +16,7 @@ use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::peer::Peer;
 use crate::process::Invocation;
+use crate::translated::Translated;
 
 /// How much data: `quick` runs in minutes, `full` is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,7 @@ pub enum Start {
     Hot,
 }
 
-/// What a case shows: the two ways to be helped.
+/// What a case shows: the ways to be helped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
@@ -69,6 +71,8 @@ pub enum Group {
     Main,
     /// Programs that hand over their list through the library, beside other means.
     Api,
+    /// Programs that `foreread cc` gave a prefetch thread, beside `foreread run`.
+    Slice,
 }
 
 /// One benchmark case.
@@ -116,6 +120,8 @@ pub struct Job {
     pub outputs: Vec<PathBuf>,
     /// A folder to be empty before every run.
     pub fresh_dir: Option<PathBuf>,
+    /// A file that the command writes into, and the one it is a copy of before every run.
+    pub rewritten: Option<Rewritten>,
     /// Whether opening and listing files is part of the work, so that cold means
     /// cold directories and inodes as well.
     pub cold_metadata: bool,
@@ -123,13 +129,57 @@ pub struct Job {
     pub footprint: Option<Vec<FileExtents>>,
     /// The command that uses the library itself, to be run in place of `foreread run`.
     pub aware: Option<Invocation>,
+    /// The program with a prefetch thread of its own, to be run beside `foreread run`.
+    pub translated: Option<Translated>,
     /// Other means to compare with.
     pub peers: &'static [Peer],
     /// The memory the command may use, page cache included, in bytes.
     pub memory_limit: Option<u64>,
 }
 
+/// A file that is changed by a run.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// What the command is told.
+    pub file: PathBuf,
+    /// What it holds before each run.
+    pub pristine: PathBuf,
+}
+
+impl Rewritten {
+    /// Makes the file what it was, in the same place on the disk as far as it was there before.
+    pub fn restore(&self) -> Result<()> {
+        let content = fs::read(&self.pristine)
+            .with_context(|| format!("reading {}", self.pristine.display()))?;
+        let write = || -> std::io::Result<()> {
+            let mut file = fs::File::options()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&self.file)?;
+            file.write_all(&content)?;
+            file.set_len(content.len() as u64)?;
+            file.sync_all()
+        };
+        write().with_context(|| format!("writing {}", self.file.display()))
+    }
+}
+
 impl Job {
+    /// Puts back what the run before has changed; the files are in memory afterwards.
+    pub fn restore(&self) -> Result<()> {
+        self.rewritten.as_ref().map_or(Ok(()), Rewritten::restore)
+    }
+
+    /// Lets a translated program, and itself untranslated, compute so much for each block it reads:
+    /// their arguments begin with `-k WORK`.
+    pub fn compute(&mut self, work: u64) {
+        self.command.args[1] = work.to_string().into();
+        if let Some(translated) = &mut self.translated {
+            translated.command.args[1] = work.to_string().into();
+        }
+    }
+
     /// Empties the folder that must be empty before a run.
     pub fn clear_outputs(&self) -> Result<()> {
         let Some(dir) = &self.fresh_dir else {

@@ -18,140 +18,35 @@ mod foreread;
 mod lines;
 mod list_cost;
 mod measure;
+mod options;
 mod peer;
 mod plot;
 mod process;
 mod reader;
 mod results;
+mod runs;
+mod selection;
 mod signals;
 mod stats;
 mod table;
 mod targets;
+mod translated;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::case::{Case, Group, Purpose, Size, Tools, in_path};
-use crate::disk::{Disk, DiskKind};
+use crate::case::{Case, Group, Size, Tools};
+use crate::disk::Disk;
 use crate::foreread::Foreread;
 use crate::measure::Settings;
+use crate::options::{Cli, Data, Task};
 use crate::results::{Environment, Results, Summary};
-
-/// Times whole programs: plain, under foreread, with a hot cache, and the limit.
-///
-/// Cold runs are proved cold; the read-ahead of the disk under test is set to Linux's
-/// default 128 KiB for the run and put back afterwards. Needs root.
-#[derive(Parser)]
-#[command(version)]
-struct Cli {
-    /// A subset with smaller data, in under 10 minutes.
-    #[arg(long)]
-    quick: bool,
-    /// Only these cases (see --list).
-    #[arg(long = "case", value_name = "NAME")]
-    cases: Vec<String>,
-    /// Only the cases of this group.
-    #[arg(long, value_name = "NAME", value_enum)]
-    group: Option<Group>,
-    /// Only these disks.
-    #[arg(long = "disk", value_name = "NAME", value_enum)]
-    disks: Vec<DiskKind>,
-    /// Rounds per case [default: 3 quick, 5 otherwise; short cases run more, long ones fewer].
-    #[arg(long, value_name = "N")]
-    rounds: Option<usize>,
-    /// After so many minutes, leave out what was not begun [default: 9 quick, 42 otherwise].
-    #[arg(long, value_name = "N")]
-    minutes: Option<u64>,
-    /// Leave foreread out: plain, hot and limit only.
-    #[arg(long)]
-    no_foreread: bool,
-    /// The foreread binary [default: beside this program].
-    #[arg(long, value_name = "FILE")]
-    foreread: Option<PathBuf>,
-    /// Where the data is kept between runs.
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "FOREREAD_BENCH_DIR",
-        default_value = "target/bench-data"
-    )]
-    data_dir: PathBuf,
-    /// The checkout, with sqlite/foreread.so, python/wheels and examples.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    checkout: PathBuf,
-    /// Where the results go.
-    #[arg(long, value_name = "DIR", default_value = "bench/out")]
-    out: PathBuf,
-    /// List the cases and what they need.
-    #[arg(long)]
-    list: bool,
-    /// Install the Debian packages the cases need, then stop.
-    #[arg(long)]
-    install: bool,
-    /// Measure the added time per hot read instead.
-    #[arg(long)]
-    pread_cost: bool,
-    /// Measure the price of recording instead.
-    #[arg(long)]
-    record_cost: bool,
-    /// Measure what a list handed over costs instead.
-    #[arg(long)]
-    list_cost: bool,
-    /// Entries of that list.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 10_000_000,
-        requires = "list_cost"
-    )]
-    entries: u64,
-    #[command(subcommand)]
-    command: Option<Task>,
-}
-
-#[derive(Subcommand)]
-enum Task {
-    /// Generate a case's data in a folder of your own.
-    Data {
-        #[command(subcommand)]
-        what: Data,
-    },
-    /// Reads a file in a known order: what the curves measure.
-    #[command(hide = true)]
-    ReadFile(reader::Reading),
-    /// Serves a slow disk for the benchmark that started it.
-    #[command(hide = true)]
-    ServeDisk {
-        #[arg(long)]
-        model: String,
-        #[arg(long)]
-        dir: PathBuf,
-        #[arg(long)]
-        size: u64,
-    },
-}
-
-#[derive(Subcommand)]
-enum Data {
-    /// The sqlite3 database `tpch.db`, with its secondary indexes.
-    Sqlite {
-        /// The folder, made if need be.
-        #[arg(long)]
-        dir: PathBuf,
-        /// Rows, about 136 bytes each with the indexes.
-        #[arg(long, default_value_t = 1_500_000)]
-        rows: u64,
-        /// The size instead, in MiB.
-        #[arg(long, conflicts_with = "rows")]
-        size_mib: Option<u64>,
-    },
-}
 
 fn main() -> ExitCode {
     match act(Cli::parse()) {
@@ -183,10 +78,10 @@ fn act(cli: Cli) -> Result<()> {
         None => {}
     }
     if cli.list {
-        return list();
+        return selection::list();
     }
     if cli.install {
-        return install();
+        return selection::install();
     }
     signals::install()?;
     fs::create_dir_all(&cli.data_dir)
@@ -238,10 +133,19 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         skipped: Vec::new(),
     };
     let cases = cases::all();
-    let chosen = choose(&cases, cli)?;
-    let curves = choose_curves(cli);
+    let mut chosen = selection::choose(&cases, cli)?;
+    let curves = selection::choose_curves(cli);
     if chosen.is_empty() && curves.is_empty() {
         bail!("no case runs on the disks asked for");
+    }
+    let translated = |case: &Case| case.group == Group::Slice;
+    if chosen.iter().any(|(case, _)| translated(case))
+        && let Some(reason) = translated::missing(tools)
+    {
+        chosen.retain(|(case, _)| !translated(case));
+        eprintln!("the group slice skipped: {reason}");
+        let (group, disks) = ("the group slice".into(), "any disk".into());
+        results.skipped.push((group, disks, reason));
     }
     let bar = ProgressBar::new((chosen.len() + curves.len()) as u64);
     bar.set_style(
@@ -257,7 +161,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     };
     for (case, disk) in chosen {
         let say = |what: &str| bar.set_message(format!("{} on {}: {what}", case.name, disk.name()));
-        let outcome = match missing(case).or_else(late) {
+        let outcome = match selection::missing(case).or_else(late) {
             Some(reason) => Err(anyhow::anyhow!(reason)),
             None => {
                 say("data");
@@ -336,110 +240,4 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
 fn report(results: &Results, out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
     results::write(results, &out.join("results.json"))
-}
-
-/// The cases and disks the options ask for, in the order of the list.
-fn choose<'a>(cases: &'a [Case], cli: &Cli) -> Result<Vec<(&'a Case, DiskKind)>> {
-    if let Some(unknown) = cli.cases.iter().find(|name| {
-        let curve = curves::ALL.iter().any(|curve| curve.name == **name);
-        !curve && !cases.iter().any(|case| case.name == **name)
-    }) {
-        bail!("there is no case `{unknown}`; --list shows them");
-    }
-    let mut chosen = Vec::new();
-    for case in cases {
-        let asked_for = cli.cases.is_empty() || cli.cases.iter().any(|name| name == case.name);
-        if !asked_for || cli.group.is_some_and(|group| group != case.group) {
-            continue;
-        }
-        // A case or a disk asked for by name runs even where --quick alone would leave it out.
-        let named = !cli.cases.is_empty() || !cli.disks.is_empty();
-        let disks = if cli.quick && !named {
-            case.quick
-        } else {
-            case.disks
-        };
-        let wanted = |disk: &&DiskKind| cli.disks.is_empty() || cli.disks.contains(disk);
-        chosen.extend(disks.iter().filter(wanted).map(|disk| (case, *disk)));
-    }
-    Ok(chosen)
-}
-
-/// The curves the options ask for, and their disks: none with --quick alone.
-fn choose_curves(cli: &Cli) -> Vec<(&'static curves::Curve, DiskKind)> {
-    if cli.group.is_some_and(|group| group != Group::Api) {
-        return Vec::new();
-    }
-    let wanted = |curve: &&curves::Curve| {
-        if cli.cases.is_empty() {
-            !cli.quick
-        } else {
-            cli.cases.iter().any(|name| name == curve.name)
-        }
-    };
-    let on_disk = |disk: &DiskKind| cli.disks.is_empty() || cli.disks.contains(disk);
-    let chosen = curves::ALL.iter().filter(wanted);
-    chosen
-        .flat_map(|curve| curve.disks.iter().map(move |&disk| (curve, disk)))
-        .filter(|(_, disk)| on_disk(disk))
-        .collect()
-}
-
-/// What a case needs and this machine does not have, in words.
-fn missing(case: &Case) -> Option<String> {
-    let absent = case.needs.iter().find(|(program, _)| !in_path(program))?;
-    Some(format!(
-        "{} is missing: install the package {} (or run --install)",
-        absent.0, absent.1
-    ))
-}
-
-/// Prints the cases.
-fn list() -> Result<()> {
-    for case in cases::all() {
-        let disks: Vec<&str> = case.disks.iter().map(|disk| disk.name()).collect();
-        let kind = if case.purpose == Purpose::NoHarm {
-            "no harm"
-        } else {
-            "gain"
-        };
-        println!(
-            "{:<12} {:<8} {:<48} {}",
-            case.name,
-            kind,
-            case.about,
-            disks.join(" ")
-        );
-        if let Some(reason) = missing(&case) {
-            println!("{:<12} {reason}", "");
-        }
-    }
-    for curve in curves::ALL {
-        let disks: Vec<&str> = curve.disks.iter().map(|disk| disk.name()).collect();
-        println!(
-            "{:<12} {:<8} {:<48} {}",
-            curve.name,
-            "curve",
-            curve.about,
-            disks.join(" ")
-        );
-    }
-    Ok(())
-}
-
-/// Installs bench/packages.txt with apt-get.
-fn install() -> Result<()> {
-    let packages = include_str!("../../packages.txt");
-    let names = packages
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty());
-    let status = Command::new("apt-get")
-        .args(["install", "--yes", "--no-install-recommends"])
-        .args(names)
-        .status()
-        .context("starting apt-get")?;
-    if !status.success() {
-        bail!("apt-get failed ({status}); `apt-get update` first?");
-    }
-    Ok(())
 }

@@ -1,26 +1,27 @@
 //! Measuring one case on one disk: modes interleaved in rounds.
 //!
 //! A round is plain cold, foreread cold, hot and the deep read, plain and foreread
-//! taking turns at going first. A cold run counts only if the files are proved to be
-//! out of memory before it; every run's output must be the first one's.
+//! taking turns at going first. `runs` has the single runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::cache;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools};
-use crate::cgroup::MemoryGroup;
-use crate::deep::{self, FileExtents, Way};
+use crate::case::{Case, Group, Purpose, Size, Start, Tools};
+use crate::deep::{FileExtents, Way};
 use crate::device::{DEFAULT_READ_AHEAD_KB, Device, Facts};
-use crate::disk::Disk;
-use crate::foreread::{Account, Foreread};
+use crate::disk::{Disk, DiskKind};
+use crate::foreread::Account;
 use crate::peer::Peer;
-use crate::process::{self, Invocation, Outcome, Run};
+use crate::results;
+use crate::runs::{Help, Runs};
+use crate::translated::{Build, PrefetchThread};
 
 /// How a case is to be measured.
+#[derive(Clone)]
 pub struct Settings {
     /// Rounds asked for; short cases run more, long ones fewer.
     pub rounds: usize,
@@ -42,6 +43,9 @@ pub struct Sample {
     /// What foreread said, if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
+    /// What the program's prefetch thread said, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch_thread: Option<PrefetchThread>,
 }
 
 /// Everything measured of one case on one disk.
@@ -69,16 +73,25 @@ pub struct Measurement {
     pub willneed: Vec<Sample>,
     /// `vmtouch -t` first.
     pub vmtouch: Vec<Sample>,
-    /// Runs under foreread with a record, paired with `plain` by index.
+    /// Runs under foreread with a record, or of the program that has foreread's help, paired with
+    /// `plain` by index.
     pub foreread: Vec<Sample>,
+    /// Runs of the plain program under `foreread run` with a record, beside a translated one's.
+    pub recorded: Vec<Sample>,
     /// Plain runs with everything in memory.
     pub hot: Vec<Sample>,
+    /// Times of the program as it is and translated, without its prefetch thread, everything in memory.
+    pub hot_pairs: Vec<(f64, f64)>,
     /// Reading the program's bytes at full depth.
     pub deep: Vec<Sample>,
     /// The way `deep` was read, the fastest of those tried.
     pub deep_way: Option<Way>,
     /// The run that recorded.
     pub recording: Option<Sample>,
+    /// The computation for each block, in the program's own unit, where it was chosen.
+    pub work: Option<u64>,
+    /// What it took to translate the program.
+    pub build: Option<Build>,
     /// Unique bytes the program reads of the case's files, in whole pages.
     pub footprint_bytes: Option<u64>,
     /// Runs thrown away because the files were not out of memory.
@@ -92,8 +105,15 @@ pub struct Measurement {
 const ROUNDS_SECONDS: f64 = 12.0;
 /// Pairs without which a ratio means nothing.
 const FEWEST_PAIRS: usize = 3;
-/// How often a cold start is tried before the case is given up.
-const COLD_ATTEMPTS: u32 = 7;
+/// Pairs of hot runs of a program as it is and translated: so many at most, and none begun after so many
+/// seconds.
+const HOT_PAIRS: usize = 25;
+const HOT_SECONDS: f64 = 8.0;
+/// How far from the paper's the share of computing may be, and for how long a nearer one is looked for.
+const FITTING: f64 = 0.05;
+const FITTING_SECONDS: f64 = 12.0;
+/// The computation whose hot time tells what a unit of it takes.
+const TRIED_WORK: u64 = 16;
 
 /// Measures `case` on `disk` with the data in `original`; `say` is told what is being done.
 pub fn measure(
@@ -108,385 +128,203 @@ pub fn measure(
     let data = disk.holding(original)?;
     let scratch = Scratch::new(case.name, tools)?;
     let job = case.work.job(&data, &scratch.0, settings.size, tools)?;
-    let bench = Bench {
-        case,
-        disk,
-        job: &job,
-        scratch: &scratch.0,
-        device: Device::holding(&data)?,
-        foreread: settings.foreread.as_ref().map(|binary| match &job.aware {
-            Some(command) => Help::Aware(command),
-            None => {
-                let records = tools.root.join("records").join(case.name);
-                Help::Run(Foreread::new(binary, &records, &scratch.0))
-            }
-        }),
-        memory: job
-            .memory_limit
-            .map(|bytes| MemoryGroup::new(case.name, bytes))
-            .transpose()?,
+    let mut runs = Runs::new(case, disk, job, &data, &scratch.0, settings, tools)?;
+    let footprint = if case.start == Start::Cold {
+        say("what it reads");
+        Some(runs.footprint(original, settings, tools)?)
+    } else {
+        None
     };
+    let mut notes = disk.notes();
+    let _read_ahead = match &runs.device {
+        Some(device) => Some(device.set_read_ahead(DEFAULT_READ_AHEAD_KB)?),
+        None => {
+            notes.push("no block device below: read-ahead and device bytes unknown".into());
+            None
+        }
+    };
+    let work = computing(case, disk.kind)
+        .map(|share| {
+            say("how much it has to compute");
+            fitting_work(&mut runs, share)
+        })
+        .transpose()?;
     let mut result = Measurement {
         case: case.name.to_owned(),
         disk: disk.kind.name().to_owned(),
         no_harm: case.purpose == Purpose::NoHarm,
         hot_start: case.start == Start::Hot,
-        device: bench.device.as_ref().map(Device::facts),
-        command: job.command.line(),
+        device: runs.device.as_ref().map(Device::facts),
+        command: runs.job.command.line(),
         group: case.group,
-        memory_limit: job.memory_limit,
+        memory_limit: runs.job.memory_limit,
         plain: Vec::new(),
         willneed: Vec::new(),
         vmtouch: Vec::new(),
         foreread: Vec::new(),
+        recorded: Vec::new(),
         hot: Vec::new(),
+        hot_pairs: Vec::new(),
         deep: Vec::new(),
         deep_way: None,
         recording: None,
-        footprint_bytes: None,
+        work,
+        build: runs
+            .job
+            .translated
+            .as_ref()
+            .map(|translated| translated.build.clone()),
+        footprint_bytes: footprint
+            .as_ref()
+            .map(|files| files.iter().map(FileExtents::bytes).sum()),
         discarded: 0,
-        notes: disk.notes(),
+        notes,
     };
-    let footprint = if case.start == Start::Cold {
-        say("what it reads");
-        let footprint = bench.footprint(case, disk, original, &job, settings, tools)?;
-        result.footprint_bytes = Some(footprint.iter().map(FileExtents::bytes).sum());
-        Some(footprint)
-    } else {
-        None
-    };
-    let _read_ahead = match &bench.device {
-        Some(device) => Some(device.set_read_ahead(DEFAULT_READ_AHEAD_KB)?),
-        None => {
-            result
-                .notes
-                .push("no block device below: read-ahead and device bytes unknown".into());
-            None
-        }
-    };
-    bench.rounds(&mut result, footprint.as_deref(), settings, tools, say)?;
+    rounds(
+        &runs,
+        &mut result,
+        footprint.as_deref(),
+        settings,
+        tools,
+        say,
+    )?;
+    result.discarded = runs.discarded.get();
     Ok(result)
 }
 
-/// The parts of a measurement that do not change between runs.
-struct Bench<'a> {
-    case: &'a Case,
-    disk: &'a Disk,
-    job: &'a Job,
-    scratch: &'a Path,
-    device: Option<Device>,
-    foreread: Option<Help<'a>>,
-    memory: Option<MemoryGroup>,
+/// The share of computing in the plain time that a case is to have on a disk, where it is chosen: the
+/// paper's, on a disk like the paper's.
+fn computing(case: &Case, disk: DiskKind) -> Option<f64> {
+    (case.group == Group::Slice && disk == DiskKind::Hdd7200)
+        .then(|| results::paper(case.name)?.computing)
+        .flatten()
 }
 
-/// How the case's program gets foreread's help.
-enum Help<'a> {
-    /// `foreread run` around it.
-    Run(Foreread),
-    /// The program's own use of the library.
-    Aware(&'a Invocation),
+/// Has the program compute so much for each block that the hot run takes `share` of the cold one, and says how
+/// much that is. The more it computes, the more of the waiting the kernel's read-ahead hides, so a guess is
+/// tried and mended as long as cold runs are short.
+fn fitting_work(runs: &mut Runs, share: f64) -> Result<u64> {
+    let began = Instant::now();
+    let mut cold = runs.plain()?.seconds;
+    let least = runs.hot()?.seconds;
+    runs.compute(TRIED_WORK);
+    let unit = (runs.hot()?.seconds - least) / (TRIED_WORK - 1) as f64;
+    let hot = |work: f64| least + unit * (work - 1.0);
+    let fitting = |work: f64, cold: f64| {
+        let waiting = (cold - hot(work)).max(0.0);
+        1.0 + ((share / (1.0 - share) * waiting - least) / unit).max(0.0)
+    };
+    let mut work = fitting(1.0, cold).round();
+    runs.compute(work as u64);
+    while began.elapsed().as_secs_f64() < FITTING_SECONDS {
+        cold = runs.plain()?.seconds;
+        if (hot(work) / cold / share - 1.0).abs() < FITTING {
+            break;
+        }
+        work = f64::midpoint(work, fitting(work, cold)).round();
+        runs.compute(work as u64);
+    }
+    Ok(work as u64)
 }
 
-impl Bench<'_> {
-    /// Records once, then runs the rounds.
-    fn rounds(
-        &self,
-        result: &mut Measurement,
-        footprint: Option<&[FileExtents]>,
-        settings: &Settings,
-        tools: &Tools,
-        say: &dyn Fn(&str),
-    ) -> Result<()> {
-        let mut expected = None;
-        if let Some(Help::Run(foreread)) = &self.foreread {
-            say("recording");
-            foreread.forget()?;
-            let sample = self.recorded_run(foreread, &mut result.discarded, &mut expected)?;
-            if let Some(account) = &sample.account
-                && account.mode != "recorded"
-            {
-                result
-                    .notes
-                    .push(format!("the recording run ended as {}", words(account)));
-            }
-            result.recording = Some(sample);
+/// Records once, then runs the rounds.
+fn rounds(
+    runs: &Runs,
+    result: &mut Measurement,
+    footprint: Option<&[FileExtents]>,
+    settings: &Settings,
+    tools: &Tools,
+    say: &dyn Fn(&str),
+) -> Result<()> {
+    if runs.recorder.is_some() {
+        say("recording");
+        let sample = runs.recording()?;
+        if let Some(account) = &sample.account
+            && account.mode != "recorded"
+        {
+            result
+                .notes
+                .push(format!("the recording run ended as {}", words(account)));
         }
-        if let Some(footprint) = footprint {
-            say("the best way to read it");
-            result.deep_way = Some(self.best_way(footprint)?);
-        }
-        let peers = self.peers(result, tools);
-        let mut rounds = settings.rounds;
-        let mut round = 0;
-        while round < rounds {
-            let began = std::time::Instant::now();
-            let label = |mode: &str| format!("round {}/{rounds} {mode}", round + 1);
-            let foreread_first = round % 2 == 1;
-            for foreread_turn in [foreread_first, !foreread_first] {
-                if !foreread_turn {
-                    say(&label("plain"));
-                    result.plain.push(self.cold_run(
-                        &self.job.command,
-                        "plain",
-                        &mut result.discarded,
-                        &mut expected,
-                    )?);
-                } else if let Some(help) = &self.foreread {
-                    say(&label("foreread"));
-                    let sample = match help {
-                        Help::Run(foreread) => {
-                            self.recorded_run(foreread, &mut result.discarded, &mut expected)?
-                        }
-                        Help::Aware(command) => self.cold_run(
-                            command,
-                            "foreread",
-                            &mut result.discarded,
-                            &mut expected,
-                        )?,
-                    };
-                    if let Some(account) = &sample.account
-                        && account.mode != "prefetched"
-                        && self.case.start == Start::Cold
-                    {
-                        let note = format!("a run under foreread was {}", words(account));
-                        if !result.notes.contains(&note) {
-                            result.notes.push(note);
-                        }
-                    }
-                    result.foreread.push(sample);
-                }
-            }
-            for (peer, command) in &peers {
-                say(&label(peer.name()));
-                let sample =
-                    self.cold_run(command, peer.name(), &mut result.discarded, &mut expected)?;
-                match peer {
-                    Peer::WillNeed => result.willneed.push(sample),
-                    Peer::Vmtouch => result.vmtouch.push(sample),
-                }
-            }
-            if self.case.start == Start::Cold {
-                say(&label("hot"));
-                if self.memory.is_some() {
-                    // What a limited run leaves in memory is not all it needs.
-                    cache::warm(&self.job.files)?;
-                }
-                result
-                    .hot
-                    .push(self.timed(&self.job.command, "hot", &mut expected)?);
-            }
-            if let (Some(footprint), Some(way)) = (footprint, result.deep_way) {
-                say(&label("deep"));
-                result.deep.push(self.deep_run(footprint, way)?);
-            }
-            round += 1;
-            if round == 1 {
-                rounds = rounds_for(self.case.purpose, settings, began.elapsed().as_secs_f64());
+        result.recording = Some(sample);
+    }
+    if let Some(footprint) = footprint {
+        say("the best way to read it");
+        result.deep_way = Some(runs.best_way(footprint)?);
+    }
+    let peers = runs.peers(&mut result.notes, tools);
+    let mut rounds = settings.rounds;
+    let mut round = 0;
+    while round < rounds {
+        let began = Instant::now();
+        let label = |mode: &str| format!("round {}/{rounds} {mode}", round + 1);
+        let foreread_first = round % 2 == 1;
+        for foreread_turn in [foreread_first, !foreread_first] {
+            if !foreread_turn {
+                say(&label("plain"));
+                result.plain.push(runs.plain()?);
+            } else if let Some(help) = &runs.help {
+                say(&label("foreread"));
+                let sample = runs.helped(help)?;
+                remark(&sample, runs.case, &mut result.notes);
+                result.foreread.push(sample);
             }
         }
-        Ok(())
-    }
-
-    /// Makes the start cold or hot, as the case has it; false when cold could not be proved.
-    fn prepare(&self) -> Result<bool> {
-        match self.case.start {
-            Start::Hot => cache::warm(&self.job.files).map(|()| true),
-            Start::Cold => {
-                if let Some(Help::Run(foreread)) = &self.foreread {
-                    cache::evict(&crate::case::files_below(foreread.store())?)?;
-                }
-                cache::evict(&self.job.files)?;
-                if self.job.cold_metadata {
-                    cache::evict_metadata(self.device.as_ref())?;
-                }
-                self.disk.forget()?;
-                cache::is_cold(&self.job.files)
+        if matches!(runs.help, Some(Help::Translated)) {
+            say(&label("foreread run"));
+            result.recorded.push(runs.recorded()?);
+        }
+        for (peer, command) in &peers {
+            say(&label(peer.name()));
+            let sample = runs.cold(command, peer.name())?;
+            match peer {
+                Peer::WillNeed => result.willneed.push(sample),
+                Peer::Vmtouch => result.vmtouch.push(sample),
             }
         }
-    }
-
-    /// Prepares until it works, counting the failures.
-    fn prepared(&self, discarded: &mut usize) -> Result<()> {
-        for attempt in 0..COLD_ATTEMPTS {
-            if self.prepare()? {
-                return Ok(());
-            }
-            *discarded += 1;
-            // Pages just copied elsewhere are held by the kernel for some tenths of a second.
-            std::thread::sleep(std::time::Duration::from_millis(10 << attempt));
+        if runs.case.start == Start::Cold {
+            say(&label("hot"));
+            result.hot.push(runs.hot()?);
         }
-        bail!(
-            "the files of {} would not leave memory: is somebody else using them?",
-            self.case.name
-        )
-    }
-
-    /// The other means this case is compared with; what is missing becomes a note.
-    fn peers(&self, result: &mut Measurement, tools: &Tools) -> Vec<(Peer, Invocation)> {
-        let mut found = Vec::new();
-        for &peer in self.job.peers {
-            match peer.before(&self.job.command, &self.job.files, tools) {
-                Ok(command) => found.push((peer, command)),
-                Err(error) => result
-                    .notes
-                    .push(format!("without {}: {error:#}", peer.name())),
-            }
+        if let (Some(footprint), Some(way)) = (footprint, result.deep_way) {
+            say(&label("deep"));
+            result.deep.push(runs.deep(footprint, way)?);
         }
-        found
-    }
-
-    /// One run of `command` from the case's starting state, within its memory limit.
-    fn cold_run(
-        &self,
-        command: &Invocation,
-        mode: &str,
-        discarded: &mut usize,
-        expected: &mut Option<Outcome>,
-    ) -> Result<Sample> {
-        self.prepared(discarded)?;
-        match &self.memory {
-            Some(group) => self.timed(&group.inside(command), mode, expected),
-            None => self.timed(command, mode, expected),
+        round += 1;
+        if round == 1 {
+            rounds = rounds_for(runs.case.purpose, settings, began.elapsed().as_secs_f64());
         }
     }
-
-    /// One run of `command` from whatever is in memory.
-    fn timed(
-        &self,
-        command: &Invocation,
-        mode: &str,
-        expected: &mut Option<Outcome>,
-    ) -> Result<Sample> {
-        self.job.clear_outputs()?;
-        let (run, device_bytes) =
-            self.counted(|| process::run(command, self.scratch, &self.job.outputs))?;
-        self.same(&run, expected, mode)?;
-        Ok(Sample {
-            seconds: run.seconds,
-            device_bytes,
-            account: None,
-        })
-    }
-
-    /// One run under `foreread run` from the case's starting state.
-    fn recorded_run(
-        &self,
-        foreread: &Foreread,
-        discarded: &mut usize,
-        expected: &mut Option<Outcome>,
-    ) -> Result<Sample> {
-        let command = foreread.wrap(&self.job.command);
-        let sample = self.cold_run(&command, "foreread", discarded, expected)?;
-        Ok(Sample {
-            account: Some(foreread.account()?),
-            ..sample
-        })
-    }
-
-    /// Tries every way to read the footprint; the fastest.
-    fn best_way(&self, footprint: &[FileExtents]) -> Result<Way> {
-        let mut best = (f64::INFINITY, Way::ALL[0]);
-        for way in Way::ALL {
-            cache::evict(&self.job.files)?;
-            self.disk.forget()?;
-            if let Some(seconds) = deep::read_within(footprint, way, best.0)? {
-                best = (seconds, way);
-            }
+    if matches!(runs.help, Some(Help::Translated)) {
+        say("hot, as it is and translated");
+        let began = Instant::now();
+        while result.hot_pairs.len() < FEWEST_PAIRS
+            || result.hot_pairs.len() < HOT_PAIRS && began.elapsed().as_secs_f64() < HOT_SECONDS
+        {
+            let translated_first = result.hot_pairs.len() % 2 == 1;
+            result.hot_pairs.push(runs.hot_pair(translated_first)?);
         }
-        Ok(best.1)
     }
+    Ok(())
+}
 
-    /// One deep read from cold.
-    fn deep_run(&self, footprint: &[FileExtents], way: Way) -> Result<Sample> {
-        cache::evict(&self.job.files)?;
-        self.disk.forget()?;
-        let (seconds, device_bytes) = self.counted(|| deep::read(footprint, way))?;
-        Ok(Sample {
-            seconds,
-            device_bytes,
-            account: None,
-        })
+/// Notes what was out of the ordinary in a run with foreread's help.
+fn remark(sample: &Sample, case: &Case, notes: &mut Vec<String>) {
+    let mut note = |note: String| {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    };
+    if let Some(account) = &sample.account
+        && account.mode != "prefetched"
+        && case.start == Start::Cold
+    {
+        note(format!("a run under foreread was {}", words(account)));
     }
-
-    /// Does `work` and says how many bytes were read from the device meanwhile.
-    fn counted<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Option<u64>)> {
-        let read = || self.device.as_ref().map(Device::bytes_read).transpose();
-        let before = read()?;
-        let done = work()?;
-        let after = read()?;
-        Ok((
-            done,
-            before
-                .zip(after)
-                .map(|(before, after)| after.saturating_sub(before)),
-        ))
-    }
-
-    /// Holds a run's outcome against the first one's.
-    fn same(&self, run: &Run, expected: &mut Option<Outcome>, mode: &str) -> Result<()> {
-        let first = *expected.get_or_insert(run.outcome);
-        if first.status != 0 {
-            bail!(
-                "`{}` failed with status {}: {}",
-                self.job.command.line(),
-                first.status,
-                run.stderr
-            );
-        }
-        if run.outcome != first {
-            bail!(
-                "`{}` gave another result in mode {mode}: status {} for {}, output hash {:x} for {:x}: {}",
-                self.job.command.line(),
-                run.outcome.status,
-                first.status,
-                run.outcome.output,
-                first.output,
-                run.stderr,
-            );
-        }
-        Ok(())
-    }
-
-    /// What the command reads of the case's files: the case's own word, or what is in
-    /// memory after a cold run without read-ahead on the machine's own disk.
-    fn footprint(
-        &self,
-        case: &Case,
-        disk: &Disk,
-        original: &Path,
-        job: &Job,
-        settings: &Settings,
-        tools: &Tools,
-    ) -> Result<Vec<FileExtents>> {
-        if let Some(given) = &job.footprint {
-            return Ok(given.clone());
-        }
-        let own_job = case
-            .work
-            .job(original, self.scratch, settings.size, tools)?;
-        let own_disk = Disk::own();
-        let own = Bench {
-            case,
-            disk: &own_disk,
-            job: &own_job,
-            scratch: self.scratch,
-            device: Device::holding(original)?,
-            foreread: None,
-            memory: None,
-        };
-        let _no_read_ahead = own
-            .device
-            .as_ref()
-            .map(|device| device.set_read_ahead(0))
-            .transpose()?;
-        own.prepared(&mut 0)?;
-        own_job.clear_outputs()?;
-        process::run(&own_job.command, self.scratch, &[])?;
-        let mut footprint = cache::resident_extents(&own_job.files)?;
-        for list in &mut footprint {
-            list.path = disk.moved(&list.path, original)?;
-        }
-        Ok(footprint)
+    if let Some(thread) = &sample.prefetch_thread
+        && !thread.ended_in_order()
+    {
+        note(format!("a prefetch thread ended early: {}", thread.ended));
     }
 }
 

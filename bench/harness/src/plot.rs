@@ -73,6 +73,34 @@ const API_TIMES: &[Series] = &[
     },
 ];
 
+const SLICE_TIMES: &[Series] = &[
+    Series {
+        name: "plain",
+        colour: RGBColor(150, 150, 150),
+        height: |_| Some(100.0),
+    },
+    Series {
+        name: "foreread cc",
+        colour: RGBColor(31, 119, 180),
+        height: |s| Some(s.foreread?.median / s.plain.median * 100.0),
+    },
+    Series {
+        name: "foreread run",
+        colour: RGBColor(148, 103, 189),
+        height: |s| Some(s.recorded?.median / s.plain.median * 100.0),
+    },
+    Series {
+        name: "hot cache",
+        colour: RGBColor(255, 158, 74),
+        height: |s| Some(s.hot?.median / s.plain.median * 100.0),
+    },
+    Series {
+        name: "limit",
+        colour: RGBColor(60, 60, 60),
+        height: |s| Some(s.limit? / s.plain.median * 100.0),
+    },
+];
+
 const MASKED: &[Series] = &[
     Series {
         name: "foreread",
@@ -102,6 +130,12 @@ pub fn draw(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
             "api-",
             "Run time through the library",
             API_TIMES,
+        ),
+        (
+            Group::Slice,
+            "slice-",
+            "Run time of translated programs",
+            SLICE_TIMES,
         ),
     ];
     let mut made = Vec::new();

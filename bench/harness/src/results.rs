@@ -14,6 +14,7 @@ use crate::disk::DiskKind;
 use crate::foreread::Ledger;
 use crate::measure::{Measurement, Sample};
 use crate::stats::{self, Spread};
+use crate::translated::{Build, PrefetchThread};
 
 /// Everything, as written to results.json.
 #[derive(Serialize)]
@@ -117,8 +118,10 @@ pub struct Summary {
     pub willneed: Option<Spread>,
     /// With `vmtouch -t` first.
     pub vmtouch: Option<Spread>,
-    /// Runs under foreread.
+    /// Runs with foreread's help.
     pub foreread: Option<Spread>,
+    /// Beside a translated program: the plain one under `foreread run`, with a record.
+    pub recorded: Option<Spread>,
     /// With everything in memory.
     pub hot: Option<Spread>,
     /// The program's bytes at full depth.
@@ -141,8 +144,48 @@ pub struct Summary {
     pub ledger: Option<Ledger>,
     /// Time added by recording to a plain run, in percent.
     pub recording_pct: Option<f64>,
+    /// What a translated program's prefetch thread costs.
+    pub prefetch_thread: Option<ThreadCosts>,
+    /// The computation for each block, in the program's own unit, where it was chosen.
+    pub work: Option<u64>,
+    /// What it took to translate the program.
+    pub build: Option<Build>,
     /// What the paper published, if it has the case.
     pub paper: Option<Paper>,
+}
+
+/// What a prefetch thread costs its program, in percent of the program's hot run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ThreadCosts {
+    /// Processor time of the thread.
+    pub cpu_pct: f64,
+    /// Processor time of the process it is in, foreread's engine included.
+    pub process_cpu_pct: f64,
+    /// Time that translation adds to the program's own side, of the shortest runs: it counts its reads and
+    /// says what the thread waits for.
+    pub synchronization_pct: f64,
+}
+
+impl ThreadCosts {
+    /// Of a translated program's runs; none without them.
+    fn of(measurement: &Measurement, hot_s: f64) -> Option<Self> {
+        let threads = || {
+            let runs = measurement.foreread.iter();
+            runs.filter_map(|sample| sample.prefetch_thread.as_ref())
+        };
+        let share = |cpu_s: fn(&PrefetchThread) -> f64| {
+            Some(Spread::of(threads().map(cpu_s))?.median / hot_s * 100.0)
+        };
+        // A few calls are less than what disturbs a run, so the runs least disturbed are compared.
+        let (plain, translated): (Vec<f64>, Vec<f64>) =
+            measurement.hot_pairs.iter().copied().unzip();
+        let ratio = Spread::of(translated)?.min / Spread::of(plain)?.min;
+        Some(Self {
+            cpu_pct: share(|thread| thread.cpu_s)?,
+            process_cpu_pct: share(|thread| thread.process_cpu_s)?,
+            synchronization_pct: (ratio - 1.0) * 100.0,
+        })
+    }
 }
 
 /// A paper's figures for a case.
@@ -152,6 +195,8 @@ pub struct Paper {
     pub improvement_pct: f64,
     /// Masked I/O, in percent, as that paper defines it.
     pub masked_pct: f64,
+    /// Share of computing in the plain time, where the table has it.
+    pub computing: Option<f64>,
 }
 
 impl Summary {
@@ -188,7 +233,10 @@ impl Summary {
                 .foreread
                 .iter()
                 .min_by(|a, b| far(a).total_cmp(&far(b)))?;
-            middle.account.as_ref()?.ledger
+            match &middle.prefetch_thread {
+                Some(thread) => Some(thread.ledger),
+                None => middle.account.as_ref()?.ledger,
+            }
         });
         Some(Self {
             case: measurement.case.clone(),
@@ -199,6 +247,7 @@ impl Summary {
             willneed: spread(&measurement.willneed),
             vmtouch: spread(&measurement.vmtouch),
             foreread,
+            recorded: spread(&measurement.recorded),
             hot,
             deep,
             limit,
@@ -218,6 +267,9 @@ impl Summary {
                 .recording
                 .as_ref()
                 .map(|recording| (recording.seconds / plain.median - 1.0) * 100.0),
+            prefetch_thread: hot.and_then(|hot| ThreadCosts::of(measurement, hot.median)),
+            work: measurement.work,
+            build: measurement.build.clone(),
             // The papers' machines had rotating disks: elsewhere the figure says nothing.
             paper: (measurement.disk == DiskKind::Hdd7200.name())
                 .then(|| paper(&measurement.case))
@@ -241,15 +293,20 @@ pub fn paper(case: &str) -> Option<Paper> {
     tables.iter().find_map(|table| row(table, case))
 }
 
-/// The row of `case` in a table of `case,plain,prefetched,masked,improvement`.
+/// The row of `case` in a table of `cases,plain,prefetched,masked,improvement` and, where the paper has it,
+/// `computing`, in seconds and percent; cases of ours that are the same one of the paper's share a row.
 fn row(table: &str, case: &str) -> Option<Paper> {
-    let line = table
-        .lines()
-        .find(|line| line.split(',').next() == Some(case))?;
-    let mut figures = line.split(',').skip(3).map(str::parse::<f64>);
+    let line = table.lines().find(|line| {
+        let cases = line.split(',').next().unwrap_or_default();
+        cases.split(' ').any(|one| one == case)
+    })?;
+    let figures: Option<Vec<f64>> = line.split(',').skip(1).map(|f| f.parse().ok()).collect();
+    let figures = figures?;
+    let (&[plain_s, _, masked_pct, improvement_pct], rest) = figures.split_first_chunk()?;
     Some(Paper {
-        masked_pct: figures.next()?.ok()?,
-        improvement_pct: figures.next()?.ok()?,
+        masked_pct,
+        improvement_pct,
+        computing: rest.first().map(|computing_s| computing_s / plain_s),
     })
 }
 
@@ -264,6 +321,7 @@ pub mod tests {
                 seconds: *seconds,
                 device_bytes: Some((*seconds * 1e6) as u64),
                 account: None,
+                prefetch_thread: None,
             };
             times.iter().map(sample).collect::<Vec<_>>()
         };
@@ -280,9 +338,13 @@ pub mod tests {
             willneed: Vec::new(),
             vmtouch: Vec::new(),
             foreread: samples(foreread),
+            recorded: Vec::new(),
             hot: samples(hot),
+            hot_pairs: Vec::new(),
             deep: samples(deep),
             deep_way: None,
+            work: None,
+            build: None,
             recording: samples(&[plain[0] * 1.05]).pop(),
             footprint_bytes: Some(1),
             discarded: 0,
@@ -320,6 +382,22 @@ pub mod tests {
             })
             .is_none()
         );
+    }
+
+    #[test]
+    fn a_prefetch_threads_costs_are_in_percent_of_the_hot_run() {
+        let mut measurement = measured(&[10.0], &[2.1], &[2.0], &[1.0]);
+        assert!(Summary::of(&measurement).unwrap().prefetch_thread.is_none());
+        measurement.foreread[0].prefetch_thread = Some(PrefetchThread {
+            cpu_s: 0.1,
+            process_cpu_s: 0.5,
+            ..PrefetchThread::default()
+        });
+        measurement.hot_pairs = vec![(2.0, 2.02), (4.0, 4.04)];
+        let costs = Summary::of(&measurement).unwrap().prefetch_thread.unwrap();
+        assert!((costs.cpu_pct - 5.0).abs() < 1e-9);
+        assert!((costs.process_cpu_pct - 25.0).abs() < 1e-9);
+        assert!((costs.synchronization_pct - 1.0).abs() < 1e-9);
     }
 
     #[test]
@@ -361,5 +439,8 @@ pub mod tests {
         assert_eq!(paper("sqlite"), None);
         assert_eq!(paper("case"), None);
         assert_eq!(paper("link").unwrap().masked_pct, 33.0);
+        assert_eq!(paper("link").unwrap().computing, None);
+        assert_eq!(paper("video-bwd-1"), paper("backward-1"));
+        assert!((paper("vol-vis-1").unwrap().computing.unwrap() - 0.355).abs() < 0.001);
     }
 }

@@ -5,6 +5,7 @@ use crate::curves::{Measured, Point, Run};
 use crate::foreread::Ledger;
 use crate::results::{Results, Summary};
 use crate::stats::Spread;
+use crate::translated::Build;
 
 /// Widest line of any table.
 #[cfg(test)]
@@ -51,24 +52,43 @@ pub fn render(results: &Results) -> String {
         let all = results.summaries.iter();
         all.filter(|summary| summary.group == group).collect()
     };
-    let (main, api) = (of(Group::Main), of(Group::Api));
+    let (main, api, slice) = (of(Group::Main), of(Group::Api), of(Group::Slice));
+    let mut parts = Vec::new();
     if !main.is_empty() {
+        let mut out = String::new();
         out += "unmodified programs under `foreread run`\n\n";
         out += &table(&times(), &main);
         out += "\nshortest..longest run; foreread / plain pair by pair; the price of recording\n\n";
-        out += &table(&spreads(), &main);
+        out += &table(&spreads("foreread"), &main);
         out += "\nread from the device, and where the bytes foreread issued ended, in MiB\n\n";
-        out += &table(&bytes(), &main);
-    }
-    if !main.is_empty() && !api.is_empty() {
-        out.push('\n');
+        out += &table(&bytes("foreread"), &main);
+        parts.push(out);
     }
     if !api.is_empty() {
+        let mut out = String::new();
         out += "programs that hand over their list, and other means (their time counts)\n\n";
         out += &table(&api_times(), &api);
         out += "\nshortest..longest run; foreread / plain pair by pair; MiB from the device\n\n";
         out += &table(&api_spreads(), &api);
+        parts.push(out);
     }
+    if !slice.is_empty() {
+        let mut out = String::new();
+        out += "programs translated by `foreread cc`, and the plain ones under `foreread run`\n\n";
+        out += &table(&slice_times(), &slice);
+        out +=
+            "\nthe paper's figures; the work chosen, and hot / plain with it; percent of hot\n\n";
+        out += &table(&slice_costs(), &slice);
+        out += "\nshortest..longest run; cc / plain pair by pair; the price of recording\n\n";
+        out += &table(&spreads("cc"), &slice);
+        out +=
+            "\nread from the device, and where the bytes the program had issued ended, in MiB\n\n";
+        out += &table(&bytes("cc"), &slice);
+        out += "\nseconds to compile; KiB of code, with the prefetch thread's library\n\n";
+        out += &builds(&slice);
+        parts.push(out);
+    }
+    out += &parts.join("\n");
     for curve in &results.curves {
         out += &format!("\n{} on {}\n\n", curve.about, curve.disk);
         out += &curve_table(curve);
@@ -110,26 +130,26 @@ fn times() -> Vec<Column> {
     ]
 }
 
-/// The table of spreads and paired ratios.
-fn spreads() -> Vec<Column> {
+/// The table of spreads and paired ratios; `helped` is the title of what foreread helps.
+fn spreads(helped: &'static str) -> Vec<Column> {
     vec![
         CASE,
         DISK,
         column("faster", 8, times_faster),
         column("plain", 15, |s| range(Some(s.plain))),
-        column("foreread", 15, |s| range(s.foreread)),
+        column(helped, 15, |s| range(s.foreread)),
         column("ratio", 7, ratio),
         column("recording", 10, |s| percent(s.recording_pct)),
     ]
 }
 
 /// The table of bytes.
-fn bytes() -> Vec<Column> {
+fn bytes(helped: &'static str) -> Vec<Column> {
     vec![
         CASE,
         DISK,
         column("plain", 6, |s| mib(s.plain_device_bytes)),
-        column("foreread", 9, |s| mib(s.foreread_device_bytes)),
+        column(helped, 9, |s| mib(s.foreread_device_bytes)),
         column("issued", 7, |s| mib(ledger(s, |l| l.issued))),
         column("useful", 7, |s| mib(ledger(s, |l| l.useful))),
         column("late", 5, |s| mib(ledger(s, |l| l.late))),
@@ -165,6 +185,72 @@ fn api_spreads() -> Vec<Column> {
         column("plain", 9, |s| mib(s.plain_device_bytes)),
         column("foreread", 9, |s| mib(s.foreread_device_bytes)),
     ]
+}
+
+/// The times of translated programs.
+fn slice_times() -> Vec<Column> {
+    vec![
+        CASE,
+        DISK,
+        column("plain", 8, |s| seconds(Some(s.plain.median))),
+        column("cc", 8, |s| seconds(s.foreread.map(|f| f.median))),
+        column("run", 8, |s| seconds(s.recorded.map(|r| r.median))),
+        column("hot", 7, |s| seconds(s.hot.map(|h| h.median))),
+        column("limit", 7, |s| seconds(s.limit)),
+        column("improved", 9, |s| percent(s.improvement_pct)),
+        column("masked", 8, |s| percent(s.masked_pct)),
+    ]
+}
+
+/// The paper's figures for them, how much they compute, and what their prefetch threads cost.
+fn slice_costs() -> Vec<Column> {
+    let computing = |s: &Summary| percent(s.hot.map(|hot| hot.median / s.plain.median * 100.0));
+    vec![
+        CASE,
+        DISK,
+        column("paper", 7, |s| {
+            percent(s.paper.map(|paper| paper.improvement_pct))
+        }),
+        column("masked", 7, |s| percent(s.paper.map(|p| p.masked_pct))),
+        column("work", 5, |s| {
+            s.work.map_or("-".into(), |work| work.to_string())
+        }),
+        column("hot", 7, computing),
+        column("paper", 7, |s| {
+            percent(s.paper.and_then(|p| Some(p.computing? * 100.0)))
+        }),
+        column("sync", 7, |s| {
+            percent(s.prefetch_thread.map(|thread| thread.synchronization_pct))
+        }),
+        column("thread", 7, |s| {
+            percent(s.prefetch_thread.map(|thread| thread.cpu_pct))
+        }),
+        column("process", 8, |s| {
+            percent(s.prefetch_thread.map(|thread| thread.process_cpu_pct))
+        }),
+    ]
+}
+
+/// One line a program: what it takes to translate it.
+fn builds(rows: &[&Summary]) -> String {
+    let mut out = format!(
+        "{:<12}{:>8}{:>8}{:>12}{:>8}\n",
+        "program", "plain s", "cc s", "plain KiB", "cc KiB"
+    );
+    let mut builds: Vec<&Build> = rows.iter().filter_map(|row| row.build.as_ref()).collect();
+    builds.sort_by(|a, b| a.program.cmp(&b.program));
+    builds.dedup_by(|a, b| a.program == b.program);
+    for build in builds {
+        out += &format!(
+            "{:<12}{:>8.2}{:>8.2}{:>12.1}{:>8.1}\n",
+            build.program,
+            build.plain_s,
+            build.translated_s,
+            build.plain_code as f64 / 1024.0,
+            build.translated_code as f64 / 1024.0,
+        );
+    }
+    out
 }
 
 /// One line a point; `x` is bytes from the device for each byte asked for.
@@ -293,8 +379,8 @@ fn ledger(summary: &Summary, part: fn(&Ledger) -> u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Environment;
     use crate::results::tests::measured;
+    use crate::results::{Environment, ThreadCosts};
 
     #[test]
     fn tables_stay_within_their_width_even_with_large_figures() {
@@ -314,6 +400,23 @@ mod tests {
             evicted: 0,
             infill: 1 << 34,
         });
+        let translated = Summary {
+            group: Group::Slice,
+            work: Some(9999),
+            prefetch_thread: Some(ThreadCosts {
+                cpu_pct: 100.0,
+                process_cpu_pct: 100.0,
+                synchronization_pct: -10.0,
+            }),
+            build: Some(Build {
+                program: "raycast".into(),
+                plain_s: 0.1,
+                translated_s: 99.9,
+                plain_code: 1 << 23,
+                translated_code: 1 << 26,
+            }),
+            ..summary.clone()
+        };
         let results = Results {
             environment: Environment::look(std::path::Path::new("."), "quick", 3).unwrap(),
             summaries: vec![
@@ -322,6 +425,7 @@ mod tests {
                     group: Group::Api,
                     ..summary
                 },
+                translated,
             ],
             measurements: vec![measurement],
             curves: Vec::new(),

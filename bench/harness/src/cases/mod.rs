@@ -7,6 +7,7 @@ mod library;
 mod noharm;
 mod packages;
 mod random;
+mod slice;
 mod sqlite;
 mod stride;
 
@@ -32,6 +33,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(noharm::cases());
     cases.extend(customer::cases());
     cases.extend(library::cases());
+    cases.extend(slice::cases());
     cases
 }
 

@@ -1,0 +1,253 @@
+//! Programs that `foreread cc` gave a prefetch thread, and what that thread says of itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::case::Tools;
+use crate::cases::succeed;
+use crate::foreread::Ledger;
+use crate::process::Invocation;
+
+/// What `make slicer` leaves beside this program, without which nothing can be translated.
+const NEEDED: &[&str] = &[
+    "foreread-slice",
+    "libforeread_preexec.a",
+    "libforeread.so.1",
+];
+/// The variable that names where a prefetch thread's account goes.
+const REPORT: &str = "FOREREAD_PREEXEC_REPORT";
+/// How long a prefetch thread may take to write its account after its program's end.
+const REPORT_LIMIT: Duration = Duration::from_secs(3);
+
+/// A program compiled by `foreread cc`.
+#[derive(Clone, Debug)]
+pub struct Translated {
+    /// The command, with the variables that have it write its account.
+    pub command: Invocation,
+    /// Where the account goes.
+    report: PathBuf,
+    /// What it took to compile.
+    pub build: Build,
+}
+
+/// What it takes to compile a program, and what comes of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Build {
+    /// The program, of slicer/programs.
+    pub program: String,
+    /// Seconds the compiler takes.
+    pub plain_s: f64,
+    /// Seconds `foreread cc` takes, which runs the compiler first.
+    pub translated_s: f64,
+    /// Machine code and constants of the program as it is, in bytes.
+    pub plain_code: u64,
+    /// The same of the program with its prefetch thread and the library that runs it.
+    pub translated_code: u64,
+}
+
+/// A prefetch thread's account (`FOREREAD_PREEXEC_REPORT`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PrefetchThread {
+    /// Why it ended, or why there was none.
+    pub ended: String,
+    /// Reads of the program's.
+    pub program_calls: u64,
+    /// Processor seconds of the prefetch thread.
+    pub cpu_s: f64,
+    /// Processor seconds of the process it is in, foreread's engine included.
+    pub process_cpu_s: f64,
+    /// Where the bytes issued ended.
+    #[serde(flatten)]
+    pub ledger: Ledger,
+}
+
+impl PrefetchThread {
+    /// Whether it came to the end of its work, or was at it until the program's end.
+    pub fn ended_in_order(&self) -> bool {
+        ["finished", "exit", "with the program"].contains(&self.ended.as_str())
+    }
+}
+
+/// A program as it is and translated, with what compiling took.
+pub struct Program {
+    /// Compiled by cc.
+    pub plain: PathBuf,
+    /// Compiled by `foreread cc`.
+    pub translated: PathBuf,
+    build: Build,
+}
+
+impl Program {
+    /// Compiles the C program `name` of slicer/programs both ways, with the same options.
+    pub fn compile(name: &str, tools: &Tools) -> Result<Self> {
+        let source = tools.checkout(&format!("slicer/programs/{name}.c"))?;
+        let folder = tools.root.join("bin");
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        let (plain, translated) = (folder.join(name), folder.join(format!("{name}-translated")));
+        let compile = |compiler: &mut Command, binary: &Path| {
+            compiler.args(["-std=gnu11", "-O2", "-o"]).arg(binary);
+            compiler.arg(&source).arg("-lm");
+            let began = Instant::now();
+            succeed(compiler)?;
+            Ok::<_, anyhow::Error>(began.elapsed().as_secs_f64())
+        };
+        let plain_s = compile(&mut Command::new("cc"), &plain)?;
+        let explained = folder.join(format!("{name}.explained.jsonl"));
+        remove(&explained)?;
+        let mut driver = Command::new(tools.beside("foreread")?);
+        driver.arg("cc").env("FOREREAD_CC_EXPLAIN", &explained);
+        let translated_s = compile(&mut driver, &translated)?;
+        refused(&explained)?;
+        let build = Build {
+            program: name.to_owned(),
+            plain_s,
+            translated_s,
+            plain_code: code(&plain)?,
+            translated_code: code(&translated)?,
+        };
+        Ok(Self {
+            plain,
+            translated,
+            build,
+        })
+    }
+
+    /// The translated program in place of the plain one of `command`, its account in `scratch`.
+    pub fn instead(
+        &self,
+        command: &Invocation,
+        scratch: &Path,
+        tools: &Tools,
+    ) -> Result<Translated> {
+        let library = tools.beside("libforeread.so.1")?;
+        let folder = library.parent().context("a library is in a folder")?;
+        let report = scratch.join("prefetch-thread.json");
+        let mut command = Invocation {
+            program: self.translated.clone(),
+            ..command.clone()
+        };
+        command.env.push(("LD_LIBRARY_PATH".into(), folder.into()));
+        command.env.push((REPORT.into(), report.clone().into()));
+        Ok(Translated {
+            command,
+            report,
+            build: self.build.clone(),
+        })
+    }
+}
+
+impl Translated {
+    /// The same command without its prefetch thread: the program's own side alone.
+    pub fn alone(&self) -> Invocation {
+        let mut command = self.command.clone();
+        command.env.retain(|(name, _)| name != REPORT);
+        command.env.push(("FOREREAD_PREEXEC".into(), "0".into()));
+        command
+    }
+
+    /// The account of the run just finished; read once, then gone.
+    pub fn account(&self) -> Result<PrefetchThread> {
+        let shown = self.report.display();
+        let began = Instant::now();
+        let text = loop {
+            // It is written by a process that outlives the program.
+            match fs::read_to_string(&self.report) {
+                Ok(text) if text.ends_with('\n') => break text,
+                _ if began.elapsed() > REPORT_LIMIT => bail!("no account came in {shown}"),
+                _ => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        remove(&self.report)?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("{shown} is not what was agreed: {text}"))
+    }
+}
+
+/// What is missing to translate programs, in words.
+pub fn missing(tools: &Tools) -> Option<String> {
+    let absent = NEEDED.iter().find(|name| tools.beside(name).is_err())?;
+    Some(format!(
+        "{absent} is missing: build it with `make slicer`, which needs Clang 19 (libclang-19-dev)"
+    ))
+}
+
+/// An error if the driver left the program as it was.
+fn refused(explained: &Path) -> Result<()> {
+    let text = fs::read_to_string(explained)
+        .with_context(|| format!("reading {}", explained.display()))?;
+    let told: serde_json::Value = text
+        .lines()
+        .last()
+        .map_or(Ok(serde_json::Value::Null), serde_json::from_str)
+        .with_context(|| format!("{} is not what was agreed", explained.display()))?;
+    if told["sliced"] != true {
+        bail!("foreread cc left it whole: {}", told["why"]);
+    }
+    Ok(())
+}
+
+/// Bytes of machine code and constants of a program, as size(1) has them.
+fn code(program: &Path) -> Result<u64> {
+    let output = Command::new("size")
+        .arg(program)
+        .output()
+        .context("starting size, of the package binutils")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let figure = text
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split_whitespace().next());
+    figure
+        .and_then(|figure| figure.parse().ok())
+        .with_context(|| format!("size {}: {text}", program.display()))
+}
+
+/// Removes a file, if there is one.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_has_the_ledger_among_its_other_figures() {
+        let account: PrefetchThread = serde_json::from_str(
+            r#"{"threads":1,"ended":"finished","calls":9,"program_calls":9,"issued":36864,"useful":36864,
+            "late":4096,"wasted":0,"evicted":0,"infill":0,"cpu_s":0.002,"process_cpu_s":0.01,"lived_s":1.5}"#,
+        )
+        .unwrap();
+        assert_eq!(account.ledger.issued, 36_864);
+        assert!(account.ended_in_order());
+        let none = r#"{"pid":7,"ended":"libforeread.so.1 not found"}"#;
+        let none: PrefetchThread = serde_json::from_str(none).unwrap();
+        assert!(!none.ended_in_order());
+        assert_eq!(none.ledger, Ledger::default());
+    }
+
+    #[test]
+    fn a_program_that_was_left_whole_is_an_error_with_the_reason() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(
+            file.path(),
+            "{\"sliced\":false,\"why\":\"nothing is read\"}\n",
+        )
+        .unwrap();
+        let error = refused(file.path()).unwrap_err().to_string();
+        assert!(error.contains("nothing is read"), "{error}");
+        fs::write(file.path(), "{\"sliced\":true,\"why\":null}\n").unwrap();
+        refused(file.path()).unwrap();
+    }
+}
