@@ -65,6 +65,8 @@ python:
 	$(MAKE) -C python wheel
 
 bench-build: build sqlite python
+	@if test -d $(CLANG); then $(MAKE) slicer; \
+	else echo 'bench-build: without the group slice: Clang 19 is missing (libclang-19-dev)'; fi
 	$(CARGO) build --release -p foreread-bench
 
 test: test-rust test-slicer test-sqlite test-python

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Programs that others wrote, fetched as Debian sources and built with CC="foreread cc".
 
-    slicer/suites/programs.py [--cold MODEL] [--rounds N] [NAME...]
+    slicer/suites/programs.py [--cold MODEL] [--rounds N] [--again] [NAME...]
+    slicer/suites/programs.py --table [NAME...]
 
 Each program of programs.toml is built twice from the same source, by cc and by foreread cc, without a line
 changed; its own test suite runs on the second build (and on the first where that fails); then
 both do the same work, which must give the same output. The table says what became of the functions
 of the program itself (test programs and helpers of the build do not count) and what was refused first.
 With --cold the work's files lie on a slow disk of that model (`foreread slowdisk models`; root), cold
-each time, and the table has the medians of the rounds.
+each time, and the table has the medians of the rounds. --again leaves out building and testing, where that is
+done, and has the programs do their work alone; --table prints the rows that each program had last.
 
 Nothing of the programs is kept outside target/suites/programs, and the system's apt is left alone:
 sources come through a configuration of our own.
@@ -93,18 +95,21 @@ def shell(script, folder, log, **variables):
 class Build:
     """A program built one way."""
 
-    def __init__(self, program, source, way, compiler):
+    def __init__(self, program, way, compiler):
         self.program, self.way, self.compiler = program, way, compiler
         self.home = FOLDER / program["name"]
         self.folder = self.home / way
         self.explained = self.home / "explained.jsonl"
+
+    def build(self, source):
+        """Builds it anew; the seconds that takes."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(source, self.folder, symlinks=True)
         self.explained.unlink(missing_ok=True)
         begun = time.monotonic()
         if not self.script("build"):
-            raise Failure(f"the {way} build fails: {self.home}/{way}-build.log")
-        self.seconds = time.monotonic() - begun
+            raise Failure(f"the {self.way} build fails: {self.home}/{self.way}-build.log")
+        return time.monotonic() - begun
 
     def script(self, step, **variables):
         """Runs a step of the recipe here."""
@@ -157,13 +162,38 @@ def place_of_work(model):
 
 def try_program(program, place, arguments):
     """All steps on one program; its row of the table."""
+    plain = Build(program, "plain", "cc")
+    sliced = Build(program, "sliced", f"{FOREREAD} cc")
+    if arguments.again and row_file(program).exists():
+        row = last_row(program)
+    else:
+        row = build_and_test(program, plain, sliced)
+    return {**row, **work(program, plain, sliced, place, arguments)}
+
+
+def build_and_test(program, plain, sliced):
+    """The columns that do not depend on a disk."""
     source, version = fetch(program["package"])
-    plain = Build(program, source, "plain", "cc")
-    sliced = Build(program, source, "sliced", f"{FOREREAD} cc")
+    seconds = plain.build(source), sliced.build(source)
     told = sliced.account()
     tests = "pass" if "test" in program else "has none"
     if "test" in program and not sliced.script("test"):
         tests = "FAIL" if plain.script("test") else "fail, as without"
+    statuses = collections.Counter(one["status"] for one in told["functions"])
+    changed = sum(one["state"] == "changed" for one in told["units"])
+    return {
+        "program": f"{program['name']} {version}",
+        "units": f"{changed}/{len(told['units'])}",
+        **{status: statuses[status] for status in ("sliced", "pure", "whole", "refused")},
+        "written": 0,
+        "tests": tests,
+        "build s": f"{seconds[0]:.0f} → {seconds[1]:.0f}",
+        "told": told,
+    }
+
+
+def work(program, plain, sliced, place, arguments):
+    """The columns of the work: its output, and on a slow disk its time."""
     data = place / program["name"]
     data.mkdir()
     if not plain.script("data", DATA=str(data)):
@@ -178,19 +208,7 @@ def try_program(program, place, arguments):
             times[build.way].append(seconds)
             outputs.append(output)
         same = same and outputs[0] == outputs[1]
-    statuses = collections.Counter(one["status"] for one in told["functions"])
-    changed = sum(one["state"] == "changed" for one in told["units"])
-    return {
-        "program": f"{program['name']} {version}",
-        "units": f"{changed}/{len(told['units'])}",
-        **{status: statuses[status] for status in ("sliced", "pure", "whole", "refused")},
-        "written": 0,
-        "tests": tests,
-        "output": "same" if same else "DIFFERENT",
-        "build s": f"{plain.seconds:.0f} → {sliced.seconds:.0f}",
-        **medians(times, arguments),
-        "told": told,
-    }
+    return {"output": "same" if same else "DIFFERENT", **medians(times, arguments)}
 
 
 def medians(times, arguments):
@@ -211,23 +229,41 @@ def first_refusals(told):
             yield f"{one['file']}:{one['line']}: {one['name']}: {why}"
 
 
-def print_table(rows):
-    columns = [column for column in rows[0] if column != "told"]
-    cells = [columns, *([str(row[column]) for column in columns] for row in rows)]
+def show(rows):
+    """Prints the table, and below it what was refused."""
+    columns = [column for column in max(rows, key=len) if column != "told"]
+    cells = [columns, *([str(row.get(column, "-")) for column in columns] for row in rows)]
     widths = [max(len(line[n]) for line in cells) for n in range(len(columns))]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+    for row in rows:
+        for refusal in first_refusals(row["told"]):
+            print(f"{row['program']}: {refusal}")
+
+
+def row_file(program):
+    return FOLDER / program["name"] / "row.json"
+
+
+def last_row(program):
+    """The row of a program that was tried before."""
+    return json.loads(row_file(program).read_text())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cold", metavar="MODEL", help="hdd-7200, network-ssd or nfs")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--again", action="store_true", help="with what is built")
+    parser.add_argument("--table", action="store_true", help="of what was tried last")
     parser.add_argument("names", nargs="*", help="these programs alone")
     arguments = parser.parse_args()
     programs = tomllib.loads(TABLE.read_text())["program"]
     if arguments.names:
         programs = [one for one in programs if one["name"] in arguments.names]
+    if arguments.table:
+        show([last_row(program) for program in programs if row_file(program).exists()])
+        return 0
     FOLDER.mkdir(parents=True, exist_ok=True)
     rows, failed = [], 0
     with place_of_work(arguments.cold) as place:
@@ -240,12 +276,10 @@ def main():
                 failed += 1
                 continue
             rows.append(row)
+            row_file(program).write_text(json.dumps(row))
             failed += row["tests"] == "FAIL" or row["output"] != "same"
     if rows:
-        print_table(rows)
-    for row in rows:
-        for refusal in first_refusals(row["told"]):
-            print(f"{row['program']}: {refusal}")
+        show(rows)
     print(f"{len(programs) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

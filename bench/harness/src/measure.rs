@@ -80,7 +80,8 @@ pub struct Measurement {
     pub recorded: Vec<Sample>,
     /// Plain runs with everything in memory.
     pub hot: Vec<Sample>,
-    /// Times of the program as it is and translated, without its prefetch thread, everything in memory.
+    /// Times of the program as it is and translated, without its prefetch thread, everything in memory and
+    /// the least computation.
     pub hot_pairs: Vec<(f64, f64)>,
     /// Reading the program's bytes at full depth.
     pub deep: Vec<Sample>,
@@ -111,7 +112,7 @@ const HOT_PAIRS: usize = 25;
 const HOT_SECONDS: f64 = 8.0;
 /// How far from the paper's the share of computing may be, and for how long a nearer one is looked for.
 const FITTING: f64 = 0.05;
-const FITTING_SECONDS: f64 = 12.0;
+const FITTING_SECONDS: f64 = 20.0;
 /// The computation whose hot time tells what a unit of it takes.
 const TRIED_WORK: u64 = 16;
 
@@ -143,6 +144,12 @@ pub fn measure(
             None
         }
     };
+    let hot_pairs = if matches!(runs.help, Some(Help::Translated)) {
+        say("hot, as it is and translated");
+        hot_pairs(&runs)?
+    } else {
+        Vec::new()
+    };
     let work = computing(case, disk.kind)
         .map(|share| {
             say("how much it has to compute");
@@ -164,7 +171,7 @@ pub fn measure(
         foreread: Vec::new(),
         recorded: Vec::new(),
         hot: Vec::new(),
-        hot_pairs: Vec::new(),
+        hot_pairs,
         deep: Vec::new(),
         deep_way: None,
         recording: None,
@@ -190,6 +197,16 @@ pub fn measure(
     )?;
     result.discarded = runs.discarded.get();
     Ok(result)
+}
+
+/// Hot times of the program as it is and translated, in turn.
+fn hot_pairs(runs: &Runs) -> Result<Vec<(f64, f64)>> {
+    let mut pairs = Vec::new();
+    let began = Instant::now();
+    while pairs.len() < HOT_PAIRS && began.elapsed().as_secs_f64() < HOT_SECONDS {
+        pairs.push(runs.hot_pair(pairs.len() % 2 == 1)?);
+    }
+    Ok(pairs)
 }
 
 /// The share of computing in the plain time that a case is to have on a disk, where it is chosen: the
@@ -293,16 +310,6 @@ fn rounds(
         round += 1;
         if round == 1 {
             rounds = rounds_for(runs.case.purpose, settings, began.elapsed().as_secs_f64());
-        }
-    }
-    if matches!(runs.help, Some(Help::Translated)) {
-        say("hot, as it is and translated");
-        let began = Instant::now();
-        while result.hot_pairs.len() < FEWEST_PAIRS
-            || result.hot_pairs.len() < HOT_PAIRS && began.elapsed().as_secs_f64() < HOT_SECONDS
-        {
-            let translated_first = result.hot_pairs.len() % 2 == 1;
-            result.hot_pairs.push(runs.hot_pair(translated_first)?);
         }
     }
     Ok(())

@@ -161,8 +161,7 @@ pub struct ThreadCosts {
     pub cpu_pct: f64,
     /// Processor time of the process it is in, foreread's engine included.
     pub process_cpu_pct: f64,
-    /// Time that translation adds to the program's own side, of the shortest runs: it counts its reads and
-    /// says what the thread waits for.
+    /// Time added to the program's own side, which counts its reads and says what the thread waits for.
     pub synchronization_pct: f64,
 }
 
@@ -176,14 +175,14 @@ impl ThreadCosts {
         let share = |cpu_s: fn(&PrefetchThread) -> f64| {
             Some(Spread::of(threads().map(cpu_s))?.median / hot_s * 100.0)
         };
-        // A few calls are less than what disturbs a run, so the runs least disturbed are compared.
+        // A few calls take less than what disturbs a run, so the runs least disturbed are compared.
         let (plain, translated): (Vec<f64>, Vec<f64>) =
             measurement.hot_pairs.iter().copied().unzip();
-        let ratio = Spread::of(translated)?.min / Spread::of(plain)?.min;
+        let added_s = Spread::of(translated)?.min - Spread::of(plain)?.min;
         Some(Self {
             cpu_pct: share(|thread| thread.cpu_s)?,
             process_cpu_pct: share(|thread| thread.process_cpu_s)?,
-            synchronization_pct: (ratio - 1.0) * 100.0,
+            synchronization_pct: added_s / hot_s * 100.0,
         })
     }
 }
@@ -393,7 +392,7 @@ pub mod tests {
             process_cpu_s: 0.5,
             ..PrefetchThread::default()
         });
-        measurement.hot_pairs = vec![(2.0, 2.02), (4.0, 4.04)];
+        measurement.hot_pairs = vec![(1.0, 1.9), (1.1, 1.02)];
         let costs = Summary::of(&measurement).unwrap().prefetch_thread.unwrap();
         assert!((costs.cpu_pct - 5.0).abs() < 1e-9);
         assert!((costs.process_cpu_pct - 25.0).abs() < 1e-9);
