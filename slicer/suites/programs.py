@@ -136,7 +136,7 @@ class Build:
 
 
 def make_cold(folder):
-    """Drops the files of a folder from memory."""
+    """Has memory forget the files of a folder."""
     os.sync()
     for path in folder.rglob("*"):
         if path.is_file():
@@ -204,6 +204,8 @@ def work(program, plain, sliced, place, arguments):
         outputs = []
         for build in (plain, sliced):
             make_cold(data)
+            if arguments.cold:
+                subprocess.run([FOREREAD, "slowdisk", "forget", place], check=True, capture_output=True)
             seconds, output = build.work(data)
             times[build.way].append(seconds)
             outputs.append(output)
