@@ -14,6 +14,7 @@ mod curves;
 mod deep;
 mod device;
 mod disk;
+mod fitting;
 mod foreread;
 mod lines;
 mod list_cost;

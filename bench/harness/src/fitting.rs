@@ -1,0 +1,66 @@
+//! What is found out about a translated program before it is timed: what translation adds to its own
+//! side, and how much it has to compute for its hot and its cold run to be as far apart as the paper's.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::case::{Case, Group};
+use crate::disk::DiskKind;
+use crate::results;
+use crate::runs::Runs;
+
+/// Pairs of hot runs of a program as it is and translated: so many at most, and none begun after so many
+/// seconds.
+const HOT_PAIRS: usize = 25;
+const HOT_SECONDS: f64 = 5.0;
+/// How far from the paper's the share of computing may be, and for how long a nearer one is looked for.
+const FITTING: f64 = 0.05;
+const FITTING_SECONDS: f64 = 20.0;
+/// The computation whose hot time tells what a unit of it takes.
+const TRIED_WORK: u64 = 16;
+
+/// Hot times of the program as it is and translated, in turn.
+pub fn hot_pairs(runs: &Runs) -> Result<Vec<(f64, f64)>> {
+    let mut pairs = Vec::new();
+    let began = Instant::now();
+    while pairs.len() < HOT_PAIRS && began.elapsed().as_secs_f64() < HOT_SECONDS {
+        pairs.push(runs.hot_pair(pairs.len() % 2 == 1)?);
+    }
+    Ok(pairs)
+}
+
+/// The share of computing in the plain time that a case is to have on a disk, where it is chosen: the
+/// paper's, on a disk like the paper's.
+pub fn computing(case: &Case, disk: DiskKind) -> Option<f64> {
+    (case.group == Group::Slice && disk == DiskKind::Hdd7200)
+        .then(|| results::paper(case.name)?.computing)
+        .flatten()
+}
+
+/// Has the program compute so much for each block that the hot run takes `share` of the cold one, and says how
+/// much that is. The more it computes, the more of the waiting the kernel's read-ahead hides, so a guess is
+/// tried and mended as long as cold runs are short.
+pub fn fit(runs: &mut Runs, share: f64) -> Result<u64> {
+    let began = Instant::now();
+    let mut cold = runs.plain()?.seconds;
+    let least = runs.hot()?.seconds;
+    runs.compute(TRIED_WORK);
+    let unit = (runs.hot()?.seconds - least) / (TRIED_WORK - 1) as f64;
+    let hot = |work: f64| least + unit * (work - 1.0);
+    let fitting = |work: f64, cold: f64| {
+        let waiting = (cold - hot(work)).max(0.0);
+        1.0 + ((share / (1.0 - share) * waiting - least) / unit).max(0.0)
+    };
+    let mut work = fitting(1.0, cold).round();
+    runs.compute(work as u64);
+    while began.elapsed().as_secs_f64() < FITTING_SECONDS {
+        cold = runs.plain()?.seconds;
+        if (hot(work) / cold / share - 1.0).abs() < FITTING {
+            break;
+        }
+        work = f64::midpoint(work, fitting(work, cold)).round();
+        runs.compute(work as u64);
+    }
+    Ok(work as u64)
+}
