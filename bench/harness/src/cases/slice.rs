@@ -12,6 +12,8 @@ use crate::disk::DiskKind;
 use crate::process::Invocation;
 use crate::translated::Program;
 
+/// One row of each kind runs with `--quick` alone, on the disk that is like the paper's.
+const QUICK: &[&str] = &["vol-vis-1", "fft-256k", "video-fwd-1", "video-bwd-1"];
 const ALL: &[DiskKind] = &[DiskKind::Hdd7200, DiskKind::NetworkSsd, DiskKind::Own];
 /// What the programs of slicer/programs read at once, in bytes; a brick of 32 voxels is eight of it.
 const UNIT: u64 = 4096;
@@ -52,39 +54,34 @@ impl Video {
 
 /// The rows of Table 1, in its order.
 pub fn cases() -> Vec<Case> {
-    let case = |name, about, quick, purpose, work| Case {
+    let case = |name, about, purpose, work| Case {
         name,
         group: Group::Slice,
         about,
         disks: ALL,
-        quick,
+        quick: if QUICK.contains(&name) {
+            &[DiskKind::Hdd7200]
+        } else {
+            &[]
+        },
         needs: &[("cc", "gcc"), ("size", "binutils")],
         purpose,
         start: Start::Cold,
         work,
     };
-    let volume = |name, about, quick, brick, along| {
+    let volume = |name, about, brick, along| {
         let work = Box::new(VolVis { brick, along }) as Box<dyn Workload>;
-        case(name, about, quick, Purpose::Gain, work)
+        case(name, about, Purpose::Gain, work)
     };
-    let fft = |name, about, quick, log2| {
-        case(name, about, quick, Purpose::NoHarm, Box::new(Fft { log2 }))
-    };
+    let fft = |name, about, log2| case(name, about, Purpose::NoHarm, Box::new(Fft { log2 }));
     let video = |name, about, backward, stride| {
         let purpose = if backward {
             Purpose::Gain
         } else {
             Purpose::NoHarm
         };
-        case(
-            name,
-            about,
-            HDD,
-            purpose,
-            Box::new(Video { backward, stride }),
-        )
+        case(name, about, purpose, Box::new(Video { backward, stride }))
     };
-    const HDD: &[DiskKind] = &[DiskKind::Hdd7200];
     const STRAIGHT: &str = "0,0,1";
     // The paper does not tell its direction; along this one as many bricks are met of either size.
     const OBLIQUE: &str = "17,17,18";
@@ -92,41 +89,35 @@ pub fn cases() -> Vec<Case> {
         volume(
             "vol-vis-1",
             "volume straight through, bricks of 4 KiB",
-            HDD,
             16,
             STRAIGHT,
         ),
         volume(
             "vol-vis-2",
             "volume obliquely, bricks of 4 KiB",
-            HDD,
             16,
             OBLIQUE,
         ),
         volume(
             "vol-vis-3",
             "volume straight through, bricks of 32 KiB",
-            HDD,
             32,
             STRAIGHT,
         ),
         volume(
             "vol-vis-4",
             "volume obliquely, bricks of 32 KiB",
-            HDD,
             32,
             OBLIQUE,
         ),
         fft(
             "fft-256k",
             "Fourier transform of 256K points in one file",
-            HDD,
             18,
         ),
         fft(
             "fft-512k",
             "Fourier transform of 512K points in one file",
-            &[],
             19,
         ),
         video("video-fwd-1", "film forward, every 4 KiB", false, UNIT),
