@@ -64,7 +64,7 @@ pub enum Phase {
     /// The program has left the plan for good. Nothing more is fetched or needs observing.
     GaveUp,
     /// Everything the plan names was in memory already, or thousands of reads in a row neither waited
-    /// nor gained. Nothing is fetched or needs observing.
+    /// nor gained. Nothing is fetched or needs observing, until [`Engine::resume`].
     Hot,
     /// All that could be fetched ahead has been, and was read; what the program has read since
     /// next to never waited. Nothing more needs observing.
@@ -249,6 +249,17 @@ impl<B: Backend> Engine<B> {
             if self.ran_out {
                 self.weigh(access.start, waited(access));
             }
+        }
+    }
+
+    /// Follow again a plan that was as good as hot: the program waits for its device. It is looked for in the
+    /// plan by what it reads from `now` on.
+    pub fn resume(&mut self, now: u64) {
+        if self.phase == Phase::Hot && !self.closed {
+            self.scheduler.restart();
+            self.track = Track::seeking();
+            (self.weighed, self.gained, self.weighed_since) = (0, 0, now);
+            self.phase = Phase::Lost;
         }
     }
 
@@ -533,6 +544,10 @@ impl<B: Backend> Engine<B> {
                 self.exhausted = false;
                 self.found_again += u64::from(found);
                 self.phase = if found { Phase::Ahead } else { Phase::Lost };
+                if found {
+                    // Reads that were handed over with this one come before the next step.
+                    self.disclose();
+                }
             }
         }
     }

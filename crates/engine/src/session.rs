@@ -20,12 +20,14 @@ const BUSY: Duration = Duration::from_micros(200);
 /// The engine's timer while nothing is.
 const IDLE: Duration = Duration::from_millis(5);
 
-/// What the program was seen to read.
+/// What the program was seen to read, or to do.
 enum Seen {
     /// An access to a planned file.
     Planned(Access),
     /// An access to any other.
     Stray(Access),
+    /// That it waits for its device again.
+    Waiting,
 }
 
 /// A running session.
@@ -78,6 +80,15 @@ impl Session {
     /// The program read a file that is not in the plan.
     pub fn stray(&mut self, access: Access) {
         self.batch.push(Seen::Stray(access));
+    }
+
+    /// Have the engine follow again a program that it let go as [`Phase::Hot`].
+    pub fn resume(&mut self) {
+        self.batch.push(Seen::Waiting);
+        // Not when the engine gets there: until then the phase would say that nobody need be watched.
+        let phase = code(Phase::Lost);
+        self.shared.phase.store(phase, Ordering::Relaxed);
+        self.flush();
     }
 
     /// Hand over what was observed since the last call.
@@ -144,7 +155,7 @@ fn run<B: Backend>(
             // One batch a step: the queue has to be filled as fast as it is read.
             Ok(batch) => {
                 shared.backlog.fetch_sub(batch.len(), Ordering::Relaxed);
-                take(&mut engine, batch);
+                take(&mut engine, batch, now());
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -157,11 +168,12 @@ fn run<B: Backend>(
     engine.finish(now())
 }
 
-fn take<B: Backend>(engine: &mut Engine<B>, batch: Vec<Seen>) {
+fn take<B: Backend>(engine: &mut Engine<B>, batch: Vec<Seen>, now: u64) {
     for seen in batch {
         match seen {
             Seen::Planned(access) => engine.observe(&access),
             Seen::Stray(access) => engine.stray(&access),
+            Seen::Waiting => engine.resume(now),
         }
     }
 }

@@ -52,6 +52,15 @@ pub(crate) struct Track {
 }
 
 impl Track {
+    /// A judgement that begins with the place unknown: it is searched when there is enough to go by.
+    pub(crate) fn seeking() -> Self {
+        Self {
+            lost: true,
+            wait: RECENT as u32,
+            ..Self::default()
+        }
+    }
+
     /// The program read; `foreseen` tells whether the plan knew.
     pub(crate) fn read(&mut self, access: &Access, foreseen: bool) -> Course {
         self.recent.push_back(*access);

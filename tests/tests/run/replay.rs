@@ -29,6 +29,11 @@ pub const TESTS: &[Test] = &[
         fast_and_sequential,
     ),
     (
+        "a_program_that_begins_with_fast_reads_is_kept_ahead_of_when_it_comes_to_slow_ones",
+        &[],
+        warmed_up,
+    ),
+    (
         "a_scan_by_a_secondary_index_is_kept_ahead_of",
         &[Need::Command("sqlite3")],
         index_scan,
@@ -151,6 +156,26 @@ fn fast_and_sequential() {
         assert_ne!(again.mode(), "recorded", "{again:?}");
     }
     assert!(std::fs::read(lab.record()).expect("the record") == record);
+}
+
+fn warmed_up() {
+    let lab = Lab::new();
+    lab.program("warmup", &[]);
+    lab.data("hot", 1);
+    lab.data("cold", 64);
+    let command = ["./warmup", "300000", "hot", "5000", "200", "cold"];
+    let plain = lab.plain(&command);
+    let mut outcomes = (0..2).map(|_| {
+        lab.cold(&["cold"]);
+        lab.run(&command)
+    });
+    let first = outcomes.next().expect("of two");
+    assert_eq!(first.mode(), "recorded", "{first:?}");
+    let second = outcomes.next().expect("of two");
+    second.assert_as(&plain);
+    // It is left to itself at first, and looked after again within the first half of the slow reads.
+    let ahead = second.bytes("useful") + second.bytes("late");
+    assert!(ahead > 5000 * 4096 / 2, "{second:?}");
 }
 
 fn index_scan() {

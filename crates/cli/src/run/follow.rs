@@ -177,6 +177,11 @@ impl Follower {
         self.session.phase()
     }
 
+    /// Follow again, after [`Phase::Hot`]: the program has begun to wait for its device.
+    pub(super) fn resume(&mut self) {
+        self.session.resume();
+    }
+
     /// What is wrong with the record, as far as it was read.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.get().map(String::as_str)

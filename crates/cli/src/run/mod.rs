@@ -11,6 +11,7 @@ mod follow;
 mod preload;
 mod readers;
 mod record;
+mod rest;
 mod summary;
 mod touched;
 mod watch;
@@ -32,6 +33,7 @@ use follow::{Follower, Opened};
 pub(crate) use preload::find as find_preload;
 use readers::Readers;
 use record::Recorder;
+use rest::Rest;
 use summary::Account;
 use watch::{Sink, Watch};
 
@@ -136,6 +138,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         sinks: Sinks { recorder, follower },
         aside: Aside::new(),
         readers: Readers::new(),
+        rest: Rest::default(),
         started,
     };
     let ended = supervisor.supervise(&child)?;
@@ -244,6 +247,7 @@ struct Supervisor {
     replaces: bool,
     aside: Aside,
     readers: Readers,
+    rest: Rest,
     started: Instant,
 }
 
@@ -252,9 +256,18 @@ impl Supervisor {
     fn supervise(&mut self, child: &Child) -> Result<Ended> {
         let mut pause = SHORTEST;
         loop {
-            let timeout = self.observing().then_some(pause);
+            let observing = self.observing();
+            let timeout = if observing {
+                Some(pause)
+            } else {
+                self.rest.pause()
+            };
             if let Some(ended) = child.wait(timeout)? {
                 return Ok(ended);
+            }
+            if !observing {
+                self.look_up();
+                continue;
             }
             let seen = self.look();
             pause = if seen > 0 {
@@ -289,10 +302,13 @@ impl Supervisor {
                 Phase::Hot | Phase::Finished
                     if self.replaces
                         || sinks.recorder.is_some() && follower.trouble().is_some() => {}
-                Phase::Hot | Phase::Finished => {
+                phase @ (Phase::Hot | Phase::Finished) => {
                     // What is written down so far would pass for all the program reads.
                     if let Some(recorder) = sinks.recorder.take() {
                         recorder.discard();
+                    }
+                    if phase == Phase::Hot {
+                        self.rest.begin(self.readers.last);
                     }
                     self.set_mode(Mode::Mute);
                 }
@@ -307,6 +323,16 @@ impl Supervisor {
             }
         }
         seen
+    }
+
+    /// See whether a program left to itself needs help by now.
+    fn look_up(&mut self) {
+        if self.rest.is_over()
+            && let Some(follower) = &mut self.sinks.follower
+        {
+            follower.resume();
+            self.set_mode(Mode::Progress);
+        }
     }
 
     fn observing(&self) -> bool {

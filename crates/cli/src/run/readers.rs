@@ -13,6 +13,8 @@ pub(super) struct Readers {
     who: Who,
     /// In reads, ns.
     spent: u64,
+    /// The process that was the last to report something.
+    pub(super) last: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -29,6 +31,7 @@ impl Readers {
             since: Instant::now(),
             who: Who::Nobody,
             spent: 0,
+            last: 0,
         }
     }
 
@@ -39,6 +42,7 @@ impl Readers {
             Who::One(pid, tid) if (pid, tid) == (event.pid, event.tid) => self.who,
             Who::One(..) | Who::Several => Who::Several,
         };
+        self.last = event.pid;
         if let What::Access { took, .. } = event.what {
             self.spent += took;
         }
@@ -55,6 +59,9 @@ impl Readers {
             Who::One(pid, tid) if computes => processor::of(pid, tid),
             _ => None,
         });
-        *self = Self::new();
+        *self = Self {
+            last: self.last,
+            ..Self::new()
+        };
     }
 }

@@ -6,7 +6,8 @@ use foreread_plan::{Access, Extent, Kind, PAGE, ThreadId};
 use proptest::prelude::*;
 
 use super::{
-    HIT_NS, apart, compare, compare_in, engine, machine, page_read, reads, run, scattered,
+    HIT_NS, Player, apart, compare, compare_in, engine, machine, page_read, play, reads, run,
+    scattered,
 };
 
 #[test]
@@ -190,6 +191,56 @@ fn a_plan_as_good_as_hot_is_no_longer_watched() {
     run(&shared, Some(&mut engine), &plan, 0);
     assert_eq!(engine.phase(), Phase::Hot);
     assert!(engine.finish(0).ledger.is_closed());
+}
+
+#[test]
+fn a_program_let_go_as_hot_is_followed_again_when_it_waits() {
+    let hot = reads(scattered(20_000, 100_000));
+    let cold = apart((0..3000).map(|n| 10_000 + n * 7919 % 9973));
+    let plan: Vec<Access> = hot.iter().chain(&cold).copied().collect();
+    let time = |followed: bool| {
+        let shared = machine(Model::NetworkSsd, 1 << 20);
+        // The device is done with that when the program comes to it.
+        let loaded = run(&shared, None, &hot, 0);
+        let mut engine = engine(&shared, plan.clone(), 1 << 16);
+        engine.survey();
+        let let_go = run(&shared, Some(&mut engine), &hot, 0).max(loaded);
+        assert_eq!(engine.phase(), Phase::Hot);
+        if followed {
+            engine.resume(let_go);
+            assert_eq!(engine.phase(), Phase::Lost);
+        }
+        let mut players = [Player {
+            ready: let_go + 100_000,
+            tick: let_go,
+            ..Player::new(Some(&mut engine), &cold, 100_000)
+        }];
+        play(&shared, &mut players, false, |_| ());
+        let end = players[0].ready;
+        (end - let_go, engine.finish(end))
+    };
+    let (left_alone, _) = time(false);
+    let (followed, report) = time(true);
+    assert!(followed * 2 < left_alone, "{followed} of {left_alone} ns");
+    assert_eq!((report.phase, report.found_again), (Phase::Ahead, 1));
+    let ledger = report.ledger;
+    assert_eq!(ledger.useful + ledger.late, ledger.issued, "{ledger:?}");
+    assert!(ledger.missed < ledger.issued / 100, "{ledger:?}");
+}
+
+#[test]
+fn a_program_found_again_is_followed_though_its_reads_come_in_a_batch() {
+    let plan = reads(scattered(20_000, 100_000));
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    let mut engine = engine(&shared, plan.clone(), 1 << 16);
+    engine.step(0);
+    for access in &plan[10_000..10_200] {
+        engine.observe(access);
+    }
+    assert_eq!(engine.phase(), Phase::Ahead);
+    let report = engine.finish(0);
+    assert_eq!(report.found_again, 1);
+    assert!(report.foreseen > 150, "{}", report.foreseen);
 }
 
 /// A program that reads on where its plan ends: so many pages the plan does not tell of.

@@ -58,7 +58,7 @@ fn share(sessions: usize, capacity: usize, load: u64, explicit: bool) -> Vec<Sha
             .chain(head)
             .map(|&page| Access {
                 file: FileId(file as u32),
-                ..page_read(page * 32)
+                ..page_read(page * 4)
             })
             .collect()
     };
