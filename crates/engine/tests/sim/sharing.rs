@@ -25,8 +25,8 @@ struct Share {
 const PAGES_A_SECOND: u64 = 3000;
 
 /// Reads of each session until they are looked at, and in all.
-const BEFORE: usize = 2500;
-const READS: usize = 4500;
+const BEFORE: usize = 5000;
+const READS: usize = 9000;
 
 /// A network disk's profile, with a horizon that lets each session have more than its share of memory, but
 /// not so much that the first burst outlasts the test.
@@ -58,7 +58,7 @@ fn share(sessions: usize, capacity: usize, load: u64, explicit: bool) -> Vec<Sha
             .chain(head)
             .map(|&page| Access {
                 file: FileId(file as u32),
-                ..page_read(page * 4)
+                ..page_read(page * 32)
             })
             .collect()
     };
