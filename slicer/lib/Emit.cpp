@@ -93,7 +93,7 @@ private:
     std::string ResultType, Result;
     bool NeedsResult = false;
     if (Here.Counted) {
-      need("void foreread_call(void);");
+      Counts = true;
       Then.push_back("foreread_call();");
     }
     if (Here.Point) {
@@ -228,7 +228,7 @@ private:
   std::string Prototype;
 
 public:
-  bool Signals = false;
+  bool Signals = false, Counts = false;
 };
 
 } // namespace
@@ -265,8 +265,13 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   if (Original.Signals)
     Text += " enum { FOREREAD_SIGNAL = 1 };";
   std::string Result;
+  // The counting alone: before the program's first line no header of the system may come.
+  if (Original.Counts)
+    Result = "#define FOREREAD_CALL_ONLY\n#include \"foreread_preexec.h\"\n#undef FOREREAD_CALL_ONLY\n";
   if (!Text.empty())
-    Result = Text + "\n#line 1\n";
+    Result += Text + "\n";
+  if (!Result.empty())
+    Result += "#line 1\n";
   Result += Changes.apply();
   if (Functions.empty())
     return Result;

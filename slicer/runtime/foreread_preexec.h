@@ -24,7 +24,48 @@
  *
  * Offsets and lengths are in bytes.
  */
-#ifndef FOREREAD_PREEXEC_H
+#ifndef FOREREAD_CALL_H
+#define FOREREAD_CALL_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a thread counts its calls in; the library's. */
+struct foreread_counter {
+    __UINT64_TYPE__ calls;
+    /* At this many calls the library is rung. */
+    __UINT64_TYPE__ wake_at;
+};
+
+#pragma GCC visibility push(default)
+extern __thread struct foreread_counter *foreread_counter __attribute__((tls_model("initial-exec")));
+void foreread_ring(unsigned n);
+#pragma GCC visibility pop
+
+/* The calling thread has made n reads that the prefetch thread has calls for, or one. Some programs call this for each
+ * character: it takes a few instructions. */
+static __inline__ void foreread_calls(unsigned n) {
+    struct foreread_counter *counter = foreread_counter;
+    /* Nobody else writes it. */
+    __UINT64_TYPE__ calls = __atomic_load_n(&counter->calls, __ATOMIC_RELAXED) + n;
+    __atomic_store_n(&counter->calls, calls, __ATOMIC_RELEASE);
+    if (__builtin_expect(calls >= __atomic_load_n(&counter->wake_at, __ATOMIC_RELAXED), 0))
+        foreread_ring(n);
+}
+
+static __inline__ void foreread_call(void) {
+    foreread_calls(1);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FOREREAD_CALL_H */
+
+/* What a translated program has at its top, where no header of the system may be yet, ends here. */
+#if !defined(FOREREAD_PREEXEC_H) && !defined(FOREREAD_CALL_ONLY)
 #define FOREREAD_PREEXEC_H
 
 #include <pthread.h>
@@ -52,10 +93,6 @@ void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **a
 
 /* Optional, defined by the program: where libforeread.so.1 is, if the loader does not find it by its name. */
 extern const char *foreread_library_path;
-
-/* The calling thread has made one read that the prefetch thread has a call for, or n of them. */
-void foreread_call(void);
-void foreread_calls(unsigned n);
 
 /* The value of an expression, counted: FOREREAD_COUNTED(read(fd, buffer, n)). */
 #define FOREREAD_COUNTED(expression)                                                               \

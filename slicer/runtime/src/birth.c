@@ -19,8 +19,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -37,6 +39,9 @@ struct plan {
     struct prefetch_birth birth;
     /* Nobody in between. */
     bool direct;
+    /* The program stays on its processor meanwhile, and may use these else. */
+    bool stays;
+    cpu_set_t processors;
     bool done;
 };
 
@@ -48,8 +53,29 @@ static bool adopts(void) {
 }
 
 bool birth_is_possible(void) {
-    struct stat threads;
-    return stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 3;
+    return __libc_single_threaded;
+}
+
+/* Has the calling thread, and what it clones, stay on the processor it is on. The process in between runs while the program
+ * sleeps; on another processor it would wait for its turn, milliseconds where that is busy. */
+static bool stay_here(cpu_set_t *before) {
+    int here = sched_getcpu();
+    if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof *before, before) != 0)
+        return false;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(here, &one);
+    return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+/* Undoes that. First without any limit: a copy of the limit that the processors of its control group are would last beyond
+ * these. */
+static void go_anywhere(const cpu_set_t *before) {
+    cpu_set_t all, now;
+    memset(&all, 0xff, sizeof all);
+    if (sched_setaffinity(0, sizeof all, &all) != 0 || sched_getaffinity(0, sizeof now, &now) != 0 ||
+        !CPU_EQUAL(&now, before))
+        sched_setaffinity(0, sizeof *before, before);
 }
 
 int birth_hold_life(struct shared *shared) {
@@ -104,6 +130,8 @@ static bool leave_descriptors(void) {
 static int child(void *argument) {
     struct plan *plan = argument;
     bool left = leave_descriptors();
+    if (plan->stays)
+        go_anywhere(&plan->processors);
     if (left && plan->direct)
         prefetch_main(&plan->birth);
     if (left && !plan->direct) {
@@ -143,7 +171,10 @@ bool birth(struct shared *shared, void (*f)(int, char **), int argc, char **argv
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    plan.stays = !plan.direct && stay_here(&plan.processors);
     bool born = bear(&plan, stack);
+    if (plan.stays)
+        go_anywhere(&plan.processors);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     munmap(stack, STACK);
     return born;

@@ -12,6 +12,8 @@
 #define PAGE_SHIFT 12
 /* Calls in a row after which a prefetch thread that is behind and does not catch up is given up. */
 #define HOPELESS 4096
+/* Calls between two looks at the program's counter. */
+#define LOOK 64
 
 _Thread_local struct lane *lane_self;
 
@@ -120,7 +122,7 @@ void lane_push(struct lane *lane, const struct reading *reading) {
         lane->refused++;
         return;
     }
-    if (atomic_load_explicit(&lane->shared->calls, memory_order_relaxed) > reading->id) {
+    if (shared_calls(lane->shared) > reading->id) {
         lane->expired++;
         return;
     }
@@ -159,18 +161,27 @@ static bool is_again(struct lane *lane, struct file *file, uint64_t first, uint6
     return false;
 }
 
+/* The program's calls, as far as they matter to this one. Its counter is in the cache of its processor, which each look
+ * takes it from: while the last look says that it is ahead, or was LOOK calls ago, there is none. */
+static uint64_t program_calls(struct lane *lane, uint64_t id) {
+    if (lane->known_calls <= id && id >= lane->look_at) {
+        lane->known_calls = shared_calls(lane->shared);
+        lane->look_at = id + LOOK;
+    }
+    return lane->known_calls;
+}
+
 /* Whether the program has made this call already. A thread that only ever repeats what the program has done, each
  * address depending on the data before, takes processor and disk for nothing: it ends. */
 static bool is_late(struct lane *lane, uint64_t id) {
-    uint64_t calls = atomic_load_explicit(&lane->shared->calls, memory_order_relaxed);
-    if (calls <= id) {
+    if (program_calls(lane, id) <= id) {
         lane->late = 0;
         return false;
     }
     if (lane->late++ == 0)
-        lane->behind = calls - id;
+        lane->behind = shared_calls(lane->shared) - id;
     if (lane->late == HOPELESS) {
-        if (calls - id >= lane->behind)
+        if (shared_calls(lane->shared) - id >= lane->behind)
             prefetch_end_thread("does not keep up");
         lane->late = 0;
     }

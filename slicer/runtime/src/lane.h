@@ -94,6 +94,8 @@ struct lane {
     struct file *last_file;
     uint64_t last_first, last_end;
 
+    /* The program's calls when last looked at, and the call at which to look again; of the thread alone. */
+    uint64_t known_calls, look_at;
     /* Calls in a row that came too late, and how far behind the first of them was; of the thread alone. */
     uint64_t late, behind;
 

@@ -1,8 +1,8 @@
 /*
  * program.c - the computation thread's side.
  *
- * Every call here is made by the program itself, so each does as little as it can: the common one stores
- * a counter. None waits for the prefetch process, allocates memory it would not give back, or changes errno.
+ * Every call here is made by the program itself, so each does as little as it can; the common one, which stores
+ * a counter, is in the header. None waits for the prefetch process, allocates memory it would not give back, or changes errno.
  *
  * Invariant: the anchor's page is emptied by the kernel in a child of fork() (MADV_WIPEONFORK), so that a child
  * finds no shared memory and all calls do nothing there. The prefetch process finds none either: it was cloned
@@ -32,15 +32,18 @@ static struct anchor *anchor = &nowhere;
 
 /* What a thread knows of itself. */
 static _Thread_local struct {
-    struct shared_lane *lane;
     /* 0 in a thread that was not made by foreread_pthread_create(): it does not count. */
     uint64_t path;
     /* Threads it has made. */
     uint64_t made;
 } self;
 
+/* Of threads before their first call: each call rings. */
+static struct foreread_counter unknown;
 /* Counts where nobody looks: of threads without a lane. */
-static _Thread_local struct shared_lane nobody = {.wake_at = UINT64_MAX};
+static _Thread_local struct foreread_counter nobody = {.wake_at = UINT64_MAX};
+
+_Thread_local struct foreread_counter *foreread_counter = &unknown;
 
 struct shared *program_shared(void) {
     return anchor->shared;
@@ -53,7 +56,7 @@ static struct shared *make_shared(void) {
     if (shared == MAP_FAILED)
         return NULL;
     for (size_t n = 0; n < LANES; n++)
-        atomic_init(&shared->lanes[n].wake_at, UINT64_MAX);
+        shared->lanes[n].counter.wake_at = UINT64_MAX;
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
@@ -92,7 +95,7 @@ static bool is_wanted(void) {
 /* In a child of fork(): its one thread counts nothing. What forks without the C library's knowledge goes on counting with
  * the parent's lane, which misleads the prefetch thread and nobody else. */
 static void leave_lane(void) {
-    self.lane = NULL;
+    foreread_counter = &unknown;
 }
 
 static void create(void (*f)(int, char **), int argc, char **argv) {
@@ -102,7 +105,7 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
     struct anchor *made = make_anchor(shared);
     if (made != NULL && birth(shared, f, argc, argv)) {
         self.path = MAIN_PATH;
-        self.lane = NULL;
+        foreread_counter = &unknown;
         anchor = made;
         pthread_atfork(NULL, NULL, leave_lane);
         return;
@@ -121,39 +124,24 @@ void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **a
 }
 
 /* At a thread's first call. */
-static __attribute__((noinline)) struct shared_lane *find_lane(void) {
+static struct foreread_counter *find_counter(void) {
     struct shared *shared = program_shared();
     struct shared_lane *lane = shared != NULL ? shared_lane(shared, self.path) : NULL;
-    return self.lane = lane != NULL ? lane : &nobody;
+    return lane != NULL ? &lane->counter : &nobody;
 }
 
-static __attribute__((noinline)) void ring(struct shared_lane *lane) {
+void foreread_ring(unsigned n) {
+    if (foreread_counter == &unknown) {
+        foreread_counter = find_counter();
+        foreread_calls(n);
+        return;
+    }
     struct shared *shared = program_shared();
-    atomic_store_explicit(&lane->wake_at, UINT64_MAX, memory_order_relaxed);
+    __atomic_store_n(&foreread_counter->wake_at, UINT64_MAX, __ATOMIC_RELAXED);
     if (shared != NULL) {
         atomic_fetch_add(&shared->bell, 1);
         shared_wake(&shared->bell);
     }
-}
-
-/* Some programs make a call for each character: this takes a few instructions. */
-static inline void count(unsigned n) {
-    struct shared_lane *lane = self.lane;
-    if (lane == NULL)
-        lane = find_lane();
-    /* Nobody else writes it. */
-    uint64_t calls = atomic_load_explicit(&lane->calls, memory_order_relaxed) + n;
-    atomic_store_explicit(&lane->calls, calls, memory_order_release);
-    if (__builtin_expect(calls >= atomic_load_explicit(&lane->wake_at, memory_order_relaxed), 0))
-        ring(lane);
-}
-
-void foreread_calls(unsigned n) {
-    count(n);
-}
-
-void foreread_call(void) {
-    count(1);
 }
 
 static void signal_point(struct shared *shared, int point) {

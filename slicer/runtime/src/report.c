@@ -86,7 +86,7 @@ static struct sums add_up(void) {
     for (struct lane *lane = lanes(); lane != NULL; lane = lane->next)
         add_lane(&sums, lane);
     for (size_t n = 0; n < LANES; n++)
-        sums.program_calls += atomic_load(&prefetch_shared()->lanes[n].calls);
+        sums.program_calls += shared_calls(&prefetch_shared()->lanes[n]);
     return sums;
 }
 

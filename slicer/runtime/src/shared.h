@@ -33,10 +33,8 @@
 struct shared_lane {
     /* Which thread: its path, or 0 while the lane is free. */
     _Alignas(CACHE_LINE) _Atomic uint64_t path;
-    /* Reads it has made: its call ID. */
-    _Atomic uint64_t calls;
-    /* At this many calls the program rings the bell. */
-    _Atomic uint64_t wake_at;
+    /* Reads it has made: its call ID; and at which the program rings the bell. */
+    struct foreread_counter counter;
 };
 
 /* Messages from the program; see channel.c. */
@@ -73,6 +71,11 @@ struct shared {
 /* The life lock's word, on which the prefetch process waits: it ends with FUTEX_OWNER_DIED set. */
 static inline _Atomic uint32_t *life_word(struct shared *shared) {
     return (_Atomic uint32_t *)&shared->life.__data.__lock;
+}
+
+/* Reads the program's thread has made. */
+static inline uint64_t shared_calls(const struct shared_lane *lane) {
+    return __atomic_load_n(&lane->counter.calls, __ATOMIC_ACQUIRE);
 }
 
 /* Path of the n-th thread (from 1) that a thread made by foreread_pthread_create() or

@@ -82,7 +82,7 @@ static int64_t look(struct lane *lane) {
     pthread_mutex_unlock(&lane->lock);
     if (!ahead)
         return soon ? SOON : atomic_load(&lane->ended) != NULL ? NEVER : IDLE;
-    uint64_t calls = atomic_load_explicit(&lane->shared->calls, memory_order_acquire);
+    uint64_t calls = shared_calls(lane->shared);
     bool reads = calls != lane->seen_calls;
     lane->seen_calls = calls;
     reads |= pass(lane, calls);
@@ -104,8 +104,8 @@ static bool arm(void) {
     for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
         if (lane->pushed == lane->passed)
             continue;
-        atomic_store(&lane->shared->wake_at, lane->seen_calls + 1);
-        reads |= atomic_load(&lane->shared->calls) != lane->seen_calls;
+        __atomic_store_n(&lane->shared->counter.wake_at, lane->seen_calls + 1, __ATOMIC_SEQ_CST);
+        reads |= __atomic_load_n(&lane->shared->counter.calls, __ATOMIC_SEQ_CST) != lane->seen_calls;
     }
     return reads;
 }
