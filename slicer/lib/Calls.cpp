@@ -1,5 +1,7 @@
 #include "Calls.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 #include "Clang.h"
 
 namespace foreread::slicer {
@@ -676,6 +678,12 @@ llvm::StringRef plainName(llvm::StringRef Name) {
   if (Name.ends_with("64") && Name != "bswap_64")
     Name = Name.drop_back(2);
   return Name;
+}
+
+bool readsCharacter(llvm::StringRef Name) {
+  return llvm::StringSwitch<bool>(plainName(Name))
+      .Cases("getc", "fgetc", "getchar", "_IO_getc", true)
+      .Default(false);
 }
 
 const CallSpec *findCall(llvm::StringRef Name) {

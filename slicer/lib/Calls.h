@@ -64,4 +64,7 @@ const CallSpec *findCall(llvm::StringRef Name);
 // open64 and the like are fscanf, fread and open.
 llvm::StringRef plainName(llvm::StringRef Name);
 
+// Whether this reads one character, which is its result.
+bool readsCharacter(llvm::StringRef Name);
+
 } // namespace foreread::slicer

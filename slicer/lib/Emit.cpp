@@ -94,7 +94,7 @@ private:
     bool NeedsResult = false;
     if (Here.Counted) {
       Counts = true;
-      Then.push_back("foreread_call();");
+      Then.push_back(readsCharacter(Spec.Name) ? "foreread_character();" : "foreread_call();");
     }
     if (Here.Point) {
       need("void foreread_synchronize(int, int);");

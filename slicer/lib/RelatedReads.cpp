@@ -33,9 +33,7 @@ void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
   bool ByContent = llvm::StringSwitch<bool>(Name)
                        .Cases("fgets", "fscanf", "getline", "getdelim", "scanf", true)
                        .Default(false);
-  bool ResultIsData = llvm::StringSwitch<bool>(Name)
-                          .Cases("getc", "fgetc", "getchar", "_IO_getc", true)
-                          .Default(false);
+  bool ResultIsData = readsCharacter(Name);
   bool Fetch = ByContent || (ResultIsData && Value) || steers(Call, Spec);
   set(Call, Fetch ? Treatment::Fetch : Treatment::Prefetch);
   Fetch = treatment(Call) == Treatment::Fetch;

@@ -33,30 +33,41 @@ extern "C" {
 
 /* What a thread counts its calls in; the library's. */
 struct foreread_counter {
-    __UINT64_TYPE__ calls;
+    /* Written by one thread and read by another process, on its own: that the compiler leaves it alone is enough. */
+    volatile __UINT64_TYPE__ calls;
     /* At this many calls the library is rung. */
-    __UINT64_TYPE__ wake_at;
+    volatile __UINT64_TYPE__ wake_at;
 };
 
+/* Characters a thread reads before it counts them. */
+#define FOREREAD_CHARACTERS 64u
+
 #pragma GCC visibility push(default)
-extern __thread struct foreread_counter *foreread_counter __attribute__((tls_model("initial-exec")));
+/* The calling thread's, and how many characters it may still read. In the program itself, so no table is looked up. */
+extern __thread struct foreread_counter *foreread_counter __attribute__((tls_model("local-exec")));
+extern __thread unsigned foreread_left __attribute__((tls_model("local-exec")));
+/* Of n calls that are counted: the last is where the library is rung. */
 void foreread_ring(unsigned n);
+/* Counts the characters that have been read. */
+void foreread_characters(void);
 #pragma GCC visibility pop
 
-/* The calling thread has made n reads that the prefetch thread has calls for, or one. Some programs call this for each
- * character: it takes a few instructions. */
+/* The calling thread has made n reads that the prefetch thread has calls for, or one. */
 static __inline__ void foreread_calls(unsigned n) {
     struct foreread_counter *counter = foreread_counter;
-    /* Nobody else writes it. */
-    __UINT64_TYPE__ calls = __atomic_load_n(&counter->calls, __ATOMIC_RELAXED) + n;
-    __atomic_store_n(&counter->calls, calls, __ATOMIC_RELEASE);
-    if (__builtin_expect(calls >= __atomic_load_n(&counter->wake_at, __ATOMIC_RELAXED), 0))
+    n += FOREREAD_CHARACTERS - foreread_left;
+    foreread_left = FOREREAD_CHARACTERS;
+    counter->calls += n;
+    if (__builtin_expect(counter->calls >= counter->wake_at, 0))
         foreread_ring(n);
 }
 
 static __inline__ void foreread_call(void) {
     foreread_calls(1);
 }
+
+/* One of a character: two instructions. The others have no more to do. */
+#define foreread_character() (--foreread_left != 0 ? (void)0 : foreread_characters())
 
 #ifdef __cplusplus
 }

@@ -44,6 +44,7 @@ static struct foreread_counter unknown;
 static _Thread_local struct foreread_counter nobody = {.wake_at = UINT64_MAX};
 
 _Thread_local struct foreread_counter *foreread_counter = &unknown;
+_Thread_local unsigned foreread_left = FOREREAD_CHARACTERS;
 
 struct shared *program_shared(void) {
     return anchor->shared;
@@ -144,6 +145,16 @@ void foreread_ring(unsigned n) {
     }
 }
 
+void foreread_characters(void) {
+    foreread_calls(0);
+}
+
+/* The last characters of a thread that ends, or of the program. */
+static __attribute__((destructor)) void count_last(void) {
+    if (foreread_left != FOREREAD_CHARACTERS)
+        foreread_characters();
+}
+
 static void signal_point(struct shared *shared, int point) {
     atomic_fetch_add(&shared->points[point], 1);
     if (atomic_load(&shared->points_waiting) != 0)
@@ -194,7 +205,9 @@ static void *begin(void *argument) {
     struct start start = *(struct start *)argument;
     free(argument);
     self.path = start.path;
-    return start.f(start.argument);
+    void *result = start.f(start.argument);
+    count_last();
+    return result;
 }
 
 int foreread_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*f)(void *),
