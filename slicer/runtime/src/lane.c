@@ -10,8 +10,10 @@
 /* Memory for what lanes after the first fetch ahead, in bytes: the first has most of what is free. */
 #define LATER_BUDGET (UINT64_C(64) << 20)
 #define PAGE_SHIFT 12
-/* Calls in a row after which a prefetch thread that is behind and does not catch up is given up. */
-#define HOPELESS 4096
+/* Time, in ns, after which a prefetch thread that is behind and does not catch up is given up: some waits of the program for
+ * a disk, in which it could. It is looked at every so many late calls. */
+#define HOPELESS 5000000
+#define LATE 1024
 /* Calls between two looks at the program's counter. */
 #define LOOK 64
 
@@ -178,12 +180,15 @@ static bool is_late(struct lane *lane, uint64_t id) {
         lane->late = 0;
         return false;
     }
-    if (lane->late++ == 0)
-        lane->behind = shared_calls(lane->shared) - id;
-    if (lane->late == HOPELESS) {
-        if (shared_calls(lane->shared) - id >= lane->behind)
-            prefetch_end_thread("does not keep up");
-        lane->late = 0;
+    if (lane->late++ % LATE != 0)
+        return true;
+    int64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t behind = shared_calls(lane->shared) - id;
+    if (lane->late == 1 || behind < lane->behind) {
+        lane->behind = behind;
+        lane->late_ns = now;
+    } else if (now - lane->late_ns > HOPELESS) {
+        prefetch_end_thread("does not keep up");
     }
     return true;
 }

@@ -96,8 +96,10 @@ struct lane {
 
     /* The program's calls when last looked at, and the call at which to look again; of the thread alone. */
     uint64_t known_calls, look_at;
-    /* Calls in a row that came too late, and how far behind the first of them was; of the thread alone. */
+    /* Calls in a row that came too late; how far behind the thread was when it was least, and when that was; of the
+     * thread alone. */
     uint64_t late, behind;
+    int64_t late_ns;
 
     /* For the report. */
     uint64_t expired;
