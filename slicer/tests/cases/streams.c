@@ -4,6 +4,7 @@
 //: KEEPS prefetch_fopen(line, "rb")
 //: KEEPS prefetch_rewind(f)
 //: KEEPS prefetch_getc(f)
+//: PROGRAM getc(f); foreread_character();
 //: DROPS printf
 //: DATA one 3000
 //: DATA two 5000
