@@ -115,6 +115,9 @@ fn by_position_a_full_budget_is_refilled_half_at_a_time() {
     });
     let mut scheduler = scheduler(&scattered(4000), 1000);
     assert_eq!(scheduler.next(0, &mut disk).len(), 1000);
+    for n in 0..1000 {
+        scheduler.completed(RequestId(n), true, n);
+    }
     for page in scattered(499) {
         scheduler.observe(&read(page));
         assert_eq!(scheduler.next(0, &mut disk), [], "one page is no pass");
