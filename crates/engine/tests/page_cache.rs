@@ -108,7 +108,9 @@ fn a_cold_plan_is_fetched_and_every_byte_accounted_for() {
     let report = follow(meta, plan.clone(), &plan, &file);
     let ledger = report.ledger;
     assert!(ledger.is_closed(), "{ledger:?}");
-    assert_eq!(report.foreseen, plan.len() as u64);
+    // What the engine has not come to when the program ends is accounted for, and not judged.
+    assert_eq!(report.foreseen, report.reads);
+    assert!(report.reads > plan.len() as u64 / 2, "{report:?}");
     assert!(
         ledger.issued >= plan.len() as u64 * PAGE * 9 / 10,
         "{ledger:?}"
