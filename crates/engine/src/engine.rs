@@ -51,6 +51,13 @@ const LOOK_UP: u32 = 8;
 /// And all of the next so many after one whose pages were gone.
 const ALERT: u32 = 64;
 
+/// The pages that wait to be read are looked for this often at most, in ns.
+const LOOK_AHEAD: u64 = 5_000_000;
+/// And after so many ns for each run of them: a look takes about a fiftieth of that.
+const LOOK_AHEAD_EACH: u64 = 50_000;
+/// Runs looked for at a time.
+const LOOK_AHEAD_MOST: usize = 1 << 14;
+
 /// Sizes of a session.
 pub type Config = foreread_sched::Config;
 
@@ -117,6 +124,8 @@ pub struct Engine<B> {
     alert: u32,
     /// Parts of each request that are under way.
     parts: FxHashMap<RequestId, Parts>,
+    /// When the pages that wait to be read are to be looked for.
+    look_at: u64,
     /// Kept for their room.
     events: Vec<Event>,
     disclosed: Vec<Expected>,
@@ -146,6 +155,7 @@ impl<B: Backend> Engine<B> {
             passed_up: 0,
             alert: 0,
             parts: FxHashMap::default(),
+            look_at: 0,
             events: Vec::new(),
             disclosed: Vec::new(),
             exhausted: false,
@@ -273,6 +283,9 @@ impl<B: Backend> Engine<B> {
         while let Some(asked) = self.scheduler.passed() {
             self.give_up(&asked);
         }
+        if now >= self.look_at {
+            self.look_ahead(now);
+        }
         for (file, pages) in self.scheduler.give_back() {
             // Unread among them is only what nobody had asked for.
             self.ledger.infill += self.pages.give_up(file, &pages, |_| ()) * PAGE;
@@ -366,6 +379,32 @@ impl<B: Backend> Engine<B> {
             }
         }
         self.events = events;
+    }
+
+    /// Look which of the pages that wait to be read are gone again: so a session learns that several of them
+    /// fill one memory when that happens, and not when the program comes to those pages.
+    fn look_ahead(&mut self, now: u64) {
+        let waiting = self.pages.waiting(LOOK_AHEAD_MOST);
+        self.look_at = now + LOOK_AHEAD.max(waiting.len() as u64 * LOOK_AHEAD_EACH);
+        let (mut looked, mut gone) = (0, 0);
+        for (file, pages) in waiting {
+            looked += pages.end - pages.start;
+            if self.backend.evicted(file, pages.clone()).unwrap_or(0) == 0 {
+                continue;
+            }
+            for page in pages {
+                if self.backend.evicted(file, page..page + 1) == Some(1) {
+                    gone += self.pages.give_up(file, &(page..page + 1), |_| ());
+                    self.scheduler.lost(file, page);
+                }
+            }
+        }
+        self.ledger.evicted += gone * PAGE;
+        if gone > 0 {
+            // Of all that wait, the same share.
+            let all = self.pages.len() + gone;
+            self.scheduler.budget().lost(gone * all / looked);
+        }
     }
 
     /// The program is past a request: what it has not read of it, it will not read.

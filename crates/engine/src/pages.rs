@@ -43,6 +43,18 @@ impl Pages {
         self.count
     }
 
+    /// Runs of pages that have arrived and are not read, in no order; of very many, no more than about `most`.
+    pub(crate) fn waiting(&self, most: usize) -> Vec<(FileId, Range<u64>)> {
+        let mut waiting = Vec::new();
+        for (&(file, number), chunk) in &self.chunks {
+            if waiting.len() >= most {
+                break;
+            }
+            runs(number, chunk.arrived, &mut |run| waiting.push((file, run)));
+        }
+        waiting
+    }
+
     /// Mark pages as issued; how many were not marked before.
     pub(crate) fn issue(&mut self, file: FileId, pages: &Range<u64>) -> u64 {
         let mut fresh = 0;
@@ -246,6 +258,10 @@ mod tests {
                         prop_assert_eq!(pages.give_up(FILE, &range, |_| ()), expected as u64);
                     }
                 }
+                let mut waiting: Vec<u64> = pages.waiting(usize::MAX).into_iter().flat_map(|(_, run)| run).collect();
+                waiting.sort_unstable();
+                let arrived = reference.iter().filter(|(_, there)| **there).map(|(&page, _)| page);
+                prop_assert_eq!(waiting, arrived.collect::<Vec<_>>());
                 prop_assert_eq!(pages.len(), reference.len() as u64);
                 prop_assert_eq!(pages.is_empty(), reference.is_empty());
             }

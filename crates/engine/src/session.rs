@@ -4,9 +4,9 @@
 //! the engine wakes for that, or by its own timer: a program that computes for long and then
 //! reads in a burst finds its pages there (AASFP §5.2's timer).
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ use crate::{Engine, Ledger, Phase, Report};
 const BUSY: Duration = Duration::from_micros(200);
 /// The engine's timer while nothing is.
 const IDLE: Duration = Duration::from_millis(5);
+/// Observations taken in one step: the queue has to be filled as fast as it is read.
+const AT_ONCE: usize = 256;
 
 /// What the program was seen to read, or to do.
 enum Seen {
@@ -32,18 +34,19 @@ enum Seen {
 
 /// A running session.
 pub struct Session {
-    seen: Sender<Vec<Seen>>,
-    batch: Vec<Seen>,
     shared: Arc<Shared>,
-    thread: JoinHandle<Report>,
+    /// `None` only while the session is ended.
+    thread: Option<JoinHandle<Report>>,
 }
 
 /// What both sides of a session see.
 struct Shared {
+    /// Observations that the engine has not taken yet.
+    seen: Mutex<VecDeque<Seen>>,
+    /// Observations that the engine has not come to yet.
+    backlog: AtomicUsize,
     phase: AtomicU8,
     ledger: Mutex<Ledger>,
-    /// Observations handed over and not taken yet.
-    backlog: AtomicUsize,
     closing: AtomicBool,
 }
 
@@ -53,51 +56,55 @@ impl Session {
     /// # Errors
     /// When the thread cannot be started.
     pub fn start<B: Backend + 'static>(engine: Engine<B>, start: Instant) -> std::io::Result<Self> {
-        let (seen, inbox) = channel();
         let shared = Arc::new(Shared {
+            seen: Mutex::default(),
+            backlog: AtomicUsize::new(0),
             phase: AtomicU8::new(code(Phase::Ahead)),
             ledger: Mutex::default(),
-            backlog: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
         });
         let seen_by_engine = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("foreread-engine".into())
-            .spawn(move || run(engine, &inbox, &seen_by_engine, start))?;
+            .spawn(move || run(engine, &seen_by_engine, start))?;
         Ok(Self {
-            seen,
-            batch: Vec::new(),
             shared,
-            thread,
+            thread: Some(thread),
         })
     }
 
-    /// The program read this extent of a planned file.
-    pub fn observe(&mut self, access: Access) {
-        self.batch.push(Seen::Planned(access));
+    /// The program read this extent of a planned file. The engine sees it when its timer ends, and at the
+    /// next [`Session::wake`].
+    pub fn observe(&self, access: Access) {
+        self.add(Seen::Planned(access));
     }
 
-    /// The program read a file that is not in the plan.
-    pub fn stray(&mut self, access: Access) {
-        self.batch.push(Seen::Stray(access));
+    /// The program read a file that is not in the plan; seen as [`Session::observe`]'s are.
+    pub fn stray(&self, access: Access) {
+        self.add(Seen::Stray(access));
     }
 
     /// Have the engine follow again a program that it let go as [`Phase::Hot`].
-    pub fn resume(&mut self) {
-        self.batch.push(Seen::Waiting);
+    pub fn resume(&self) {
+        self.add(Seen::Waiting);
         // Not when the engine gets there: until then the phase would say that nobody need be watched.
         let phase = code(Phase::Lost);
         self.shared.phase.store(phase, Ordering::Relaxed);
-        self.flush();
+        self.wake();
     }
 
-    /// Hand over what was observed since the last call.
-    pub fn flush(&mut self) {
-        if !self.batch.is_empty() {
-            let count = self.batch.len();
-            self.shared.backlog.fetch_add(count, Ordering::Relaxed);
-            // An engine that is gone needs no observations.
-            let _ = self.seen.send(std::mem::take(&mut self.batch));
+    fn add(&self, seen: Seen) {
+        // An engine that has died takes none.
+        if self.thread.as_ref().is_some_and(|one| !one.is_finished()) {
+            self.shared.backlog.fetch_add(1, Ordering::Relaxed);
+            lock(&self.shared.seen).push_back(seen);
+        }
+    }
+
+    /// Have the engine look at its source, and at what was observed, now and not when its timer ends.
+    pub fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
         }
     }
 
@@ -108,74 +115,76 @@ impl Session {
 
     /// The account so far: not closed while pages are issued and unread.
     pub fn ledger(&self) -> Ledger {
-        *self
-            .shared
-            .ledger
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.shared.ledger)
     }
 
-    /// Observations handed over that the engine has not come to yet: where they pile up, the program reads
-    /// faster than any device and can be left to itself for a while.
+    /// Observations that the engine has not come to yet: where they pile up, the program reads faster than any
+    /// device and can be left to itself for a while.
     pub fn backlog(&self) -> usize {
         self.shared.backlog.load(Ordering::Relaxed)
     }
 
-    /// Have the engine look at its source now, and not when its timer ends.
-    pub fn wake(&self) {
-        let _ = self.seen.send(Vec::new());
-    }
-
     /// End the session and close its account. `None` if the engine's thread has died.
     pub fn finish(mut self) -> Option<Report> {
-        self.flush();
-        self.shared.closing.store(true, Ordering::Relaxed);
-        drop(self.seen);
-        self.thread.join().ok()
+        self.close();
+        self.thread.take()?.join().ok()
+    }
+
+    fn close(&self) {
+        self.shared.closing.store(true, Ordering::Release);
+        self.wake();
     }
 }
 
-fn run<B: Backend>(
-    mut engine: Engine<B>,
-    inbox: &Receiver<Vec<Seen>>,
-    shared: &Shared,
-    start: Instant,
-) -> Report {
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn run<B: Backend>(mut engine: Engine<B>, shared: &Shared, start: Instant) -> Report {
     let now = || start.elapsed().as_nanos() as u64;
+    let mut taken = VecDeque::new();
+    let mut closing = false;
     engine.survey();
     loop {
         let busy = engine.step(now());
         let phase = code(engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
-        *shared.ledger.lock().unwrap_or_else(PoisonError::into_inner) = engine.ledger();
-        let batch = inbox.recv_timeout(if busy { BUSY } else { IDLE });
+        *lock(&shared.ledger) = engine.ledger();
+        if taken.is_empty() {
+            if !closing {
+                std::thread::park_timeout(if busy { BUSY } else { IDLE });
+            }
+            // Looked at first: nothing is observed after it.
+            closing = shared.closing.load(Ordering::Acquire);
+            std::mem::swap(&mut taken, &mut *lock(&shared.seen));
+            if closing {
+                // The program has ended: what is left is only to be accounted for.
+                engine.close();
+                if taken.is_empty() {
+                    break;
+                }
+            }
+        }
         // What was issued before these reads has to be known before they are accounted for.
         engine.collect(now());
-        match batch {
-            // One batch a step: the queue has to be filled as fast as it is read.
-            Ok(batch) => {
-                shared.backlog.fetch_sub(batch.len(), Ordering::Relaxed);
-                take(&mut engine, batch, now());
+        let count = taken.len().min(AT_ONCE);
+        for seen in taken.drain(..count) {
+            match seen {
+                Seen::Planned(access) => engine.observe(&access),
+                Seen::Stray(access) => engine.stray(&access),
+                Seen::Waiting => engine.resume(now()),
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
         }
-        if shared.closing.load(Ordering::Relaxed) {
-            // The program has ended: what is left is only to be accounted for.
-            engine.close();
-        }
+        shared.backlog.fetch_sub(count, Ordering::Relaxed);
     }
     engine.finish(now())
 }
 
-fn take<B: Backend>(engine: &mut Engine<B>, batch: Vec<Seen>, now: u64) {
-    for seen in batch {
-        match seen {
-            Seen::Planned(access) => engine.observe(&access),
-            Seen::Stray(access) => engine.stray(&access),
-            Seen::Waiting => engine.resume(now),
-        }
-    }
+/// A lock whose holder panicked guards data that is still whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const PHASES: [Phase; 5] = [

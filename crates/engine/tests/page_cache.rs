@@ -85,7 +85,7 @@ fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Repor
     let source = Box::new(Replay::new(List(plan, 0), HashSet::new()));
     let start = Instant::now();
     let engine = Engine::new(source, backend, Config::default());
-    let mut session = Session::start(engine, start).unwrap();
+    let session = Session::start(engine, start).unwrap();
     let mut buffer = vec![0; PAGE as usize];
     for &page in program {
         std::thread::sleep(Duration::from_micros(200));
@@ -93,7 +93,7 @@ fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Repor
         file.read_exact_at(&mut buffer, page * PAGE).unwrap();
         let took = start.elapsed() - begun;
         session.observe(read(page, begun.as_nanos() as u64, took.as_nanos() as u64));
-        session.flush();
+        session.wake();
     }
     session.finish().unwrap()
 }
@@ -119,6 +119,36 @@ fn a_cold_plan_is_fetched_and_every_byte_accounted_for() {
     let wanted = ledger.issued - ledger.infill;
     assert!(ledger.useful > wanted / 2, "{ledger:?}");
     assert!(report.changed.is_empty() && report.gone.is_empty());
+}
+
+#[test]
+fn reads_that_nobody_wakes_the_engine_for_are_seen_when_its_timer_ends() {
+    let dir = dir();
+    let Some((file, meta)) = cold_file(dir.path()) else {
+        return;
+    };
+    let plan = pages();
+    let start = Instant::now();
+    let engine = Engine::new(
+        Box::new(Replay::new(List(plan.clone(), 0), HashSet::new())),
+        PageCache::new(&files(meta)),
+        Config {
+            budget_pages: 256,
+            ..Config::default()
+        },
+    );
+    let session = Session::start(engine, start).unwrap();
+    for &page in &plan {
+        let until = Instant::now() + Duration::from_secs(2);
+        let bytes = page * PAGE..(page + 1) * PAGE;
+        while cache::stat(&file, bytes.clone()).unwrap().cached == 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        session.observe(read(page, start.elapsed().as_nanos() as u64, 1000));
+    }
+    let ledger = session.finish().unwrap().ledger;
+    let wanted = ledger.issued - ledger.infill;
+    assert!(wanted >= plan.len() as u64 * PAGE * 9 / 10, "{ledger:?}");
 }
 
 #[test]

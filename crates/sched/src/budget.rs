@@ -2,7 +2,7 @@
 //!
 //! Memory for prefetching behaves like bandwidth to TCP: what is free changes quickly, and
 //! taking too much hurts everybody. So the target starts at what is free and moves by AIMD:
-//! halved when a prefetched page is gone at its read, raised step by step while all stay. Pages
+//! halved when a prefetched page is gone before its read, raised step by step while all stay. Pages
 //! admitted before it was halved tell of the old target, and are no reason to halve it again.
 //!
 //! Invariant: `held` pages are those admitted and neither read nor given up.
@@ -92,7 +92,7 @@ impl Budget {
         self.count(pages, 0);
     }
 
-    /// A prefetched page was gone when the program read it.
+    /// A prefetched page was gone when the program read it, or when it was looked for before.
     pub fn lost(&mut self, pages: u64) {
         self.count(pages, pages);
     }

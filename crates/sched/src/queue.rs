@@ -496,6 +496,12 @@ impl Queue {
         self.recent.insert(file, range);
     }
 
+    /// The next entry that begins with this page, if the program has still to read it.
+    pub(crate) fn listed_at(&self, file: FileId, page: u64) -> Option<u64> {
+        let (_, last) = self.ring(hash(file, page), file, page)?;
+        Some(self.next(last))
+    }
+
     /// Append the pages of a range that are in no entry that the program has still to read.
     pub fn unlisted(&self, file: FileId, pages: Range<u64>, out: &mut Vec<u64>) {
         let mut listed = 0;

@@ -261,6 +261,17 @@ impl Scheduler {
         }
     }
 
+    /// A page that was fetched is gone again before it was read. What begins with it is left to the program: a page
+    /// fetched twice counts as much used with the kernel, and pushes out others that are still to be read.
+    pub fn lost(&mut self, file: FileId, page: u64) {
+        if let Some(ordinal) = self.queue.listed_at(file, page)
+            && let Some(entry) = self.queue.get(ordinal)
+            && entry.state == State::Admitted
+        {
+            self.leave(ordinal, entry.range());
+        }
+    }
+
     /// A part of a request has arrived. Infill is to be given back before anything that will be read: where
     /// pages are given back at all it holds no room, but lies with those the program is past.
     pub fn arrived(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use foreread_backend::{Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine, Horizon, Profile};
-use foreread_plan::{Access, FileId, PAGE};
+use foreread_plan::{Access, Extent, FileId, PAGE};
 use foreread_sources::Replay;
 use proptest::prelude::*;
 
@@ -144,5 +144,67 @@ proptest! {
         prop_assert!(fairness(&shares) >= 0.9, "{}", fairness(&shares));
         prop_assert!((0.2..1.0).contains(&(sum / capacity as f64)), "{} of {}", sum, capacity);
         prop_assert!(evicted * 10 < read, "{} of {} were lost", evicted, read);
+    }
+}
+
+/// The time in ns until the last of several programs has ended that all start at once, each with a list
+/// that would fit into memory alone; without engines if not `ahead`.
+fn start_at_once(model: Model, sessions: usize, capacity: usize, ahead: bool) -> u64 {
+    const BLOCK: u64 = 8;
+    let mut machine = SimMachine::new(model, 64 * GIB, capacity);
+    for file in 0..sessions {
+        machine.place(FileId(file as u32), (1 + 4 * file as u64) * GIB);
+    }
+    let machine = Arc::new(Mutex::new(machine));
+    let plans: Vec<Vec<Access>> = (0..sessions)
+        .map(|file| {
+            let mut blocks = scattered(500, 8000);
+            blocks.rotate_left(file * 61);
+            let block = |block| Access {
+                file: FileId(file as u32),
+                extent: Extent::new(block * BLOCK * PAGE, BLOCK * PAGE),
+                ..page_read(0)
+            };
+            blocks.into_iter().map(block).collect()
+        })
+        .collect();
+    let mut engines: Vec<Option<Engine<Sim>>> = plans
+        .iter()
+        .map(|plan| {
+            let config = Config {
+                budget_pages: capacity as u64 * 3 / 4,
+                ..Config::default()
+            };
+            let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+            let engine = Engine::new(source, Sim::new(Arc::clone(&machine)), config);
+            ahead.then_some(engine)
+        })
+        .collect();
+    let mut players: Vec<Player> = engines
+        .iter_mut()
+        .zip(&plans)
+        .map(|(engine, plan)| Player {
+            every: 5_000_000,
+            ..Player::new(engine.as_mut(), plan, 10_000)
+        })
+        .collect();
+    play(&machine, &mut players, false, |_| {});
+    players.iter().map(|player| player.ready).max().unwrap_or(0)
+}
+
+#[test]
+fn sessions_that_start_at_once_find_their_share_before_they_push_each_other_out() {
+    const MEMORY: usize = 6144;
+    for (model, sessions, at_most) in [
+        (Model::Hdd7200, 2, 0.6),
+        (Model::Hdd7200, 4, 0.75),
+        (Model::Hdd7200, 8, 0.8),
+        (Model::NetworkSsd, 2, 0.9),
+        (Model::NetworkSsd, 4, 1.0),
+    ] {
+        let plain = start_at_once(model, sessions, MEMORY, false);
+        let ahead = start_at_once(model, sessions, MEMORY, true);
+        let part = ahead as f64 / plain as f64;
+        assert!(part <= at_most, "{sessions} on {model:?}: {part}");
     }
 }
