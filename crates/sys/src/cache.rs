@@ -183,3 +183,26 @@ pub fn is_uptodate<Fd: AsFd>(fd: Fd, offset: u64) -> io::Result<bool> {
         Err(error) => Err(error.into()),
     }
 }
+
+/// Whether the page at `offset` was in memory before it was asked about.
+///
+/// As [`is_uptodate`], but for the page whose read that starts, and which a fast device, or one that the
+/// read has to queue for, has answered before it looks: then this thread has read from a device.
+///
+/// # Errors
+///
+/// As [`is_uptodate`].
+pub fn was_uptodate<Fd: AsFd>(fd: Fd, offset: u64) -> io::Result<bool> {
+    let before = blocks_read();
+    Ok(is_uptodate(fd, offset)? && blocks_read() == before)
+}
+
+/// Blocks this thread has had read from devices so far; 0 on kernels that do not count them.
+fn blocks_read() -> i64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the buffer is a rusage, for which all-zero is valid.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init().ru_inblock
+    }
+}

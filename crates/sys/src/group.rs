@@ -8,8 +8,10 @@
 //! ends, and goes by another name and without arguments, so that a signal sent by name is not sent
 //! to it. The kernel signals the youngest of a group first: the watcher has a signal before us.
 //!
-//! Data flow: signal number → socket → the watcher takes it, if pending → answer.
+//! Data flow: signal number and the question's → socket → the watcher takes the signal, if pending →
+//! signal number or 0, and the question's.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -25,8 +27,9 @@ use crate::checked;
 const NAME: &std::ffi::CStr = c"group-watch";
 /// Those who signal every process by its own number take a moment from the first to the last.
 const GRACE: Duration = Duration::from_millis(1);
-/// A watcher that does not answer in this time is stopped.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// A watcher that does not answer in this time is stopped: on a machine with much to do, or little
+/// memory, it may take some tenths of a second to come to it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where this process's arguments lie, and how many bytes they take.
 static ARGUMENTS: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
@@ -57,6 +60,8 @@ unsafe extern "C" fn note(count: c_int, arguments: *const *mut c_char) {
 pub struct GroupWatch {
     socket: UnixStream,
     pid: libc::pid_t,
+    /// The number of the last question: an answer that came too late is not taken for the next.
+    asked: Cell<u8>,
 }
 
 impl GroupWatch {
@@ -75,18 +80,28 @@ impl GroupWatch {
             // SAFETY: this is the child.
             unsafe { watch(theirs.as_raw_fd(), parent) }
         }
-        Ok(Self { socket, pid })
+        Ok(Self {
+            socket,
+            pid,
+            asked: Cell::new(0),
+        })
     }
 
     /// Whether `signal`, which this process has just got, was sent to the whole group; `None` if
     /// the watcher does not answer.
     pub fn got(&self, signal: i32) -> Option<bool> {
         sleep(GRACE);
-        let question = u8::try_from(signal).ok()?;
-        let mut answer = [0];
-        (&self.socket).write_all(&[question]).ok()?;
-        (&self.socket).read_exact(&mut answer).ok()?;
-        Some(answer == [question])
+        let signal = u8::try_from(signal).ok()?;
+        let number = self.asked.get().wrapping_add(1);
+        self.asked.set(number);
+        (&self.socket).write_all(&[signal, number]).ok()?;
+        loop {
+            let mut answer = [0; 2];
+            (&self.socket).read_exact(&mut answer).ok()?;
+            if answer[1] == number {
+                return Some(answer[0] == signal);
+            }
+        }
     }
 
     /// Have it end by itself, while this process goes on with other things: nothing more is asked.
@@ -135,14 +150,15 @@ unsafe fn watch(socket: c_int, parent: u32) -> ! {
         }
         close_range(socket + 1, c_int::MAX);
         loop {
-            let mut byte = 0_u8;
-            if libc::read(socket, (&raw mut byte).cast(), 1) != 1 {
+            // A question is written, and so read, whole.
+            let mut question = [0_u8; 2];
+            if libc::read(socket, (&raw mut question).cast(), 2) != 2 {
                 libc::_exit(0);
             }
             libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, c_int::from(byte));
-            let answer = libc::sigtimedwait(&set, ptr::null_mut(), &none).max(0) as u8;
-            libc::write(socket, (&raw const answer).cast(), 1);
+            libc::sigaddset(&mut set, c_int::from(question[0]));
+            question[0] = libc::sigtimedwait(&set, ptr::null_mut(), &none).max(0) as u8;
+            libc::write(socket, (&raw const question).cast(), 2);
         }
     }
 }
@@ -187,5 +203,18 @@ mod tests {
         // SAFETY: the watcher is our own child.
         unsafe { libc::kill(watch.pid, libc::SIGSTOP) };
         assert_eq!(watch.got(libc::SIGUSR1), None);
+    }
+
+    #[test]
+    fn an_answer_that_came_too_late_is_not_the_next_ones() {
+        let _signals = Signals::block(&[libc::SIGUSR1, libc::SIGUSR2]).unwrap();
+        let watch = GroupWatch::start().unwrap();
+        // SAFETY: the watcher is our own child.
+        let send = |signal| unsafe { libc::kill(watch.pid, signal) };
+        send(libc::SIGSTOP);
+        assert_eq!(watch.got(libc::SIGUSR1), None);
+        send(libc::SIGCONT);
+        send(libc::SIGUSR2);
+        assert_eq!(watch.got(libc::SIGUSR2), Some(true));
     }
 }

@@ -1,4 +1,4 @@
-//! How long a device takes for one small read far from the last: whether distance costs time.
+//! Whether small reads far from each other take a device long: whether distance costs time.
 //!
 //! Many virtual disks call themselves rotational and are not, so the flag alone is no
 //! ground for reordering. The reads go around the page cache: they change nothing in it.
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-/// Reads timed; the median of them counts.
+/// Reads timed, at most; what most of them say counts.
 const READS: u64 = 3;
 /// Bytes a read.
 const BLOCK: usize = 4096;
@@ -18,27 +18,44 @@ const BLOCK: usize = 4096;
 #[repr(align(4096))]
 struct Aligned([u8; BLOCK]);
 
-/// The median time of a few scattered 4 KiB reads of the file behind `fd`, `size` bytes long;
+/// Whether most of a few scattered 4 KiB reads of the file behind `fd`, `size` bytes long, take `limit` or longer;
 /// `None` for an empty file. A small file gets fewer reads, one a block. A disk with a moving head needs milliseconds, any other well under one.
 ///
 /// # Errors
 /// `EINVAL` where the file system has no direct reads, and what reading reports.
-pub fn scattered<Fd: AsFd>(fd: Fd, size: u64) -> io::Result<Option<Duration>> {
+pub fn is_slow<Fd: AsFd>(fd: Fd, size: u64, limit: Duration) -> io::Result<Option<bool>> {
     let path = format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
     let direct = openat(CWD, path, flags, Mode::empty())?;
     let mut buffer = Aligned([0; BLOCK]);
     let blocks = size.div_ceil(BLOCK as u64);
-    let mut times = Vec::new();
-    for n in 0..READS.min(blocks) {
+    most(READS.min(blocks), |n| {
         // Far apart, and at no constant distance that read-ahead in the device could guess.
         let block = blocks * [3, 6, 1][n as usize] / 7;
         let begun = Instant::now();
         rustix::io::pread(&direct, &mut buffer.0, block * BLOCK as u64)?;
-        times.push(begun.elapsed());
+        Ok(begun.elapsed() >= limit)
+    })
+}
+
+/// What most of so many trials say, a tie counting as yes. None is made that cannot change it: whoever asks waits
+/// for them.
+fn most(trials: u64, mut trial: impl FnMut(u64) -> io::Result<bool>) -> io::Result<Option<bool>> {
+    let (mut yes, mut no) = (0, 0);
+    for n in 0..trials {
+        if trial(n)? {
+            yes += 1;
+        } else {
+            no += 1;
+        }
+        if 2 * yes >= trials {
+            return Ok(Some(true));
+        }
+        if 2 * no > trials {
+            return Ok(Some(false));
+        }
     }
-    times.sort_unstable();
-    Ok(times.get(times.len() / 2).copied())
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -47,10 +64,31 @@ mod tests {
     use std::fs::File;
 
     #[test]
+    fn no_trial_is_made_that_cannot_change_the_answer() {
+        let after = |said: &[bool]| {
+            let mut made = 0;
+            let answer = most(said.len() as u64, |n| {
+                made += 1;
+                Ok(said[n as usize])
+            });
+            (answer.unwrap(), made)
+        };
+        assert_eq!(after(&[]), (None, 0));
+        assert_eq!(after(&[true]), (Some(true), 1));
+        assert_eq!(after(&[false]), (Some(false), 1));
+        assert_eq!(after(&[false, true]), (Some(true), 2));
+        assert_eq!(after(&[false, false]), (Some(false), 2));
+        assert_eq!(after(&[true, true, false]), (Some(true), 2));
+        assert_eq!(after(&[false, false, true]), (Some(false), 2));
+        assert_eq!(after(&[true, false, false]), (Some(false), 3));
+        assert_eq!(after(&[false, true, true]), (Some(true), 3));
+    }
+
+    #[test]
     fn an_empty_file_tells_nothing() {
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        match scattered(&file, 0) {
-            Ok(time) => assert_eq!(time, None),
+        match is_slow(&file, 0, Duration::ZERO) {
+            Ok(slow) => assert_eq!(slow, None),
             Err(why) => assert_eq!(why.kind(), io::ErrorKind::InvalidInput, "{why}"),
         }
     }
@@ -59,9 +97,11 @@ mod tests {
     fn reads_of_a_real_file_are_timed_or_refused_as_unsupported() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
         let size = file.metadata().unwrap().len();
-        match scattered(&file, size) {
-            Ok(time) => assert!(time.unwrap() > Duration::ZERO),
-            Err(why) => assert_eq!(why.kind(), io::ErrorKind::InvalidInput, "{why}"),
+        for (limit, slow) in [(Duration::ZERO, true), (Duration::MAX, false)] {
+            match is_slow(&file, size, limit) {
+                Ok(found) => assert_eq!(found, Some(slow)),
+                Err(why) => assert_eq!(why.kind(), io::ErrorKind::InvalidInput, "{why}"),
+            }
         }
     }
 }

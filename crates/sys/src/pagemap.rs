@@ -54,20 +54,35 @@ struct ScanArg {
 const PAGEMAP_SCAN: libc::Ioctl =
     rustix::ioctl::opcode::read_write::<ScanArg>(b'f', 16) as libc::Ioctl;
 
-/// The touched pages of `addresses` in process `pid`, as page-aligned address ranges in order.
-///
-/// # Errors
-///
-/// `ENOENT` when the process is gone, `EACCES` or `EPERM` when it may not be looked at.
-pub fn touched(pid: u32, addresses: Range<u64>) -> io::Result<Vec<Range<u64>>> {
-    let map = File::open(format!("/proc/{pid}/pagemap"))?;
-    let page = page_size();
-    let aligned = addresses.start / page * page..addresses.end.next_multiple_of(page);
-    match scan(&map, aligned.clone()) {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
-            read_entries(&map, aligned)
+/// The page map of one process, as long as that runs the same program.
+#[derive(Debug)]
+pub struct PageMap(File);
+
+impl PageMap {
+    /// Open the page map of process `pid`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` when the process is gone, `EACCES` or `EPERM` when it may not be looked at.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        Ok(Self(File::open(format!("/proc/{pid}/pagemap"))?))
+    }
+
+    /// The touched pages of `addresses`, as page-aligned address ranges in order; none when the process has
+    /// ended or become another program since.
+    ///
+    /// # Errors
+    ///
+    /// What looking reports.
+    pub fn touched(&self, addresses: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        let page = page_size();
+        let aligned = addresses.start / page * page..addresses.end.next_multiple_of(page);
+        match scan(&self.0, aligned.clone()) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
+                read_entries(&self.0, aligned)
+            }
+            scanned => scanned,
         }
-        scanned => scanned,
     }
 }
 

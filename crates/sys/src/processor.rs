@@ -14,11 +14,10 @@
 //! threads looks now and then, and moves itself ([`Aside::keep`]).
 
 use std::fs;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The field of `/proc/PID/task/TID/stat`, counted from the one after the name, that tells the processor.
@@ -29,9 +28,6 @@ const SETTLED: Duration = Duration::from_millis(5);
 
 const NOWHERE: u32 = u32::MAX;
 static READER: AtomicU32 = AtomicU32::new(NOWHERE);
-
-/// What the process's threads may run on, before any of them was moved.
-static ALL: OnceLock<Option<CpuSet>> = OnceLock::new();
 
 /// How often a reader is worth being looked for.
 pub const LOOK: Duration = Duration::from_millis(10);
@@ -83,8 +79,7 @@ impl Default for Reader {
 }
 
 fn current() -> Option<u32> {
-    // SAFETY: takes nothing and changes nothing.
-    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+    u32::try_from(sched_getcpu()).ok()
 }
 
 /// The processor that a thread of process `pid` is on, or was last.
@@ -95,18 +90,21 @@ pub fn of(pid: u32, tid: u32) -> Option<u32> {
     fields.split_whitespace().nth(STAT_PROCESSOR)?.parse().ok()
 }
 
-/// Keeps one thread off the reader's processor.
-#[derive(Debug)]
+/// Keeps one thread off the reader's processor. A clone is for a thread that this one starts, wherever
+/// that is by then.
+#[derive(Clone, Debug)]
 pub struct Aside {
+    /// What the thread may run on, before it or the one that started it was moved.
+    all: Option<CpuSet>,
     from: u32,
     since: Instant,
 }
 
 impl Aside {
-    /// For a thread that may run anywhere yet. The first is made before any thread is moved.
+    /// For the calling thread, or one that it starts; before it is moved.
     pub fn new() -> Self {
-        ALL.get_or_init(|| sched_getaffinity(None).ok());
         Self {
+            all: sched_getaffinity(None).ok(),
             from: NOWHERE,
             since: Instant::now(),
         }
@@ -120,7 +118,7 @@ impl Aside {
         }
         self.from = reader;
         self.since = Instant::now();
-        let Some(Some(all)) = ALL.get() else { return };
+        let Some(all) = &self.all else { return };
         let mut others = *all;
         if (reader as usize) < CpuSet::MAX_CPU {
             others.unset(reader as usize);

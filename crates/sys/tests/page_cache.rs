@@ -177,6 +177,20 @@ fn is_uptodate_tells_hot_from_cold() {
 }
 
 #[test]
+fn a_page_that_the_question_itself_fetched_was_not_there() {
+    if !on_a_disk() {
+        return;
+    }
+    let (_name, file) = cold_file(4 * MIB);
+    cache::advise_random(&file).unwrap();
+    for offset in (0..4 * MIB).step_by(8192) {
+        assert!(!cache::was_uptodate(&file, offset).unwrap(), "{offset}");
+    }
+    file.read_at(&mut [0; 1], 4096).unwrap();
+    assert!(cache::was_uptodate(&file, 4096).unwrap());
+}
+
+#[test]
 fn residency_looks_without_touching() {
     let (_name, file) = cold_file(MIB);
     let residency = Residency::new(&file, MIB).unwrap();

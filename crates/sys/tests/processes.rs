@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use foreread_sys::features::{Features, State};
+use foreread_sys::page_size;
+use foreread_sys::pagemap::PageMap;
 use foreread_sys::process::{self, Change, IoCounters};
 use foreread_sys::signals::Signals;
-use foreread_sys::{page_size, pagemap};
 
 const LONG: Option<Duration> = Some(Duration::from_secs(10));
 
@@ -139,9 +140,15 @@ sys.stdin.read()
         .unwrap();
     let base: u64 = line.trim().parse().unwrap();
     let page = page_size();
-    let found = pagemap::touched(child.id(), base..base + 64 * page);
+    let map = PageMap::open(child.id()).unwrap();
+    let found = map.touched(base..base + 64 * page);
     drop(child.stdin.take());
     child.wait().unwrap();
+    let after = map.touched(base..base + 64 * page);
+    assert!(
+        after.is_ok_and(|after| after.is_empty()),
+        "of a process that has ended"
+    );
     let at = |index: u64| base + index * page..base + (index + 1) * page;
     assert_eq!(found.unwrap(), [at(3), at(40)]);
 }
@@ -150,7 +157,7 @@ sys.stdin.read()
 fn a_process_that_is_gone_has_no_pages_to_show() {
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
-    assert!(pagemap::touched(child.id(), 0..page_size()).is_err());
+    assert!(PageMap::open(child.id()).is_err());
     assert!(process::open(child.id()).is_err());
 }
 

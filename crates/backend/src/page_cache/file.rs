@@ -88,9 +88,9 @@ impl Opened {
             .collect()
     }
 
-    /// How long a read far from the last one takes on the file's device, where it can be measured.
-    pub(super) fn latency(&self) -> Option<Duration> {
-        latency::scattered(&self.fd, self.size).ok().flatten()
+    /// Whether a read far from the last one takes `limit` or longer on the file's device, where it can be measured.
+    pub(super) fn is_slow(&self, limit: Duration) -> Option<bool> {
+        latency::is_slow(&self.fd, self.size, limit).ok().flatten()
     }
 
     /// What the page cache has of the range; pages on their way count as cached.
@@ -144,7 +144,7 @@ impl Opened {
         }
         pages
             .clone()
-            .map(|page| cache::is_uptodate(&self.fd, page * PAGE))
+            .map(|page| cache::was_uptodate(&self.fd, page * PAGE))
             .collect()
     }
 

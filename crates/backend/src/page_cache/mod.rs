@@ -54,7 +54,7 @@ pub struct PageCache {
     devices: HashMap<u64, Device>,
     looked_at: Option<(FileId, Opened)>,
     measured: Measured,
-    /// For the thread that polls.
+    /// For the thread that polls, and starts the others.
     aside: Aside,
     lanes: Vec<Lane>,
     event: Sender<Event>,
@@ -128,7 +128,8 @@ impl PageCache {
 
     fn start(&mut self, n: usize) {
         let measured = Arc::clone(&self.measured);
-        let worker = Worker::new(self.files.clone(), measured, self.event.clone());
+        let (files, event) = (self.files.clone(), self.event.clone());
+        let worker = Worker::new(files, measured, event, self.aside.clone());
         let state = &mut self.lanes[n].state;
         if let State::Unstarted(inbox) = std::mem::replace(state, State::Failed)
             && let Ok(thread) = std::thread::Builder::new()

@@ -52,10 +52,16 @@ pub(super) struct Worker {
     devices: HashMap<u64, Device>,
     measured: Measured,
     flights: VecDeque<Flight>,
+    aside: Aside,
 }
 
 impl Worker {
-    pub(super) fn new(files: Files, measured: Measured, events: Sender<Event>) -> Self {
+    pub(super) fn new(
+        files: Files,
+        measured: Measured,
+        events: Sender<Event>,
+        aside: Aside,
+    ) -> Self {
         Self {
             files,
             events,
@@ -65,15 +71,15 @@ impl Worker {
             devices: HashMap::new(),
             measured,
             flights: VecDeque::new(),
+            aside,
         }
     }
 
     /// Work until the backend is dropped.
     pub(super) fn run(mut self, inbox: &Receiver<Job>) {
         let mut looked = Instant::now();
-        let mut aside = Aside::new();
         loop {
-            aside.keep();
+            self.aside.keep();
             let job = if self.flights.is_empty() {
                 inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
@@ -173,12 +179,9 @@ impl Worker {
     fn rotational(&mut self, opened: &Opened) -> bool {
         let says_so = self.device(opened.dev).rotational;
         let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
-        *measured.entry(opened.dev).or_insert_with(|| {
-            says_so
-                && opened
-                    .latency()
-                    .is_none_or(|latency| latency >= MOVING_HEAD)
-        })
+        *measured
+            .entry(opened.dev)
+            .or_insert_with(|| says_so && opened.is_slow(MOVING_HEAD).unwrap_or(true))
     }
 
     fn device(&mut self, dev: u64) -> &Device {
