@@ -56,12 +56,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(guard) = guard {
         let ledger = guard.finish().ledger;
         println!(
-            "fetched ahead {} KiB: useful {}, late {}, wasted {}, evicted {}",
+            "fetched ahead {} KiB: useful {}, late {}, wasted {}, evicted {}, infill {}",
             ledger.issued >> 10,
             ledger.useful >> 10,
             ledger.late >> 10,
             ledger.wasted >> 10,
-            ledger.evicted >> 10
+            ledger.evicted >> 10,
+            ledger.infill >> 10
         );
     }
     Ok(())

@@ -446,29 +446,19 @@ impl Session {
         drop(source);
         let asked = lock(&self.on_miss).take();
         if let Some(client) = client {
-            self.end_client(py, client);
+            self.end_client(py, &client);
         }
         // May run Python code: not under a lock.
         drop((slot, asked));
     }
 
-    fn end_client(&self, py: Python<'_>, client: Arc<Client>) {
-        if !self.home.is_here() {
-            // Its threads are the parent's.
-            mem::forget(client);
-            return;
+    fn end_client(&self, py: Python<'_>, client: &Client) {
+        // In a child there is nothing to tell.
+        if let Some(report) = py.detach(|| client.close()) {
+            let mut stats = report.stats;
+            stats.ledger = report.ledger;
+            *lock(&self.last) = (stats.into(), report.gone);
         }
-        let last = match Arc::try_unwrap(client) {
-            Ok(client) => {
-                let report = py.detach(|| client.finish());
-                let mut stats = report.stats;
-                stats.ledger = report.ledger;
-                (stats.into(), report.gone)
-            }
-            // Another thread is in a call; the session ends with that.
-            Err(client) => (client.stats().into(), Vec::new()),
-        };
-        *lock(&self.last) = last;
     }
 }
 

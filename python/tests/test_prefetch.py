@@ -173,6 +173,18 @@ def test_a_closed_guard_says_so_and_keeps_its_account(data: Path) -> None:
             call()
 
 
+def test_closed_in_a_call_the_account_is_closed_too(data: Path, shuffled: List[int]) -> None:
+    def supply(miss: foreread.Miss) -> None:
+        guard.close()
+
+    guard = foreread.prefetch([(data, page * PAGE, PAGE) for page in shuffled[:100]], on_miss=supply)
+    assert eventually(lambda: all(resident(data)[page] for page in shuffled[:100]))
+    guard.reading(data, shuffled[200] * PAGE, 1)
+    stats = guard.stats()
+    assert stats.wasted == 100 * PAGE
+    assert stats.issued == stats.useful + stats.late + stats.wasted + stats.evicted + stats.infill
+
+
 def test_closing_lets_go_of_the_iterable(data: Path) -> None:
     def accesses() -> Iterator[Tuple[Path, int, int]]:
         while True:

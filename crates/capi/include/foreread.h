@@ -163,7 +163,9 @@ typedef struct {
 } foreread_entry;
 
 /**
- * Where a client stands. Bytes are whole pages.
+ * Where a client stands, or where it ended. Bytes are whole pages. What becomes of all bytes issued
+ * is known at the end: foreread_finish_client() tells the closed account, in which issued is the sum
+ * of the five after it.
  */
 typedef struct {
   /**
@@ -385,6 +387,22 @@ int foreread_read_done(foreread_client *client,
  */
 int foreread_get_stats(foreread_client *client,
                        foreread_stats *stats);
+
+/**
+ * Ends a client as foreread_unregister_client() does, and tells its last statistics with the
+ * account closed: each byte issued is useful, late, wasted, evicted or infill. Of stats, as many
+ * members are set as its struct_size covers.
+ *
+ * The client has ended when this returns, whoever else is in a call on it.
+ *
+ * @return 0;
+ *         -EFAULT (null stats), -EINVAL (not a client, or one that has ended, or struct_size too
+ *         small), or -ECHILD: a client goes on then;
+ *         -ENOTRECOVERABLE if the library has failed within: the client has ended, and stats has
+ *         of its account what was known.
+ */
+int foreread_finish_client(foreread_client *client,
+                           foreread_stats *stats);
 
 /**
  * What a code means, in a sentence without a full stop. Never null, never to be freed.

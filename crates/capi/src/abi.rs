@@ -71,7 +71,9 @@ pub struct foreread_options {
     pub flags: u64,
 }
 
-/// Where a client stands. Bytes are whole pages.
+/// Where a client stands, or where it ended. Bytes are whole pages. What becomes of all bytes issued
+/// is known at the end: foreread_finish_client() tells the closed account, in which issued is the sum
+/// of the five after it.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::foreread_client::{Extent, Flags, Options};
+use ::foreread_client::{Extent, Flags, Options, Stats};
 
 use crate::abi::{
     FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, FOREREAD_KEEP, FOREREAD_SET, FOREREAD_TIMED,
@@ -281,41 +281,45 @@ pub unsafe extern "C" fn foreread_get_stats(
 ) -> c_int {
     call(|| {
         let handle = self::client(client)?;
-        if stats.is_null() {
-            return Err(-libc::EFAULT);
-        }
-        // SAFETY: not null; a program's structure begins with its size.
-        let size = unsafe { stats.cast::<u64>().read() };
-        if size < size_of::<u64>() as u64 {
-            return Err(-libc::EINVAL);
-        }
-        let now = handle.client.stats();
-        let told = foreread_stats {
-            struct_size: size,
-            accepted: now.list.accepted,
-            ahead: now.ahead,
-            listed: now.list.listed,
-            unlisted: now.list.unlisted,
-            skipped: now.list.skipped,
-            outside: now.list.outside,
-            callbacks: now.asked,
-            issued: now.ledger.issued,
-            useful: now.ledger.useful,
-            late: now.ledger.late,
-            wasted: now.ledger.wasted,
-            evicted: now.ledger.evicted,
-            infill: now.ledger.infill,
-        };
-        let length = size_of::<foreread_stats>().min(usize::try_from(size).unwrap_or(usize::MAX));
-        // SAFETY: as long as the program says, and no longer than ours.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                (&raw const told).cast::<u8>(),
-                stats.cast::<u8>(),
-                length,
-            );
-        }
+        // SAFETY: null, or the program's structure.
+        let size = unsafe { covered(stats) }?;
+        // SAFETY: as long as it says.
+        unsafe { tell(stats, size, &handle.client.stats()) };
         Ok(0)
+    })
+}
+
+/// Ends a client as foreread_unregister_client() does, and tells its last statistics with the
+/// account closed: each byte issued is useful, late, wasted, evicted or infill. Of stats, as many
+/// members are set as its struct_size covers.
+///
+/// The client has ended when this returns, whoever else is in a call on it.
+///
+/// @return 0;
+///         -EFAULT (null stats), -EINVAL (not a client, or one that has ended, or struct_size too
+///         small), or -ECHILD: a client goes on then;
+///         -ENOTRECOVERABLE if the library has failed within: the client has ended, and stats has
+///         of its account what was known.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn foreread_finish_client(
+    client: *mut foreread_client,
+    stats: *mut foreread_stats,
+) -> c_int {
+    call(|| {
+        self::client(client)?;
+        // SAFETY: null, or the program's structure.
+        let size = unsafe { covered(stats) }?;
+        let handle = Process::remove(client.addr())?;
+        let report = handle.client.close().ok_or(-libc::EINVAL)?;
+        let mut last = report.stats;
+        last.ledger = report.ledger;
+        // SAFETY: as long as it says.
+        unsafe { tell(stats, size, &last) };
+        if last.ledger.is_closed() {
+            Ok(0)
+        } else {
+            Err(-libc::ENOTRECOVERABLE)
+        }
     })
 }
 
@@ -354,6 +358,50 @@ fn how(bits: c_uint) -> Option<Flags> {
     }
     let both = FOREREAD_SET | FOREREAD_APPEND;
     (left == 0 && bits & both != both).then_some(flags)
+}
+
+/// How many bytes of a program's statistics there are.
+///
+/// # Safety
+/// `stats` is null or begins with its size.
+unsafe fn covered(stats: *const foreread_stats) -> Result<u64, c_int> {
+    if stats.is_null() {
+        return Err(-libc::EFAULT);
+    }
+    // SAFETY: the first member is there in every version.
+    let size = unsafe { stats.cast::<u64>().read() };
+    if size < size_of::<u64>() as u64 {
+        return Err(-libc::EINVAL);
+    }
+    Ok(size)
+}
+
+/// Sets as many members of a program's statistics as there are.
+///
+/// # Safety
+/// `stats` points to `size` bytes.
+unsafe fn tell(stats: *mut foreread_stats, size: u64, now: &Stats) {
+    let told = foreread_stats {
+        struct_size: size,
+        accepted: now.list.accepted,
+        ahead: now.ahead,
+        listed: now.list.listed,
+        unlisted: now.list.unlisted,
+        skipped: now.list.skipped,
+        outside: now.list.outside,
+        callbacks: now.asked,
+        issued: now.ledger.issued,
+        useful: now.ledger.useful,
+        late: now.ledger.late,
+        wasted: now.ledger.wasted,
+        evicted: now.ledger.evicted,
+        infill: now.ledger.infill,
+    };
+    let length = size_of::<foreread_stats>().min(usize::try_from(size).unwrap_or(usize::MAX));
+    // SAFETY: no more than the program has, nor than we have.
+    unsafe {
+        std::ptr::copy_nonoverlapping((&raw const told).cast::<u8>(), stats.cast::<u8>(), length);
+    }
 }
 
 /// The program's options, of whatever version, and whether it tells when its reads are over.

@@ -94,16 +94,17 @@ impl Process {
         number
     }
 
-    /// Takes a client out, with its descriptors. Its session ends when nobody uses it any more.
+    /// Takes a client out, with its descriptors; of several threads that do so, for one of them. Its
+    /// session ends when nobody uses it any more.
     ///
     /// # Errors
     /// As [`find`].
     pub fn remove(number: usize) -> Result<Arc<Handle>, c_int> {
-        let handle = find(number)?;
-        if let Some(process) = Self::current() {
-            process.descriptors.leave(&handle);
-            process.clients().remove(&number);
-        }
+        find(number)?;
+        let process = Self::current().ok_or(-libc::ECHILD)?;
+        let handle = process.clients().remove(&number);
+        let handle = handle.ok_or(-libc::EINVAL)?;
+        process.descriptors.leave(&handle);
         Ok(handle)
     }
 }

@@ -41,7 +41,7 @@ pub(crate) type Callback = Arc<dyn Fn(&Client, Missed) + Send + Sync>;
 /// A program's side of a session: all calls from any thread.
 pub struct Client {
     birth: Birth,
-    /// `None` only while the client is ended.
+    /// `None` only while the client is dropped.
     inner: Option<Arc<Inner>>,
 }
 
@@ -377,22 +377,18 @@ impl Client {
     }
 
     /// End the session and close its account. Dropping the client does the same.
-    pub fn finish(mut self) -> Report {
-        self.end().unwrap_or_default()
+    pub fn finish(self) -> Report {
+        self.close().unwrap_or_default()
     }
 
+    /// [`Client::finish`] for a client that others still hold: what they ask of it afterwards fetches nothing.
     /// `None` in a child of the client's process, and the second time.
-    fn end(&mut self) -> Option<Report> {
-        let inner = self.inner.take()?;
-        if !self.birth.is_here() {
-            // Its threads are not here, and what they had locked stays locked.
-            std::mem::forget(inner);
-            return None;
-        }
+    pub fn close(&self) -> Option<Report> {
+        let inner = self.inner().ok()?;
         inner.write_check();
         let check = inner.check_report();
         let stats = inner.stats();
-        let report = inner.end();
+        let report = inner.end()?.finish();
         let files = lock(&inner.files);
         Some(Report {
             stats,
@@ -410,7 +406,11 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.end();
+        self.close();
+        if !self.birth.is_here() {
+            // Its threads are not here, and what they had locked stays locked.
+            std::mem::forget(self.inner.take());
+        }
     }
 }
 

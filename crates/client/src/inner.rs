@@ -22,12 +22,12 @@ use crate::stream::Streaming;
 use crate::threads::Threads;
 use crate::{Error, Options, Stats};
 
-/// Reads that are told the engine at once. It looks by itself every 200 µs while it is busy, so
+/// Reads after which the engine is woken. It looks by itself every 200 µs while it is busy, so
 /// waking it for each would only cost the program.
 const TOLD: u32 = 64;
-/// Reads wait this long to be told, at most, while the program goes on reading.
+/// It is woken for a read if it was not for so long.
 const UNTOLD: Duration = Duration::from_millis(1);
-/// A read that took longer waited for a device: it is told at once.
+/// A read that took longer waited for a device: the engine is woken at once.
 const WAITED: Duration = Duration::from_micros(40);
 /// Reads the session has not come to (6 MB): more are not told, because so fast a program reads from
 /// memory, and later ones tell the place as well.
@@ -53,7 +53,7 @@ pub(crate) struct Inner {
 /// The way to the session.
 struct Teller {
     session: Option<Session>,
-    /// Reads not told yet.
+    /// Reads since the engine was woken.
     untold: u32,
     told_at: Instant,
     reader: Reader,
@@ -142,7 +142,7 @@ impl Inner {
         teller.reader.has_read(now);
         let due = teller.untold + accesses.len() as u32 >= TOLD
             || now.saturating_duration_since(teller.told_at) >= UNTOLD;
-        let Some(session) = &mut teller.session else {
+        let Some(session) = &teller.session else {
             return;
         };
         if session.backlog() > BACKLOG {
@@ -152,7 +152,7 @@ impl Inner {
             session.observe(access);
         }
         if at_once || due {
-            session.flush();
+            session.wake();
             teller.untold = 0;
             teller.told_at = now;
         } else {
@@ -211,14 +211,13 @@ impl Inner {
         }
     }
 
-    /// End streams and threads; the session's report, if it has not died.
-    pub(crate) fn end(&self) -> Option<foreread_engine::Report> {
+    /// End streams and threads; what is left is the session to finish. `None` the second time.
+    pub(crate) fn end(&self) -> Option<Session> {
         self.streaming.end(&lock(&self.list));
         if let Some(threads) = lock(&self.threads).take() {
             threads.end();
         }
-        let session = lock(&self.teller).session.take();
-        session?.finish()
+        lock(&self.teller).session.take()
     }
 }
 

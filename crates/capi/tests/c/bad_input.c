@@ -47,6 +47,10 @@ int main(int argc, char **argv)
 	SAME(foreread_reading(gone, fd, 0, 1), -EINVAL);
 	stats.struct_size = sizeof(stats);
 	SAME(foreread_get_stats(gone, &stats), -EINVAL);
+	SAME(foreread_finish_client(gone, &stats), -EINVAL);
+	SAME(foreread_finish_client(gone, NULL), -EINVAL);
+	SAME(foreread_finish_client(NULL, &stats), -EINVAL);
+	SAME(foreread_finish_client((foreread_client *)&fd, &stats), -EINVAL);
 
 	/* Descriptors and regions. */
 	SAME(foreread_register_region(c, -1, 0, 100), -EBADF);
@@ -112,8 +116,10 @@ int main(int argc, char **argv)
 	SAME(foreread_reading(c, -1, 0, 1), -EBADF);
 	SAME(foreread_reading(c, fd, UINT64_MAX, 2), -EINVAL);
 	SAME(foreread_get_stats(c, NULL), -EFAULT);
+	SAME(foreread_finish_client(c, NULL), -EFAULT);
 	stats.struct_size = 4;
 	SAME(foreread_get_stats(c, &stats), -EINVAL);
+	SAME(foreread_finish_client(c, &stats), -EINVAL);
 	memset(&stats, 0x55, sizeof(stats));
 	stats.struct_size = 16;
 	SAME(foreread_get_stats(c, &stats), 0);

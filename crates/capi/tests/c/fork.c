@@ -23,6 +23,7 @@ static void child(int in_callback)
 	SAME(foreread_reading(c, fd, 0, 1), -ECHILD);
 	stats.struct_size = sizeof(stats);
 	SAME(foreread_get_stats(c, &stats), -ECHILD);
+	SAME(foreread_finish_client(c, &stats), -ECHILD);
 	SAME(foreread_unregister_client(c), -ECHILD);
 	read_byte(fd, 300);
 	SAME(calls, before);

@@ -18,6 +18,7 @@ pub const PROGRAMS: &[&str] = &[
     "bad_input",
     "descriptors",
     "told",
+    "closed",
     "threads",
     "signals",
     "fork",

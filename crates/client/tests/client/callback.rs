@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use foreread_client::{Client, Entry, Extent, Flags, Match, Missed, Options};
 use foreread_sys::cache;
 
-use crate::{PAGE, client, cold, cold_region, dir, read, scattered, wait_for};
+use crate::{PAGE, client, cold, cold_region, dir, read, scattered, wait_for, wait_for_all};
 
 #[test]
 fn the_talks_worked_example_goes_step_by_step() {
@@ -137,7 +137,7 @@ fn a_callback_that_never_returns_holds_up_only_its_own_thread() {
     assert_eq!(client.stats().asked, 1);
     let list = scattered(id);
     client.request(&list, Flags::SET).unwrap();
-    wait_for(&file, list.len() as u64);
+    wait_for_all(&file, &list);
     drop(hold);
     assert_eq!(stuck.join().unwrap(), Match::Unlisted);
 }

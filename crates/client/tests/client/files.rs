@@ -9,6 +9,7 @@ use foreread_sys::cache;
 
 use crate::{
     PAGE, PAGES, client, cold, cold_region, dir, entry, read, scattered, settle, wait_for,
+    wait_for_all,
 };
 
 #[test]
@@ -38,7 +39,7 @@ fn a_lock_of_the_program_survives_everything_the_client_does_with_the_file() {
     client.region(id, 0..u64::MAX).unwrap();
     let list = scattered(id);
     client.request(&list, Flags::SET).unwrap();
-    wait_for(&file, list.len() as u64);
+    wait_for_all(&file, &list);
     assert!(held());
     client.remove_file(id).unwrap();
     client.remove_file(id).unwrap();
@@ -56,7 +57,7 @@ fn a_client_takes_no_descriptor_from_the_program() {
     };
     let list = scattered(id);
     client.request(&list, Flags::SET).unwrap();
-    wait_for(&file, list.len() as u64);
+    wait_for_all(&file, &list);
     let (dev, ino) = client.identity(id).unwrap();
     // Only the two this test opened itself can be there.
     let own = std::fs::read_dir("/proc/self/fd")
@@ -84,7 +85,7 @@ fn a_file_whose_descriptor_is_closed_and_whose_name_is_gone_is_still_fetched() {
     client.region(id, 0..u64::MAX).unwrap();
     let list = scattered(id);
     client.request(&list, Flags::SET).unwrap();
-    wait_for(&file, list.len() as u64);
+    wait_for_all(&file, &list);
 }
 
 #[test]

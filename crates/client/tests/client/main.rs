@@ -60,6 +60,26 @@ fn wait_for(file: &File, pages: u64) {
     }
 }
 
+/// Wait until these entries of a file were all seen in memory. Systems that take pages back from time to time,
+/// and not only when memory is short, may do so to one in a hundred before it is seen.
+fn wait_for_all(file: &File, list: &[Entry]) {
+    let unseen = list.iter().filter(|entry| !is_fetched(file, entry)).count();
+    assert!(unseen <= list.len() / 100, "{unseen} of {}", list.len());
+}
+
+/// Whether an entry is in memory within two seconds.
+fn is_fetched(file: &File, entry: &Entry) -> bool {
+    let bytes = entry.extent.offset..entry.extent.end();
+    let until = Instant::now() + Duration::from_secs(2);
+    while cache::stat(file, bytes.clone()).unwrap().cached == 0 {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    true
+}
+
 /// Long enough for anything asked for to have come.
 fn settle() {
     std::thread::sleep(Duration::from_millis(150));
