@@ -17,13 +17,8 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
     for (const CallExpr *Call : F->Calls) {
       const CallSpec *Spec = P.spec(Call);
       Treatment Now = Slice.treatment(Call);
-      if (!Spec) {
-        if (Now == Treatment::Translate && !directCallee(Call))
-          for (Function *Target : Pointers.callees(Call).Functions)
-            if (Target->Home != F->Home && !Target->Decl->isExternallyVisible())
-              Exported.insert(Target);
+      if (!Spec)
         continue;
-      }
       Meeting Here;
       Here.Counted =
           Now == Treatment::Touch ||
@@ -46,10 +41,25 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
       if (computesOnly(*F, Visited))
         AsIs.insert(F.get());
     }
+  for (auto &F : P.Functions)
+    if (Slice.translated(*F))
+      exportTargets(*F, Pointers);
   // A name of the program's own that would be taken.
   for (auto &F : P.Functions)
     while (P.functionNamed(Prefix + F->Name))
       Prefix += "_";
+}
+
+// What a function calls through pointers, or gives library functions to call.
+void Plan::exportTargets(const Function &Caller, PointsTo &Pointers) {
+  for (const CallExpr *Call : Caller.Calls) {
+    if (Slice.treatment(Call) == Treatment::Drop)
+      continue;
+    for (const Function *Target :
+         P.spec(Call) ? Slice.targets(Call) : Pointers.callees(Call).Functions)
+      if (Target->Private && Target->Home != Caller.Home && !runsAsIs(*Target))
+        Exported.insert(Target);
+  }
 }
 
 bool Plan::dataNeeded(const File &Of) {

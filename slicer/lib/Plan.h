@@ -21,7 +21,7 @@ public:
   std::string nameOf(const Function &F) const;
   // Functions that only compute, all of which is needed, run as they are.
   bool runsAsIs(const Function &F) const { return AsIs.contains(&F) || !F.WholeBecause.empty(); }
-  // Static functions that another unit's prefetch functions call through pointers.
+  // Private functions whose prefetch version another unit's prefetch functions call.
   bool exported(const Function &F) const { return Exported.contains(&F); }
   // Descriptors come from the program (paper: inform_open, inform_close).
   bool sendsDescriptors() const { return Chosen.Open == OpenMode::Send; }
@@ -32,6 +32,7 @@ public:
 private:
   bool needsWait(const clang::CallExpr *Call, const CallSpec &Spec);
   bool dataNeeded(const File &Of);
+  void exportTargets(const Function &Caller, PointsTo &Pointers);
   bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);
   bool allKept(const clang::Stmt *S);
 

@@ -172,18 +172,24 @@ std::string Printer::userCall(const CallExpr *Call) {
   std::string Pointer = text(Call->getCallee());
   std::string Result =
       "__extension__({ __typeof__(&*(" + Pointer + ")) foreread_target = " + Pointer + "; ";
+  bool ByPointer = Pointers.callees(Call).Others;
   for (const Function *Target : Pointers.callees(Call).Functions) {
-    bool Elsewhere = Meetings.exported(*Target) && Target->Home != F.Home;
+    bool Elsewhere = Target->Private && Target->Home != F.Home;
+    if (Elsewhere && Meetings.runsAsIs(*Target)) {
+      // It has no name here: the pointer is it where it is none of the others.
+      ByPointer = true;
+      continue;
+    }
     if (!Elsewhere && !declaredHere(*Target))
       Unseen.insert(Target);
-    if (!Meetings.runsAsIs(*Target) || Elsewhere)
+    if (!Meetings.runsAsIs(*Target))
       Called.insert({Target, Target->Decl});
     std::string Test = Elsewhere
                            ? Meetings.nameOf(*Target) + "_is((const void *)foreread_target)"
                            : "foreread_target == (__typeof__(foreread_target))" + Target->Name;
     Result += Test + " ? " + Meetings.nameOf(*Target) + Arguments(*Target) + " : ";
   }
-  if (Pointers.callees(Call).Others) {
+  if (ByPointer) {
     std::string List;
     for (unsigned I = 0; I < Call->getNumArgs(); ++I)
       List += (I ? ", " : "") + text(Call->getArg(I));
@@ -297,7 +303,8 @@ std::string Printer::handingOver(const CallExpr *Call, const CallSpec &Spec) {
     std::vector<Function *> Given;
     if (Spec.parameter(I) == 'c')
       Given = Pointers.functions(Call->getArg(I));
-    bool Version = Given.size() == 1 && Slice.hasEffects(*Given.front());
+    bool Version =
+        Given.size() == 1 && Slice.hasEffects(*Given.front()) && !Meetings.runsAsIs(*Given.front());
     if (Version)
       Called.insert({Given.front(), Given.front()->Decl});
     List += (I ? ", " : "") + (Version ? Meetings.nameOf(*Given.front()) : text(Call->getArg(I)));
@@ -343,10 +350,12 @@ std::string Printer::call(const CallExpr *Call) {
   case Treatment::Spawn: {
     std::vector<Function *> Targets = Slice.targets(Call);
     if (Targets.size() == 1) {
-      if (!Meetings.runsAsIs(*Targets.front()))
+      bool Version = !Meetings.runsAsIs(*Targets.front());
+      if (Version)
         Called.insert({Targets.front(), Targets.front()->Decl});
       return "prefetch_pthread_create(" + text(Call->getArg(0)) + ", " + text(Call->getArg(1)) +
-             ", " + Meetings.nameOf(*Targets.front()) + ", " + text(Call->getArg(3)) + ")";
+             ", " + (Version ? Meetings.nameOf(*Targets.front()) : text(Call->getArg(2))) + ", " +
+             text(Call->getArg(3)) + ")";
     }
     return AsItIs();
   }

@@ -34,8 +34,7 @@ std::string Printer::parameters(const FunctionDecl *Seen) const {
 }
 
 std::string Printer::declaration(const Function &Other, const FunctionDecl *Seen) const {
-  bool Static =
-      (!Other.Decl->isExternallyVisible() || Other.Decl->isInlined()) && !Meetings.exported(Other);
+  bool Static = Other.Private && !Meetings.exported(Other);
   return (Static ? "static " : "") +
          typed(Seen->getReturnType(), Meetings.nameOf(Other) + parameters(Seen));
 }
@@ -55,7 +54,7 @@ std::string Printer::head() const {
     Names += (I ? ", " : "") + Parameter->getNameAsString();
     Types += " " + typed(Parameter->getType(), Parameter->getNameAsString()) + ";";
   }
-  bool Static = !F.Decl->isExternallyVisible() && !Meetings.exported(F);
+  bool Static = F.Private && !Meetings.exported(F);
   return (Static ? "static " : "") +
          typed(F.Decl->getReturnType(), Meetings.nameOf(F) + "(" + Names + ")") + Types;
 }

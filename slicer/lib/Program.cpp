@@ -59,7 +59,8 @@ void Program::index() {
           U->sources().isInMainFile(U->sources().getExpansionLoc(Declared->getEndLoc()));
       indexBody(*F, Declared->getBody());
       Internal[Declared->getCanonicalDecl()] = F.get();
-      if (Declared->isExternallyVisible() && !Declared->isInlined())
+      F->Private = !Declared->isExternallyVisible() || Declared->isInlined();
+      if (!F->Private)
         External[F->Name] = F.get();
       Functions.push_back(std::move(F));
     }

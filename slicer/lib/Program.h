@@ -49,6 +49,7 @@ struct Function {
   Unit *Home = nullptr;
   std::string Name;
   bool InMainFile = false; // defined in the unit's own file, not in a header
+  bool Private = false;    // static or inline: no other unit can name it
   bool Reachable = false;  // from main
   bool AddressTaken = false;
   bool LooseCalls = false; // calls pass another number of arguments than it has parameters

@@ -159,7 +159,7 @@ static ssize_t fetch(int fd, const struct iovec *parts, int count, int64_t at, b
         return -1;
     struct plan plan = {0};
     int error = plan_read(fd, (uint64_t)bytes, at, moves, &plan);
-    lane_count();
+    int64_t since = lane_fetch(error == 0 ? plan.file : NULL, (uint64_t)plan.offset, plan.bytes);
     if (error != 0) {
         errno = error;
         return -1;
@@ -168,7 +168,6 @@ static ssize_t fetch(int fd, const struct iovec *parts, int count, int64_t at, b
         prefetch_end_thread(no_data);
     if (plan.kind == EMPTY)
         return 0;
-    int64_t since = lane_wait_begin();
     ssize_t done = preadv(fd, parts, count, plan.offset);
     lane_wait_end(WAIT_DATA, since);
     return done;

@@ -39,6 +39,14 @@ static size_t stream_of(struct hold *hold, const struct reading *reading) {
     return found;
 }
 
+/* The stream has come to the reading's end. */
+static void advance(struct stream *stream, const struct reading *reading) {
+    stream->run += reading->offset - stream->end + reading->bytes;
+    stream->end = reading->offset + reading->bytes;
+    /* Call IDs only grow: the time it was used. */
+    stream->used_at = reading->id + 1;
+}
+
 /* Takes what is on hold of a stream out. */
 static void drop(struct hold *hold, size_t stream) {
     size_t kept = 0;
@@ -57,10 +65,7 @@ void hold_add(struct lane *lane, struct reading reading) {
     size_t number = stream_of(hold, &reading);
     struct stream *stream = &hold->streams[number];
     uint64_t before = stream->run;
-    stream->run += reading.offset - stream->end + reading.bytes;
-    stream->end = reading.offset + reading.bytes;
-    /* Call IDs only grow: the time it was used. */
-    stream->used_at = reading.id + 1;
+    advance(stream, &reading);
     if (before >= KERNELS) {
         hold->left++;
         return;
@@ -74,6 +79,29 @@ void hold_add(struct lane *lane, struct reading reading) {
     /* One read of that size is not a stream: the kernel waits for it to its end. */
     if (before > 0 && stream->run >= KERNELS)
         drop(hold, number);
+}
+
+void hold_begin(struct hold *hold, uint64_t id) {
+    hold->fetched = 0;
+    hold->fetched_from = id;
+}
+
+/* A file that both read in order at the same time, they read slower than the program would by itself: each finds in
+ * memory what the other has read, so that the kernel takes neither for a reader in order. A thread that is further ahead
+ * than the kernel reads does no harm, and one that announces something meanwhile has a use. */
+bool hold_fetch(struct lane *lane, const struct reading *reading) {
+    struct hold *hold = &lane->hold;
+    struct stream *stream = &hold->streams[stream_of(hold, reading)];
+    uint64_t before = stream->run;
+    advance(stream, reading);
+    if (before == 0)
+        hold_begin(hold, reading->id);
+    hold->fetched += stream->run - before;
+    if (hold->fetched < KERNELS)
+        return false;
+    bool with_program = shared_calls(lane->shared) > hold->fetched_from;
+    hold_begin(hold, reading->id);
+    return with_program;
 }
 
 void hold_release(struct lane *lane) {

@@ -129,6 +129,7 @@ void lane_push(struct lane *lane, const struct reading *reading) {
         return;
     }
     lane->ids[lane->pushed++ & (ring - 1)] = reading->id;
+    hold_begin(&lane->hold, reading->id);
     lane->batch[lane->batched++] =
         (foreread_entry){.fd = handle, .offset = reading->offset, .length = reading->bytes};
     if (lane->first_ns == 0)
@@ -252,6 +253,24 @@ int64_t lane_wait_begin(void) {
         pthread_mutex_unlock(&lane->lock);
     }
     return clock_ns(CLOCK_MONOTONIC);
+}
+
+int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes) {
+    struct lane *lane = lane_self;
+    int64_t since = lane_wait_begin();
+    uint64_t id;
+    if (lane == NULL)
+        return since;
+    next_call(lane, &id);
+    if (file == NULL || lane->shared == NULL)
+        return since;
+    const struct reading reading = {.id = id, .file = file, .offset = offset, .bytes = bytes};
+    pthread_mutex_lock(&lane->lock);
+    bool with_program = hold_fetch(lane, &reading);
+    pthread_mutex_unlock(&lane->lock);
+    if (with_program)
+        prefetch_end_thread("reads in order with the program");
+    return since;
 }
 
 void lane_wait_end(enum wait what, int64_t since) {

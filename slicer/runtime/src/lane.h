@@ -57,6 +57,9 @@ struct hold {
     int64_t since;
     /* Reads left to the kernel. */
     uint64_t left;
+    /* Bytes the thread has read for itself, in order and with nothing announced meanwhile, and the call they begin at. */
+    uint64_t fetched;
+    uint64_t fetched_from;
 };
 
 struct lane {
@@ -130,11 +133,19 @@ bool lane_begin(uint64_t path);
 void lane_count(void);
 /* The next read: these bytes of a file, which `fd` has open. Without a file or bytes, lane_count(). */
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes);
+/* The next read, which the thread makes for itself, of these bytes as far as it is known; in place of
+ * lane_wait_begin(). Ends the thread where it only reads in order what the program is reading. */
+int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes);
 
 /* With the lock held: puts a reading on hold, or leaves it to the kernel; releases the readings on hold, to the
  * end of the list. */
 void hold_add(struct lane *lane, struct reading reading);
 void hold_release(struct lane *lane);
+/* With the lock held: what is fetched counts from this call on. */
+void hold_begin(struct hold *hold, uint64_t id);
+/* With the lock held: enters a read that the thread makes for itself; whether it has only been reading in order, and where
+ * the program is. */
+bool hold_fetch(struct lane *lane, const struct reading *reading);
 /* With the lock held: adds to the list, by batches; ends the batch. */
 void lane_push(struct lane *lane, const struct reading *reading);
 void lane_flush(struct lane *lane);

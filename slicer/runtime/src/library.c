@@ -30,7 +30,7 @@ static bool load(void) {
         {"foreread_register_region", &library.register_region},
         {"foreread_request_prefetching", &library.request_prefetching},
         {"foreread_at", &library.at},
-        {"foreread_get_stats", &library.get_stats},
+        {"foreread_finish_client", &library.finish_client},
         {"foreread_version", &library.version},
     };
     for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++) {

@@ -11,7 +11,7 @@ struct library {
     __typeof__(foreread_register_region) *register_region;
     __typeof__(foreread_request_prefetching) *request_prefetching;
     __typeof__(foreread_at) *at;
-    __typeof__(foreread_get_stats) *get_stats;
+    __typeof__(foreread_finish_client) *finish_client;
     __typeof__(foreread_version) *version;
 };
 

@@ -12,12 +12,6 @@
 #include "lane.h"
 #include "prefetch.h"
 
-/* The engine enters the last reads by itself: looks at its account until it has been the same so many times, most
- * of them, and µs between them. */
-#define SAME 10
-#define LOOKS 100
-#define BETWEEN 5000
-
 struct sums {
     unsigned lanes;
     uint64_t program_calls, calls, entries, expired, coalesced, left, refused;
@@ -54,8 +48,10 @@ static void add_lane(struct sums *sums, struct lane *lane) {
     if (lane->path == MAIN_PATH)
         sums->ended = ended;
     foreread_stats stats = {.struct_size = sizeof stats};
-    if (lane->client == NULL || library.get_stats(lane->client, &stats) != 0)
+    if (lane->client == NULL)
         return;
+    /* A library that has failed tells what it knew. */
+    library.finish_client(lane->client, &stats);
     sums->stats.issued += stats.issued;
     sums->stats.useful += stats.useful;
     sums->stats.late += stats.late;
@@ -90,23 +86,8 @@ static struct sums add_up(void) {
     return sums;
 }
 
-/* Bytes of what was issued that are accounted for. */
-static uint64_t accounted(const foreread_stats *stats) {
-    return stats->useful + stats->late + stats->wasted + stats->evicted + stats->infill;
-}
-
-static bool is_closed(const foreread_stats *stats) {
-    return accounted(stats) == stats->issued;
-}
-
 void report_write(int fd, long long born_ns) {
     struct sums sums = add_up();
-    for (int n = 0, same = 0; n < LOOKS && same < SAME && !is_closed(&sums.stats); n++) {
-        uint64_t before = accounted(&sums.stats);
-        usleep(BETWEEN);
-        sums = add_up();
-        same = accounted(&sums.stats) == before ? same + 1 : 0;
-    }
     char text[2048];
     int length = snprintf(
         text, sizeof text,

@@ -179,11 +179,13 @@ static uint64_t skip(struct place *place, uint64_t bytes) {
     return there;
 }
 
-size_t prefetch_fread(FILE *stream, size_t size, size_t count) {
+static uint64_t bytes_of(size_t size, size_t count) {
     size_t bytes;
-    if (__builtin_mul_overflow(size, count, &bytes))
-        bytes = SIZE_MAX / 2;
-    uint64_t there = skip(place_of(stream), bytes);
+    return __builtin_mul_overflow(size, count, &bytes) ? SIZE_MAX / 2 : bytes;
+}
+
+size_t prefetch_fread(FILE *stream, size_t size, size_t count) {
+    uint64_t there = skip(place_of(stream), bytes_of(size, count));
     return size == 0 ? 0 : there / size;
 }
 
@@ -255,41 +257,46 @@ void prefetch_clearerr(FILE *stream) {
 }
 
 /* Moves the real stream to the place. */
-static struct place *catch_up(FILE *stream) {
-    struct place *place = place_of(stream);
-    struct opening *opening = files_lock(fileno(stream));
+static void catch_up(struct place *place) {
+    if (place->real != place->at)
+        fseeko(place->stream, place->at, SEEK_SET);
+    else if (!place->ended)
+        clearerr(place->stream);
+}
+
+/* Before a call that reads, of these bytes as far as it is known. */
+static int64_t before(struct place *place, uint64_t bytes) {
+    struct opening *opening = files_lock(fileno(place->stream));
     bool blind = opening == NULL || opening->kind == BLIND;
+    struct file *file = blind ? NULL : opening->file;
     if (opening != NULL)
         files_unlock();
     if (blind)
         prefetch_end_thread("needs data of what is no regular file");
-    if (place->real != place->at)
-        fseeko(stream, place->at, SEEK_SET);
-    else if (!place->ended)
-        clearerr(stream);
-    return place;
+    int64_t since = lane_fetch(file, (uint64_t)place->at, bytes);
+    catch_up(place);
+    return since;
 }
 
-/* Enters where the real stream is now, and the call. */
-static void caught_up(struct place *place, int64_t since) {
+/* After it: enters where the real stream is now. */
+static void after(struct place *place, int64_t since) {
     lane_wait_end(WAIT_DATA, since);
     place->real = place->at = ftello(place->stream);
     /* A call that reads nothing leaves the end of file as it was. */
     place->ended |= feof(place->stream);
     place->failed |= ferror(place->stream);
-    lane_count();
 }
 
 /* One call on the real stream; its result. */
-#define FETCH(stream, result, call)                                                                \
-    struct place *place_ = catch_up(stream);                                                       \
-    int64_t since_ = lane_wait_begin();                                                            \
+#define FETCH(stream, bytes, result, call)                                                         \
+    struct place *place_ = place_of(stream);                                                       \
+    int64_t since_ = before(place_, bytes);                                                        \
     result = (call);                                                                               \
-    caught_up(place_, since_)
+    after(place_, since_)
 
 size_t fetch_fread(void *data, size_t size, size_t count, FILE *stream) {
     size_t done;
-    FETCH(stream, done, fread(data, size, count, stream));
+    FETCH(stream, bytes_there(place_, bytes_of(size, count)), done, fread(data, size, count, stream));
     return done;
 }
 
@@ -302,12 +309,13 @@ int fetch_getc(FILE *stream) {
         near->real = ++near->at;
         return getc_unlocked(stream);
     }
-    FETCH(stream, character, getc(stream));
+    FETCH(stream, 1, character, getc(stream));
     return character;
 }
 
 int fetch_ungetc(int character, FILE *stream) {
-    struct place *place = catch_up(stream);
+    struct place *place = place_of(stream);
+    catch_up(place);
     int back = ungetc(character, stream);
     place->real = place->at = ftello(stream);
     place->ended = feof(stream);
@@ -316,13 +324,13 @@ int fetch_ungetc(int character, FILE *stream) {
 
 char *fetch_fgets(char *line, int bytes, FILE *stream) {
     char *got;
-    FETCH(stream, got, fgets(line, bytes, stream));
+    FETCH(stream, 0, got, fgets(line, bytes, stream));
     return got;
 }
 
 ssize_t fetch_getdelim(char **line, size_t *bytes, int delimiter, FILE *stream) {
     ssize_t got;
-    FETCH(stream, got, getdelim(line, bytes, delimiter, stream));
+    FETCH(stream, 0, got, getdelim(line, bytes, delimiter, stream));
     return got;
 }
 
@@ -332,7 +340,7 @@ ssize_t fetch_getline(char **line, size_t *bytes, FILE *stream) {
 
 int fetch_vfscanf(FILE *stream, const char *format, va_list arguments) {
     int got;
-    FETCH(stream, got, vfscanf(stream, format, arguments));
+    FETCH(stream, 0, got, vfscanf(stream, format, arguments));
     return got;
 }
 

@@ -10,7 +10,6 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include "lane.h"
 #include "prefetch.h"
@@ -25,9 +24,6 @@
 #define PATIENCE 1000000
 /* Entries told at a time: a client counts no more of them as read (foreread_at). */
 #define TOLD 64
-
-/* A client hands on what it was told after less than this, in µs. */
-#define HANDED_OVER 1000
 
 /* Processor time a prefetch thread may use between two calls, in ns. */
 static int64_t cpu_most;
@@ -110,19 +106,6 @@ static bool arm(void) {
     return reads;
 }
 
-/* Tells the clients the last of the program's reads. Twice: a client hands on what it is told at the next call, or
- * later. */
-static void finish(void) {
-    for (int n = 0; n < 2; n++) {
-        for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
-            look(lane);
-            if (lane->passed > 0)
-                library.at(lane->client, lane->passed - 1);
-        }
-        usleep(HANDED_OVER);
-    }
-}
-
 static void *watch(void *unused) {
     struct shared *shared = prefetch_shared();
     while (!atomic_load(&ends)) {
@@ -133,7 +116,8 @@ static void *watch(void *unused) {
         if (!atomic_load(&ends))
             shared_wait(&shared->bell, rung, next == NEVER ? -1 : next);
     }
-    finish();
+    /* Tells the clients the last of the program's reads. */
+    look_at_all();
     last();
     return unused;
 }

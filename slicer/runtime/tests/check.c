@@ -151,6 +151,14 @@ const char *reported_text(const struct outcome *outcome, const char *name) {
     return text;
 }
 
+bool is_closed(const struct outcome *outcome) {
+    const char *columns[] = {"useful", "late", "wasted", "evicted", "infill"};
+    double sum = 0;
+    for (size_t n = 0; n < sizeof columns / sizeof columns[0]; n++)
+        sum += reported(outcome, columns[n]);
+    return sum == reported(outcome, "issued");
+}
+
 /* A file of /proc/PID, and how many bytes it has. */
 static size_t read_proc(const char *pid, const char *name, char *text, size_t bytes) {
     char path[300];

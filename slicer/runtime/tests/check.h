@@ -44,6 +44,8 @@ struct outcome run(const char *scenario, const char *argument);
 /* A number or a string of a report; -1 or "" if it is not there. */
 double reported(const struct outcome *outcome, const char *name);
 const char *reported_text(const struct outcome *outcome, const char *name);
+/* Whether the report says what became of every byte issued. */
+bool is_closed(const struct outcome *outcome);
 
 int check_main(int argc, char **argv, const struct scenario *scenarios, const struct test *tests);
 

@@ -132,6 +132,7 @@ static void agrees(const char *scenario, double calls, double entries) {
     CHECK(reported(&outcome, "calls") == calls && reported(&outcome, "program_calls") == calls);
     /* All that was announced was read; what lay between was not asked for. */
     CHECK(reported(&outcome, "entries") >= entries && reported(&outcome, "wasted") == 0);
+    CHECK(is_closed(&outcome));
     double read = reported(&outcome, "useful") + reported(&outcome, "late");
     if (read < entries * PAGE || read > calls * PAGE)
         FAIL("%s", outcome.report);

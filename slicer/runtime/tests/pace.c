@@ -40,6 +40,29 @@ static void in_order(int argc, char **argv) {
     }
 }
 
+/* Needs all data of a file. */
+static void reads_itself(int argc, char **argv) {
+    (void)argc;
+    char page[PAGE];
+    foreread_synchronize(0, FOREREAD_WAIT);
+    FILE *file = prefetch_fopen(argv[2], "r");
+    for (int n = 0; n < PAGES; n++)
+        fetch_fread(page, PAGE, 1, file);
+}
+
+/* Needs all data of a file, which says what is read of another. */
+static void reads_index(int argc, char **argv) {
+    (void)argc;
+    char page[PAGE];
+    foreread_synchronize(0, FOREREAD_WAIT);
+    int fd = prefetch_open(argv[2], O_RDONLY), other = prefetch_open(path_of("other"), O_RDONLY);
+    for (int n = 0; n < PAGES; n++) {
+        fetch_pread(fd, page, PAGE, (off_t)n * PAGE);
+        if (n % 20 == 0)
+            prefetch_pread(other, PAGE, (off_t)(PAGES - 1 - n) * PAGE);
+    }
+}
+
 static int reads(const char *path, int count) {
     int fd = open(path, O_RDONLY);
     char page[PAGE];
@@ -48,6 +71,17 @@ static int reads(const char *path, int count) {
         foreread_call();
     }
     return 0;
+}
+
+static bool is_issued(const void *path) {
+    return resident(path) >= PAGES / 2;
+}
+
+/* Ends when half of what was announced is there and little of it is read. */
+static int leaves(int argc, char **argv) {
+    (void)argc;
+    CHECK(comes_true(is_issued, argv[2]));
+    return reads(argv[2], PAGES / 10);
 }
 
 static bool is_full(const void *path) {
@@ -106,6 +140,22 @@ static int waits(int argc, char **argv) {
     return 0;
 }
 
+/* The prefetch thread begins where the program is, or where it is not yet. */
+static int begins(int argc, char **argv) {
+    (void)argc, (void)argv;
+    foreread_call();
+    foreread_synchronize(0, FOREREAD_SIGNAL);
+    sleep_ms(300);
+    return 0;
+}
+
+static int begins_later(int argc, char **argv) {
+    (void)argc, (void)argv;
+    foreread_synchronize(0, FOREREAD_SIGNAL);
+    sleep_ms(300);
+    return 0;
+}
+
 static struct outcome succeeds(const char *scenario) {
     const char *file = make_file("data", PAGES);
     if (!make_cold(file))
@@ -125,6 +175,13 @@ static void test_queue(void) {
     CHECK(reported(&outcome, "calls") == PAGES && reported(&outcome, "program_calls") == PAGES);
     CHECK(reported(&outcome, "entries") + reported(&outcome, "expired") == PAGES);
     CHECK(reported(&outcome, "waited_room_s") >= 0.1);
+}
+
+static void test_unread(void) {
+    struct outcome outcome = succeeds("leaves");
+    CHECK(reported(&outcome, "wasted") > 0);
+    if (!is_closed(&outcome))
+        FAIL("%s", outcome.report);
 }
 
 static void test_late(void) {
@@ -147,6 +204,21 @@ static void test_in_order(void) {
     CHECK(reported(&outcome, "left_to_kernel") == 2 * PAGES && reported(&outcome, "entries") == 0);
 }
 
+static void test_with_program(void) {
+    struct outcome outcome = succeeds("begins");
+    CHECK(strcmp(reported_text(&outcome, "ended"), "reads in order with the program") == 0);
+    CHECK(reported(&outcome, "calls") < 100);
+}
+
+static void test_ahead(void) {
+    CHECK(strlen(make_file("other", PAGES)) > 0);
+    const char *scenarios[] = {"begins_later", "has_index"};
+    for (int n = 0; n < 2; n++) {
+        struct outcome outcome = succeeds(scenarios[n]);
+        CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
+    }
+}
+
 static void test_hopeless(void) {
     struct outcome outcome = succeeds("hurries_on");
     if (strcmp(reported_text(&outcome, "ended"), "does not keep up") != 0)
@@ -156,17 +228,24 @@ static void test_hopeless(void) {
 int main(int argc, char **argv) {
     const struct scenario scenarios[] = {
         {"dawdles", announces, dawdles},
+        {"leaves", announces, leaves},
         {"hurries", is_late, hurries},
         {"hurries_on", is_slow, hurries_on},
         {"waits", in_order, waits},
+        {"begins", reads_itself, begins},
+        {"begins_later", reads_itself, begins_later},
+        {"has_index", reads_index, begins},
         {"counts_bytes", in_bytes, counts_bytes},
         {0},
     };
     const struct test tests[] = {
         {"a full queue holds the prefetch thread up, and room lets it go on", test_queue},
+        {"what the program leaves unread is in the report, whose account is closed", test_unread},
         {"what the program has read is not announced any more", test_late},
         {"a prefetch thread that falls behind for good is ended", test_hopeless},
         {"what is read in order is left to the kernel", test_in_order},
+        {"a prefetch thread that only reads in order for itself, where the program does, is ended", test_with_program},
+        {"not where the program is not yet, nor where it announces something", test_ahead},
         {"reads of one page are one entry, whatever their number", test_bytes},
         {0},
     };
