@@ -22,35 +22,31 @@ struct Series {
 /// Room for the legend beside the bars, in groups.
 const LEGEND: f64 = 1.0;
 
-const TIMES: &[Series] = &[
-    Series {
-        name: "plain",
-        colour: RGBColor(150, 150, 150),
-        height: |_| Some(100.0),
-    },
-    Series {
-        name: "foreread",
-        colour: RGBColor(31, 119, 180),
-        height: |s| Some(s.foreread?.median / s.plain.median * 100.0),
-    },
-    Series {
-        name: "hot cache",
-        colour: RGBColor(255, 158, 74),
-        height: |s| Some(s.hot?.median / s.plain.median * 100.0),
-    },
-    Series {
-        name: "limit",
-        colour: RGBColor(60, 60, 60),
-        height: |s| Some(s.limit? / s.plain.median * 100.0),
-    },
-];
+const PLAIN: Series = Series {
+    name: "plain",
+    colour: RGBColor(150, 150, 150),
+    height: |_| Some(100.0),
+};
+const FOREREAD: Series = Series {
+    name: "foreread",
+    colour: RGBColor(31, 119, 180),
+    height: |s| Some(s.foreread?.median / s.plain.median * 100.0),
+};
+const HOT: Series = Series {
+    name: "hot cache",
+    colour: RGBColor(255, 158, 74),
+    height: |s| Some(s.hot?.median / s.plain.median * 100.0),
+};
+const LIMIT: Series = Series {
+    name: "limit",
+    colour: RGBColor(60, 60, 60),
+    height: |s| Some(s.limit? / s.plain.median * 100.0),
+};
+
+const TIMES: &[Series] = &[PLAIN, FOREREAD, HOT, LIMIT];
 
 const API_TIMES: &[Series] = &[
-    Series {
-        name: "plain",
-        colour: RGBColor(150, 150, 150),
-        height: |_| Some(100.0),
-    },
+    PLAIN,
     Series {
         name: "WILLNEED",
         colour: RGBColor(255, 158, 74),
@@ -61,44 +57,23 @@ const API_TIMES: &[Series] = &[
         colour: RGBColor(148, 103, 189),
         height: |s| Some(s.vmtouch?.median / s.plain.median * 100.0),
     },
-    Series {
-        name: "foreread",
-        colour: RGBColor(31, 119, 180),
-        height: |s| Some(s.foreread?.median / s.plain.median * 100.0),
-    },
-    Series {
-        name: "limit",
-        colour: RGBColor(60, 60, 60),
-        height: |s| Some(s.limit? / s.plain.median * 100.0),
-    },
+    FOREREAD,
+    LIMIT,
 ];
 
 const SLICE_TIMES: &[Series] = &[
-    Series {
-        name: "plain",
-        colour: RGBColor(150, 150, 150),
-        height: |_| Some(100.0),
-    },
+    PLAIN,
     Series {
         name: "foreread cc",
-        colour: RGBColor(31, 119, 180),
-        height: |s| Some(s.foreread?.median / s.plain.median * 100.0),
+        ..FOREREAD
     },
     Series {
         name: "foreread run",
         colour: RGBColor(148, 103, 189),
         height: |s| Some(s.recorded?.median / s.plain.median * 100.0),
     },
-    Series {
-        name: "hot cache",
-        colour: RGBColor(255, 158, 74),
-        height: |s| Some(s.hot?.median / s.plain.median * 100.0),
-    },
-    Series {
-        name: "limit",
-        colour: RGBColor(60, 60, 60),
-        height: |s| Some(s.limit? / s.plain.median * 100.0),
-    },
+    HOT,
+    LIMIT,
 ];
 
 const MASKED: &[Series] = &[

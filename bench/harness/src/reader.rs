@@ -232,7 +232,7 @@ impl Helper {
                     ..access(extent)
                 });
                 if told.elapsed() > TOLD {
-                    session.flush();
+                    session.wake();
                     *told = Instant::now();
                 }
             }

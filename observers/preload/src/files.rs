@@ -149,7 +149,11 @@ pub fn duplicated(old: c_int, new: c_int) {
     };
     let mut entry = Entry(from.load(Ordering::Relaxed));
     if entry.is_tracked() {
-        entry.0 |= Entry::DUPLICATED;
+        // One that the table has no room for is never seen to be closed.
+        entry.0 |= match cell(new) {
+            Some(_) => Entry::DUPLICATED,
+            None => Entry::SHARED,
+        };
         from.store(entry.0, Ordering::Relaxed);
     }
     set(new, entry);

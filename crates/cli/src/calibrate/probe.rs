@@ -230,7 +230,7 @@ impl Probe for ColdFile {
             .with_profiles(move |_| Some(profile.clone()));
         let mut buffer = [0; PAGE as usize];
         let start = Instant::now();
-        let mut session = Session::start(engine, start)?;
+        let session = Session::start(engine, start)?;
         let mut told = start;
         let mut count = 0;
         for &page in pages {
@@ -244,7 +244,7 @@ impl Probe for ColdFile {
                 ..read(page)
             });
             if after - told >= TOLD {
-                session.flush();
+                session.wake();
                 told = after;
             }
             if after - start > limit {

@@ -135,6 +135,24 @@ pub(super) fn first_errors(said: &[u8]) -> String {
     }
 }
 
+/// What the linker said, or the first lines of it, each on a line of its own: what is wrong stands
+/// before the one in which the linker's caller sums up.
+pub(super) fn linker_said(said: &[u8]) -> String {
+    const LINES: usize = 12;
+    let said = String::from_utf8_lossy(said);
+    let lines: Vec<_> = said
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let mut told: Vec<_> = lines.iter().take(LINES).map(|&line| line.into()).collect();
+    if lines.is_empty() {
+        told.push("it failed without a word".to_owned());
+    } else if lines.len() > LINES {
+        told.push(format!("and {} more lines", lines.len() - LINES));
+    }
+    format!("\n    {}", told.join("\n    "))
+}
+
 /// A path as a C string literal.
 pub(super) fn quoted(path: &Path) -> String {
     let path = path

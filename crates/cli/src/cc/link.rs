@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::command_line::CommandLine;
-use super::compiler::{Compiler, Tools, first_errors, quoted};
+use super::compiler::{Compiler, Tools, linker_said, quoted};
 use super::explain::{Bytes, Report, Seconds};
 use super::slice::Slice;
 use super::units::{Place, Unit, Units};
@@ -184,10 +184,10 @@ impl Job<'_> {
         }
         let output = self.compiler.with(&words).stdin(Stdio::null()).output()?;
         self.seconds.linking += begun.elapsed().as_secs_f64();
-        let said = first_errors(&output.stderr);
         ensure!(
             output.status.success(),
-            "it does not link when sliced: {said}"
+            "it does not link when sliced:{}",
+            linker_said(&output.stderr)
         );
         Ok(program)
     }

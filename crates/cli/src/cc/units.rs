@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 
 use super::archive::{Archive, Trace};
 use super::command_line::{CommandLine, Role};
-use super::compiler::{Compiler, first_errors};
+use super::compiler::{Compiler, linker_said};
 use super::explain::UnitReport;
 use super::record::Record;
 
@@ -281,10 +281,10 @@ fn trace(compiler: &Compiler, line: &CommandLine, scratch: &Path) -> Result<Trac
     args.extend(["-Wl,-t,-t", "-w", "-o"].map(OsString::from));
     args.push(scratch.join("traced").into());
     let output = compiler.with(&args).output()?;
-    let said = first_errors(&output.stderr);
     ensure!(
         output.status.success(),
-        "the linker does not say what it takes: {said}"
+        "the linker does not say what it takes:{}",
+        linker_said(&output.stderr)
     );
     Ok(Trace::read(&output.stdout))
 }

@@ -171,9 +171,11 @@ impl Follower {
         })
     }
 
-    /// Hand over what was observed, and hear what the session is doing.
+    /// Have what was observed looked at, and hear what the session is doing.
     pub(super) fn flush(&mut self) -> Phase {
-        self.session.flush();
+        if self.session.backlog() > 0 {
+            self.session.wake();
+        }
         self.session.phase()
     }
 

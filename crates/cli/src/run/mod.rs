@@ -307,7 +307,8 @@ impl Supervisor {
                     if let Some(recorder) = sinks.recorder.take() {
                         recorder.discard();
                     }
-                    if phase == Phase::Hot {
+                    // Muted it is when the program has ended as well.
+                    if phase == Phase::Hot && ring.mode() != Mode::Mute {
                         self.rest.begin(self.readers.last);
                     }
                     self.set_mode(Mode::Mute);

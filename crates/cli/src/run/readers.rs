@@ -14,7 +14,7 @@ pub(super) struct Readers {
     /// In reads, ns.
     spent: u64,
     /// The process that was the last to report something.
-    pub(super) last: u32,
+    pub(super) last: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ impl Readers {
             since: Instant::now(),
             who: Who::Nobody,
             spent: 0,
-            last: 0,
+            last: None,
         }
     }
 
@@ -42,7 +42,7 @@ impl Readers {
             Who::One(pid, tid) if (pid, tid) == (event.pid, event.tid) => self.who,
             Who::One(..) | Who::Several => Who::Several,
         };
-        self.last = event.pid;
+        self.last = Some(event.pid);
         if let What::Access { took, .. } = event.what {
             self.spent += took;
         }

@@ -60,6 +60,8 @@ pub(super) struct Recorder {
     started: Instant,
     batch: Vec<Item>,
     writer: Writer,
+    /// For the writer.
+    aside: Aside,
     read_ns: u64,
     reads: u64,
     accesses: u64,
@@ -75,13 +77,13 @@ enum Writer {
 }
 
 impl Writer {
-    fn start(path: &Path, meta: &Meta, limit: u64) -> Self {
+    fn start(path: &Path, meta: &Meta, limit: u64, aside: Aside) -> Self {
         let started = || -> anyhow::Result<_> {
             let file = RecordFile::create(path, meta, limit)?;
             let (sender, batches) = sync_channel(BATCHES);
             let thread = std::thread::Builder::new()
                 .name("foreread-record".into())
-                .spawn(move || write(file, batches))?;
+                .spawn(move || write(file, batches, aside))?;
             Ok((sender, thread))
         };
         match started() {
@@ -101,6 +103,7 @@ impl Recorder {
             started: Instant::now(),
             batch: Vec::new(),
             writer: Writer::Unstarted,
+            aside: Aside::new(),
             read_ns: 0,
             reads: 0,
             accesses: 0,
@@ -118,7 +121,7 @@ impl Recorder {
     fn hand_over(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         if let Writer::Unstarted = self.writer {
-            self.writer = Writer::start(&self.path, &self.meta, self.limit);
+            self.writer = Writer::start(&self.path, &self.meta, self.limit, self.aside.clone());
         }
         if let Writer::Running(sender, _) = &self.writer {
             // A writer that has failed tells why at the end.
@@ -149,7 +152,7 @@ impl Recorder {
         let (file, waits) = match self.writer {
             Writer::Unstarted => {
                 let file = RecordFile::create(&self.path, &self.meta, self.limit)?;
-                write(file, [self.batch])?
+                write(file, [self.batch], self.aside)?
             }
             Writer::Running(sender, thread) => {
                 let _ = sender.send(self.batch);
@@ -257,11 +260,14 @@ impl Waits {
     }
 }
 
-fn write(mut file: RecordFile, batches: impl IntoIterator<Item = Vec<Item>>) -> Written {
+fn write(
+    mut file: RecordFile,
+    batches: impl IntoIterator<Item = Vec<Item>>,
+    mut aside: Aside,
+) -> Written {
     let mut flushed = Instant::now();
     let mut orders: HashMap<FileId, Order> = HashMap::new();
     let mut waits = Waits::default();
-    let mut aside = Aside::new();
     for batch in batches {
         aside.keep();
         for item in batch {

@@ -24,9 +24,10 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// The program, of which process `pid` was the last to read, is left to itself.
-    pub(super) fn begin(&mut self, pid: u32) {
-        self.counts = IoCounts::open(pid).ok();
+    /// The program, of which process `pid` was the last to read, is left to itself; for good if none has
+    /// read yet, because all it will read was found in memory.
+    pub(super) fn begin(&mut self, pid: Option<u32>) {
+        self.counts = pid.and_then(|pid| IoCounts::open(pid).ok());
         self.fetched = self.look().unwrap_or(0);
         self.pause = (self.pause * 2).clamp(FIRST, LONGEST);
     }

@@ -11,14 +11,17 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use foreread_plan::{Extent, FileId, PAGE, ThreadId};
-use foreread_sys::pagemap;
+use foreread_sys::pagemap::PageMap;
 
 /// The least time between two samples: short against a run, long against a look.
 const EVERY: Duration = Duration::from_millis(5);
 /// Sampling takes at most this share of the time, as `1 / SHARE`.
-const SHARE: u32 = 8;
+const SHARE: u32 = 16;
 /// Mappings of one process that are looked at.
 const MAPPINGS: usize = 4096;
+/// Page maps that are kept open: of more processes than that, each is opened for every look, or a build
+/// with many at once would take all descriptors.
+const KEPT_OPEN: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
@@ -28,10 +31,40 @@ struct Mapping {
     thread: ThreadId,
 }
 
+/// The mappings of one process.
+#[derive(Debug, Default)]
+struct Process {
+    list: Vec<Mapping>,
+    /// Kept open while something is found in it: else it may be of a program that has ended.
+    map: Option<PageMap>,
+}
+
+impl Process {
+    /// The extents whose pages are present; `None` if the process has ended or is not ours to look at. Its
+    /// page map may stay open if `keep`.
+    fn look(&mut self, pid: u32, keep: bool) -> Option<Vec<(ThreadId, FileId, Extent)>> {
+        let map = match self.map.take() {
+            Some(map) => map,
+            None => PageMap::open(pid).ok()?,
+        };
+        let mut found = Vec::new();
+        for mapping in &self.list {
+            let runs = map.touched(mapping.addr..mapping.addr + mapping.extent.len);
+            found.extend(runs.ok()?.into_iter().map(|run| {
+                let offset = mapping.extent.offset + run.start.saturating_sub(mapping.addr);
+                let extent = Extent::new(offset, run.end - run.start);
+                (mapping.thread, mapping.file, extent)
+            }));
+        }
+        self.map = (keep && !found.is_empty()).then_some(map);
+        Some(found)
+    }
+}
+
 /// Mapped ranges, and their pages found touched.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    mappings: HashMap<u32, Vec<Mapping>>,
+    processes: HashMap<u32, Process>,
     seen: HashMap<(FileId, u64), u64>,
     due: Option<Instant>,
 }
@@ -46,7 +79,7 @@ impl Touched {
         file: FileId,
         extent: Extent,
     ) {
-        let list = self.mappings.entry(pid).or_default();
+        let list = &mut self.processes.entry(pid).or_default().list;
         if !extent.is_empty() && list.len() < MAPPINGS {
             list.push(Mapping {
                 addr,
@@ -60,8 +93,8 @@ impl Touched {
     /// Process `pid` unmapped `len` bytes at `addr`. A mapping cut in part is given up whole: the
     /// library has reported its pages.
     pub(super) fn unmap(&mut self, pid: u32, addr: u64, len: u64) {
-        if let Some(list) = self.mappings.get_mut(&pid) {
-            list.retain(|mapping| {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.list.retain(|mapping| {
                 mapping.addr + mapping.extent.len <= addr
                     || addr.saturating_add(len) <= mapping.addr
             });
@@ -70,30 +103,22 @@ impl Touched {
 
     /// Process `pid` has ended.
     pub(super) fn exit(&mut self, pid: u32) {
-        self.mappings.remove(&pid);
+        self.processes.remove(&pid);
     }
 
     /// If a look is due, the extents of mapped files whose pages are present, by process.
     pub(super) fn sample(&mut self) -> Vec<(ThreadId, FileId, Extent)> {
         let begun = Instant::now();
-        if self.mappings.is_empty() || self.due.is_some_and(|due| begun < due) {
+        if self.processes.is_empty() || self.due.is_some_and(|due| begun < due) {
             return Vec::new();
         }
         let mut found = Vec::new();
-        self.mappings.retain(|&pid, list| {
-            for mapping in list.iter() {
-                let range = mapping.addr..mapping.addr + mapping.extent.len;
-                let Ok(runs) = pagemap::touched(pid, range) else {
-                    // The process has ended, or is not ours to look at.
-                    return false;
-                };
-                found.extend(runs.into_iter().map(|run| {
-                    let offset = mapping.extent.offset + run.start.saturating_sub(mapping.addr);
-                    let extent = Extent::new(offset, run.end - run.start);
-                    (mapping.thread, mapping.file, extent)
-                }));
-            }
-            true
+        let keep = self.processes.len() <= KEPT_OPEN;
+        self.processes.retain(|&pid, process| {
+            let looked = process.look(pid, keep);
+            let there = looked.is_some();
+            found.extend(looked.into_iter().flatten());
+            there
         });
         self.due = Some(Instant::now() + EVERY.max(begun.elapsed() * SHARE));
         found
@@ -168,6 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn page_maps_stay_open_only_while_there_are_few() {
+        let memory = vec![1u8; 4 * PAGE as usize];
+        let mut touched = Touched::default();
+        // Processes that are gone, but for this one.
+        let own = std::process::id();
+        for pid in (0..=KEPT_OPEN as u32).map(|n| u32::MAX - n).chain([own]) {
+            let extent = Extent::new(0, PAGE);
+            touched.map(pid, ThreadId(0), memory.as_ptr() as u64, FileId(0), extent);
+        }
+        assert!(!touched.sample().is_empty());
+        assert!(touched.processes[&own].map.is_none(), "many");
+        assert_eq!(touched.processes.len(), 1, "the others are gone");
+        touched.due = None;
+        assert!(!touched.sample().is_empty());
+        assert!(touched.processes[&own].map.is_some(), "few");
+    }
+
+    #[test]
     fn scattered_pages_come_out_as_the_runs_they_are() {
         let mut touched = Touched::default();
         let file = FileId(0);
@@ -192,8 +235,8 @@ mod tests {
             touched.map(1, ThreadId(0), addr, FileId(0), Extent::new(0, PAGE));
         }
         touched.unmap(1, 0x20_000, PAGE);
-        assert_eq!(touched.mappings[&1].len(), 1);
+        assert_eq!(touched.processes[&1].list.len(), 1);
         touched.exit(1);
-        assert!(touched.mappings.is_empty());
+        assert!(touched.processes.is_empty());
     }
 }
