@@ -81,6 +81,12 @@ impl Running {
         running
     }
 
+    /// A script, to be reached by every signal: whoever started the tests may ignore some (nohup), and a shell
+    /// leaves those ignored.
+    fn script(lab: &Lab, script: &str) -> Self {
+        Self::new(lab, &["env", "--default-signal", "sh", "-c", script])
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -113,7 +119,7 @@ fn state(pid: Pid) -> char {
 
 fn handled() {
     let lab = Lab::new();
-    let mut running = Running::new(&lab, &["sh", "-c", TRAPS]);
+    let mut running = Running::script(&lab, TRAPS);
     running.signal(Signal::USR1);
     assert_eq!(running.line(), "usr1\n");
     running.signal(Signal::HUP);
@@ -127,10 +133,7 @@ fn handled() {
 fn unhandled() {
     let lab = Lab::new();
     for signal in [Signal::TERM, Signal::INT, Signal::QUIT, Signal::ALARM] {
-        let running = Running::new(
-            &lab,
-            &["sh", "-c", "ulimit -c 0; echo ready; exec sleep 60"],
-        );
+        let running = Running::script(&lab, "ulimit -c 0; echo ready; exec sleep 60");
         running.signal(signal);
         assert_eq!(running.end().1.signal(), Some(signal.as_raw()));
     }
@@ -138,7 +141,7 @@ fn unhandled() {
 
 fn group() {
     let lab = Lab::new();
-    let running = Running::new(&lab, &["sh", "-c", "echo ready; exec sleep 60"]);
+    let running = Running::script(&lab, "echo ready; exec sleep 60");
     kill_process_group(running.pid(), Signal::INT).expect("our own group");
     assert_eq!(running.end().1.signal(), Some(Signal::INT.as_raw()));
 }
