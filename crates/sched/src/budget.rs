@@ -14,7 +14,7 @@ const TOLERATED: u64 = 64;
 const STRAYS: u64 = 4;
 /// The additive step: this fraction of the initial target a round. Small, because several sessions
 /// that were each told that all of memory is free step together.
-const STEPS: u64 = 64;
+const STEPS: u64 = 128;
 /// The target never falls below this, in pages (1 MiB), so that a session can recover.
 const FLOOR: u64 = 256;
 
