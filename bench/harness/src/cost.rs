@@ -1,7 +1,8 @@
 //! What being watched costs: nanoseconds per hot read, and the price of recording.
 //!
-//! What is timed is in memory, so that only foreread's own work is measured; states
-//! are interleaved in rounds and each is set against the plain run of its round.
+//! What is timed is in memory, so that only foreread's own work is measured; states are interleaved in
+//! rounds. A read's cost is set against reads that go round the library in the same run, recording against the
+//! plain run of its round.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,8 @@ use crate::measure::Scratch;
 use crate::process::{self, Invocation};
 use crate::stats::{Spread, paired_ratio};
 
-/// Hot reads per run of the read-cost program.
-const READS: u64 = 1_000_000;
+/// Batches of 500 reads by system call and as many by the library, in one run of the read-cost program.
+const BATCHES: u64 = 1000;
 /// Pages of its file; those not read in the timed part give a prefetcher something to do.
 const PAGES: usize = 4096;
 
@@ -28,7 +29,7 @@ pub fn per_read(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> {
     let program = tools.compiled("hotpread", include_str!("../../programs/hotpread.c"))?;
     let command = Invocation {
         program,
-        args: vec![file.clone().into(), READS.to_string().into()],
+        args: vec![file.clone().into(), BATCHES.to_string().into()],
         cwd: tools.root.clone(),
         env: Vec::new(),
     };
@@ -39,11 +40,13 @@ pub fn per_read(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> {
         .env
         .push(("LD_PRELOAD".into(), library.clone().into()));
 
-    let nanoseconds = |command: &Invocation| -> Result<f64> {
+    let nanoseconds = |command: &Invocation| -> Result<[f64; 3]> {
         crate::cache::evict(std::slice::from_ref(&file))?;
         let run = process::run(command, &scratch.0, &[])?;
         let text = run.stdout.trim();
-        text.parse().with_context(|| {
+        let columns: Option<Vec<f64>> = text.split(' ').map(|each| each.parse().ok()).collect();
+        let columns = columns.and_then(|columns| columns.try_into().ok());
+        columns.with_context(|| {
             format!(
                 "`{}` printed `{text}` (status {}): {}",
                 command.line(),
@@ -54,15 +57,10 @@ pub fn per_read(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> {
     };
     let mut states: Vec<State> = Vec::new();
     for _ in 0..rounds {
-        let plain = nanoseconds(&command)?;
-        note(&mut states, "plain", plain, plain);
+        note(&mut states, "plain", nanoseconds(&command)?);
         if library.is_file() {
-            note(
-                &mut states,
-                "preloaded, no supervisor",
-                nanoseconds(&unattended)?,
-                plain,
-            );
+            let name = "preloaded, no supervisor";
+            note(&mut states, name, nanoseconds(&unattended)?);
         }
         foreread.forget()?;
         for expected in ["recorded", "prefetched"] {
@@ -73,52 +71,45 @@ pub fn per_read(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> {
             } else {
                 format!("{mode} (for {expected})")
             };
-            note(&mut states, &name, cost, plain);
+            note(&mut states, &name, cost);
         }
     }
-    let mut out =
-        format!("a hot 4 KiB pread, ns (medians of {rounds} paired runs of {READS} reads)\n\n");
-    out += &format!(
-        "{:<28} {:>9} {:>9} {:>20}\n",
-        "state", "ns", "added", "added, range"
+    let mut out = format!(
+        "a hot 4 KiB pread, ns (medians of {rounds} runs of {BATCHES} pairs of batches)\n\n{:<26} {:>11} {:>11} {:>8} {:>14}\n",
+        "state", "system call", "by library", "added", "added, range"
     );
     for state in &states {
-        let (Some(cost), Some(added)) = (
-            Spread::of(state.costs.clone()),
-            Spread::of(state.added.clone()),
-        ) else {
+        let column = |at: usize| Spread::of(state.runs.iter().map(|run| run[at]));
+        let (Some(call), Some(by_library), Some(added)) = (column(0), column(1), column(2)) else {
             continue;
         };
-        let range = format!("{:.1}..{:.1}", added.min, added.max);
         out += &format!(
-            "{:<28} {:>9.1} {:>9.1} {range:>20}\n",
-            state.name, cost.median, added.median
+            "{:<26} {:>11.1} {:>11.1} {:>8.1} {:>14}\n",
+            state.name,
+            call.median,
+            by_library.median,
+            added.median,
+            format!("{:.1}..{:.1}", added.min, added.max)
         );
     }
     Ok(out + "\nto reach: at most 60 ns added while prefetching\n")
 }
 
-/// One state of the preload library and its costs, in ns per read.
+/// One state of the preload library and what its runs printed: ns a read by system call, by the library, added.
 struct State {
     name: String,
-    costs: Vec<f64>,
-    added: Vec<f64>,
+    runs: Vec<[f64; 3]>,
 }
 
-fn note(states: &mut Vec<State>, name: &str, cost: f64, plain: f64) {
-    let place = states
-        .iter()
-        .position(|state| state.name == name)
-        .unwrap_or_else(|| {
-            states.push(State {
-                name: name.to_owned(),
-                costs: Vec::new(),
-                added: Vec::new(),
-            });
-            states.len() - 1
+fn note(states: &mut Vec<State>, name: &str, run: [f64; 3]) {
+    if let Some(state) = states.iter_mut().find(|state| state.name == name) {
+        state.runs.push(run);
+    } else {
+        states.push(State {
+            name: name.to_owned(),
+            runs: vec![run],
         });
-    states[place].costs.push(cost);
-    states[place].added.push(cost - plain);
+    }
 }
 
 /// The run time and memory that recording adds to hot runs: many reads, a scan, many processes.
