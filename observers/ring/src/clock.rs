@@ -38,6 +38,10 @@ pub(crate) struct Calibration {
     origin: Pair,
     before: Pair,
     last: Pair,
+    /// From `origin` to `before`, from there to `last`, and over all.
+    earlier: Rate,
+    lately: Rate,
+    whole: Rate,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +58,9 @@ impl Calibration {
             origin,
             before: origin,
             last: origin,
+            earlier: Rate(0),
+            lately: Rate(0),
+            whole: Rate(0),
         }
     }
 
@@ -63,6 +70,9 @@ impl Calibration {
         if now.ticks > self.last.ticks && now.ns > self.last.ns {
             self.before = self.last;
             self.last = now;
+            self.earlier = Rate::of(self.origin, self.before);
+            self.lately = Rate::of(self.before, self.last);
+            self.whole = Rate::of(self.origin, self.last);
         }
         now.ticks
     }
@@ -71,18 +81,18 @@ impl Calibration {
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
         // A stamp from before the last segment belongs to a call that was still going
         // on at the previous poll: the whole run's rate serves it.
-        let (from, to) = if ticks >= self.before.ticks {
-            (self.before, self.last)
+        let (from, rate) = if ticks >= self.before.ticks {
+            (self.before, self.lately)
         } else {
-            (self.origin, self.before)
+            (self.origin, self.earlier)
         };
-        let past = scale(ticks.saturating_sub(from.ticks), from, to);
+        let past = rate.ns(ticks.saturating_sub(from.ticks));
         (from.ns - self.origin.ns).saturating_add(past)
     }
 
     /// A duration in ns.
     pub(crate) fn span(&self, ticks: u64) -> u64 {
-        scale(ticks, self.origin, self.last)
+        self.whole.ns(ticks)
     }
 }
 
@@ -104,13 +114,22 @@ impl Pair {
     }
 }
 
-fn scale(ticks: u64, from: Pair, to: Pair) -> u64 {
-    let (run, rise) = (to.ticks - from.ticks, to.ns - from.ns);
-    if run == 0 {
-        return 0;
+/// Ns of 2^32 ticks. A division for all stamps of a poll, not one for each.
+#[derive(Clone, Copy, Debug)]
+struct Rate(u64);
+
+impl Rate {
+    fn of(from: Pair, to: Pair) -> Self {
+        let (run, rise) = (to.ticks - from.ticks, to.ns - from.ns);
+        // Rounded down: no stamp passes the end of its segment.
+        let rate = (u128::from(rise) << 32).checked_div(run.into());
+        Self(rate.map_or(0, |rate| u64::try_from(rate).unwrap_or(u64::MAX)))
     }
-    let ns = u128::from(ticks) * u128::from(rise) / u128::from(run);
-    u64::try_from(ns).unwrap_or(u64::MAX)
+
+    fn ns(self, ticks: u64) -> u64 {
+        let ns = (u128::from(ticks) * u128::from(self.0)) >> 32;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
 }
 
 fn monotonic() -> u64 {

@@ -42,6 +42,8 @@ pub(crate) use child::Ending;
 /// The shortest and longest sleep between two looks at the ring. The ring holds 16384 events
 /// a thread: at a million reads a second it fills in 16 ms.
 const SHORTEST: Duration = Duration::from_micros(250);
+/// The shortest while nobody is kept ahead of: what is only written down may wait.
+const UNHURRIED: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(4);
 /// Looks at the ring after the program has ended; its events are there by then.
 const LAST_LOOKS: usize = 1000;
@@ -270,10 +272,14 @@ impl Supervisor {
                 continue;
             }
             let seen = self.look();
+            let shortest = match self.sinks.follower {
+                Some(_) => SHORTEST,
+                None => UNHURRIED,
+            };
             pause = if seen > 0 {
-                SHORTEST
+                shortest
             } else {
-                (pause * 2).min(LONGEST)
+                (pause * 2).clamp(shortest, LONGEST)
             };
         }
     }

@@ -7,7 +7,6 @@
 //! Data flow: watcher → [`Recorder`] (a batch at a time, a bounded number of batches) → writer thread →
 //! [`RecordFile`].
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 use foreread_plan::format::{RecordFile, WriteError};
 use foreread_plan::{Access, FileId, FileMeta, Kind, Meta, PAGE, Summary, ThreadId, ThreadMeta};
 use foreread_sys::processor::Aside;
+use rustc_hash::FxHashMap;
 
 use super::watch::Sink;
 
@@ -24,8 +24,8 @@ use super::watch::Sink;
 const BATCHES: usize = 64;
 /// Items handed over at a time.
 const BATCH: usize = 4096;
-/// How long a batch that is not full waits for the writer to be started.
-const SOON: Duration = Duration::from_millis(100);
+/// How long a batch that is not full waits to be handed over.
+const SOON: Duration = Duration::from_millis(250);
 /// How often what was recorded is made to survive a kill.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Reads that show how a file is read.
@@ -43,9 +43,10 @@ const ENOUGH_WAITS: usize = 16;
 /// A file is read in no order if less than one in this many reads goes on from the last.
 const ONWARD_SHARE: u64 = 10;
 
+/// Boxed what is rare: an item is no larger than an access.
 enum Item {
-    File(FileId, FileMeta),
-    Thread(ThreadId, ThreadMeta),
+    File(FileId, Box<FileMeta>),
+    Thread(ThreadId, Box<ThreadMeta>),
     Access(Access),
 }
 
@@ -57,7 +58,8 @@ pub(super) struct Recorder {
     path: PathBuf,
     meta: Meta,
     limit: u64,
-    started: Instant,
+    /// When a batch was handed over last, or the recording began.
+    handed_over: Instant,
     batch: Vec<Item>,
     writer: Writer,
     /// For the writer.
@@ -100,7 +102,7 @@ impl Recorder {
             path: path.to_owned(),
             meta,
             limit,
-            started: Instant::now(),
+            handed_over: Instant::now(),
             batch: Vec::new(),
             writer: Writer::Unstarted,
             aside: Aside::new(),
@@ -112,14 +114,15 @@ impl Recorder {
 
     /// Hand what was watched to the writer, if it is time for that.
     pub(super) fn flush(&mut self) {
-        let soon = matches!(self.writer, Writer::Unstarted) && self.started.elapsed() < SOON;
-        if !soon && !self.batch.is_empty() {
+        if !self.batch.is_empty() && self.handed_over.elapsed() >= SOON {
             self.hand_over();
         }
     }
 
     fn hand_over(&mut self) {
-        let batch = std::mem::take(&mut self.batch);
+        self.handed_over = Instant::now();
+        let room = self.batch.len();
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(room));
         if let Writer::Unstarted = self.writer {
             self.writer = Writer::start(&self.path, &self.meta, self.limit, self.aside.clone());
         }
@@ -266,7 +269,7 @@ fn write(
     mut aside: Aside,
 ) -> Written {
     let mut flushed = Instant::now();
-    let mut orders: HashMap<FileId, Order> = HashMap::new();
+    let mut orders: FxHashMap<FileId, Order> = FxHashMap::default();
     let mut waits = Waits::default();
     for batch in batches {
         aside.keep();
@@ -274,14 +277,14 @@ fn write(
             match item {
                 Item::File(id, meta) => {
                     match orders.entry(id) {
-                        Entry::Occupied(mut known) => known.get_mut().meta = meta.clone(),
+                        Entry::Occupied(mut known) => known.get_mut().meta = (*meta).clone(),
                         Entry::Vacant(new) => {
-                            new.insert(Order::of(meta.clone()));
+                            new.insert(Order::of((*meta).clone()));
                         }
                     }
-                    file.file(id, meta)?;
+                    file.file(id, *meta)?;
                 }
-                Item::Thread(id, meta) => file.thread(id, meta)?,
+                Item::Thread(id, meta) => file.thread(id, *meta)?,
                 Item::Access(access) => {
                     if let Some(order) = orders.get_mut(&access.file) {
                         order.read(&access);
@@ -310,11 +313,11 @@ fn write(
 
 impl Sink for Recorder {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
-        self.push(Item::File(id, meta.clone()));
+        self.push(Item::File(id, Box::new(meta.clone())));
     }
 
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
-        self.push(Item::Thread(id, meta.clone()));
+        self.push(Item::Thread(id, Box::new(meta.clone())));
     }
 
     fn access(&mut self, access: &Access) {

@@ -12,9 +12,12 @@ use std::time::{Duration, Instant};
 
 use foreread_plan::{Extent, FileId, PAGE, ThreadId};
 use foreread_sys::pagemap::PageMap;
+use rustc_hash::FxHashMap;
 
 /// The least time between two samples: short against a run, long against a look.
 const EVERY: Duration = Duration::from_millis(5);
+/// And while they find nothing new, as with one compiler after another, which all map the same files.
+const SELDOM: Duration = Duration::from_millis(40);
 /// Sampling takes at most this share of the time, as `1 / SHARE`.
 const SHARE: u32 = 16;
 /// Mappings of one process that are looked at.
@@ -65,8 +68,12 @@ impl Process {
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     processes: HashMap<u32, Process>,
-    seen: HashMap<(FileId, u64), u64>,
+    seen: FxHashMap<(FileId, u64), u64>,
     due: Option<Instant>,
+    /// The time between the last two samples, whatever they cost.
+    every: Duration,
+    /// Whether any page was fresh since the last sample.
+    news: bool,
 }
 
 impl Touched {
@@ -112,6 +119,11 @@ impl Touched {
         if self.processes.is_empty() || self.due.is_some_and(|due| begun < due) {
             return Vec::new();
         }
+        self.every = if std::mem::take(&mut self.news) {
+            EVERY
+        } else {
+            (self.every * 2).clamp(EVERY, SELDOM)
+        };
         let mut found = Vec::new();
         let keep = self.processes.len() <= KEPT_OPEN;
         self.processes.retain(|&pid, process| {
@@ -120,7 +132,7 @@ impl Touched {
             found.extend(looked.into_iter().flatten());
             there
         });
-        self.due = Some(Instant::now() + EVERY.max(begun.elapsed() * SHARE));
+        self.due = Some(Instant::now() + self.every.max(begun.elapsed() * SHARE));
         found
     }
 
@@ -148,6 +160,7 @@ impl Touched {
             }
             page = end;
         }
+        self.news |= !runs.is_empty();
         runs
     }
 }
@@ -190,6 +203,29 @@ mod tests {
             touched.sample().is_empty(),
             "the first page is never mapped"
         );
+    }
+
+    #[test]
+    fn samples_that_find_nothing_new_become_rare() {
+        let memory = vec![1u8; 4 * PAGE as usize];
+        let mut touched = Touched::default();
+        let (pid, file) = (std::process::id(), FileId(0));
+        let extent = Extent::new(0, 3 * PAGE);
+        touched.map(pid, ThreadId(0), memory.as_ptr() as u64, file, extent);
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            touched.due = None;
+            for (_, file, extent) in touched.sample() {
+                touched.fresh(file, extent);
+            }
+            pauses.push(touched.every);
+        }
+        assert_eq!(pauses, [1, 1, 2, 4, 8].map(|times| EVERY * times));
+        assert_eq!(touched.every, SELDOM);
+        touched.fresh(file, Extent::new(4 * PAGE, PAGE));
+        touched.due = None;
+        touched.sample();
+        assert_eq!(touched.every, EVERY, "there is news");
     }
 
     #[test]

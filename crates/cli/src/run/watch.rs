@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, ThreadId, ThreadMeta};
 use foreread_ring::{OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, What};
+use rustc_hash::FxHashMap;
 
 use super::touched::Touched;
 
@@ -37,9 +38,9 @@ pub(super) struct Watch {
     /// Files opened for writing: their facts are looked up again at the end.
     writable: Vec<FileId>,
     by_path: HashMap<PathBuf, Option<FileId>>,
-    instances: HashMap<u32, FileId>,
-    threads: HashMap<(u32, u32), ThreadId>,
-    processes: HashMap<u32, (u32, String)>,
+    instances: FxHashMap<u32, FileId>,
+    threads: FxHashMap<(u32, u32), ThreadId>,
+    processes: FxHashMap<u32, (u32, String)>,
     pub(super) touched: Touched,
     observed: bool,
     without_stdio: bool,
@@ -53,9 +54,9 @@ impl Watch {
             files: Vec::new(),
             writable: Vec::new(),
             by_path: HashMap::new(),
-            instances: HashMap::new(),
-            threads: HashMap::new(),
-            processes: HashMap::new(),
+            instances: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            processes: FxHashMap::default(),
             touched: Touched::default(),
             observed: false,
             without_stdio: false,
