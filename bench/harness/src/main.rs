@@ -154,11 +154,11 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
             .context("progress bar")?,
     );
     bar.enable_steady_tick(std::time::Duration::from_millis(500));
-    let minutes = cli.minutes.unwrap_or(size.pick(9, 42));
+    let minutes = cli.minutes.or(size.pick(Some(9), None));
     let began = Instant::now();
     let late = || {
-        (began.elapsed().as_secs() >= minutes * 60)
-            .then(|| format!("the {minutes} minutes are over (--minutes)"))
+        let minutes = minutes.filter(|minutes| began.elapsed().as_secs() >= minutes * 60)?;
+        Some(format!("the {minutes} minutes are over (--minutes)"))
     };
     for (case, disk) in chosen {
         let say = |what: &str| bar.set_message(format!("{} on {}: {what}", case.name, disk.name()));

@@ -30,7 +30,7 @@ pub struct Cli {
     /// Rounds per case [default: 3 quick, 5 otherwise; short cases run more, long ones fewer].
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
-    /// After so many minutes, leave out what was not begun [default: 9 quick, 42 otherwise].
+    /// After so many minutes, leave out what was not begun [default: 9 quick, none otherwise].
     #[arg(long, value_name = "N")]
     pub minutes: Option<u64>,
     /// Leave foreread out: plain, hot and limit only.

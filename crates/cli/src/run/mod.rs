@@ -42,8 +42,10 @@ pub(crate) use child::Ending;
 /// The shortest and longest sleep between two looks at the ring. The ring holds 16384 events
 /// a thread: at a million reads a second it fills in 16 ms.
 const SHORTEST: Duration = Duration::from_micros(250);
-/// The shortest while nobody is kept ahead of: what is only written down may wait.
-const UNHURRIED: Duration = Duration::from_millis(2);
+/// The shortest while no read waits for its device: what was fetched lasts longer than that.
+const UNHURRIED: Duration = Duration::from_millis(1);
+/// And while nobody is kept ahead of: what is only written down may wait.
+const RECORDING: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(4);
 /// Looks at the ring after the program has ended; its events are there by then.
 const LAST_LOOKS: usize = 1000;
@@ -273,8 +275,9 @@ impl Supervisor {
             }
             let seen = self.look();
             let shortest = match self.sinks.follower {
-                Some(_) => SHORTEST,
-                None => UNHURRIED,
+                Some(_) if self.readers.waited() => SHORTEST,
+                Some(_) => UNHURRIED,
+                None => RECORDING,
             };
             pause = if seen > 0 {
                 shortest
