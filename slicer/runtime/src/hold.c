@@ -89,7 +89,7 @@ void hold_begin(struct hold *hold, uint64_t id) {
 /* A file that both read in order at the same time, they read slower than the program would by itself: each finds in
  * memory what the other has read, so that the kernel takes neither for a reader in order. A thread that is further ahead
  * than the kernel reads does no harm, and one that announces something meanwhile has a use. */
-bool hold_fetch(struct lane *lane, const struct reading *reading) {
+uint64_t hold_fetch(struct lane *lane, const struct reading *reading) {
     struct hold *hold = &lane->hold;
     struct stream *stream = &hold->streams[stream_of(hold, reading)];
     uint64_t before = stream->run;
@@ -98,10 +98,10 @@ bool hold_fetch(struct lane *lane, const struct reading *reading) {
         hold_begin(hold, reading->id);
     hold->fetched += stream->run - before;
     if (hold->fetched < KERNELS)
-        return false;
-    bool with_program = shared_calls(lane->shared) > hold->fetched_from;
+        return 0;
+    uint64_t from = hold->fetched_from;
     hold_begin(hold, reading->id);
-    return with_program;
+    return shared_calls(lane->shared) > from ? reading->id - from : 0;
 }
 
 void hold_release(struct lane *lane) {

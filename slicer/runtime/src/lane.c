@@ -14,6 +14,12 @@
  * a disk, in which it could. It is looked at every so many late calls. */
 #define HOPELESS 5000000
 #define LATE 1024
+/* Stretches (256 KiB) in order through which the program is let go first: of an index so long, the thread still learns
+ * what it leads to. One that goes on is taken for all there is. */
+#define STRETCHES 64
+/* While it is waited for: between two looks, and until it is not expected to read on; ns. */
+#define GLANCE 200000
+#define STALLED 20000000
 /* Calls between two looks at the program's counter. */
 #define LOOK 64
 
@@ -130,6 +136,7 @@ void lane_push(struct lane *lane, const struct reading *reading) {
     }
     lane->ids[lane->pushed++ & (ring - 1)] = reading->id;
     hold_begin(&lane->hold, reading->id);
+    lane->behind_in_order = 0;
     lane->batch[lane->batched++] =
         (foreread_entry){.fd = handle, .offset = reading->offset, .length = reading->bytes};
     if (lane->first_ns == 0)
@@ -255,6 +262,24 @@ int64_t lane_wait_begin(void) {
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+/* Waits until the program has made so many calls, unless it makes none. */
+static void let_ahead(struct lane *lane, uint64_t calls) {
+    if (++lane->behind_in_order > STRETCHES)
+        prefetch_end_thread("reads in order with the program");
+    uint64_t seen = 0;
+    int64_t now = clock_ns(CLOCK_MONOTONIC), moved = now;
+    for (uint64_t made; (made = shared_calls(lane->shared)) < calls; now = clock_ns(CLOCK_MONOTONIC)) {
+        if (made != seen)
+            moved = now;
+        else if (now - moved > STALLED)
+            break;
+        seen = made;
+        nanosleep(&(struct timespec){.tv_nsec = GLANCE}, NULL);
+    }
+    /* Being behind is meant. */
+    lane->late = 0;
+}
+
 int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes) {
     struct lane *lane = lane_self;
     int64_t since = lane_wait_begin();
@@ -266,10 +291,10 @@ int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes) {
         return since;
     const struct reading reading = {.id = id, .file = file, .offset = offset, .bytes = bytes};
     pthread_mutex_lock(&lane->lock);
-    bool with_program = hold_fetch(lane, &reading);
+    uint64_t stretch = hold_fetch(lane, &reading);
     pthread_mutex_unlock(&lane->lock);
-    if (with_program)
-        prefetch_end_thread("reads in order with the program");
+    if (stretch > 0)
+        let_ahead(lane, id + stretch);
     return since;
 }
 

@@ -103,6 +103,8 @@ struct lane {
      * thread alone. */
     uint64_t late, behind;
     int64_t late_ns;
+    /* Stretches in which it let the program go first, since it announced something. */
+    unsigned behind_in_order;
 
     /* For the report. */
     uint64_t expired;
@@ -134,7 +136,7 @@ void lane_count(void);
 /* The next read: these bytes of a file, which `fd` has open. Without a file or bytes, lane_count(). */
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes);
 /* The next read, which the thread makes for itself, of these bytes as far as it is known; in place of
- * lane_wait_begin(). Ends the thread where it only reads in order what the program is reading. */
+ * lane_wait_begin(). Lets the program go first through what both read in order, and ends the thread if that goes on. */
 int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes);
 
 /* With the lock held: puts a reading on hold, or leaves it to the kernel; releases the readings on hold, to the
@@ -143,9 +145,9 @@ void hold_add(struct lane *lane, struct reading reading);
 void hold_release(struct lane *lane);
 /* With the lock held: what is fetched counts from this call on. */
 void hold_begin(struct hold *hold, uint64_t id);
-/* With the lock held: enters a read that the thread makes for itself; whether it has only been reading in order, and where
- * the program is. */
-bool hold_fetch(struct lane *lane, const struct reading *reading);
+/* With the lock held: enters a read that the thread makes for itself. When a stretch of them was all in order, and
+ * where the program is: its calls; else 0. */
+uint64_t hold_fetch(struct lane *lane, const struct reading *reading);
 /* With the lock held: adds to the list, by batches; ends the batch. */
 void lane_push(struct lane *lane, const struct reading *reading);
 void lane_flush(struct lane *lane);

@@ -50,6 +50,18 @@ static void reads_itself(int argc, char **argv) {
         fetch_fread(page, PAGE, 1, file);
 }
 
+/* Needs all data of a long index first. */
+static void reads_index_first(int argc, char **argv) {
+    (void)argc;
+    char page[PAGE];
+    foreread_synchronize(0, FOREREAD_WAIT);
+    int fd = prefetch_open(argv[2], O_RDONLY), other = prefetch_open(path_of("other"), O_RDONLY);
+    for (int n = 0; n < PAGES / 5; n++)
+        fetch_pread(fd, page, PAGE, (off_t)n * PAGE);
+    for (int n = 0; n < PAGES; n++)
+        prefetch_pread(other, PAGE, (off_t)(PAGES - 1 - n) * PAGE);
+}
+
 /* Needs all data of a file, which says what is read of another. */
 static void reads_index(int argc, char **argv) {
     (void)argc;
@@ -149,6 +161,25 @@ static int begins(int argc, char **argv) {
     return 0;
 }
 
+/* Reads with it. */
+static int reads_along(int argc, char **argv) {
+    (void)argc;
+    foreread_call();
+    foreread_synchronize(0, FOREREAD_SIGNAL);
+    int status = reads(argv[2], PAGES);
+    sleep_ms(300);
+    return status;
+}
+
+static int reads_index_along(int argc, char **argv) {
+    (void)argc;
+    foreread_call();
+    foreread_synchronize(0, FOREREAD_SIGNAL);
+    int status = reads(argv[2], PAGES / 5);
+    CHECK(comes_true(is_issued, path_of("other")));
+    return status;
+}
+
 static int begins_later(int argc, char **argv) {
     (void)argc, (void)argv;
     foreread_synchronize(0, FOREREAD_SIGNAL);
@@ -205,15 +236,23 @@ static void test_in_order(void) {
 }
 
 static void test_with_program(void) {
-    struct outcome outcome = succeeds("begins");
-    CHECK(strcmp(reported_text(&outcome, "ended"), "reads in order with the program") == 0);
-    CHECK(reported(&outcome, "calls") < 100);
+    struct outcome outcome = succeeds("reads_along");
+    if (strcmp(reported_text(&outcome, "ended"), "reads in order with the program") != 0)
+        FAIL("%s", outcome.report);
+    CHECK(reported(&outcome, "calls") < PAGES);
+}
+
+static void test_index(void) {
+    CHECK(make_cold(make_file("other", PAGES)));
+    struct outcome outcome = succeeds("reads_index_along");
+    CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
+    CHECK(reported(&outcome, "issued") >= PAGES / 2 * PAGE);
 }
 
 static void test_ahead(void) {
     CHECK(strlen(make_file("other", PAGES)) > 0);
-    const char *scenarios[] = {"begins_later", "has_index"};
-    for (int n = 0; n < 2; n++) {
+    const char *scenarios[] = {"begins", "begins_later", "has_index"};
+    for (int n = 0; n < 3; n++) {
         struct outcome outcome = succeeds(scenarios[n]);
         CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
     }
@@ -234,6 +273,8 @@ int main(int argc, char **argv) {
         {"waits", in_order, waits},
         {"begins", reads_itself, begins},
         {"begins_later", reads_itself, begins_later},
+        {"reads_along", reads_itself, reads_along},
+        {"reads_index_along", reads_index_first, reads_index_along},
         {"has_index", reads_index, begins},
         {"counts_bytes", in_bytes, counts_bytes},
         {0},
@@ -245,7 +286,8 @@ int main(int argc, char **argv) {
         {"a prefetch thread that falls behind for good is ended", test_hopeless},
         {"what is read in order is left to the kernel", test_in_order},
         {"a prefetch thread that only reads in order for itself, where the program does, is ended", test_with_program},
-        {"not where the program is not yet, nor where it announces something", test_ahead},
+        {"not where the program is not yet, or reads no more, nor where it announces something", test_ahead},
+        {"it stays for what a long index leads to", test_index},
         {"reads of one page are one entry, whatever their number", test_bytes},
         {0},
     };
