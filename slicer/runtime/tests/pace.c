@@ -85,6 +85,16 @@ static int reads(const char *path, int count) {
     return 0;
 }
 
+static int reads_on(const char *path, int count) {
+    int fd = open(path, O_RDONLY);
+    char page[PAGE];
+    for (int n = 0; n < count; n++) {
+        CHECK(pread(fd, page, PAGE, (off_t)n * PAGE) == PAGE);
+        foreread_call();
+    }
+    return 0;
+}
+
 static bool is_issued(const void *path) {
     return resident(path) >= PAGES / 2;
 }
@@ -100,13 +110,22 @@ static bool is_full(const void *path) {
     return resident(path) == QUEUE;
 }
 
-/* Reads nothing at first: the prefetch thread goes as far as the queue lets it. */
+/* Reads nothing at first: the prefetch thread goes as far as the queue lets it. Then no faster than a thread keeps up with
+ * that gets a processor only while the program sleeps. */
 static int dawdles(int argc, char **argv) {
     (void)argc;
     CHECK(comes_true(is_full, argv[2]));
     sleep_ms(100);
     CHECK(is_full(argv[2]));
-    return reads(argv[2], PAGES);
+    int fd = open(argv[2], O_RDONLY);
+    char page[PAGE];
+    for (int n = PAGES - 1; n >= 0; n--) {
+        CHECK(pread(fd, page, PAGE, (off_t)n * PAGE) == PAGE);
+        foreread_call();
+        if (n % (QUEUE / 2) == 0)
+            sleep_ms(5);
+    }
+    return 0;
 }
 
 static int hurries(int argc, char **argv) {
@@ -164,18 +183,16 @@ static int begins(int argc, char **argv) {
 /* Reads with it. */
 static int reads_along(int argc, char **argv) {
     (void)argc;
-    foreread_call();
     foreread_synchronize(0, FOREREAD_SIGNAL);
-    int status = reads(argv[2], PAGES);
+    int status = reads_on(argv[2], PAGES);
     sleep_ms(300);
     return status;
 }
 
 static int reads_index_along(int argc, char **argv) {
     (void)argc;
-    foreread_call();
     foreread_synchronize(0, FOREREAD_SIGNAL);
-    int status = reads(argv[2], PAGES / 5);
+    int status = reads_on(argv[2], PAGES / 5);
     CHECK(comes_true(is_issued, path_of("other")));
     return status;
 }
@@ -245,8 +262,8 @@ static void test_with_program(void) {
 static void test_index(void) {
     CHECK(make_cold(make_file("other", PAGES)));
     struct outcome outcome = succeeds("reads_index_along");
-    CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
-    CHECK(reported(&outcome, "issued") >= PAGES / 2 * PAGE);
+    if (reported(&outcome, "issued") < PAGES / 2 * PAGE)
+        FAIL("%s", outcome.report);
 }
 
 static void test_ahead(void) {
