@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         begun.elapsed().as_secs_f64()
     );
     if let Some(guard) = guard {
-        let ledger = guard.finish().ledger;
+        let ledger = guard.finish().stats.ledger;
         println!(
             "fetched ahead {} KiB: useful {}, late {}, wasted {}, evicted {}, infill {}",
             ledger.issued >> 10,

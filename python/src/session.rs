@@ -455,9 +455,7 @@ impl Session {
     fn end_client(&self, py: Python<'_>, client: &Client) {
         // In a child there is nothing to tell.
         if let Some(report) = py.detach(|| client.close()) {
-            let mut stats = report.stats;
-            stats.ledger = report.ledger;
-            *lock(&self.last) = (stats.into(), report.gone);
+            *lock(&self.last) = (report.stats.into(), report.gone);
         }
     }
 }

@@ -310,9 +310,7 @@ pub unsafe extern "C" fn foreread_finish_client(
         // SAFETY: null, or the program's structure.
         let size = unsafe { covered(stats) }?;
         let handle = Process::remove(client.addr())?;
-        let report = handle.client.close().ok_or(-libc::EINVAL)?;
-        let mut last = report.stats;
-        last.ledger = report.ledger;
+        let last = handle.client.close().ok_or(-libc::EINVAL)?.stats;
         // SAFETY: as long as it says.
         unsafe { tell(stats, size, &last) };
         if last.ledger.is_closed() {

@@ -387,12 +387,14 @@ impl Client {
         let inner = self.inner().ok()?;
         inner.write_check();
         let check = inner.check_report();
-        let stats = inner.stats();
+        let mut stats = inner.stats();
         let report = inner.end()?.finish();
+        if let Some(report) = &report {
+            stats.ledger = report.ledger;
+        }
         let files = lock(&inner.files);
         Some(Report {
             stats,
-            ledger: report.as_ref().map_or(stats.ledger, |report| report.ledger),
             gone: report
                 .map(|report| report.gone)
                 .unwrap_or_default()

@@ -27,8 +27,6 @@ use crate::{Error, Options, Stats};
 const TOLD: u32 = 64;
 /// It is woken for a read if it was not for so long.
 const UNTOLD: Duration = Duration::from_millis(1);
-/// A read that took longer waited for a device: the engine is woken at once.
-const WAITED: Duration = Duration::from_micros(40);
 /// Reads the session has not come to (6 MB): more are not told, because so fast a program reads from
 /// memory, and later ones tell the place as well.
 const BACKLOG: usize = 1 << 17;
@@ -121,7 +119,7 @@ impl Inner {
     /// Tell the session of a read.
     pub(crate) fn tell_read(&self, file: FileId, extent: Extent, start: Instant, took: Duration) {
         let access = self.access(file, extent, Kind::Pread, start, took);
-        self.tell(&[access], start + took, took >= WAITED);
+        self.tell(&[access], start + took, access.waited());
     }
 
     /// Tell the session that the program reads these bytes, by means unknown.

@@ -16,7 +16,7 @@
 //!     guard.at(n)?; // I am about to make the n-th read
 //!     // … read it, by whatever means
 //! }
-//! println!("{:?}", guard.finish().ledger);
+//! println!("{:?}", guard.finish().stats.ledger);
 //! # Ok(())
 //! # }
 //! ```

@@ -21,10 +21,8 @@ pub struct Stats {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// The last statistics.
+    /// The last statistics, their account closed.
     pub stats: Stats,
-    /// The closed account, in bytes.
-    pub ledger: Ledger,
     /// Files that could not be fetched, and why, in plain words.
     pub gone: Vec<String>,
     /// Where list and reality parted, if that was asked for: what is written to the check file.

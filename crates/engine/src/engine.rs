@@ -32,9 +32,6 @@ const BACKLOG: usize = 4 * DISCLOSE;
 const SURVEY: usize = 4;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
-/// A read that took longer than this plus 1 ns a byte waited for a device: far above a copy from
-/// memory (2 µs for 4 KiB, some 20 µs just after a sleep), below a cloud disk (80 µs).
-const WAITED_NS: u64 = 40_000;
 
 /// Reads weighed at a time.
 const WEIGHED: u64 = 8192;
@@ -257,7 +254,7 @@ impl<B: Backend> Engine<B> {
         if access.kind.reads() {
             self.judge(access, false);
             if self.ran_out {
-                self.weigh(access.start, waited(access));
+                self.weigh(access.start, access.waited());
             }
         }
     }
@@ -495,7 +492,7 @@ impl<B: Backend> Engine<B> {
                 scheduler.pass(file, run);
             });
         let (there, under_way) = (read.there * PAGE, read.under_way * PAGE);
-        let waited = waited(access);
+        let waited = access.waited();
         if access.kind == Kind::Touch {
             // A sample, or a position the program tells, says what was read, not whether that waited.
             let gone = self.look_up(file, &access.extent.pages(), read.there) * PAGE;
@@ -590,9 +587,4 @@ impl<B: Backend> Engine<B> {
             }
         }
     }
-}
-
-/// Whether a read took long enough to have waited for a device.
-fn waited(access: &Access) -> bool {
-    access.took > WAITED_NS + access.extent.len
 }

@@ -39,13 +39,12 @@ use watch::{Sink, Watch};
 
 pub(crate) use child::Ending;
 
-/// The shortest and longest sleep between two looks at the ring. The ring holds 16384 events
-/// a thread: at a million reads a second it fills in 16 ms.
-const SHORTEST: Duration = Duration::from_micros(250);
-/// The shortest while no read waits for its device: what was fetched lasts longer than that.
-const UNHURRIED: Duration = Duration::from_millis(1);
-/// And while nobody is kept ahead of: what is only written down may wait.
+/// The shortest sleeps between two looks at the ring: while reads wait for their device, while they do not, and
+/// while nothing is fetched for them, only written down.
+const WAITING: Duration = Duration::from_micros(250);
+const AHEAD: Duration = Duration::from_millis(1);
 const RECORDING: Duration = Duration::from_millis(2);
+/// And the longest. The ring holds 16384 events a thread: at a million reads a second it fills in 16 ms.
 const LONGEST: Duration = Duration::from_millis(4);
 /// Looks at the ring after the program has ended; its events are there by then.
 const LAST_LOOKS: usize = 1000;
@@ -139,7 +138,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         watch: Watch::new(began),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
-        sinks: Sinks { recorder, follower },
+        sinks: Sinks {
+            recorder,
+            follower,
+            waited: false,
+        },
         aside: Aside::new(),
         readers: Readers::new(),
         rest: Rest::default(),
@@ -213,6 +216,8 @@ fn observe(account: &mut Account) -> Option<Observed> {
 struct Sinks {
     recorder: Option<Recorder>,
     follower: Option<Follower>,
+    /// Whether a read has waited for its device since the last look.
+    waited: bool,
 }
 
 impl Sink for Sinks {
@@ -232,6 +237,7 @@ impl Sink for Sinks {
     }
 
     fn access(&mut self, access: &Access) {
+        self.waited |= access.waited();
         if let Some(recorder) = &mut self.recorder {
             recorder.access(access);
         }
@@ -258,7 +264,7 @@ struct Supervisor {
 impl Supervisor {
     /// Watch the program to its end.
     fn supervise(&mut self, child: &Child) -> Result<Ended> {
-        let mut pause = SHORTEST;
+        let mut pause = WAITING;
         loop {
             let observing = self.observing();
             let timeout = if observing {
@@ -273,10 +279,11 @@ impl Supervisor {
                 self.look_up();
                 continue;
             }
+            self.sinks.waited = false;
             let seen = self.look();
             let shortest = match self.sinks.follower {
-                Some(_) if self.readers.waited() => SHORTEST,
-                Some(_) => UNHURRIED,
+                Some(_) if self.sinks.waited => WAITING,
+                Some(_) => AHEAD,
                 None => RECORDING,
             };
             pause = if seen > 0 {
@@ -378,7 +385,9 @@ impl Supervisor {
         {
             account.say(sentence);
         }
-        let Sinks { recorder, follower } = self.sinks;
+        let Sinks {
+            recorder, follower, ..
+        } = self.sinks;
         if let Some(follower) = follower {
             if let Some(trouble) = follower.trouble() {
                 account.damaged(trouble);

@@ -7,16 +7,12 @@ use std::time::Instant;
 use foreread_ring::{RawEvent, What};
 use foreread_sys::processor;
 
-/// A read that took longer came from a device, in ns.
-const WAITED: u64 = 30_000;
-
 /// Who read since the last look, and how long that took.
 pub(super) struct Readers {
     since: Instant,
     who: Who,
     /// In reads, ns.
     spent: u64,
-    waited: bool,
     /// The process that was the last to report something.
     pub(super) last: Option<u32>,
 }
@@ -35,7 +31,6 @@ impl Readers {
             since: Instant::now(),
             who: Who::Nobody,
             spent: 0,
-            waited: false,
             last: None,
         }
     }
@@ -50,13 +45,7 @@ impl Readers {
         self.last = Some(event.pid);
         if let What::Access { took, .. } = event.what {
             self.spent += took;
-            self.waited |= took > WAITED;
         }
-    }
-
-    /// Whether a read has waited since this was asked last.
-    pub(super) fn waited(&mut self) -> bool {
-        std::mem::take(&mut self.waited)
     }
 
     /// If it is time for that, say where the program computes.
@@ -72,7 +61,6 @@ impl Readers {
         });
         *self = Self {
             last: self.last,
-            waited: self.waited,
             ..Self::new()
         };
     }

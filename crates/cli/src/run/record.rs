@@ -32,8 +32,6 @@ const FLUSH: Duration = Duration::from_secs(1);
 const ENOUGH_READS: u64 = 64;
 /// A step forward that read-ahead still serves, in bytes.
 const SKIP: u64 = 12 * 1024;
-/// A read shorter than this came from memory.
-const WAITED_NS: u64 = 50_000;
 /// Longer reads take their time in transfer, not in waiting; bytes.
 const SMALL: u64 = 64 * 1024;
 /// Waits kept at a time.
@@ -236,7 +234,7 @@ struct Waits {
 
 impl Waits {
     fn read(&mut self, access: &Access) {
-        if access.took < WAITED_NS || access.extent.len > SMALL {
+        if !access.waited() || access.extent.len > SMALL {
             return;
         }
         self.seen += 1;

@@ -21,17 +21,17 @@ fn a_list_is_fetched_and_every_byte_accounted_for() {
         assert_eq!(read(&client, id, &file, entry.extent), Match::Listed);
     }
     let report = client.finish();
-    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    assert!(report.stats.ledger.is_closed(), "{:?}", report.stats.ledger);
     // Where the device is slow enough, the gaps are read along.
-    let Ledger { issued, infill, .. } = report.ledger;
+    let Ledger { issued, infill, .. } = report.stats.ledger;
     assert_eq!(
         issued - infill,
         list.len() as u64 * PAGE,
         "{:?}, {} pages cached",
-        report.ledger,
+        report.stats.ledger,
         cached(&file)
     );
-    assert_eq!(report.ledger.wasted, 0, "{:?}", report.ledger);
+    assert_eq!(report.stats.ledger.wasted, 0, "{:?}", report.stats.ledger);
     assert_eq!(report.stats.list.listed, list.len() as u64);
     assert!(cached(&file) <= issued / PAGE, "and nothing else");
 }
@@ -54,8 +54,8 @@ fn reads_that_are_only_announced_make_room_for_what_the_budget_does_not_hold_at_
         assert_eq!(client.announce(id, entry.extent).unwrap(), Match::Listed);
     }
     let report = client.finish();
-    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
-    assert!(report.ledger.useful + report.ledger.late >= PAGES * PAGE * 99 / 100);
+    assert!(report.stats.ledger.is_closed(), "{:?}", report.stats.ledger);
+    assert!(report.stats.ledger.useful + report.stats.ledger.late >= PAGES * PAGE * 99 / 100);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_listed_hot_read_costs_next_to_nothing() {
     let report = client.finish();
     // Some may have had to make room for others meanwhile.
     assert!(
-        report.ledger.issued < PAGES * PAGE / 10,
+        report.stats.ledger.issued < PAGES * PAGE / 10,
         "it was in memory already"
     );
 }
@@ -154,7 +154,7 @@ fn a_shared_client_is_closed_once_and_fetches_nothing_afterwards() {
     for entry in had {
         client.announce(id, entry.extent).unwrap();
     }
-    let ledger = client.close().expect("the first time").ledger;
+    let ledger = client.close().expect("the first time").stats.ledger;
     assert!(ledger.is_closed(), "{ledger:?}");
     assert_eq!(ledger.wasted, unread.len() as u64 * PAGE, "{ledger:?}");
     assert!(client.close().is_none());

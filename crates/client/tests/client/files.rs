@@ -143,7 +143,7 @@ fn a_file_may_grow_shrink_and_have_holes_under_its_list() {
         assert_eq!(read(&client, id, &file, one.extent), Match::Listed);
     }
     let report = client.finish();
-    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    assert!(report.stats.ledger.is_closed(), "{:?}", report.stats.ledger);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn appending_goes_on_and_setting_starts_over_while_requests_are_pending() {
     assert_eq!(client.request(&[], Flags::CLEAR).unwrap(), 0);
     assert_eq!(client.stats().ahead, 0);
     let report = client.finish();
-    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    assert!(report.stats.ledger.is_closed(), "{:?}", report.stats.ledger);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn several_threads_read_while_another_changes_the_list() {
         "{stats:?}"
     );
     let report = client.finish();
-    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    assert!(report.stats.ledger.is_closed(), "{:?}", report.stats.ledger);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn the_guard_ends_the_session_however_much_is_left() {
     wait_for(&file, 10);
     guard.at(5).unwrap();
     let report = guard.finish();
-    assert!(report.ledger.is_closed());
+    assert!(report.stats.ledger.is_closed());
     let until = Instant::now() + Duration::from_secs(10);
     let ours = || {
         std::fs::read_dir("/proc/self/task")
