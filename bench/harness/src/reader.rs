@@ -284,7 +284,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
     };
     let source = Box::new(Replay::new(list, HashSet::new()));
     let engine = Engine::new(source, PageCache::new(&files), config)
-        .with_profiles(move |_| Some(profile.clone()));
+        .with_profiles(move |_, _| Some(profile.clone()));
     Session::start(engine, start).context("starting the engine's thread")
 }
 

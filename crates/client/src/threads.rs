@@ -113,7 +113,7 @@ fn begin(
     // Without what was measured of them, devices are what they call themselves.
     let profiles = Profiles::load().unwrap_or_default();
     let engine = Engine::new(Box::new(Feed::new(list)), backend, config)
-        .with_profiles(move |dev| profiles.of(dev)?.profile());
+        .with_profiles(move |dev, _| profiles.of(dev)?.profile());
     Ok((register, Session::start(engine, start)?))
 }
 

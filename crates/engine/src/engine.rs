@@ -7,10 +7,9 @@
 //!
 //! Invariant: each page issued is in exactly one of `pages` (not read yet) or a column of the ledger.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use foreread_backend::{Backend, Change, Event};
+use foreread_backend::{Backend, Change, DeviceFacts, Event};
 use foreread_plan::{Access, Expected, FileId, Kind, PAGE, RequestId};
 use foreread_sched::{Asked, Profile, Scheduler};
 use foreread_sources::Source;
@@ -20,19 +19,16 @@ use smallvec::SmallVec;
 use crate::Ledger;
 use crate::pages::Pages;
 use crate::site::{Site, Table};
+use crate::survey::all_in_memory;
 use crate::track::{Course, Track};
 
-/// Disclosures taken from the source in one step: a step is short, and the first hints go out early.
-const DISCLOSE: usize = 4096;
+/// Disclosures taken from the source in one step, and how many of them before the first hints are given: what the
+/// program reads first is not kept waiting for the rest.
+pub(crate) const DISCLOSE: usize = 4096;
+pub(crate) const FIRST: usize = 32;
 /// Entries that wait to be looked at, beyond which nothing more is disclosed: on a device whose order is the
 /// program's they would lie there for nothing.
 const BACKLOG: usize = 4 * DISCLOSE;
-/// Steps' worth of disclosures a survey looks through, some milliseconds: of a longer plan the program's own reads
-/// tell sooner whether it is hot ([`Engine::weigh`]).
-const SURVEY: usize = 4;
-/// Planned pages that must be missing for a plan to be worth following at all.
-const COLD_PAGES: u64 = 16;
-
 /// Reads weighed at a time.
 const WEIGHED: u64 = 8192;
 /// Reads weighed at a time once the plan has run out.
@@ -162,11 +158,11 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Use measured profiles: `profiles` is asked once for each device met, by its number, and
-    /// where it knows none the built-in profile of the device's kind holds.
+    /// Use measured profiles: `profiles` is asked once for each device met, by its number and what is known of
+    /// it, and where it knows none the built-in profile of the device's kind holds.
     pub fn with_profiles(
         mut self,
-        profiles: impl Fn(u64) -> Option<Profile> + Send + 'static,
+        profiles: impl Fn(u64, &DeviceFacts) -> Option<Profile> + Send + 'static,
     ) -> Self {
         self.table.profiles = Some(Box::new(profiles));
         self
@@ -197,40 +193,10 @@ impl<B: Backend> Engine<B> {
             return;
         }
         // Files first: where they are in memory whole, the plan need not be gone through.
-        if self.backend.are_all_whole() || self.all_in_memory() {
+        if self.backend.are_all_whole() || all_in_memory(self.source.as_mut(), &mut self.backend) {
             self.phase = Phase::Hot;
         }
         self.source.rewind();
-    }
-
-    fn all_in_memory(&mut self) -> bool {
-        let mut missing = 0;
-        let mut whole: HashMap<FileId, bool> = HashMap::new();
-        let mut expected = Vec::new();
-        for _ in 0..SURVEY {
-            expected.clear();
-            self.source.disclose(DISCLOSE, &mut expected);
-            for one in &expected {
-                let backend = &mut self.backend;
-                if one.pages.is_empty()
-                    || *whole
-                        .entry(one.file)
-                        .or_insert_with(|| backend.is_whole(one.file))
-                {
-                    continue;
-                }
-                let pages = one.pages.end - one.pages.start;
-                let resident = backend.resident(one.file, one.pages.clone());
-                missing += pages.saturating_sub(resident.unwrap_or(0));
-                if missing >= COLD_PAGES {
-                    return false;
-                }
-            }
-            if expected.len() < DISCLOSE {
-                return true;
-            }
-        }
-        false
     }
 
     /// The program read this extent of a planned file.
@@ -291,15 +257,21 @@ impl<B: Backend> Engine<B> {
         if self.phase != Phase::Ahead {
             return self.scheduler.in_flight() > 0;
         }
-        let disclosed = self.disclose();
-        let mut site = Site {
-            table: &mut self.table,
-            backend: &mut self.backend,
-        };
-        let requests = self.scheduler.next(now, &mut site);
-        let started = !requests.is_empty();
-        for request in requests {
-            self.backend.submit(request);
+        let (mut disclosed, mut started) = (false, false);
+        for most in [FIRST, DISCLOSE - FIRST] {
+            let more = self.disclose(most);
+            disclosed |= more;
+            let mut site = Site {
+                table: &mut self.table,
+                backend: &mut self.backend,
+            };
+            for request in self.scheduler.next(now, &mut site) {
+                started = true;
+                self.backend.submit(request);
+            }
+            if !more {
+                break;
+            }
         }
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.has_pending();
         if self.exhausted && !busy && self.scheduler.waiting() == 0 {
@@ -432,11 +404,11 @@ impl<B: Backend> Engine<B> {
     }
 
     /// Take up to one step's worth of disclosures; whether there were any.
-    fn disclose(&mut self) -> bool {
+    fn disclose(&mut self, most: usize) -> bool {
         if self.source.is_void() {
             self.scheduler.restart();
         }
-        let room = self.scheduler.queue().room().min(DISCLOSE);
+        let room = self.scheduler.queue().room().min(most);
         let room = room.min(BACKLOG.saturating_sub(self.scheduler.waiting() as usize));
         if self.exhausted || room == 0 {
             return false;
@@ -582,7 +554,7 @@ impl<B: Backend> Engine<B> {
                 self.phase = if found { Phase::Ahead } else { Phase::Lost };
                 if found {
                     // Reads that were handed over with this one come before the next step.
-                    self.disclose();
+                    self.disclose(DISCLOSE);
                 }
             }
         }

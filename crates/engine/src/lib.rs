@@ -20,6 +20,7 @@ mod ledger;
 mod pages;
 mod session;
 mod site;
+mod survey;
 mod track;
 
 pub use engine::{Config, Engine, Phase, Report};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foreread_backend::{Backend, Change, Placed};
+use foreread_backend::{Backend, Change, DeviceFacts, Placed};
 use foreread_plan::FileId;
 use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Run};
 use rustc_hash::FxHashMap;
@@ -16,8 +16,8 @@ struct Known {
     gone: bool,
 }
 
-/// Where a device's measured profile is looked up, by its number.
-pub(crate) type Profiles = Box<dyn Fn(u64) -> Option<Profile> + Send>;
+/// Where a device's measured profile is looked up, by its number and what is known of it.
+pub(crate) type Profiles = Box<dyn Fn(u64, &DeviceFacts) -> Option<Profile> + Send>;
 
 /// A device met.
 #[derive(Debug)]
@@ -137,7 +137,9 @@ impl<B: Backend> Devices for Site<'_, B> {
         let (backend, profiles) = (&mut self.backend, &self.table.profiles);
         let met = self.table.devices.entry(device).or_insert_with(|| {
             let facts = backend.facts(device.0);
-            let measured = profiles.as_ref().and_then(|profiles| profiles(device.0));
+            let measured = profiles
+                .as_ref()
+                .and_then(|profiles| profiles(device.0, &facts));
             if let Some(profile) = &measured {
                 backend.assume(device.0, profile.order == Order::Position);
             }

@@ -127,7 +127,7 @@ impl Probe for Virtual {
             Sim::new(Arc::clone(&machine)),
             Config::default(),
         )
-        .with_profiles(move |_| Some(profile.clone()));
+        .with_profiles(move |_, _| Some(profile.clone()));
         let (mut now, mut tick, mut count) = (0, 0, 0);
         for &page in pages {
             let begun = now;

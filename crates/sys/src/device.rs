@@ -45,12 +45,16 @@ pub struct Device {
 impl Device {
     /// The device of a file whose `st_dev` is `dev`.
     pub fn of(dev: u64) -> Self {
-        let mounts = Mount::all().unwrap_or_default();
-        Self::among(dev, &mounts, Path::new("/sys"))
+        Self::among(dev, &Mount::all().unwrap_or_default())
     }
 
-    /// As [`Device::of`], with the mounts and `/sys` given.
-    fn among(dev: u64, mounts: &[Mount], sys: &Path) -> Self {
+    /// As [`Device::of`], with the mounts given.
+    pub fn among(dev: u64, mounts: &[Mount]) -> Self {
+        Self::by(dev, mounts, Path::new("/sys"))
+    }
+
+    /// As [`Device::among`], with `/sys` given.
+    fn by(dev: u64, mounts: &[Mount], sys: &Path) -> Self {
         let mount = mounts.iter().rev().find(|mount| mount.dev == dev);
         let fs_type = mount.map_or_else(String::new, |mount| mount.fs_type.clone());
         let source = mount.map_or_else(String::new, |mount| mount.source.clone());
@@ -276,7 +280,7 @@ mod tests {
     fn a_partition_is_described_by_its_disk() {
         let sys = sys_with_a_disk();
         let mounts = [Mount::parse("1 0 8:1 / /data rw - ext4 /dev/sda1 rw").unwrap()];
-        let device = Device::among(rustix::fs::makedev(8, 1), &mounts, sys.path());
+        let device = Device::by(rustix::fs::makedev(8, 1), &mounts, sys.path());
         assert_eq!(device.name, "sda");
         assert_eq!(device.fs_type, "ext4");
         assert!(device.block && device.rotational);
@@ -288,16 +292,16 @@ mod tests {
     fn a_hint_may_be_as_large_as_the_larger_of_read_ahead_and_request() {
         let sys = sys_with_a_disk();
         let dev = rustix::fs::makedev(8, 0);
-        assert_eq!(Device::among(dev, &[], sys.path()).max_hint, 1280 << 10);
+        assert_eq!(Device::by(dev, &[], sys.path()).max_hint, 1280 << 10);
         fs::write(sys.path().join("devices/sda/queue/read_ahead_kb"), "8192\n").unwrap();
-        assert_eq!(Device::among(dev, &[], sys.path()).max_hint, 8 << 20);
+        assert_eq!(Device::by(dev, &[], sys.path()).max_hint, 8 << 20);
     }
 
     #[test]
     fn a_file_system_without_a_device_gets_hints_no_kernel_cuts() {
         let sys = sys_with_a_disk();
         let mounts = [Mount::parse("1 0 0:77 / /net rw - nfs4 server:/export rw").unwrap()];
-        let device = Device::among(rustix::fs::makedev(0, 77), &mounts, sys.path());
+        let device = Device::by(rustix::fs::makedev(0, 77), &mounts, sys.path());
         assert_eq!(device.name, "server:/export");
         assert!(!device.block && !device.rotational);
         assert_eq!(device.max_hint, 128 << 10);

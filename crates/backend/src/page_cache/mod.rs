@@ -7,26 +7,27 @@
 //! Data flow: `submit` and `prepare` → a worker's channel → [`worker`]: open, look what is
 //! missing, hint, watch until it is up to date → one channel of events → `poll`.
 
+mod devices;
 mod file;
 mod files;
 mod worker;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, FileMeta, PAGE, Request};
-use foreread_sys::device::{Device, Mount};
+use foreread_sys::device::Device;
 use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event};
+use devices::Devices;
 use file::Opened;
 use files::Files;
 pub use files::Register;
-use worker::{Measured, Worker};
+use worker::Worker;
 
 /// Threads that give hints. Mostly they wait for a device to open a file, so there are more than
 /// processors, and few enough to stay out of the program's way.
@@ -50,10 +51,8 @@ enum Job {
 /// The page-cache backend.
 pub struct PageCache {
     files: Files,
-    mounts: Option<Vec<Mount>>,
-    devices: HashMap<u64, Device>,
+    devices: Devices,
     looked_at: Option<(FileId, Opened)>,
-    measured: Measured,
     /// For the thread that polls, and starts the others.
     aside: Aside,
     lanes: Vec<Lane>,
@@ -86,10 +85,8 @@ impl PageCache {
         };
         Self {
             files: Files::recorded(files),
-            mounts: None,
-            devices: HashMap::new(),
+            devices: Devices::default(),
             looked_at: None,
-            measured: Measured::default(),
             aside: Aside::new(),
             lanes: (0..WORKERS).map(lane).collect(),
             event,
@@ -127,9 +124,8 @@ impl PageCache {
     }
 
     fn start(&mut self, n: usize) {
-        let measured = Arc::clone(&self.measured);
         let (files, event) = (self.files.clone(), self.event.clone());
-        let worker = Worker::new(files, measured, event, self.aside.clone());
+        let worker = Worker::new(files, self.devices.clone(), event, self.aside.clone());
         let state = &mut self.lanes[n].state;
         if let State::Unstarted(inbox) = std::mem::replace(state, State::Failed)
             && let Ok(thread) = std::thread::Builder::new()
@@ -139,51 +135,28 @@ impl PageCache {
             *state = State::Running(thread);
         }
     }
-
-    /// The mount table; with `anew`, as it is now.
-    fn mounts(&mut self, anew: bool) -> &[Mount] {
-        if anew {
-            self.mounts = None;
-        }
-        // Where it cannot be read, no device is known, and each file goes by the default profile.
-        self.mounts
-            .get_or_insert_with(|| Mount::all().unwrap_or_default())
-    }
 }
 
 impl Backend for PageCache {
     fn device(&mut self, file: FileId) -> Option<u64> {
         let known = self.files.get(file)?;
         let meta = &known.meta;
-        if known.live {
-            let mounted = |mounts: &[Mount]| mounts.iter().any(|mount| mount.dev == meta.dev);
-            // Mounted since, perhaps.
-            if mounted(self.mounts(false)) || mounted(self.mounts(true)) {
-                return Some(meta.dev);
-            }
+        // Mounted since, perhaps.
+        if known.live && self.devices.has_mounted(meta.dev) {
+            return Some(meta.dev);
         }
-        self.mounts(false)
-            .iter()
-            .filter(|mount| meta.path.starts_with(&mount.point))
-            // Of two mounts on one point, the later hides the earlier.
-            .max_by_key(|mount| mount.point.as_os_str().len())
-            .map(|mount| mount.dev)
+        self.devices.under(&meta.path)
     }
 
     fn facts(&mut self, device: u64) -> DeviceFacts {
-        let known = self
-            .devices
-            .entry(device)
-            .or_insert_with(|| Device::of(device));
-        DeviceFacts {
-            name: known.name.clone(),
-            rotational: known.rotational,
-        }
+        let Device {
+            name, rotational, ..
+        } = self.devices.of(device);
+        DeviceFacts { name, rotational }
     }
 
     fn assume(&mut self, device: u64, positions: bool) {
-        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
-        measured.insert(device, positions);
+        self.devices.assume(device, positions);
     }
 
     fn prepare(&mut self, file: FileId) {

@@ -4,15 +4,15 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, PAGE, Request, RequestId};
-use foreread_sys::device::Device;
 use foreread_sys::processor::Aside;
 
 use super::Job;
+use super::devices::Devices;
 use super::file::Opened;
 use super::files::Files;
 use crate::Event;
@@ -27,9 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MOVING_HEAD: Duration = Duration::from_millis(2);
 /// Files a worker keeps open.
 const OPEN_FILES: usize = 128;
-
-/// On which devices position matters, as far as is known; shared by the workers of a session.
-pub(super) type Measured = Arc<Mutex<HashMap<u64, bool>>>;
 
 /// A request on its way.
 struct Flight {
@@ -49,27 +46,23 @@ pub(super) struct Worker {
     /// Oldest first.
     order: VecDeque<FileId>,
     reported: HashSet<FileId>,
-    devices: HashMap<u64, Device>,
-    measured: Measured,
+    /// The largest hint each device takes, in bytes.
+    hints: HashMap<u64, u64>,
+    devices: Devices,
     flights: VecDeque<Flight>,
     aside: Aside,
 }
 
 impl Worker {
-    pub(super) fn new(
-        files: Files,
-        measured: Measured,
-        events: Sender<Event>,
-        aside: Aside,
-    ) -> Self {
+    pub(super) fn new(files: Files, devices: Devices, events: Sender<Event>, aside: Aside) -> Self {
         Self {
             files,
             events,
             open: HashMap::new(),
             order: VecDeque::new(),
             reported: HashSet::new(),
-            devices: HashMap::new(),
-            measured,
+            hints: HashMap::new(),
+            devices,
             flights: VecDeque::new(),
             aside,
         }
@@ -177,15 +170,18 @@ impl Worker {
     /// Whether distance costs time on a file's device. Where the device says so it is measured, once
     /// a session, because many virtual disks say so wrongly.
     fn rotational(&mut self, opened: &Opened) -> bool {
-        let says_so = self.device(opened.dev).rotational;
-        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
-        *measured
-            .entry(opened.dev)
-            .or_insert_with(|| says_so && opened.is_slow(MOVING_HEAD).unwrap_or(true))
+        let says_so = self.devices.of(opened.dev).rotational;
+        self.devices.positions(opened.dev, || {
+            says_so && opened.is_slow(MOVING_HEAD).unwrap_or(true)
+        })
     }
 
-    fn device(&mut self, dev: u64) -> &Device {
-        self.devices.entry(dev).or_insert_with(|| Device::of(dev))
+    fn max_hint(&mut self, dev: u64) -> u64 {
+        let devices = &self.devices;
+        *self
+            .hints
+            .entry(dev)
+            .or_insert_with(|| devices.of(dev).max_hint)
     }
 
     fn fetch(&mut self, request: &Request) {
@@ -209,7 +205,7 @@ impl Worker {
             return None;
         }
         let dev = self.open.get(&request.file)?.dev;
-        let max_hint = self.device(dev).max_hint;
+        let max_hint = self.max_hint(dev);
         let opened = self.open.get_mut(&request.file)?;
         opened.look_again();
         let end = request.pages.end.min(opened.size.div_ceil(PAGE));
@@ -268,7 +264,7 @@ impl Worker {
         flight.again = true;
         flight.since = Instant::now();
         let dev = opened.dev;
-        let max_hint = self.device(dev).max_hint;
+        let max_hint = self.max_hint(dev);
         let opened = self.open.get_mut(&flight.file)?;
         opened.look_again();
         for part in &flight.parts {

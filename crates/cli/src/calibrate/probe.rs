@@ -227,7 +227,7 @@ impl Probe for ColdFile {
         let source = Box::new(Replay::new(List::new(pages), HashSet::new()));
         let profile = profile.clone();
         let engine = Engine::new(source, PageCache::new(&self.files), Config::default())
-            .with_profiles(move |_| Some(profile.clone()));
+            .with_profiles(move |_, _| Some(profile.clone()));
         let mut buffer = [0; PAGE as usize];
         let start = Instant::now();
         let session = Session::start(engine, start)?;

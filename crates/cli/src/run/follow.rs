@@ -12,13 +12,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use anyhow::Context;
-use foreread_backend::PageCache;
+use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Phase, Profile, Report, Session};
 use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
 use foreread_profiles::{Measured, Profiles};
 use foreread_sources::{Replay, Trace};
-use foreread_sys::device::Device;
 use foreread_sys::memory;
 
 use super::watch::Sink;
@@ -151,11 +150,10 @@ impl Follower {
                 ..Config::default()
             },
         )
-        .with_profiles(move |dev| {
-            let device = Device::of(dev);
-            let (profile, said) = chosen(&device, profiles.of(dev), waits);
+        .with_profiles(move |dev, device| {
+            let (profile, said) = chosen(device, profiles.of(dev), waits);
             if let Ok(mut met) = met.lock() {
-                met.insert(device.name, said);
+                met.insert(device.name.clone(), said);
             }
             profile
         });
@@ -205,7 +203,7 @@ impl Follower {
 
 /// The profile a device goes by, if it is settled, and that in words.
 fn chosen(
-    device: &Device,
+    device: &DeviceFacts,
     measured: Option<&Measured>,
     wait_ns: Option<u64>,
 ) -> (Option<Profile>, String) {
@@ -271,10 +269,9 @@ mod tests {
 
     #[test]
     fn a_device_goes_by_what_is_known_of_it() {
-        let device = |rotational| Device {
+        let device = |rotational| DeviceFacts {
             name: "sda".into(),
             rotational,
-            ..Device::of(0)
         };
         let (profile, said) = chosen(&device(false), None, Some(9_000_000));
         assert!(profile.is_none() && said.contains("built-in profile: in the program's order"));

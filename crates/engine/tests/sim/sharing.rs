@@ -71,7 +71,7 @@ fn share(sessions: usize, capacity: usize, load: u64, explicit: bool) -> Vec<Sha
             };
             let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
             Engine::new(source, Sim::new(Arc::clone(&machine)), config)
-                .with_profiles(|_| Some(near_sighted()))
+                .with_profiles(|_, _| Some(near_sighted()))
         })
         .collect();
     let compute = sessions as u64 * 1_000_000_000 / PAGES_A_SECOND * 100 / load;

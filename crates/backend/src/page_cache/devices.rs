@@ -1,0 +1,85 @@
+//! What a session knows of its devices and mounts: asked of the system once, for all its threads.
+//!
+//! Invariant: what is not known by the mounts read so far is looked for once more among those of now:
+//! file systems are mounted while a session lasts.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foreread_sys::device::{Device, Mount};
+
+/// The table, shared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Devices {
+    known: Arc<Mutex<Known>>,
+    /// Whether position matters on a device, as far as is known. By itself: finding out takes its time.
+    positions: Arc<Mutex<HashMap<u64, bool>>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    mounts: Option<Vec<Mount>>,
+    met: HashMap<u64, Device>,
+}
+
+impl Devices {
+    /// The device of files whose `st_dev` is `dev`.
+    pub(super) fn of(&self, dev: u64) -> Device {
+        let mut known = lock(&self.known);
+        known.has_mounted(dev);
+        let Known { mounts, met, .. } = &mut *known;
+        let mounts = mounts.as_deref().unwrap_or_default();
+        met.entry(dev)
+            .or_insert_with(|| Device::among(dev, mounts))
+            .clone()
+    }
+
+    /// Whether anything with this device number is mounted.
+    pub(super) fn has_mounted(&self, dev: u64) -> bool {
+        lock(&self.known).has_mounted(dev)
+    }
+
+    /// The device number of what is mounted where `path` lies.
+    pub(super) fn under(&self, path: &Path) -> Option<u64> {
+        lock(&self.known)
+            .mounts(false)
+            .iter()
+            .filter(|mount| path.starts_with(&mount.point))
+            // Of two mounts on one point, the later hides the earlier.
+            .max_by_key(|mount| mount.point.as_os_str().len())
+            .map(|mount| mount.dev)
+    }
+
+    /// Whether position matters on a device; found out by `measure` where nobody knows.
+    pub(super) fn positions(&self, dev: u64, measure: impl FnOnce() -> bool) -> bool {
+        *lock(&self.positions).entry(dev).or_insert_with(measure)
+    }
+
+    /// Whether position matters on a device is known.
+    pub(super) fn assume(&self, dev: u64, positions: bool) {
+        lock(&self.positions).insert(dev, positions);
+    }
+}
+
+/// A lock whose holder panicked guards what was found out before.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Known {
+    /// The mount table; with `anew`, as it is now.
+    fn mounts(&mut self, anew: bool) -> &[Mount] {
+        if anew {
+            self.mounts = None;
+        }
+        // Where it cannot be read, no device is known, and each file goes by the default profile.
+        self.mounts
+            .get_or_insert_with(|| Mount::all().unwrap_or_default())
+    }
+
+    fn has_mounted(&mut self, dev: u64) -> bool {
+        let among = |mounts: &[Mount]| mounts.iter().any(|mount| mount.dev == dev);
+        self.met.contains_key(&dev) || among(self.mounts(false)) || among(self.mounts(true))
+    }
+}
