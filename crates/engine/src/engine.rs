@@ -22,10 +22,10 @@ use crate::site::{Site, Table};
 use crate::survey::all_in_memory;
 use crate::track::{Course, Track};
 
-/// Disclosures taken from the source in one step, and how many of them before the first hints are given: what the
-/// program reads first is not kept waiting for the rest.
+/// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
+/// waiting for the rest.
 pub(crate) const DISCLOSE: usize = 4096;
-pub(crate) const FIRST: usize = 32;
+pub(crate) const FIRST: usize = 256;
 /// Entries that wait to be looked at, beyond which nothing more is disclosed: on a device whose order is the
 /// program's they would lie there for nothing.
 const BACKLOG: usize = 4 * DISCLOSE;
@@ -257,21 +257,19 @@ impl<B: Backend> Engine<B> {
         if self.phase != Phase::Ahead {
             return self.scheduler.in_flight() > 0;
         }
-        let (mut disclosed, mut started) = (false, false);
-        for most in [FIRST, DISCLOSE - FIRST] {
-            let more = self.disclose(most);
-            disclosed |= more;
-            let mut site = Site {
-                table: &mut self.table,
-                backend: &mut self.backend,
-            };
-            for request in self.scheduler.next(now, &mut site) {
-                started = true;
-                self.backend.submit(request);
-            }
-            if !more {
-                break;
-            }
+        let most = match self.scheduler.queue().end() {
+            0 => FIRST,
+            _ => DISCLOSE,
+        };
+        let disclosed = self.disclose(most);
+        let mut site = Site {
+            table: &mut self.table,
+            backend: &mut self.backend,
+        };
+        let requests = self.scheduler.next(now, &mut site);
+        let started = !requests.is_empty();
+        for request in requests {
+            self.backend.submit(request);
         }
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.has_pending();
         if self.exhausted && !busy && self.scheduler.waiting() == 0 {

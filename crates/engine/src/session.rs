@@ -147,6 +147,8 @@ fn run<B: Backend>(mut engine: Engine<B>, shared: &Shared, start: Instant) -> Re
     let mut taken = VecDeque::new();
     let mut closing = false;
     engine.survey();
+    // The first hints; what a whole step looks at comes right after.
+    engine.step(now());
     loop {
         let busy = engine.step(now());
         let phase = code(engine.phase());

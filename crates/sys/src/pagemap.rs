@@ -81,6 +81,8 @@ impl PageMap {
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
                 read_entries(&self.0, aligned)
             }
+            // What newer kernels say of a process that has ended, where older ones find nothing.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(Vec::new()),
             scanned => scanned,
         }
     }
