@@ -149,7 +149,7 @@ impl Inner {
         for &access in accesses {
             session.observe(access);
         }
-        if at_once || due {
+        if due || at_once && session.is_busy() {
             session.wake();
             teller.untold = 0;
             teller.told_at = now;

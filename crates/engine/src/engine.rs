@@ -261,7 +261,7 @@ impl<B: Backend> Engine<B> {
             0 => FIRST,
             _ => DISCLOSE,
         };
-        let disclosed = self.disclose(most);
+        let more = self.disclose(most);
         let mut site = Site {
             table: &mut self.table,
             backend: &mut self.backend,
@@ -278,7 +278,7 @@ impl<B: Backend> Engine<B> {
                 self.run_out(now);
             }
         }
-        disclosed || started || busy
+        more || started || busy
     }
 
     /// The program has ended: fetch nothing more and look for nothing; what it read is still entered.
@@ -401,7 +401,7 @@ impl<B: Backend> Engine<B> {
         self.scheduler.placed(file, &mut site);
     }
 
-    /// Take up to one step's worth of disclosures; whether there were any.
+    /// Take up to so many disclosures; whether there may be more at once.
     fn disclose(&mut self, most: usize) -> bool {
         if self.source.is_void() {
             self.scheduler.restart();
@@ -418,7 +418,7 @@ impl<B: Backend> Engine<B> {
         for one in &self.disclosed {
             queue.push(one);
         }
-        !self.disclosed.is_empty()
+        self.disclosed.len() == most
     }
 
     /// The plan is read to its end. The program is still watched: if it goes on to wait for a device, it

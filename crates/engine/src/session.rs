@@ -46,6 +46,8 @@ struct Shared {
     /// Observations that the engine has not come to yet.
     backlog: AtomicUsize,
     phase: AtomicU8,
+    /// Whether the engine has anything under way or to decide.
+    busy: AtomicBool,
     ledger: Mutex<Ledger>,
     closing: AtomicBool,
 }
@@ -60,6 +62,7 @@ impl Session {
             seen: Mutex::default(),
             backlog: AtomicUsize::new(0),
             phase: AtomicU8::new(code(Phase::Ahead)),
+            busy: AtomicBool::new(true),
             ledger: Mutex::default(),
             closing: AtomicBool::new(false),
         });
@@ -113,6 +116,12 @@ impl Session {
         phase(self.shared.phase.load(Ordering::Relaxed))
     }
 
+    /// Whether the engine has anything under way or to decide: if not, what the program waits for is the kernel's,
+    /// and it is early enough to tell of it in a while.
+    pub fn is_busy(&self) -> bool {
+        self.shared.busy.load(Ordering::Relaxed)
+    }
+
     /// The account so far: not closed while pages are issued and unread.
     pub fn ledger(&self) -> Ledger {
         *lock(&self.shared.ledger)
@@ -151,6 +160,7 @@ fn run<B: Backend>(mut engine: Engine<B>, shared: &Shared, start: Instant) -> Re
     engine.step(now());
     loop {
         let busy = engine.step(now());
+        shared.busy.store(busy, Ordering::Relaxed);
         let phase = code(engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
         *lock(&shared.ledger) = engine.ledger();
