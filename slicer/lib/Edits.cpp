@@ -40,12 +40,22 @@ bool showsText(const Unit &U, SourceLocation At) {
   return false;
 }
 
+// Text around the call would end its temporary objects before what is made of them is used.
+bool makesTemporaries(const Stmt *S) {
+  if (isa<CXXBindTemporaryExpr>(S))
+    return true;
+  for (const Stmt *Child : S->children())
+    if (Child && makesTemporaries(Child))
+      return true;
+  return false;
+}
+
 } // namespace
 
 bool editable(const Function &F, const CallExpr *Call) {
   const Unit &U = *F.Home;
   TextRange Here = textOf(U, Call);
-  if (!Here.Valid || showsText(U, Call->getBeginLoc()))
+  if (!Here.Valid || showsText(U, Call->getBeginLoc()) || makesTemporaries(Call))
     return false;
   // An argument that its macro uses twice is written once and executed twice.
   for (const CallExpr *Other : F.Calls)

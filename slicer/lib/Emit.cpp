@@ -1,5 +1,6 @@
 #include "Emit.h"
 
+#include <map>
 #include <optional>
 #include <set>
 
@@ -19,7 +20,7 @@ public:
               Edits &Into)
       : U(U), P(P), Slice(Slice), Meetings(Meetings), Into(Into),
         Policy(U.context().getLangOpts()) {
-    Policy.Bool = false;
+    Policy.Bool = U.cxx();
   }
 
   void function(const Function &F) {
@@ -43,7 +44,9 @@ public:
   }
 
 private:
-  void need(const char *Declaration) { Declared.insert(Declaration); }
+  void need(const char *Declaration) {
+    Declared.insert((U.cxx() ? "extern \"C\" " : "") + std::string(Declaration));
+  }
 
   void create(const Function &F) {
     const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
@@ -69,8 +72,11 @@ private:
     TextRange Callee = textOf(U, Call->getCallee());
     if (!Callee.Valid)
       return;
-    Into.replace(Callee, "foreread_pthread_create");
-    need("int foreread_pthread_create();");
+    // Its types are not known at the top of the unit: C does without them, C++ has another name for
+    // it.
+    Into.replace(Callee, U.cxx() ? "foreread_spawn" : "foreread_pthread_create");
+    need(U.cxx() ? "int foreread_spawn(...) __asm__(\"foreread_pthread_create\");"
+                 : "int foreread_pthread_create();");
   }
 
   // What the program does after the call, as statements; RESULT is what the call gave.
@@ -239,6 +245,9 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   Computation Original(U, P, Slice, Meetings, Changes);
   std::string Functions;
   std::vector<std::string> Prototypes;
+  std::map<std::string, std::string> Grants;
+  // Units in C and in C++ call each other's.
+  const std::string Linkage = U.cxx() ? "extern \"C\" " : "";
   llvm::DenseMap<const Function *, const FunctionDecl *> Needed;
   for (auto &F : P.Functions) {
     if (F->Home != &U || !Slice.translated(*F))
@@ -249,14 +258,15 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     Printer Print(P, Pointers, Slice, Meetings, *F);
     Functions += "\n" + Print.function();
     Needed[F.get()] = F->Decl;
+    Grants.insert(Print.grants().begin(), Print.grants().end());
     for (const Function *Other : Print.unseen())
       Prototypes.push_back(Print.plainDeclaration(*Other) + ";\n");
     for (auto &[Other, Seen] : Print.called())
       Needed.insert({Other, Seen});
     if (Meetings.exported(*F))
-      Functions += "\nint " + Meetings.nameOf(*F) +
-                   "_is(const void *pointer)\n{\n    return pointer == (const void *)" + F->Name +
-                   ";\n}\n";
+      Functions += "\n" + Linkage + "int " + Meetings.nameOf(*F) +
+                   "_is(const void *pointer)\n{\n    return pointer == (const void *)" +
+                   Print.address() + ";\n}\n";
   }
   if (Changes.empty() && Functions.empty())
     return std::nullopt;
@@ -267,7 +277,8 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   std::string Result;
   // The counting alone: before the program's first line no header of the system may come.
   if (Original.Counts)
-    Result = "#define FOREREAD_CALL_ONLY\n#include \"foreread_preexec.h\"\n#undef FOREREAD_CALL_ONLY\n";
+    Result =
+        "#define FOREREAD_CALL_ONLY\n#include \"foreread_preexec.h\"\n#undef FOREREAD_CALL_ONLY\n";
   if (!Text.empty())
     Result += Text + "\n";
   if (!Result.empty())
@@ -278,14 +289,25 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   if (!llvm::StringRef(Result).ends_with("\n"))
     Result += "\n";
   Result += "\n/* The prefetch thread. */\n#include \"foreread_preexec.h\"\n\n";
+  if (!Grants.empty()) {
+    Result +=
+        "/* Private members, named where access is not checked: in explicit instantiations. */\n"
+        "namespace {\n"
+        "template <typename Tag, typename Tag::type Member> struct foreread_grant {\n"
+        "    friend typename Tag::type foreread_private(Tag) { return Member; }\n};\n";
+    for (auto &[Name, Each] : Grants)
+      Result += Each;
+    Result += "}\n\n";
+  }
   for (auto &[F, Seen] : Needed) {
     if (Meetings.runsAsIs(*F))
       continue;
     Printer Print(P, Pointers, Slice, Meetings, *F);
-    Prototypes.push_back((F->Home == &U ? Print.declaration() : Print.declaration(*F, Seen)) +
-                         ";\n");
+    std::string Declared = F->Home == &U ? Print.declaration() : Print.declaration(*F, Seen);
+    Prototypes.push_back((llvm::StringRef(Declared).starts_with("static ") ? "" : Linkage) +
+                         Declared + ";\n");
     if (Meetings.exported(*F) && F->Home != &U)
-      Prototypes.push_back("int " + Meetings.nameOf(*F) + "_is(const void *);\n");
+      Prototypes.push_back(Linkage + "int " + Meetings.nameOf(*F) + "_is(const void *);\n");
   }
   llvm::sort(Prototypes);
   Prototypes.erase(std::unique(Prototypes.begin(), Prototypes.end()), Prototypes.end());

@@ -70,7 +70,7 @@ Exchange exchange(const Program &P, const Function &F, const CallExpr *Call, int
     if (!Sends)
       Result.Moves.push_back("if (foreread_result >= 0 && (!" + Line + " || " + Room +
                              " <= (__SIZE_TYPE__)foreread_result)) " + Line +
-                             " = __builtin_realloc(" + Line + ", " + Room +
+                             " = (char *)__builtin_realloc(" + Line + ", " + Room +
                              " = (__SIZE_TYPE__)foreread_result + 1);");
     Move(Line, "(__SIZE_TYPE__)foreread_result + 1", "foreread_result >= 0");
     return Result;

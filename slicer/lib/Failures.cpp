@@ -74,6 +74,10 @@ bool Failures::toStandardError(const CallExpr *Call) const {
 bool Failures::reports(const Stmt *S) const {
   if (!S)
     return false;
+  if (const auto *Stream = dyn_cast<DeclRefExpr>(S);
+      Stream && Stream->getDecl()->isInStdNamespace() && Stream->getDecl()->getIdentifier() &&
+      Stream->getDecl()->getName() == "cerr")
+    return true;
   if (const auto *Call = dyn_cast<CallExpr>(S); Call && toStandardError(Call))
     return true;
   for (const Stmt *Child : S->children())
@@ -117,6 +121,10 @@ bool Failures::leaves(const Stmt *S, bool &Negative) const {
     return true;
   }
   if (const auto *Call = dyn_cast<CallExpr>(S); Call && endsProgram(Call)) {
+    Negative = true;
+    return true;
+  }
+  if (const auto *E = dyn_cast<Expr>(S); E && isa<CXXThrowExpr>(E->IgnoreImplicit())) {
     Negative = true;
     return true;
   }

@@ -44,6 +44,7 @@ bool matters(llvm::StringRef Option) {
   return llvm::StringSwitch<bool>(Option)
       .Cases("-ansi", "-nostdinc", "-pthread", "-funsigned-char", "-fsigned-char", "-fshort-enums",
              true)
+      .Cases("-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fchar8_t", "-fno-char8_t", true)
       .Cases("-fms-extensions", "-fplan9-extensions", "-fshort-wchar", "-undef", true)
       .Default(false);
 }
@@ -65,6 +66,12 @@ std::unique_ptr<ASTUnit> parse(const tooling::CompileCommand &Command, FirstErro
   std::vector<std::unique_ptr<ASTUnit>> Units;
   Tool.buildASTs(Units);
   return Units.size() == 1 ? std::move(Units.front()) : nullptr;
+}
+
+bool isCxx(llvm::StringRef Source) {
+  return llvm::StringSwitch<bool>(llvm::sys::path::extension(Source))
+      .Cases(".cc", ".cp", ".cxx", ".cpp", ".c++", ".C", ".CPP", true)
+      .Default(false);
 }
 
 } // namespace
@@ -90,8 +97,10 @@ std::vector<std::string> parsingArguments(const std::vector<std::string> &Argume
   }
   // Checked variants of library functions are the functions themselves.
   Kept.push_back("-U_FORTIFY_SOURCE");
-  if (!Language && !Source.ends_with(".c"))
-    Kept.insert(Kept.end(), {"-x", "c"});
+  // To a C++ compiler all is C++.
+  bool Cxx = isCxx(Source) || llvm::StringRef(Arguments.front()).ends_with("++");
+  if (!Language)
+    Kept.insert(Kept.end(), {"-x", Cxx ? "c++" : "c"});
   Kept.push_back("--");
   Kept.push_back(Source.str());
   return Kept;
@@ -113,9 +122,6 @@ void load(Program &P, const std::vector<tooling::CompileCommand> &Commands) {
     llvm::StringRef Extension = llvm::sys::path::extension(U->File);
     if (Extension == ".s" || Extension == ".S") {
       U->WholeBecause = "it is assembler";
-    } else if (Extension == ".cc" || Extension == ".cpp" || Extension == ".cxx" ||
-               Extension == ".C") {
-      U->WholeBecause = "it is C++";
     } else {
       // Clang's own faults must not be the translator's.
       llvm::CrashRecoveryContext Guard;

@@ -1,5 +1,9 @@
 #include "Plan.h"
 
+#include "clang/Basic/CharInfo.h"
+#include "llvm/ADT/StringSet.h"
+
+#include "Cxx.h"
 #include "Edits.h"
 
 namespace foreread::slicer {
@@ -44,20 +48,44 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
   for (auto &F : P.Functions)
     if (Slice.translated(*F))
       exportTargets(*F, Pointers);
+  nameFunctions();
+}
+
+void Plan::nameFunctions() {
+  // Functions of one name are told apart by a number, in the whole program.
+  llvm::StringSet<> Taken;
+  for (auto &F : P.Functions)
+    if (!F->Home->cxx())
+      Taken.insert(F->Name);
+  for (auto &F : P.Functions) {
+    if (!F->Home->cxx())
+      continue;
+    std::string Name = F->Name;
+    size_t Scope;
+    while ((Scope = Name.find("::")) != std::string::npos)
+      Name.replace(Scope, 2, "_");
+    for (char &Each : Name)
+      Each = clang::isAsciiIdentifierContinue(Each) ? Each : '_';
+    std::string Free = Name;
+    for (unsigned Number = 2; !Taken.insert(Free).second; ++Number)
+      Free = Name + "_" + std::to_string(Number);
+    Names[F.get()] = Free;
+  }
   // A name of the program's own that would be taken.
   for (auto &F : P.Functions)
-    while (P.functionNamed(Prefix + F->Name))
+    while (P.functionNamed(Prefix + (F->Home->cxx() ? Names.lookup(F.get()) : F->Name)))
       Prefix += "_";
 }
 
 // What a function calls through pointers, or gives library functions to call.
 void Plan::exportTargets(const Function &Caller, PointsTo &Pointers) {
   for (const CallExpr *Call : Caller.Calls) {
-    if (Slice.treatment(Call) == Treatment::Drop)
+    bool Named = directCallee(Call) && !P.spec(Call);
+    if (Named || Slice.treatment(Call) == Treatment::Drop)
       continue;
     for (const Function *Target :
          P.spec(Call) ? Slice.targets(Call) : Pointers.callees(Call).Functions)
-      if (Target->Private && Target->Home != Caller.Home && !runsAsIs(*Target))
+      if (elsewhere(*Target, Caller) && !runsAsIs(*Target))
         Exported.insert(Target);
   }
 }
@@ -137,6 +165,9 @@ bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Vis
     return true;
   if (F.Decl->isVariadic() || !allKept(F.Decl->getBody()))
     return false;
+  // Prefetch functions cannot call it; and to make an object is more than to compute.
+  if (isPrivate(F.Decl) || !F.Makes.empty())
+    return false;
   for (const CallExpr *Call : F.Calls) {
     const CallSpec *Spec = P.spec(Call);
     if (Spec) {
@@ -160,7 +191,7 @@ bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Vis
 std::string Plan::nameOf(const Function &F) const {
   if (runsAsIs(F))
     return F.Name;
-  std::string Name = Prefix + F.Name;
+  std::string Name = Prefix + (F.Home->cxx() ? Names.lookup(&F) : F.Name);
   if (Exported.contains(&F))
     Name += "_" + std::to_string(F.Home->Index);
   return Name;

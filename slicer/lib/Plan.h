@@ -23,6 +23,11 @@ public:
   bool runsAsIs(const Function &F) const { return AsIs.contains(&F) || !F.WholeBecause.empty(); }
   // Private functions whose prefetch version another unit's prefetch functions call.
   bool exported(const Function &F) const { return Exported.contains(&F); }
+  // Whether the unit that calls a function through a pointer cannot name it there.
+  static bool elsewhere(const Function &Target, const Function &Caller) {
+    return Target.Home != Caller.Home &&
+           (Target.Private || Target.Home->cxx() || Caller.Home->cxx());
+  }
   // Descriptors come from the program (paper: inform_open, inform_close).
   bool sendsDescriptors() const { return Chosen.Open == OpenMode::Send; }
   bool anything() const { return Anything; }
@@ -35,6 +40,7 @@ private:
   void exportTargets(const Function &Caller, PointsTo &Pointers);
   bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);
   bool allKept(const clang::Stmt *S);
+  void nameFunctions();
 
   Program &P;
   Files &Opened;
@@ -42,6 +48,7 @@ private:
   const Options &Chosen;
   llvm::DenseMap<const clang::CallExpr *, Meeting> Meetings;
   llvm::DenseSet<const Function *> AsIs, Exported;
+  llvm::DenseMap<const Function *, std::string> Names; // of C++ functions, without the prefix
   std::string Prefix = "pf_";
   unsigned Points = 0, Channels = 0;
   bool Anything = false;

@@ -1,12 +1,16 @@
 // Constraints of expressions, declarations and statements.
 #include "PointsTo.h"
 
+#include "Cxx.h"
+
 namespace foreread::slicer {
 
 using namespace clang;
 
 PointsTo::Place PointsTo::place(const Expr *E) {
   E = E->IgnoreParens();
+  if (std::optional<Place> Known = placeCxx(E))
+    return *Known;
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
     if (isa<VarDecl>(Ref->getDecl()))
       return {P.reference(Ref), 0};
@@ -65,6 +69,8 @@ NodeId PointsTo::value(const Expr *E) {
 }
 
 NodeId PointsTo::generate(const Expr *E) {
+  if (std::optional<NodeId> Known = generateCxx(E))
+    return *Known;
   if (const auto *Cast = dyn_cast<CastExpr>(E)) {
     const Expr *Inner = Cast->getSubExpr();
     switch (Cast->getCastKind()) {
@@ -217,7 +223,10 @@ void PointsTo::initialise(NodeId Into, QualType Type, const Expr *Value) {
         initialise(Into, Element, Part);
     return;
   }
-  copy(value(Value), Into);
+  if (const auto *Made = dyn_cast<CXXConstructExpr>(Value->IgnoreImplicit()); Made && !copied(Made))
+    return construct(Into, Made);
+  // A reference's value is the address of what it stands for.
+  copy(bound(Value, Type->isReferenceType()), Into);
 }
 
 void PointsTo::declare(const VarDecl *Variable) {
@@ -242,7 +251,7 @@ void PointsTo::cover(const Stmt *S) {
   }
   if (const auto *Return = dyn_cast<ReturnStmt>(S)) {
     if (const Expr *Value = Return->getRetValue(); Value && Current)
-      copy(value(Value), P.result(*Current));
+      copy(bound(Value, Current->Decl->getReturnType()->isReferenceType()), P.result(*Current));
     return;
   }
   for (const Stmt *Child : S->children())

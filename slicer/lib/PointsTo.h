@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 
 #include "Program.h"
 
@@ -58,9 +59,17 @@ private:
   NodeId load(Place From);
   NodeId address(Place Of);
   void store(Place Into, NodeId From);
+  NodeId bound(const clang::Expr *E, bool ByReference);
+  std::optional<NodeId> generateCxx(const clang::Expr *E);
+  std::optional<Place> placeCxx(const clang::Expr *E);
+  std::optional<NodeSet> locationsCxx(const clang::Expr *Lvalue);
+  void construct(NodeId Object, const clang::CXXConstructExpr *Made);
+  void initialisers(const Function &F);
   NodeId call(const clang::CallExpr *Call);
   NodeId libraryCall(const clang::CallExpr *Call, const CallSpec &Spec);
   NodeId unknownCall(const clang::CallExpr *Call);
+  // Something that may give back anything it is given, and store it in what it may write to.
+  NodeId anything(NodeId Result, llvm::ArrayRef<NodeId> Given, llvm::ArrayRef<NodeId> Written);
   void connect(const clang::CallExpr *Call, Function &F);
   void connectCallback(const clang::CallExpr *Call, Function &F);
   void findAllocators();

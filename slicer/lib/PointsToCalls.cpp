@@ -1,5 +1,6 @@
 // Constraints of calls: functions of the program, of the library by their line in the call table,
 // and unknown ones, which may do anything to what they are given.
+#include "Cxx.h"
 #include "PointsTo.h"
 
 namespace foreread::slicer {
@@ -7,7 +8,18 @@ namespace foreread::slicer {
 using namespace clang;
 
 NodeId PointsTo::call(const CallExpr *Call) {
-  for (const Expr *Argument : Call->arguments())
+  if (const CXXMethodDecl *Virtual = virtualCallee(Call)) {
+    NodeId Result = Values[Call] = fresh();
+    for (Function *F : P.overriders(Virtual))
+      connect(Call, *F);
+    return Result;
+  }
+  if (assignsPlainly(Call)) {
+    value(Call->getArg(0));
+    copy(bound(Call->getArg(1), false), load(place(Call->getArg(0))));
+    return address(place(Call->getArg(0)));
+  }
+  for (const Expr *Argument : operandsOf(Call))
     value(Argument);
   if (const FunctionDecl *Callee = directCallee(Call)) {
     if (Function *F = P.function(Callee)) {
@@ -38,14 +50,16 @@ void PointsTo::connect(const CallExpr *Call, Function &F) {
   if (!Connected.insert({Call, F.Index}).second)
     return;
   unsigned Parameters = F.Decl->getNumParams();
-  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
-    NodeId Argument = value(Call->getArg(I));
+  if (const Expr *Object = objectOf(Call); Object && F.method())
+    copy(bound(Object, !Object->getType()->isPointerType()), P.self(F));
+  for (unsigned I = 0; I + firstArgument(Call) < Call->getNumArgs(); ++I) {
+    NodeId Argument = bound(Call->getArg(I + firstArgument(Call)), boundByReference(F.Decl, I));
     if (I < Parameters)
       copy(Argument, P.parameter(F, I));
     else
       copy(Argument, P.varargs(F));
   }
-  if (!directCallee(Call))
+  if (!directCallee(Call) || virtualCallee(Call))
     copy(P.result(F), Values.lookup(Call));
 }
 
@@ -131,18 +145,34 @@ NodeId PointsTo::unknownCall(const CallExpr *Call) {
     return value(Call->getArg(0));
   if (Name.starts_with("__builtin_") && !Call->getType()->isPointerType())
     return 0;
-  NodeId All = fresh();
-  points(All, P.heap(Call));
-  for (const Expr *Argument : Call->arguments())
-    if (NodeId Value = value(Argument)) {
-      copy(Value, All);
+  std::vector<NodeId> Given, Written;
+  for (const Expr *Argument : operandsOf(Call))
+    if (NodeId Value = bound(Argument, Argument->isGLValue())) {
+      Given.push_back(Value);
+      if (Argument->getType()->isPointerType() || mayWrite(Call, Argument))
+        Written.push_back(Value);
       if (Argument->getType()->isPointerType()) {
         cell(Value).Calls.push_back(Call);
         cell(Value).Done.clear();
         touch(Value);
       }
     }
-  store({0, All}, All);
+  NodeId All = anything(P.heap(Call), Given, Written);
+  if (const Expr *Back = givenBack(Call))
+    return bound(Back, !Back->getType()->isPointerType());
+  return All;
+}
+
+NodeId PointsTo::anything(NodeId Result, llvm::ArrayRef<NodeId> Given,
+                          llvm::ArrayRef<NodeId> Written) {
+  NodeId All = fresh(), Into = fresh();
+  points(All, Result);
+  points(Into, Result);
+  for (NodeId Each : Given)
+    copy(Each, All);
+  for (NodeId Each : Written)
+    copy(Each, Into);
+  store({0, Into}, All);
   return All;
 }
 
@@ -165,6 +195,8 @@ public:
 private:
   bool fromAllocation(const Expr *E) {
     E = E->IgnoreParenCasts();
+    if (isa<CXXNewExpr>(E))
+      return true;
     if (const auto *Call = dyn_cast<CallExpr>(E)) {
       if (const Function *F = P.function(directCallee(Call)))
         return F->Allocates;
@@ -188,7 +220,7 @@ private:
         Variables.insert(Variable);
         Returned = true;
       } else if (fromAllocation(Value)) {
-        Returned |= isa<CallExpr>(Value);
+        Returned |= isa<CallExpr, CXXNewExpr>(Value);
       } else {
         return false;
       }

@@ -1,4 +1,5 @@
 // The constraint graph: how it is built, solved and asked.
+#include "Cxx.h"
 #include "PointsTo.h"
 
 namespace foreread::slicer {
@@ -32,6 +33,9 @@ void PointsTo::points(NodeId At, NodeId Object) {
 
 void PointsTo::copy(NodeId From, NodeId To) {
   if (!From || !To || From == To || llvm::is_contained(cell(From).Copies, To))
+    return;
+  // Constants stay what they are.
+  if (P.Nodes[To].Kind == NodeKind::Text)
     return;
   cell(From).Copies.push_back(To);
   if ((cell(To).Points |= cell(From).Points))
@@ -115,14 +119,13 @@ void PointsTo::run() {
   for (auto &U : P.Units)
     if (U->AST) {
       Context = &U->context();
-      for (const Decl *D : U->context().getTranslationUnitDecl()->decls())
-        if (const auto *Variable = dyn_cast<VarDecl>(D)) {
-          declare(Variable);
-          llvm::StringRef Name = Variable->getName();
-          if ((Name == "stdin" || Name == "stdout" || Name == "stderr") &&
-              Variable->hasExternalStorage())
-            points(P.variable(Variable), P.standardStream(Name));
-        }
+      for (const VarDecl *Variable : P.globals(*U)) {
+        declare(Variable);
+        llvm::StringRef Name = Variable->getName();
+        if ((Name == "stdin" || Name == "stdout" || Name == "stderr") &&
+            Variable->hasExternalStorage())
+          points(P.variable(Variable), P.standardStream(Name));
+      }
     }
   for (auto &F : P.Functions) {
     Current = F.get();
@@ -132,6 +135,7 @@ void PointsTo::run() {
       points(P.parameter(*F, 1), Strings);
       points(Strings, Characters);
     }
+    initialisers(*F);
     cover(F->Decl->getBody());
   }
   Current = nullptr;
@@ -171,6 +175,8 @@ NodeSet PointsTo::pointees(const Expr *Pointer) {
 NodeSet PointsTo::locations(const Expr *E) {
   NodeSet All;
   E = E->IgnoreParens();
+  if (std::optional<NodeSet> Known = locationsCxx(E))
+    return *Known;
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
     if (isa<VarDecl>(Ref->getDecl()))
       All.set(P.reference(Ref));
@@ -192,6 +198,10 @@ NodeSet PointsTo::locations(const Expr *E) {
 
 PointsTo::Callees PointsTo::callees(const CallExpr *Call) {
   Callees Result;
+  if (const CXXMethodDecl *Virtual = virtualCallee(Call)) {
+    Result.Functions = P.overriders(Virtual);
+    return Result;
+  }
   if (const FunctionDecl *Direct = directCallee(Call)) {
     if (Function *F = P.function(Direct))
       Result.Functions.push_back(F);

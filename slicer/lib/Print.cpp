@@ -1,6 +1,7 @@
 // Expressions of the prefetch thread.
 #include "Print.h"
 
+#include "Cxx.h"
 #include "Exchange.h"
 
 #include "clang/Basic/CharInfo.h"
@@ -13,7 +14,8 @@ namespace {
 
 PrintingPolicy policy(const ASTContext &Context) {
   PrintingPolicy Policy(Context.getLangOpts());
-  Policy.Bool = false;
+  Policy.Bool = Context.getLangOpts().CPlusPlus;
+  Policy.SuppressUnwrittenScope = true;
   Policy.AnonymousTagLocations = false;
   Policy.ConstantsAsWritten = true;
   Policy.EntireContentsOfLargeArray = true;
@@ -45,18 +47,6 @@ std::string Printer::text(const Expr *E) {
   llvm::raw_string_ostream Out(Result);
   const_cast<Expr *>(E)->printPretty(Out, this, Policy);
   return Result;
-}
-
-std::string Printer::typed(QualType Type, const std::string &Name) const {
-  std::string Result = Name;
-  Type.getAsStringInternal(Result, Policy);
-  return Result;
-}
-
-std::string Printer::zero(QualType Type) {
-  if (Type->isRecordType())
-    return "(" + Type.getUnqualifiedType().getAsString(Policy) + "){0}";
-  return "0";
 }
 
 // O_RDONLY rather than 00: a macro of the system's headers that takes no arguments and whose whole
@@ -108,13 +98,15 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
     if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
       Mentioned.insert(Variable->getCanonicalDecl());
-    return false;
+    return F.Home->cxx() && handledCxx(E, Out);
   }
   if (isa<IntegerLiteral, CharacterLiteral, FloatingLiteral, ParenExpr, UnaryOperator,
           CStyleCastExpr, ImplicitCastExpr>(E))
     if (systemMacro(E, Out)) {
       return true;
     }
+  if (F.Home->cxx() && handledCxx(E, Out))
+    return true;
   if (isa<IntegerLiteral, FloatingLiteral>(E))
     return asWritten(E, Out);
   if (const auto *Block = dyn_cast<StmtExpr>(E)) {
@@ -138,7 +130,12 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
 
 std::string Printer::argument(const CallExpr *Call, unsigned Index) {
   const Expr *E = Call->getArg(Index);
-  return Slice.passes(Call, Index) ? text(E) : zero(E->getType());
+  if (Slice.passes(Call, Index))
+    return text(E);
+  unsigned Number = Index - firstArgument(Call);
+  const FunctionDecl *Callee = directCallee(Call);
+  return zero(boundByReference(Callee, Number) ? Callee->getParamDecl(Number)->getType()
+                                               : E->getType());
 }
 
 bool Printer::declaredHere(const Function &Other) const {
@@ -155,14 +152,16 @@ bool Printer::declaredHere(const Function &Other) const {
 // A function of the program.  Through a pointer, the prefetch version of whichever it points to.
 std::string Printer::userCall(const CallExpr *Call) {
   auto Arguments = [&](const Function &Target) {
-    std::string List;
-    for (unsigned I = 0; I < Call->getNumArgs(); ++I)
-      List +=
-          (I ? ", " : "") + (Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I));
+    std::string List = Target.method() ? object(Call) : "";
+    for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I)
+      List += (List.empty() ? "" : ", ") +
+              (Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I));
     return "(" + List + ")";
   };
   if (const FunctionDecl *Direct = directCallee(Call)) {
     const Function &Target = *P.function(Direct);
+    if (F.Home->cxx() && Meetings.runsAsIs(Target))
+      return asItIs(Call);
     if (!Meetings.runsAsIs(Target))
       Called.insert({&Target, Direct});
     return Meetings.nameOf(Target) + Arguments(Target);
@@ -174,7 +173,7 @@ std::string Printer::userCall(const CallExpr *Call) {
       "__extension__({ __typeof__(&*(" + Pointer + ")) foreread_target = " + Pointer + "; ";
   bool ByPointer = Pointers.callees(Call).Others;
   for (const Function *Target : Pointers.callees(Call).Functions) {
-    bool Elsewhere = Target->Private && Target->Home != F.Home;
+    bool Elsewhere = Plan::elsewhere(*Target, F);
     if (Elsewhere && Meetings.runsAsIs(*Target)) {
       // It has no name here: the pointer is it where it is none of the others.
       ByPointer = true;
@@ -312,15 +311,16 @@ std::string Printer::handingOver(const CallExpr *Call, const CallSpec &Spec) {
   return text(Call->getCallee()) + "(" + List + ")";
 }
 
+std::string Printer::asItIs(const CallExpr *Call) {
+  const CallExpr *Outer = Unwrapped;
+  Unwrapped = Call;
+  std::string Result = text(Call);
+  Unwrapped = Outer;
+  return Result;
+}
+
 std::string Printer::call(const CallExpr *Call) {
   const CallSpec *Spec = P.spec(Call);
-  auto AsItIs = [&] {
-    const CallExpr *Outer = Unwrapped;
-    Unwrapped = Call;
-    std::string Result = text(Call);
-    Unwrapped = Outer;
-    return Result;
-  };
   switch (Slice.treatment(Call)) {
   case Treatment::Translate:
     return userCall(Call);
@@ -329,7 +329,7 @@ std::string Printer::call(const CallExpr *Call) {
     if (Spec->Kind == CallKind::Open)
       return opening(Call, *Spec);
     if (plainOnDescriptors(Name))
-      return AsItIs();
+      return asItIs(Call);
     std::string Result = libraryCall(Call, *Spec, Name == "ungetc" ? "fetch_" : "prefetch_");
     if (int Point = Meetings.at(Call).Point)
       return "(foreread_synchronize(" + std::to_string(Point) + ", FOREREAD_WAIT), " + Result + ")";
@@ -357,7 +357,7 @@ std::string Printer::call(const CallExpr *Call) {
              ", " + (Version ? Meetings.nameOf(*Targets.front()) : text(Call->getArg(2))) + ", " +
              text(Call->getArg(3)) + ")";
     }
-    return AsItIs();
+    return asItIs(Call);
   }
   case Treatment::Touch: {
     Looked Bytes = looksAt(Call, *Spec);
@@ -371,11 +371,11 @@ std::string Printer::call(const CallExpr *Call) {
       return libraryCall(Call, *Spec, "prefetch_");
     if (Spec && !Slice.targets(Call).empty())
       return handingOver(Call, *Spec);
-    return AsItIs();
+    return asItIs(Call);
   case Treatment::Drop:
-    return AsItIs();
+    return asItIs(Call);
   }
-  return AsItIs();
+  return asItIs(Call);
 }
 
 } // namespace foreread::slicer

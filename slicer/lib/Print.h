@@ -5,6 +5,8 @@
 // are printed by name.  Statements are printed here.
 #pragma once
 
+#include <map>
+
 #include "Plan.h"
 
 namespace foreread::slicer {
@@ -18,6 +20,9 @@ public:
   // Its declaration, without a semicolon.
   std::string declaration() const;
 
+  // The function as it is, as a value.
+  std::string address() const;
+
   bool handledStmt(clang::Stmt *S, llvm::raw_ostream &Out) override;
 
   // Functions of the program that the printed text calls, and how they are declared where it does.
@@ -26,6 +31,8 @@ public:
   }
   // Functions of other units that are named, and that this unit does not declare.
   const llvm::DenseSet<const Function *> &unseen() const { return Unseen; }
+  // What lets the printed text reach private members, by name.
+  const std::map<std::string, std::string> &grants() const { return Grants; }
   std::string plainDeclaration(const Function &Other) const;
   // The declaration of another function's prefetch version as this unit knows the function.
   std::string declaration(const Function &Other, const clang::FunctionDecl *Seen) const;
@@ -35,7 +42,18 @@ private:
   std::string parameters(const clang::FunctionDecl *Seen) const;
   bool declaredHere(const Function &Other) const;
   std::string text(const clang::Expr *E);
-  std::string typed(clang::QualType Type, const std::string &Name) const;
+  std::string typed(clang::QualType Type, const std::string &Name) const {
+    return typed(Type, Name, F.Home->context());
+  }
+  std::string typed(clang::QualType Type, const std::string &Name,
+                    const clang::ASTContext &In) const;
+  bool handledCxx(const clang::Expr *E, llvm::raw_ostream &Out);
+  std::string pointer(const clang::Expr *E);
+  std::string object(const clang::CallExpr *Call);
+  std::string self(const clang::FunctionDecl *Seen) const;
+  std::string granted(const clang::MemberExpr *Member, const clang::FieldDecl *Field);
+  std::string initialisation(const clang::VarDecl *Variable);
+  std::string asItIs(const clang::CallExpr *Call);
   std::string call(const clang::CallExpr *Call);
   std::string userCall(const clang::CallExpr *Call);
   std::string libraryCall(const clang::CallExpr *Call, const CallSpec &Spec,
@@ -45,7 +63,7 @@ private:
   std::string assumed(const clang::CallExpr *Call, const CallSpec &Spec);
   std::string opening(const clang::CallExpr *Call, const CallSpec &Spec);
   std::string argument(const clang::CallExpr *Call, unsigned Index);
-  std::string zero(clang::QualType Type);
+  std::string zero(clang::QualType Type) const;
   bool asWritten(const clang::Expr *Literal, llvm::raw_ostream &Out) const;
   bool systemMacro(const clang::Expr *E, llvm::raw_ostream &Out);
 
@@ -56,6 +74,7 @@ private:
   void declare(const clang::DeclStmt *Declared);
   void variable(const clang::VarDecl *Variable);
   void loop(const clang::ForStmt *For);
+  void branch(const clang::IfStmt *If);
   void effects(const clang::Expr *E);
   std::string effectsText(const clang::Expr *E);
   void result(const clang::ReturnStmt *Return);
@@ -73,6 +92,7 @@ private:
   llvm::DenseSet<const clang::VarDecl *> Mentioned;
   llvm::DenseMap<const Function *, const clang::FunctionDecl *> Called;
   llvm::DenseSet<const Function *> Unseen;
+  std::map<std::string, std::string> Grants;
   llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
   const clang::CallExpr *Unwrapped = nullptr;
   const clang::Expr *Discarded = nullptr; // whose value is not needed

@@ -25,18 +25,20 @@ std::string Printer::parameters(const FunctionDecl *Seen) const {
   const Function *Defined = P.function(Seen);
   if (!Seen->hasPrototype() || (Defined && Defined->LooseCalls))
     return "()";
-  std::string List;
+  std::string List = self(Seen);
   for (unsigned I = 0; I < Seen->getNumParams(); ++I) {
     const ParmVarDecl *Parameter = Seen->getParamDecl(I);
-    List += (I ? ", " : "") + typed(Parameter->getType(), Parameter->getNameAsString());
+    List += (List.empty() ? "" : ", ") +
+            typed(Parameter->getType(), Parameter->getNameAsString(), Seen->getASTContext());
   }
   return "(" + (List.empty() ? "void" : List) + (Seen->isVariadic() ? ", ..." : "") + ")";
 }
 
 std::string Printer::declaration(const Function &Other, const FunctionDecl *Seen) const {
   bool Static = Other.Private && !Meetings.exported(Other);
-  return (Static ? "static " : "") +
-         typed(Seen->getReturnType(), Meetings.nameOf(Other) + parameters(Seen));
+  return (Static ? "static " : "") + typed(Seen->getReturnType(),
+                                           Meetings.nameOf(Other) + parameters(Seen),
+                                           Seen->getASTContext());
 }
 
 std::string Printer::plainDeclaration(const Function &Other) const {
@@ -77,6 +79,13 @@ std::string Printer::function() {
       line("char **" + F.Decl->getParamDecl(2)->getNameAsString() + " = environ;");
     }
     block(F.Decl->getBody());
+    // Nobody needs it where nothing kept returns, but C++ has no end without it.
+    QualType Result = F.Decl->getReturnType();
+    const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
+    bool Returns =
+        !Body->body_empty() && isa<ReturnStmt>(Body->body_back()) && Slice.keeps(Body->body_back());
+    if (F.Home->cxx() && F.Name != "main" && !Result->isVoidType() && !Returns)
+      line("return " + zero(Result) + ";");
     Depth = 0;
     line("}");
   } while (Mentioned.size() != Before);
@@ -94,14 +103,17 @@ void Printer::block(const Stmt *S) {
 }
 
 void Printer::variable(const VarDecl *Variable) {
-  std::string Declared = typed(Variable->getType(), Variable->getNameAsString());
+  bool Value = Variable->getInit() && (Slice.defines(Variable) || Variable->isStaticLocal());
+  // What has no value cannot be constant in C++.
+  QualType Type =
+      Value || !F.Home->cxx() ? Variable->getType() : Variable->getType().getUnqualifiedType();
+  std::string Declared = typed(Type, Variable->getNameAsString());
   if (Variable->isStaticLocal())
     Declared = "static " + Declared;
   else if (Variable->hasExternalStorage())
     Declared = "extern " + Declared;
-  bool Value = Slice.defines(Variable) || Variable->isStaticLocal();
-  if (Variable->getInit() && Value)
-    Declared += " = " + text(Variable->getInit());
+  if (Value)
+    Declared += initialisation(Variable);
   line(Declared + ";");
 }
 
@@ -262,7 +274,7 @@ void Printer::loop(const ForStmt *For) {
         !(Only->getInit() && effectful(Only->getInit()) && !Slice.defines(Only))) {
       Init = typed(Only->getType(), Only->getNameAsString());
       if (Only->getInit() && Slice.defines(Only))
-        Init += " = " + text(Only->getInit());
+        Init += initialisation(Only);
     } else {
       Braces = true;
       line("{");
@@ -287,6 +299,24 @@ void Printer::loop(const ForStmt *For) {
     --Depth;
     line("}");
   }
+}
+
+void Printer::branch(const IfStmt *If) {
+  bool Then = Slice.keeps(If->getThen()), Else = If->getElse() && Slice.keeps(If->getElse());
+  if (!Then && !Else)
+    return effects(If->getCond());
+  std::string Condition = text(If->getCond());
+  line("if (" + (Then ? Condition : "!(" + Condition + ")") + ") {");
+  ++Depth;
+  block(Then ? If->getThen() : If->getElse());
+  --Depth;
+  if (Then && Else) {
+    line("} else {");
+    ++Depth;
+    block(If->getElse());
+    --Depth;
+  }
+  line("}");
 }
 
 // A label of a switch stands one step out; where nothing kept follows it labels nothing.
@@ -317,22 +347,34 @@ void Printer::statement(const Stmt *S) {
     return line("}");
   case Stmt::IfStmtClass: {
     const auto *If = cast<IfStmt>(S);
-    bool Then = Slice.keeps(If->getThen()), Else = If->getElse() && Slice.keeps(If->getElse());
-    if (!Then && !Else)
-      return effects(If->getCond());
-    std::string Condition = text(If->getCond());
-    line("if (" + (Then ? Condition : "!(" + Condition + ")") + ") {");
-    ++Depth;
-    block(Then ? If->getThen() : If->getElse());
-    --Depth;
-    if (Then && Else) {
-      line("} else {");
+    bool Scope = If->getInit() || If->getConditionVariable();
+    if (Scope) {
+      line("{");
       ++Depth;
-      block(If->getElse());
-      --Depth;
+      statement(If->getInit());
+      statement(If->getConditionVariableDeclStmt());
     }
+    branch(If);
+    if (Scope) {
+      --Depth;
+      line("}");
+    }
+    return;
+  }
+  case Stmt::CXXForRangeStmtClass: {
+    const auto *For = cast<CXXForRangeStmt>(S);
+    const VarDecl *Each = For->getLoopVariable();
+    if (!Slice.keeps(For->getBody()))
+      return statement(For->getRangeStmt());
+    line("for (" + typed(Each->getType(), Each->getNameAsString()) + " : " +
+         text(For->getRangeInit()) + ") {");
+    ++Depth;
+    block(For->getBody());
+    --Depth;
     return line("}");
   }
+  case Stmt::CXXTryStmtClass:
+    return statement(cast<CXXTryStmt>(S)->getTryBlock());
   case Stmt::SwitchStmtClass: {
     const auto *Switch = cast<SwitchStmt>(S);
     if (!Slice.keeps(Switch->getBody()))

@@ -1,5 +1,11 @@
 #include "Program.h"
 
+#include <functional>
+
+#include "clang/AST/Mangle.h"
+
+#include "Cxx.h"
+
 namespace foreread::slicer {
 
 using namespace clang;
@@ -10,12 +16,44 @@ namespace {
 void indexBody(Function &F, const Stmt *S) {
   if (const auto *Call = dyn_cast<CallExpr>(S))
     F.Calls.push_back(Call);
+  if (const auto *Lambda = dyn_cast<LambdaExpr>(S)) {
+    // What is in it is in a function of its own.
+    F.Makes.push_back(Lambda);
+    return;
+  }
+  if (const auto *Made = dyn_cast<CXXConstructExpr>(S))
+    F.Makes.push_back(Made);
   for (const Stmt *Child : S->children())
     if (Child) {
       F.Parents[Child] = S;
       indexBody(F, Child);
     }
 }
+
+// The functions of a unit that have a body: in namespaces, classes, templates' instances and lambda
+// expressions.  What the headers of the system define is the system's.
+class Definitions : public RecursiveASTVisitor<Definitions> {
+public:
+  Definitions(const SourceManager &Sources, std::function<void(const FunctionDecl *)> Found)
+      : Sources(Sources), Found(std::move(Found)) {}
+
+  bool shouldVisitTemplateInstantiations() const { return true; }
+  bool TraverseDecl(Decl *D) {
+    if (D && !isa<TranslationUnitDecl>(D) && Sources.isInSystemHeader(D->getLocation()))
+      return true;
+    return RecursiveASTVisitor::TraverseDecl(D);
+  }
+  bool VisitFunctionDecl(FunctionDecl *F) {
+    if (F->isThisDeclarationADefinition() && F->getBody() && !F->isDependentContext())
+      Found(F);
+    return true;
+  }
+  bool VisitLambdaExpr(LambdaExpr *Lambda) { return VisitFunctionDecl(Lambda->getCallOperator()); }
+
+private:
+  const SourceManager &Sources;
+  std::function<void(const FunctionDecl *)> Found;
+};
 
 } // namespace
 
@@ -38,38 +76,95 @@ bool hasSideEffects(const Expr *E) {
   return false;
 }
 
-void Program::index() {
-  for (auto &U : Units) {
-    if (!U->AST || !U->WholeBecause.empty())
-      continue;
-    for (const Decl *D : U->context().getTranslationUnitDecl()->decls()) {
-      const auto *Declared = dyn_cast<FunctionDecl>(D);
-      if (!Declared || !Declared->isThisDeclarationADefinition() || !Declared->getBody())
-        continue;
-      // What the C library's headers define inline is the C library's.
-      if (U->sources().isInSystemHeader(Declared->getLocation()))
-        continue;
-      auto F = std::make_unique<Function>();
-      F->Index = Functions.size();
-      F->Decl = Declared;
-      F->Home = U.get();
-      F->Name = Declared->getNameAsString();
-      F->InMainFile =
-          U->sources().isInMainFile(U->sources().getExpansionLoc(Declared->getBeginLoc())) &&
-          U->sources().isInMainFile(U->sources().getExpansionLoc(Declared->getEndLoc()));
-      indexBody(*F, Declared->getBody());
-      Internal[Declared->getCanonicalDecl()] = F.get();
-      F->Private = !Declared->isExternallyVisible() || Declared->isInlined();
-      if (!F->Private)
-        External[F->Name] = F.get();
-      Functions.push_back(std::move(F));
-    }
+void Program::add(Unit &U, const FunctionDecl *Declared) {
+  auto F = std::make_unique<Function>();
+  F->Index = Functions.size();
+  F->Decl = Declared;
+  F->Home = &U;
+  F->Name = qualified(Declared);
+  F->Symbol = symbol(Declared);
+  F->InMainFile = U.sources().isInMainFile(U.sources().getExpansionLoc(Declared->getBeginLoc())) &&
+                  U.sources().isInMainFile(U.sources().getExpansionLoc(Declared->getEndLoc()));
+  if (U.cxx())
+    F->NotCarried = notCarried(Declared);
+  if (const auto *Made = dyn_cast<CXXConstructorDecl>(Declared))
+    for (const CXXCtorInitializer *Part : Made->inits())
+      indexBody(*F, Part->getInit());
+  indexBody(*F, Declared->getBody());
+  Internal[Declared->getCanonicalDecl()] = F.get();
+  F->Private = !Declared->isExternallyVisible() || Declared->isInlined();
+  if (!F->Private)
+    External[F->Symbol] = F.get();
+  std::vector<const CXXMethodDecl *> Overridden;
+  if (const auto *Method = dyn_cast<CXXMethodDecl>(Declared); Method && Method->isVirtual())
+    Overridden.push_back(Method);
+  while (!Overridden.empty()) {
+    const CXXMethodDecl *Method = Overridden.back();
+    Overridden.pop_back();
+    Overriders[symbol(Method)].push_back(F.get());
+    Overridden.insert(Overridden.end(), Method->begin_overridden_methods(),
+                      Method->end_overridden_methods());
   }
+  Functions.push_back(std::move(F));
+}
+
+void Program::index() {
+  for (auto &U : Units)
+    if (U->AST && U->WholeBecause.empty())
+      Definitions(U->sources(), [&](const FunctionDecl *F) {
+        if (!Internal.count(F->getCanonicalDecl()))
+          add(*U, F);
+      }).TraverseDecl(U->context().getTranslationUnitDecl());
   for (auto &Caller : Functions)
     for (const CallExpr *Call : Caller->Calls)
-      if (Function *F = function(directCallee(Call));
-          F && !F->Decl->isVariadic() && Call->getNumArgs() != F->Decl->getNumParams())
+      if (Function *F = function(directCallee(Call)); F && !F->Decl->isVariadic() &&
+                                                      !F->Home->cxx() &&
+                                                      Call->getNumArgs() != F->Decl->getNumParams())
         F->LooseCalls = true;
+}
+
+std::string Program::symbol(const NamedDecl *Named) const {
+  ASTContext &Context = Named->getASTContext();
+  if (!Context.getLangOpts().CPlusPlus || !Named->isExternallyVisible())
+    return Named->getNameAsString();
+  return ASTNameGenerator(Context).getName(Named);
+}
+
+std::string Program::qualified(const NamedDecl *Named) {
+  if (Named->getParentFunctionOrMethod())
+    return Named->getNameAsString();
+  PrintingPolicy Policy(Named->getASTContext().getLangOpts());
+  Policy.SuppressUnwrittenScope = true;
+  std::string Name;
+  llvm::raw_string_ostream Out(Name);
+  Named->printQualifiedName(Out, Policy);
+  return Name;
+}
+
+namespace {
+
+void collect(const DeclContext *In, const SourceManager &Sources,
+             std::vector<const VarDecl *> &Into) {
+  for (const Decl *D : In->decls()) {
+    if (const auto *Variable = dyn_cast<VarDecl>(D); Variable && !Variable->isTemplated())
+      Into.push_back(Variable);
+    bool Own = In->getParent() == nullptr || !Sources.isInSystemHeader(D->getLocation());
+    if (isa<LinkageSpecDecl, NamespaceDecl>(D) || (isa<CXXRecordDecl>(D) && Own))
+      if (!D->isTemplated())
+        collect(cast<DeclContext>(D), Sources, Into);
+  }
+}
+
+} // namespace
+
+std::vector<const VarDecl *> Program::globals(const Unit &U) const {
+  std::vector<const VarDecl *> All;
+  collect(U.context().getTranslationUnitDecl(), U.sources(), All);
+  return All;
+}
+
+std::vector<Function *> Program::overriders(const CXXMethodDecl *Method) const {
+  return Overriders.lookup(symbol(Method));
 }
 
 Function *Program::function(const FunctionDecl *Decl) const {
@@ -77,8 +172,8 @@ Function *Program::function(const FunctionDecl *Decl) const {
     return nullptr;
   if (Function *F = Internal.lookup(Decl->getCanonicalDecl()))
     return F;
-  return Decl->isExternallyVisible() && Decl->getIdentifier() ? External.lookup(Decl->getName())
-                                                              : nullptr;
+  return Decl->isExternallyVisible() && !Decl->isDependentContext() ? External.lookup(symbol(Decl))
+                                                                    : nullptr;
 }
 
 Function *Program::functionNamed(llvm::StringRef Name) const { return External.lookup(Name); }
@@ -86,6 +181,9 @@ Function *Program::functionNamed(llvm::StringRef Name) const { return External.l
 const CallSpec *Program::spec(const CallExpr *Call) const {
   const FunctionDecl *Callee = directCallee(Call);
   if (!Callee || !Callee->getIdentifier() || function(Callee))
+    return nullptr;
+  // What is in a namespace or a class is none of the C library's, whatever it is called.
+  if (!Callee->getDeclContext()->getRedeclContext()->isTranslationUnit())
     return nullptr;
   return findCall(Callee->getName());
 }
@@ -109,7 +207,7 @@ NodeId Program::variable(const VarDecl *Decl) {
     return Known->second;
   Node New{NodeKind::Variable, Decl->getNameAsString(), Decl->getType(), Decl};
   New.Local = Decl->hasLocalStorage();
-  NodeId Id = Decl->hasExternalFormalLinkage() ? named("v " + New.Name, New) : add(New);
+  NodeId Id = Decl->isExternallyVisible() ? named("v " + symbol(Decl), New) : add(New);
   return ByDecl[Decl] = Id;
 }
 
@@ -125,8 +223,10 @@ NodeId Program::readBy(const Expr *Target) const {
 
 std::string Program::recordName(const RecordDecl *Record) {
   Record = Record->getDefinition() ? Record->getDefinition() : Record;
+  if (isa<ClassTemplateSpecializationDecl>(Record))
+    return QualType(Record->getTypeForDecl(), 0).getCanonicalType().getAsString();
   if (Record->getIdentifier())
-    return Record->getKindName().str() + " " + Record->getNameAsString();
+    return (Record->isUnion() ? "union " : "struct ") + Record->getQualifiedNameAsString();
   if (const TypedefNameDecl *Alias = Record->getTypedefNameForAnonDecl())
     return "typedef " + Alias->getNameAsString();
   return "at " + Record->getLocation().printToString(Record->getASTContext().getSourceManager());
@@ -196,6 +296,16 @@ NodeId Program::parameter(const Function &F, unsigned Index) {
   return variable(F.Decl->getParamDecl(Index));
 }
 
+NodeId Program::self(const Function &F) {
+  // A lambda expression's this is that of the function it stands in.
+  const auto *Method = dyn_cast<CXXMethodDecl>(F.Decl);
+  if (Method && Method->getParent()->isLambda())
+    if (const auto *Outer = dyn_cast_or_null<FunctionDecl>(Method->getParent()->getDeclContext()))
+      if (const Function *Around = function(Outer))
+        return self(*Around);
+  return named("this " + std::to_string(F.Index), Node{NodeKind::Value, "this", {}});
+}
+
 NodeSet Program::fields(QualType Type) {
   if (Type.isNull())
     return {};
@@ -206,10 +316,15 @@ NodeSet Program::fields(QualType Type) {
   if (!Record || !Record->getDecl()->getDefinition())
     return {};
   const RecordDecl *Decl = Record->getDecl()->getDefinition();
+  if (isOpaque(Decl))
+    return {};
   auto Known = RecordFields.find(Decl);
   if (Known != RecordFields.end())
     return Known->second;
   NodeSet All;
+  if (const auto *Class = dyn_cast<CXXRecordDecl>(Decl))
+    for (const CXXBaseSpecifier &Base : Class->bases())
+      All |= fields(Base.getType());
   for (const FieldDecl *Part : Decl->fields()) {
     All.set(field(Part));
     NodeSet Inner = fields(Part->getType());

@@ -41,13 +41,15 @@ struct Unit {
 
   clang::ASTContext &context() const { return AST->getASTContext(); }
   const clang::SourceManager &sources() const { return AST->getSourceManager(); }
+  bool cxx() const { return AST->getLangOpts().CPlusPlus; }
 };
 
 struct Function {
   unsigned Index = 0;
   const clang::FunctionDecl *Decl = nullptr; // the definition
   Unit *Home = nullptr;
-  std::string Name;
+  std::string Name;        // with its namespace and class
+  std::string Symbol;      // the linker's name for it
   bool InMainFile = false; // defined in the unit's own file, not in a header
   bool Private = false;    // static or inline: no other unit can name it
   bool Reachable = false;  // from main
@@ -55,9 +57,18 @@ struct Function {
   bool LooseCalls = false; // calls pass another number of arguments than it has parameters
   bool Allocates =
       false; // returns memory it allocates: each call of it is an allocation of its own
+  std::string NotCarried; // why C++ has it left whole, should it matter; empty if it need not be
   std::string WholeBecause;
   llvm::DenseMap<const clang::Stmt *, const clang::Stmt *> Parents;
   std::vector<const clang::CallExpr *> Calls;
+  // The objects it makes, and the lambda expressions: what runs without a call.
+  std::vector<const clang::Expr *> Makes;
+
+  // An object it is called on, as C++'s this.
+  const clang::CXXMethodDecl *method() const {
+    const auto *Method = llvm::dyn_cast<clang::CXXMethodDecl>(Decl);
+    return Method && Method->isInstance() ? Method : nullptr;
+  }
 };
 
 class Program {
@@ -75,6 +86,10 @@ public:
   // The definition a declaration stands for, or null: a library's function.
   Function *function(const clang::FunctionDecl *Decl) const;
   Function *functionNamed(llvm::StringRef Name) const;
+  // The variables of a unit that are there while it runs, those of namespaces and classes too.
+  std::vector<const clang::VarDecl *> globals(const Unit &U) const;
+  // The functions that a virtual call of this one may call.
+  std::vector<Function *> overriders(const clang::CXXMethodDecl *Method) const;
   // What the call table says of a call, or null.  Functions of the program are not looked up.
   const CallSpec *spec(const clang::CallExpr *Call) const;
 
@@ -97,17 +112,25 @@ public:
   NodeId state(llvm::StringRef Name);
   NodeId text();
   NodeId parameter(const Function &F, unsigned Index);
+  // The pointer to the object that a member function is called on.
+  NodeId self(const Function &F);
 
   // The fields of a record type, those of its parts included; empty for other types.
   NodeSet fields(clang::QualType Type);
 
   Function *mainFunction() const { return functionNamed("main"); }
   const clang::FunctionDecl *enclosing(const clang::Decl *Local) const;
+  // The name by which text outside of all namespaces and classes means it.
+  static std::string qualified(const clang::NamedDecl *Named);
   // "file:line" of a place, for reports.
   static std::string place(const Unit &U, clang::SourceLocation Where);
 
 private:
+  void add(Unit &U, const clang::FunctionDecl *Declared);
+  std::string symbol(const clang::NamedDecl *Named) const;
+
   llvm::StringMap<Function *> External;
+  llvm::StringMap<std::vector<Function *>> Overriders;
   llvm::DenseMap<const clang::FunctionDecl *, Function *> Internal;
   llvm::DenseMap<const void *, NodeId> ByDecl;
   llvm::StringMap<NodeId> ByName;

@@ -1,6 +1,7 @@
 // The fixpoint, and what is marked on the way.
 #include "Related.h"
 
+#include "Cxx.h"
 #include "Edits.h"
 
 namespace foreread::slicer {
@@ -58,11 +59,11 @@ void Related::markPointees(const Expr *Pointer) {
   }
 }
 
-// Everything that can be reached from a pointer.
-void Related::markReachable(const Expr *Pointer) {
+// Everything that can be reached from these.
+void Related::markReachable(const NodeSet &Roots) {
   NodeSet Seen;
   std::vector<NodeId> Work;
-  for (NodeId Object : Pointers.pointees(Pointer))
+  for (NodeId Object : Roots)
     Work.push_back(Object);
   while (!Work.empty()) {
     NodeId Object = Work.back();
@@ -146,6 +147,13 @@ void findReachable(Program &P, PointsTo &Pointers) {
   };
   if (Function *Main = P.mainFunction())
     Reach(Main);
+  // What the C++ library may call without being given its address.
+  for (auto &F : P.Functions) {
+    const auto *Method = dyn_cast<CXXMethodDecl>(F->Decl);
+    if (Method && (Method->isVirtual() || Method->isOverloadedOperator() ||
+                   isa<CXXConstructorDecl, CXXDestructorDecl>(Method)))
+      Reach(F.get());
+  }
   while (!Work.empty()) {
     Function *F = Work.back();
     Work.pop_back();
@@ -193,9 +201,13 @@ void Related::run() {
       for (auto &F : P.Functions)
         if (F->Reachable && !Skipped[F->Index]) {
           Current = F.get();
+          initialisers(*F);
           statement(F->Decl->getBody());
         }
     } while (Changed || decideFailures());
+    for (auto &F : P.Functions)
+      if (!F->NotCarried.empty() && (translated(*F) || hasEffects(*F)))
+        refuse(*F, F->NotCarried);
     // What a function that is left whole calls is counted by nobody.
     for (auto &F : P.Functions)
       if (F->Reachable && !F->WholeBecause.empty())
@@ -213,14 +225,28 @@ bool Related::passes(const CallExpr *Call, unsigned Argument) {
   const Expr *E = Call->getArg(Argument);
   if (Kept.contains(E) || Effects.contains(E))
     return true;
+  // A copy cannot be made of nothing.
+  if (!E->isGLValue() && runsCode(E->getType()))
+    return true;
+  unsigned Number = Argument - firstArgument(Call);
   for (Function *Target : Pointers.callees(Call).Functions) {
-    if (Argument >= Target->Decl->getNumParams())
+    if (Number >= Target->Decl->getNumParams())
       return true;
-    NodeId Parameter = P.parameter(*Target, Argument);
+    NodeId Parameter = P.parameter(*Target, Number);
     if (Wholes.test(Target->Index) || related(Parameter) ||
         relatedAny(P.fields(P.Nodes[Parameter].Type)))
       return true;
   }
+  return false;
+}
+
+bool Related::passesObject(const CallExpr *Call) {
+  const Expr *Object = objectOf(Call);
+  if (!Object || Kept.contains(Object) || Effects.contains(Object))
+    return Object;
+  for (Function *Target : Pointers.callees(Call).Functions)
+    if (Wholes.test(Target->Index) || related(P.self(*Target)))
+      return true;
   return false;
 }
 

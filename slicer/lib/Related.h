@@ -53,6 +53,8 @@ public:
   Treatment treatment(const clang::CallExpr *Call) const;
   // Whether an argument of a call of the program's functions is handed over.
   bool passes(const clang::CallExpr *Call, unsigned Argument);
+  // Whether the object that a member function is called on is.
+  bool passesObject(const clang::CallExpr *Call);
   bool hasEffects(const Function &F) const { return Effectful.test(F.Index); }
   // Functions with a prefetch version.
   bool translated(const Function &F) const {
@@ -92,6 +94,17 @@ private:
                   bool Reads);
   void typeSizes(clang::QualType Type);
 
+  bool valueCxx(const clang::Expr *E);
+  bool effectsCxx(const clang::Expr *E, bool &Any);
+  void refuseUncarried(const clang::Expr *E);
+  void operand(const clang::Expr *E);
+  void hand(const clang::Expr *E);
+  void make(const clang::CXXConstructExpr *Made);
+  void runs(const clang::FunctionDecl *Unwritten);
+  bool object(const clang::VarDecl *Variable);
+  bool initialisers(const Function &F);
+  bool rangeFor(const clang::CXXForRangeStmt *For);
+
   bool callEffects(const clang::CallExpr *Call);
   bool libraryEffects(const clang::CallExpr *Call, const CallSpec &Spec);
   void handOver(const clang::CallExpr *Call, const CallSpec &Spec);
@@ -117,7 +130,7 @@ private:
   void mark(NodeId Id);
   void markAll(const NodeSet &Set);
   void markPointees(const clang::Expr *Pointer);
-  void markReachable(const clang::Expr *Pointer);
+  void markReachable(const NodeSet &Roots);
   void set(const clang::CallExpr *Call, Treatment T);
   void effect(const NodeSet &Touched, bool Direct);
   bool meets(const clang::CallExpr *Call) const;

@@ -1,5 +1,6 @@
 // What becomes of calls: of the program's own functions (paper, section 4.2), and of the library's
 // by their line in the call table.
+#include "Cxx.h"
 #include "Related.h"
 
 namespace foreread::slicer {
@@ -223,7 +224,7 @@ bool Related::callEffects(const CallExpr *Call) {
     Any |= mayHaveEffects(*F);
   // A call of anything at all may read files, but nothing says that it does.
   if (!Any) {
-    for (const Expr *Argument : Call->arguments())
+    for (const Expr *Argument : operandsOf(Call))
       Any |= effects(Argument);
     return Any;
   }
@@ -244,8 +245,9 @@ void Related::callValue(const CallExpr *Call) {
       if (!isPure(Call))
         return runUnknown(Call);
       set(Call, Treatment::Keep);
-      for (const Expr *Argument : Call->arguments()) {
-        value(Argument);
+      for (const Expr *Argument : operandsOf(Call)) {
+        hand(Argument);
+        markAll(Argument->isGLValue() ? defined(Argument) : NodeSet());
         markPointees(Argument);
       }
       return;

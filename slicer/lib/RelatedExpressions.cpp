@@ -1,16 +1,27 @@
 // Expressions: what is needed for a value, and what effects inside one are kept.
+#include "Cxx.h"
 #include "Related.h"
 
 namespace foreread::slicer {
 
 using namespace clang;
 
+namespace {
+
+// A name that stands for what it was bound to.
+bool refers(const Expr *E) {
+  const auto *Ref = dyn_cast<DeclRefExpr>(E);
+  return Ref && Ref->getDecl()->getType()->isReferenceType();
+}
+
+} // namespace
+
 NodeSet Related::defined(const Expr *Lvalue) {
   NodeSet Locations = Pointers.locations(Lvalue);
   QualType Type = Lvalue->getType();
   const Expr *Plain = Lvalue->IgnoreParens();
   bool ThroughPointer =
-      isa<ArraySubscriptExpr>(Plain) ||
+      isa<ArraySubscriptExpr, CallExpr>(Plain) || refers(Plain) ||
       (isa<UnaryOperator>(Plain) && cast<UnaryOperator>(Plain)->getOpcode() == UO_Deref);
   NodeSet All = P.fields(Type);
   for (NodeId Id : Locations) {
@@ -46,11 +57,18 @@ void Related::typeSizes(QualType Type) {
 // The address of an lvalue is computed; what is there is not looked at.
 void Related::address(const Expr *E) {
   E = E->IgnoreParens();
+  refuseUncarried(E);
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl());
+        Variable && (refers(E) || runsCode(Variable->getType())))
+      mark(P.variable(Variable));
     if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl());
         Variable && Variable->getType()->isVariablyModifiedType())
       typeSizes(Variable->getType());
   } else if (const auto *Member = dyn_cast<MemberExpr>(E)) {
+    if (Member->getMemberDecl()->getType()->isReferenceType())
+      if (const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl()))
+        mark(P.field(Field));
     if (Member->isArrow())
       value(Member->getBase());
     else
@@ -73,6 +91,8 @@ void Related::address(const Expr *E) {
 }
 
 void Related::value(const Expr *E) {
+  if (valueCxx(E))
+    return;
   if (const auto *Cast = dyn_cast<CastExpr>(E)) {
     typeSizes(isa<ExplicitCastExpr>(Cast) ? cast<ExplicitCastExpr>(Cast)->getTypeAsWritten()
                                           : QualType());
@@ -196,6 +216,8 @@ bool Related::effectsInside(const Expr *E) {
 
 bool Related::effects(const Expr *E) {
   bool Any = false;
+  if (effectsCxx(E, Any))
+    return Any;
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
     Any = callEffects(Call);
   } else if (const auto *Binary = dyn_cast<BinaryOperator>(E)) {

@@ -1,5 +1,6 @@
 // Calls of functions of the program (paper, section 4.2), of functions that are left whole, and of
 // those of which nothing is known.
+#include "Cxx.h"
 #include "Related.h"
 
 namespace foreread::slicer {
@@ -16,6 +17,9 @@ void Related::whole(Function &F) {
   bool Was = AsItIs;
   Current = &F;
   AsItIs = true;
+  if (const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl))
+    for (const CXXCtorInitializer *Part : Constructor->inits())
+      needAll(Part->getInit());
   needAll(F.Decl->getBody());
   Current = Outer;
   AsItIs = Was;
@@ -32,6 +36,8 @@ void Related::needAll(const Stmt *S) {
         typeSizes(Variable->getType());
         if (Variable->getInit())
           value(Variable->getInit());
+        if (const CXXDestructorDecl *End = destructorOf(Variable->getType()))
+          runs(End);
       }
     return;
   }
@@ -42,12 +48,12 @@ void Related::needAll(const Stmt *S) {
 // A call within such a function.
 void Related::callAsItIs(const CallExpr *Call) {
   value(Call->getCallee());
-  for (const Expr *Argument : Call->arguments()) {
-    value(Argument);
+  for (const Expr *Argument : operandsOf(Call)) {
+    hand(Argument);
     if (P.spec(Call))
       markPointees(Argument);
     else if (!P.function(directCallee(Call)))
-      markReachable(Argument);
+      operand(Argument);
     for (Function *F : Pointers.functions(Argument))
       whole(*F);
   }
@@ -89,9 +95,11 @@ void Related::runUnknown(const CallExpr *Call) {
     refuse(*Current, "what " + Name + "() does, which is not known, decides where it reads");
   set(Call, Treatment::Keep);
   Unknown.insert(Call);
-  for (const Expr *Argument : Call->arguments()) {
-    value(Argument);
-    markReachable(Argument);
+  refuseUncarried(Call);
+  if (isPrivate(directCallee(Call)))
+    refuse(*Current, Name + "() is private to its class");
+  for (const Expr *Argument : operandsOf(Call)) {
+    operand(Argument);
     for (Function *F : Pointers.functions(Argument))
       if (!hasEffects(*F))
         whole(*F);
@@ -101,13 +109,22 @@ void Related::runUnknown(const CallExpr *Call) {
 
 bool Related::unknownEffects(const CallExpr *Call) {
   bool Any = false, Writes = false;
-  for (const Expr *Argument : Call->arguments()) {
+  for (const Expr *Argument : operandsOf(Call)) {
     Any |= effects(Argument);
-    QualType Type = Argument->getType();
-    if (isPure(Call) || !Type->isPointerType() || Type->getPointeeType().isConstQualified())
+    if (isPure(Call) || !mayWrite(Call, Argument))
       continue;
-    for (NodeId Object : Pointers.pointees(Argument))
+    bool Itself = Argument->isGLValue() || Argument->getType()->isRecordType();
+    NodeSet Objects = Itself ? Pointers.locations(Argument) : Pointers.pointees(Argument);
+    for (NodeId Object : Objects) {
+      // Constants stay what they are.
+      if (P.Nodes[Object].Kind == NodeKind::Text)
+        continue;
       Writes |= relatedAny(Pointers.whole(Object));
+      // What an iterator stands at.
+      if (Itself && !Argument->isLValue())
+        for (NodeId Inner : Pointers.pointees(Object))
+          Writes |= relatedAny(Pointers.whole(Inner));
+    }
   }
   if (!Writes)
     return Any;
@@ -119,6 +136,7 @@ bool Related::unknownEffects(const CallExpr *Call) {
 
 void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Callees) {
   set(Call, Treatment::Translate);
+  refuseUncarried(Call);
   if (!directCallee(Call))
     value(Call->getCallee());
   if (!Callees.Complete)
@@ -130,14 +148,24 @@ void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Calle
       whole(*F);
     if (F->Name == "main")
       refuse(*Current, "it calls main()");
+    if (!F->WholeBecause.empty() && isPrivate(F->Decl))
+      refuse(*Current, F->Name + "() is private to its class");
   }
-  for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
+  if (const Expr *Object = objectOf(Call)) {
+    bool Effect = effects(Object);
+    if (Effect || passesObject(Call)) {
+      if (!Object->isLValue() && !Object->getType()->isPointerType())
+        refuse(*Current, "it calls a member function of a temporary object");
+      hand(Object);
+    }
+  }
+  for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I) {
     const Expr *Argument = Call->getArg(I);
     bool Effect = effects(Argument);
     if (Effect || passes(Call, I) || Callees.Others)
-      value(Argument);
+      hand(Argument);
     if (Callees.Others)
-      markReachable(Argument);
+      markReachable(Pointers.pointees(Argument));
   }
 }
 

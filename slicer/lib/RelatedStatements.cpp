@@ -2,6 +2,7 @@
 // (paper, section 4.1, step 2, for structured statements; for jumps the rule of Agrawal's "On
 // Slicing Programs with Jump Statements": a jump belongs to the slice if without it control would
 // reach another kept statement).
+#include "Cxx.h"
 #include "Related.h"
 
 namespace foreread::slicer {
@@ -11,6 +12,11 @@ using namespace clang;
 bool Related::declaration(const VarDecl *Variable) {
   if (Variable->hasAttr<CleanupAttr>() && defines(Variable))
     refuse(*Current, "a variable of it has a clean-up function");
+  if (Current->Home->cxx() && object(Variable)) {
+    std::string Hidden = hiddenType(Variable->getType());
+    if (!Hidden.empty())
+      refuse(*Current, Hidden);
+  }
   if (defines(Variable)) {
     typeSizes(Variable->getType());
     if (Variable->getInit())
@@ -96,22 +102,36 @@ bool Related::statement(const Stmt *S) {
     break;
   case Stmt::IfStmtClass: {
     const auto *If = cast<IfStmt>(S);
+    bool Before = statement(If->getInit());
+    Before |= statement(If->getConditionVariableDeclStmt());
+    if (Before)
+      keep(S);
     if (!Decided.contains(If) && Wrong.isFailure(If)) {
       Ignored.insert(If);
-      return conditional(S, If->getCond(), false);
+      return conditional(S, If->getCond(), false) || Before;
     }
     Any = statement(If->getThen());
     Any |= statement(If->getElse());
-    return conditional(S, If->getCond(), Any);
+    return conditional(S, If->getCond(), Any) || Before;
   }
+  case Stmt::CXXForRangeStmtClass:
+    return rangeFor(cast<CXXForRangeStmt>(S));
+  case Stmt::CXXTryStmtClass:
+    Any = statement(cast<CXXTryStmt>(S)->getTryBlock());
+    break;
   case Stmt::SwitchStmtClass: {
     const auto *Switch = cast<SwitchStmt>(S);
+    if ((Switch->getInit() || Switch->getConditionVariable()) && statement(Switch->getBody()))
+      refuse(*Current, "a switch declares what it decides by");
     return conditional(S, Switch->getCond(), statement(Switch->getBody()));
   }
   case Stmt::WhileStmtClass: {
     const auto *While = cast<WhileStmt>(S);
     Any = statement(While->getBody());
     Any |= effects(While->getCond());
+    Any |= statement(While->getConditionVariableDeclStmt());
+    if (Any && While->getConditionVariable())
+      refuse(*Current, "a loop declares what it decides by");
     return conditional(S, While->getCond(), Any);
   }
   case Stmt::DoStmtClass: {
@@ -171,7 +191,7 @@ bool Related::keptBetween(unsigned From, unsigned To) const {
 
 const Stmt *Related::enclosingLoop(const Stmt *S, bool OrSwitch) const {
   for (const Stmt *At = Current->Parents.lookup(S); At; At = Current->Parents.lookup(At))
-    if (isa<ForStmt, WhileStmt, DoStmt>(At) || (OrSwitch && isa<SwitchStmt>(At)))
+    if (isa<ForStmt, WhileStmt, DoStmt, CXXForRangeStmt>(At) || (OrSwitch && isa<SwitchStmt>(At)))
       return At;
   return nullptr;
 }
@@ -182,8 +202,8 @@ bool Related::paid(const Stmt *S) const {
   for (const Stmt *Up = Current->Parents.lookup(S); Up; Up = Current->Parents.lookup(Up)) {
     if (const auto *If = dyn_cast<IfStmt>(Up); If && Decided.contains(If))
       continue;
-    if (isa<IfStmt, SwitchStmt, ForStmt, WhileStmt, DoStmt, AbstractConditionalOperator, StmtExpr>(
-            Up) &&
+    if (isa<IfStmt, SwitchStmt, ForStmt, WhileStmt, DoStmt, CXXForRangeStmt, CXXCatchStmt,
+            AbstractConditionalOperator, StmtExpr>(Up) &&
         !Kept.contains(Up))
       return false;
     if (const auto *Binary = dyn_cast<BinaryOperator>(Up);
@@ -218,7 +238,7 @@ bool Related::needsReturn(const ReturnStmt *Return) {
   NodeId Result = P.result(*Current);
   if (!Main && Value && (related(Result) || relatedAny(P.fields(Value->getType())))) {
     if (related(Result)) {
-      value(Value);
+      Current->Decl->getReturnType()->isReferenceType() ? address(Value) : value(Value);
       return true;
     }
   }

@@ -116,8 +116,10 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   Program P;
   load(P, Commands);
   Result.Units.resize(P.Units.size());
-  for (auto &U : P.Units)
+  for (auto &U : P.Units) {
     Result.UnitNotes.push_back(U->WholeBecause.empty() ? "" : U->File + ": " + U->WholeBecause);
+    Result.Cxx.push_back(U->AST && U->cxx());
+  }
   P.index();
   splitVariables(P);
   PointsTo Pointers(P);

@@ -32,6 +32,7 @@ struct FileAccount {
 
 struct Translation {
   std::vector<std::optional<std::string>> Units; // the new text of each unit that changed
+  std::vector<bool> Cxx;                         // whether a unit is C++
   std::vector<std::string> UnitNotes;            // why a unit is left whole; empty if it is not
   std::vector<FunctionAccount> Functions;
   std::vector<FileAccount> Files;

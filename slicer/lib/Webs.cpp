@@ -63,6 +63,13 @@ private:
   void collect(const Stmt *S) {
     if (!S)
       return;
+    if (const auto *Lambda = dyn_cast<LambdaExpr>(S)) {
+      for (const LambdaCapture &Captured : Lambda->captures())
+        if (Captured.capturesVariable())
+          if (const auto *Variable = dyn_cast<VarDecl>(Captured.getCapturedVar()))
+            Excluded.insert(Variable);
+      return;
+    }
     if (const auto *Ref = dyn_cast<DeclRefExpr>(S))
       if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()); Variable && scalar(Variable)) {
         auto [Uses, Defines] = role(Ref);

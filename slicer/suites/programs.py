@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Programs that others wrote, fetched as Debian sources and built with CC="foreread cc".
+"""Programs that others wrote, fetched as Debian sources and built with CC="foreread cc" CXX="foreread c++".
 
     slicer/suites/programs.py [--cold MODEL] [--rounds N] [--again] [NAME...]
     slicer/suites/programs.py --table [NAME...]
 
-Each program of programs.toml is built twice from the same source, by cc and by foreread cc, without a line
+Each program of programs.toml is built twice from the same source, by cc and c++ and by foreread's, without a line
 changed; its own test suite runs on the second build (and on the first where that fails); then
 both do the same work, which must give the same output. The table says what became of the functions
 of the program itself (test programs and helpers of the build do not count) and what was refused first.
@@ -95,8 +95,8 @@ def shell(script, folder, log, **variables):
 class Build:
     """A program built one way."""
 
-    def __init__(self, program, way, compiler):
-        self.program, self.way, self.compiler = program, way, compiler
+    def __init__(self, program, way, compilers):
+        self.program, self.way, self.compilers = program, way, compilers
         self.home = FOLDER / program["name"]
         self.folder = self.home / way
         self.explained = self.home / "explained.jsonl"
@@ -114,7 +114,7 @@ class Build:
     def script(self, step, **variables):
         """Runs a step of the recipe here."""
         script = self.program[step]
-        return shell(script, self.folder, self.home / f"{self.way}-{step}.log", CC=self.compiler,
+        return shell(script, self.folder, self.home / f"{self.way}-{step}.log", **self.compilers,
                      FOREREAD_CC_EXPLAIN=str(self.explained), **variables)
 
     def work(self, data):
@@ -162,8 +162,8 @@ def place_of_work(model):
 
 def try_program(program, place, arguments):
     """All steps on one program; its row of the table."""
-    plain = Build(program, "plain", "cc")
-    sliced = Build(program, "sliced", f"{FOREREAD} cc")
+    plain = Build(program, "plain", {"CC": "cc", "CXX": "c++"})
+    sliced = Build(program, "sliced", {"CC": f"{FOREREAD} cc", "CXX": f"{FOREREAD} c++"})
     if arguments.again and row_file(program).exists():
         row = last_row(program)
     else:

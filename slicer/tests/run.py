@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs one case: translates its C, checks what was printed, and runs the result.
+"""Runs one case: translates its C or C++, checks what was printed, and runs the result.
 
-A case is a C file.  Lines of the form `//: WORD rest` say what is expected of it:
+A case is a file in C or C++.  Lines of the form `//: WORD rest` say what is expected of it:
 
     UNIT name          what follows up to the next UNIT is a source file of its own
     ARGS options       options for foreread-slice
@@ -66,7 +66,7 @@ class Case:
         self.failures.append(what)
 
     def translate(self, folder):
-        sources = [name for name in self.units if name.endswith(".c")]
+        sources = [name for name in self.units if name.endswith((".c", ".cpp"))]
         flags = shlex.split(" ".join(self.all("CFLAGS")))
         for name, text in self.units.items():
             with open(os.path.join(folder, name), "w") as out:
@@ -117,8 +117,10 @@ class Case:
                 self.fail(f"not assumed: {text}: {account['assumed']}")
 
     def build(self, folder, name, sources, flags, extra):
+        # The C compiler takes C++ for what it is by its name, and lacks only the library.
+        library = ["-lstdc++"] if any(each.endswith(".cpp") for each in sources) else []
         line = [self.compiler, "-w", *flags, *sources, "-o", os.path.join(folder, name), "-iquote", folder,
-                *extra]
+                *extra, *library]
         done = subprocess.run(line, capture_output=True, text=True, cwd=folder)
         if done.returncode != 0:
             self.fail(f"{name} does not compile: {done.stderr}")

@@ -29,7 +29,7 @@ cl::list<std::string> Sources(cl::Positional, cl::desc("SOURCE…"), cl::cat(Cat
 cl::opt<std::string> Output("o", cl::desc("Write the one translated unit here"),
                             cl::value_desc("FILE"), cl::cat(Category));
 cl::opt<std::string> OutputDirectory("out-dir",
-                                     cl::desc("Write each translated unit N here, as N.c"),
+                                     cl::desc("Write each translated unit N here, as N.c or N.cpp"),
                                      cl::value_desc("DIR"), cl::cat(Category));
 cl::opt<std::string> BuildDirectory("p", cl::desc("Where compile_commands.json is"),
                                     cl::value_desc("DIR"), cl::cat(Category));
@@ -180,7 +180,7 @@ int deliver(const Translation &T) {
     if (!OutputDirectory.empty()) {
       llvm::SmallString<256> Path(OutputDirectory);
       llvm::sys::fs::create_directories(Path);
-      llvm::sys::path::append(Path, std::to_string(I) + ".c");
+      llvm::sys::path::append(Path, std::to_string(I) + (T.Cxx[I] ? ".cpp" : ".c"));
       Paths[I] = Path.str().str();
     } else if (!Output.empty()) {
       Paths[I] = Output;
@@ -240,7 +240,8 @@ int main(int Count, char **Values) {
   cl::HideUnrelatedOptions(Category);
   if (!cl::ParseCommandLineOptions(
           Own.size(), Own.data(),
-          "translates C programs into a computation and a prefetch thread\n", &llvm::errs()))
+          "translates C and C++ programs into a computation and a prefetch thread\n",
+          &llvm::errs()))
     return 2;
   std::vector<CompileCommand> Units;
   std::string Error;

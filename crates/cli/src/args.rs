@@ -53,7 +53,22 @@ pub(crate) enum Command {
         )]
         args: Vec<OsString>,
     },
-    /// Write C programs out with their prefetch threads
+    /// Compile C++ programs that have a prefetch thread of their own
+    ///
+    /// Takes the arguments of the C++ compiler and is used in its place, beside foreread cc:
+    /// CC="foreread cc" CXX="foreread c++" make. The system's compiler is c++, or what FOREREAD_CXX names; all else is
+    /// as with foreread cc.
+    #[command(name = "c++", disable_help_flag = true)]
+    Cxx {
+        /// The compiler's arguments
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARG"
+        )]
+        args: Vec<OsString>,
+    },
+    /// Write C and C++ programs out with their prefetch threads
     ///
     /// Runs foreread-slice, whose --help says more: foreread slice prog.c -o prog.pf.c
     #[command(disable_help_flag = true)]

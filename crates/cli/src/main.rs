@@ -3,7 +3,7 @@
 //! Top down: the command line is parsed ([`args`]), one command does its work, and
 //! what it could not do is said in one line that names the file and the value at fault.
 //!
-//! Exit status: `run`, `record` and `cc` end as the program or compiler did, with 127 or 126 when it could
+//! Exit status: `run`, `record`, `cc` and `c++` end as the program or compiler did, with 127 or 126 when it could
 //! not be found or started; everything else ends with 0, or 2 when foreread failed, and
 //! `doctor` with 1 when prefetching cannot work here.
 
@@ -28,6 +28,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use args::{Args, Command};
+use cc::Language;
 use run::Ending;
 
 /// Exit status for foreread's own failures.
@@ -54,7 +55,8 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Prune(prune) => forget::prune(&prune),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
-        Command::Cc { args } => Ok(end_as(cc::cc(args))),
+        Command::Cc { args } => Ok(end_as(cc::cc(Language::C, args))),
+        Command::Cxx { args } => Ok(end_as(cc::cc(Language::Cxx, args))),
         Command::Slice { args } => cc::slice(&args),
         Command::Slowdisk(slowdisk) => Ok(foreread_slowdisk::cli::run(slowdisk)?),
         Command::Completions { shell } => pages::completions(shell),

@@ -67,6 +67,8 @@ int foreread_receive_fd(int channel) {
 
 /* What a read of a descriptor comes to. */
 struct plan {
+    /* That stays open. */
+    int fd;
     enum kind kind;
     struct file *file;
     int64_t offset;
@@ -80,6 +82,7 @@ static int plan_read(int fd, uint64_t bytes, int64_t at, bool moves, struct plan
         *plan = (struct plan){.kind = BLIND, .bytes = bytes};
         return fcntl(fd, F_GETFD) < 0 ? EBADF : 0;
     }
+    plan->fd = opening->own >= 0 ? opening->own : fd;
     plan->kind = opening->kind;
     plan->file = opening->file;
     plan->offset = moves ? opening->offset : at;
@@ -93,7 +96,7 @@ static int plan_read(int fd, uint64_t bytes, int64_t at, bool moves, struct plan
 static ssize_t announce(int fd, uint64_t bytes, int64_t at, bool moves) {
     struct plan plan = {0};
     int error = plan_read(fd, bytes, at, moves, &plan);
-    lane_read(error == 0 ? plan.file : NULL, fd, (uint64_t)plan.offset, plan.bytes);
+    lane_read(error == 0 ? plan.file : NULL, plan.fd, (uint64_t)plan.offset, plan.bytes);
     if (error != 0) {
         errno = error;
         return -1;

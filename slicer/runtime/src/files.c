@@ -59,8 +59,11 @@ static void leave(int fd) {
     if (opening == NULL)
         return;
     table[fd] = NULL;
-    if (--opening->uses == 0)
-        free(opening);
+    if (--opening->uses > 0)
+        return;
+    if (opening->own >= 0)
+        close(opening->own);
+    free(opening);
 }
 
 /* Names an opening by a descriptor. With the lock held. */
@@ -87,6 +90,7 @@ static bool enter(int fd, enum kind kind, const struct stat *facts, bool announc
         return false;
     pthread_mutex_lock(&lock);
     opening->kind = kind;
+    opening->own = -1;
     if (kind == REGULAR) {
         opening->size = facts->st_size;
         opening->file = announced ? file_of(facts) : NULL;
@@ -216,15 +220,63 @@ int files_close(int fd) {
     return closed;
 }
 
+/* Whose offset is the kernel's as well while the lock is held, or -1. */
+static int shared = -1;
+
+/* Whether the descriptor is still the opening's. */
+static bool is_of(int fd, const struct opening *opening) {
+    struct stat facts;
+    return fstat(fd, &facts) == 0 && opening->file->dev == facts.st_dev &&
+           opening->file->ino == facts.st_ino;
+}
+
+/* Enters what code of the program's own opened, if it is a regular file. With the lock held. */
+static struct opening *adopt(int fd) {
+    struct stat facts;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH) != 0 ||
+        fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return NULL;
+    struct file *file = file_of(&facts);
+    struct opening *opening = file != NULL ? calloc(1, sizeof *opening) : NULL;
+    if (opening == NULL)
+        return NULL;
+    *opening = (struct opening){.kind = REGULAR, .file = file, .size = facts.st_size};
+    opening->own = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
+    if (opening->own >= 0 && name(fd, opening))
+        return opening;
+    if (opening->own >= 0)
+        close(opening->own);
+    free(opening);
+    return NULL;
+}
+
 struct opening *files_lock(int fd) {
     pthread_mutex_lock(&lock);
     struct opening *opening = find(fd);
-    if (opening == NULL)
+    if (opening != NULL && opening->own >= 0 && !is_of(fd, opening)) {
         pthread_mutex_unlock(&lock);
+        lane_closes();
+        pthread_mutex_lock(&lock);
+        leave(fd);
+        opening = NULL;
+    }
+    if (opening == NULL)
+        opening = adopt(fd);
+    if (opening == NULL) {
+        pthread_mutex_unlock(&lock);
+    } else if (opening->own >= 0) {
+        opening->offset = lseek(fd, 0, SEEK_CUR);
+        shared = fd;
+    }
     return opening;
 }
 
 void files_unlock(void) {
+    if (shared >= 0) {
+        lseek(shared, find(shared)->offset, SEEK_SET);
+        shared = -1;
+    }
     pthread_mutex_unlock(&lock);
 }
 

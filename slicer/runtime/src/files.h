@@ -5,7 +5,8 @@
  * offset and a file; a file is a device and an inode, with a number for the lists.
  *
  * Invariant: each descriptor in the table is really open in this process, read-only, on a regular file or a folder,
- * or on /dev/null if it is blind. Its kernel offset is not used.
+ * or on /dev/null if it is blind. Its kernel offset is not used, but for files that code of the program's own opened
+ * and may read as well.
  */
 #ifndef FILES_H
 #define FILES_H
@@ -35,6 +36,8 @@ struct opening {
     int64_t size;
     /* Descriptors and mappings. */
     unsigned uses;
+    /* Opened by code of the program's own, which may close it unseen: a descriptor that stays. Else -1. */
+    int own;
 };
 
 /* A file's number, from 0. */
@@ -52,7 +55,8 @@ int files_close(int fd);
 /* dup() if `to` is negative, else dup2(): one opening under two names. */
 int files_dup(int from, int to);
 
-/* The opening of a descriptor, locked until files_unlock(); NULL, and not locked, if it is not in the table. */
+/* The opening of a descriptor, locked until files_unlock(); NULL, and not locked, if it has none. A regular file that
+ * code of the program's own opened comes into the table here. */
 struct opening *files_lock(int fd);
 void files_unlock(void);
 

@@ -99,6 +99,29 @@ static void test_descriptors(void) {
     one_call(step, ours_too, real_too);
 }
 
+/* What a program's own code opens, closes and reads in between, as code does that is run as it is. */
+static void test_unseen_opening(void) {
+    const char *path = make_text();
+    const char *other = make_file("other", 1);
+    char text[100];
+    int step = 0, real = open(path, O_RDONLY);
+    for (; step < 100; step++) {
+        int ours = open(path, O_RDONLY);
+        CHECK(lseek(real, 0, SEEK_SET) == 0);
+        for (int n = 0; n < 20; n++)
+            one_call(step, ours, real);
+        CHECK(prefetch_lseek(ours, 40, SEEK_SET) == 40 && lseek(real, 40, SEEK_SET) == 40);
+        SAME(read(ours, text, sizeof text), read(real, text, sizeof text));
+        SAME(prefetch_lseek(ours, 0, SEEK_CUR), lseek(real, 0, SEEK_CUR));
+        CHECK(close(ours) == 0);
+        CHECK(open(other, O_RDONLY) == ours);
+        CHECK(prefetch_lseek(ours, 0, SEEK_END) == 4096);
+        CHECK(close(ours) == 0);
+        CHECK(prefetch_read(ours, 1) == -1 && errno == EBADF);
+    }
+    close(real);
+}
+
 static void one_stream_call(int step, FILE *ours, FILE *real) {
     char a[3000] = {0}, b[3000] = {0};
     size_t size = random_below(40) + 1, count = random_below(60);
@@ -219,6 +242,7 @@ int main(int argc, char **argv) {
     const struct scenario scenarios[] = {{0}};
     const struct test tests[] = {
         {"calls on descriptors give the real ones' results", test_descriptors},
+        {"what was opened unseen is read like the rest", test_unseen_opening},
         {"calls on streams do, skipping and reading mixed", test_streams},
         {"opening makes and changes nothing", test_opening},
         {"mappings are private", test_mappings},

@@ -49,6 +49,10 @@ void fake(const char *unit) {
         fclose(log);
     }
 }
+/* The same, as C++ calls it where it is not told otherwise. */
+void _Z4fakePKc(const char *unit) {
+    fake(unit);
+}
 "#;
 
 /// Stands in for the runtime's header.
@@ -107,12 +111,25 @@ impl Driver {
 
     /// `foreread cc`, not started.
     pub fn command(&self) -> Command {
+        self.command_for("cc")
+    }
+
+    /// `foreread c++` with these arguments, which succeeds silently.
+    #[track_caller]
+    pub fn builds_cxx(&self, args: &str) {
+        let output = finish(start(self.command_for("c++").args(args.split_whitespace())));
+        succeeded(&output);
+        assert_eq!(text(&output.stderr), "", "{args}");
+    }
+
+    fn command_for(&self, compiler: &str) -> Command {
         let mut command = self.lab.command(self.folder.join("foreread"));
         command
-            .arg("cc")
+            .arg(compiler)
             .env("FAKE_LOG", self.lab.path("log"))
             .env("FOREREAD_CC_EXPLAIN", self.lab.path("explained.jsonl"))
             .env_remove("FOREREAD_CC")
+            .env_remove("FOREREAD_CXX")
             .env_remove("FOREREAD_SLICE");
         command
     }

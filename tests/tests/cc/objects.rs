@@ -36,6 +36,7 @@ pub const TESTS: &[Test] = &[
         &[],
         link_time_code_is_left_whole,
     ),
+    ("units_in_cxx_are_units_as_well", &[], units_in_cxx),
     (
         "other_languages_are_left_alone",
         &[],
@@ -164,6 +165,31 @@ fn link_time_code_is_left_whole() {
     assert_eq!(driver.why(), "linked with -flto");
 }
 
+fn units_in_cxx() {
+    let driver = two_units();
+    driver.lab.write(
+        "part.cpp",
+        "extern \"C\" int part() { bool none = false; /*here*/ return none; }\n",
+    );
+    driver.builds("-c main.c");
+    for by_cxx in [true, false] {
+        if by_cxx {
+            driver.builds_cxx("-c part.cpp");
+            driver.builds_cxx("main.o part.o -o prog");
+        } else {
+            driver.builds("-c part.cpp");
+            driver.builds("main.o part.o -lstdc++ -o prog");
+        }
+        assert!(driver.has_record("part.o"));
+        assert_eq!(driver.units_of("prog"), ["main.c", "part.cpp"]);
+    }
+    // All that the C++ compiler is given is C++ to it.
+    let main = "int main() { bool none = false; /*here*/ return none; }\n";
+    driver.lab.write("main.c", format!("{READS}{main}"));
+    driver.builds_cxx("main.c -o prog");
+    assert_eq!(driver.units_of("prog"), ["main.c"]);
+}
+
 fn other_languages_are_left_alone() {
     let driver = two_units();
     driver.lab.write(
@@ -177,14 +203,6 @@ fn other_languages_are_left_alone() {
         std::fs::read(driver.lab.path("plain.o")).unwrap()
     );
     driver.builds("main.c part.s -o prog");
-    assert_eq!(driver.units_of("prog"), ["main.c"]);
-    driver.lab.write(
-        "part.cc",
-        "extern \"C\" int part() { /*here*/ return 0; }\n",
-    );
-    driver.builds("-c part.cc -o part.o");
-    assert!(!driver.has_record("part.o"));
-    driver.builds("main.c part.o -lstdc++ -o prog");
     assert_eq!(driver.units_of("prog"), ["main.c"]);
 }
 
@@ -234,7 +252,7 @@ fn a_record_that_does_not_parse() {
         ),
         (&|_| "\u{fffd}\0{}".to_owned(), "its record does not parse"),
         (
-            &|record: String| record.replace("\"version\":1", "\"version\":9"),
+            &|record: String| record.replace("\"version\":2", "\"version\":9"),
             "of version 9",
         ),
     ] {

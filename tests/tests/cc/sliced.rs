@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use foreread_tests::{Lab, eventually, finish, foreread, start, text};
+use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use serde_json::Value;
 
 use crate::Test;
@@ -13,6 +13,11 @@ pub const TESTS: &[Test] = &[
         "translated_a_reader_behaves_the_same_with_its_prefetch_thread",
         &[],
         a_reader,
+    ),
+    (
+        "translated_a_program_in_c_and_cxx_behaves_the_same",
+        &[Need::Command("make")],
+        mixture,
     ),
     ("translated_by_hand_a_program_can_be_read", &[], by_hand),
 ];
@@ -79,6 +84,114 @@ fn a_reader() {
     for args in [&["data"][..], &["missing"], &[], &["."]] {
         let plain = lab.plain(&[&["./plain"], args].concat());
         let sliced = lab.plain(&[&["./sliced"], args].concat());
+        assert_eq!(sliced, plain, "{args:?}");
+    }
+}
+
+/// A class around a descriptor, and a function in C that reads by it.
+const BLOCKS: [(&str, &str); 4] = [
+    (
+        "main.cpp",
+        r#"
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#include <fcntl.h>
+#include <unistd.h>
+#include "blocks.h"
+
+namespace blocks {
+class File {
+public:
+    explicit File(const std::string &path) : fd(open(path.c_str(), O_RDONLY)) {
+        if (fd < 0)
+            throw std::runtime_error("no " + path);
+    }
+    ~File() { close(fd); }
+    unsigned long sum(long block) const { return sum_of(fd, block); }
+
+private:
+    int fd;
+};
+}
+
+int main(int argc, char **argv) {
+    try {
+        blocks::File file(argc > 1 ? argv[1] : "data");
+        std::vector<unsigned long> sums;
+        for (long block = 499; block >= 0; block -= 3)
+            sums.push_back(file.sum(block));
+        for (unsigned long sum : sums)
+            std::cout << sum << '\n';
+    } catch (const std::exception &error) {
+        std::cerr << error.what() << std::endl;
+        return 3;
+    }
+    return 0;
+}
+"#,
+    ),
+    (
+        "blocks.h",
+        r#"
+#ifdef __cplusplus
+extern "C"
+#endif
+unsigned long sum_of(int fd, long block);
+"#,
+    ),
+    (
+        "blocks.c",
+        r#"
+#include <unistd.h>
+#include "blocks.h"
+
+unsigned long sum_of(int fd, long block) {
+    unsigned char bytes[4096];
+    unsigned long sum = 0;
+    if (pread(fd, bytes, sizeof bytes, block * (long)sizeof bytes) != (ssize_t)sizeof bytes)
+        return 1;
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        sum = sum * 31 + bytes[i];
+    return sum;
+}
+"#,
+    ),
+    (
+        "Makefile",
+        "prog: main.o blocks.o\n\t$(CXX) -o $@ main.o blocks.o\n",
+    ),
+];
+
+fn mixture() {
+    let lab = Lab::new();
+    for (name, text) in BLOCKS {
+        lab.write(name, text);
+    }
+    lab.data("data", 8);
+    succeeded(&lab.plain(&["make", "prog"]));
+    succeeded(&lab.plain(&["mv", "prog", "plain"]));
+    succeeded(&lab.plain(&["rm", "main.o", "blocks.o"]));
+    let driver = foreread();
+    let driver = driver.display();
+    let mut make = lab.command("make");
+    make.arg("prog")
+        .arg(format!("CC={driver} cc"))
+        .arg(format!("CXX={driver} c++"))
+        .env("FOREREAD_CC_EXPLAIN", lab.path("why.jsonl"));
+    let output = finish(start(&mut make));
+    succeeded(&output);
+    assert_eq!(text(&output.stderr), "");
+    let why = fs::read_to_string(lab.path("why.jsonl")).unwrap();
+    let why: Value = serde_json::from_str(&why).unwrap();
+    assert_eq!(why["sliced"], true, "{why}");
+    for unit in why["units"].as_array().unwrap() {
+        assert_eq!(unit["state"], "changed", "{why}");
+    }
+    for args in [&["data"][..], &["missing"], &[]] {
+        let plain = lab.plain(&[&["./plain"], args].concat());
+        let sliced = lab.plain(&[&["./prog"], args].concat());
         assert_eq!(sliced, plain, "{args:?}");
     }
 }

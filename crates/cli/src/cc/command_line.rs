@@ -1,4 +1,4 @@
-//! A C compiler's command line, as far as the driver must understand it.
+//! A C or C++ compiler's command line, as far as the driver must understand it.
 //!
 //! Invariant: reading never changes what the compiler is given. The compiler itself always gets
 //! the arguments verbatim; what is understood here decides what is done beside that, and what is
@@ -11,6 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::language::Language;
 use super::options::{
     ASIDE, ASIDE_WITH_VALUE, LEFT_WHOLE, LINKER, LINKER_WITH_VALUE, NO_PROGRAM, TELLS, WITH_VALUE,
 };
@@ -18,7 +19,7 @@ use super::options::{
 /// What a word of the command line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A C source to compile.
+    /// A C or C++ source to compile.
     Source,
     /// An object, archive or library for the linker, or a source in another language.
     Input,
@@ -63,6 +64,8 @@ pub(super) struct CommandLine {
     pub(super) words: Vec<Word>,
     /// Whether part of it came from response files.
     pub(super) from_file: bool,
+    /// Whose compiler's it is.
+    driver: Language,
     output: Option<PathBuf>,
     last_stage: Last,
 }
@@ -76,10 +79,11 @@ enum Last {
 
 impl CommandLine {
     /// Reads a command line without its first word, response files expanded.
-    pub(super) fn read(expanded: Vec<OsString>, from_file: bool) -> Self {
+    pub(super) fn read(expanded: Vec<OsString>, from_file: bool, driver: Language) -> Self {
         let mut line = Self {
             words: Vec::with_capacity(expanded.len()),
             from_file,
+            driver,
             output: None,
             last_stage: Last::Link,
         };
@@ -115,8 +119,9 @@ impl CommandLine {
     fn role(&mut self, text: &OsStr, language: &mut Option<OsString>) -> (Role, bool) {
         let bytes = text.as_bytes();
         if bytes == b"-" || !bytes.starts_with(b"-") {
-            let source = is_c(Path::new(text), language.as_deref());
-            return (if source { Role::Source } else { Role::Input }, false);
+            let source = Language::of(Path::new(text), language.as_deref(), self.driver);
+            let role = source.map_or(Role::Input, |_| Role::Source);
+            return (role, false);
         }
         let Some(option) = text.to_str() else {
             return (Role::Flag, false);
@@ -202,6 +207,12 @@ impl CommandLine {
         words.filter(move |(_, word)| word.role == role)
     }
 
+    /// The language of a source.
+    pub(super) fn language(&self, source: &Word) -> Language {
+        let path = Path::new(&source.text);
+        Language::of(path, source.language.as_deref(), self.driver).unwrap_or(self.driver)
+    }
+
     /// Why a unit of this command line is to be left whole, if it is.
     pub(super) fn compiled_whole(&self) -> Option<&str> {
         let flags = self.of(Role::Flag);
@@ -248,13 +259,6 @@ fn in_force(name: &OsStr) -> Option<OsString> {
     (name != "none").then(|| name.to_owned())
 }
 
-fn is_c(path: &Path, language: Option<&OsStr>) -> bool {
-    match language {
-        Some(language) => language == "c",
-        None => path.extension().is_some_and(|suffix| suffix == "c"),
-    }
-}
-
 impl Word {
     /// Whether the input is a header, from which the compiler makes a precompiled one.
     fn is_header(&self) -> bool {
@@ -279,7 +283,8 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> CommandLine {
-        CommandLine::read(line.split_whitespace().map(OsString::from).collect(), false)
+        let words = line.split_whitespace().map(OsString::from).collect();
+        CommandLine::read(words, false, Language::C)
     }
 
     fn compiles(line: &str) -> Vec<(String, String)> {
@@ -313,6 +318,7 @@ mod tests {
         assert_eq!(compiles("--output=b.o -c a.c"), pair("a.c", "b.o"));
         assert_eq!(compiles("-c -x c a.in"), pair("a.in", "a.o"));
         assert_eq!(compiles("-c -xc a.in -x none b.c").len(), 2);
+        assert_eq!(compiles("-c src/a.cpp"), pair("src/a.cpp", "a.o"));
     }
 
     #[test]
@@ -330,7 +336,7 @@ mod tests {
             "-fsyntax-only a.c",
             "-### a.c",
             "-c a.s",
-            "-c a.cc",
+            "-c a.f90",
             "-c -",
             "-x c -c -",
             "a.h",

@@ -10,36 +10,35 @@ use std::process::{Command, ExitStatus};
 use anyhow::{Context, Result, ensure};
 
 use super::includes;
+use super::language::Language;
 use super::record::Record;
 use crate::run::Ending;
-
-/// Names the system's compiler.
-const VARIABLE: &str = "FOREREAD_CC";
-/// Its name otherwise.
-const DEFAULT: &str = "cc";
 
 /// The system's compiler, as a command with arguments of its own (`ccache gcc`).
 #[derive(Clone, Debug)]
 pub(super) struct Compiler {
     pub(super) command: Vec<String>,
+    /// That of the other language, which other units of a program may be compiled by.
+    other: Vec<String>,
 }
 
 impl Compiler {
-    /// What `FOREREAD_CC` names, or cc.
-    pub(super) fn find() -> Self {
-        let named = std::env::var(VARIABLE).unwrap_or_default();
-        let mut command: Vec<_> = named.split_whitespace().map(str::to_owned).collect();
-        if command.is_empty() {
-            command.push(DEFAULT.to_owned());
+    /// The compiler of a language: what `FOREREAD_CC` or `FOREREAD_CXX` names, or cc or c++.
+    pub(super) fn find(language: Language) -> Self {
+        Self {
+            command: command(language),
+            other: command(language.other()),
         }
-        Self { command }
+    }
+
+    /// Whether units that were compiled by this command can be compiled again.
+    pub(super) fn knows(&self, command: &[String]) -> bool {
+        command == self.command || command == self.other
     }
 
     /// The compiler with these arguments.
     pub(super) fn with<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        let mut command = Command::new(&self.command[0]);
-        command.args(&self.command[1..]).args(args);
-        command
+        started(&self.command, args)
     }
 
     /// Becomes the compiler. Returns only when it could not be started.
@@ -62,7 +61,7 @@ impl Compiler {
         Ending::Code(if missing { 127 } else { 126 })
     }
 
-    /// Compiles a unit again, from the text in `changed`, into `object`.
+    /// Compiles a unit again by the compiler of its record, from the text in `changed`, into `object`.
     ///
     /// What the text says of itself stays the same: `#line` gives it the name of its source, and it
     /// finds the same headers ([`includes`]).
@@ -70,7 +69,6 @@ impl Compiler {
     /// # Errors
     /// When it does not compile; the message holds the compiler's first errors.
     pub(super) fn recompile(
-        &self,
         record: &Record,
         changed: &Path,
         headers: &Path,
@@ -97,16 +95,34 @@ impl Compiler {
             .filter(|word| *word != "-pedantic-errors");
         args.extend(kept.map(OsString::from));
         args.extend(["-w".into(), "-idirafter".into(), headers.into()]);
-        args.extend(["-x", "c", "-c", "-", "-o"].map(OsString::from));
+        let language = record.language.name();
+        args.extend(["-x", language, "-c", "-", "-o"].map(OsString::from));
         args.push(object.into());
-        let output = self
-            .with(&args)
+        let output = started(&record.compiler, &args)
             .stdin(fs::File::open(&input)?)
             .current_dir(&record.directory)
             .output()?;
         ensure!(output.status.success(), "{}", first_errors(&output.stderr));
         Ok(())
     }
+}
+
+/// The command of a language's compiler.
+fn command(language: Language) -> Vec<String> {
+    let (variable, default) = language.compiler();
+    let named = std::env::var(variable).unwrap_or_default();
+    let words = if named.trim().is_empty() {
+        default
+    } else {
+        &named
+    };
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+fn started<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).args(args);
+    command
 }
 
 /// How this process is to end where the compiler ended so.

@@ -136,9 +136,7 @@ impl Job<'_> {
             while let Some((index, text)) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let object = folder.join(format!("unit-{index}.o"));
                 let record = &units[*index].record;
-                let compiled = self
-                    .compiler
-                    .recompile(record, text, &self.tools.headers, &object);
+                let compiled = Compiler::recompile(record, text, &self.tools.headers, &object);
                 done.push((*index, compiled.map(|()| object)));
             }
             done

@@ -1,4 +1,4 @@
-//! `foreread cc`: a C compiler's driver that gives programs a prefetch thread of their own.
+//! `foreread cc` and `foreread c++`: a compiler's driver that gives programs a prefetch thread of their own.
 //!
 //! Invariant: the system's compiler first, and verbatim. Every command line is run by it as it
 //! stands, with the streams of this process; its output, messages and exit status are what the
@@ -14,6 +14,7 @@ mod command_line;
 mod compiler;
 mod explain;
 mod includes;
+mod language;
 mod link;
 mod object_file;
 mod options;
@@ -23,11 +24,11 @@ mod slice;
 mod units;
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use command_line::{CommandLine, Task};
 use compiler::Compiler;
 use explain::{Explanation, Report};
+pub(crate) use language::Language;
 use record::Record;
 
 use crate::run::Ending;
@@ -36,13 +37,14 @@ pub(crate) use slice::slice;
 /// The driver's own option; every other word is the compiler's.
 const EXPLAIN: &str = "--explain";
 
-/// Does what the compiler would do with these arguments, and then gives the program a prefetch thread.
-pub(crate) fn cc(args: Vec<OsString>) -> Ending {
+/// Does what the language's compiler would do with these arguments, and then gives the program a prefetch
+/// thread.
+pub(crate) fn cc(language: Language, args: Vec<OsString>) -> Ending {
     let (own, args): (Vec<_>, Vec<_>) = args.into_iter().partition(|arg| arg == EXPLAIN);
     let explanation = Explanation::wanted(!own.is_empty());
-    let compiler = Compiler::find();
+    let compiler = Compiler::find(language);
     let (expanded, from_file) = response::expand(&args);
-    let line = CommandLine::read(expanded, from_file);
+    let line = CommandLine::read(expanded, from_file, language);
     let task = line.task();
     if task == Task::Other {
         return compiler.become_it(&args);
@@ -55,8 +57,7 @@ pub(crate) fn cc(args: Vec<OsString>) -> Ending {
         Task::Other => {}
         Task::Compile(objects) => {
             for (word, object) in objects {
-                let source = Path::new(&line.words[word].text);
-                let attached = Record::new(&line, source, &compiler.command)
+                let attached = Record::new(&line, &line.words[word], &compiler)
                     .and_then(|record| record.attach(&object));
                 if let Err(why) = attached {
                     explanation.give(&Report::plain(&object, &why));

@@ -19,13 +19,15 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
-use super::command_line::{CommandLine, Role};
+use super::command_line::{CommandLine, Role, Word};
+use super::compiler::Compiler;
+use super::language::Language;
 use super::object_file::{self, Contents};
 
 /// The section of an object that holds its record.
 pub(super) const SECTION: &str = ".foreread.cc";
 /// The version of the record that is written and read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// How one unit was compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +36,8 @@ pub(super) struct Record {
     /// The working directory.
     pub(super) directory: PathBuf,
     /// The compiler's command.
-    compiler: Vec<String>,
+    pub(super) compiler: Vec<String>,
+    pub(super) language: Language,
     /// The source, as it was named.
     pub(super) source: PathBuf,
     /// Of the source's content.
@@ -50,10 +53,12 @@ impl Record {
     ///
     /// # Errors
     /// When it cannot be written down: names that are not UTF-8, a source that cannot be read again.
-    pub(super) fn new(line: &CommandLine, source: &Path, compiler: &[String]) -> Result<Self> {
+    pub(super) fn new(line: &CommandLine, source: &Word, compiler: &Compiler) -> Result<Self> {
         if let Some(flag) = line.compiled_whole() {
             bail!("compiled with {flag}");
         }
+        let language = line.language(source);
+        let source = Path::new(&source.text);
         let mut arguments = Vec::new();
         for argument in line.compiling() {
             let Ok(argument) = argument.into_string() else {
@@ -62,7 +67,7 @@ impl Record {
             arguments.push(argument);
         }
         // The compiler searches these folders after those of the options, by its manual.
-        for (variable, option) in [("CPATH", "-I"), ("C_INCLUDE_PATH", "-isystem")] {
+        for (variable, option) in [("CPATH", "-I"), (language.include_path(), "-isystem")] {
             let folders = std::env::var_os(variable).unwrap_or_default();
             for folder in folders.as_bytes().split(|&byte| byte == b':') {
                 let folder = std::str::from_utf8(folder).context(variable)?;
@@ -78,7 +83,8 @@ impl Record {
         let record = Self {
             version: VERSION,
             directory: std::env::current_dir().context("the working directory")?,
-            compiler: compiler.to_vec(),
+            compiler: compiler.command.clone(),
+            language,
             source: source.to_owned(),
             source_digest: digest_of(source)?,
             object_digest: String::new(),
@@ -140,7 +146,7 @@ impl Record {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn of_object(bytes: &[u8], compiler: &[String]) -> Result<Self> {
+    pub(super) fn of_object(bytes: &[u8], compiler: &Compiler) -> Result<Self> {
         let Some(Contents { records, digest }) = object_file::contents(bytes) else {
             bail!("no ELF object with code in it");
         };
@@ -168,15 +174,15 @@ impl Record {
     }
 
     /// Whether the unit can be compiled again by `compiler`, with the same result.
-    fn check(&self, compiler: &[String]) -> Result<()> {
+    fn check(&self, compiler: &Compiler) -> Result<()> {
         ensure!(
-            self.compiler == compiler,
+            compiler.knows(&self.compiler),
             "compiled by {}, and linked by {}",
             self.compiler.join(" "),
-            compiler.join(" ")
+            compiler.command.join(" ")
         );
         let words = self.arguments.iter().map(Into::into).collect();
-        let line = CommandLine::read(words, false);
+        let line = CommandLine::read(words, false, self.language);
         if let Some(flag) = line.compiled_whole() {
             bail!("compiled with {flag}");
         }

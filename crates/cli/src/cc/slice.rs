@@ -70,7 +70,8 @@ impl Slice {
             .map(|record| {
                 let mut arguments = vec!["cc".to_owned()];
                 arguments.extend(for_parsing(&record.arguments));
-                arguments.extend(["-w", "-x", "c", "-c"].map(str::to_owned));
+                let language = record.language.name();
+                arguments.extend(["-w", "-x", language, "-c"].map(str::to_owned));
                 let source = record.source.to_string_lossy().into_owned();
                 arguments.push(source.clone());
                 json!({"directory": record.directory, "file": source, "arguments": arguments})
@@ -161,6 +162,11 @@ const PARSING: &[&str] = &[
     "-fshort-wchar",
     "-fms-extensions",
     "-fgnu89-inline",
+    "-nostdinc++",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fchar8_t",
+    "-fno-char8_t",
     "-fsigned-bitfields",
     "-fPIC",
     "-fPIE",

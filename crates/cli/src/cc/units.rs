@@ -52,9 +52,8 @@ impl Units {
     pub(super) fn find(compiler: &Compiler, line: &CommandLine, scratch: &Path) -> Result<Self> {
         let mut units = Self::default();
         for (index, word) in line.of(Role::Source) {
-            let source = Path::new(&word.text);
-            let record = Record::new(line, source, &compiler.command);
-            units.add(source, record, Place::Word(index));
+            let record = Record::new(line, word, compiler);
+            units.add(Path::new(&word.text), record, Place::Word(index));
         }
         for (index, word) in line.of(Role::Input) {
             let path = Path::new(&word.text);
@@ -68,7 +67,7 @@ impl Units {
             else {
                 continue;
             };
-            match Record::of_object(&bytes, &compiler.command) {
+            match Record::of_object(&bytes, compiler) {
                 Err(_) if !object => {}
                 record => units.add(path, record, Place::Word(index)),
             }
@@ -89,7 +88,7 @@ impl Units {
         let archives = std::mem::take(&mut self.archives);
         for (archive, library) in archives.iter().enumerate() {
             for (member, taken) in library.taken(trace) {
-                let record = Record::of_object(&taken.bytes, &compiler.command);
+                let record = Record::of_object(&taken.bytes, compiler);
                 let mut name = library.path.clone().into_os_string();
                 name.push("(");
                 name.push(&taken.name);
@@ -292,9 +291,11 @@ fn trace(compiler: &Compiler, line: &CommandLine, scratch: &Path) -> Result<Trac
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::Language;
 
     fn line(text: &str) -> CommandLine {
-        CommandLine::read(text.split(' ').map(OsString::from).collect(), false)
+        let words = text.split(' ').map(OsString::from).collect();
+        CommandLine::read(words, false, Language::C)
     }
 
     /// The command line with object `new.o` in place of word `index`.

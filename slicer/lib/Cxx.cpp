@@ -1,0 +1,234 @@
+#include "Cxx.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+const Expr *objectOf(const CallExpr *Call) {
+  if (const auto *Member = dyn_cast<CXXMemberCallExpr>(Call))
+    return Member->getMethodDecl() ? Member->getImplicitObjectArgument() : nullptr;
+  return firstArgument(Call) ? Call->getArg(0) : nullptr;
+}
+
+unsigned firstArgument(const CallExpr *Call) {
+  const auto *Method = dyn_cast_or_null<CXXMethodDecl>(Call->getDirectCallee());
+  return isa<CXXOperatorCallExpr>(Call) && Method && Method->isInstance();
+}
+
+llvm::SmallVector<const Expr *, 6> operandsOf(const CallExpr *Call) {
+  llvm::SmallVector<const Expr *, 6> All;
+  if (const Expr *Object = objectOf(Call))
+    All.push_back(Object);
+  for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I)
+    All.push_back(Call->getArg(I));
+  return All;
+}
+
+bool boundByReference(const FunctionDecl *Callee, unsigned Parameter) {
+  return Callee && Parameter < Callee->getNumParams() &&
+         Callee->getParamDecl(Parameter)->getType()->isReferenceType();
+}
+
+bool mayWrite(const CallExpr *Call, const Expr *Operand) {
+  const FunctionDecl *Callee = Call->getDirectCallee();
+  if (Operand == objectOf(Call))
+    return !cast<CXXMethodDecl>(Callee)->isConst();
+  QualType Type = Operand->getType();
+  for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I)
+    if (Call->getArg(I) == Operand && boundByReference(Callee, I - firstArgument(Call)))
+      return !Callee->getParamDecl(I - firstArgument(Call))
+                  ->getType()
+                  .getNonReferenceType()
+                  .isConstQualified();
+  // An iterator or a closure leads to something; a pointer to constants does not change it.
+  return Type->isRecordType() ||
+         (Type->isPointerType() && !Type->getPointeeType().isConstQualified());
+}
+
+const Expr *givenBack(const CallExpr *Call) {
+  auto Operands = operandsOf(Call);
+  const FunctionDecl *Callee = Call->getDirectCallee();
+  QualType Result = Callee ? Callee->getReturnType() : QualType();
+  if (Operands.empty() || Result.isNull() || !Result->isLValueReferenceType())
+    return nullptr;
+  Result = Result->getPointeeType();
+  const Expr *First = Operands.front();
+  QualType Type =
+      First->getType()->isPointerType() ? First->getType()->getPointeeType() : First->getType();
+  return !Result.isConstQualified() && Result->isRecordType() &&
+                 Callee->getASTContext().hasSameUnqualifiedType(Result, Type)
+             ? First
+             : nullptr;
+}
+
+const CXXMethodDecl *virtualCallee(const CallExpr *Call) {
+  const auto *Method = dyn_cast_or_null<CXXMethodDecl>(Call->getDirectCallee());
+  if (!Method || !Method->isVirtual() || Method->hasAttr<FinalAttr>() ||
+      Method->getParent()->hasAttr<FinalAttr>())
+    return nullptr;
+  // Base::f() is what it says.
+  const auto *Named = dyn_cast<MemberExpr>(Call->getCallee()->IgnoreParens());
+  return Named && Named->hasQualifier() ? nullptr : Method;
+}
+
+const Expr *copied(const Expr *E) {
+  const auto *Made = dyn_cast<CXXConstructExpr>(E);
+  return Made && Made->getConstructor()->isCopyOrMoveConstructor() &&
+                 Made->getConstructor()->isTrivial()
+             ? Made->getArg(0)
+             : nullptr;
+}
+
+bool assignsPlainly(const CallExpr *Call) {
+  const auto *Method = dyn_cast_or_null<CXXMethodDecl>(Call->getDirectCallee());
+  return isa<CXXOperatorCallExpr>(Call) && Method && Method->isTrivial() &&
+         (Method->isCopyAssignmentOperator() || Method->isMoveAssignmentOperator());
+}
+
+const Expr *behind(const Expr *E) {
+  if (const auto *Default = dyn_cast<CXXDefaultArgExpr>(E))
+    return Default->getExpr();
+  if (const auto *Default = dyn_cast<CXXDefaultInitExpr>(E))
+    return Default->getExpr();
+  if (const auto *Full = dyn_cast<FullExpr>(E))
+    return Full->getSubExpr();
+  if (const auto *Ended = dyn_cast<CXXBindTemporaryExpr>(E))
+    return Ended->getSubExpr();
+  return nullptr;
+}
+
+bool isOpaque(const RecordDecl *Record) {
+  return isa<CXXRecordDecl>(Record) && Record->getEnclosingNamespaceContext()->isNamespace() &&
+         Record->getASTContext().getSourceManager().isInSystemHeader(Record->getLocation());
+}
+
+bool runsCode(QualType Type) {
+  const auto *Record = Type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
+  return Record && Record->hasDefinition() &&
+         (!Record->hasTrivialDestructor() || !Record->hasTrivialDefaultConstructor() ||
+          Record->hasNonTrivialCopyConstructor());
+}
+
+const CXXDestructorDecl *destructorOf(QualType Type) {
+  const auto *Record = Type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
+  return Record && Record->hasDefinition() ? Record->getDestructor() : nullptr;
+}
+
+bool isPrivate(const Decl *D) {
+  return D->getAccess() == AS_private || D->getAccess() == AS_protected;
+}
+
+std::optional<llvm::APSInt> constant(const DeclRefExpr *Ref) {
+  if (const auto *Named = dyn_cast<EnumConstantDecl>(Ref->getDecl());
+      Named && !cast<EnumDecl>(Named->getDeclContext())->getIdentifier())
+    return Named->getInitVal();
+  const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl());
+  if (!Variable || !Variable->getType()->isIntegerType() ||
+      !Variable->isUsableInConstantExpressions(Variable->getASTContext()))
+    return std::nullopt;
+  const APValue *Value = Variable->evaluateValue();
+  return Value && Value->isInt() ? std::optional(Value->getInt()) : std::nullopt;
+}
+
+std::string hiddenType(QualType Type) {
+  struct Finder : RecursiveASTVisitor<Finder> {
+    std::string Name;
+    bool VisitTagType(TagType *T) { return see(T->getDecl()); }
+    bool VisitTypedefType(TypedefType *T) { return see(T->getDecl()); }
+    bool see(const NamedDecl *D) {
+      if (isPrivate(D))
+        Name = D->getQualifiedNameAsString();
+      return Name.empty();
+    }
+  } Looking;
+  Looking.TraverseType(Type);
+  return Looking.Name.empty() ? "" : Looking.Name + " is private to its class";
+}
+
+std::string notCarried(const FunctionDecl *F) {
+  if (F->isTemplateInstantiation())
+    return "it is made from a template";
+  if (isa<CXXConstructorDecl>(F))
+    return "it is a constructor";
+  if (isa<CXXDestructorDecl>(F))
+    return "it is a destructor";
+  if (const auto *Method = dyn_cast<CXXMethodDecl>(F)) {
+    const CXXRecordDecl *Of = Method->getParent();
+    if (Of->isLambda())
+      return "it is a lambda expression";
+    if (Of->isLocalClass())
+      return "its class is known in one function only";
+    if (Method->isInstance() && Method->getRefQualifier() != RQ_None)
+      return "it tells temporary objects from others";
+    if (isa<ClassTemplateSpecializationDecl>(Of))
+      return "it is made from a template";
+    if (isPrivate(Of))
+      return hiddenType(QualType(Of->getTypeForDecl(), 0));
+  }
+  if (isa<CoroutineBodyStmt>(F->getBody()))
+    return "it is a coroutine";
+  if (isa<CXXTryStmt>(F->getBody()))
+    return "all of it is a try block";
+  const auto *Result = F->getReturnType()->getAsCXXRecordDecl();
+  if (Result && !Result->hasDefaultConstructor())
+    return "it gives an object that cannot be made of nothing";
+  std::string Hidden = hiddenType(F->getReturnType());
+  for (const ParmVarDecl *Parameter : F->parameters())
+    Hidden = Hidden.empty() ? hiddenType(Parameter->getType()) : Hidden;
+  return Hidden;
+}
+
+namespace {
+
+// Reads of a stream of the C++ library that may be standard input.
+bool readsStream(const CallExpr *Call) {
+  for (const Expr *Operand : operandsOf(Call)) {
+    const auto *Record = Operand->IgnoreParenImpCasts()->getType()->getAsCXXRecordDecl();
+    if (Record && Record->isInStdNamespace() && Record->getIdentifier() &&
+        (Record->getName() == "basic_istream" || Record->getName() == "basic_iostream"))
+      return true;
+  }
+  return false;
+}
+
+} // namespace
+
+std::string notCarried(const Expr *E) {
+  if (isa<LambdaExpr>(E))
+    return "it makes a lambda expression";
+  if (isa<CoawaitExpr, CoyieldExpr>(E))
+    return "it is a coroutine";
+  if (const auto *Cast = dyn_cast<ExplicitCastExpr>(E))
+    return hiddenType(Cast->getTypeAsWritten());
+  if (const auto *New = dyn_cast<CXXNewExpr>(E))
+    return hiddenType(New->getAllocatedType());
+  if (const auto *Call = dyn_cast<CallExpr>(E)) {
+    if (const CXXMethodDecl *Virtual = virtualCallee(Call))
+      return "it calls " + Virtual->getQualifiedNameAsString() + "(), which is virtual";
+    if (isa<CXXMemberCallExpr>(Call) && !Call->getDirectCallee() &&
+        !isa<CXXPseudoDestructorExpr>(Call->getCallee()->IgnoreParens()))
+      return "it calls through a pointer to a member";
+    if (readsStream(Call))
+      return "a stream of the C++ library decides where it reads";
+    return "";
+  }
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (isa<BindingDecl>(Ref->getDecl()))
+      return "it takes an object apart";
+    if (isPrivate(Ref->getDecl()) && !isa<FunctionDecl>(Ref->getDecl()) && !constant(Ref))
+      return Ref->getDecl()->getQualifiedNameAsString() + " is private to its class";
+  }
+  if (const auto *Member = dyn_cast<MemberExpr>(E)) {
+    const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl());
+    if (Field && isPrivate(Field)) {
+      std::string Name = Field->getQualifiedNameAsString();
+      if (Field->isBitField() || Field->getType()->isReferenceType() || !Field->getIdentifier() ||
+          Field->getParent()->isAnonymousStructOrUnion())
+        return Name + " is private and has no address of its own";
+      return hiddenType(Field->getType());
+    }
+  }
+  return "";
+}
+
+} // namespace foreread::slicer

@@ -1,0 +1,54 @@
+// C++ seen as C: a member function is a function with one more parameter, a reference is a pointer
+// that is always followed, copying an object of plain data is assigning it.  What cannot be seen so
+// is named here, as a reason for leaving the function around it whole.
+#pragma once
+
+#include <optional>
+
+#include "Program.h"
+
+namespace foreread::slicer {
+
+// The object that a member function is called on, or null; a pointer if it is followed by ->.
+const clang::Expr *objectOf(const clang::CallExpr *Call);
+// The number of the argument that is the first parameter: 1 where an operator's object is the
+// first.
+unsigned firstArgument(const clang::CallExpr *Call);
+// What a call is given: its object, if any, and its arguments.
+llvm::SmallVector<const clang::Expr *, 6> operandsOf(const clang::CallExpr *Call);
+// Whether operand and parameter are one object: the parameter is a reference.
+bool boundByReference(const clang::FunctionDecl *Callee, unsigned Parameter);
+// Whether a call may change what an operand stands for or leads to, by the types.
+bool mayWrite(const clang::CallExpr *Call, const clang::Expr *Operand);
+
+// The operand that a function of the C++ library gives back, by the types: cout << x is cout.  Or
+// null.
+const clang::Expr *givenBack(const clang::CallExpr *Call);
+
+// The function a virtual call names, which need not be the one that is called; or null.
+const clang::CXXMethodDecl *virtualCallee(const clang::CallExpr *Call);
+// What is copied, where making an object is copying plain data; or null.
+const clang::Expr *copied(const clang::Expr *E);
+// Whether the call assigns plain data.
+bool assignsPlainly(const clang::CallExpr *Call);
+// The expression that stands behind a default, or within what only ends temporary objects.
+const clang::Expr *behind(const clang::Expr *E);
+// Whether it is a class of the C++ library: one piece of memory, whatever it consists of.
+bool isOpaque(const clang::RecordDecl *Record);
+// Whether making or ending objects of this type runs code.
+bool runsCode(clang::QualType Type);
+const clang::CXXDestructorDecl *destructorOf(clang::QualType Type);
+
+// Whether prefetch functions, which are members of nothing, may name it.
+bool isPrivate(const clang::Decl *D);
+// The number that a constant is, which can be written where the constant's name cannot.
+std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
+// Why they cannot name the type; empty if they can.
+std::string hiddenType(clang::QualType Type);
+
+// Why a function has no prefetch version, whatever is in it; empty if it may have one.
+std::string notCarried(const clang::FunctionDecl *F);
+// Why an expression cannot be evaluated by the prefetch thread; empty if it can.
+std::string notCarried(const clang::Expr *E);
+
+} // namespace foreread::slicer

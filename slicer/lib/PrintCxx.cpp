@@ -1,0 +1,153 @@
+// C++: what the text outside of all namespaces and classes must say differently.  Names carry their
+// namespaces, types too; this is the parameter self; members that are private are reached by way of
+// a pointer that the class grants.
+#include "clang/AST/QualTypeNames.h"
+
+#include "Cxx.h"
+#include "Print.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+std::string Printer::typed(QualType Type, const std::string &Name, const ASTContext &In) const {
+  if (In.getLangOpts().CPlusPlus) {
+    // What auto and decltype stand for.
+    bool Deduced = Type->getContainedDeducedType() || isa<DecltypeType, TypeOfExprType>(Type);
+    Type = Deduced ? Type.getCanonicalType() : TypeName::getFullyQualifiedType(Type, In);
+  }
+  std::string Result = Name;
+  Type.getAsStringInternal(Result, Policy);
+  return Result;
+}
+
+std::string Printer::zero(QualType Type) const {
+  std::string Name = typed(Type.getUnqualifiedType(), "");
+  if (!F.Home->cxx())
+    return Type->isRecordType() ? "(" + Name + "){0}" : "0";
+  if (Type->isReferenceType())
+    return "*(" + typed(Type.getNonReferenceType(), "*") + ")0";
+  return Type->isRecordType() ? Name + "()" : Type->isEnumeralType() ? "(" + Name + ")0" : "0";
+}
+
+// A pointer as such; what is printed of an overloaded -> is its object.
+std::string Printer::pointer(const Expr *E) {
+  const auto *Arrow = dyn_cast<CXXOperatorCallExpr>(E->IgnoreParenImpCasts());
+  return text(E) + (Arrow && Arrow->getOperator() == OO_Arrow ? ".operator->()" : "");
+}
+
+// The object of a member function's call.
+std::string Printer::object(const CallExpr *Call) {
+  const Expr *Object = objectOf(Call);
+  if (!Slice.passesObject(Call))
+    return "0";
+  return Object->getType()->isPointerType() ? pointer(Object) : "&" + text(Object);
+}
+
+std::string Printer::self(const FunctionDecl *Seen) const {
+  const auto *Method = dyn_cast<CXXMethodDecl>(Seen);
+  return Method && Method->isInstance()
+             ? typed(Method->getThisType(), "self", Seen->getASTContext())
+             : "";
+}
+
+std::string Printer::address() const {
+  // Of several functions of one name, the one of this type.
+  QualType Type = F.Home->context().getPointerType(F.Decl->getType());
+  return (F.Home->cxx() ? "(" + typed(Type, "") + ")" : "") + F.Name;
+}
+
+// A private member, by the pointer to it that the explicit instantiation of a template may name
+// ([temp.spec]/6: access is not checked there).
+std::string Printer::granted(const MemberExpr *Member, const FieldDecl *Field) {
+  ASTContext &Context = F.Home->context();
+  QualType Class(Field->getParent()->getTypeForDecl(), 0);
+  std::string Tag = "foreread_" + Program::qualified(Field);
+  for (size_t Scope; (Scope = Tag.find("::")) != std::string::npos;)
+    Tag.replace(Scope, 2, "_");
+  std::string Type =
+      typed(Context.getMemberPointerType(Field->getType(), Class.getTypePtr()), "type");
+  Grants[Tag] = "struct " + Tag + " { typedef " + Type + "; friend type foreread_private(" + Tag +
+                "); };\ntemplate struct foreread_grant<" + Tag + ", &" + Program::qualified(Field) +
+                ">;\n";
+  return "(" + text(Member->getBase()) + (Member->isArrow() ? "->*" : ".*") + "foreread_private(" +
+         Tag + "()))";
+}
+
+bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
+  auto Arguments = [&](const CXXConstructExpr *Made) {
+    std::string List;
+    for (const Expr *Argument : Made->arguments())
+      if (!isa<CXXDefaultArgExpr>(Argument))
+        List += (List.empty() ? "" : ", ") + text(Argument);
+    return Made->isListInitialization() ? "{" + List + "}" : "(" + List + ")";
+  };
+  if (isa<CXXThisExpr>(E)) {
+    Out << "self";
+  } else if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (isPrivate(Ref->getDecl()) && constant(Ref)) {
+      Out << llvm::toString(*constant(Ref), 10);
+      return true;
+    }
+    if (Ref->hasExplicitTemplateArgs() || Ref->getDecl()->getParentFunctionOrMethod())
+      return false;
+    Out << Program::qualified(Ref->getDecl());
+  } else if (const auto *Member = dyn_cast<MemberExpr>(E)) {
+    const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl());
+    if (!Field || !isPrivate(Field))
+      return false;
+    Out << granted(Member, Field);
+  } else if (const auto *Default = dyn_cast<CXXDefaultArgExpr>(E)) {
+    Out << text(Default->getExpr());
+  } else if (isa<CXXThrowExpr>(E)) {
+    Out << "prefetch_exit(1)";
+  } else if (const auto *Cast = dyn_cast<CXXNamedCastExpr>(E)) {
+    Out << Cast->getCastName() << '<' << typed(Cast->getTypeAsWritten(), "") << ">("
+        << text(Cast->getSubExpr()) << ')';
+  } else if (const auto *Cast = dyn_cast<CStyleCastExpr>(E)) {
+    Out << '(' << typed(Cast->getTypeAsWritten(), "") << ')' << text(Cast->getSubExpr());
+  } else if (const auto *Cast = dyn_cast<CXXFunctionalCastExpr>(E)) {
+    bool Braces = Cast->isListInitialization();
+    std::string Inner = text(Cast->getSubExpr());
+    Out << typed(Cast->getTypeAsWritten(), "")
+        << (Braces && llvm::StringRef(Inner).starts_with("{") ? Inner : "(" + Inner + ")");
+  } else if (const auto *Value = dyn_cast<CXXScalarValueInitExpr>(E)) {
+    Out << typed(Value->getType(), "") << "()";
+  } else if (const auto *Made = dyn_cast<CXXTemporaryObjectExpr>(E)) {
+    Out << typed(Made->getType(), "") << Arguments(Made);
+  } else if (const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E);
+             Size && Size->isArgumentType() && Size->getKind() == UETT_SizeOf) {
+    Out << "sizeof(" << typed(Size->getArgumentType(), "") << ')';
+  } else if (const auto *New = dyn_cast<CXXNewExpr>(E); New && New->getNumPlacementArgs() == 0) {
+    std::string Count = New->isArray() && *New->getArraySize()
+                            ? "[" + text(*New->getArraySize()) + "]"
+                            : std::string();
+    Out << "new " << typed(New->getAllocatedType(), Count);
+    const Expr *Init = New->getInitializer();
+    if (const auto *Made = dyn_cast_or_null<CXXConstructExpr>(Init))
+      Out << Arguments(Made);
+    else if (isa_and_nonnull<InitListExpr>(Init))
+      Out << text(Init);
+    else if (isa_and_nonnull<ImplicitValueInitExpr>(Init))
+      Out << "()";
+    else if (Init)
+      Out << (isa<ParenListExpr>(Init) ? text(Init) : "(" + text(Init) + ")");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// A variable's initialisation, in the form it was written in.
+std::string Printer::initialisation(const VarDecl *Variable) {
+  const Expr *Init = Variable->getInit();
+  std::string Value = text(Init);
+  if (Variable->getInitStyle() == VarDecl::CInit)
+    return " = " + Value;
+  if (llvm::StringRef(Value).starts_with("{"))
+    return Value;
+  const auto *Made = dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit());
+  return Made && Value.empty() ? "" : "(" + Value + ")";
+}
+
+} // namespace foreread::slicer

@@ -1,0 +1,192 @@
+// What C++ adds to expressions and statements: objects that are made and ended, references, calls
+// of member functions, exceptions.  A try block goes the way on which nothing is thrown, and what
+// throws ends the prefetch thread.
+#include "Cxx.h"
+#include "Related.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+// An operand of what may do anything: it, and all it leads to.
+void Related::operand(const Expr *E) {
+  if (!E->isGLValue() && !E->getType()->isRecordType()) {
+    value(E);
+    return markReachable(Pointers.pointees(E));
+  }
+  E->isGLValue() ? address(E) : value(E);
+  markReachable(Pointers.locations(E));
+}
+
+// What is handed over to a parameter.
+void Related::hand(const Expr *E) { E->isGLValue() ? address(E) : value(E); }
+
+// A function that is called where no call is written.
+void Related::runs(const FunctionDecl *Unwritten) {
+  Function *F = P.function(Unwritten);
+  if (!F)
+    return;
+  if (Reached.test_and_set(F->Index))
+    Changed = true;
+  if (!F->WholeBecause.empty() || AsItIs)
+    whole(*F);
+}
+
+void Related::make(const CXXConstructExpr *Made) {
+  const CXXConstructorDecl *Constructor = Made->getConstructor();
+  runs(Constructor);
+  bool Plain = Constructor->isTrivial();
+  for (const Expr *Argument : Made->arguments())
+    P.function(Constructor) || Plain ? hand(Argument) : operand(Argument);
+  if (const CXXDestructorDecl *End = destructorOf(Made->getType()))
+    runs(End);
+  if (!Plain)
+    effect({}, false);
+}
+
+void Related::refuseUncarried(const Expr *E) {
+  if (AsItIs || !Current->Home->cxx())
+    return;
+  std::string Why = notCarried(E);
+  if (!Why.empty())
+    refuse(*Current, Why);
+}
+
+bool Related::valueCxx(const Expr *E) {
+  refuseUncarried(E);
+  if (const Expr *Inner = behind(E)) {
+    value(Inner);
+  } else if (isa<CXXThisExpr>(E)) {
+    mark(P.self(*Current));
+  } else if (const Expr *From = copied(E)) {
+    address(From);
+    markAll(defined(From));
+  } else if (const auto *Made = dyn_cast<CXXConstructExpr>(E)) {
+    make(Made);
+  } else if (const auto *Lambda = dyn_cast<LambdaExpr>(E)) {
+    for (const Expr *Captured : Lambda->capture_inits())
+      if (Captured)
+        operand(Captured);
+    runs(Lambda->getCallOperator());
+  } else if (const auto *Call = dyn_cast<CallExpr>(E); Call && assignsPlainly(Call)) {
+    address(Call->getArg(0));
+    if (relatedAny(defined(Call->getArg(0))))
+      effect(defined(Call->getArg(0)), isa<DeclRefExpr>(strip(Call->getArg(0))));
+    hand(Call->getArg(1));
+    markAll(defined(Call->getArg(1)));
+  } else if (const auto *Temporary = dyn_cast<MaterializeTemporaryExpr>(E)) {
+    value(Temporary->getSubExpr());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Related::effectsCxx(const Expr *E, bool &Any) {
+  auto Whole = [&] {
+    value(E);
+    if (Effects.insert(E).second)
+      Changed = true;
+    Any = true;
+  };
+  auto RunsEffects = [&](const CXXConstructExpr *Made) {
+    Function *F = Made ? P.function(Made->getConstructor()) : nullptr;
+    return F && mayHaveEffects(*F);
+  };
+  Any = false;
+  if (const Expr *Inner = behind(E)) {
+    Any = effects(Inner);
+  } else if (isa<LambdaExpr>(E)) {
+    return true;
+  } else if (isa<CXXThrowExpr>(E)) {
+    // The end of a program that has failed, as far as the prefetch thread is concerned.
+    if (paid(E) && Effects.insert(E).second)
+      Changed = true;
+    Any = Effects.contains(E);
+    if (Any)
+      effect({}, false);
+  } else if (const auto *Made = dyn_cast<CXXConstructExpr>(E)) {
+    if (!RunsEffects(Made))
+      return false;
+    Whole();
+  } else if (const auto *New = dyn_cast<CXXNewExpr>(E)) {
+    if (!RunsEffects(New->getConstructExpr()))
+      return false;
+    Whole();
+  } else if (const auto *Delete = dyn_cast<CXXDeleteExpr>(E)) {
+    const Expr *Pointer = Delete->getArgument();
+    if (runsCode(Pointer->getType()->getPointeeType()) ||
+        !relatedAny(defined(Pointer->IgnoreParenCasts())))
+      return false;
+    Whole();
+  } else if (const auto *Call = dyn_cast<CallExpr>(E); Call && assignsPlainly(Call)) {
+    Any = assignment(E, Call->getArg(0), nullptr, false);
+    if (Any) {
+      hand(Call->getArg(1));
+      markAll(defined(Call->getArg(1)));
+    } else {
+      Any = effects(Call->getArg(1));
+    }
+  } else {
+    return false;
+  }
+  if (Any)
+    keep(E);
+  return true;
+}
+
+// A variable of a class: where it is needed, so is what makes it and what ends it.
+bool Related::object(const VarDecl *Variable) {
+  const Expr *Init = Variable->getInit();
+  const auto *Made = Init ? dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit()) : nullptr;
+  if (!defines(Variable) && !(Init && effects(Init)))
+    return false;
+  if (Made && runsCode(Variable->getType()))
+    mark(P.variable(Variable));
+  return defines(Variable);
+}
+
+// What a constructor does before its body.
+bool Related::initialisers(const Function &F) {
+  const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl);
+  bool Any = false;
+  if (Constructor)
+    for (const CXXCtorInitializer *Part : Constructor->inits()) {
+      const FieldDecl *Field = Part->getAnyMember();
+      NodeSet Defines = Field ? P.fields(Field->getType()) : NodeSet();
+      if (Field)
+        Defines.set(P.field(Field));
+      if (relatedAny(Defines)) {
+        value(Part->getInit());
+        effect({}, false);
+        Any = true;
+      } else {
+        Any |= effects(Part->getInit());
+      }
+    }
+  return Any;
+}
+
+// for (T x : range): all that makes up the loop is needed for what is kept in it.
+bool Related::rangeFor(const CXXForRangeStmt *For) {
+  bool Any = statement(For->getBody());
+  Any |= For->getInc() && effects(For->getInc());
+  if (!Any)
+    return statement(For->getRangeStmt());
+  if (For->getInit())
+    refuse(*Current, "a loop over a range declares something more");
+  if (isa<DecompositionDecl>(For->getLoopVariable()))
+    refuse(*Current, "it takes an object apart");
+  value(For->getCond());
+  value(For->getInc());
+  for (const DeclStmt *Declared : {For->getRangeStmt(), For->getBeginStmt(), For->getEndStmt()})
+    for (const Decl *D : Declared->decls()) {
+      mark(P.variable(cast<VarDecl>(D)));
+      declaration(cast<VarDecl>(D));
+    }
+  declaration(For->getLoopVariable());
+  keep(For);
+  return true;
+}
+
+} // namespace foreread::slicer
