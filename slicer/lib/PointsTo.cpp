@@ -24,8 +24,10 @@ PointsTo::Place PointsTo::place(const Expr *E) {
     }
     return {};
   }
-  if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E))
+  if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E)) {
+    value(Element->getIdx());
     return {0, value(Element->getBase())};
+  }
   if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {
     if (Unary->getOpcode() == UO_Deref) {
       NodeId Pointer = value(Unary->getSubExpr());
