@@ -25,6 +25,9 @@ public:
   void function(const Function &F) {
     if (F.Name == "main")
       create(F);
+    count(F.Decl->getBody());
+    for (const auto &[Part, Outer] : F.Parents)
+      count(Part);
     for (const CallExpr *Call : F.Calls) {
       if (Slice.treatment(Call) == Treatment::Spawn)
         spawn(Call);
@@ -44,6 +47,15 @@ public:
 
 private:
   void need(const char *Declaration) { Declared.insert(Declaration); }
+
+  // What loads are counted by: the turns of a loop, or the calls of a function.
+  void count(const Stmt *Body) {
+    if (!Slice.counts(Body))
+      return;
+    Counts = true;
+    Into.after(U.sources().getFileOffset(cast<CompoundStmt>(Body)->getLBracLoc()) + 1,
+               " foreread_call();");
+  }
 
   void create(const Function &F) {
     const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
@@ -267,7 +279,8 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   std::string Result;
   // The counting alone: before the program's first line no header of the system may come.
   if (Original.Counts)
-    Result = "#define FOREREAD_CALL_ONLY\n#include \"foreread_preexec.h\"\n#undef FOREREAD_CALL_ONLY\n";
+    Result =
+        "#define FOREREAD_CALL_ONLY\n#include \"foreread_preexec.h\"\n#undef FOREREAD_CALL_ONLY\n";
   if (!Text.empty())
     Result += Text + "\n";
   if (!Result.empty())

@@ -14,6 +14,7 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
   for (auto &F : P.Functions) {
     if (!Slice.translated(*F))
       continue;
+    Anything |= Slice.countsIn(*F);
     for (const CallExpr *Call : F->Calls) {
       const CallSpec *Spec = P.spec(Call);
       Treatment Now = Slice.treatment(Call);
@@ -135,7 +136,7 @@ bool Plan::allKept(const Stmt *S) {
 bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited) {
   if (!Visited.insert(&F).second)
     return true;
-  if (F.Decl->isVariadic() || !allKept(F.Decl->getBody()))
+  if (F.Decl->isVariadic() || !allKept(F.Decl->getBody()) || Slice.countsIn(F))
     return false;
   for (const CallExpr *Call : F.Calls) {
     const CallSpec *Spec = P.spec(Call);

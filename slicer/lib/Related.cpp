@@ -167,6 +167,8 @@ void Related::run() {
     Marked.clear();
     Kept.clear();
     Effects.clear();
+    Regions.clear();
+    InPlace.clear();
     Treatments.clear();
     Assumed.clear();
     Unknown.clear();
@@ -203,6 +205,8 @@ void Related::run() {
           for (Function *Target : Pointers.callees(Call).Functions)
             if (hasEffects(*Target) && Target != F.get())
               refuse(*Target, "it is called from " + F->Name + ", which is left whole");
+    for (const Expr *Cast : InPlace)
+      Refused |= Looks.withdraw(Cast);
     for (auto &F : P.Functions)
       if (!Skipped[F->Index] && !F->WholeBecause.empty() && hasEffects(*F))
         HadEffects.set(F->Index);

@@ -78,6 +78,11 @@ void Related::value(const Expr *E) {
                                           : QualType());
     switch (Cast->getCastKind()) {
     case CK_LValueToRValue:
+      if (const auto *Ref = dyn_cast<DeclRefExpr>(Cast->getSubExpr()->IgnoreParens());
+          Ref && Replaced && Ref->getDecl() == Replaced)
+        return;
+      if (Looks.madeBy(Cast))
+        InPlace.insert(Cast);
       address(Cast->getSubExpr());
       markAll(defined(Cast->getSubExpr()));
       return;
@@ -238,6 +243,11 @@ bool Related::effects(const Expr *E) {
         Changed = true;
       Any = true;
     }
+  } else if (const Load *Made = loadMade(E)) {
+    announce(*Made);
+    if (Effects.insert(E).second)
+      Changed = true;
+    Any = true;
   } else if (isa<UnaryExprOrTypeTraitExpr>(E)) {
     return false;
   } else {

@@ -101,6 +101,42 @@ bool Related::touches(const CallExpr *Call, const CallSpec &Spec) {
   return true;
 }
 
+const Load *Related::loadMade(const Expr *Cast) const {
+  const Load *Made = Looks.madeBy(Cast);
+  return Made && !Made->Before ? Made : nullptr;
+}
+
+bool Related::countsIn(const Function &F) const {
+  if (counts(F.Decl->getBody()))
+    return true;
+  for (const auto &[Part, Outer] : F.Parents)
+    if (counts(Part))
+      return true;
+  return false;
+}
+
+// The place is computed, for all turns of a loop from its first and its bound.
+void Related::announce(const Load &Each) {
+  if (Each.Over) {
+    value(Each.Over->First);
+    value(Each.Over->Bound);
+    Replaced = Each.Over->Index;
+  }
+  address(Each.Place);
+  Replaced = nullptr;
+  Regions.insert(Each.Region);
+  effect({}, false);
+}
+
+bool Related::announceBefore(const Stmt *Loop) {
+  std::vector<const Load *> All = Looks.before(Loop);
+  for (const Load *Each : All)
+    announce(*Each);
+  if (!All.empty())
+    keep(Loop);
+  return !All.empty();
+}
+
 void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {
   mustMeet(Call);
   set(Call, Treatment::Receive);
