@@ -6,7 +6,8 @@ using namespace clang;
 
 namespace {
 
-// Whether control may leave a loop's body, or a turn of it, otherwise than at its end.
+// Whether control may leave a loop's body, or a turn of it, otherwise than at its end, or enter it
+// otherwise than at its beginning.
 bool leaves(const Stmt *S, bool InLoop, bool InSwitch) {
   if (!S)
     return false;
@@ -16,6 +17,9 @@ bool leaves(const Stmt *S, bool InLoop, bool InSwitch) {
     return !InLoop && !InSwitch;
   if (isa<ContinueStmt>(S))
     return !InLoop;
+  // A case of a switch around the loop.
+  if (isa<SwitchCase>(S) && !InSwitch)
+    return true;
   InLoop |= bodyOf(S) != nullptr;
   InSwitch |= isa<SwitchStmt>(S);
   for (const Stmt *Child : S->children())

@@ -24,7 +24,7 @@ NodeSet Related::defined(const Expr *Lvalue) {
 
 bool Related::defines(const VarDecl *Variable) {
   NodeId Id = P.variable(Variable);
-  return related(Id) || relatedAny(P.fields(Variable->getType()));
+  return relatedAny(P.pieces(Id)) || relatedAny(P.fields(Variable->getType()));
 }
 
 void Related::typeSizes(QualType Type) {

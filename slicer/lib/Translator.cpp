@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "Elements.h"
 #include "Emit.h"
 #include "Load.h"
 #include "Webs.h"
@@ -120,6 +121,7 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
     Result.UnitNotes.push_back(U->WholeBecause.empty() ? "" : U->File + ": " + U->WholeBecause);
   P.index();
   splitVariables(P);
+  splitArrays(P);
   PointsTo Pointers(P);
   Pointers.run();
   findReachable(P, Pointers);
