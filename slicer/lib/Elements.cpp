@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "Progressions.h"
+#include "Ranges.h"
 
 namespace foreread::slicer {
 
@@ -13,10 +13,6 @@ namespace {
 
 // An array with more pieces than that is left in one.
 constexpr size_t Most = 64;
-
-struct Range {
-  int64_t First, Last;
-};
 
 struct Access {
   const ArraySubscriptExpr *Element;
@@ -34,21 +30,11 @@ public:
 
   void function(const Function &Each) {
     F = &Each;
-    AddressTaken.clear();
-    pointedTo(F->Decl->getBody());
+    Known.emplace(Each);
     collect(F->Decl->getBody());
   }
 
 private:
-  void pointedTo(const Stmt *S) {
-    if (const auto *Unary = dyn_cast<UnaryOperator>(S); Unary && Unary->getOpcode() == UO_AddrOf)
-      if (const auto *Ref = dyn_cast<DeclRefExpr>(Unary->getSubExpr()->IgnoreParens()))
-        AddressTaken.insert(Ref->getDecl());
-    for (const Stmt *Child : S->children())
-      if (Child)
-        pointedTo(Child);
-  }
-
   void collect(const Stmt *S) {
     if (const auto *Element = dyn_cast<ArraySubscriptExpr>(S))
       enter(Element);
@@ -75,55 +61,15 @@ private:
       Array &Here = Into[P.variable(Variable)];
       if (const auto *Type = F->Home->context().getAsConstantArrayType(Variable->getType()))
         Here.Size = Type->getSize().getZExtValue();
-      Here.Accesses.push_back({Element, range(At->getIdx(), At)});
+      Here.Accesses.push_back({Element, Known->of(At->getIdx())});
       return;
     }
-  }
-
-  std::optional<Range> range(const Expr *Index, const Stmt *At) {
-    Index = strip(Index);
-    Expr::EvalResult Value;
-    if (Index->EvaluateAsInt(Value, F->Home->context()))
-      return Range{Value.Val.getInt().getExtValue(), Value.Val.getInt().getExtValue()};
-    if (const auto *Ref = dyn_cast<DeclRefExpr>(Index))
-      return AddressTaken.contains(Ref->getDecl()) ? std::nullopt : loop(Ref->getDecl(), At);
-    const auto *Binary = dyn_cast<BinaryOperator>(Index);
-    if (!Binary || !Binary->isAdditiveOp())
-      return std::nullopt;
-    std::optional<Range> Left = range(Binary->getLHS(), At), Right = range(Binary->getRHS(), At);
-    if (!Left || !Right)
-      return std::nullopt;
-    if (Binary->getOpcode() == BO_Add)
-      return Range{Left->First + Right->First, Left->Last + Right->Last};
-    return Range{Left->First - Right->Last, Left->Last - Right->First};
-  }
-
-  // What the index of a loop with constant bounds may be in its body.
-  std::optional<Range> loop(const ValueDecl *Index, const Stmt *At) {
-    const Stmt *Part = At;
-    for (const Stmt *Up = F->Parents.lookup(At); Up; Part = Up, Up = F->Parents.lookup(Up)) {
-      const auto *For = dyn_cast<ForStmt>(Up);
-      if (!For || For->getBody() != Part)
-        continue;
-      Turns Here(For);
-      if (!Here.Over || Here.Over->Index != Index)
-        continue;
-      const ASTContext &Context = F->Home->context();
-      Expr::EvalResult First;
-      std::optional<uint64_t> Times = Here.Over->turns(Context);
-      if (!Times || *Times == 0 || !Here.Over->First->EvaluateAsInt(First, Context))
-        return std::nullopt;
-      int64_t From = First.Val.getInt().getExtValue(),
-              To = From + Here.Over->Step * static_cast<int64_t>(*Times - 1);
-      return Range{std::min(From, To), std::max(From, To)};
-    }
-    return std::nullopt;
   }
 
   Program &P;
   std::map<NodeId, Array> &Into;
   const Function *F = nullptr;
-  llvm::DenseSet<const ValueDecl *> AddressTaken;
+  std::optional<Ranges> Known;
 };
 
 void split(Program &P, NodeId Id, const Array &Of) {
