@@ -133,8 +133,20 @@ private:
       Result = Both.Result;
       NeedsResult = !ResultType.empty();
     }
+    if (!editable(F, Call))
+      return beforeMacro(expansionAround(F, Call));
     if (NeedsResult || !asStatements(F, Call, Then))
       wrap(Call, Then, ResultType, Result);
+  }
+
+  // A read in the middle of a macro is counted where the macro begins: what comes after it there
+  // may leave.
+  void beforeMacro(const Stmt *Expansion) {
+    TextRange Range = textOf(U, Expansion);
+    if (isa<Expr>(Expansion))
+      Into.around(Range, "(foreread_call(), ", ")");
+    else
+      Into.before(Range.Begin, "foreread_call(); ");
   }
 
   // The variable an opening call's result is assigned to, if the statement is nothing else.

@@ -95,6 +95,12 @@ bool Related::meets(const CallExpr *Call) const {
   return Current->InMainFile && editable(*Current, Call);
 }
 
+// Whether the program can be made to count the call, if not at the call then with the macro around
+// it.
+bool Related::countable(const CallExpr *Call) const {
+  return meets(Call) || (Current->InMainFile && expansionAround(*Current, Call));
+}
+
 void Related::mustMeet(const CallExpr *Call) {
   if (meets(Call))
     return;

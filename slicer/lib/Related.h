@@ -132,6 +132,7 @@ private:
   void set(const clang::CallExpr *Call, Treatment T);
   void effect(const NodeSet &Touched, bool Direct);
   bool meets(const clang::CallExpr *Call) const;
+  bool countable(const clang::CallExpr *Call) const;
   void mustMeet(const clang::CallExpr *Call);
   void refuse(Function &F, const std::string &Why);
   void keep(const clang::Stmt *S);

@@ -22,7 +22,7 @@ bool Related::steers(const CallExpr *Call, const CallSpec &Spec) {
 }
 
 void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
-  if (!meets(Call)) {
+  if (!countable(Call)) {
     // It cannot be counted: the prefetch thread reads for itself, and says nothing of it.
     set(Call, Treatment::Keep);
     keepCall(Call, Spec);
@@ -80,7 +80,7 @@ Looked looksAt(const CallExpr *Call, const CallSpec &Spec) {
 // announces that part (paper, 4.3: "memory mapped I/O", which was left undone there).
 bool Related::touches(const CallExpr *Call, const CallSpec &Spec) {
   Looked Bytes = looksAt(Call, Spec);
-  if (!Bytes.Pointer || !meets(Call) ||
+  if (!Bytes.Pointer || !countable(Call) ||
       (Treatments.count(Call) && treatment(Call) != Treatment::Touch))
     return false;
   bool Mapped = false;
