@@ -162,7 +162,8 @@ bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Vis
     const CallSpec *Spec = P.spec(Call);
     if (Spec) {
       if ((Spec->Kind != CallKind::Private && Spec->Kind != CallKind::Query) ||
-          !Slice.targets(Call).empty() || llvm::StringRef(Spec->Name) == "dup")
+          !Slice.targets(Call).empty() || Slice.treatment(Call) == Treatment::Touch ||
+          llvm::StringRef(Spec->Name) == "dup")
         return false;
       continue;
     }
