@@ -19,6 +19,41 @@ TextRange textOf(const Unit &U, const Stmt *S) {
 
 namespace {
 
+// Whether a semicolon ends a statement that Clang does not count among its text.
+bool endsOpen(const Stmt *S) {
+  if (const auto *For = dyn_cast<ForStmt>(S))
+    return endsOpen(For->getBody());
+  if (const auto *While = dyn_cast<WhileStmt>(S))
+    return endsOpen(While->getBody());
+  if (const auto *Switch = dyn_cast<SwitchStmt>(S))
+    return endsOpen(Switch->getBody());
+  if (const auto *If = dyn_cast<IfStmt>(S))
+    return endsOpen(If->getElse() ? If->getElse() : If->getThen());
+  if (const auto *Label = dyn_cast<LabelStmt>(S))
+    return endsOpen(Label->getSubStmt());
+  if (const auto *Case = dyn_cast<SwitchCase>(S))
+    return endsOpen(Case->getSubStmt());
+  if (const auto *Attributed = dyn_cast<AttributedStmt>(S))
+    return endsOpen(Attributed->getSubStmt());
+  return isa<Expr, AsmStmt, DoStmt, ReturnStmt, BreakStmt, ContinueStmt, GotoStmt>(S);
+}
+
+} // namespace
+
+TextRange statementText(const Unit &U, const Stmt *S) {
+  TextRange Result = textOf(U, S);
+  if (!Result.Valid || !endsOpen(S))
+    return Result;
+  llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
+  while (Result.End < Text.size() && isspace(static_cast<unsigned char>(Text[Result.End])))
+    ++Result.End;
+  Result.Valid = Result.End < Text.size() && Text[Result.End] == ';';
+  ++Result.End;
+  return Result;
+}
+
+namespace {
+
 // A macro that makes a string of its argument shows the text that stands there.
 bool showsText(const Unit &U, SourceLocation At) {
   const SourceManager &Sources = U.sources();

@@ -18,6 +18,9 @@ struct TextRange {
 };
 TextRange textOf(const Unit &U, const clang::Stmt *S);
 
+// The same of a statement, with the semicolon that ends it.
+TextRange statementText(const Unit &U, const clang::Stmt *S);
+
 // Whether text can be put around a call, once for each time it is executed.
 bool editable(const Function &F, const clang::CallExpr *Call);
 

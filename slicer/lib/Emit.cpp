@@ -53,8 +53,10 @@ private:
     if (!Slice.counts(Body))
       return;
     Counts = true;
-    Into.after(U.sources().getFileOffset(cast<CompoundStmt>(Body)->getLBracLoc()) + 1,
-               " foreread_call();");
+    if (const auto *Block = dyn_cast<CompoundStmt>(Body))
+      Into.after(U.sources().getFileOffset(Block->getLBracLoc()) + 1, " foreread_call();");
+    else
+      Into.around(statementText(U, Body), "{ foreread_call(); ", " }");
   }
 
   void create(const Function &F) {

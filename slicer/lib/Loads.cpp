@@ -233,14 +233,14 @@ const Stmt *Loads::loopAround(const Function &F, const Stmt *S) const {
 }
 
 // The innermost loop, or else the function, whose turns or calls are far enough apart.
-const CompoundStmt *Loads::region(const Stmt *Innermost) {
+const Stmt *Loads::region(const Stmt *Innermost) {
   const ASTContext &Context = Current->Home->context();
   auto Counted = [&](const Stmt *Body) {
-    return textOf(*Current->Home, Body).Valid ? dyn_cast<CompoundStmt>(Body) : nullptr;
+    return statementText(*Current->Home, Body).Valid ? Body : nullptr;
   };
   for (const Stmt *Loop = Innermost; Loop; Loop = loopAround(*Current, Loop))
     if (turnWork(Loop, Context) >= Enough)
-      if (const CompoundStmt *Body = Counted(bodyOf(Loop)))
+      if (const Stmt *Body = Counted(bodyOf(Loop)))
         return Body;
   if (!repeated(*Current) || callWork(*Current) < Enough)
     return nullptr;

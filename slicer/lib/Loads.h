@@ -14,10 +14,10 @@
 namespace foreread::slicer {
 
 struct Load {
-  const clang::Expr *Place = nullptr;          // what is looked at
-  const clang::Stmt *Before = nullptr;         // the loop before which it is announced, or null
-  std::optional<Progression> Over;             // … for all turns of it
-  const clang::CompoundStmt *Region = nullptr; // counted: the body of a loop or function
+  const clang::Expr *Place = nullptr;  // what is looked at
+  const clang::Stmt *Before = nullptr; // the loop before which it is announced, or null
+  std::optional<Progression> Over;     // … for all turns of it
+  const clang::Stmt *Region = nullptr; // counted: the body of a loop or function
 };
 
 class Loads {
@@ -48,7 +48,7 @@ private:
   bool mapped(const clang::Expr *Place);
   bool dependsOnLoads(const clang::Expr *E);
   bool varies(const clang::Expr *Place, const clang::Stmt *At);
-  const clang::CompoundStmt *region(const clang::Stmt *Innermost);
+  const clang::Stmt *region(const clang::Stmt *Innermost);
   const clang::Stmt *loopAround(const Function &F, const clang::Stmt *S) const;
   const Turns &turns(const clang::Stmt *Loop);
   uint64_t work(const clang::Stmt *S, const clang::ASTContext &Context);
