@@ -192,27 +192,17 @@ private:
     if (isa<CompoundStmt>(Up) && isa_and_nonnull<StmtExpr>(F.Parents.lookup(Up)) &&
         cast<CompoundStmt>(Up)->body_back() == At)
       return false;
-    TextRange Range = textOf(U, At);
-    if (!Range.Valid)
-      return false;
+    TextRange Range = statementText(U, At);
     llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
-    unsigned End = Range.End;
-    if (!isa<DeclStmt>(At)) {
-      while (End < Text.size() && isspace(static_cast<unsigned char>(Text[End])))
-        ++End;
-      if (End >= Text.size() || Text[End] != ';')
-        return false;
-      ++End;
-    } else if (Text[End - 1] != ';') {
+    if (!Range.Valid || Text[Range.End - 1] != ';')
       return false;
-    }
     std::string Line;
     for (const std::string &Each : Then)
       Line += " " + Each;
     if (isa<CompoundStmt>(Up))
-      Into.after(End, Line);
+      Into.after(Range.End, Line);
     else
-      Into.around({Range.Begin, End, true}, "{ ", Line + " }");
+      Into.around(Range, "{ ", Line + " }");
     return true;
   }
 
