@@ -19,6 +19,41 @@ TextRange textOf(const Unit &U, const Stmt *S) {
 
 namespace {
 
+// Whether a semicolon ends a statement that Clang does not count among its text.
+bool endsOpen(const Stmt *S) {
+  if (const auto *For = dyn_cast<ForStmt>(S))
+    return endsOpen(For->getBody());
+  if (const auto *While = dyn_cast<WhileStmt>(S))
+    return endsOpen(While->getBody());
+  if (const auto *Switch = dyn_cast<SwitchStmt>(S))
+    return endsOpen(Switch->getBody());
+  if (const auto *If = dyn_cast<IfStmt>(S))
+    return endsOpen(If->getElse() ? If->getElse() : If->getThen());
+  if (const auto *Label = dyn_cast<LabelStmt>(S))
+    return endsOpen(Label->getSubStmt());
+  if (const auto *Case = dyn_cast<SwitchCase>(S))
+    return endsOpen(Case->getSubStmt());
+  if (const auto *Attributed = dyn_cast<AttributedStmt>(S))
+    return endsOpen(Attributed->getSubStmt());
+  return isa<Expr, AsmStmt, DoStmt, ReturnStmt, BreakStmt, ContinueStmt, GotoStmt>(S);
+}
+
+} // namespace
+
+TextRange statementText(const Unit &U, const Stmt *S) {
+  TextRange Result = textOf(U, S);
+  if (!Result.Valid || !endsOpen(S))
+    return Result;
+  llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
+  while (Result.End < Text.size() && isspace(static_cast<unsigned char>(Text[Result.End])))
+    ++Result.End;
+  Result.Valid = Result.End < Text.size() && Text[Result.End] == ';';
+  ++Result.End;
+  return Result;
+}
+
+namespace {
+
 // A macro that makes a string of its argument shows the text that stands there.
 bool showsText(const Unit &U, SourceLocation At) {
   const SourceManager &Sources = U.sources();
@@ -64,6 +99,70 @@ bool editable(const Function &F, const CallExpr *Call) {
           There.Valid && There.Begin == Here.Begin && There.End == Here.End)
         return false;
   return true;
+}
+
+namespace {
+
+// Whether control may go elsewhere than to what follows, or come from elsewhere.
+bool jumps(const Stmt *S) {
+  if (isa<ReturnStmt, BreakStmt, ContinueStmt, GotoStmt, IndirectGotoStmt, LabelStmt, SwitchCase>(
+          S))
+    return true;
+  for (const Stmt *Child : S->children())
+    if (Child && jumps(Child))
+      return true;
+  return false;
+}
+
+// Whether a statement or expression makes a part of it once each time.
+bool once(const Stmt *Outer, const Stmt *Part, const ASTContext &Context) {
+  if (isa<UnaryExprOrTypeTraitExpr>(Outer))
+    return false;
+  if (const auto *Choice = dyn_cast<AbstractConditionalOperator>(Outer))
+    return Choice->getCond() == Part;
+  if (const auto *Binary = dyn_cast<BinaryOperator>(Outer); Binary && Binary->isLogicalOp())
+    return Binary->getLHS() == Part;
+  if (const auto *Block = dyn_cast<CompoundStmt>(Outer)) {
+    for (const Stmt *Before : Block->body()) {
+      if (Before == Part)
+        return true;
+      if (jumps(Before))
+        return false;
+    }
+    return false;
+  }
+  if (const auto *If = dyn_cast<IfStmt>(Outer))
+    return If->getCond() == Part;
+  if (const auto *Switch = dyn_cast<SwitchStmt>(Outer))
+    return Switch->getCond() == Part;
+  if (const auto *Do = dyn_cast<DoStmt>(Outer)) {
+    bool Again = true;
+    return Do->getBody() == Part && Do->getCond()->EvaluateAsBooleanCondition(Again, Context) &&
+           !Again;
+  }
+  return isa<Expr, DeclStmt, ReturnStmt>(Outer);
+}
+
+} // namespace
+
+const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
+  const Unit &U = *F.Home;
+  const SourceManager &Sources = U.sources();
+  const Stmt *Part = Call;
+  for (const Stmt *Up = F.Parents.lookup(Call); Up; Part = Up, Up = F.Parents.lookup(Up)) {
+    if (!once(Up, Part, U.context()))
+      return nullptr;
+    SourceLocation Begin = Up->getBeginLoc();
+    TextRange Here = textOf(U, Up);
+    // Of an argument the text is elsewhere than the macro's name.
+    if (!Here.Valid || !Begin.isMacroID() ||
+        Sources.getFileOffset(Sources.getExpansionLoc(Begin)) != Here.Begin)
+      continue;
+    if (isa<Expr>(Up) ? cast<Expr>(Up)->isPRValue()
+                      : isa_and_nonnull<CompoundStmt>(F.Parents.lookup(Up)))
+      return Up;
+  }
+  return nullptr;
 }
 
 void Edits::before(unsigned Offset, std::string Text) {

@@ -18,8 +18,16 @@ struct TextRange {
 };
 TextRange textOf(const Unit &U, const clang::Stmt *S);
 
+// The same of a statement, with the semicolon that ends it.
+TextRange statementText(const Unit &U, const clang::Stmt *S);
+
 // Whether text can be put around a call, once for each time it is executed.
 bool editable(const Function &F, const clang::CallExpr *Call);
+
+// What a call can be counted with that stands inside a macro: the innermost expression or statement
+// around it that is the whole of what a macro became, and that makes the call exactly once.  Null
+// if there is none.
+const clang::Stmt *expansionAround(const Function &F, const clang::CallExpr *Call);
 
 class Edits {
 public:

@@ -26,6 +26,9 @@ public:
   void function(const Function &F) {
     if (F.Name == "main")
       create(F);
+    count(F.Decl->getBody());
+    for (const auto &[Part, Outer] : F.Parents)
+      count(Part);
     for (const CallExpr *Call : F.Calls) {
       if (Slice.treatment(Call) == Treatment::Spawn)
         spawn(Call);
@@ -46,6 +49,17 @@ public:
 private:
   void need(const char *Declaration) {
     Declared.insert((U.cxx() ? "extern \"C\" " : "") + std::string(Declaration));
+  }
+
+  // What loads are counted by: the turns of a loop, or the calls of a function.
+  void count(const Stmt *Body) {
+    if (!Slice.counts(Body))
+      return;
+    Counts = true;
+    if (const auto *Block = dyn_cast<CompoundStmt>(Body))
+      Into.after(U.sources().getFileOffset(Block->getLBracLoc()) + 1, " foreread_call();");
+    else
+      Into.around(statementText(U, Body), "{ foreread_call(); ", " }");
   }
 
   void create(const Function &F) {
@@ -127,8 +141,20 @@ private:
       Result = Both.Result;
       NeedsResult = !ResultType.empty();
     }
+    if (!editable(F, Call))
+      return beforeMacro(expansionAround(F, Call));
     if (NeedsResult || !asStatements(F, Call, Then))
       wrap(Call, Then, ResultType, Result);
+  }
+
+  // A read in the middle of a macro is counted where the macro begins: what comes after it there
+  // may leave.
+  void beforeMacro(const Stmt *Expansion) {
+    TextRange Range = textOf(U, Expansion);
+    if (isa<Expr>(Expansion))
+      Into.around(Range, "(foreread_call(), ", ")");
+    else
+      Into.before(Range.Begin, "foreread_call(); ");
   }
 
   // The variable an opening call's result is assigned to, if the statement is nothing else.
@@ -172,27 +198,17 @@ private:
     if (isa<CompoundStmt>(Up) && isa_and_nonnull<StmtExpr>(F.Parents.lookup(Up)) &&
         cast<CompoundStmt>(Up)->body_back() == At)
       return false;
-    TextRange Range = textOf(U, At);
-    if (!Range.Valid)
-      return false;
+    TextRange Range = statementText(U, At);
     llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
-    unsigned End = Range.End;
-    if (!isa<DeclStmt>(At)) {
-      while (End < Text.size() && isspace(static_cast<unsigned char>(Text[End])))
-        ++End;
-      if (End >= Text.size() || Text[End] != ';')
-        return false;
-      ++End;
-    } else if (Text[End - 1] != ';') {
+    if (!Range.Valid || Text[Range.End - 1] != ';')
       return false;
-    }
     std::string Line;
     for (const std::string &Each : Then)
       Line += " " + Each;
     if (isa<CompoundStmt>(Up))
-      Into.after(End, Line);
+      Into.after(Range.End, Line);
     else
-      Into.around({Range.Begin, End, true}, "{ ", Line + " }");
+      Into.around(Range, "{ ", Line + " }");
     return true;
   }
 

@@ -18,6 +18,7 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
   for (auto &F : P.Functions) {
     if (!Slice.translated(*F))
       continue;
+    Anything |= Slice.countsIn(*F);
     for (const CallExpr *Call : F->Calls) {
       const CallSpec *Spec = P.spec(Call);
       Treatment Now = Slice.treatment(Call);
@@ -33,7 +34,7 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
       if (Spec->Kind == CallKind::Open && Now == Treatment::Prefetch && Spec->Result == 'F' &&
           Chosen.Open == OpenMode::Send)
         Here.Channel = ++Channels;
-      else if (needsWait(Call, *Spec) && F->InMainFile && editable(*F, Call))
+      else if (needsWait(*F, Call, *Spec) && F->InMainFile && editable(*F, Call))
         Here.Point = ++Points;
       if (Here.Counted || Here.Channel || Here.Point)
         Meetings[Call] = Here;
@@ -90,25 +91,45 @@ void Plan::exportTargets(const Function &Caller, PointsTo &Pointers) {
   }
 }
 
-bool Plan::dataNeeded(const File &Of) {
-  for (auto &F : P.Functions)
-    if (Slice.translated(*F))
-      for (const CallExpr *Call : F->Calls)
-        if (const CallSpec *Spec = P.spec(Call);
-            Spec && Spec->Kind == CallKind::Read && Slice.treatment(Call) == Treatment::Fetch)
-          for (File *Each : Opened.concerning(Call, *Spec))
-            if (Each == &Of)
-              return true;
+// The bytes of a file that a call is on, if they are known: last one included.
+std::optional<Range> Plan::bytes(const Function &F, const CallExpr *Call, const CallSpec &Spec) {
+  llvm::StringRef Name = plainName(Spec.Name);
+  if ((Name != "pread" && Name != "pwrite") || Call->getNumArgs() != 4)
+    return std::nullopt;
+  Ranges Known(F);
+  std::optional<Range> Length = Known.of(Call->getArg(2)), Offset = Known.of(Call->getArg(3));
+  if (!Length || !Offset || Length->Last < 1 || Offset->First < 0)
+    return std::nullopt;
+  return Range{Offset->First, Offset->Last + Length->Last - 1};
+}
+
+// Whether data of a file is looked at, of those bytes if they are given.
+bool Plan::dataNeeded(const File &Of, std::optional<Range> Written) {
+  for (auto &F : P.Functions) {
+    if (!Slice.translated(*F))
+      continue;
+    for (const CallExpr *Call : F->Calls) {
+      const CallSpec *Spec = P.spec(Call);
+      if (!Spec || Spec->Kind != CallKind::Read || Slice.treatment(Call) != Treatment::Fetch ||
+          !llvm::is_contained(Opened.concerning(Call, *Spec), &Of))
+        continue;
+      std::optional<Range> Looked = bytes(*F, Call, *Spec);
+      if (!Written || !Looked || (Looked->First <= Written->Last && Written->First <= Looked->Last))
+        return true;
+    }
+  }
   return false;
 }
 
 // Read after write: the prefetch thread moves no data where it only prefetches, so that it must
-// wait for a write only where it looks at data, or at a file that the program makes longer.
-bool Plan::needsWait(const CallExpr *Call, const CallSpec &Spec) {
+// wait for a write only where it looks at data that may be written there, or at a file that the
+// program makes longer.
+bool Plan::needsWait(const Function &F, const CallExpr *Call, const CallSpec &Spec) {
   Treatment Now = Slice.treatment(Call);
   if (Spec.Kind == CallKind::Open)
     if (File *Of = Opened.opened(Call); Of && Now == Treatment::Prefetch)
-      return Of->MayAppear || (Of->MayChange && dataNeeded(*Of)) || Chosen.Open == OpenMode::Wait;
+      return Of->MayAppear || (Of->MayChange && dataNeeded(*Of, std::nullopt)) ||
+             Chosen.Open == OpenMode::Wait;
   bool Stream = false;
   for (const Expr *Argument : Call->arguments())
     Stream |= Argument->getType()->isPointerType() &&
@@ -120,7 +141,7 @@ bool Plan::needsWait(const CallExpr *Call, const CallSpec &Spec) {
   if (!Flushes || (Now != Treatment::Assume && Now != Treatment::Prefetch))
     return false;
   for (File *Of : Opened.concerning(Call, Spec))
-    if (Of->Wanted && Of->Written && (Of->Creates || dataNeeded(*Of)))
+    if (Of->Wanted && Of->Written && (Of->Creates || dataNeeded(*Of, bytes(F, Call, Spec))))
       return true;
   return false;
 }
@@ -163,7 +184,7 @@ bool Plan::allKept(const Stmt *S) {
 bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited) {
   if (!Visited.insert(&F).second)
     return true;
-  if (F.Decl->isVariadic() || !allKept(F.Decl->getBody()))
+  if (F.Decl->isVariadic() || !allKept(F.Decl->getBody()) || Slice.countsIn(F))
     return false;
   // Prefetch functions cannot call it; and to make an object is more than to compute.
   if (isPrivate(F.Decl) || !F.Makes.empty())
@@ -172,7 +193,8 @@ bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Vis
     const CallSpec *Spec = P.spec(Call);
     if (Spec) {
       if ((Spec->Kind != CallKind::Private && Spec->Kind != CallKind::Query) ||
-          !Slice.targets(Call).empty() || llvm::StringRef(Spec->Name) == "dup")
+          !Slice.targets(Call).empty() || Slice.treatment(Call) == Treatment::Touch ||
+          llvm::StringRef(Spec->Name) == "dup")
         return false;
       continue;
     }

@@ -2,6 +2,7 @@
 // is sent over which channel (paper, 3.2 and 3.3); and what the prefetch versions are called.
 #pragma once
 
+#include "Ranges.h"
 #include "Related.h"
 
 namespace foreread::slicer {
@@ -35,8 +36,9 @@ public:
   unsigned channels() const { return Channels; }
 
 private:
-  bool needsWait(const clang::CallExpr *Call, const CallSpec &Spec);
-  bool dataNeeded(const File &Of);
+  bool needsWait(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
+  bool dataNeeded(const File &Of, std::optional<Range> Written);
+  std::optional<Range> bytes(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   void exportTargets(const Function &Caller, PointsTo &Pointers);
   bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);
   bool allKept(const clang::Stmt *S);

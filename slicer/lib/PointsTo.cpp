@@ -28,8 +28,19 @@ PointsTo::Place PointsTo::place(const Expr *E) {
     }
     return {};
   }
-  if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E))
-    return {0, value(Element->getBase())};
+  if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E)) {
+    value(Element->getIdx());
+    NodeId Array = value(Element->getBase());
+    auto Meant = P.Elements.find(Element);
+    if (Meant == P.Elements.end())
+      return {0, Array};
+    if (Meant->second.count() == 1)
+      return {static_cast<NodeId>(Meant->second.find_first()), 0};
+    NodeId Pointer = fresh();
+    for (NodeId Piece : Meant->second)
+      points(Pointer, Piece);
+    return {0, Pointer};
+  }
   if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {
     if (Unary->getOpcode() == UO_Deref) {
       NodeId Pointer = value(Unary->getSubExpr());
@@ -232,8 +243,18 @@ void PointsTo::initialise(NodeId Into, QualType Type, const Expr *Value) {
 void PointsTo::declare(const VarDecl *Variable) {
   NodeId Id = P.variable(Variable);
   cell(Id);
-  if (const Expr *Init = Variable->getInit())
-    initialise(Id, Variable->getType(), Init);
+  const Expr *Init = Variable->getInit();
+  if (!Init)
+    return;
+  const auto *List = dyn_cast<InitListExpr>(Init);
+  if (!List || !P.Arrays.contains(Id))
+    return initialise(Id, Variable->getType(), Init);
+  if (List->isSyntacticForm() && List->getSemanticForm())
+    List = List->getSemanticForm();
+  QualType Element(Variable->getType()->getArrayElementTypeNoTypeQual(), 0);
+  for (unsigned I = 0; I < List->getNumInits(); ++I)
+    if (const Expr *Part = List->getInit(I))
+      initialise(P.piece(Id, I), Element, Part);
 }
 
 void PointsTo::cover(const Stmt *S) {

@@ -74,7 +74,8 @@ NodeId PointsTo::address(Place Of) {
     NodeId Result = fresh();
     Addresses[Of.Direct] = Result;
     P.Nodes[Of.Direct].AddressTaken = true;
-    points(Result, Of.Direct);
+    for (NodeId Piece : P.pieces(Of.Direct))
+      points(Result, Piece);
     return Result;
   }
   return At->second;
@@ -184,7 +185,8 @@ NodeSet PointsTo::locations(const Expr *E) {
     if (const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl()))
       All.set(P.field(Field));
   } else if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E)) {
-    All = pointees(Element->getBase());
+    auto Meant = P.Elements.find(Element);
+    All = Meant == P.Elements.end() ? pointees(Element->getBase()) : Meant->second;
   } else if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {
     All = Unary->getOpcode() == UO_Deref ? pointees(Unary->getSubExpr())
                                          : locations(Unary->getSubExpr());

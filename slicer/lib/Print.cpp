@@ -96,6 +96,10 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
     return true;
   }
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (Replaced && Ref->getDecl() == Replaced) {
+      Out << Replacement;
+      return true;
+    }
     if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
       Mentioned.insert(Variable->getCanonicalDecl());
     return F.Home->cxx() && handledCxx(E, Out);

@@ -71,6 +71,10 @@ private:
   void statement(const clang::Stmt *S);
   void label(const std::string &Name, const clang::Stmt *Labelled);
   void block(const clang::Stmt *S);
+  void turn(const clang::Stmt *Body);
+  void loads(const clang::Stmt *Loop);
+  std::string load(const Load &Each);
+  std::string effectText(const clang::Expr *E);
   void declare(const clang::DeclStmt *Declared);
   void variable(const clang::VarDecl *Variable);
   void loop(const clang::ForStmt *For);
@@ -96,6 +100,9 @@ private:
   llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
   const clang::CallExpr *Unwrapped = nullptr;
   const clang::Expr *Discarded = nullptr; // whose value is not needed
+  // A variable in whose place something else is printed.
+  const clang::VarDecl *Replaced = nullptr;
+  std::string Replacement;
 };
 
 } // namespace foreread::slicer

@@ -78,7 +78,7 @@ std::string Printer::function() {
       line("extern char **environ;");
       line("char **" + F.Decl->getParamDecl(2)->getNameAsString() + " = environ;");
     }
-    block(F.Decl->getBody());
+    turn(F.Decl->getBody());
     // Nobody needs it where nothing kept returns, but C++ has no end without it.
     QualType Result = F.Decl->getReturnType();
     const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
@@ -99,6 +99,73 @@ void Printer::block(const Stmt *S) {
       statement(Part);
   } else {
     statement(S);
+  }
+}
+
+// One turn of a loop, or one call of the function.
+void Printer::turn(const Stmt *Body) {
+  if (Slice.counts(Body))
+    line("prefetch_call();");
+  block(Body);
+}
+
+std::string Printer::load(const Load &Each) {
+  std::string Place = text(Each.Place);
+  return "prefetch_load(&" + Place + ", sizeof(" + Place + "))";
+}
+
+std::string Printer::effectText(const Expr *E) {
+  const Load *Made = Slice.loadMade(E);
+  return Made ? load(*Made) : text(E);
+}
+
+// What all turns of a loop look at, from its first and second.
+void Printer::loads(const Stmt *Loop) {
+  auto Grouped = [&](const Expr *E) {
+    E = E->IgnoreParenImpCasts();
+    return isa<IntegerLiteral, DeclRefExpr>(E) ? text(E) : "(" + text(E) + ")";
+  };
+  for (const Load *Each : Slice.loadsBefore(Loop)) {
+    if (!Each->Over) {
+      line(load(*Each) + ";");
+      continue;
+    }
+    const Progression &Over = *Each->Over;
+    QualType Type = Over.Index->getType().getUnqualifiedType();
+    std::string First = Grouped(Over.First), Bound = Grouped(Over.Bound),
+                Step = std::to_string(std::abs(Over.Step));
+    if (!F.Home->context().hasSameType(Over.First->IgnoreImpCasts()->getType(), Type))
+      First = "(" + typed(Type, "") + ")" + First;
+    bool Up = Over.Step > 0, Inclusive = Over.Compare == BO_LE || Over.Compare == BO_GE;
+    std::string Count = (Up ? Bound + " - " + First : First + " - " + Bound) +
+                        (Inclusive     ? " + " + Step
+                         : Step == "1" ? ""
+                                       : " + " + Step + " - 1");
+    if (Step != "1")
+      Count = "(" + Count + ") / " + Step;
+    std::optional<uint64_t> Turns = Over.turns(F.Home->context());
+    if (Turns)
+      Count = std::to_string(*Turns);
+    auto Address = [&](const std::string &Index) {
+      Replaced = Over.Index;
+      Replacement = Index;
+      std::string Place = text(Each->Place);
+      Replaced = nullptr;
+      return "&" + Place;
+    };
+    std::string Here = Address("(" + First + ")"),
+                Next = Address("(" + First + (Up ? " + " : " - ") + Step + ")");
+    if (!Turns) {
+      line("if (" + First + " " + BinaryOperator::getOpcodeStr(Over.Compare).str() + " " + Bound +
+           ") {");
+      ++Depth;
+    }
+    line("prefetch_loads(" + Here + ", " + Next + ", sizeof(" +
+         typed(Each->Place->getType().getUnqualifiedType(), "") + "), " + Count + ");");
+    if (!Turns) {
+      --Depth;
+      line("}");
+    }
   }
 }
 
@@ -179,7 +246,7 @@ void Printer::effects(const Expr *E) {
       Waited.insert(Opening);
     }
     Discarded = E;
-    line(text(E) + ";");
+    line(effectText(E) + ";");
     Discarded = nullptr;
     return;
   }
@@ -232,7 +299,7 @@ std::string Printer::effectsText(const Expr *E) {
   if (!effectful(E))
     return "";
   if (Slice.isEffect(E))
-    return text(E);
+    return effectText(E);
   if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && Binary->getOpcode() == BO_Comma) {
     std::string Left = effectsText(Binary->getLHS()), Right = effectsText(Binary->getRHS());
     return Left + (Left.empty() || Right.empty() ? "" : ", ") + Right;
@@ -264,6 +331,8 @@ void Printer::result(const ReturnStmt *Return) {
 void Printer::loop(const ForStmt *For) {
   const auto *Declared = dyn_cast_or_null<DeclStmt>(For->getInit());
   bool Body = Slice.keeps(For->getBody()) || effectful(For->getInc()) || effectful(For->getCond());
+  if (!Body && !(For->getInit() && Slice.keeps(For->getInit())))
+    return;
   std::string Init;
   bool Braces = false;
   if (Declared) {
@@ -291,7 +360,7 @@ void Printer::loop(const ForStmt *For) {
     line("for (" + Init + ";" + (For->getCond() ? " " + text(For->getCond()) : "") + ";" +
          (effectful(For->getInc()) ? " " + effectsText(For->getInc()) : "") + ") {");
     ++Depth;
-    block(For->getBody());
+    turn(For->getBody());
     --Depth;
     line("}");
   }
@@ -338,6 +407,7 @@ void Printer::statement(const Stmt *S) {
     return;
   if (const auto *E = dyn_cast<Expr>(S))
     return effects(E);
+  loads(S);
   switch (S->getStmtClass()) {
   case Stmt::CompoundStmtClass:
     line("{");
@@ -389,7 +459,7 @@ void Printer::statement(const Stmt *S) {
     const auto *While = cast<WhileStmt>(S);
     line("while (" + text(While->getCond()) + ") {");
     ++Depth;
-    block(While->getBody());
+    turn(While->getBody());
     --Depth;
     return line("}");
   }
@@ -397,7 +467,7 @@ void Printer::statement(const Stmt *S) {
     const auto *Do = cast<DoStmt>(S);
     line("do {");
     ++Depth;
-    block(Do->getBody());
+    turn(Do->getBody());
     --Depth;
     return line("} while (" + text(Do->getCond()) + ");");
   }

@@ -221,6 +221,26 @@ NodeId Program::readBy(const Expr *Target) const {
   return Ref ? WebsRead.lookup(Ref) : 0;
 }
 
+NodeSet Program::pieces(NodeId Id) const {
+  auto At = Pieces.find(Id);
+  if (At != Pieces.end())
+    return At->second;
+  NodeSet Alone;
+  Alone.set(Id);
+  return Alone;
+}
+
+NodeId Program::piece(NodeId Array, uint64_t Index) const {
+  auto At = Arrays.find(Array);
+  if (At == Arrays.end())
+    return Array;
+  NodeId Result = Array;
+  for (auto &[Start, Piece] : At->second)
+    if (Start <= Index)
+      Result = Piece;
+  return Result;
+}
+
 std::string Program::recordName(const RecordDecl *Record) {
   Record = Record->getDefinition() ? Record->getDefinition() : Record;
   if (isa<ClassTemplateSpecializationDecl>(Record))

@@ -1,9 +1,10 @@
 // The program as the translator sees it: its units, its functions, and its memory cut into nodes.
 //
 // A node is a piece of memory that is related to I/O or not as a whole: a variable (by declaration,
-// so that scopes are kept apart), a field of a structure (one node for all objects of the type),
-// the memory of one allocation, what one function returns, a file that one call opens, and the
-// hidden state of a library function.  Names with external linkage are one node in all units.
+// so that scopes are kept apart), a piece of an array, a field of a structure (one node for all
+// objects of the type), the memory of one allocation, what one function returns, a file that one
+// call opens, and the hidden state of a library function.  Names with external linkage are one node
+// in all units.
 #pragma once
 
 #include <memory>
@@ -102,6 +103,15 @@ public:
   llvm::DenseMap<const clang::DeclRefExpr *, NodeId> WebsRead;
   // What an assignment operator reads of its target beside what it writes, or 0.
   NodeId readBy(const clang::Expr *Target) const;
+  // Arrays that are cut: where each piece begins; all pieces, by any of them; and those that an
+  // access may mean.
+  llvm::DenseMap<NodeId, std::vector<std::pair<uint64_t, NodeId>>> Arrays;
+  llvm::DenseMap<NodeId, NodeSet> Pieces;
+  llvm::DenseMap<const clang::ArraySubscriptExpr *, NodeSet> Elements;
+  // The pieces of an array, or the node alone.
+  NodeSet pieces(NodeId Id) const;
+  // The piece that has an element.
+  NodeId piece(NodeId Array, uint64_t Index) const;
   NodeId field(const clang::FieldDecl *Decl);
   NodeId result(const Function &F);
   NodeId varargs(const Function &F);

@@ -96,6 +96,12 @@ bool Related::meets(const CallExpr *Call) const {
   return Current->InMainFile && editable(*Current, Call);
 }
 
+// Whether the program can be made to count the call, if not at the call then with the macro around
+// it.
+bool Related::countable(const CallExpr *Call) const {
+  return meets(Call) || (Current->InMainFile && expansionAround(*Current, Call));
+}
+
 void Related::mustMeet(const CallExpr *Call) {
   if (meets(Call))
     return;
@@ -175,6 +181,8 @@ void Related::run() {
     Marked.clear();
     Kept.clear();
     Effects.clear();
+    Regions.clear();
+    InPlace.clear();
     Treatments.clear();
     Assumed.clear();
     Unknown.clear();
@@ -215,6 +223,8 @@ void Related::run() {
           for (Function *Target : Pointers.callees(Call).Functions)
             if (hasEffects(*Target) && Target != F.get())
               refuse(*Target, "it is called from " + F->Name + ", which is left whole");
+    for (const Expr *Cast : InPlace)
+      Refused |= Looks.withdraw(Cast);
     for (auto &F : P.Functions)
       if (!Skipped[F->Index] && !F->WholeBecause.empty() && hasEffects(*F))
         HadEffects.set(F->Index);

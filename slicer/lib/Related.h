@@ -9,6 +9,7 @@
 
 #include "Failures.h"
 #include "Files.h"
+#include "Loads.h"
 
 namespace foreread::slicer {
 
@@ -37,8 +38,8 @@ Looked looksAt(const clang::CallExpr *Call, const CallSpec &Spec);
 
 class Related {
 public:
-  Related(Program &P, PointsTo &Pointers, Files &Opened, const Options &Chosen)
-      : P(P), Pointers(Pointers), Opened(Opened), Chosen(Chosen), Wrong(P) {}
+  Related(Program &P, PointsTo &Pointers, Files &Opened, Loads &Looks, const Options &Chosen)
+      : P(P), Pointers(Pointers), Opened(Opened), Looks(Looks), Chosen(Chosen), Wrong(P) {}
 
   // To the fixpoint.  Functions that turn out not to be translatable get a WholeBecause, and all is
   // computed anew without them.
@@ -51,6 +52,14 @@ public:
   // Expressions that are kept effects themselves.
   bool isEffect(const clang::Expr *E) const { return Effects.contains(E); }
   Treatment treatment(const clang::CallExpr *Call) const;
+  // The load that an expression makes, if it is announced there; those announced before a loop.
+  const Load *loadMade(const clang::Expr *Cast) const;
+  std::vector<const Load *> loadsBefore(const clang::Stmt *Loop) const {
+    return Looks.before(Loop);
+  }
+  // Bodies of loops and functions whose turns and calls are counted for loads.
+  bool counts(const clang::Stmt *Body) const { return Regions.contains(Body); }
+  bool countsIn(const Function &F) const;
   // Whether an argument of a call of the program's functions is handed over.
   bool passes(const clang::CallExpr *Call, unsigned Argument);
   // Whether the object that a member function is called on is.
@@ -117,6 +126,8 @@ private:
   void readCall(const clang::CallExpr *Call, const CallSpec &Spec, bool Value);
   void receiveCall(const clang::CallExpr *Call, const CallSpec &Spec);
   bool touches(const clang::CallExpr *Call, const CallSpec &Spec);
+  void announce(const Load &Each);
+  bool announceBefore(const clang::Stmt *Loop);
   bool steers(const clang::CallExpr *Call, const CallSpec &Spec);
   void whole(Function &F);
   void needAll(const clang::Stmt *S);
@@ -134,6 +145,7 @@ private:
   void set(const clang::CallExpr *Call, Treatment T);
   void effect(const NodeSet &Touched, bool Direct);
   bool meets(const clang::CallExpr *Call) const;
+  bool countable(const clang::CallExpr *Call) const;
   void mustMeet(const clang::CallExpr *Call);
   void refuse(Function &F, const std::string &Why);
   void keep(const clang::Stmt *S);
@@ -141,12 +153,18 @@ private:
   Program &P;
   PointsTo &Pointers;
   Files &Opened;
+  Loads &Looks;
   const Options &Chosen;
   Failures Wrong;
   llvm::DenseSet<const clang::IfStmt *> Ignored, Decided;
   NodeSet Marked;
   llvm::DenseSet<const clang::Stmt *> Kept;
   llvm::DenseSet<const clang::Expr *> Effects;
+  llvm::DenseSet<const clang::Stmt *> Regions;
+  // Loads that are made in place, because their values are needed.
+  llvm::DenseSet<const clang::Expr *> InPlace;
+  // The index of a loop for all turns of which a load is announced: its value is not needed.
+  const clang::VarDecl *Replaced = nullptr;
   llvm::DenseMap<const clang::CallExpr *, Treatment> Treatments;
   llvm::DenseSet<const clang::CallExpr *> Assumed, Unknown;
   NodeSet Effectful, Reached, Wholes;

@@ -35,7 +35,7 @@ NodeSet Related::defined(const Expr *Lvalue) {
 
 bool Related::defines(const VarDecl *Variable) {
   NodeId Id = P.variable(Variable);
-  return related(Id) || relatedAny(P.fields(Variable->getType()));
+  return relatedAny(P.pieces(Id)) || relatedAny(P.fields(Variable->getType()));
 }
 
 void Related::typeSizes(QualType Type) {
@@ -98,6 +98,11 @@ void Related::value(const Expr *E) {
                                           : QualType());
     switch (Cast->getCastKind()) {
     case CK_LValueToRValue:
+      if (const auto *Ref = dyn_cast<DeclRefExpr>(Cast->getSubExpr()->IgnoreParens());
+          Ref && Replaced && Ref->getDecl() == Replaced)
+        return;
+      if (Looks.madeBy(Cast))
+        InPlace.insert(Cast);
       address(Cast->getSubExpr());
       markAll(defined(Cast->getSubExpr()));
       return;
@@ -260,6 +265,11 @@ bool Related::effects(const Expr *E) {
         Changed = true;
       Any = true;
     }
+  } else if (const Load *Made = loadMade(E)) {
+    announce(*Made);
+    if (Effects.insert(E).second)
+      Changed = true;
+    Any = true;
   } else if (isa<UnaryExprOrTypeTraitExpr>(E)) {
     return false;
   } else {

@@ -22,7 +22,7 @@ bool Related::steers(const CallExpr *Call, const CallSpec &Spec) {
 }
 
 void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
-  if (!meets(Call)) {
+  if (!countable(Call)) {
     // It cannot be counted: the prefetch thread reads for itself, and says nothing of it.
     set(Call, Treatment::Keep);
     keepCall(Call, Spec);
@@ -80,7 +80,7 @@ Looked looksAt(const CallExpr *Call, const CallSpec &Spec) {
 // announces that part (paper, 4.3: "memory mapped I/O", which was left undone there).
 bool Related::touches(const CallExpr *Call, const CallSpec &Spec) {
   Looked Bytes = looksAt(Call, Spec);
-  if (!Bytes.Pointer || !meets(Call) ||
+  if (!Bytes.Pointer || !countable(Call) ||
       (Treatments.count(Call) && treatment(Call) != Treatment::Touch))
     return false;
   bool Mapped = false;
@@ -99,6 +99,42 @@ bool Related::touches(const CallExpr *Call, const CallSpec &Spec) {
   if (Effects.insert(Call).second)
     Changed = true;
   return true;
+}
+
+const Load *Related::loadMade(const Expr *Cast) const {
+  const Load *Made = Looks.madeBy(Cast);
+  return Made && !Made->Before ? Made : nullptr;
+}
+
+bool Related::countsIn(const Function &F) const {
+  if (counts(F.Decl->getBody()))
+    return true;
+  for (const auto &[Part, Outer] : F.Parents)
+    if (counts(Part))
+      return true;
+  return false;
+}
+
+// The place is computed, for all turns of a loop from its first and its bound.
+void Related::announce(const Load &Each) {
+  if (Each.Over) {
+    value(Each.Over->First);
+    value(Each.Over->Bound);
+    Replaced = Each.Over->Index;
+  }
+  address(Each.Place);
+  Replaced = nullptr;
+  Regions.insert(Each.Region);
+  effect({}, false);
+}
+
+bool Related::announceBefore(const Stmt *Loop) {
+  std::vector<const Load *> All = Looks.before(Loop);
+  for (const Load *Each : All)
+    announce(*Each);
+  if (!All.empty())
+    keep(Loop);
+  return !All.empty();
 }
 
 void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {

@@ -132,25 +132,28 @@ bool Related::statement(const Stmt *S) {
     Any |= statement(While->getConditionVariableDeclStmt());
     if (Any && While->getConditionVariable())
       refuse(*Current, "a loop declares what it decides by");
-    return conditional(S, While->getCond(), Any);
+    Any = conditional(S, While->getCond(), Any);
+    return announceBefore(S) || Any;
   }
   case Stmt::DoStmtClass: {
     const auto *Do = cast<DoStmt>(S);
     Any = statement(Do->getBody());
     Any |= effects(Do->getCond());
-    return conditional(S, Do->getCond(), Any);
+    Any = conditional(S, Do->getCond(), Any);
+    return announceBefore(S) || Any;
   }
   case Stmt::ForStmtClass: {
     const auto *For = cast<ForStmt>(S);
     Any = statement(For->getBody());
     Any |= For->getInc() && effects(For->getInc());
     Any |= For->getCond() && effects(For->getCond());
-    bool Loop = conditional(S, For->getCond(), Any);
-    if (statement(For->getInit()))
+    Any = conditional(S, For->getCond(), Any);
+    Any |= announceBefore(S);
+    if (statement(For->getInit())) {
       keep(S);
-    else if (!Loop)
-      return false;
-    return true;
+      Any = true;
+    }
+    return Any;
   }
   case Stmt::ReturnStmtClass:
     Any = needsReturn(cast<ReturnStmt>(S));

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "Elements.h"
 #include "Emit.h"
 #include "Load.h"
 #include "Webs.h"
@@ -122,16 +123,18 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   }
   P.index();
   splitVariables(P);
+  splitArrays(P);
   PointsTo Pointers(P);
   Pointers.run();
   findReachable(P, Pointers);
   Files Opened(P, Pointers, Chosen);
-  auto Slice = std::make_unique<Related>(P, Pointers, Opened, Chosen);
+  Loads Looks(P, Pointers, Opened);
+  auto Slice = std::make_unique<Related>(P, Pointers, Opened, Looks, Chosen);
   Slice->run();
   if (Chosen.SendConfiguration && findConfiguration(P, Opened, *Slice)) {
     for (auto &F : P.Functions)
       F->WholeBecause.clear();
-    Slice = std::make_unique<Related>(P, Pointers, Opened, Chosen);
+    Slice = std::make_unique<Related>(P, Pointers, Opened, Looks, Chosen);
     Slice->run();
   }
   Plan Meetings(P, Pointers, Opened, *Slice, Chosen);
@@ -143,6 +146,7 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   accountFiles(Opened, Result);
   if (Meetings.anything()) {
     accountAssumptions(P, *Slice, Result);
+    Result.Unannounced = Looks.unannounced();
     Result.SyncPoints = Meetings.points();
     Result.Channels = Meetings.channels();
   }

@@ -1,7 +1,7 @@
 // The translator as a whole: from the commands that compile a program to the text of its units with
 // the prefetch thread added, and an account of what was done and why.
 //
-// Data flows one way: Load -> Program -> PointsTo -> Files -> Related -> Plan -> Emit.
+// Data flows one way: Load -> Program -> PointsTo -> Files -> Loads -> Related -> Plan -> Emit.
 #pragma once
 
 #include <optional>
@@ -37,6 +37,7 @@ struct Translation {
   std::vector<FunctionAccount> Functions;
   std::vector<FileAccount> Files;
   std::vector<std::string> Assumptions;
+  std::vector<std::string> Unannounced; // loads from mapped files
   unsigned SyncPoints = 0, Channels = 0;
 };
 

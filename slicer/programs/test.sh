@@ -33,6 +33,13 @@ check 'the image is the same when no ray ends early' "^$straight 4096"
 said=$("$build/raycast-early" -t 0.1 "$data/volume16" | grep -c -e ' 4096 ' || true)
 check 'with early termination bricks are left out' '^0$'
 
+said=$("$build/profile" "$data/volume16")
+check 'the profile is of all bricks' ' 4096 bricks'
+whole=$said
+said=$("$build/profile" -c 0,0,0 "$data/volume16")
+check 'and depends on where it begins' "^[0-9a-f]* 4096 bricks"
+test "$said" != "$whole" || { echo "FAILED  another centre, the same profile"; failed=1; }
+
 "$build/generate" points 14 "$data/points"
 said=$("$build/fft" 14 "$data/points")
 check 'the transform finds the tones' ': 2048 (3.000), 3276 (2.000), 5461 (1.000);'

@@ -194,6 +194,12 @@ int fetch_vfscanf(FILE *stream, const char *format, va_list arguments)          
  * others are announced. */
 void *prefetch_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void prefetch_touch(const void *address, size_t bytes);                            /* [1] */
+/* What the program looks at before its next call, by loads of its own: `bytes` at an address, or at
+ * `count` addresses that are as far apart as the first two. Not counted. */
+void prefetch_load(const void *address, size_t bytes);
+void prefetch_loads(const void *first, const void *second, size_t bytes, size_t count);
+/* The program's foreread_call() where it reads nothing: by these it is known how far its loads have come. */
+void prefetch_call(void);                                                          /* [1] */
 int prefetch_munmap(void *address, size_t bytes);
 
 /* Waits for what the program sends on this channel. Returns the bytes sent, of which no more than

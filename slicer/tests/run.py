@@ -13,6 +13,7 @@ A case is a file in C or C++.  Lines of the form `//: WORD rest` say what is exp
     WHY name text      … and the reason
     FILE path word     the account of this file: data, configuration, output, input, unused
     ASSUMED text       an assumption that is reported
+    LOOKS text         loads that are not announced are reported with this
     UNCHANGED          no unit is changed
     DATA path n        before running: a file of n bytes, byte i being i * 7 + i / 256
     TEXT path text     … or of this text (with \\n)
@@ -115,6 +116,10 @@ class Case:
         for text in self.all("ASSUMED"):
             if not any(text in each for each in account["assumed"]):
                 self.fail(f"not assumed: {text}: {account['assumed']}")
+
+        for text in self.all("LOOKS"):
+            if not any(text in each for each in account["unannounced"]):
+                self.fail(f"not said: {text}: {account['unannounced']}")
 
     def build(self, folder, name, sources, flags, extra):
         # The C compiler takes C++ for what it is by its name, and lacks only the library.

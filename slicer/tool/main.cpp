@@ -113,7 +113,7 @@ bool commands(const std::vector<std::string> &Arguments, std::vector<CompileComm
 }
 
 llvm::json::Object account(const Translation &T, const std::vector<std::string> &Paths) {
-  llvm::json::Array Units, Functions, Files, Assumptions;
+  llvm::json::Array Units, Functions, Files, Assumptions, Unannounced;
   for (size_t I = 0; I < T.Units.size(); ++I) {
     llvm::json::Object Unit{{"index", static_cast<int64_t>(I)}, {"output", nullptr}};
     if (!Paths[I].empty())
@@ -133,9 +133,15 @@ llvm::json::Object account(const Translation &T, const std::vector<std::string> 
         llvm::json::Object{{"path", F.Path}, {"place", F.Place}, {"kind", F.Kind}, {"why", F.Why}});
   for (const std::string &Text : T.Assumptions)
     Assumptions.push_back(Text);
-  return llvm::json::Object{{"units", std::move(Units)},   {"functions", std::move(Functions)},
-                            {"files", std::move(Files)},   {"assumed", std::move(Assumptions)},
-                            {"sync_points", T.SyncPoints}, {"channels", T.Channels}};
+  for (const std::string &Text : T.Unannounced)
+    Unannounced.push_back(Text);
+  return llvm::json::Object{{"units", std::move(Units)},
+                            {"functions", std::move(Functions)},
+                            {"files", std::move(Files)},
+                            {"assumed", std::move(Assumptions)},
+                            {"unannounced", std::move(Unannounced)},
+                            {"sync_points", T.SyncPoints},
+                            {"channels", T.Channels}};
 }
 
 void explain(const Translation &T, llvm::raw_ostream &Out) {
@@ -150,6 +156,8 @@ void explain(const Translation &T, llvm::raw_ostream &Out) {
         << '\n';
   for (const std::string &Text : T.Assumptions)
     Out << "assumed: " << Text << '\n';
+  for (const std::string &Text : T.Unannounced)
+    Out << "not announced: " << Text << '\n';
   Out << T.SyncPoints << " synchronization points, " << T.Channels << " channels\n";
 }
 

@@ -201,13 +201,18 @@ static bool is_late(struct lane *lane, uint64_t id) {
     return true;
 }
 
+/* Whether there is a thread of the program whose calls are this one's. */
+static bool has_counter(struct lane *lane) {
+    if (lane->shared == NULL)
+        lane->shared = shared_lane(prefetch_shared(), lane->path);
+    return lane->shared != NULL;
+}
+
 /* Whether the next read is still to come; its ID. */
 static bool next_call(struct lane *lane, uint64_t *id) {
     *id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
     atomic_store_explicit(&lane->next_id, *id + 1, memory_order_relaxed);
-    if (lane->shared == NULL)
-        lane->shared = shared_lane(prefetch_shared(), lane->path);
-    if (lane->shared == NULL) {
+    if (!has_counter(lane)) {
         lane->refused++;
         return false;
     }
@@ -224,11 +229,9 @@ void lane_count(void) {
         next_call(lane_self, &id);
 }
 
-void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
-    struct lane *lane = lane_self;
-    uint64_t id;
-    if (lane == NULL || !next_call(lane, &id) || file == NULL || bytes == 0)
-        return;
+/* Puts a read of this ID on hold, unless the last was of the same pages. */
+static void announce(struct lane *lane, uint64_t id, struct file *file, int fd, uint64_t offset,
+                     uint64_t bytes) {
     if (is_again(lane, file, offset >> PAGE_SHIFT, ((offset + bytes - 1) >> PAGE_SHIFT) + 1)) {
         lane->coalesced++;
         return;
@@ -241,6 +244,42 @@ void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
     pthread_mutex_unlock(&lane->lock);
     if (first)
         watch_ring();
+}
+
+void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
+    struct lane *lane = lane_self;
+    uint64_t id;
+    if (lane == NULL || !next_call(lane, &id) || file == NULL || bytes == 0)
+        return;
+    announce(lane, id, file, fd, offset, bytes);
+}
+
+/* Whether these pages have all been looked at a moment ago: loads come back to a page more often than reads do. */
+static bool is_recent(struct lane *lane, const struct file *file, uint64_t first, uint64_t end) {
+    bool every = true;
+    for (uint64_t page = first; page < end; page++) {
+        uint64_t key = ((uint64_t)file_number(file) + 1) << 48 | page;
+        uint64_t *place = &lane->recent[page & (RECENT - 1)];
+        every &= *place == key;
+        *place = key;
+    }
+    return every;
+}
+
+void lane_load(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
+    struct lane *lane = lane_self;
+    if (lane == NULL || !has_counter(lane))
+        return;
+    if (is_recent(lane, file, offset >> PAGE_SHIFT, ((offset + bytes - 1) >> PAGE_SHIFT) + 1)) {
+        lane->coalesced++;
+        return;
+    }
+    uint64_t id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
+    if (program_calls(lane, id) > id) {
+        lane->expired++;
+        return;
+    }
+    announce(lane, id, file, fd, offset, bytes);
 }
 
 void lane_closes(void) {

@@ -22,6 +22,8 @@
 #define BATCH 64
 /* Reads on hold, at most. */
 #define HELD 1024
+/* Pages that are taken to have been looked at a moment ago: 16 MiB. A power of two. */
+#define RECENT 4096
 /* Files whose streams are told apart. */
 #define STREAMS 16
 
@@ -97,6 +99,9 @@ struct lane {
     struct file *last_file;
     uint64_t last_first, last_end;
 
+    /* Pages of its last loads, by file and page; of the thread alone. */
+    uint64_t recent[RECENT];
+
     /* The program's calls when last looked at, and the call at which to look again; of the thread alone. */
     uint64_t known_calls, look_at;
     /* Calls in a row that came too late; how far behind the thread was when it was least, and when that was; of the
@@ -135,6 +140,8 @@ bool lane_begin(uint64_t path);
 void lane_count(void);
 /* The next read: these bytes of a file, which `fd` has open. Without a file or bytes, lane_count(). */
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes);
+/* Bytes that the program looks at before its next read, which this is not. */
+void lane_load(struct file *file, int fd, uint64_t offset, uint64_t bytes);
 /* The next read, which the thread makes for itself, of these bytes as far as it is known; in place of
  * lane_wait_begin(). Lets the program go first through what both read in order, and ends the thread if that goes on. */
 int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes);

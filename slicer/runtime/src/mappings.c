@@ -2,7 +2,7 @@
  * mappings.c - mapped files: private copies in place of the program's mappings, and touches announced.
  *
  * A value that the slice needs is read in place: the page fault fetches it. One that it does not need is
- * announced by prefetch_touch().
+ * announced by prefetch_touch(), and without a call ID of its own by prefetch_load() and prefetch_loads().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,13 @@ struct mapping {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings;
+
+#define PAGE_SHIFT 12
+#define PAGE (1 << PAGE_SHIFT)
+/* Bytes of a range of loads that are announced as one. */
+#define PIECE (64 * 1024)
+/* Where the thread's last load was: most are there again. */
+static _Thread_local uintptr_t last_page = UINTPTR_MAX;
 
 /* Writes down what is mapped where; if it cannot, touches of it are not announced. */
 static void enter(uintptr_t start, size_t bytes, int fd, off_t offset) {
@@ -63,6 +70,7 @@ void *prefetch_mmap(void *address, size_t bytes, int protection, int flags, int 
     bool anonymous = (flags & MAP_ANONYMOUS) != 0;
     void *mapped =
         mmap(address, bytes, protection, flags, anonymous ? -1 : fd, anonymous ? 0 : offset);
+    last_page = UINTPTR_MAX;
     if (mapped != MAP_FAILED && announced)
         enter((uintptr_t)mapped, bytes, fd, offset);
     return mapped;
@@ -85,25 +93,77 @@ int prefetch_munmap(void *address, size_t bytes) {
     return munmap(address, bytes);
 }
 
-void prefetch_touch(const void *address, size_t bytes) {
-    uintptr_t start = (uintptr_t)address;
-    struct file *file = NULL;
-    int fd = -1;
-    uint64_t offset = 0, there = 0;
+/* What is mapped at an address. */
+struct mapped {
+    /* NULL if it is no file's, or not known. */
+    struct file *file;
+    int fd;
+    uint64_t offset;
+    /* From there on. */
+    uint64_t bytes;
+};
+
+static struct mapped mapped_at(uintptr_t start) {
+    struct mapped mapped = {.fd = -1};
     pthread_mutex_lock(&lock);
     for (struct mapping *mapping = mappings; mapping != NULL; mapping = mapping->next) {
         if (start < mapping->start || start >= mapping->end)
             continue;
-        fd = mapping->fd;
-        offset = (uint64_t)mapping->offset + (start - mapping->start);
-        there = mapping->end - start < bytes ? mapping->end - start : bytes;
-        struct opening *opening = files_lock(fd);
+        mapped.fd = mapping->fd;
+        mapped.offset = (uint64_t)mapping->offset + (start - mapping->start);
+        mapped.bytes = mapping->end - start;
+        struct opening *opening = files_lock(mapping->fd);
         if (opening != NULL) {
-            file = opening->file;
+            mapped.file = opening->file;
             files_unlock();
         }
         break;
     }
     pthread_mutex_unlock(&lock);
-    lane_read(file, fd, offset, there);
+    return mapped;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+void prefetch_touch(const void *address, size_t bytes) {
+    struct mapped mapped = mapped_at((uintptr_t)address);
+    lane_read(mapped.file, mapped.fd, mapped.offset, least(bytes, mapped.bytes));
+}
+
+/* In pieces, by which a stream that is the kernel's is told (hold.c). */
+static void load_range(uintptr_t start, uint64_t bytes) {
+    if (start >> PAGE_SHIFT == last_page && (start + bytes - 1) >> PAGE_SHIFT == last_page)
+        return;
+    struct mapped mapped = mapped_at(start);
+    if (mapped.file == NULL)
+        return;
+    bytes = least(bytes, mapped.bytes);
+    last_page = (start + bytes - 1) >> PAGE_SHIFT;
+    for (uint64_t at = 0; at < bytes; at += PIECE)
+        lane_load(mapped.file, mapped.fd, mapped.offset + at, least(bytes - at, PIECE));
+}
+
+void prefetch_load(const void *address, size_t bytes) {
+    if (bytes > 0)
+        load_range((uintptr_t)address, bytes);
+}
+
+void prefetch_loads(const void *first, const void *second, size_t bytes, size_t count) {
+    intptr_t step = (intptr_t)second - (intptr_t)first;
+    uintptr_t start = (uintptr_t)first;
+    if (count == 0 || bytes == 0)
+        return;
+    if (step < -PAGE || step > PAGE) {
+        for (size_t n = 0; n < count; n++, start += (uintptr_t)step)
+            load_range(start, bytes);
+        return;
+    }
+    uint64_t length = (uint64_t)(step < 0 ? -step : step) * (count - 1);
+    load_range(step < 0 ? start - length : start, length + bytes);
+}
+
+void prefetch_call(void) {
+    lane_count();
 }

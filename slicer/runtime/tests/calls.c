@@ -231,6 +231,13 @@ static void test_mappings(void) {
     CHECK(pread(real, &byte, 1, 5000) == 1 && byte == mapped[5000]);
     prefetch_touch(mapped + 5000, 100);
     prefetch_touch(mapped - 1, 1);
+    prefetch_load(mapped + 5000, 4);
+    prefetch_load(mapped - 1, 1);
+    prefetch_loads(mapped, mapped + 3, 1, 1000);
+    prefetch_loads(mapped + 8000, mapped, 8, 2);
+    prefetch_loads(mapped + SIZE - 1, mapped + SIZE + 5000, 1, 3);
+    prefetch_loads(NULL, NULL, 1, 0);
+    prefetch_call();
     mapped[5000] = 'x';
     char after;
     CHECK(pread(real, &after, 1, 5000) == 1 && after == byte);

@@ -1,4 +1,4 @@
-// A call in the middle of a macro's text cannot be counted: the prefetch thread reads for itself there.
+// A call in a loop of a macro cannot be counted: the prefetch thread reads for itself there.
 //: STATUS main sliced
 //: KEEPS pread(fd, &c, 1, i)
 //: KEEPS prefetch_pread(fd, 1, 3000)

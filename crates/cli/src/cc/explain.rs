@@ -66,6 +66,8 @@ pub(super) struct Report {
     functions: Vec<Function>,
     /// The files that are data files, as the slicer names them.
     files: Vec<serde_json::Value>,
+    /// Loads from mapped files that are not announced: places, and why.
+    unannounced: Vec<String>,
     /// Places where the prefetch thread waits for the program.
     sync_points: u64,
     seconds: Seconds,
@@ -122,6 +124,7 @@ impl Report {
     pub(super) fn sliced_into(&mut self, slice: super::slice::Slice) {
         self.functions = slice.functions;
         self.files = slice.files;
+        self.unannounced = slice.unannounced;
         self.sync_points = slice.sync_points;
     }
 
@@ -173,6 +176,9 @@ impl Display for Report {
             } = function;
             write!(out, "  {file}:{line}: {name}: {status}")?;
             write_why(out, why.as_deref())?;
+        }
+        for place in &self.unannounced {
+            writeln!(out, "  not announced: {place}")?;
         }
         Ok(())
     }

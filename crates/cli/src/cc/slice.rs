@@ -28,6 +28,9 @@ pub(super) struct Slice {
     /// The files that are data files, as the slicer names them.
     #[serde(default)]
     pub(super) files: Vec<serde_json::Value>,
+    /// Loads from mapped files that are not announced: places, and why.
+    #[serde(default)]
+    pub(super) unannounced: Vec<String>,
     /// Places where the prefetch thread waits for the program.
     #[serde(default)]
     pub(super) sync_points: u64,

@@ -1,0 +1,27 @@
+// What a number may be, as far as constants and loops with constant bounds tell.
+#pragma once
+
+#include "Program.h"
+
+namespace foreread::slicer {
+
+struct Range {
+  int64_t First, Last;
+};
+
+class Ranges {
+public:
+  explicit Ranges(const Function &F);
+
+  // Of an expression, where it stands in the function; none if it may be anything.
+  std::optional<Range> of(const clang::Expr *E) const;
+
+private:
+  void pointedTo(const clang::Stmt *S);
+  std::optional<Range> index(const clang::DeclRefExpr *Ref) const;
+
+  const Function &F;
+  llvm::DenseSet<const clang::ValueDecl *> AddressTaken;
+};
+
+} // namespace foreread::slicer
