@@ -14,6 +14,8 @@
 
 /* Descriptors below are left to the numbers of the program's own (inform_open). */
 #define FIRST_FD 256
+/* Descriptors that room is made for. */
+#define FDS 1024
 /* The most that one read returns (read(2)). */
 #define READ_MOST 0x7ffff000
 
@@ -100,6 +102,12 @@ static bool enter(int fd, enum kind kind, const struct stat *facts, bool announc
     if (!entered)
         free(opening);
     return entered;
+}
+
+void files_make_room(void) {
+    int last = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, FDS - 1);
+    if (last >= 0)
+        close(last);
 }
 
 /* The same opening under a number that leaves the low ones free. */

@@ -45,6 +45,9 @@ size_t file_number(const struct file *file);
 /* Files met so far. */
 size_t files_known(void);
 
+/* Makes room for descriptors, while there is one thread: with more, the kernel takes 8 to 30 ms each time their table
+ * grows. */
+void files_make_room(void);
 /* Opens a path as the program would, read-only; a descriptor, or -1 and errno. */
 int files_open(int folder, const char *path, int flags);
 /* Enters a real descriptor that is not in the table yet, with its kernel offset. */

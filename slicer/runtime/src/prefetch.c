@@ -190,6 +190,7 @@ static const char *settle(void) {
     report = report_open();
     if (!quarantine_process(birth.shared) || !quarantine_calls(report))
         return "could not be quarantined";
+    files_make_room();
     files_enter(STDIN_FILENO, O_RDONLY);
     lanes_set_size((uint64_t)number_from("FOREREAD_PREEXEC_QUEUE", 65536));
     atexit(at_exit);

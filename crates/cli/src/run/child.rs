@@ -10,7 +10,7 @@ use foreread_ring as ring;
 use foreread_sys::group::GroupWatch;
 use foreread_sys::process::{self, Change, IoCounters, IoCounts};
 use foreread_sys::signals::{self, Received, Signals};
-use foreread_sys::spawn;
+use foreread_sys::{spawn, thread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
@@ -63,9 +63,10 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Block the signals to be passed on; before any thread is started.
+    /// Block the signals to be passed on, and make room for descriptors; before any thread is started.
     pub(super) fn block() -> Result<Self> {
         let signals = Signals::block(&PASSED.map(Signal::as_raw)).context("blocking signals")?;
+        thread::make_room(&signals);
         Ok(Self {
             signals,
             group: None,
