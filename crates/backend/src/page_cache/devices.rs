@@ -20,30 +20,30 @@ pub(super) struct Devices {
 #[derive(Debug, Default)]
 struct Known {
     mounts: Option<Vec<Mount>>,
-    met: HashMap<u64, Device>,
+    met: HashMap<u64, Arc<Device>>,
 }
 
 impl Devices {
     /// The device of files whose `st_dev` is `dev`.
-    pub(super) fn of(&self, dev: u64) -> Device {
+    pub(super) fn of(&self, dev: u64) -> Arc<Device> {
         let mut known = lock(&self.known);
-        known.has_mounted(dev);
-        let Known { mounts, met, .. } = &mut *known;
-        let mounts = mounts.as_deref().unwrap_or_default();
-        met.entry(dev)
-            .or_insert_with(|| Device::among(dev, mounts))
-            .clone()
+        if let Some(device) = known.met.get(&dev) {
+            return Arc::clone(device);
+        }
+        let device = Arc::new(Device::among(dev, known.mounts_with(dev)));
+        known.met.insert(dev, Arc::clone(&device));
+        device
     }
 
     /// Whether anything with this device number is mounted.
     pub(super) fn has_mounted(&self, dev: u64) -> bool {
-        lock(&self.known).has_mounted(dev)
+        is_among(lock(&self.known).mounts_with(dev), dev)
     }
 
     /// The device number of what is mounted where `path` lies.
     pub(super) fn under(&self, path: &Path) -> Option<u64> {
         lock(&self.known)
-            .mounts(false)
+            .mounts()
             .iter()
             .filter(|mount| path.starts_with(&mount.point))
             // Of two mounts on one point, the later hides the earlier.
@@ -68,18 +68,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Known {
-    /// The mount table; with `anew`, as it is now.
-    fn mounts(&mut self, anew: bool) -> &[Mount] {
-        if anew {
-            self.mounts = None;
-        }
-        // Where it cannot be read, no device is known, and each file goes by the default profile.
+    /// The mount table. Where it cannot be read, no device is known, and each file goes by the default profile.
+    fn mounts(&mut self) -> &[Mount] {
         self.mounts
             .get_or_insert_with(|| Mount::all().unwrap_or_default())
     }
 
-    fn has_mounted(&mut self, dev: u64) -> bool {
-        let among = |mounts: &[Mount]| mounts.iter().any(|mount| mount.dev == dev);
-        self.met.contains_key(&dev) || among(self.mounts(false)) || among(self.mounts(true))
+    /// The mount table, as it is now if the one read before has nothing of this device.
+    fn mounts_with(&mut self, dev: u64) -> &[Mount] {
+        if !is_among(self.mounts(), dev) {
+            self.mounts = None;
+        }
+        self.mounts()
     }
+}
+
+fn is_among(mounts: &[Mount], dev: u64) -> bool {
+    mounts.iter().any(|mount| mount.dev == dev)
 }

@@ -19,7 +19,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, FileMeta, PAGE, Request};
-use foreread_sys::device::Device;
 use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event};
@@ -149,10 +148,11 @@ impl Backend for PageCache {
     }
 
     fn facts(&mut self, device: u64) -> DeviceFacts {
-        let Device {
-            name, rotational, ..
-        } = self.devices.of(device);
-        DeviceFacts { name, rotational }
+        let device = self.devices.of(device);
+        DeviceFacts {
+            name: device.name.clone(),
+            rotational: device.rotational,
+        }
     }
 
     fn assume(&mut self, device: u64, positions: bool) {

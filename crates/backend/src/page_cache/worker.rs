@@ -46,8 +46,6 @@ pub(super) struct Worker {
     /// Oldest first.
     order: VecDeque<FileId>,
     reported: HashSet<FileId>,
-    /// The largest hint each device takes, in bytes.
-    hints: HashMap<u64, u64>,
     devices: Devices,
     flights: VecDeque<Flight>,
     aside: Aside,
@@ -61,7 +59,6 @@ impl Worker {
             open: HashMap::new(),
             order: VecDeque::new(),
             reported: HashSet::new(),
-            hints: HashMap::new(),
             devices,
             flights: VecDeque::new(),
             aside,
@@ -176,14 +173,6 @@ impl Worker {
         })
     }
 
-    fn max_hint(&mut self, dev: u64) -> u64 {
-        let devices = &self.devices;
-        *self
-            .hints
-            .entry(dev)
-            .or_insert_with(|| devices.of(dev).max_hint)
-    }
-
     fn fetch(&mut self, request: &Request) {
         let parts = self.issue(request).unwrap_or_default();
         if parts.is_empty() {
@@ -205,7 +194,7 @@ impl Worker {
             return None;
         }
         let dev = self.open.get(&request.file)?.dev;
-        let max_hint = self.max_hint(dev);
+        let max_hint = self.devices.of(dev).max_hint;
         let opened = self.open.get_mut(&request.file)?;
         opened.look_again();
         let end = request.pages.end.min(opened.size.div_ceil(PAGE));
@@ -264,7 +253,7 @@ impl Worker {
         flight.again = true;
         flight.since = Instant::now();
         let dev = opened.dev;
-        let max_hint = self.max_hint(dev);
+        let max_hint = self.devices.of(dev).max_hint;
         let opened = self.open.get_mut(&flight.file)?;
         opened.look_again();
         for part in &flight.parts {

@@ -50,7 +50,7 @@ impl Language {
     /// that is sliced.
     pub(super) fn of(path: &Path, said: Option<&OsStr>, driver: Self) -> Option<Self> {
         if let Some(said) = said {
-            let languages = [Self::C, Self::Cxx].into_iter();
+            let languages = [Self::C, Self::Cxx];
             return languages
                 .into_iter()
                 .find(|language| said == language.name());
