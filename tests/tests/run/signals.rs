@@ -44,6 +44,11 @@ pub const TESTS: &[Test] = &[
         interrupt_key,
     ),
     (
+        "a_signal_sent_at_the_program_s_start_reaches_it_once",
+        &[Need::Command("strace")],
+        at_start,
+    ),
+    (
         "a_stopped_program_stops_foreread_and_both_go_on_together",
         &[],
         stopped,
@@ -225,6 +230,25 @@ fn interrupt_key() {
     screen.read_to_string(&mut rest).expect("output");
     assert!(rest.contains("interrupts: 1\r\n"), "{rest:?}");
     assert!(finish(child).status.success());
+}
+
+/// Every process that foreread starts is held up, as a busy machine may: the program is at its work
+/// by the time foreread goes on.
+fn at_start() {
+    let lab = Lab::new();
+    lab.script(
+        "count",
+        "#!/bin/sh\nn=0; trap 'n=$((n+1))' USR1; kill -USR1 0; sleep 0.2; echo $n\n",
+    );
+    let foreread = foreread();
+    let foreread = foreread.to_str().expect("a readable path");
+    let held = "inject=fork,vfork,clone,clone3:delay_enter=50000";
+    let mut command = lab.command("strace");
+    // The tracer is out of the group.
+    command.args(["-DD", "-qq", "-o", "/dev/null", "-e", held]);
+    command.args(["env", "--default-signal", foreread, "run", "-q", "--", "./count"]);
+    let output = finish(start(command.process_group(0)));
+    assert_eq!(text(&output.stdout), "1\n");
 }
 
 fn stopped() {

@@ -119,10 +119,10 @@ impl Child {
             };
             (Ending::Code(code), why)
         };
+        // Before the program, which may signal its group as the first thing it does.
+        incoming.watch_group();
         let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
         let pidfd = process::open(pid).map_err(failed)?;
-        // The program is being loaded by now, and not held up by this.
-        incoming.watch_group();
         Ok(Self {
             counts: IoCounts::open(pid).ok(),
             pidfd,
