@@ -90,6 +90,13 @@ extern "C" {
 #define FOREREAD_TIMED 2
 
 /**
+ * Fetch what is read first in a first short pass over a disk with a moving head, and the rest in longer ones after it:
+ * right for a program that computes between its reads. Without, all that the budget has room for is one pass,
+ * which takes the disk least time.
+ */
+#define FOREREAD_PASSES 4
+
+/**
  * Pseudo-descriptors, which foreread_register_file() returns, begin here.
  */
 #define FOREREAD_FIRST_FILE (1 << 30)
@@ -125,7 +132,7 @@ typedef struct {
    */
   const char *check;
   /**
-   * 0, FOREREAD_KEEP, FOREREAD_TIMED, or both.
+   * FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES or several of them; or 0.
    */
   uint64_t flags;
 } foreread_options;

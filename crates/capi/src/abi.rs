@@ -23,6 +23,10 @@ pub const FOREREAD_DONE: c_uint = 8;
 pub const FOREREAD_KEEP: c_uint = 1;
 /// Each foreread_reading() is followed by foreread_read_done(), which tells how long the read took.
 pub const FOREREAD_TIMED: c_uint = 2;
+/// Fetch what is read first in a first short pass over a disk with a moving head, and the rest in longer ones after it:
+/// right for a program that computes between its reads. Without, all that the budget has room for is one pass,
+/// which takes the disk least time.
+pub const FOREREAD_PASSES: c_uint = 4;
 
 /// Pseudo-descriptors, which foreread_register_file() returns, begin here.
 pub const FOREREAD_FIRST_FILE: c_int = 1 << 30;
@@ -67,7 +71,7 @@ pub struct foreread_options {
     /// parted: counts, and the first differences. Default: the environment variable
     /// FOREREAD_CHECK, if it is set; then no report. The string is copied.
     pub check: *const c_char,
-    /// 0, FOREREAD_KEEP, FOREREAD_TIMED, or both.
+    /// FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES or several of them; or 0.
     pub flags: u64,
 }
 

@@ -13,8 +13,9 @@ use std::time::Duration;
 use ::foreread_client::{Extent, Flags, Options, Stats};
 
 use crate::abi::{
-    FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, FOREREAD_KEEP, FOREREAD_SET, FOREREAD_TIMED,
-    foreread_callback, foreread_client, foreread_entry, foreread_options, foreread_stats,
+    FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, FOREREAD_KEEP, FOREREAD_PASSES, FOREREAD_SET,
+    FOREREAD_TIMED, foreread_callback, foreread_client, foreread_entry, foreread_options,
+    foreread_stats,
 };
 use crate::errors::{code, sentence};
 use crate::handle::Handle;
@@ -431,10 +432,11 @@ unsafe fn chosen(options: *const foreread_options) -> Result<(Options, bool), c_
             return Err(-libc::E2BIG);
         }
     }
-    if ours.flags & !u64::from(FOREREAD_KEEP | FOREREAD_TIMED) != 0 {
+    if ours.flags & !u64::from(FOREREAD_KEEP | FOREREAD_TIMED | FOREREAD_PASSES) != 0 {
         return Err(-libc::EINVAL);
     }
     chosen.evict_behind = ours.flags & u64::from(FOREREAD_KEEP) == 0;
+    chosen.passes = ours.flags & u64::from(FOREREAD_PASSES) != 0;
     if ours.budget > 0 {
         chosen.budget = Some(ours.budget);
     }

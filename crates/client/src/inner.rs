@@ -66,6 +66,7 @@ impl Inner {
         let config = Config {
             budget_pages: options.budget.unwrap_or_else(memory::budget) / PAGE,
             evict_behind: options.evict_behind,
+            passes: options.passes,
             ..Config::default()
         };
         let (threads, session) =

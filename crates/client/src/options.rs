@@ -14,6 +14,10 @@ pub struct Options {
     /// Drop pages the session itself brought in and the program is past, once those and the unread
     /// ones together exceed the budget.
     pub evict_behind: bool,
+    /// Fetch what is read first in a first short pass over a disk with a moving head, and the rest in longer ones after
+    /// it: right for a program that computes between its reads. Without, all that the budget has room for is
+    /// one pass, which takes the disk least time.
+    pub passes: bool,
     /// Write a report of where list and reality part to this file (appended) when the client ends.
     /// `None` looks into the environment variable `FOREREAD_CHECK`.
     pub check: Option<PathBuf>,
@@ -25,6 +29,7 @@ impl Default for Options {
             budget: None,
             capacity: 1 << 20,
             evict_behind: true,
+            passes: false,
             check: None,
         }
     }

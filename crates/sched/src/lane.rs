@@ -12,6 +12,10 @@ const DRAINED_NS: u64 = 4_000_000;
 /// longer than its seeks and operations.
 const FULL_PAGES: u64 = 1024;
 
+/// Pages of the first pass over a device by position (2 MiB), while it is not known whether the program waits or
+/// computes: a pass must be over before its last piece can be counted on, and the program stands still meanwhile.
+const FIRST_PASS: u64 = 512;
+
 /// One device's pending entries and measurements.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -19,6 +23,8 @@ pub(crate) struct Lane {
     pub(crate) sweep: Sweep,
     pub(crate) service: Service,
     pub(crate) in_flight: usize,
+    /// Pages of the next pass by position.
+    pub(crate) pass_pages: u64,
     /// Pages of the requests in flight.
     pub(crate) pages_in_flight: u64,
     /// Whether some file's layout has come, and with it what kind of device this is.
@@ -29,7 +35,8 @@ impl Lane {
     pub(crate) fn new(profile: Profile) -> Self {
         Self {
             service: Service::new(profile.service_ns),
-            sweep: Sweep::default(),
+            sweep: Sweep::in_passes(),
+            pass_pages: FIRST_PASS,
             in_flight: 0,
             pages_in_flight: 0,
             settled: false,
@@ -54,6 +61,18 @@ impl Lane {
     /// than they are needed.
     pub(crate) fn has_room(&self) -> bool {
         self.in_flight < self.depth() && self.pages_in_flight < FULL_PAGES
+    }
+
+    /// Go on to the next pass when this one is over, to its last request: the disk leaves that lying as long as there
+    /// are nearer ones. The next is of half as much again, for there is that much more to compute on by then. A
+    /// program that mostly waits has all there is in one pass, which takes least time.
+    pub(crate) fn turn(&mut self, mostly_waits: bool) {
+        if mostly_waits {
+            self.sweep.pass_over_all();
+        } else if self.sweep.pass_is_over() && self.in_flight == 0 {
+            let pages = self.sweep.begin_pass(self.pass_pages);
+            self.pass_pages = self.pass_pages.max(pages + pages / 2);
+        }
     }
 
     /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile.

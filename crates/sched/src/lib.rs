@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asked;
 mod behind;
 mod budget;
 mod feedback;
@@ -23,12 +24,14 @@ mod lane;
 mod profile;
 mod queue;
 mod scheduler;
+mod stall;
 mod sweep;
 
+pub use asked::Asked;
 pub use budget::Budget;
 pub use feedback::Feedback;
 pub use horizon::{Horizon, Verdict};
 pub use profile::{DeviceId, Layout, Order, Profile, Run};
 pub use queue::{Entry, Matched, Queue, State, Taken};
-pub use scheduler::{Asked, Config, Devices, Scheduler};
+pub use scheduler::{Config, Devices, Scheduler};
 pub use sweep::{Batch, Place, Sweep};

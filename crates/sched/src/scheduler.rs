@@ -16,10 +16,11 @@ use std::sync::Arc;
 
 use foreread_plan::{Access, FileId, Request, RequestId};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
+use crate::asked::Asked;
 use crate::behind::Behind;
 use crate::lane::Lane;
+use crate::stall::Stall;
 use crate::{
     Budget, DeviceId, Feedback, Layout, Matched, Order, Place, Profile, Queue, State, Verdict,
 };
@@ -27,6 +28,9 @@ use crate::{
 /// How far ahead of the program a stream is looked through for what comes after it, in entries: 64 MiB
 /// in 4 KiB reads.
 const STREAM_LEAD: u64 = 16_384;
+
+/// Entries from the position on among which the next to be read is.
+const LAG: usize = 16;
 
 /// What the scheduler needs to know about files. The engine answers from what its backend told it.
 pub trait Devices {
@@ -50,50 +54,23 @@ pub struct Config {
     /// Give pages back that the session brought in and the program is past, once they and the unread
     /// ones exceed the budget: right where nobody else reads them.
     pub evict_behind: bool,
+    /// Ask devices by position for what is read first in a first short pass, and in longer ones after it, until the
+    /// program turns out to mostly wait: right where it computes between its reads. Without, all that there is
+    /// room for is one pass, which takes the device least time.
+    pub passes: bool,
     /// Adapt the budget by AIMD; without, it stays where it starts.
     pub adapt: bool,
 }
 
 impl Default for Config {
-    /// A queue of 256 Ki entries (under 6 MiB), a budget of 256 MiB, and nothing given back.
+    /// A queue of 256 Ki entries (under 6 MiB), a budget of 256 MiB, nothing given back, one pass.
     fn default() -> Self {
         Self {
             queue_entries: 1 << 18,
             budget_pages: 1 << 16,
             evict_behind: false,
+            passes: false,
             adapt: true,
-        }
-    }
-}
-
-/// A request whose entries the program has not all passed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The request.
-    pub request: Request,
-    /// Pages of it that no entry asked for.
-    pub infill: SmallVec<[Range<u64>; 1]>,
-    /// Whether the infill is held in the budget.
-    held: bool,
-}
-
-impl Asked {
-    /// The pages that some entry asked for.
-    pub fn wanted(&self) -> impl Iterator<Item = Range<u64>> {
-        let pages = &self.request.pages;
-        let starts = std::iter::once(pages.start).chain(self.infill.iter().map(|gap| gap.end));
-        let ends = self.infill.iter().map(|gap| gap.start);
-        starts
-            .zip(ends.chain(std::iter::once(pages.end)))
-            .map(|(start, end)| start..end)
-    }
-
-    /// Pages to release from the budget, once.
-    fn let_go(&mut self) -> u64 {
-        if std::mem::take(&mut self.held) {
-            self.infill.iter().map(|gap| gap.end - gap.start).sum()
-        } else {
-            0
         }
     }
 }
@@ -113,6 +90,8 @@ pub struct Scheduler {
     queue: Queue,
     budget: Budget,
     feedback: Feedback,
+    /// Where devices are asked in passes.
+    stall: Option<Stall>,
     lanes: BTreeMap<DeviceId, Lane>,
     /// The next ordinal to admit, and the target the last ones were admitted under.
     cursor: u64,
@@ -145,6 +124,7 @@ impl Scheduler {
                 Budget::fixed(config.budget_pages)
             },
             feedback: Feedback::default(),
+            stall: config.passes.then(Stall::default),
             lanes: BTreeMap::new(),
             cursor: 0,
             target: 0,
@@ -380,9 +360,11 @@ impl Scheduler {
             self.recall();
         }
         self.admit(devices);
+        let mostly_waits = self.mostly_waits(now, devices);
         let mut requests = Vec::new();
         let mut lanes = std::mem::take(&mut self.lanes);
         for (&device, lane) in &mut lanes {
+            lane.turn(mostly_waits);
             while lane.has_room() {
                 let Some((last, request)) = self.issue(lane) else {
                     break;
@@ -404,6 +386,39 @@ impl Scheduler {
         }
         self.lanes = lanes;
         requests
+    }
+
+    /// Whether devices had best be asked for all there is at once.
+    fn mostly_waits(&mut self, now: u64, devices: &mut impl Devices) -> bool {
+        if self.stall.is_none() {
+            return true;
+        }
+        let waits = self.waits(devices);
+        self.stall.as_mut().is_none_or(|stall| {
+            stall.look(now, waits);
+            stall.mostly()
+        })
+    }
+
+    /// Whether what the program is to read next is still missing, where that was asked of a device by position.
+    fn waits(&self, devices: &mut impl Devices) -> Option<bool> {
+        // The position lags by what may have been read out of order.
+        let ahead = self.queue.position()..self.queue.end();
+        let (ordinal, entry) = ahead
+            .take(LAG)
+            .filter_map(|ordinal| Some((ordinal, self.queue.get(ordinal)?)))
+            .find(|(_, entry)| entry.state != State::Consumed && entry.pages > 0)?;
+        let lane = self.lanes.get(&devices.device(entry.file)?)?;
+        if entry.state != State::Admitted || lane.profile.order != Order::Position {
+            return None;
+        }
+        let position = devices.layout(entry.file)?.position(entry.first);
+        let under_way = |(id, flight): (&RequestId, &Flight)| {
+            self.asked
+                .get(&(flight.last, *id))
+                .is_some_and(|asked| asked.holds(entry.file, entry.first))
+        };
+        Some(lane.sweep.holds(position, ordinal) || self.in_flight.iter().any(under_way))
     }
 
     /// Take back what is admitted and not yet asked for: it was admitted to a larger target.
@@ -502,7 +517,8 @@ impl Scheduler {
                 }
             },
         };
-        self.lane(device, devices).sweep.push(place, ordinal);
+        let pages = u64::from(entry.pages);
+        self.lane(device, devices).sweep.push(place, pages, ordinal);
     }
 
     fn leave(&mut self, ordinal: u64, pages: Range<u64>) {

@@ -48,17 +48,58 @@ pub struct Sweep {
     /// By position: (position, ordinal).
     by_position: BTreeSet<(u64, u64)>,
     head: u64,
+    /// From this ordinal on, entries by position are of a later pass.
+    pass_ends: Option<u64>,
+    /// Those, by ordinal: position and pages.
+    later: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Sweep {
-    /// Whether nothing is pending.
-    pub fn is_empty(&self) -> bool {
-        self.in_turn.is_empty() && self.by_position.is_empty()
+    /// One in which nothing by position is looked at before [`Sweep::begin_pass`].
+    pub(crate) fn in_passes() -> Self {
+        Self {
+            pass_ends: Some(0),
+            ..Self::default()
+        }
     }
 
-    /// Add an entry.
-    pub fn push(&mut self, place: Place, ordinal: u64) {
+    /// Whether nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.in_turn.is_empty() && self.pass_is_over() && self.later.is_empty()
+    }
+
+    /// Whether nothing is left of this pass over the device.
+    pub(crate) fn pass_is_over(&self) -> bool {
+        self.by_position.is_empty()
+    }
+
+    /// Begin a pass of so many pages, or few more, of what will be read first; what is added from then on and read
+    /// after it waits for the next. The pages there were.
+    pub(crate) fn begin_pass(&mut self, pages: u64) -> u64 {
+        self.pass_ends.get_or_insert(0);
+        let mut taken = 0;
+        while taken < pages
+            && let Some((ordinal, (position, pages))) = self.later.pop_first()
+        {
+            taken += pages;
+            self.by_position.insert((position, ordinal));
+            self.pass_ends = Some(ordinal + 1);
+        }
+        taken
+    }
+
+    /// Have all that is pending, and all that is added from now on, in one pass.
+    pub(crate) fn pass_over_all(&mut self) {
+        self.begin_pass(u64::MAX);
+        self.pass_ends = None;
+    }
+
+    /// Add an entry of so many pages.
+    pub fn push(&mut self, place: Place, pages: u64, ordinal: u64) {
         match place {
+            Place::At(position) if self.pass_ends.is_some_and(|end| ordinal >= end) => {
+                self.later.insert(ordinal, (position, pages));
+            }
             Place::At(position) => {
                 self.by_position.insert((position, ordinal));
             }
@@ -67,6 +108,11 @@ impl Sweep {
                 self.neighbours.insert((file, page, ordinal));
             }
         }
+    }
+
+    /// Whether the entry, at this position, is pending.
+    pub(crate) fn holds(&self, position: u64, ordinal: u64) -> bool {
+        self.by_position.contains(&(position, ordinal)) || self.later.contains_key(&ordinal)
     }
 
     /// Take the next run. `wanted` tells an entry's pages, or `None` if it was read or expired meanwhile:
@@ -180,7 +226,8 @@ impl Sweep {
         let in_turn = std::mem::take(&mut self.in_turn);
         let by_position = std::mem::take(&mut self.by_position);
         let placed = by_position.into_iter().map(|(_, ordinal)| ordinal);
-        in_turn.into_keys().chain(placed)
+        let later = std::mem::take(&mut self.later);
+        in_turn.into_keys().chain(placed).chain(later.into_keys())
     }
 }
 
@@ -238,7 +285,7 @@ mod tests {
                 Order::Program => Place::InTurn(FILE, pages.start),
                 Order::Position => Place::At(pages.start * PAGE),
             };
-            sweep.push(place, ordinal as u64);
+            sweep.push(place, pages.end - pages.start, ordinal as u64);
         }
         sweep
     }
@@ -292,7 +339,7 @@ mod tests {
     fn neighbours_of_another_file_are_none() {
         let mut sweep = Sweep::default();
         for (ordinal, file) in [1, 0, 2].into_iter().enumerate() {
-            sweep.push(Place::InTurn(FileId(file), 7), ordinal as u64);
+            sweep.push(Place::InTurn(FileId(file), 7), 1, ordinal as u64);
         }
         let files = [1, 0, 2];
         let wanted = |ordinal: u64| Some((FileId(files[ordinal as usize]), 7..8));
@@ -334,10 +381,42 @@ mod tests {
     fn entries_placed_late_are_still_asked_for_in_program_order() {
         let mut sweep = Sweep::default();
         for ordinal in [5, 7, 2, 6] {
-            sweep.push(Place::InTurn(FILE, 0), ordinal);
+            sweep.push(Place::InTurn(FILE, 0), 1, ordinal);
         }
         assert_eq!(sweep.drain().collect::<Vec<_>>(), [2, 5, 6, 7]);
         assert!(sweep.is_empty() && sweep.neighbours.is_empty());
+    }
+
+    #[test]
+    fn a_pass_is_of_what_will_be_read_first() {
+        let mut sweep = Sweep::in_passes();
+        for (ordinal, page) in [50, 10, 30, 20, 40].into_iter().enumerate() {
+            sweep.push(Place::At(page * PAGE), 2, ordinal as u64);
+        }
+        assert!(sweep.pass_is_over() && !sweep.is_empty());
+        let pages = [50, 10, 30, 20, 40];
+        let wanted =
+            |ordinal: u64| Some((FILE, pages[ordinal as usize]..pages[ordinal as usize] + 2));
+        let pass = |sweep: &mut Sweep| -> Vec<u64> {
+            let profile = exact(Order::Position);
+            std::iter::from_fn(|| sweep.next(&profile, wanted, &mut Vec::new()))
+                .map(|batch| batch.pages.start)
+                .collect()
+        };
+        assert_eq!(sweep.begin_pass(5), 6);
+        assert!(sweep.holds(50 * PAGE, 0) && sweep.holds(40 * PAGE, 4));
+        assert_eq!(pass(&mut sweep), [10, 30, 50]);
+        sweep.push(Place::At(60 * PAGE), 2, 2);
+        assert!(
+            !sweep.pass_is_over(),
+            "what was expected before its end is of this pass"
+        );
+        sweep.pass_over_all();
+        assert_eq!(sweep.drain().count(), 3);
+        assert!(sweep.is_empty());
+        assert_eq!(sweep.begin_pass(5), 0);
+        sweep.push(Place::At(0), 1, 7);
+        assert!(sweep.pass_is_over(), "in passes again");
     }
 
     proptest! {

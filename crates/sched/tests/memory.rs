@@ -54,13 +54,13 @@ fn an_entry_costs_at_most_24_bytes_in_the_queue_and_few_more_while_pending() {
     let before = Region::new(ALLOCATOR);
     let mut sweep = Sweep::default();
     for n in 0..ENTRIES {
-        sweep.push(Place::InTurn(FileId((n % 3) as u32), page(n)), n);
+        sweep.push(Place::InTurn(FileId((n % 3) as u32), page(n)), 1, n);
     }
     let in_turn = each(&before);
     drop(sweep);
     let mut sweep = Sweep::default();
     for n in 0..ENTRIES {
-        sweep.push(Place::At(page(n) * 4096), n);
+        sweep.push(Place::At(page(n) * 4096), 1, n);
     }
     let by_position = each(&before);
     // In turn, only as many are pending as the horizon allows: 4096.

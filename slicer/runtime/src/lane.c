@@ -72,6 +72,7 @@ static bool is_ready(struct lane *lane) {
         .struct_size = sizeof options,
         .budget = lane->path == MAIN_PATH ? 0 : LATER_BUDGET,
         .capacity = ring,
+        .flags = FOREREAD_PASSES,
     };
     if (lane->client == NULL && library.register_client(&lane->client, &options, NULL, NULL) != 0) {
         lane->client = NULL;

@@ -246,7 +246,15 @@ fn at_start() {
     let mut command = lab.command("strace");
     // The tracer is out of the group.
     command.args(["-DD", "-qq", "-o", "/dev/null", "-e", held]);
-    command.args(["env", "--default-signal", foreread, "run", "-q", "--", "./count"]);
+    command.args([
+        "env",
+        "--default-signal",
+        foreread,
+        "run",
+        "-q",
+        "--",
+        "./count",
+    ]);
     let output = finish(start(command.process_group(0)));
     assert_eq!(text(&output.stdout), "1\n");
 }

@@ -125,6 +125,7 @@ impl Follower {
             trouble,
             summary,
         } = opened;
+        let passes = summary.as_ref().is_some_and(computes);
         let waits = summary.and_then(|summary| summary.wait_ns);
         let (written, read): (Vec<_>, Vec<_>) = files.iter().partition(|(_, meta)| meta.written);
         let written = written.into_iter().map(|(&id, _)| id).collect();
@@ -147,6 +148,7 @@ impl Follower {
             backend,
             Config {
                 budget_pages: memory::budget() / PAGE,
+                passes,
                 ..Config::default()
             },
         )
@@ -233,6 +235,14 @@ fn chosen(
     (Some(profile), said)
 }
 
+/// Whether the recorded program, on a disk with a moving head, computed for long enough between its reads that what it
+/// reads first had best come first: not where reading was nearly all of it, nor nearly nothing.
+fn computes(recorded: &Summary) -> bool {
+    let moved = recorded.wait_ns.is_some_and(|ns| ns >= MOVING_HEAD_NS);
+    let computed = recorded.wall_ns.saturating_sub(recorded.read_ns);
+    moved && recorded.read_ns >= recorded.wall_ns / 16 && computed >= recorded.read_ns / 8
+}
+
 impl Sink for Follower {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
         let at = id.0 as usize;
@@ -285,5 +295,29 @@ mod tests {
         assert_eq!(profile, Some(Profile::solid_state()));
         let (profile, said) = chosen(&device(true), None, None);
         assert!(profile.is_none() && said.contains("direct reads"), "{said}");
+    }
+
+    #[test]
+    fn a_recorded_program_computes_between_its_reads_or_does_not() {
+        let recorded = |wall_ns, read_ns, wait_ns| Summary {
+            wall_ns,
+            read_ns,
+            wait_ns,
+            ..Summary::default()
+        };
+        let (ms, moved) = (1_000_000, Some(MOVING_HEAD_NS));
+        assert!(computes(&recorded(1000 * ms, 650 * ms, moved)));
+        assert!(!computes(&recorded(1000 * ms, 990 * ms, moved)), "it waits");
+        assert!(
+            !computes(&recorded(1000 * ms, 20 * ms, moved)),
+            "it maps files"
+        );
+        assert!(
+            !computes(&recorded(1000 * ms, 650 * ms, Some(100_000))),
+            "a fast disk"
+        );
+        assert!(!computes(&recorded(1000 * ms, 650 * ms, None)), "a hot run");
+        // Threads wait at the same time.
+        assert!(!computes(&recorded(1000 * ms, 4000 * ms, moved)));
     }
 }

@@ -108,22 +108,106 @@ fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
 
 #[test]
 fn by_position_a_full_budget_is_refilled_half_at_a_time() {
-    let mut disk = OneDisk(Profile {
-        infill_pages: 0,
-        depth: 100_000,
-        ..Profile::rotational()
-    });
+    let mut disk = hdd();
     let mut scheduler = scheduler(&scattered(4000), 1000);
-    assert_eq!(scheduler.next(0, &mut disk).len(), 1000);
-    for n in 0..1000 {
-        scheduler.completed(RequestId(n), true, n);
-    }
+    assert_eq!(fetch_all(&mut scheduler, &mut disk, 0), 1000);
     for page in scattered(499) {
         scheduler.observe(&read(page));
         assert_eq!(scheduler.next(0, &mut disk), [], "one page is no pass");
     }
     scheduler.observe(&read(scattered(500)[499]));
     assert_eq!(scheduler.next(0, &mut disk).len(), 500);
+}
+
+/// Have requests made and completed at `now` until there are none; how many there were.
+fn fetch_all(scheduler: &mut Scheduler, disk: &mut OneDisk, now: u64) -> usize {
+    let mut made = 0;
+    loop {
+        let requests = scheduler.next(now, disk);
+        if requests.is_empty() {
+            return made;
+        }
+        made += requests.len();
+        for request in requests {
+            scheduler.completed(request.id, true, now);
+        }
+    }
+}
+
+/// In passes.
+fn computing(pages: &[u64]) -> Scheduler {
+    let mut scheduler = Scheduler::new(Config {
+        passes: true,
+        ..Config::default()
+    });
+    for &page in pages {
+        scheduler.queue().push(&expected(page));
+    }
+    scheduler
+}
+
+fn hdd() -> OneDisk {
+    OneDisk(Profile {
+        infill_pages: 0,
+        depth: 100_000,
+        ..Profile::rotational()
+    })
+}
+
+#[test]
+fn a_program_that_computes_has_what_it_needs_first_in_growing_passes() {
+    let mut disk = hdd();
+    let mut scheduler = computing(&scattered(4000));
+    let first = scheduler.next(0, &mut disk);
+    let served: Vec<u64> = first.iter().map(|request| request.pages.start).collect();
+    assert!(scattered(512).iter().all(|page| served.contains(page)));
+    assert_eq!(first.len(), 512);
+    for request in &first[1..] {
+        scheduler.completed(request.id, true, 1);
+        assert_eq!(
+            scheduler.next(1, &mut disk),
+            [],
+            "the last would be left lying"
+        );
+    }
+    scheduler.completed(first[0].id, true, 1);
+    assert_eq!(scheduler.next(1, &mut disk).len(), 768);
+}
+
+#[test]
+fn a_program_that_mostly_waits_has_all_there_is_in_one_pass() {
+    const MS: u64 = 1_000_000;
+    let mut disk = hdd();
+    let mut scheduler = computing(&scattered(4000));
+    let mut made = 0;
+    // What it waits for does not come.
+    for ms in 0..=101 {
+        made += scheduler.next(ms * MS, &mut disk).len();
+        assert_eq!(
+            made,
+            if ms < 101 { 512 } else { 1024 },
+            "as much as may be under way"
+        );
+    }
+    assert_eq!(made + fetch_all(&mut scheduler, &mut disk, 101 * MS), 1024);
+    for n in 0..1024 {
+        scheduler.completed(RequestId(n), true, 101 * MS);
+    }
+    assert_eq!(fetch_all(&mut scheduler, &mut disk, 101 * MS), 4000 - 1024);
+}
+
+#[test]
+fn a_program_that_finds_its_pages_there_computes() {
+    const MS: u64 = 1_000_000;
+    let mut disk = hdd();
+    let mut scheduler = computing(&scattered(4000));
+    for request in scheduler.next(0, &mut disk) {
+        scheduler.completed(request.id, true, 0);
+    }
+    for ms in 0..1000 {
+        scheduler.next(ms * MS, &mut disk);
+    }
+    assert_eq!(scheduler.in_flight(), 768, "none of it is waited for");
 }
 
 #[test]
