@@ -3,6 +3,7 @@
 
 mod behind;
 mod follow;
+mod passes;
 mod sharing;
 
 use std::collections::HashSet;
