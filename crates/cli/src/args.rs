@@ -44,43 +44,19 @@ pub(crate) enum Command {
     /// --explain, or FOREREAD_CC_EXPLAIN=1, says on standard error what was done and why; FOREREAD_CC_EXPLAIN=FILE
     /// appends that to a file, as JSON if its name ends in .jsonl.
     #[command(disable_help_flag = true)]
-    Cc {
-        /// The compiler's arguments
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "ARG"
-        )]
-        args: Vec<OsString>,
-    },
+    Cc(PassedOn),
     /// Compile C++ programs that have a prefetch thread of their own
     ///
     /// Takes the arguments of the C++ compiler and is used in its place, beside foreread cc:
     /// CC="foreread cc" CXX="foreread c++" make. The system's compiler is c++, or what FOREREAD_CXX names; all else is
     /// as with foreread cc.
     #[command(name = "c++", disable_help_flag = true)]
-    Cxx {
-        /// The compiler's arguments
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "ARG"
-        )]
-        args: Vec<OsString>,
-    },
+    Cxx(PassedOn),
     /// Write C and C++ programs out with their prefetch threads
     ///
     /// Runs foreread-slice, whose --help says more: foreread slice prog.c -o prog.pf.c
     #[command(disable_help_flag = true)]
-    Slice {
-        /// Arguments of foreread-slice
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "ARG"
-        )]
-        args: Vec<OsString>,
-    },
+    Slice(PassedOn),
     /// Mount a file system as slow as a disk of old, a cloud volume or NFS
     Slowdisk(SlowdiskArgs),
     /// Print completions for a shell
@@ -96,6 +72,18 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+/// What is handed on as it stands
+#[derive(Debug, clap::Args)]
+pub(crate) struct PassedOn {
+    /// Its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARG"
+    )]
+    pub(crate) args: Vec<OsString>,
 }
 
 /// Run a command, prefetched by what is known of it
