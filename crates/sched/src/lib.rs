@@ -10,6 +10,7 @@
 //! - [`Budget`]: how many pages may lie in memory unread, by AIMD (libprefetch).
 //! - Evict behind: giving back what the program is past (libprefetch's implementation sketch).
 //! - [`Feedback`]: the measured T, C and K the others decide from.
+//! - Stall: whether the program mostly waits or computes, and so whether devices by position are asked in passes.
 //! - [`Scheduler`]: all of it together.
 
 #![forbid(unsafe_code)]
