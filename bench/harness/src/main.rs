@@ -34,6 +34,7 @@ mod targets;
 mod translated;
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -79,7 +80,7 @@ fn act(cli: Cli) -> Result<()> {
         None => {}
     }
     if cli.list {
-        return selection::list();
+        return say(&selection::list());
     }
     if cli.install {
         return selection::install();
@@ -93,17 +94,16 @@ fn act(cli: Cli) -> Result<()> {
         .with_context(|| format!("resolving {}", cli.checkout.display()))?;
     let tools = Tools { root, checkout };
     if cli.list_cost {
-        print!("{}", list_cost::measure(&tools, cli.entries)?);
-        return Ok(());
+        return say(&list_cost::measure(&tools, cli.entries)?);
     }
     if cli.pread_cost || cli.record_cost {
         let binary = Foreread::find(cli.foreread.as_deref())?;
         let rounds = cli.rounds.unwrap_or(5);
         if cli.pread_cost {
-            println!("{}", cost::per_read(&binary, &tools, rounds)?);
+            say(&(cost::per_read(&binary, &tools, rounds)? + "\n"))?;
         }
         if cli.record_cost {
-            println!("{}", cost::recording(&binary, &tools, rounds)?);
+            say(&(cost::recording(&binary, &tools, rounds)? + "\n"))?;
         }
         return Ok(());
     }
@@ -221,20 +221,28 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         report(&results, &cli.out)?;
     }
     bar.finish_and_clear();
-    print!("{}", table::render(&results));
+    let mut text = table::render(&results);
     let mut reached = targets::render(&results.summaries);
     reached += &targets::render_contention(&results.curves);
     if !reached.is_empty() {
-        print!("\nto reach\n\n{reached}");
+        text += &format!("\nto reach\n\n{reached}");
     }
     let mut plots = plot::draw(&results.summaries, &cli.out)?;
     plots.extend(lines::draw(&results, &cli.out)?);
-    println!(
-        "\nresults.json and {} plots are in {}",
+    text += &format!(
+        "\nresults.json and {} plots are in {}\n",
         plots.len(),
         cli.out.display()
     );
-    Ok(())
+    say(&text)
+}
+
+/// Writes to standard output, unless its reader has left (`foreread-bench --list | head`).
+fn say(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("writing to standard output"),
+    }
 }
 
 /// Writes results.json.

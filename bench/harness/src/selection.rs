@@ -65,8 +65,9 @@ pub fn missing(case: &Case) -> Option<String> {
     ))
 }
 
-/// Prints the cases.
-pub fn list() -> Result<()> {
+/// The cases and curves, a line each.
+pub fn list() -> String {
+    let mut out = String::new();
     for case in cases::all() {
         let disks: Vec<&str> = case.disks.iter().map(|disk| disk.name()).collect();
         let kind = if case.purpose == Purpose::NoHarm {
@@ -74,28 +75,28 @@ pub fn list() -> Result<()> {
         } else {
             "gain"
         };
-        println!(
-            "{:<12} {:<8} {:<48} {}",
+        out += &format!(
+            "{:<12} {:<8} {:<48} {}\n",
             case.name,
             kind,
             case.about,
             disks.join(" ")
         );
         if let Some(reason) = missing(&case) {
-            println!("{:<12} {reason}", "");
+            out += &format!("{:<12} {reason}\n", "");
         }
     }
     for curve in curves::ALL {
         let disks: Vec<&str> = curve.disks.iter().map(|disk| disk.name()).collect();
-        println!(
-            "{:<12} {:<8} {:<48} {}",
+        out += &format!(
+            "{:<12} {:<8} {:<48} {}\n",
             curve.name,
             "curve",
             curve.about,
             disks.join(" ")
         );
     }
-    Ok(())
+    out
 }
 
 /// Installs bench/packages.txt with apt-get.

@@ -108,17 +108,17 @@ pub fn run(args: SlowdiskArgs) -> Result<ExitCode, Error> {
         Action::Mount(args) if args.foreground => foreground(&args.options())?,
         Action::Mount(args) => {
             let mounted = start("mount", &args.options())?;
-            print!("{}", describe(&mounted));
-            println!(
-                "foreread slowdisk umount {} takes it down",
+            say(&format!(
+                "{}foreread slowdisk umount {} takes it down\n",
+                describe(&mounted),
                 mounted.dir.display()
-            );
+            ))?;
         }
         Action::Umount { dir } => unmount(&dir)?,
         Action::Stats { dir, json } => stats(&dir, json)?,
         Action::Forget { dir } => Mounted::find(&dir)?.forget()?,
         Action::Selftest { model, json } => return self_test(model, json),
-        Action::Models => print!("{}", models()),
+        Action::Models => say(&models())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -189,8 +189,10 @@ fn serve(options: &Options) -> Result<(), Error> {
 fn foreground(options: &Options) -> Result<(), Error> {
     let signals = signals()?;
     let disk = mount(options)?;
-    print!("{}", describe(disk.mounted()));
-    println!("Ctrl-C takes it down");
+    say(&format!(
+        "{}Ctrl-C takes it down\n",
+        describe(disk.mounted())
+    ))?;
     wait(&disk, signals);
     Ok(())
 }
@@ -203,6 +205,14 @@ fn signals() -> Result<signal_hook::iterator::Signals, Error> {
 fn wait(disk: &SlowDisk, mut signals: signal_hook::iterator::Signals) {
     while signals.pending().next().is_none() && disk.is_served() {
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Writes to standard output, unless its reader has left (`foreread slowdisk models | head -1`).
+fn say(text: &str) -> Result<(), Error> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.at("write to", "standard output"),
     }
 }
 
@@ -233,18 +243,17 @@ fn stats(dir: &Path, json: bool) -> Result<(), Error> {
     let counters = mounted.counters()?;
     if json {
         let text = serde_json::json!({"disk": mounted, "served": counters});
-        println!("{text:#}");
+        say(&format!("{text:#}\n"))
     } else {
-        print!("{}", describe(&mounted));
-        println!(
-            "served: {} reads ({:.1} MiB), {} writes ({:.1} MiB)",
+        say(&format!(
+            "{}served: {} reads ({:.1} MiB), {} writes ({:.1} MiB)\n",
+            describe(&mounted),
             counters.reads,
             counters.read_bytes as f64 / f64::from(1 << 20),
             counters.writes,
             counters.written_bytes as f64 / f64::from(1 << 20),
-        );
+        ))
     }
-    Ok(())
 }
 
 fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
@@ -254,10 +263,10 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
     };
     let mut rows = Vec::new();
     if !json {
-        println!(
-            "{:<12} {:<26} {:>10} {:>10} {:>8} {:>8}",
+        say(&format!(
+            "{:<12} {:<26} {:>10} {:>10} {:>8} {:>8}\n",
             "model", "figure", "specified", "realised", "off", "allowed"
-        );
+        ))?;
     }
     for model in models {
         let scratch = tempfile::tempdir().at("make a directory in", std::env::temp_dir())?;
@@ -281,13 +290,13 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
         unmount(&mounted.dir)?;
         for row in measured? {
             if !json {
-                println!("{}", line(&row));
+                say(&format!("{}\n", line(&row)))?;
             }
             rows.push(row);
         }
     }
     if json {
-        println!("{:#}", serde_json::json!(rows));
+        say(&format!("{:#}\n", serde_json::json!(rows)))?;
     }
     let holds = rows.iter().all(|row| row.holds);
     if !holds {

@@ -149,9 +149,14 @@ pub struct Access {
 /// memory (2 µs for 4 KiB, some 20 µs just after a sleep), below a cloud disk (80 µs).
 const WAITED_NS: u64 = 40_000;
 
+/// Whether a read of `len` bytes that took `took` ns took long enough to have waited for a device.
+pub fn waited(took: u64, len: u64) -> bool {
+    took > WAITED_NS.saturating_add(len)
+}
+
 impl Access {
     /// Whether the call took long enough to have waited for a device.
     pub fn waited(&self) -> bool {
-        self.took > WAITED_NS.saturating_add(self.extent.len)
+        waited(self.took, self.extent.len)
     }
 }

@@ -239,6 +239,7 @@ pub(crate) fn extra(first: &Slot) -> usize {
 
 /// Decodes one event from its slots, given as bytes: the first slot and all that it
 /// says follow. Returns its start, in ticks, and what it says, its path made by `own`.
+#[inline(always)]
 pub fn decode<'a, P>(
     bytes: &'a [u8],
     own: impl FnOnce(&'a [u8]) -> P,

@@ -43,6 +43,11 @@ pub const TESTS: &[Test] = &[
         reader_leaves,
     ),
     (
+        "a_report_that_nobody_reads_to_its_end_is_no_failure",
+        &[],
+        report_unread,
+    ),
+    (
         "on_a_terminal_the_program_sees_the_terminal",
         &[Need::Command("script")],
         terminal,
@@ -190,6 +195,25 @@ fn environment() {
         .partition(|line| line.starts_with("LD_PRELOAD=") || line.starts_with("FOREREAD_RING="));
     assert_eq!(own.len(), 2, "{observed}");
     assert!(others.into_iter().eq(plain.lines()), "{observed}");
+}
+
+fn report_unread() {
+    let lab = Lab::new();
+    for args in [
+        &["list"][..],
+        &["doctor"],
+        &["completions", "bash"],
+        &["man"],
+        &["slowdisk", "models"],
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = lab.command(foreread());
+        command.args(args).stdout(writer).stderr(Stdio::piped());
+        let output = finish(start(&mut command));
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        assert_eq!(text(&output.stderr), "", "{args:?}");
+    }
 }
 
 fn reader_leaves() {

@@ -4,6 +4,7 @@
 
 use std::time::Instant;
 
+use foreread_plan::waited;
 use foreread_ring::{RawEvent, What};
 use foreread_sys::processor;
 
@@ -11,8 +12,8 @@ use foreread_sys::processor;
 pub(super) struct Readers {
     since: Instant,
     who: Who,
-    /// In reads, ns.
-    spent: u64,
+    /// In reads that waited for a device, ns; one from memory is computing too.
+    waited: u64,
     /// The process that was the last to report something.
     pub(super) last: Option<u32>,
 }
@@ -30,7 +31,7 @@ impl Readers {
         Self {
             since: Instant::now(),
             who: Who::Nobody,
-            spent: 0,
+            waited: 0,
             last: None,
         }
     }
@@ -43,8 +44,10 @@ impl Readers {
             Who::One(..) | Who::Several => Who::Several,
         };
         self.last = Some(event.pid);
-        if let What::Access { took, .. } = event.what {
-            self.spent += took;
+        if let What::Access { took, len, .. } = event.what
+            && waited(took, u64::from(len))
+        {
+            self.waited += took;
         }
     }
 
@@ -54,7 +57,7 @@ impl Readers {
         if elapsed < processor::LOOK || matches!(self.who, Who::Nobody) {
             return;
         }
-        let computes = u128::from(self.spent) < elapsed.as_nanos() / 2;
+        let computes = u128::from(self.waited) < elapsed.as_nanos() / 2;
         processor::reader_is_on(match self.who {
             Who::One(pid, tid) if computes => processor::of(pid, tid),
             _ => None,

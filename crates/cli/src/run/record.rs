@@ -7,7 +7,6 @@
 //! Data flow: watcher → [`Recorder`] (a batch at a time, a bounded number of batches) → writer thread →
 //! [`RecordFile`].
 
-use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -16,7 +15,6 @@ use std::time::{Duration, Instant};
 use foreread_plan::format::{RecordFile, WriteError};
 use foreread_plan::{Access, FileId, FileMeta, Kind, Meta, PAGE, Summary, ThreadId, ThreadMeta};
 use foreread_sys::processor::Aside;
-use rustc_hash::FxHashMap;
 
 use super::watch::Sink;
 
@@ -267,28 +265,28 @@ fn write(
     mut aside: Aside,
 ) -> Written {
     let mut flushed = Instant::now();
-    let mut orders: FxHashMap<FileId, Order> = FxHashMap::default();
+    // By number: files are numbered in the order they are met.
+    let mut orders: Vec<Order> = Vec::new();
     let mut waits = Waits::default();
     for batch in batches {
         aside.keep();
-        for item in batch {
+        for item in &batch {
             match item {
                 Item::File(id, meta) => {
-                    match orders.entry(id) {
-                        Entry::Occupied(mut known) => known.get_mut().meta = (*meta).clone(),
-                        Entry::Vacant(new) => {
-                            new.insert(Order::of((*meta).clone()));
-                        }
+                    let meta = FileMeta::clone(meta);
+                    match orders.get_mut(id.0 as usize) {
+                        Some(known) => known.meta = meta.clone(),
+                        None => orders.push(Order::of(meta.clone())),
                     }
-                    file.file(id, *meta)?;
+                    file.file(*id, meta)?;
                 }
-                Item::Thread(id, meta) => file.thread(id, *meta)?,
+                Item::Thread(id, meta) => file.thread(*id, ThreadMeta::clone(meta))?,
                 Item::Access(access) => {
-                    if let Some(order) = orders.get_mut(&access.file) {
-                        order.read(&access);
+                    if let Some(order) = orders.get_mut(access.file.0 as usize) {
+                        order.read(access);
                     }
-                    waits.read(&access);
-                    file.access(&access)?;
+                    waits.read(access);
+                    file.access(access)?;
                 }
             }
         }
@@ -297,13 +295,13 @@ fn write(
             flushed = Instant::now();
         }
     }
-    for (id, order) in orders {
+    for (id, order) in (0..).zip(orders) {
         if order.is_random() {
             let meta = FileMeta {
                 random: true,
                 ..order.meta
             };
-            file.file(id, meta)?;
+            file.file(FileId(id), meta)?;
         }
     }
     Ok((file, waits))
