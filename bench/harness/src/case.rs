@@ -206,7 +206,8 @@ impl Tools {
         self.compiled_with(name, source, &[])
     }
 
-    /// As [`Tools::compiled`], with more arguments for the compiler.
+    /// As [`Tools::compiled`], with more arguments for the compiler; a library among them that is newer than
+    /// the program goes into it.
     pub fn compiled_with(
         &self,
         name: &str,
@@ -217,7 +218,10 @@ impl Tools {
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let (binary, kept) = (folder.join(name), folder.join(format!("{name}.c")));
         let same = fs::read_to_string(&kept).is_ok_and(|kept| kept == source);
-        if !(same && binary.is_file()) {
+        let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        let built = changed(&binary);
+        let stale = |argument: &OsString| changed(Path::new(argument)) > built;
+        if !same || built.is_none() || arguments.iter().any(stale) {
             fs::write(&kept, source).with_context(|| format!("writing {}", kept.display()))?;
             let mut compiler = std::process::Command::new("cc");
             compiler
