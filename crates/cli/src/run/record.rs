@@ -18,10 +18,12 @@ use foreread_sys::processor::Aside;
 
 use super::watch::Sink;
 
-/// Batches the writer may be behind; with [`BATCH`] bounds them to about 16 MiB.
+/// Batches the writer may be behind; with [`BATCH`] bounds them to about 12 MiB.
 const BATCHES: usize = 64;
 /// Items handed over at a time.
 const BATCH: usize = 4096;
+/// Items (1.5 MiB) that make it worth starting the writer, before it is time for that anyway.
+const ENOUGH_ITEMS: usize = 8 * BATCH;
 /// How long a batch that is not full waits to be handed over.
 const SOON: Duration = Duration::from_millis(250);
 /// How often what was recorded is made to survive a kill.
@@ -117,7 +119,7 @@ impl Recorder {
 
     fn hand_over(&mut self) {
         self.handed_over = Instant::now();
-        let room = self.batch.len();
+        let room = self.batch.len().min(BATCH);
         let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(room));
         if let Writer::Unstarted = self.writer {
             self.writer = Writer::start(&self.path, &self.meta, self.limit, self.aside.clone());
@@ -179,7 +181,11 @@ impl Recorder {
 
     fn push(&mut self, item: Item) {
         self.batch.push(item);
-        if self.batch.len() >= BATCH {
+        let enough = match self.writer {
+            Writer::Unstarted => ENOUGH_ITEMS,
+            Writer::Running(..) | Writer::Failed(_) => BATCH,
+        };
+        if self.batch.len() >= enough {
             self.hand_over();
         }
     }
