@@ -3,7 +3,8 @@
 //! Two steps, each time the engine asks. *Admit*: walk the queue from where the last walk
 //! stopped, as far as the pacing rule and the budget allow, and hand each entry to the sweep
 //! of its device. *Issue*: while a device has fewer than its depth in flight, take the next
-//! run from its sweep: of the present pass, where devices are asked in passes. Where the session evicts behind, a third: *give back* what the program is past.
+//! run from its sweep: of the present pass, where devices are asked in passes. Where the session
+//! evicts behind, a third: *give back* what the program is past.
 //!
 //! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, which ends when
 //! it is read or passed over; its request's infill until the program is past the request's last entry, or,

@@ -280,11 +280,11 @@ fn write(
             match item {
                 Item::File(id, meta) => {
                     let meta = FileMeta::clone(meta);
+                    file.file(*id, meta.clone())?;
                     match orders.get_mut(id.0 as usize) {
-                        Some(known) => known.meta = meta.clone(),
-                        None => orders.push(Order::of(meta.clone())),
+                        Some(known) => known.meta = meta,
+                        None => orders.push(Order::of(meta)),
                     }
-                    file.file(*id, meta)?;
                 }
                 Item::Thread(id, meta) => file.thread(*id, ThreadMeta::clone(meta))?,
                 Item::Access(access) => {
