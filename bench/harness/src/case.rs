@@ -135,6 +135,9 @@ pub struct Job {
     pub peers: &'static [Peer],
     /// The memory the command may use, page cache included, in bytes.
     pub memory_limit: Option<u64>,
+    /// Code that is loaded into the program: in memory before every run, as the program itself is.
+    /// What it did under a limit of memory would else push it out.
+    pub code: Vec<PathBuf>,
 }
 
 /// A file that is changed by a run.

@@ -268,6 +268,7 @@ impl<'a> Runs<'a> {
             Start::Hot => cache::warm(&self.job.files).map(|()| true),
             Start::Cold => {
                 self.job.restore()?;
+                cache::warm(&self.job.code)?;
                 if let Some(foreread) = &self.recorder
                     && foreread.store().exists()
                 {

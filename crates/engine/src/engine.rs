@@ -271,8 +271,8 @@ impl<B: Backend> Engine<B> {
         for request in requests {
             self.backend.submit(request);
         }
-        let busy = self.scheduler.in_flight() > 0 || self.scheduler.has_pending();
-        if self.exhausted && !busy && self.scheduler.waiting() == 0 {
+        let busy = self.scheduler.in_flight() > 0 || self.scheduler.is_due();
+        if self.exhausted && self.scheduler.is_out() {
             // Infill may stay unread.
             if self.pages.is_empty() || self.scheduler.queue().is_read_out() {
                 self.run_out(now);

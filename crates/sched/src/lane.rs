@@ -56,6 +56,11 @@ impl Lane {
         }
     }
 
+    /// The last ordinal that may be asked for by itself when the program is at `position`: equation 2.
+    pub(crate) fn reach(&self, position: u64) -> u64 {
+        position.saturating_add(self.profile.horizon.queue_threshold)
+    }
+
     /// Whether one more request may be made. A device that orders what it is asked does so by what is nearest,
     /// and leaves the far ones lying: large requests gain nothing by that and only come in another order
     /// than they are needed.

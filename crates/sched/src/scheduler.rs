@@ -1,15 +1,14 @@
 //! The scheduler: from the plan queue to requests.
 //!
-//! Two steps, each time the engine asks. *Admit*: walk the queue from where the last walk
-//! stopped, as far as the pacing rule and the budget allow, and hand each entry to the sweep
-//! of its device. *Issue*: while a device has fewer than its depth in flight, take the next
-//! run from its sweep: of the present pass, where devices are asked in passes. Where the session
-//! evicts behind, a third: *give back* what the program is past.
+//! Two steps, each time the engine asks. *Admit*: walk the queue from where the last walk stopped, as far
+//! as the budget allows, and hand each entry to the sweep of its device. *Issue*: while a device has fewer
+//! than its depth in flight, take the next run from its sweep that the pacing rule allows: of the present
+//! pass, where devices are asked in passes. Where the session evicts behind, a third: *give back* what the
+//! program is past.
 //!
 //! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, which ends when
 //! it is read or passed over; its request's infill until the program is past the request's last entry, or,
-//! where the session evicts behind, until it has arrived; a lane never has more than its profile's depth in
-//! flight.
+//! where the session evicts behind, until it has arrived; a lane never has more than its depth in flight.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,9 +25,12 @@ use crate::{
     Budget, DeviceId, Feedback, Layout, Matched, Order, Place, Profile, Queue, State, Verdict,
 };
 
-/// How far ahead of the program a stream is looked through for what comes after it, in entries: 64 MiB
-/// in 4 KiB reads.
+/// How far ahead of the program a stream is looked through for what comes after it, in entries.
 const STREAM_LEAD: u64 = 16_384;
+
+/// How far ahead of the program neighbours are looked for, in entries (9 MiB of them): of a file that is read whole
+/// in a random order, each request then serves many.
+const NEIGHBOURHOOD: u64 = 1 << 17;
 
 /// Entries from the position on among which the next to be read is.
 const LAG: usize = 16;
@@ -161,9 +163,17 @@ impl Scheduler {
         self.too_late
     }
 
-    /// Whether anything is admitted and not yet asked for, or waits for its file's layout.
-    pub fn has_pending(&self) -> bool {
-        !self.unplaced.is_empty() || self.lanes.values().any(|lane| !lane.sweep.is_empty())
+    /// Whether something may be asked for now, or waits for its file's layout.
+    pub fn is_due(&self) -> bool {
+        let position = self.queue.position();
+        let due = |lane: &Lane| lane.sweep.is_due(lane.reach(position));
+        !self.unplaced.is_empty() || self.lanes.values().any(due)
+    }
+
+    /// Whether nothing of what was disclosed is left to ask for, or under way.
+    pub fn is_out(&self) -> bool {
+        let asked = self.lanes.values().all(|lane| lane.sweep.is_empty());
+        asked && self.unplaced.is_empty() && self.waiting() == 0 && self.in_flight.is_empty()
     }
 
     /// Entries in the queue that were not looked at yet.
@@ -457,7 +467,7 @@ impl Scheduler {
             let lane = self.lane(device, devices);
             let infill_pages = lane.infill_pages();
             let by_position = lane.profile.order == Order::Position;
-            if lead > lane.profile.horizon.queue_threshold {
+            if lead > lane.profile.horizon.queue_threshold.max(NEIGHBOURHOOD) {
                 return;
             }
             if entry.pages == 0 {
@@ -542,6 +552,7 @@ impl Scheduler {
         };
         let batch = lane.sweep.next(
             &profile,
+            lane.reach(position),
             |ordinal| {
                 let entry = queue.get(ordinal)?;
                 if entry.state != State::Admitted || ordinal < floor {

@@ -38,7 +38,7 @@ pub enum Place {
 
 /// The pending entries of one device: their pages stay in the queue, which is asked by ordinal.
 ///
-/// Some 34 bytes an entry by position, and twice that in turn, of which the horizon admits a few thousand.
+/// Some 34 bytes an entry by position, and twice that in turn.
 #[derive(Debug, Default)]
 pub struct Sweep {
     /// In program order, by ordinal.
@@ -66,6 +66,14 @@ impl Sweep {
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.in_turn.is_empty() && self.pass_is_over() && self.later.is_empty()
+    }
+
+    /// Whether something is pending that may be asked for, by the program's order what comes up to `reach`.
+    pub(crate) fn is_due(&self, reach: u64) -> bool {
+        let first = self.in_turn.first_key_value();
+        first.is_some_and(|(&ordinal, _)| ordinal <= reach)
+            || !self.pass_is_over()
+            || !self.later.is_empty()
     }
 
     /// Whether nothing is left of this pass over the device.
@@ -116,15 +124,17 @@ impl Sweep {
     }
 
     /// Take the next run. `wanted` tells an entry's pages, or `None` if it was read or expired meanwhile:
-    /// then it is dropped and returned in `dropped`.
+    /// then it is dropped and returned in `dropped`. In turn, an entry beyond the ordinal `reach` is only taken
+    /// along.
     pub fn next(
         &mut self,
         profile: &Profile,
+        reach: u64,
         wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
         dropped: &mut Vec<u64>,
     ) -> Option<Batch> {
         match profile.order {
-            Order::Program => self.next_in_turn(profile, wanted, dropped),
+            Order::Program => self.next_in_turn(profile, reach, wanted, dropped),
             Order::Position => self.next_by_position(profile, wanted, dropped),
         }
     }
@@ -132,11 +142,16 @@ impl Sweep {
     fn next_in_turn(
         &mut self,
         profile: &Profile,
+        reach: u64,
         mut wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
         dropped: &mut Vec<u64>,
     ) -> Option<Batch> {
         let mut batch = loop {
-            let (ordinal, (file, first)) = self.in_turn.pop_first()?;
+            let earliest = self.in_turn.first_entry()?;
+            if *earliest.key() > reach {
+                return None;
+            }
+            let (ordinal, (file, first)) = earliest.remove_entry();
             self.neighbours.remove(&(file, first, ordinal));
             match wanted(ordinal) {
                 Some((file, pages)) => break Batch::of(file, pages, ordinal),
@@ -294,7 +309,7 @@ mod tests {
         let mut sweep = sweep_of(entries, profile.order);
         let mut dropped = Vec::new();
         let pages = |ordinal: u64| Some((FILE, entries[ordinal as usize].clone()));
-        std::iter::from_fn(|| sweep.next(profile, pages, &mut dropped)).collect()
+        std::iter::from_fn(|| sweep.next(profile, u64::MAX, pages, &mut dropped)).collect()
     }
 
     fn single(pages: &[u64]) -> Vec<Range<u64>> {
@@ -345,7 +360,8 @@ mod tests {
         let wanted = |ordinal: u64| Some((FileId(files[ordinal as usize]), 7..8));
         let profile = exact(Order::Program);
         let batches: Vec<_> =
-            std::iter::from_fn(|| sweep.next(&profile, wanted, &mut Vec::new())).collect();
+            std::iter::from_fn(|| sweep.next(&profile, u64::MAX, wanted, &mut Vec::new()))
+                .collect();
         assert_eq!(batches.len(), 3);
         assert!(batches.iter().all(|batch| batch.pages == (7..8)));
     }
@@ -370,6 +386,7 @@ mod tests {
         let mut dropped = Vec::new();
         let batch = sweep.next(
             &exact(Order::Position),
+            u64::MAX,
             |ordinal| (ordinal >= 2).then(|| (FILE, entries[ordinal as usize].clone())),
             &mut dropped,
         );
@@ -399,7 +416,7 @@ mod tests {
             |ordinal: u64| Some((FILE, pages[ordinal as usize]..pages[ordinal as usize] + 2));
         let pass = |sweep: &mut Sweep| -> Vec<u64> {
             let profile = exact(Order::Position);
-            std::iter::from_fn(|| sweep.next(&profile, wanted, &mut Vec::new()))
+            std::iter::from_fn(|| sweep.next(&profile, u64::MAX, wanted, &mut Vec::new()))
                 .map(|batch| batch.pages.start)
                 .collect()
         };

@@ -152,6 +152,7 @@ impl Workload for ByZip {
             // A file that does not fit is not there when it is read, and the wait is the same again.
             peers: if self.quarters <= 4 { Peer::ALL } else { &[] },
             memory_limit: Some(MEMORY),
+            code: vec![extension],
             ..Job::default()
         })
     }

@@ -95,6 +95,24 @@ fn nothing_beyond_the_queue_threshold_is_fetched() {
 }
 
 #[test]
+fn a_neighbour_beyond_the_queue_threshold_is_taken_along_and_never_asked_for_alone() {
+    let mut disk = ssd(10, 1000);
+    let mut pages = scattered(50);
+    pages.push(1);
+    let mut scheduler = scheduler(&pages, 1000);
+    let first = scheduler.next(0, &mut disk);
+    assert_eq!(first.len(), 10, "leads 0 to 10, two of them in one");
+    assert_eq!(first[0].pages, 0..3, "with the last entry of the list");
+    for request in first {
+        scheduler.completed(request.id, true, 1);
+    }
+    assert!(!scheduler.is_out() && !scheduler.is_due());
+    assert!(scheduler.next(2, &mut disk).is_empty());
+    scheduler.observe(&read(0));
+    assert!(scheduler.is_due());
+}
+
+#[test]
 fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
     let mut disk = ssd(100_000, 100_000);
     let mut scheduler = scheduler(&scattered(1000), 300);
@@ -390,5 +408,5 @@ fn all_held_pages_are_released_when_the_plan_is_given_up() {
     scheduler.next(0, &mut disk);
     scheduler.restart();
     assert_eq!(scheduler.budget().held(), 0);
-    assert!(!scheduler.has_pending() && scheduler.waiting() == 0);
+    assert!(!scheduler.is_due() && scheduler.waiting() == 0);
 }
