@@ -35,6 +35,7 @@ use run::Ending;
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
+    foreread_sys::spawn::keep_children();
     match dispatch(Args::parse().command) {
         Ok(code) => code,
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,

@@ -8,12 +8,14 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions};
+
+use crate::checked;
 
 /// A descriptor for process `pid`.
 pub fn open(pid: u32) -> io::Result<OwnedFd> {
@@ -80,15 +82,12 @@ pub fn change<Fd: AsFd>(pidfd: Fd) -> io::Result<Option<Change>> {
 
 /// Sends a signal by its number. A process that has ended already is no error.
 pub fn send<Fd: AsFd>(pidfd: Fd, signal: i32) -> io::Result<()> {
-    let signal = Signal::from_named_raw(signal).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("signal {signal} has no name"),
-        )
-    })?;
-    match rustix::process::pidfd_send_signal(pidfd, signal) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(error) => Err(error.into()),
+    let pidfd = pidfd.as_fd().as_raw_fd();
+    let info = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: a descriptor, two numbers and no memory: without information the kernel fills in who sends.
+    match checked(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) }) {
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+        _ => Ok(()),
     }
 }
 

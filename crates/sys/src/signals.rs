@@ -11,6 +11,40 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::checked;
 
+/// The signals by which a process is told something, or told to stop or end. Not those of its own faults, those
+/// that cannot be blocked, `SIGCONT`, which acts whether blocked or not, and `SIGPIPE`, which a failed write of
+/// the receiver's own sends as well.
+pub fn messages() -> impl Iterator<Item = i32> {
+    const NAMED: [i32; 19] = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+        libc::SIGWINCH,
+        libc::SIGURG,
+        libc::SIGIO,
+        libc::SIGPWR,
+        libc::SIGSTKFLT,
+        libc::SIGXCPU,
+        libc::SIGXFSZ,
+    ];
+    NAMED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+}
+
+/// Whether the kernel sends this signal to tell the receiver that it has used up what its limits allow: what
+/// a supervisor has used concerns nobody else.
+pub fn is_limit(signal: i32) -> bool {
+    matches!(signal, libc::SIGXCPU | libc::SIGXFSZ)
+}
+
 /// Blocked signals, to be taken from a descriptor.
 #[derive(Debug)]
 pub struct Signals {

@@ -1,20 +1,22 @@
 //! Starting a program as if whoever started this process had started it.
 //!
-//! Invariant: the program is given the signal mask, the `SIGPIPE` disposition, the standard
+//! Invariant: the program is given the signal mask, the `SIGPIPE` and `SIGCHLD` dispositions, the standard
 //! descriptors and, but for the variables named, the environment that this process was given. The
 //! Rust runtime changes some of these before `main`; they are looked up before it runs.
 //!
-//! Data flow: [`note`] at the process's start → [`spawn`].
+//! Data flow: [`note`] at the process's start → [`keep_children`] → [`spawn`].
 
 use std::env;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
-use std::io;
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use crate::checked;
 use crate::signals::Signals;
 
 /// What runs a file that the kernel cannot.
@@ -25,6 +27,9 @@ const PATH: &str = "/bin:/usr/bin";
 /// Whether this process was started with `SIGPIPE` ignored: the runtime ignores it anyway.
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
+/// Whether it was started with `SIGCHLD` ignored: the status of its children would be lost.
+static CHILD_IGNORED: AtomicBool = AtomicBool::new(false);
+
 /// Which standard descriptors were closed, one bit each: the runtime opens them.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
@@ -34,20 +39,34 @@ static NOTE: extern "C" fn() = note;
 
 /// Notes what the Rust runtime is about to change.
 extern "C" fn note() {
-    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks for the disposition alone, into a structure of the right type; all-zero is a
-    // valid sigaction should the call fail.
-    let action = unsafe {
-        libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr());
-        action.assume_init()
-    };
-    PIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    PIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+    CHILD_IGNORED.store(is_ignored(libc::SIGCHLD), Ordering::Relaxed);
     let closed = (0..3_u8).fold(0, |closed, fd| {
         // SAFETY: no memory is involved.
         let flags = unsafe { libc::fcntl(c_int::from(fd), libc::F_GETFD) };
         closed | u8::from(flags < 0) << fd
     });
     CLOSED.store(closed, Ordering::Relaxed);
+}
+
+fn is_ignored(signal: c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the disposition alone, into a structure of the right type; all-zero is a
+    // valid sigaction should the call fail.
+    let action = unsafe {
+        libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    };
+    action.sa_sigaction == libc::SIG_IGN
+}
+
+/// From now on the status of a child that ends is kept until it is taken, and its stops are told, also where this
+/// process was started with `SIGCHLD` ignored.
+pub fn keep_children() {
+    if CHILD_IGNORED.load(Ordering::Relaxed) {
+        // SAFETY: the default disposition runs no code of ours.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    }
 }
 
 /// Starts `command`, found as `execvp` finds it, with `variables` added to or replaced in the
@@ -77,6 +96,9 @@ pub fn spawn(
     let actions = Actions::new()?;
     let start = |program: &CStr, words: &[&CStr]| {
         let words: Vec<_> = pointers(words.iter().copied());
+        if CHILD_IGNORED.load(Ordering::Relaxed) {
+            return fork(program, &words, &environment, signals);
+        }
         let mut pid = 0;
         // SAFETY: the strings and both lists of them are terminated and outlive the call, as do
         // attributes and actions, which are initialised.
@@ -106,6 +128,62 @@ pub fn spawn(
         }
         result => result,
     }
+}
+
+/// Starts a program that is to find `SIGCHLD` ignored, which `posix_spawn` has no means for. Both lists end
+/// with a null.
+fn fork(
+    program: &CStr,
+    words: &[*mut c_char],
+    environment: &[*mut c_char],
+    signals: &Signals,
+) -> io::Result<u32> {
+    // It is closed by the program's start, or tells why that failed.
+    let (mut failed, tell) = io::pipe()?;
+    // SAFETY: the child makes async-signal-safe calls only, on strings and lists that are terminated, and
+    // never returns.
+    let pid = unsafe {
+        let pid = checked(libc::fork())?;
+        if pid == 0 {
+            let pipe = PIPE_IGNORED.load(Ordering::Relaxed);
+            libc::signal(
+                libc::SIGPIPE,
+                if pipe { libc::SIG_IGN } else { libc::SIG_DFL },
+            );
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            for fd in opened() {
+                libc::close(fd);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, signals.before(), ptr::null_mut());
+            libc::execvpe(
+                program.as_ptr(),
+                words.as_ptr().cast(),
+                environment.as_ptr().cast(),
+            );
+            let errno = *libc::__errno_location();
+            libc::write(
+                tell.as_raw_fd(),
+                (&raw const errno).cast(),
+                size_of::<c_int>(),
+            );
+            libc::_exit(127)
+        }
+        pid
+    };
+    drop(tell);
+    let mut errno = [0; size_of::<c_int>()];
+    if failed.read_exact(&mut errno).is_err() {
+        return Ok(pid.unsigned_abs());
+    }
+    // SAFETY: our own child, not reaped before; no memory is involved.
+    unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+    Err(io::Error::from_raw_os_error(c_int::from_ne_bytes(errno)))
+}
+
+/// The standard descriptors that the runtime opened: they were closed.
+fn opened() -> impl Iterator<Item = c_int> {
+    let closed = CLOSED.load(Ordering::Relaxed);
+    (0..3).filter(move |fd| closed & 1 << fd != 0)
 }
 
 fn terminated(bytes: Vec<u8>) -> io::Result<CString> {
@@ -209,8 +287,7 @@ impl Actions {
         let actions = new.0.as_mut_ptr();
         // SAFETY: initialised by the first call.
         unsafe { numbered(libc::posix_spawn_file_actions_init(actions))? };
-        let closed = CLOSED.load(Ordering::Relaxed);
-        for fd in (0..3).filter(|fd| closed & 1 << fd != 0) {
+        for fd in opened() {
             // SAFETY: initialised above.
             unsafe { numbered(libc::posix_spawn_file_actions_addclose(actions, fd))? };
         }

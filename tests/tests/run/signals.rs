@@ -18,6 +18,21 @@ pub const TESTS: &[Test] = &[
         handled,
     ),
     (
+        "every_signal_that_tells_something_reaches_the_program",
+        &[Need::Command("python3")],
+        every,
+    ),
+    (
+        "a_stop_sent_to_foreread_stops_the_program_first",
+        &[],
+        stop_sent,
+    ),
+    (
+        "who_ignores_its_children_still_learns_how_the_program_ended",
+        &[Need::Command("env")],
+        children_ignored,
+    ),
+    (
         "a_signal_the_program_does_not_handle_ends_both",
         &[],
         unhandled,
@@ -133,6 +148,65 @@ fn handled() {
     let (rest, status) = running.end();
     assert_eq!(rest, "end\n");
     assert_eq!(status.code(), Some(5));
+}
+
+/// Python names them all; the real-time ones are numbers to `trap`.
+const LISTEN: &str = "import signal, sys
+told = ['VTALRM', 'PROF', 'IO', 'PWR', 'XCPU', 'STKFLT', 'WINCH', 'URG', 'TSTP', 'TTIN', 'TTOU', 'RTMIN', 'RTMAX']
+numbers = [getattr(signal, 'SIG' + name) for name in told]
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+print('ready', flush=True)
+print(*numbers, flush=True)
+for _ in numbers:
+    print(signal.sigwait(numbers), flush=True)
+";
+
+fn every() {
+    let lab = Lab::new();
+    let mut running = Running::new(&lab, &["python3", "-c", LISTEN]);
+    let numbers = running.line();
+    for number in numbers.split_whitespace() {
+        let sent = lab.plain(&["kill", "-s", number, &running.child.id().to_string()]);
+        assert!(sent.status.success(), "{}", text(&sent.stderr));
+        assert_eq!(running.line().trim(), number);
+    }
+    assert_eq!(running.end().1.code(), Some(0));
+}
+
+const WAITS: &str = "echo ready; echo $$; until [ -e go ]; do sleep 0.01; done; exit 4";
+
+fn stop_sent() {
+    let lab = Lab::new();
+    let mut running = Running::script(&lab, WAITS);
+    let program: i32 = running.line().trim().parse().expect("a process id");
+    let program = Pid::from_raw(program).expect("a process id");
+    running.signal(Signal::TSTP);
+    eventually("foreread stops too", || state(running.pid()) == 'T');
+    assert_eq!(state(program), 'T');
+    std::fs::write(lab.path("go"), "").expect("a file");
+    running.signal(Signal::CONT);
+    assert_eq!(running.end().1.code(), Some(4));
+}
+
+fn children_ignored() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    // What the kernel ignores on the program's behalf, as a mask.
+    let script = "echo ready; grep SigIgn /proc/$$/status; cksum data; exit 3";
+    let ignoring = |rest: &[&str]| {
+        let ignored = &["env", "--default-signal", "--ignore-signal=CHLD"];
+        lab.plain(&[ignored, rest].concat())
+    };
+    let plain = ignoring(&["sh", "-c", script]);
+    let foreread = foreread();
+    let foreread = foreread.to_str().expect("a readable path");
+    for _ in 0..2 {
+        let run = ignoring(&[foreread, "run", "-q", "--", "sh", "-c", script]);
+        assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
+        assert_eq!(text(&run.stdout), text(&plain.stdout));
+    }
+    let missing = ignoring(&[foreread, "run", "--", "./missing"]);
+    assert_eq!(missing.status.code(), Some(127));
 }
 
 fn unhandled() {

@@ -16,18 +16,6 @@ use rustix::process::Signal;
 
 use super::{Observed, preload};
 
-/// Signals that are passed on to the program, and the one that tells of its stops.
-const PASSED: [Signal; 8] = [
-    Signal::HUP,
-    Signal::INT,
-    Signal::QUIT,
-    Signal::TERM,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::ALARM,
-    Signal::CHILD,
-];
-
 /// How foreread itself is to end: as the program did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -65,7 +53,11 @@ pub(super) struct Incoming {
 impl Incoming {
     /// Block the signals to be passed on, and make room for descriptors; before any thread is started.
     pub(super) fn block() -> Result<Self> {
-        let signals = Signals::block(&PASSED.map(Signal::as_raw)).context("blocking signals")?;
+        // And what tells of the program's stops.
+        let signals: Vec<i32> = signals::messages()
+            .chain([Signal::CHILD.as_raw()])
+            .collect();
+        let signals = Signals::block(&signals).context("blocking signals")?;
         thread::make_room(&signals);
         Ok(Self {
             signals,
@@ -165,6 +157,8 @@ impl Child {
         while let Some(received) = self.incoming.signals.next()? {
             if received.signal == Signal::CHILD.as_raw() {
                 self.stop_along()?;
+            } else if received.from_kernel && signals::is_limit(received.signal) {
+                continue;
             } else if !self.incoming.went_to_group(received) {
                 // A program with other privileges cannot be signalled: no more could the sender.
                 let _ = process::send(&self.pidfd, received.signal);
