@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use foreread_plan::format::Reader;
-use foreread_tests::{Lab, Outcome, finish, start};
+use foreread_tests::{Lab, Need, Outcome, finish, start};
 
 use crate::Test;
 
@@ -32,6 +32,11 @@ pub const TESTS: &[Test] = &[
         "something_that_is_no_file_in_a_records_place_is_left_alone",
         &[],
         no_file,
+    ),
+    (
+        "a_pipe_in_a_records_place_is_named_and_replaced",
+        &[Need::Command("mkfifo")],
+        pipe,
     ),
     (
         "two_runs_of_one_command_at_once_leave_one_whole_record",
@@ -156,6 +161,20 @@ fn no_file() {
         assert_ne!(outcome.reason(), "", "{outcome:?}");
     }
     assert!(lab.records().iter().all(|record| record.is_dir()));
+}
+
+/// To open a pipe for reading waits until somebody writes.
+fn pipe() {
+    let lab = recorded();
+    for record in lab.records() {
+        fs::remove_file(&record).expect("our own store");
+        let made = lab.plain(&["mkfifo", record.to_str().expect("a readable path")]);
+        assert!(made.status.success());
+    }
+    lab.cold(&["data"]);
+    let outcome = lab.run(COMMAND);
+    outcome.assert_as(&lab.plain(COMMAND));
+    assert_named_and_replaced(&lab, &outcome, "not a regular file");
 }
 
 fn two_runs() {

@@ -46,7 +46,14 @@ impl Reader {
     /// has a damaged or incomplete header. Anything wrong after the header is told by
     /// [`Reader::ending`] instead.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let file = File::open(path).map_err(|source| ReadError::Io {
+        let open = || {
+            // To open a pipe would wait for who writes into it.
+            if !path.metadata()?.is_file() {
+                return Err(io::Error::other("not a regular file"));
+            }
+            File::open(path)
+        };
+        let file = open().map_err(|source| ReadError::Io {
             path: path.to_owned(),
             source,
         })?;
