@@ -97,9 +97,8 @@ impl Child {
     ) -> Result<Self, (Ending, io::Error)> {
         let present = std::env::var_os("LD_PRELOAD");
         let mut variables = Vec::new();
-        if let Some(observed) = observed
-            && let Some(value) = preload::value(&observed.library, present.as_deref())
-        {
+        if let Some(observed) = observed {
+            let value = preload::value(&observed.library, present.as_deref());
             variables.push(("LD_PRELOAD", value));
             variables.push((ring::ENV, observed.ring.env_value().into()));
         }

@@ -9,8 +9,24 @@ const LIBRARY: &str = "libforeread_preload.so";
 const OVERRIDE: &str = "FOREREAD_PRELOAD";
 
 /// Where the library is: where `FOREREAD_PRELOAD` says, beside the executable (a build tree), or in
-/// `../lib/foreread` from it (an installation). `Err` lists the places looked at.
+/// `../lib/foreread` from it (an installation). `Err` says why not, or lists the places looked at.
 pub(crate) fn find() -> Result<PathBuf, String> {
+    look().and_then(loadable)
+}
+
+/// Refuses a path that the loader cannot be told.
+fn loadable(path: PathBuf) -> Result<PathBuf, String> {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if bytes.iter().any(|byte| matches!(byte, b' ' | b':')) {
+        let path = path.display();
+        return Err(format!(
+            "{path}: LD_PRELOAD ends a path at a space or colon; install foreread where there is none"
+        ));
+    }
+    Ok(path)
+}
+
+fn look() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os(OVERRIDE) {
         let path = PathBuf::from(path);
         return if path.is_file() {
@@ -35,19 +51,14 @@ pub(crate) fn find() -> Result<PathBuf, String> {
         })
 }
 
-/// `LD_PRELOAD` with the library in front of what the user preloads already. A path the loader
-/// would split (at a space or colon) cannot be given: `None`.
-pub(super) fn value(library: &Path, present: Option<&OsStr>) -> Option<OsString> {
-    let bytes = library.as_os_str().as_encoded_bytes();
-    if bytes.iter().any(|byte| matches!(byte, b' ' | b':')) {
-        return None;
-    }
+/// `LD_PRELOAD` with the library in front of what the user preloads already.
+pub(super) fn value(library: &Path, present: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     if let Some(present) = present.filter(|present| !present.is_empty()) {
         value.push(":");
         value.push(present);
     }
-    Some(value)
+    value
 }
 
 #[cfg(test)]
@@ -57,15 +68,19 @@ mod tests {
     #[test]
     fn the_users_own_preloads_are_kept() {
         let library = Path::new("/lib/x.so");
-        assert_eq!(value(library, None).unwrap(), "/lib/x.so");
+        assert_eq!(value(library, None), "/lib/x.so");
         assert_eq!(
-            value(library, Some(OsStr::new("/a.so:/b.so"))).unwrap(),
+            value(library, Some(OsStr::new("/a.so:/b.so"))),
             "/lib/x.so:/a.so:/b.so"
         );
     }
 
     #[test]
     fn a_path_the_loader_would_split_is_refused() {
-        assert!(value(Path::new("/my lib/x.so"), None).is_none());
+        for path in ["/my lib/x.so", "/a:b/x.so"] {
+            let refused = loadable(path.into()).unwrap_err();
+            assert!(refused.starts_with(path), "{refused}");
+        }
+        assert!(loadable("/lib/x.so".into()).is_ok());
     }
 }
