@@ -6,7 +6,7 @@
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use foreread_ring::kind;
-use libc::{AT_FDCWD, FILE, iovec, off_t, size_t, ssize_t};
+use libc::{AT_FDCWD, FILE, aiocb, iovec, off_t, size_t, ssize_t};
 
 use crate::exec::Strings;
 use crate::real::real;
@@ -63,6 +63,8 @@ hooks! {
     fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t = |call| watch::at_pointer(kind::SENDFILE, from, offset, call);
     fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t = |call| watch::at_pointer(kind::COPY_FILE_RANGE, from, from_at, call);
     fn splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t = |call| watch::at_pointer(kind::SPLICE, from, from_at, call);
+    fn aio_return(block: *mut aiocb) -> ssize_t = |call| finishing(block, call);
+    fn aio_return64(block: *mut aiocb) -> ssize_t = |call| finishing(block, call);
     fn lseek(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| watch::seek(fd, call);
     fn lseek64(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| watch::seek(fd, call);
 }
@@ -71,6 +73,21 @@ hooks! {
 #[inline(always)]
 fn given(offset: off_t) -> impl FnOnce(u64) -> Option<u64> {
     move |_| u64::try_from(offset).ok()
+}
+
+/// An asynchronous call's result is taken: a read's tells what it read, which the C library did in a thread
+/// of its own.
+fn finishing(block: *const aiocb, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    // SAFETY: the program's own block, of a call that has ended.
+    let (operation, fd, offset) = unsafe {
+        let block = &*block;
+        (block.aio_lio_opcode, block.aio_fildes, block.aio_offset)
+    };
+    if operation == libc::LIO_READ {
+        watch::at(kind::PREAD, fd, call, given(offset))
+    } else {
+        call()
+    }
 }
 
 // Mapping.
@@ -154,6 +171,9 @@ hooks! {
     fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(environment, call);
     fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, environment, call);
     fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, environment, call);
+    fn system(command: Path) -> c_int = |call| handing_on(call);
+    fn popen(command: Path, mode: Path) -> *mut FILE = |call| handing_on(call);
+    fn wordexp(words: Path, expansion: *mut c_void, flags: c_int) -> c_int = |call| handing_on(call);
     fn _exit(status: c_int) -> c_int = |call| {
         exec::ending();
         call()
@@ -171,6 +191,12 @@ fn spawning(pid: *mut c_int, environment: Strings, call: impl FnOnce() -> c_int)
         exec::spawned(pid, environment);
     }
     result
+}
+
+/// The C library starts a shell by itself.
+fn handing_on<T>(call: impl FnOnce() -> T) -> T {
+    sharing();
+    call()
 }
 
 /// A child is about to inherit the descriptors.

@@ -24,6 +24,11 @@ pub const TESTS: &[Test] = &[
         vfork,
     ),
     (
+        "a_shell_that_the_c_library_starts_moves_the_cursor_it_was_handed",
+        "cc",
+        system,
+    ),
+    (
         "a_spawned_child_moves_the_cursor_it_was_handed",
         "cc",
         spawn,
@@ -178,6 +183,20 @@ fn spawn() {
         "{:?}",
         seen.output.stdout
     );
+}
+
+fn system() {
+    let stage = Stage::new();
+    let (parent, children) = by_family(&run(&stage, "system"), &stage);
+    let parents = [
+        (AtCursor, 0, 10),
+        (AtCursor, 30, 30),
+        (AtCursor, 100, 50),
+        (AtCursor, 210, 70),
+    ];
+    assert_eq!(parent, parents);
+    let handed = [(AtCursor, 10, 20), (AtCursor, 60, 40), (AtCursor, 150, 60)];
+    assert_eq!(children, handed);
 }
 
 fn exec() {

@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     ("fortified_reads_are_seen", "cc", fortified),
     ("pread_reports_its_offset", "cc", pread),
     ("readv_preadv_and_preadv2_are_seen", "cc", readv),
+    ("asynchronous_reads_are_seen_when_they_are_taken", "cc", aio),
     ("lseek_moves_the_cursor", "cc", lseek),
     ("duplicates_share_one_cursor", "cc", dup),
     (
@@ -121,6 +122,23 @@ const PREADS: [Read; 4] = [
 
 fn pread() {
     check("pread", &PREADS);
+}
+
+fn aio() {
+    let stage = Stage::new();
+    let program = stage.cc("aio", &[]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data()).current_dir(stage.path(""));
+    });
+    check_end(&seen, 0);
+    let reads = [
+        (Pread, 12000, 5000),
+        (Pread, 19000, 1000),
+        (Pread, 0, 100),
+        (Pread, 4096, 200),
+    ];
+    assert_eq!(seen.reads(&stage.data()), reads);
+    assert_eq!(seen.reads(&stage.path("written")), []);
 }
 
 fn readv() {
