@@ -74,6 +74,11 @@ pub const TESTS: &[Test] = &[
         supervisor_killed,
     ),
     (
+        "what_was_read_a_second_before_foreread_is_killed_is_known",
+        &[],
+        soon_killed,
+    ),
+    (
         "foreread_ends_as_a_program_that_is_killed_from_outside",
         &[],
         program_killed,
@@ -380,6 +385,26 @@ fn supervisor_killed() {
     let after = lab.run(command);
     assert_eq!(after.stdout(), plain);
     assert_eq!(lab.record().extension().expect("a record"), "fr");
+}
+
+fn soon_killed() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.script(
+        "job",
+        "#!/bin/sh\n./scatter 1000 0 data > /dev/null\necho ready\nuntil [ -e go ]; do sleep 0.02; done\n",
+    );
+    lab.cold(&["data"]);
+    let mut running = Running::new(&lab, &["./job"]);
+    std::thread::sleep(Duration::from_millis(900));
+    running.child.kill().expect("our own child");
+    running.child.wait().expect("our own child");
+    std::fs::write(lab.path("go"), "").expect("a file");
+    running.end();
+    lab.cold(&["data"]);
+    let after = lab.run(&["./job"]);
+    assert!(after.bytes("useful") >= 800 * 4096, "{after:?}");
 }
 
 fn program_killed() {

@@ -26,8 +26,8 @@ const BATCH: usize = 4096;
 const ENOUGH_ITEMS: usize = 8 * BATCH;
 /// How long a batch that is not full waits to be handed over.
 const SOON: Duration = Duration::from_millis(250);
-/// How often what was recorded is made to survive a kill.
-const FLUSH: Duration = Duration::from_secs(1);
+/// How often what was handed over is made to survive a kill.
+const FLUSH: Duration = SOON;
 /// Reads that show how a file is read.
 const ENOUGH_READS: u64 = 64;
 /// A step forward that read-ahead still serves, in bytes.
@@ -270,7 +270,7 @@ fn write(
     batches: impl IntoIterator<Item = Vec<Item>>,
     mut aside: Aside,
 ) -> Written {
-    let mut flushed = Instant::now();
+    let mut flushed: Option<Instant> = None;
     // By number: files are numbered in the order they are met.
     let mut orders: Vec<Order> = Vec::new();
     let mut waits = Waits::default();
@@ -296,9 +296,9 @@ fn write(
                 }
             }
         }
-        if flushed.elapsed() >= FLUSH {
+        if flushed.is_none_or(|at| at.elapsed() >= FLUSH) {
             file.flush()?;
-            flushed = Instant::now();
+            flushed = Some(Instant::now());
         }
     }
     for (id, order) in (0..).zip(orders) {
