@@ -208,8 +208,10 @@ impl Samples {
             .and_then(|metadata| metadata.modified())
             .with_context(|| format!("looking at {}", wheel.display()))?;
         let target = tools.root.join("python");
-        let installed = target.metadata().and_then(|metadata| metadata.modified());
-        if !installed.is_ok_and(|installed| installed > built) {
+        // Two checkouts may share this folder, and neither wheel need be the newer one.
+        let wanted = format!("{} {built:?}", wheel.display());
+        let mark = target.join("wheel");
+        if std::fs::read_to_string(&mark).ok().as_deref() != Some(&wanted) {
             if target.exists() {
                 std::fs::remove_dir_all(&target)
                     .with_context(|| format!("removing {}", target.display()))?;
@@ -217,6 +219,7 @@ impl Samples {
             let mut pip = Command::new(PYTHON);
             pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"]);
             succeed(pip.arg("--target").arg(&target).arg(&wheel))?;
+            std::fs::write(&mark, wanted).with_context(|| format!("writing {}", mark.display()))?;
         }
         Ok(target)
     }
