@@ -29,7 +29,7 @@ use foreread_sys::processor::Aside;
 
 use crate::store::{self, Store};
 use child::{Child, Ended, Incoming};
-use follow::{Follower, Opened};
+use follow::{Followed, Follower, Opened};
 pub(crate) use preload::find as find_preload;
 use readers::Readers;
 use record::Recorder;
@@ -312,13 +312,14 @@ impl Supervisor {
             recorder.flush();
         }
         if let Some(follower) = &mut sinks.follower {
-            match follower.flush() {
+            let phase = follower.flush();
+            let damaged = follower.is_damaged(phase);
+            match phase {
                 Phase::Ahead | Phase::Lost => {}
                 // Nothing is left to watch for, unless the command is to get a record of its own.
                 Phase::Hot | Phase::Finished
-                    if self.replaces
-                        || sinks.recorder.is_some() && follower.trouble().is_some() => {}
-                phase @ (Phase::Hot | Phase::Finished) => {
+                    if self.replaces || sinks.recorder.is_some() && damaged => {}
+                Phase::Hot | Phase::Finished => {
                     // What is written down so far would pass for all the program reads.
                     if let Some(recorder) = sinks.recorder.take() {
                         recorder.discard();
@@ -389,12 +390,17 @@ impl Supervisor {
             recorder, follower, ..
         } = self.sinks;
         if let Some(follower) = follower {
-            if let Some(trouble) = follower.trouble() {
+            let devices = follower.devices();
+            let Followed {
+                report,
+                files,
+                trouble,
+            } = follower.finish();
+            if let Some(trouble) = trouble {
                 account.damaged(trouble);
             }
-            let devices = follower.devices();
-            match follower.finish() {
-                Some((mut report, files)) => {
+            match report {
+                Some(mut report) => {
                     // With what each was taken for.
                     report.devices.retain(|name| !devices.contains_key(name));
                     report.devices.extend(devices.into_values());

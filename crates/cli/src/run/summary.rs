@@ -161,8 +161,8 @@ impl Account {
     }
 
     /// Enter what is wrong with the record that was followed: it is to be replaced.
-    pub(super) fn damaged(&mut self, trouble: &str) {
-        self.say(trouble.to_owned());
+    pub(super) fn damaged(&mut self, trouble: String) {
+        self.say(trouble);
         self.baseline = None;
     }
 
