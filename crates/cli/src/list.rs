@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::args;
 use crate::store::{Entry, Store};
 use crate::units::{ago, bytes, cut};
+use crate::words::plain;
 
 /// Columns of a terminal nobody has widened.
 const WIDTH: usize = 80;
@@ -137,8 +138,8 @@ fn brief(error: &anyhow::Error) -> String {
         Some(ReadError::Future { version, .. }) => format!("of version {version}"),
         Some(ReadError::Headless { .. }) => "cut short".to_owned(),
         Some(ReadError::Damaged { .. }) => "damaged".to_owned(),
-        Some(ReadError::Io { source, .. }) => source.to_string(),
-        _ => format!("{error:#}"),
+        Some(ReadError::Io { source, .. }) => plain(&source.to_string()),
+        _ => plain(&format!("{error:#}")),
     }
 }
 
@@ -163,7 +164,7 @@ fn listed(known: &Known) -> Listed<'_> {
         summary: usable.and_then(Reader::summary),
         problem: match reader {
             Ok(_) => damage.clone(),
-            Err(error) => Some(format!("{error:#}")),
+            Err(error) => Some(plain(&format!("{error:#}"))),
         },
     }
 }
@@ -187,7 +188,8 @@ pub(crate) fn short_command_line(identity: &Identity) -> String {
     }
 }
 
-fn quoted(word: &str) -> String {
+/// A word as it could be typed again.
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
