@@ -316,12 +316,11 @@ impl Supervisor {
         }
         if let Some(follower) = &mut sinks.follower {
             let phase = follower.flush();
-            let damaged = follower.is_damaged(phase);
             match phase {
                 Phase::Ahead | Phase::Lost => {}
                 // Nothing is left to watch for, unless the command is to get a record of its own.
                 Phase::Hot | Phase::Finished
-                    if self.replaces || sinks.recorder.is_some() && damaged => {}
+                    if self.replaces || sinks.recorder.is_some() && follower.is_damaged(phase) => {}
                 Phase::Hot | Phase::Finished => {
                     // What is written down so far would pass for all the program reads.
                     if let Some(recorder) = sinks.recorder.take() {
