@@ -20,6 +20,9 @@ use crate::error::At;
 use crate::selftest::{self, Row};
 use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, state, unmount};
 
+/// Columns of a terminal nobody has widened.
+const WIDTH: usize = 80;
+
 /// A file system as slow as a disk of old, a cloud volume or an NFS server.
 #[derive(Args, Clone, Debug)]
 pub struct SlowdiskArgs {
@@ -334,16 +337,57 @@ fn models() -> String {
     for spec in Model::ALL.map(Model::spec) {
         text += &format!("{}: {}\n", spec.model, spec.summary);
         for (property, value) in spec.facts {
-            text += &format!("  {property:<16} {value}\n");
+            text += &fact(property, value);
         }
-        text += &format!(
-            "  {:<16} {:.2} ms for a random 4 KiB read alone, {:.0} a second of 32 at once, {} MB/s in order\n",
-            "together",
+        let together = format!(
+            "{:.2} ms for a random 4 KiB read alone, {:.0} a second of 32 at once, {} MB/s in order",
             spec.random_us / 1e3,
             spec.deep_iops,
             spec.sequential_mb_s,
         );
-        text += &format!("  {:<16} {}\n", "source", spec.source);
+        text += &fact("together", &together);
+        text += &fact("source", spec.source);
     }
     text
+}
+
+/// A property and its value, in lines no wider than a terminal.
+fn fact(property: &str, value: &str) -> String {
+    let mut text = format!("  {property:<16}");
+    let mut column = text.len();
+    for word in value.split(' ') {
+        if column + 1 + word.len() > WIDTH {
+            text += &format!("\n{:18}", "");
+            column = 18;
+        }
+        text += &format!(" {word}");
+        column += 1 + word.len();
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_models_fit_a_terminal_and_nothing_of_them_is_left_out() {
+        let text = models();
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        let words: Vec<_> = text.split_whitespace().collect();
+        for spec in Model::ALL.map(Model::spec) {
+            for value in spec
+                .facts
+                .iter()
+                .map(|(_, value)| *value)
+                .chain([spec.source])
+            {
+                let value: Vec<_> = value.split_whitespace().collect();
+                assert!(
+                    words.windows(value.len()).any(|these| these == value),
+                    "{value:?}"
+                );
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::args;
 use crate::store::{Entry, Store};
 use crate::units::bytes;
+use crate::words::counted;
 
 /// Deletes the records named, or all.
 ///
@@ -17,16 +18,25 @@ pub(crate) fn forget(args: &args::Forget) -> Result<ExitCode> {
     let entries = if args.all {
         store.entries()?
     } else {
-        args.ids
-            .iter()
-            .map(|id| store.entry(id))
-            .collect::<Result<Vec<_>>>()?
+        named(&store, &args.ids)?
     };
     for entry in &entries {
         store.remove(entry)?;
     }
     report("forgot", &entries);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The records named, each once.
+fn named(store: &Store, ids: &[String]) -> Result<Vec<Entry>> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for id in ids {
+        let entry = store.entry(id)?;
+        if entries.iter().all(|other| other.id != entry.id) {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
 }
 
 /// Deletes the records least recently used.
@@ -38,9 +48,6 @@ pub(crate) fn prune(args: &args::Prune) -> Result<ExitCode> {
 
 fn report(done: &str, entries: &[Entry]) {
     let size = entries.iter().map(|entry| entry.size).sum();
-    let records = match entries.len() {
-        1 => "record",
-        _ => "records",
-    };
-    println!("{done} {} {records}, {}", entries.len(), bytes(size));
+    let records = counted(entries.len() as u64, "record", "records");
+    println!("{done} {records}, {}", bytes(size));
 }

@@ -20,6 +20,7 @@ mod run;
 mod show;
 mod store;
 mod units;
+mod words;
 
 use std::io;
 use std::process::ExitCode;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("foreread: {error:#}");
+            eprintln!("foreread: {}", words::plain(&format!("{error:#}")));
             ExitCode::from(FAILED)
         }
     }

@@ -26,7 +26,7 @@ pub struct ThreadMeta {
 pub struct Identity {
     /// The executable's absolute path, symbolic links resolved.
     pub exe: String,
-    /// The command line, `argv[0]` included.
+    /// The command line, `argv[0]` included. A byte that is no UTF-8 is U+FFFD and two hexadecimal digits.
     pub argv: Vec<String>,
     /// The working directory.
     pub cwd: String,

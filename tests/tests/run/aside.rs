@@ -1,6 +1,6 @@
 //! Where foreread can do nothing it stands aside, says why, and the program is as it is.
 
-use foreread_tests::{Lab, Need, Outcome};
+use foreread_tests::{Lab, Need, Outcome, text};
 
 use crate::Test;
 
@@ -39,6 +39,16 @@ pub const TESTS: &[Test] = &[
         "a_program_that_reads_no_file_runs_as_ever",
         &[],
         reads_nothing,
+    ),
+    (
+        "of_a_program_killed_at_once_nothing_is_claimed",
+        &[],
+        killed_at_once,
+    ),
+    (
+        "a_command_that_cannot_be_started_is_named_with_the_reason_in_words",
+        &[],
+        not_started,
     ),
 ];
 
@@ -148,4 +158,27 @@ fn reads_nothing() {
     let lab = Lab::new();
     lab.data("data", 8);
     twice(&lab, &["sh", "-c", ":"]);
+}
+
+fn killed_at_once() {
+    let lab = Lab::new();
+    let outcome = lab.run(&["sh", "-c", "kill -KILL $$"]);
+    assert_eq!(
+        outcome.reason(),
+        "sh was killed before it was seen to read a regular file"
+    );
+}
+
+fn not_started() {
+    let lab = Lab::new();
+    lab.write("plain", "no program");
+    for (name, status, said) in [
+        ("no-such", 127, "no-such: No such file or directory"),
+        ("./plain", 126, "./plain: Permission denied"),
+        ("", 127, "'': No such file or directory"),
+    ] {
+        let output = lab.foreread(&["run", "--", name]);
+        assert_eq!(output.status.code(), Some(status));
+        assert_eq!(text(&output.stderr), format!("foreread: {said}\n"));
+    }
 }

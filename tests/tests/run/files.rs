@@ -13,6 +13,11 @@ use crate::Test;
 pub const TESTS: &[Test] = &[
     ("a_modified_file_is_named", &[], modified),
     ("a_file_that_shrank_is_named", &[], shrunk),
+    (
+        "a_file_whose_change_leads_the_program_elsewhere_is_named",
+        &[],
+        led_elsewhere,
+    ),
     ("a_file_that_grew_is_named", &[], grown),
     ("a_replaced_file_is_named", &[], replaced),
     ("a_removed_file_is_named", &[], removed),
@@ -89,6 +94,25 @@ fn resized(lab: &Lab, len: u64) {
 
 fn shrunk() {
     after(Lab::new(), |lab| resized(lab, (1 << 20) + 100));
+}
+
+fn led_elsewhere() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 16);
+    let command = ["./scatter", "1500", "100", "data"];
+    lab.cold(&["data"]);
+    lab.run(&command);
+    resized(&lab, 3 << 20);
+    let plain = lab.plain(&command);
+    lab.cold(&["data"]);
+    let outcome = lab.run(&command);
+    outcome.assert_as(&plain);
+    let changed = format!(
+        "{}: has changed since it was recorded, to 3.00 MiB",
+        lab.path("data").display()
+    );
+    assert_eq!(outcome.reason(), changed, "{outcome:?}");
 }
 
 fn grown() {

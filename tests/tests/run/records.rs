@@ -15,6 +15,11 @@ pub const TESTS: &[Test] = &[
         &[],
         damaged,
     ),
+    (
+        "a_damaged_record_of_files_in_memory_is_named_and_replaced",
+        &[],
+        damaged_and_hot,
+    ),
     ("a_truncated_record_is_named_and_replaced", &[], truncated),
     ("an_empty_record_is_named_and_replaced", &[], empty),
     (
@@ -106,6 +111,44 @@ fn damaged() {
         bytes
     });
     assert_named_and_replaced(&lab, &outcome, "damaged at byte");
+}
+
+fn damaged_and_hot() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let command = ["cat", "data"];
+    lab.run(&command);
+    let record = lab.record();
+    let whole = fs::read(&record).expect("the record");
+    let problem = || {
+        let listed = lab.foreread(&["list", "--json"]).stdout;
+        let listed: serde_json::Value = serde_json::from_slice(&listed).expect("JSON");
+        (listed[0]["complete"].clone(), listed[0]["problem"].clone())
+    };
+    assert_eq!(problem(), (true.into(), serde_json::Value::Null));
+    // Wherever it lies: the files are in memory whole, so no plan is read.
+    for part in 1..10 {
+        let mut bytes = whole.clone();
+        bytes[whole.len() * part / 10] ^= 0x55;
+        fs::write(&record, &bytes).expect("our own store");
+        if part == 5 {
+            let (complete, said) = problem();
+            assert!(complete == false && said.to_string().contains("damaged at byte"));
+        }
+        let outcome = lab.run(&command);
+        outcome.assert_as(&lab.plain(&command));
+        assert!(
+            outcome.reason().contains(record.to_str().unwrap()),
+            "{outcome:?}"
+        );
+        assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
+        assert_eq!(problem().0, true, "{outcome:?}");
+    }
+    let hot = lab.run(&command);
+    assert_eq!(
+        (hot.mode(), hot.reason()),
+        ("aside", "all of it was in memory already")
+    );
 }
 
 fn truncated() {

@@ -414,6 +414,11 @@ fn to_a_file() {
     let output = lab.foreread(&["record", "-o", "mine.fr", "--", "cksum", "data"]);
     assert_eq!(output.stdout, lab.plain(&["cksum", "data"]).stdout);
     assert!(lab.records().is_empty());
+    let said = text(&output.stderr);
+    assert!(
+        said.contains(", to mine.fr") && !said.contains("next run"),
+        "{said}"
+    );
     let record = Reader::open(&lab.path("mine.fr")).expect("a record");
     assert!(record.is_complete());
     assert!(

@@ -4,7 +4,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use foreread_plan::format::Reader;
+use foreread_plan::format::{Reader, RecordFile};
+use foreread_plan::{Access, Extent, FileId, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta};
 use foreread_tests::{Lab, Need, finish, foreread, start, text};
 
 use crate::Test;
@@ -33,6 +34,12 @@ pub const TESTS: &[Test] = &[
     ("a_limit_that_is_no_size_is_named", &[], no_limit),
     ("without_a_place_for_data_it_stands_aside", &[], no_place),
     ("what_is_not_a_record_is_left_in_the_store", &[], strangers),
+    ("a_record_named_twice_is_forgotten_once", &[], twice_named),
+    (
+        "what_a_record_holds_one_of_is_told_in_the_singular",
+        &[],
+        one_of_each,
+    ),
 ];
 
 const COMMAND: &[&str] = &["cksum", "data"];
@@ -201,4 +208,71 @@ fn strangers() {
             name.as_bytes()
         );
     }
+}
+
+fn twice_named() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    lab.run(COMMAND);
+    let record = lab.record();
+    let id = record
+        .file_stem()
+        .and_then(|id| id.to_str())
+        .expect("an id");
+    let size = fs::metadata(&record).expect("the record").len() as f64 / 1024.0;
+    let output = lab.foreread(&["forget", id, &id[..12]]);
+    assert_eq!(
+        text(&output.stdout),
+        format!("forgot 1 record, {size:.2} KiB\n")
+    );
+    assert!(lab.records().is_empty());
+}
+
+/// A record with so many reads of one file.
+fn record_of(lab: &Lab, reads: u64) -> String {
+    let meta = Meta {
+        identity: Identity {
+            exe: "/bin/tool".into(),
+            argv: vec!["tool".into()],
+            cwd: "/".into(),
+        },
+        recorded_at: 1,
+        writer: "test".into(),
+    };
+    let mut record = RecordFile::create(&lab.path("mine.fr"), &meta, 1 << 20).expect("a record");
+    let thread = ThreadMeta {
+        pid: 1,
+        tid: 1,
+        ppid: 0,
+        exe: "/bin/tool".into(),
+    };
+    record.thread(ThreadId(0), thread).expect("a record");
+    for n in 0..reads {
+        let access = Access {
+            file: FileId(0),
+            extent: Extent::new(n * 4096, 4096),
+            thread: ThreadId(0),
+            kind: Kind::Read,
+            start: n,
+            took: 1,
+        };
+        record.access(&access).expect("a record");
+    }
+    record.commit(Summary::default()).expect("a record");
+    text(&lab.foreread(&["show", "mine.fr"]).stdout)
+}
+
+fn one_of_each() {
+    let lab = Lab::new();
+    let one = record_of(&lab, 1);
+    assert!(
+        one.contains("4.00 KiB in 1 read of 1 file by 1 thread of 1 process\n"),
+        "{one}"
+    );
+    let none = record_of(&lab, 0);
+    assert!(
+        none.contains(" 0 B in 0 reads of 0 files by 1 thread of 1 process\n"),
+        "{none}"
+    );
+    assert!(!none.contains("bytes a read"), "{none}");
 }

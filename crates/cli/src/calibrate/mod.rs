@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::units::{bytes, duration};
+use crate::words::counted;
 use probe::ColdFile;
 
 /// What was found, as scripts read it.
@@ -141,7 +142,7 @@ pub(crate) fn in_force(profile: &Profile) -> String {
     };
     let lead = match profile.horizon.queue_threshold {
         u64::MAX => "any lead".to_owned(),
-        reads => format!("at most {reads} reads ahead"),
+        reads => format!("at most {} ahead", counted(reads, "read", "reads")),
     };
     format!("{order}, {} at once, {infill}, {lead}", profile.depth)
 }

@@ -28,6 +28,7 @@ use foreread_sys::{cache, device, memory};
 use indicatif::ProgressBar;
 
 use crate::units::bytes;
+use crate::words::counted;
 
 /// The file's size unless told otherwise, in bytes: several times what a disk caches by itself.
 const SIZE: u64 = 256 << 20;
@@ -210,7 +211,8 @@ impl Probe for ColdFile {
             }
             if begun.elapsed() > limit + HUNG {
                 bail!(
-                    "{under_way} reads did not come back in {} s",
+                    "{} did not come back in {} s",
+                    counted(under_way as u64, "read", "reads"),
                     HUNG.as_secs()
                 );
             }

@@ -13,6 +13,7 @@ use super::includes;
 use super::language::Language;
 use super::record::Record;
 use crate::run::Ending;
+use crate::words::{counted, plain};
 
 /// The system's compiler, as a command with arguments of its own (`ccache gcc`).
 #[derive(Clone, Debug)]
@@ -56,7 +57,7 @@ impl Compiler {
     }
 
     fn not_started(&self, why: &io::Error) -> Ending {
-        eprintln!("foreread: {}: {why}", self.command[0]);
+        eprintln!("foreread: {}: {}", self.command[0], plain(&why.to_string()));
         let missing = why.kind() == io::ErrorKind::NotFound;
         Ending::Code(if missing { 127 } else { 126 })
     }
@@ -164,7 +165,8 @@ pub(super) fn linker_said(said: &[u8]) -> String {
     if lines.is_empty() {
         told.push("it failed without a word".to_owned());
     } else if lines.len() > LINES {
-        told.push(format!("and {} more lines", lines.len() - LINES));
+        let more = (lines.len() - LINES) as u64;
+        told.push(format!("and {}", counted(more, "more line", "more lines")));
     }
     format!("\n    {}", told.join("\n    "))
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Phase, Profile, Report, Session};
-use foreread_plan::format::{Ending, Reader};
+use foreread_plan::format::{self, Ending, ReadError, Reader};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
 use foreread_profiles::{Measured, Profiles};
 use foreread_sources::{Replay, Trace};
@@ -99,6 +99,16 @@ impl Opened {
     }
 }
 
+/// What came of following.
+pub(super) struct Followed {
+    /// The session's account; `None` if the engine died.
+    pub(super) report: Option<Report>,
+    /// The record's files.
+    pub(super) files: Arc<BTreeMap<FileId, FileMeta>>,
+    /// What is wrong with the record, as far as is known.
+    pub(super) trouble: Option<String>,
+}
+
 /// A session and the way from the watcher's file numbers to the record's.
 pub(super) struct Follower {
     session: Session,
@@ -107,7 +117,10 @@ pub(super) struct Follower {
     numbers: Vec<Option<FileId>>,
     written: HashSet<FileId>,
     files: Arc<BTreeMap<FileId, FileMeta>>,
+    record: PathBuf,
     trouble: Trouble,
+    /// Whether all of the record was looked through.
+    checked: bool,
     devices: Devices,
 }
 
@@ -134,6 +147,7 @@ impl Follower {
             .map(|(&id, meta)| (meta.path.clone(), id))
             .collect();
         let backend = PageCache::new(&files);
+        let record = reader.path().to_owned();
         let source = Box::new(Replay::new(
             Recorded {
                 reader,
@@ -166,7 +180,9 @@ impl Follower {
             numbers: Vec::new(),
             written: HashSet::new(),
             files,
+            record,
             trouble,
+            checked: false,
             devices,
         })
     }
@@ -184,14 +200,31 @@ impl Follower {
         self.session.resume();
     }
 
-    /// What is wrong with the record, as far as it was read.
-    pub(super) fn trouble(&self) -> Option<&str> {
-        self.trouble.get().map(String::as_str)
+    /// Whether anything is wrong with the record, as far as it was read, which of a hot plan is next to nothing:
+    /// `phase` tells of that. It is looked through then, once, or its damage would never show.
+    pub(super) fn is_damaged(&mut self, phase: Phase) -> bool {
+        if phase == Phase::Hot && !self.checked {
+            self.checked = true;
+            look_through(&self.record, &self.trouble);
+        }
+        self.trouble.get().is_some()
     }
 
     /// End the session.
-    pub(super) fn finish(self) -> Option<(Report, Arc<BTreeMap<FileId, FileMeta>>)> {
-        Some((self.session.finish()?, self.files))
+    pub(super) fn finish(self) -> Followed {
+        let report = self.session.finish();
+        let hot = report
+            .as_ref()
+            .is_some_and(|report| report.phase == Phase::Hot);
+        // A short program may have ended before its plan was known to be hot.
+        if hot && !self.checked {
+            look_through(&self.record, &self.trouble);
+        }
+        Followed {
+            report,
+            files: self.files,
+            trouble: self.trouble.get().cloned(),
+        }
     }
 
     /// What each device met is taken for, in words, by its name.
@@ -200,6 +233,14 @@ impl Follower {
             .lock()
             .map(|met| met.clone())
             .unwrap_or_default()
+    }
+}
+
+/// Look through all of a record for damage.
+fn look_through(record: &Path, trouble: &OnceLock<String>) {
+    // One that was deleted meanwhile is the user's business.
+    if let Err(why @ ReadError::Damaged { .. }) = format::check(record) {
+        trouble.get_or_init(|| why.to_string());
     }
 }
 

@@ -27,9 +27,11 @@ use foreread_profiles::Profiles;
 use foreread_ring::{Clock, Mode, Ring, Unobserved};
 use foreread_sys::processor::Aside;
 
+use crate::list::quoted;
 use crate::store::{self, Store};
+use crate::words::{counted, plain};
 use child::{Child, Ended, Incoming};
-use follow::{Follower, Opened};
+use follow::{Followed, Follower, Opened};
 pub(crate) use preload::find as find_preload;
 use readers::Readers;
 use record::Recorder;
@@ -75,7 +77,7 @@ pub(crate) struct RunArgs {
 /// # Errors
 /// Only when the command could not be watched to its end.
 pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
-    let mut account = Account::new(&args.command);
+    let mut account = Account::new(args);
     let incoming = Incoming::block()?;
     let started = Instant::now();
     let began = SystemTime::now();
@@ -101,7 +103,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
         Ok(child) => child,
         Err((ending, why)) => {
-            eprintln!("foreread: {}: {why}", args.command[0].display());
+            let name = quoted(&args.command[0].to_string_lossy());
+            eprintln!("foreread: {name}: {}", plain(&why.to_string()));
             return Ok(ending);
         }
     };
@@ -153,7 +156,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     account.ended(&ended);
     supervisor.close(&mut account);
     if let Err(why) = account.print(args) {
-        eprintln!("foreread: {why:#}");
+        eprintln!("foreread: {}", plain(&format!("{why:#}")));
     }
     Ok(ended.ending)
 }
@@ -312,13 +315,13 @@ impl Supervisor {
             recorder.flush();
         }
         if let Some(follower) = &mut sinks.follower {
-            match follower.flush() {
+            let phase = follower.flush();
+            match phase {
                 Phase::Ahead | Phase::Lost => {}
                 // Nothing is left to watch for, unless the command is to get a record of its own.
                 Phase::Hot | Phase::Finished
-                    if self.replaces
-                        || sinks.recorder.is_some() && follower.trouble().is_some() => {}
-                phase @ (Phase::Hot | Phase::Finished) => {
+                    if self.replaces || sinks.recorder.is_some() && follower.is_damaged(phase) => {}
+                Phase::Hot | Phase::Finished => {
                     // What is written down so far would pass for all the program reads.
                     if let Some(recorder) = sinks.recorder.take() {
                         recorder.discard();
@@ -389,12 +392,17 @@ impl Supervisor {
             recorder, follower, ..
         } = self.sinks;
         if let Some(follower) = follower {
-            if let Some(trouble) = follower.trouble() {
+            let devices = follower.devices();
+            let Followed {
+                report,
+                files,
+                trouble,
+            } = follower.finish();
+            if let Some(trouble) = trouble {
                 account.damaged(trouble);
             }
-            let devices = follower.devices();
-            match follower.finish() {
-                Some((mut report, files)) => {
+            match report {
+                Some(mut report) => {
                     // With what each was taken for.
                     report.devices.retain(|name| !devices.contains_key(name));
                     report.devices.extend(devices.into_values());
@@ -428,11 +436,7 @@ impl Supervisor {
 /// Which of the programs it started were not observed, and why, in one sentence.
 fn unseen(Unobserved { cleared, other }: Unobserved) -> Option<String> {
     let count = cleared.saturating_add(other);
-    let were = if count == 1 {
-        "1 process was"
-    } else {
-        &format!("{count} processes were")
-    };
+    let were = counted(count.into(), "process was", "processes were");
     let why = match (cleared, other) {
         (0, 0) => return None,
         (_, 0) => "given an environment without foreread's variables",

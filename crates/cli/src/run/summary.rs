@@ -1,7 +1,6 @@
 //! What came of a run, in one line, in full, or as JSON.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -11,11 +10,12 @@ use foreread_engine::{Ledger, Phase, Report};
 use foreread_plan::{FileId, FileMeta, Summary};
 use serde::Serialize;
 
-use super::child::Ended;
+use super::child::{Ended, Ending};
 use super::record::Recorder;
 use super::{FORESEEN_ENOUGH, RunArgs};
 use crate::store::Found;
 use crate::units::{bytes, duration};
+use crate::words::{counted, plain};
 
 /// Reads below which a run says nothing about whether its record still fits.
 const FEW_READS: u64 = 32;
@@ -48,10 +48,14 @@ pub(super) struct Account {
     files: Vec<String>,
     pub(super) wall_ns: u64,
     status: i32,
+    /// Whether a signal ended the program.
+    killed: bool,
     device_bytes: Option<u64>,
     pub(super) lost: u64,
     pub(super) observed: bool,
     pub(super) without_stdio: bool,
+    /// Whether the record is for a file of the user's own, so that no later run goes by it.
+    apart: bool,
     /// Where the record was put.
     pub(super) recorded: Option<PathBuf>,
     reads_recorded: u64,
@@ -82,8 +86,8 @@ struct Json<'a> {
 }
 
 impl Account {
-    pub(super) fn new(command: &[OsString]) -> Self {
-        let program = Path::new(&command[0]);
+    pub(super) fn new(args: &RunArgs) -> Self {
+        let program = Path::new(&args.command[0]);
         Self {
             program: program
                 .file_name()
@@ -97,10 +101,12 @@ impl Account {
             files: Vec::new(),
             wall_ns: 0,
             status: 0,
+            killed: false,
             device_bytes: None,
             lost: 0,
             observed: false,
             without_stdio: false,
+            apart: args.output.is_some(),
             recorded: None,
             reads_recorded: 0,
         }
@@ -112,11 +118,12 @@ impl Account {
     }
 
     pub(super) fn say(&mut self, note: String) {
-        self.notes.push(note);
+        self.notes.push(plain(&note));
     }
 
     pub(super) fn ended(&mut self, ended: &Ended) {
         self.status = ended.ending.status();
+        self.killed = matches!(ended.ending, Ending::Signal(_));
         self.device_bytes = ended.io.map(|io| io.read_bytes);
     }
 
@@ -130,13 +137,15 @@ impl Account {
         for (file, change) in &report.changed {
             let what = match change {
                 Change::Replaced => "is another file than the one recorded".to_owned(),
-                Change::Resized(size) => format!("has {} now", bytes(*size)),
+                Change::Resized(size) => {
+                    format!("has changed since it was recorded, to {}", bytes(*size))
+                }
                 Change::Modified => "was modified since it was recorded".to_owned(),
             };
             self.files.push(format!("{}: {what}", name(*file)));
         }
         for (file, why) in &report.gone {
-            self.files.push(format!("{}: {why}", name(*file)));
+            self.files.push(format!("{}: {}", name(*file), plain(why)));
         }
         // Each thread that gave hints about a file has its say.
         let mut said = HashSet::new();
@@ -161,8 +170,8 @@ impl Account {
     }
 
     /// Enter what is wrong with the record that was followed: it is to be replaced.
-    pub(super) fn damaged(&mut self, trouble: &str) {
-        self.say(trouble.to_owned());
+    pub(super) fn damaged(&mut self, trouble: String) {
+        self.say(trouble);
         self.baseline = None;
     }
 
@@ -242,15 +251,18 @@ impl Account {
                     return Some("all of it was in memory already".into());
                 }
                 Phase::Hot => return Some("its reads hardly waited".into()),
+                // Other content leads a program elsewhere.
+                Phase::GaveUp if !self.files.is_empty() => {}
                 Phase::GaveUp => {
                     return Some(format!(
-                        "after {} reads {} went its own way",
-                        report.foreseen, self.program
+                        "after {} {} went its own way",
+                        counted(report.foreseen, "read", "reads"),
+                        self.program
                     ));
                 }
                 _ => {}
             }
-            if report.ledger.issued == 0 {
+            if report.ledger.issued == 0 && report.phase != Phase::GaveUp {
                 return Some("nothing was missing that it could have fetched".into());
             }
             return self.files.first().cloned();
@@ -262,7 +274,13 @@ impl Account {
             ));
         }
         if self.recorded.is_none() && self.reads_recorded == 0 {
-            return Some(format!("{} read no regular file", self.program));
+            // What it did just before it was killed, nobody may have been told.
+            let read = if self.killed {
+                "was killed before it was seen to read a regular file"
+            } else {
+                "read no regular file"
+            };
+            return Some(format!("{} {read}", self.program));
         }
         None
     }
@@ -294,11 +312,17 @@ impl Account {
             Outcome::Recorded => {
                 let _ = write!(
                     line,
-                    "recorded {} reads of {} in {}; the next run will be kept ahead of",
-                    self.reads_recorded,
+                    "recorded {} of {} in {}",
+                    counted(self.reads_recorded, "read", "reads"),
                     self.program,
                     duration(self.wall_ns)
                 );
+                match self.recorded.as_ref().filter(|_| self.apart) {
+                    Some(path) => {
+                        let _ = write!(line, ", to {}", path.display());
+                    }
+                    None => line.push_str("; the next run will be kept ahead of"),
+                }
             }
             Outcome::Aside => {
                 let _ = write!(line, "stood aside");
@@ -390,7 +414,10 @@ impl Account {
             if report.found_again > 0 {
                 row(
                     "lost",
-                    &format_args!("and found again {} times", report.found_again),
+                    &format_args!(
+                        "and found again {}",
+                        counted(report.found_again, "time", "times")
+                    ),
                 );
             }
             if !report.devices.is_empty() {
@@ -409,7 +436,10 @@ impl Account {
         if self.lost > 0 {
             row(
                 "unseen",
-                &format_args!("{} reads came too fast to be reported", self.lost),
+                &format_args!(
+                    "{} came too fast to be reported",
+                    counted(self.lost, "read", "reads")
+                ),
             );
         }
         if self.without_stdio {

@@ -22,6 +22,7 @@ use crate::args;
 use crate::list::{command_line, short_command_line};
 use crate::store::{Store, identity_of};
 use crate::units::{ago, bytes, cut, duration};
+use crate::words::counted;
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
 
@@ -245,18 +246,25 @@ fn print_head(
     )?;
     writeln!(
         out,
-        "record    {}\nsize      {}, {:.1} bytes a read",
+        "record    {}\nsize      {}{}",
         reader.path().display(),
         bytes(reader.size_bytes()),
-        reader.size_bytes() as f64 / reads.max(1) as f64
+        match reads {
+            0 => String::new(),
+            _ => format!(
+                ", {:.1} bytes a read",
+                reader.size_bytes() as f64 / reads as f64
+            ),
+        }
     )?;
     writeln!(
         out,
-        "read      {} in {reads} reads of {} files by {} threads of {} processes",
+        "read      {} in {} of {} by {} of {}",
         bytes(read),
-        files.len(),
-        reader.threads().len(),
-        processes(reader).len()
+        counted(reads, "read", "reads"),
+        counted(files.len() as u64, "file", "files"),
+        counted(reader.threads().len() as u64, "thread", "threads"),
+        counted(processes(reader).len() as u64, "process", "processes")
     )?;
     if let Some(summary) = reader.summary() {
         print_summary(out, summary)?;
@@ -290,7 +298,8 @@ fn print_summary(out: &mut impl Write, summary: &Summary) -> Result<()> {
         writeln!(out, "cold run  {}", duration(cold))?;
     }
     if summary.lost > 0 {
-        writeln!(out, "lost      {} accesses not recorded", summary.lost)?;
+        let lost = counted(summary.lost, "access", "accesses");
+        writeln!(out, "lost      {lost} not recorded")?;
     }
     Ok(())
 }

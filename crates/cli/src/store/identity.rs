@@ -5,6 +5,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,6 @@ use super::{EXE_DIGITS, ID_DIGITS};
 /// A command that is not found keeps the name it was given: it cannot run either.
 pub(crate) fn identity_of(command: &[OsString]) -> Identity {
     let name = command.first().map_or(OsStr::new(""), OsString::as_os_str);
-    let text = |path: &OsStr| path.to_string_lossy().into_owned();
     Identity {
         exe: text(
             executable(name, env::var_os("PATH").as_deref())
@@ -29,6 +29,19 @@ pub(crate) fn identity_of(command: &[OsString]) -> Identity {
         argv: command.iter().map(|argument| text(argument)).collect(),
         cwd: env::current_dir().map_or_else(|_| String::new(), |cwd| text(cwd.as_os_str())),
     }
+}
+
+/// A word as text. What of it is no UTF-8 becomes U+FFFD and the byte in hexadecimal: two words that differ, differ
+/// as text.
+fn text(word: &OsStr) -> String {
+    let mut text = String::new();
+    for chunk in word.as_encoded_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\u{FFFD}{byte:02x}");
+        }
+    }
+    text
 }
 
 /// The file a command's name stands for, symbolic links resolved, as `execvp` finds it.
@@ -77,6 +90,8 @@ fn hash<'a>(words: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     fn identity(exe: &str, argv: &[&str], cwd: &str) -> Identity {
@@ -104,6 +119,16 @@ mod tests {
         ] {
             assert_ne!(id(&other), first, "{other:?}");
         }
+    }
+
+    #[test]
+    fn words_that_are_no_text_tell_commands_apart() {
+        let of = |word: &[u8]| identity_of(&["cat".into(), OsStr::from_bytes(word).into()]);
+        let (one, other) = (of(b"u\xff"), of(b"u\xfe"));
+        assert_ne!(one, other);
+        assert_ne!(id(&one), id(&other));
+        assert_eq!(one.argv[1], "u\u{FFFD}ff");
+        assert_eq!(of("ü\u{FFFD}".as_bytes()).argv[1], "ü\u{FFFD}");
     }
 
     #[test]

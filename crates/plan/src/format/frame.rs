@@ -183,6 +183,11 @@ impl Head {
             bytes: covered,
         })
     }
+
+    /// Whether the head and the payload stored after it are what was written.
+    pub(super) fn fits(&self, stored: &[u8]) -> bool {
+        checksum(&self.bytes, stored) == self.crc
+    }
 }
 
 /// Reads, checks and decompresses payloads; owns the buffers they pass through.
@@ -210,7 +215,7 @@ impl FrameReader {
     ) -> io::Result<Result<&mut Vec<u8>, &'static str>> {
         self.stored.resize(head.stored_len, 0);
         input.read_exact(&mut self.stored)?;
-        if checksum(&head.bytes, &self.stored) != head.crc {
+        if !head.fits(&self.stored) {
             return Ok(Err("the frame does not match its checksum"));
         }
         // `raw` may have been exchanged for another buffer, or hold an earlier payload.

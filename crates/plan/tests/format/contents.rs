@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::{Noise, file, meta, pread, read, thread, written};
 use foreread_plan::format::{
-    Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, WriteError, Writer,
+    self, Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, WriteError, Writer,
 };
 use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, Summary, ThreadId, ThreadMeta};
 use proptest::prelude::*;
@@ -261,6 +261,26 @@ fn a_flipped_bit_never_gives_a_wrong_access_in_silence() {
             assert_eq!(meta, &file(id.0), "bit {bit}");
         }
     }
+}
+
+#[test]
+fn looked_through_a_record_hides_no_damage() {
+    let (_, bytes) = small();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    std::fs::write(&path, &bytes).unwrap();
+    format::check(&path).unwrap();
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x55;
+        std::fs::write(&path, &flipped).unwrap();
+        // A length that is wrong may pass for an end.
+        let short = Reader::open(&path)
+            .is_ok_and(|reader| matches!(reader.ending(), Ending::Truncated { .. }));
+        assert!(format::check(&path).is_err() || short, "byte {at}");
+    }
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    format::check(&path).expect("a record cut short, sound as far as it goes");
 }
 
 #[test]
