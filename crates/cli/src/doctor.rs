@@ -20,6 +20,7 @@ use crate::calibrate::in_force;
 use crate::run::find_preload;
 use crate::store::Store;
 use crate::units::{bytes, duration, wrapped};
+use crate::words::plain;
 
 /// A program every machine has, to load the library into.
 const HARMLESS: &str = "/bin/true";
@@ -123,7 +124,7 @@ fn loads(library: &Path) -> Result<(), String> {
         .env("LD_PRELOAD", library)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| format!("{HARMLESS}: {error}"))?;
+        .map_err(|error| plain(&format!("{HARMLESS}: {error}")))?;
     let said = String::from_utf8_lossy(&output.stderr);
     match (output.status.success(), said.lines().next()) {
         (true, None) => Ok(()),
@@ -138,13 +139,13 @@ fn loads(library: &Path) -> Result<(), String> {
 
 fn check_store() -> Check {
     let written = Store::open()
-        .map_err(|error| format!("{error:#}"))
+        .map_err(|error| plain(&format!("{error:#}")))
         .and_then(|store| {
             let folder = store.folder();
             // Permissions do not tell of a full or read-only file system; a file does.
             tempfile::tempfile_in(folder)
                 .and_then(|mut file| file.write_all(&[0; 4096]))
-                .map_err(|error| format!("{}: {error}", folder.display()))?;
+                .map_err(|error| plain(&format!("{}: {error}", folder.display())))?;
             Ok(folder.display().to_string())
         });
     check(
