@@ -16,6 +16,14 @@ const FULL_PAGES: u64 = 1024;
 /// computes: a pass must be over before its last piece can be counted on, and the program stands still meanwhile.
 const FIRST_PASS: u64 = 512;
 
+/// The furthest ahead of the program that neighbours are looked for, in entries (9 MiB of them): of a file that is
+/// read whole in a random order, each request then serves many.
+const NEIGHBOURHOOD: u64 = 1 << 17;
+
+/// So many entries further for each request that was fetched from the device: to look that far is work, which is
+/// for nothing where all is in memory.
+const EARNED: u64 = 32;
+
 /// One device's pending entries and measurements.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -23,6 +31,8 @@ pub(crate) struct Lane {
     pub(crate) sweep: Sweep,
     pub(crate) service: Service,
     pub(crate) in_flight: usize,
+    /// Requests for which the device was used.
+    pub(crate) fetched: u64,
     /// Pages of the next pass by position.
     pub(crate) pass_pages: u64,
     /// Pages of the requests in flight.
@@ -38,6 +48,7 @@ impl Lane {
             sweep: Sweep::in_passes(),
             pass_pages: FIRST_PASS,
             in_flight: 0,
+            fetched: 0,
             pages_in_flight: 0,
             settled: false,
             profile,
@@ -59,6 +70,12 @@ impl Lane {
     /// The last ordinal that may be asked for by itself when the program is at `position`: equation 2.
     pub(crate) fn reach(&self, position: u64) -> u64 {
         position.saturating_add(self.profile.horizon.queue_threshold)
+    }
+
+    /// How far ahead of the program entries are pending: those beyond the queue threshold to be taken along.
+    pub(crate) fn neighbourhood(&self) -> u64 {
+        let earned = self.fetched.saturating_mul(EARNED).min(NEIGHBOURHOOD);
+        self.profile.horizon.queue_threshold.max(earned)
     }
 
     /// Whether one more request may be made. A device that orders what it is asked does so by what is nearest,

@@ -28,10 +28,6 @@ use crate::{
 /// How far ahead of the program a stream is looked through for what comes after it, in entries.
 const STREAM_LEAD: u64 = 16_384;
 
-/// How far ahead of the program neighbours are looked for, in entries (9 MiB of them): of a file that is read whole
-/// in a random order, each request then serves many.
-const NEIGHBOURHOOD: u64 = 1 << 17;
-
 /// Entries from the position on among which the next to be read is.
 const LAG: usize = 16;
 
@@ -317,6 +313,7 @@ impl Scheduler {
         }
         let mut pending: Vec<u64> = lane.sweep.drain().collect();
         *lane = Lane {
+            fetched: lane.fetched,
             in_flight: lane.in_flight,
             pages_in_flight: lane.pages_in_flight,
             settled: true,
@@ -341,6 +338,7 @@ impl Scheduler {
         }
         if let Some(lane) = self.lanes.get_mut(&flight.device) {
             if fetched {
+                lane.fetched += 1;
                 lane.service.completed(now, flight.pages, lane.in_flight);
             }
             lane.in_flight = lane.in_flight.saturating_sub(1);
@@ -467,7 +465,7 @@ impl Scheduler {
             let lane = self.lane(device, devices);
             let infill_pages = lane.infill_pages();
             let by_position = lane.profile.order == Order::Position;
-            if lead > lane.profile.horizon.queue_threshold.max(NEIGHBOURHOOD) {
+            if lead > lane.neighbourhood() {
                 return;
             }
             if entry.pages == 0 {

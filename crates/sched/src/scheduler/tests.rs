@@ -98,18 +98,31 @@ fn nothing_beyond_the_queue_threshold_is_fetched() {
 fn a_neighbour_beyond_the_queue_threshold_is_taken_along_and_never_asked_for_alone() {
     let mut disk = ssd(10, 1000);
     let mut pages = scattered(50);
-    pages.push(1);
+    pages.push(23);
     let mut scheduler = scheduler(&pages, 1000);
     let first = scheduler.next(0, &mut disk);
-    assert_eq!(first.len(), 10, "leads 0 to 10, two of them in one");
-    assert_eq!(first[0].pages, 0..3, "with the last entry of the list");
+    assert_eq!(first.len(), 11);
     for request in first {
         scheduler.completed(request.id, true, 1);
     }
-    assert!(!scheduler.is_out() && !scheduler.is_due());
     assert!(scheduler.next(2, &mut disk).is_empty());
+    assert!(!scheduler.is_out() && !scheduler.is_due());
     scheduler.observe(&read(0));
     assert!(scheduler.is_due());
+    let next = scheduler.next(3, &mut disk);
+    assert_eq!(next.len(), 1, "lead 10");
+    assert_eq!(next[0].pages, 22..25, "with the last entry of the list");
+}
+
+#[test]
+fn nothing_beyond_the_queue_threshold_is_looked_at_where_nothing_had_to_be_fetched() {
+    let mut disk = ssd(10, 1000);
+    let mut scheduler = scheduler(&scattered(50), 1000);
+    for request in scheduler.next(0, &mut disk) {
+        scheduler.completed(request.id, false, 1);
+    }
+    scheduler.next(2, &mut disk);
+    assert_eq!(scheduler.waiting(), 39);
 }
 
 #[test]
