@@ -115,6 +115,8 @@ pub trait Backend: Send {
     fn is_whole(&mut self, file: FileId) -> bool;
     /// Whether all files of the plan are in memory whole. Gives up at the first that is not.
     fn are_all_whole(&mut self) -> bool;
+    /// The share of all pages of the plan's files that is in memory; `None` if that cannot be told.
+    fn share_in_memory(&mut self) -> Option<f64>;
     /// How many of these pages were in memory and had to make room; `None` if that cannot be told.
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
     /// Give these pages' memory back: the program is past them. Pages somebody has mapped or
@@ -149,6 +151,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn are_all_whole(&mut self) -> bool {
         (**self).are_all_whole()
+    }
+    fn share_in_memory(&mut self) -> Option<f64> {
+        (**self).share_in_memory()
     }
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         (**self).evicted(file, pages)

@@ -50,6 +50,10 @@ impl Backend for NullBackend {
         false
     }
 
+    fn share_in_memory(&mut self) -> Option<f64> {
+        None
+    }
+
     fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
         None
     }

@@ -289,6 +289,10 @@ impl Backend for Sim {
         false
     }
 
+    fn share_in_memory(&mut self) -> Option<f64> {
+        None
+    }
+
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         let machine = self.machine();
         Some(

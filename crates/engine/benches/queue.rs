@@ -59,6 +59,9 @@ impl Backend for Instantly {
     fn are_all_whole(&mut self) -> bool {
         false
     }
+    fn share_in_memory(&mut self) -> Option<f64> {
+        None
+    }
     fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
         None
     }

@@ -185,8 +185,8 @@ impl<B: Backend> Engine<B> {
 
     /// Look whether the plan's pages are in memory already; if they all are, the session is
     /// [`Phase::Hot`] and the program need not be observed. Stops at the first few missing
-    /// pages, so a cold plan costs next to nothing; a plan too long to look through counts as cold,
-    /// and so does one that is still being made.
+    /// pages, so a cold plan costs next to nothing; a plan too long to look through goes by its beginning
+    /// and its files, and one that is still being made counts as cold.
     pub fn survey(&mut self) {
         if self.source.is_live() {
             // What is still to come cannot be looked at.

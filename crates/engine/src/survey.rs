@@ -11,11 +11,14 @@ use crate::engine::{DISCLOSE, FIRST};
 /// Disclosures a survey looks through, some milliseconds: of a longer plan the program's own reads tell sooner
 /// whether it is hot.
 const SURVEY: usize = 4 * DISCLOSE;
+/// Where so much of its files is in memory, and all that was looked through, a longer plan is as good as hot: the
+/// program's own reads tell if they come to wait.
+const NEARLY_ALL: f64 = 15.0 / 16.0;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
 
-/// Whether next to nothing of what `source` discloses is missing; of a plan too long to look through, no. The source
-/// is left where that was found out.
+/// Whether next to nothing of what `source` discloses is missing; of a plan too long to look through, of its beginning
+/// and its files. The source is left where that was found out.
 pub(crate) fn all_in_memory(source: &mut dyn Source, backend: &mut impl Backend) -> bool {
     let mut missing = 0;
     let mut whole: HashMap<FileId, bool> = HashMap::new();
@@ -46,5 +49,6 @@ pub(crate) fn all_in_memory(source: &mut dyn Source, backend: &mut impl Backend)
             return true;
         }
     }
-    false
+    let share = backend.share_in_memory();
+    share.is_some_and(|share| share >= NEARLY_ALL)
 }

@@ -41,6 +41,11 @@ pub const TESTS: &[Test] = &[
         reads_nothing,
     ),
     (
+        "a_long_plan_of_files_all_but_in_memory_is_hot_from_the_start",
+        &[],
+        nearly_whole,
+    ),
+    (
         "of_a_program_killed_at_once_nothing_is_claimed",
         &[],
         killed_at_once,
@@ -158,6 +163,22 @@ fn reads_nothing() {
     let lab = Lab::new();
     lab.data("data", 8);
     twice(&lab, &["sh", "-c", ":"]);
+}
+
+fn nearly_whole() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 64);
+    lab.data("other", 1);
+    let script = "head -c 4096 other > /dev/null; exec ./scatter 40000 0 data";
+    let command = &["sh", "-c", script];
+    lab.cold(&["data", "other"]);
+    assert_eq!(lab.run(command).mode(), "recorded");
+    lab.plain(&["cksum", "data"]);
+    lab.cold(&["other"]);
+    let hot = lab.run(command);
+    hot.assert_as(&lab.plain(command));
+    assert_eq!(hot.reason(), "all of it was in memory already", "{hot:?}");
 }
 
 fn killed_at_once() {

@@ -98,6 +98,13 @@ impl Opened {
         cache::stat(&self.fd, bytes.clone())
     }
 
+    /// How many of the file's pages are in memory, none where that cannot be told, and how many it has.
+    pub(super) fn share(&self) -> (u64, u64) {
+        let pages = self.size.div_ceil(PAGE);
+        let cached = self.cached(&(0..pages * PAGE)).map_or(0, |now| now.cached);
+        (cached, pages)
+    }
+
     /// How many of these pages are in memory; `None` if that cannot be told.
     pub(super) fn resident(&mut self, pages: &Range<u64>) -> Option<u64> {
         match self.cached(&(pages.start * PAGE..pages.end * PAGE)) {

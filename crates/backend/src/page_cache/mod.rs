@@ -187,15 +187,25 @@ impl Backend for PageCache {
         let Some(opened) = self.look_at(file) else {
             return false;
         };
-        let pages = opened.size.div_ceil(PAGE);
-        opened
-            .cached(&(0..pages * PAGE))
-            .is_ok_and(|now| now.cached >= pages)
+        let (cached, pages) = opened.share();
+        cached >= pages
     }
 
     fn are_all_whole(&mut self) -> bool {
         let files = self.files.read_only();
         files.into_iter().all(|file| self.is_whole(file))
+    }
+
+    fn share_in_memory(&mut self) -> Option<f64> {
+        let (mut cached, mut pages) = (0, 0);
+        for file in self.files.read_only() {
+            if let Some(opened) = self.look_at(file) {
+                let (here, all) = opened.share();
+                cached += here;
+                pages += all;
+            }
+        }
+        (pages > 0).then(|| cached as f64 / pages as f64)
     }
 
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
