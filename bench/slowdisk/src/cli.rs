@@ -353,17 +353,12 @@ fn models() -> String {
 
 /// A property and its value, in lines no wider than a terminal.
 fn fact(property: &str, value: &str) -> String {
-    let mut text = format!("  {property:<16}");
-    let mut column = text.len();
-    for word in value.split(' ') {
-        if column + 1 + word.len() > WIDTH {
-            text += &format!("\n{:18}", "");
-            column = 18;
-        }
-        text += &format!(" {word}");
-        column += 1 + word.len();
-    }
-    text + "\n"
+    let head = format!("  {property:<16} ");
+    let indent = " ".repeat(head.len());
+    let options = textwrap::Options::new(WIDTH)
+        .initial_indent(&head)
+        .subsequent_indent(&indent);
+    textwrap::fill(value, options) + "\n"
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use foreread_plan::format::{self, Reader};
+use foreread_plan::format::Reader;
 use foreread_plan::{Identity, Summary};
 use serde::Serialize;
 
 use crate::args;
 use crate::store::{Entry, Store};
 use crate::units::{ago, bytes, cut};
-use crate::words::plain;
+use crate::words::{counted, plain};
 
 /// Columns of a terminal nobody has widened.
 const WIDTH: usize = 80;
@@ -48,13 +48,10 @@ struct Known {
 impl Known {
     /// Opens a record and looks all of it through for damage, which takes a millisecond for three megabytes.
     fn open(entry: Entry) -> Self {
-        let reader = entry.reader();
-        let checked = reader.as_ref().map(|_| format::check(&entry.path));
+        let mut reader = entry.reader();
+        let damage = reader.as_mut().ok().and_then(|reader| reader.check().err());
         Self {
-            damage: checked
-                .ok()
-                .and_then(Result::err)
-                .map(|why| why.to_string()),
+            damage: damage.map(|why| why.to_string()),
             reader,
             entry,
         }
@@ -91,13 +88,9 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
     let size = records.iter().map(|known| known.entry.size).sum();
     writeln!(
         out,
-        "{} {} in {}",
+        "{} of {} in {}",
         bytes(size),
-        if records.len() == 1 {
-            "of one record".to_owned()
-        } else {
-            format!("of {} records", records.len())
-        },
+        counted(records.len() as u64, "record", "records"),
         store.folder().display()
     )?;
     Ok(ExitCode::SUCCESS)

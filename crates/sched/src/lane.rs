@@ -72,10 +72,15 @@ impl Lane {
         position.saturating_add(self.profile.horizon.queue_threshold)
     }
 
-    /// How far ahead of the program entries are pending: those beyond the queue threshold to be taken along.
+    /// How far ahead of the program entries are pending: in its order, those beyond the queue threshold to be taken
+    /// along.
     pub(crate) fn neighbourhood(&self) -> u64 {
-        let earned = self.fetched.saturating_mul(EARNED).min(NEIGHBOURHOOD);
-        self.profile.horizon.queue_threshold.max(earned)
+        let threshold = self.profile.horizon.queue_threshold;
+        match self.profile.order {
+            Order::Program => threshold.max(self.fetched.saturating_mul(EARNED).min(NEIGHBOURHOOD)),
+            // Whatever is pending is asked for by position.
+            Order::Position => threshold,
+        }
     }
 
     /// Whether one more request may be made. A device that orders what it is asked does so by what is nearest,

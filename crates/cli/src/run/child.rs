@@ -70,6 +70,12 @@ impl Incoming {
         self.group = GroupWatch::start().ok();
     }
 
+    /// Whether a signal is to be passed on.
+    fn is_for_program(&self, received: Received) -> bool {
+        let own_limit = received.from_kernel && signals::is_limit(received.signal);
+        !own_limit && !self.went_to_group(received)
+    }
+
     /// Whether a signal was sent to the whole process group: the program has it then, unless it
     /// has left the group and would not get it without foreread either.
     fn went_to_group(&self, received: Received) -> bool {
@@ -156,9 +162,7 @@ impl Child {
         while let Some(received) = self.incoming.signals.next()? {
             if received.signal == Signal::CHILD.as_raw() {
                 self.stop_along()?;
-            } else if received.from_kernel && signals::is_limit(received.signal) {
-                continue;
-            } else if !self.incoming.went_to_group(received) {
+            } else if self.incoming.is_for_program(received) {
                 // A program with other privileges cannot be signalled: no more could the sender.
                 let _ = process::send(&self.pidfd, received.signal);
             }

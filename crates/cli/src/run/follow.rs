@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Phase, Profile, Report, Session};
-use foreread_plan::format::{self, Ending, ReadError, Reader};
+use foreread_plan::format::{Ending, ReadError, Reader};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
 use foreread_profiles::{Measured, Profiles};
 use foreread_sources::{Replay, Trace};
@@ -239,7 +239,8 @@ impl Follower {
 /// Look through all of a record for damage.
 fn look_through(record: &Path, trouble: &OnceLock<String>) {
     // One that was deleted meanwhile is the user's business.
-    if let Err(why @ ReadError::Damaged { .. }) = format::check(record) {
+    let checked = Reader::open(record).and_then(|mut reader| reader.check());
+    if let Err(why @ ReadError::Damaged { .. }) = checked {
         trouble.get_or_init(|| why.to_string());
     }
 }

@@ -183,11 +183,6 @@ impl Head {
             bytes: covered,
         })
     }
-
-    /// Whether the head and the payload stored after it are what was written.
-    pub(super) fn fits(&self, stored: &[u8]) -> bool {
-        checksum(&self.bytes, stored) == self.crc
-    }
 }
 
 /// Reads, checks and decompresses payloads; owns the buffers they pass through.
@@ -206,17 +201,29 @@ impl FrameReader {
         })
     }
 
-    /// Reads and checks the payload that follows `head`. The outer error is the system's,
-    /// the inner one the record's.
+    /// Holds the payload that follows `head` against the checksum, and keeps it as it is stored. The outer
+    /// error is the system's, the inner one the record's.
+    pub(super) fn check(
+        &mut self,
+        input: &mut impl Read,
+        head: &Head,
+    ) -> io::Result<Result<(), &'static str>> {
+        self.stored.resize(head.stored_len, 0);
+        input.read_exact(&mut self.stored)?;
+        if checksum(&head.bytes, &self.stored) != head.crc {
+            return Ok(Err("the frame does not match its checksum"));
+        }
+        Ok(Ok(()))
+    }
+
+    /// Reads and checks the payload that follows `head`; errors as [`FrameReader::check`]'s.
     pub(super) fn payload(
         &mut self,
         input: &mut impl Read,
         head: &Head,
     ) -> io::Result<Result<&mut Vec<u8>, &'static str>> {
-        self.stored.resize(head.stored_len, 0);
-        input.read_exact(&mut self.stored)?;
-        if !head.fits(&self.stored) {
-            return Ok(Err("the frame does not match its checksum"));
+        if let Err(what) = self.check(input, head)? {
+            return Ok(Err(what));
         }
         // `raw` may have been exchanged for another buffer, or hold an earlier payload.
         self.raw.clear();

@@ -20,7 +20,6 @@
 //! ([`RecordFile`] makes that file appear whole or not at all), and back through
 //! [`Reader`].
 
-mod check;
 mod columns;
 mod definitions;
 mod error;
@@ -32,7 +31,6 @@ mod reader;
 mod record_file;
 mod writer;
 
-pub use check::check;
 pub use error::{Ending, ReadError, WriteError};
 pub use reader::Reader;
 pub use record_file::{Partial, RecordFile, adopt, partials};

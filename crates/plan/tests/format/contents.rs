@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::{Noise, file, meta, pread, read, thread, written};
 use foreread_plan::format::{
-    self, Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, WriteError, Writer,
+    Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, WriteError, Writer,
 };
 use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, Summary, ThreadId, ThreadMeta};
 use proptest::prelude::*;
@@ -266,21 +266,27 @@ fn a_flipped_bit_never_gives_a_wrong_access_in_silence() {
 #[test]
 fn looked_through_a_record_hides_no_damage() {
     let (_, bytes) = small();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("record");
-    std::fs::write(&path, &bytes).unwrap();
-    format::check(&path).unwrap();
+    let check = |bytes: &[u8]| Reader::from_bytes(bytes, Path::new("record"))?.check();
+    check(&bytes).unwrap();
     for at in 0..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x55;
-        std::fs::write(&path, &flipped).unwrap();
         // A length that is wrong may pass for an end.
-        let short = Reader::open(&path)
+        let short = Reader::from_bytes(&flipped, Path::new("record"))
             .is_ok_and(|reader| matches!(reader.ending(), Ending::Truncated { .. }));
-        assert!(format::check(&path).is_err() || short, "byte {at}");
+        assert!(check(&flipped).is_err() || short, "byte {at}");
     }
-    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    format::check(&path).expect("a record cut short, sound as far as it goes");
+    check(&bytes[..bytes.len() / 2]).expect("a record cut short, sound as far as it goes");
+}
+
+#[test]
+fn a_record_looked_through_is_read_from_its_start() {
+    let (accesses, bytes) = small();
+    let mut reader = Reader::from_bytes(&bytes, Path::new("record")).unwrap();
+    reader.next_access().unwrap().unwrap();
+    reader.check().unwrap();
+    let first = reader.next_access().unwrap().unwrap();
+    assert_eq!(first.extent, accesses[0].extent);
 }
 
 #[test]

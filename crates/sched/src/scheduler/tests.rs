@@ -115,6 +115,19 @@ fn a_neighbour_beyond_the_queue_threshold_is_taken_along_and_never_asked_for_alo
 }
 
 #[test]
+fn by_position_nothing_beyond_the_queue_threshold_is_fetched_whatever_was() {
+    let mut disk = ssd(10, 1000);
+    disk.0.order = Order::Position;
+    let mut scheduler = scheduler(&scattered(50), 1000);
+    let first = scheduler.next(0, &mut disk);
+    assert_eq!(first.len(), 11);
+    for request in first {
+        scheduler.completed(request.id, true, 1);
+    }
+    assert!(scheduler.next(2, &mut disk).is_empty());
+}
+
+#[test]
 fn nothing_beyond_the_queue_threshold_is_looked_at_where_nothing_had_to_be_fetched() {
     let mut disk = ssd(10, 1000);
     let mut scheduler = scheduler(&scattered(50), 1000);
