@@ -104,9 +104,20 @@ impl MountArgs {
     }
 }
 
-/// Does what the arguments say; the exit status is 1 when a self-test does not hold.
+/// Does what the arguments say; the exit status is 1 when a self-test does not hold, and the server's
+/// own where it has said why it could not begin.
 pub fn run(args: SlowdiskArgs) -> Result<ExitCode, Error> {
-    match args.action {
+    let outcome = act(args.action);
+    if let Err(Error::Server { status }) = &outcome
+        && let Some(code) = status.code()
+    {
+        return Ok(ExitCode::from(code as u8));
+    }
+    outcome
+}
+
+fn act(action: Action) -> Result<ExitCode, Error> {
+    match action {
         Action::Mount(args) if args.serve => serve(&args.options())?,
         Action::Mount(args) if args.foreground => foreground(&args.options())?,
         Action::Mount(args) => {
@@ -241,6 +252,10 @@ fn describe(mounted: &Mounted) -> String {
     text
 }
 
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 fn stats(dir: &Path, json: bool) -> Result<(), Error> {
     let mounted = Mounted::find(dir)?;
     let counters = mounted.counters()?;
@@ -249,11 +264,11 @@ fn stats(dir: &Path, json: bool) -> Result<(), Error> {
         say(&format!("{text:#}\n"))
     } else {
         say(&format!(
-            "{}served: {} reads ({:.1} MiB), {} writes ({:.1} MiB)\n",
+            "{}served: {} ({:.1} MiB), {} ({:.1} MiB)\n",
             describe(&mounted),
-            counters.reads,
+            counted(counters.reads, "read"),
             counters.read_bytes as f64 / f64::from(1 << 20),
-            counters.writes,
+            counted(counters.writes, "write"),
             counters.written_bytes as f64 / f64::from(1 << 20),
         ))
     }
@@ -267,7 +282,7 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
     let mut rows = Vec::new();
     if !json {
         say(&format!(
-            "{:<12} {:<26} {:>10} {:>10} {:>8} {:>8}\n",
+            "{:<11} {:<24} {:>9} {:>9} {:>7} {:>7}\n",
             "model", "figure", "specified", "realised", "off", "allowed"
         ))?;
     }
@@ -318,7 +333,7 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
 
 fn line(row: &Row) -> String {
     format!(
-        "{:<12} {:<26} {:>10.1} {:>10.1} {:>+7.1}% {:>7}% {} {}",
+        "{:<11} {:<24} {:>9.1} {:>9.1} {:>+6.1}% {:>6}% {}{}",
         row.model,
         row.figure,
         row.specified,
@@ -326,7 +341,11 @@ fn line(row: &Row) -> String {
         row.off_percent,
         format!("±{}", row.tolerance_percent),
         row.unit,
-        if row.holds { "" } else { " <-- does not hold" },
+        if row.holds {
+            ""
+        } else {
+            "\n  <-- does not hold"
+        },
     )
     .trim_end()
     .to_owned()

@@ -120,6 +120,8 @@ fn full() {
         outcome.reason().contains(place.to_str().unwrap()),
         "{outcome:?}"
     );
+    // The file that a record grows in has a name that says nothing to anybody.
+    assert!(!outcome.reason().contains(".partial-"), "{outcome:?}");
     assert!(
         Reader::open(&lab.path("kept.fr"))
             .expect("the record")

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use super::{WriteError, Writer};
 use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
@@ -22,7 +22,8 @@ const CRUMB: u64 = 4096;
 ///
 /// Dropped without [`RecordFile::commit`], it leaves nothing behind.
 pub struct RecordFile {
-    writer: Writer<BufWriter<NamedTempFile>>,
+    writer: Writer<BufWriter<File>>,
+    partial: TempPath,
     destination: PathBuf,
     limit: u64,
     full: bool,
@@ -39,12 +40,14 @@ impl RecordFile {
         let (directory, name) = split(destination)?;
         let mut prefix = partial_prefix(name);
         prefix.push(format!("{}-", std::process::id()));
-        let file = tempfile::Builder::new()
+        let (file, partial) = tempfile::Builder::new()
             .prefix(&prefix)
             .tempfile_in(directory)
-            .map_err(failed("create a record in", directory))?;
+            .map_err(|error| failed("create a record in", directory)(reason(error)))?
+            .into_parts();
         Ok(Self {
-            writer: Writer::new(BufWriter::new(file), meta)?,
+            writer: named(destination, Writer::new(BufWriter::new(file), meta))?,
+            partial,
             destination: destination.to_owned(),
             limit,
             full: false,
@@ -58,7 +61,7 @@ impl RecordFile {
     /// As [`Writer::file`].
     pub fn file(&mut self, id: FileId, meta: FileMeta) -> Result<(), WriteError> {
         if self.has_room()? || self.writer.knows_file(id) {
-            self.writer.file(id, meta)?;
+            named(&self.destination, self.writer.file(id, meta))?;
         }
         Ok(())
     }
@@ -69,7 +72,7 @@ impl RecordFile {
     /// As [`Writer::thread`].
     pub fn thread(&mut self, id: ThreadId, meta: ThreadMeta) -> Result<(), WriteError> {
         if self.has_room()? {
-            self.writer.thread(id, meta)?;
+            named(&self.destination, self.writer.thread(id, meta))?;
         }
         Ok(())
     }
@@ -80,7 +83,7 @@ impl RecordFile {
     /// As [`Writer::access`].
     pub fn access(&mut self, access: &Access) -> Result<(), WriteError> {
         if self.has_room()? {
-            self.writer.access(access)?;
+            named(&self.destination, self.writer.access(access))?;
         } else {
             self.lost += 1;
         }
@@ -92,7 +95,7 @@ impl RecordFile {
     /// # Errors
     /// As [`Writer::flush`].
     pub fn flush(&mut self) -> Result<(), WriteError> {
-        self.writer.flush()
+        named(&self.destination, self.writer.flush())
     }
 
     /// Bytes written so far: [`Writer::bytes_written`].
@@ -112,7 +115,7 @@ impl RecordFile {
 
     /// Where the record is until it is committed.
     pub fn partial_path(&self) -> &Path {
-        self.writer.get_ref().get_ref().path()
+        &self.partial
     }
 
     /// Ends the record, as [`Writer::finish`] does, and lets it take the destination's place.
@@ -124,11 +127,13 @@ impl RecordFile {
     /// As [`Writer::access`], or [`WriteError::File`]; the destination is then as it was.
     pub fn commit(self, mut summary: Summary) -> Result<(), WriteError> {
         summary.lost += self.lost;
-        let out = self.writer.finish(summary)?;
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let out = named(&self.destination, self.writer.finish(summary))?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+        named(&self.destination, file.map_err(Into::into))?;
         // Not synced: on a busy disk that takes seconds, which whoever runs the program would wait
         // for. A record that a power failure spoils is known by its checksums, and recorded again.
-        file.persist(&self.destination)
+        self.partial
+            .persist(&self.destination)
             .map_err(|error| failed("replace the record", &self.destination)(error.error))?;
         Ok(())
     }
@@ -137,7 +142,7 @@ impl RecordFile {
     fn has_room(&mut self) -> Result<bool, WriteError> {
         if !self.full && self.writer.size_bound() >= self.limit {
             // The bound counts what is gathered uncompressed: see what it really takes.
-            self.writer.flush()?;
+            self.flush()?;
             self.full = self.writer.size_bound() + CRUMB >= self.limit;
         }
         Ok(!self.full)
@@ -220,6 +225,23 @@ fn partial_pid(name: &OsStr, prefix: &OsStr) -> Option<u32> {
         .strip_prefix(prefix.as_encoded_bytes())?;
     let digits = rest.split(|&byte| byte == b'-').next()?;
     str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// The system's refusal to write, with the record's name.
+fn named<T>(destination: &Path, outcome: Result<T, WriteError>) -> Result<T, WriteError> {
+    outcome.map_err(|error| match error {
+        WriteError::Io(source) => failed("write the record", destination)(source),
+        error => error,
+    })
+}
+
+/// The system's reason alone: the library for temporary files adds a name nobody has chosen.
+fn reason(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(std::error::Error::source);
+    let code = cause
+        .and_then(|cause| cause.downcast_ref::<io::Error>())
+        .and_then(io::Error::raw_os_error);
+    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WriteError {

@@ -181,10 +181,6 @@ impl<W: Write> Writer<W> {
         self.written + raw + raw / 256 + ENDING_ROOM
     }
 
-    pub(super) fn get_ref(&self) -> &W {
-        &self.out
-    }
-
     /// Whether a definition of this file was taken.
     pub(super) fn knows_file(&self, id: FileId) -> bool {
         self.tables.files.contains_key(&id)
