@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use foreread_plan::format::Reader;
-use foreread_tests::{Lab, Need, Outcome, text};
+use foreread_tests::{Lab, Need, Outcome, finish, start, text};
 
 use crate::Test;
 
@@ -27,6 +27,11 @@ pub const TESTS: &[Test] = &[
         "a_record_that_tells_of_a_stream_is_kept_though_the_stream_is_left_to_the_kernel",
         &[],
         fast_and_sequential,
+    ),
+    (
+        "a_record_is_kept_though_the_program_was_faster_than_the_look_at_its_plan",
+        &[Need::Command("strace")],
+        outrun,
     ),
     (
         "a_program_that_begins_with_fast_reads_is_kept_ahead_of_when_it_comes_to_slow_ones",
@@ -156,6 +161,26 @@ fn fast_and_sequential() {
         assert_ne!(again.mode(), "recorded", "{again:?}");
     }
     assert!(std::fs::read(lab.record()).expect("the record") == record);
+}
+
+fn outrun() {
+    let lab = Lab::new();
+    lab.write("data", vec![7; 16 << 20]);
+    let command = &["dd", "if=data", "of=/dev/null", "bs=4k", "status=none"];
+    lab.cold(&["data"]);
+    lab.run(command);
+    for _ in 0..5 {
+        lab.cold(&["data"]);
+        let (run, account) = lab.running(&[], command);
+        // Every call that foreread makes takes as long as ten of the program's reads.
+        let mut traced = lab.command("strace");
+        traced
+            .args(["-f", "-o", "/dev/null"])
+            .arg(run.get_program())
+            .args(run.get_args());
+        let outcome = account.of(finish(start(&mut traced)));
+        assert!(lab.record().is_file(), "{outcome:?}");
+    }
 }
 
 fn warmed_up() {

@@ -177,12 +177,12 @@ impl Account {
 
     /// The record followed, if the program by now reads mostly what it does not tell of: all it
     /// tells of was in memory before the first read, and yet the program waited for a device. Only
-    /// the next run can be recorded, as this one was not observed.
+    /// the next run can be recorded, as this one was not observed. A program that was faster than the look at its
+    /// plan has brought that into memory by itself: its first reads waited.
     pub(super) fn outgrown(&mut self) -> Option<PathBuf> {
-        let hot = self
-            .report
-            .as_ref()
-            .is_some_and(|report| report.phase == Phase::Hot && report.reads == 0);
+        let hot = self.report.as_ref().is_some_and(|report| {
+            report.phase == Phase::Hot && report.reads == 0 && report.ledger.missed == 0
+        });
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
         let elsewhere = self.device_bytes.unwrap_or(0);
         if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
@@ -247,10 +247,10 @@ impl Account {
         }
         if let Some(report) = &self.report {
             match report.phase {
-                Phase::Hot if report.reads == 0 => {
+                Phase::Hot if report.reads > 0 => return Some("its reads hardly waited".into()),
+                Phase::Hot if report.ledger.missed == 0 => {
                     return Some("all of it was in memory already".into());
                 }
-                Phase::Hot => return Some("its reads hardly waited".into()),
                 // Other content leads a program elsewhere.
                 Phase::GaveUp if !self.files.is_empty() => {}
                 Phase::GaveUp => {
