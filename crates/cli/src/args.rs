@@ -25,6 +25,27 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+impl Command {
+    /// The command that this process was started with. Ends the process where there is none to be done.
+    pub(crate) fn given() -> Self {
+        Self::run_alone().unwrap_or_else(|| Args::parse().command)
+    }
+
+    /// `foreread run`, understood by itself: a program waits to be started, and to set up what all
+    /// the commands take costs it 0.1 ms. Anything but a good `run` is for [`Args`] to tell of.
+    fn run_alone() -> Option<Self> {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            run: Run,
+        }
+        let mut words = std::env::args_os().skip(1).peekable();
+        let name = words.next_if(|word| word == "run")?;
+        let alone = Alone::try_parse_from(std::iter::once(name).chain(words));
+        Some(Self::Run(alone.ok()?.run))
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),

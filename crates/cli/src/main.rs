@@ -26,9 +26,8 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
 
-use args::{Args, Command};
+use args::Command;
 use cc::Language;
 use run::Ending;
 
@@ -37,7 +36,7 @@ const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
     foreread_sys::spawn::keep_children();
-    match dispatch(Args::parse().command) {
+    match dispatch(Command::given()) {
         Ok(code) => code,
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
