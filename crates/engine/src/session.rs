@@ -19,6 +19,8 @@ use crate::{Engine, Ledger, Phase, Report};
 const BUSY: Duration = Duration::from_micros(200);
 /// The engine's timer while nothing is.
 const IDLE: Duration = Duration::from_millis(5);
+/// How long an engine with nothing left to do takes to end: less than to sleep meanwhile, and to be woken.
+const AT_HAND: Duration = Duration::from_micros(300);
 /// Observations taken in one step: the queue has to be filled as fast as it is read.
 const AT_ONCE: usize = 256;
 
@@ -136,7 +138,12 @@ impl Session {
     /// End the session and close its account. `None` if the engine's thread has died.
     pub fn finish(mut self) -> Option<Report> {
         self.close();
-        self.thread.take()?.join().ok()
+        let thread = self.thread.take()?;
+        let until = Instant::now() + AT_HAND;
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        thread.join().ok()
     }
 
     fn close(&self) {
