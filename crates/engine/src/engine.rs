@@ -204,15 +204,19 @@ impl<B: Backend> Engine<B> {
         if !access.kind.reads() {
             return;
         }
-        let gained = self.account(access);
+        let ours = self.account(access);
         if self.closed || self.phase == Phase::Hot {
             return;
         }
         let matched = self.scheduler.observe(access);
         self.judge(access, matched.known);
+        let mut could = access.waited();
+        // What waits for the kernel's read-ahead would not gain by ours.
+        could &= matched.consumed.is_empty()
+            || matched.consumed.iter().any(|(_, taken)| !taken.sequential);
         // Nobody knows whether a touch waited; one of a page that is new may have.
-        let gained = gained || self.ran_out && access.kind == Kind::Touch && !matched.known;
-        self.weigh(access.start, gained);
+        could |= self.ran_out && access.kind == Kind::Touch && !matched.known;
+        self.weigh(access.start, ours || could);
     }
 
     /// The program read a file that is not in the plan.
@@ -453,7 +457,7 @@ impl<B: Backend> Engine<B> {
         (self.weighed, self.gained, self.weighed_since) = (0, 0, start);
     }
 
-    /// Enter a read into the ledger; whether it gained by foreread, or could have.
+    /// Enter a read into the ledger; whether any of it was fetched for it.
     fn account(&mut self, access: &Access) -> bool {
         let (file, scheduler) = (access.file, &mut self.scheduler);
         let read = self
@@ -487,7 +491,7 @@ impl<B: Backend> Engine<B> {
                 self.ledger.missed += (pages.end - pages.start - ours) * PAGE;
             }
         }
-        waited || there + under_way > 0
+        there + under_way > 0
     }
 
     /// Of so many pages that were there, those that are gone again, where that is looked up.

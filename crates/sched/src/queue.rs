@@ -181,6 +181,8 @@ pub struct Taken {
     pub pages: Range<u64>,
     /// Whether its pages were held in the budget.
     pub admitted: bool,
+    /// Whether it was part of a sequential stream, left to the kernel.
+    pub sequential: bool,
 }
 
 /// The last few matches.
@@ -437,6 +439,7 @@ impl Queue {
                     Taken {
                         pages: range.clone(),
                         admitted: entry.state == State::Admitted,
+                        sequential: entry.sequential,
                     },
                 ));
                 self.remember(file, range);

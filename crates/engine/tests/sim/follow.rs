@@ -194,6 +194,26 @@ fn a_plan_as_good_as_hot_is_no_longer_watched() {
 }
 
 #[test]
+fn a_fast_stream_is_no_longer_watched_though_it_waits_for_the_kernels_read_ahead() {
+    let plan = reads(0..30_000);
+    let mut engine = engine(&machine(Model::NetworkSsd, 1 << 20), plan.clone(), 1 << 16);
+    engine.survey();
+    assert_eq!(engine.phase(), Phase::Ahead);
+    let mut now = 0;
+    for (n, read) in plan.into_iter().enumerate() {
+        engine.step(now);
+        let took = if n % 32 == 0 { 60_000 } else { 1000 };
+        engine.observe(&Access {
+            start: now,
+            took,
+            ..read
+        });
+        now += took + 500;
+    }
+    assert_eq!(engine.phase(), Phase::Hot);
+}
+
+#[test]
 fn a_program_let_go_as_hot_is_followed_again_when_it_waits() {
     let hot = reads(scattered(20_000, 100_000));
     let cold = apart((0..3000).map(|n| 10_000 + n * 7919 % 9973));
