@@ -47,6 +47,7 @@ const CallSpec Table[] = {
     {"getchar", K::Read, "", 'v', nullptr, nullptr},
     {"ungetc", K::Seek, "vf", 'v', nullptr, nullptr},
     {"fscanf", K::Read, "frd", 'v', nullptr, nullptr},
+    {"vfscanf", K::Read, "frb", 'v', nullptr, nullptr},
     {"scanf", K::Read, "rd", 'v', nullptr, nullptr},
     {"getline", K::Read, "owf", 'v', nullptr, nullptr},
     {"getdelim", K::Read, "owvf", 'v', nullptr, nullptr},
