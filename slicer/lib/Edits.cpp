@@ -165,6 +165,12 @@ const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
   return nullptr;
 }
 
+unsigned afterBrace(const Unit &U, const CompoundStmt *Block) {
+  SourceLocation Brace = Block->getLBracLoc();
+  return U.sources().getFileOffset(Brace) +
+         Lexer::MeasureTokenLength(Brace, U.sources(), U.context().getLangOpts());
+}
+
 void Edits::before(unsigned Offset, std::string Text) {
   Insertions.push_back({Offset, static_cast<long>(1) << 40, 0, std::move(Text)});
 }

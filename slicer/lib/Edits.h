@@ -21,6 +21,9 @@ TextRange textOf(const Unit &U, const clang::Stmt *S);
 // The same of a statement, with the semicolon that ends it.
 TextRange statementText(const Unit &U, const clang::Stmt *S);
 
+// Where the text of a block begins: its brace may be a digraph.
+unsigned afterBrace(const Unit &U, const clang::CompoundStmt *Block);
+
 // Whether text can be put around a call, once for each time it is executed.
 bool editable(const Function &F, const clang::CallExpr *Call);
 
