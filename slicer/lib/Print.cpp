@@ -373,6 +373,8 @@ std::string Printer::call(const CallExpr *Call) {
   case Treatment::Keep:
     if (Spec && llvm::StringRef(Spec->Name) == "dup")
       return libraryCall(Call, *Spec, "prefetch_");
+    if (Spec && Spec->Kind == CallKind::Read)
+      return "FOREREAD_UNCOUNTED(" + libraryCall(Call, *Spec, "fetch_") + ")";
     if (Spec && !Slice.targets(Call).empty())
       return handingOver(Call, *Spec);
     return asItIs(Call);

@@ -160,6 +160,15 @@ ssize_t fetch_pread(int fd, void *data, size_t bytes, off_t offset);            
 ssize_t fetch_readv(int fd, const struct iovec *parts, int count);                 /* [1] */
 ssize_t fetch_preadv(int fd, const struct iovec *parts, int count, off_t offset);  /* [1] */
 
+/* The value of a call of the prefetch thread that the program does not count: FOREREAD_UNCOUNTED(fetch_read(fd, data, n)). */
+#define FOREREAD_UNCOUNTED(...)                                                                    \
+    (__extension__({                                                                               \
+        __typeof__(__VA_ARGS__) foreread_value_ = (__VA_ARGS__);                                   \
+        prefetch_uncount();                                                                        \
+        foreread_value_;                                                                           \
+    }))
+void prefetch_uncount(void);
+
 FILE *prefetch_fopen(const char *path, const char *mode);
 FILE *prefetch_fdopen(int fd, const char *mode);
 FILE *prefetch_freopen(const char *path, const char *mode, FILE *stream);

@@ -230,6 +230,11 @@ void lane_count(void) {
         next_call(lane_self, &id);
 }
 
+void prefetch_uncount(void) {
+    if (lane_self != NULL)
+        atomic_fetch_sub_explicit(&lane_self->next_id, 1, memory_order_relaxed);
+}
+
 /* Puts a read of this ID on hold, unless the last was of the same pages. */
 static void announce(struct lane *lane, uint64_t id, struct file *file, int fd, uint64_t offset,
                      uint64_t bytes) {
