@@ -156,7 +156,7 @@ fn blanks() {
 fn names_and_headers() {
     let driver = Driver::new();
     let body = "#include \"local.h\"\nint main(void) { /*here*/ printf(\"%s %d %s %d\\n\", __FILE__, \
-                __LINE__, local(), WHICH); return first_byte() * 0; }\n";
+                __LINE__, local(), WHICH); puts(__BASE_FILE__); puts(__TIMESTAMP__); return first_byte() * 0; }\n";
     for folder in ["src", "src/deep"] {
         fs::create_dir(driver.lab.path(folder)).unwrap();
     }
@@ -168,6 +168,7 @@ fn names_and_headers() {
     }
     for source in ["main.c", "src/main.c", "src/deep/main.c"] {
         driver.lab.write(source, format!("{READS}{body}"));
+        driver.does(&format!("touch -d 2001-02-03T04:05:06 {source}"));
         let absolute = driver.lab.path(source);
         for named in [source, &format!("./{source}"), absolute.to_str().unwrap()] {
             driver.builds(&format!("-I. -Isrc {named} -o prog"));
