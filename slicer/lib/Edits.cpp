@@ -165,10 +165,15 @@ const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
   return nullptr;
 }
 
-unsigned afterBrace(const Unit &U, const CompoundStmt *Block) {
+std::optional<unsigned> afterBrace(const Unit &U, const CompoundStmt *Block) {
+  const SourceManager &Sources = U.sources();
+  const LangOptions &Language = U.context().getLangOpts();
   SourceLocation Brace = Block->getLBracLoc();
-  return U.sources().getFileOffset(Brace) +
-         Lexer::MeasureTokenLength(Brace, U.sources(), U.context().getLangOpts());
+  if (Brace.isMacroID() && !Lexer::isAtEndOfMacroExpansion(Brace, Sources, Language, &Brace))
+    return std::nullopt;
+  if (!Sources.isInMainFile(Brace))
+    return std::nullopt;
+  return Sources.getFileOffset(Brace) + Lexer::MeasureTokenLength(Brace, Sources, Language);
 }
 
 void Edits::before(unsigned Offset, std::string Text) {
