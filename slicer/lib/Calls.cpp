@@ -268,6 +268,7 @@ const CallSpec Table[] = {
     {"getrusage", K::Varies, "vw", 'v', nullptr, nullptr},
     {"getpid", K::Varies, "", 'v', nullptr, nullptr},
     {"getppid", K::Varies, "", 'v', nullptr, nullptr},
+    {"recv", K::Varies, "vwvv", 'v', nullptr, nullptr},
     {"getrandom", K::Varies, "wvv", 'v', nullptr, nullptr},
 
     // Questions to the outside.
