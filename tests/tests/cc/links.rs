@@ -59,6 +59,11 @@ pub const TESTS: &[Test] = &[
     ),
     ("a_program_keeps_its_mode_and_its_link", &[], mode_and_link),
     ("an_explanation_says_what_was_done", &[], explanation),
+    (
+        "a_program_with_functions_of_the_c_librarys_is_left_whole",
+        &[],
+        own_functions,
+    ),
 ];
 
 fn one_step() {
@@ -150,6 +155,20 @@ fn blanks() {
     );
     succeeded(&driver.cc_words(&["a b/main \"1\".o", "-La b", "-lpart", "-o", "a b/the prog"]));
     assert_eq!(driver.units_of("a b/the prog"), ["main.c", "part.c"]);
+}
+
+fn own_functions() {
+    let driver = two_units();
+    driver.lab.write(
+        "part.c",
+        "char *getenv(const char *name) { return 0; }\nint part(void) { /*here*/ return 0; }\n",
+    );
+    driver.builds("main.c part.c -o prog");
+    assert!(driver.units_of("prog").is_empty());
+    assert_eq!(
+        driver.why(),
+        "it has a getenv() of its own, which the runtime would call"
+    );
 }
 
 /// What a program says of itself: its name as its author sees it, a line's number, headers' names.

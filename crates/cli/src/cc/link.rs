@@ -40,6 +40,9 @@ pub(super) fn link(compiler: &Compiler, line: &CommandLine, output: &Path) -> Re
         object_file::may_read(&program),
         "it reads no files through the C library"
     );
+    if let Some(name) = object_file::redefined(&program) {
+        bail!("it has a {name}() of its own, which the runtime would call");
+    }
     let tools = Tools::find()?;
     let scratch = tempfile::Builder::new().prefix("foreread-cc-").tempdir()?;
     let mut units = Units::find(compiler, line, scratch.path())?;
