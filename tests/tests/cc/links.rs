@@ -163,12 +163,18 @@ fn own_functions() {
         "part.c",
         "char *getenv(const char *name) { return 0; }\nint part(void) { /*here*/ return 0; }\n",
     );
-    driver.builds("main.c part.c -o prog");
-    assert!(driver.units_of("prog").is_empty());
-    assert_eq!(
-        driver.why(),
-        "it has a getenv() of its own, which the runtime would call"
+    driver.lab.write(
+        "wrap.c",
+        "char *__wrap_getenv(const char *name) { return 0; }\nint part(void) { /*here*/ return 0; }\n",
     );
+    for line in ["part.c", "-Wl,--wrap=getenv wrap.c"] {
+        driver.builds(&format!("main.c {line} -o prog"));
+        assert!(driver.units_of("prog").is_empty());
+        assert_eq!(
+            driver.why(),
+            "it has a getenv() of its own, which the runtime would call"
+        );
+    }
 }
 
 /// What a program says of itself: its name as its author sees it, a line's number, headers' names.

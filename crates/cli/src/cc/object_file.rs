@@ -171,5 +171,9 @@ pub(super) fn redefined(program: &Path) -> Option<&'static str> {
         .filter(|symbol| symbol.is_definition() && symbol.is_global())
         .filter_map(|symbol| symbol.name().ok())
         .collect();
-    CALLED.iter().copied().find(|name| own.contains(name))
+    // The latter is what the linker makes of a call with --wrap.
+    CALLED
+        .iter()
+        .copied()
+        .find(|name| own.contains(name) || own.contains(&*format!("__wrap_{name}")))
 }
