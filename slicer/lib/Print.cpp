@@ -111,7 +111,7 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
     }
   if (F.Home->cxx() && handledCxx(E, Out))
     return true;
-  if (isa<IntegerLiteral, FloatingLiteral>(E))
+  if (isa<IntegerLiteral, FloatingLiteral, ImaginaryLiteral>(E))
     return asWritten(E, Out);
   if (const auto *Block = dyn_cast<StmtExpr>(E)) {
     std::string Outer;
