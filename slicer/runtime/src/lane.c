@@ -22,8 +22,8 @@
 #define STALLED 20000000
 /* Calls between two looks at the program's counter. */
 #define LOOK 64
-/* Calls that a thread may be ahead, for each entry of the queue. Those that need none (read in order, again) would let it run
- * round in an endless loop for as long as the program lives. Between two looks at whether it is to go on: ns. */
+/* Calls that a thread may be ahead, for each entry of the queue. Those that need none (read in order, or again) would let it
+ * go round in an endless loop for as long as the program lives. Between two looks at whether it is to go on: ns. */
 #define CALLS_AHEAD 256
 #define REST 10000000
 
