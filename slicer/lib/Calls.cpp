@@ -47,6 +47,7 @@ const CallSpec Table[] = {
     {"getchar", K::Read, "", 'v', nullptr, nullptr},
     {"ungetc", K::Seek, "vf", 'v', nullptr, nullptr},
     {"fscanf", K::Read, "frd", 'v', nullptr, nullptr},
+    {"vfscanf", K::Read, "frb", 'v', nullptr, nullptr},
     {"scanf", K::Read, "rd", 'v', nullptr, nullptr},
     {"getline", K::Read, "owf", 'v', nullptr, nullptr},
     {"getdelim", K::Read, "owvf", 'v', nullptr, nullptr},
@@ -267,6 +268,7 @@ const CallSpec Table[] = {
     {"getrusage", K::Varies, "vw", 'v', nullptr, nullptr},
     {"getpid", K::Varies, "", 'v', nullptr, nullptr},
     {"getppid", K::Varies, "", 'v', nullptr, nullptr},
+    {"recv", K::Varies, "vwvv", 'v', nullptr, nullptr},
     {"getrandom", K::Varies, "wvv", 'v', nullptr, nullptr},
 
     // Questions to the outside.

@@ -165,6 +165,17 @@ const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
   return nullptr;
 }
 
+std::optional<unsigned> afterBrace(const Unit &U, const CompoundStmt *Block) {
+  const SourceManager &Sources = U.sources();
+  const LangOptions &Language = U.context().getLangOpts();
+  SourceLocation Brace = Block->getLBracLoc();
+  if (Brace.isMacroID() && !Lexer::isAtEndOfMacroExpansion(Brace, Sources, Language, &Brace))
+    return std::nullopt;
+  if (!Sources.isInMainFile(Brace))
+    return std::nullopt;
+  return Sources.getFileOffset(Brace) + Lexer::MeasureTokenLength(Brace, Sources, Language);
+}
+
 void Edits::before(unsigned Offset, std::string Text) {
   Insertions.push_back({Offset, static_cast<long>(1) << 40, 0, std::move(Text)});
 }

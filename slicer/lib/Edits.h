@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ TextRange textOf(const Unit &U, const clang::Stmt *S);
 
 // The same of a statement, with the semicolon that ends it.
 TextRange statementText(const Unit &U, const clang::Stmt *S);
+
+// Where the text of a block begins, after its brace or the macro that ends with it; none where the brace is in the
+// midst of a macro or in a header.
+std::optional<unsigned> afterBrace(const Unit &U, const clang::CompoundStmt *Block);
 
 // Whether text can be put around a call, once for each time it is executed.
 bool editable(const Function &F, const clang::CallExpr *Call);

@@ -57,7 +57,7 @@ private:
       return;
     Counts = true;
     if (const auto *Block = dyn_cast<CompoundStmt>(Body))
-      Into.after(U.sources().getFileOffset(Block->getLBracLoc()) + 1, " foreread_call();");
+      Into.after(*afterBrace(U, Block), " foreread_call();");
     else
       Into.around(statementText(U, Body), "{ foreread_call(); ", " }");
   }
@@ -77,7 +77,7 @@ private:
     need("void foreread_create_prefetch_thread(void (*)(int, char **), int, char **);");
     Prototype = "static void " + Meetings.nameOf(F) + "(int, char **);";
     Declared.insert(Prototype);
-    Into.after(U.sources().getFileOffset(Body->getLBracLoc()) + 1,
+    Into.after(*afterBrace(U, Body),
                " foreread_create_prefetch_thread(" + Meetings.nameOf(F) + ", " + Count + ", " +
                    Values + ");");
   }

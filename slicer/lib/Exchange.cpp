@@ -75,7 +75,8 @@ Exchange exchange(const Program &P, const Function &F, const CallExpr *Call, int
     Move(Line, "(__SIZE_TYPE__)foreread_result + 1", "foreread_result >= 0");
     return Result;
   }
-  bool Counted = Name == "read" || Name == "pread" || Name == "fread" || Name == "getrandom";
+  bool Counted = Name == "read" || Name == "pread" || Name == "fread" || Name == "recv" ||
+                 Name == "getrandom";
   if (Used || Counted) {
     Result.ResultType = Call->getType().getUnqualifiedType().getAsString(Policy);
     Result.Result = "foreread_result";

@@ -236,7 +236,10 @@ const Stmt *Loads::loopAround(const Function &F, const Stmt *S) const {
 const Stmt *Loads::region(const Stmt *Innermost) {
   const ASTContext &Context = Current->Home->context();
   auto Counted = [&](const Stmt *Body) {
-    return statementText(*Current->Home, Body).Valid ? Body : nullptr;
+    const auto *Block = dyn_cast<CompoundStmt>(Body);
+    bool There = Block ? afterBrace(*Current->Home, Block).has_value()
+                       : statementText(*Current->Home, Body).Valid;
+    return There ? Body : nullptr;
   };
   for (const Stmt *Loop = Innermost; Loop; Loop = loopAround(*Current, Loop))
     if (turnWork(Loop, Context) >= Enough)

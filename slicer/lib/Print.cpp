@@ -111,7 +111,7 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
     }
   if (F.Home->cxx() && handledCxx(E, Out))
     return true;
-  if (isa<IntegerLiteral, FloatingLiteral>(E))
+  if (isa<IntegerLiteral, FloatingLiteral, ImaginaryLiteral>(E))
     return asWritten(E, Out);
   if (const auto *Block = dyn_cast<StmtExpr>(E)) {
     std::string Outer;
@@ -373,6 +373,8 @@ std::string Printer::call(const CallExpr *Call) {
   case Treatment::Keep:
     if (Spec && llvm::StringRef(Spec->Name) == "dup")
       return libraryCall(Call, *Spec, "prefetch_");
+    if (Spec && Spec->Kind == CallKind::Read)
+      return "FOREREAD_UNCOUNTED(" + libraryCall(Call, *Spec, "fetch_") + ")";
     if (Spec && !Slice.targets(Call).empty())
       return handingOver(Call, *Spec);
     return asItIs(Call);

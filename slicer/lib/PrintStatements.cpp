@@ -265,9 +265,15 @@ void Printer::effects(const Expr *E) {
                 Binary->getRHS());
   }
   if (const auto *Choice = dyn_cast<ConditionalOperator>(E)) {
-    if (!effectful(Choice->getTrueExpr()) && !effectful(Choice->getFalseExpr()))
+    bool True = effectful(Choice->getTrueExpr()), False = effectful(Choice->getFalseExpr());
+    if (!True && !False)
       return effects(Choice->getCond());
-    line("if (" + text(Choice->getCond()) + ") {");
+    std::string Condition = text(Choice->getCond());
+    if (!False)
+      return When(Condition, Choice->getTrueExpr());
+    if (!True)
+      return When("!(" + Condition + ")", Choice->getFalseExpr());
+    line("if (" + Condition + ") {");
     ++Depth;
     effects(Choice->getTrueExpr());
     --Depth;

@@ -108,6 +108,17 @@ void Program::add(Unit &U, const FunctionDecl *Declared) {
   Functions.push_back(std::move(F));
 }
 
+// Another name of a function of the same unit.
+void Program::alias(Unit &U, const FunctionDecl *Other) {
+  llvm::StringRef Name = Other->getAttr<AliasAttr>()->getAliasee();
+  for (auto &F : Functions)
+    if (F->Home == &U && F->Symbol == Name) {
+      Internal[Other->getCanonicalDecl()] = F.get();
+      if (Other->isExternallyVisible())
+        External[symbol(Other)] = F.get();
+    }
+}
+
 void Program::index() {
   for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty())
@@ -115,6 +126,11 @@ void Program::index() {
         if (!Internal.count(F->getCanonicalDecl()))
           add(*U, F);
       }).TraverseDecl(U->context().getTranslationUnitDecl());
+  for (auto &U : Units)
+    if (U->AST && U->WholeBecause.empty())
+      for (const Decl *D : U->context().getTranslationUnitDecl()->decls())
+        if (const auto *Other = dyn_cast<FunctionDecl>(D); Other && Other->hasAttr<AliasAttr>())
+          alias(*U, Other);
   for (auto &Caller : Functions)
     for (const CallExpr *Call : Caller->Calls)
       if (Function *F = function(directCallee(Call)); F && !F->Decl->isVariadic() &&

@@ -137,6 +137,7 @@ public:
 
 private:
   void add(Unit &U, const clang::FunctionDecl *Declared);
+  void alias(Unit &U, const clang::FunctionDecl *Other);
   std::string symbol(const clang::NamedDecl *Named) const;
 
   llvm::StringMap<Function *> External;

@@ -202,8 +202,12 @@ void Related::run() {
       layOut(F->Decl->getBody(), Into, Next);
       Into.Leaf.assign(Next, false);
     }
-    if (Function *Main = P.mainFunction())
+    if (Function *Main = P.mainFunction()) {
       Reached.set(Main->Index);
+      if (const auto *Body = dyn_cast<CompoundStmt>(Main->Decl->getBody()))
+        if (!afterBrace(*Main->Home, Body))
+          refuse(*Main, Main->InMainFile ? "its brace stands in a macro" : "it is defined in a header");
+    }
     do {
       Changed = false;
       for (auto &F : P.Functions)

@@ -76,9 +76,13 @@ void Related::keepCall(const CallExpr *Call, const CallSpec &Spec) {
         mark(Object);
       break;
     case 'c':
-      for (Function *F : Pointers.functions(Argument))
+      for (Function *F : Pointers.functions(Argument)) {
         if (!hasEffects(*F))
           whole(*F);
+        // How often the library calls it depends on what it answers.
+        else if (Spec.Kind != CallKind::Thread)
+          mark(P.result(*F));
+      }
       break;
     default:
       break;

@@ -31,7 +31,7 @@ void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
   llvm::StringRef Name = plainName(Spec.Name);
   // How far these move depends on what they find.
   bool ByContent = llvm::StringSwitch<bool>(Name)
-                       .Cases("fgets", "fscanf", "getline", "getdelim", "scanf", true)
+                       .Cases("fgets", "fscanf", "vfscanf", "getline", "getdelim", "scanf", true)
                        .Default(false);
   bool ResultIsData = readsCharacter(Name);
   bool Fetch = ByContent || (ResultIsData && Value) || steers(Call, Spec);
@@ -47,7 +47,7 @@ void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
       continue;
     }
     value(Argument);
-    if (Letter == 'r' || (Vector && Letter == 'd'))
+    if (Letter == 'r' || Letter == 'b' || (Vector && Letter == 'd'))
       markPointees(Argument);
     if (Letter == 'o' || (Letter == 'w' && ByContent))
       for (NodeId Object : Pointers.pointees(Argument))
@@ -148,7 +148,7 @@ void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {
           mark(Object);
     }
   llvm::StringRef Name = plainName(Spec.Name);
-  bool Strings = Name == "readv" || Name == "preadv";
+  bool Strings = Name == "readv" || Name == "preadv" || Name == "vfscanf";
   for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
     char Letter = Spec.parameter(I);
     bool Sent = Letter == 'd' || Letter == 'w' || Letter == 'o';

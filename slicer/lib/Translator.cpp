@@ -14,6 +14,14 @@ using namespace clang;
 
 namespace {
 
+// Whether it makes reads of prefetched files that the program cannot be made to count.
+bool readsUncounted(Program &P, Related &Slice, const Function &F) {
+  return llvm::any_of(F.Calls, [&](const CallExpr *Call) {
+    const CallSpec *Spec = P.spec(Call);
+    return Spec && Spec->Kind == CallKind::Read && Slice.treatment(Call) == Treatment::Keep;
+  });
+}
+
 void accountFunctions(Program &P, Related &Slice, const Plan &Meetings, Translation &Into) {
   for (auto &F : P.Functions) {
     FunctionAccount Row;
@@ -26,8 +34,11 @@ void accountFunctions(Program &P, Related &Slice, const Plan &Meetings, Translat
       Row.Why = F->WholeBecause;
     } else if (!Meetings.anything()) {
       Row.Status = "whole";
-      Row.Why = F->Reachable ? "the program reads nothing that can be prefetched"
-                             : "not reached from main";
+      Row.Why = !F->Reachable ? "not reached from main"
+                : readsUncounted(P, Slice, *F)
+                    ? std::string("what it reads cannot be counted in a ") +
+                          (F->InMainFile ? "macro" : "header")
+                    : "the program reads nothing that can be prefetched";
     } else if (!Slice.translated(*F)) {
       Row.Status = "whole";
       Row.Why = F->Reachable ? "no part in any read" : "not reached from main";

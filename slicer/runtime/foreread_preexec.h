@@ -91,6 +91,7 @@ static __inline__ void foreread_call(void) {
 extern "C" {
 #endif
 
+/* Parameters have names that no macro of the program around this may have. */
 #pragma GCC visibility push(default)
 
 #define FOREREAD_SIGNAL 1
@@ -100,7 +101,7 @@ extern "C" {
 
 /* Clones the prefetch process, which runs f(argc, argv). At the start of main, before the program
  * starts threads. Does nothing the second time, nor in a process that cannot have one. */
-void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **argv);
+void foreread_create_prefetch_thread(void (*__f)(int, char **), int __argc, char **__argv);
 
 /* Optional, defined by the program: where libforeread.so.1 is, if the loader does not find it by its name. */
 extern const char *foreread_library_path;
@@ -116,18 +117,18 @@ extern const char *foreread_library_path;
 /* A synchronization point: its n-th FOREREAD_WAIT, in the prefetch thread, lasts until its n-th
  * FOREREAD_SIGNAL, in the computation thread. Points are numbered 0 to FOREREAD_POINTS - 1. */
 #define FOREREAD_POINTS 4096
-void foreread_synchronize(int point, int type);
+void foreread_synchronize(int __point, int __type);
 
 /* Sends what the prefetch thread cannot know by itself; foreread_receive() of the same channel gets it.
  * Never waits: what finds no room is lost, and with it the prefetch thread's use of all channels. */
-void foreread_send(int channel, const void *data, size_t bytes);
+void foreread_send(int __channel, const void *__data, size_t __bytes);
 /* Sends a descriptor. The receiver opens the file itself: nothing but the file is shared. */
-void foreread_send_fd(int channel, int fd);
+void foreread_send_fd(int __channel, int __fd);
 
 /* pthread_create() for a thread that reads: its calls count with those of the thread that the prefetch
  * thread makes by prefetch_pthread_create() at the same place. Returns as pthread_create(). */
-int foreread_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*f)(void *),
-                            void *argument);
+int foreread_pthread_create(pthread_t *__newthread, const pthread_attr_t *__attributes, void *(*__f)(void *),
+                            void *__argument);
 
 /* ---- the prefetch thread ----
  *
@@ -135,84 +136,94 @@ int foreread_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
  * regular one is not opened: its descriptor is a blind one, whose reads are assumed to be
  * complete, and whose data cannot be had. */
 
-int prefetch_open(const char *path, int flags, ...);
-int prefetch_openat(int folder, const char *path, int flags, ...);
-int prefetch_creat(const char *path, mode_t mode);
-int prefetch_dup(int fd);
-int prefetch_dup2(int from, int to);
-int prefetch_close(int fd);
+int prefetch_open(const char *__path, int __flags, ...);
+int prefetch_openat(int __folder, const char *__path, int __flags, ...);
+int prefetch_creat(const char *__path, mode_t __mode);
+int prefetch_dup(int __fd);
+int prefetch_dup2(int __from, int __to);
+int prefetch_close(int __fd);
 
 /* Enters the program's descriptor into the table, unless foreread_receive_fd() has done so. Returns the
  * descriptor to go on with: the same number where it is free. */
-int inform_open(int fd);
-int inform_close(int fd);
+int inform_open(int __fd);
+int inform_close(int __fd);
 
 /* The results of the real calls, without their data. */
-ssize_t prefetch_read(int fd, size_t bytes);                                       /* [1] */
-ssize_t prefetch_pread(int fd, size_t bytes, off_t offset);                        /* [1] */
-ssize_t prefetch_readv(int fd, const struct iovec *parts, int count);              /* [1] */
-ssize_t prefetch_preadv(int fd, const struct iovec *parts, int count, off_t offset); /* [1] */
-off_t prefetch_lseek(int fd, off_t offset, int whence);
+ssize_t prefetch_read(int __fd, size_t __bytes);                                             /* [1] */
+ssize_t prefetch_pread(int __fd, size_t __bytes, off_t __offset);                            /* [1] */
+ssize_t prefetch_readv(int __fd, const struct iovec *__parts, int __count);                  /* [1] */
+ssize_t prefetch_preadv(int __fd, const struct iovec *__parts, int __count, off_t __offset); /* [1] */
+off_t prefetch_lseek(int __fd, off_t __offset, int __whence);
 
 /* The real calls: later addresses depend on the data. */
-ssize_t fetch_read(int fd, void *data, size_t bytes);                              /* [1] */
-ssize_t fetch_pread(int fd, void *data, size_t bytes, off_t offset);               /* [1] */
-ssize_t fetch_readv(int fd, const struct iovec *parts, int count);                 /* [1] */
-ssize_t fetch_preadv(int fd, const struct iovec *parts, int count, off_t offset);  /* [1] */
+ssize_t fetch_read(int __fd, void *__data, size_t __bytes);                                  /* [1] */
+ssize_t fetch_pread(int __fd, void *__data, size_t __bytes, off_t __offset);                 /* [1] */
+ssize_t fetch_readv(int __fd, const struct iovec *__parts, int __count);                     /* [1] */
+ssize_t fetch_preadv(int __fd, const struct iovec *__parts, int __count, off_t __offset);    /* [1] */
 
-FILE *prefetch_fopen(const char *path, const char *mode);
-FILE *prefetch_fdopen(int fd, const char *mode);
-FILE *prefetch_freopen(const char *path, const char *mode, FILE *stream);
-int prefetch_fclose(FILE *stream);
+/* The value of a call of the prefetch thread that the program does not count:
+ * FOREREAD_UNCOUNTED(fetch_read(fd, data, n)). */
+#define FOREREAD_UNCOUNTED(...)                                                                    \
+    (__extension__({                                                                               \
+        __typeof__(__VA_ARGS__) foreread_value_ = (__VA_ARGS__);                                   \
+        prefetch_uncount();                                                                        \
+        foreread_value_;                                                                           \
+    }))
+void prefetch_uncount(void);
 
-size_t prefetch_fread(FILE *stream, size_t size, size_t count);                    /* [1] */
+FILE *prefetch_fopen(const char *__path, const char *__mode);
+FILE *prefetch_fdopen(int __fd, const char *__mode);
+FILE *prefetch_freopen(const char *__path, const char *__mode, FILE *__stream);
+int prefetch_fclose(FILE *__stream);
+
+size_t prefetch_fread(FILE *__stream, size_t __size, size_t __count);                        /* [1] */
 /* EOF, or 0 for a character that is not known. */
-int prefetch_getc(FILE *stream);                                                   /* [1] */
-int prefetch_fseek(FILE *stream, long offset, int whence);
-int prefetch_fseeko(FILE *stream, off_t offset, int whence);
-long prefetch_ftell(FILE *stream);
-off_t prefetch_ftello(FILE *stream);
-void prefetch_rewind(FILE *stream);
-int prefetch_fgetpos(FILE *stream, fpos_t *position);
-int prefetch_fsetpos(FILE *stream, const fpos_t *position);
-int prefetch_feof(FILE *stream);
-int prefetch_ferror(FILE *stream);
-void prefetch_clearerr(FILE *stream);
+int prefetch_getc(FILE *__stream);                                                           /* [1] */
+int prefetch_fseek(FILE *__stream, long __offset, int __whence);
+int prefetch_fseeko(FILE *__stream, off_t __offset, int __whence);
+long prefetch_ftell(FILE *__stream);
+off_t prefetch_ftello(FILE *__stream);
+void prefetch_rewind(FILE *__stream);
+int prefetch_fgetpos(FILE *__stream, fpos_t *__position);
+int prefetch_fsetpos(FILE *__stream, const fpos_t *__position);
+int prefetch_feof(FILE *__stream);
+int prefetch_ferror(FILE *__stream);
+void prefetch_clearerr(FILE *__stream);
 
-size_t fetch_fread(void *data, size_t size, size_t count, FILE *stream);           /* [1] */
-int fetch_getc(FILE *stream);                                                      /* [1] */
-int fetch_ungetc(int character, FILE *stream);
-char *fetch_fgets(char *line, int bytes, FILE *stream);                            /* [1] */
-ssize_t fetch_getline(char **line, size_t *bytes, FILE *stream);                   /* [1] */
-ssize_t fetch_getdelim(char **line, size_t *bytes, int delimiter, FILE *stream);   /* [1] */
-int fetch_fscanf(FILE *stream, const char *format, ...)                            /* [1] */
-    __attribute__((format(scanf, 2, 3)));
-int fetch_vfscanf(FILE *stream, const char *format, va_list arguments)             /* [1] */
-    __attribute__((format(scanf, 2, 0)));
+size_t fetch_fread(void *__data, size_t __size, size_t __count, FILE *__stream);             /* [1] */
+int fetch_getc(FILE *__stream);                                                              /* [1] */
+int fetch_ungetc(int __character, FILE *__stream);
+char *fetch_fgets(char *__line, int __bytes, FILE *__stream);                                /* [1] */
+ssize_t fetch_getline(char **__line, size_t *__bytes, FILE *__stream);                       /* [1] */
+ssize_t fetch_getdelim(char **__line, size_t *__bytes, int __delimiter, FILE *__stream);     /* [1] */
+int fetch_fscanf(FILE *__stream, const char *__format, ...)                                  /* [1] */
+    __attribute__((__format__(__scanf__, 2, 3)));
+int fetch_vfscanf(FILE *__stream, const char *__format, va_list __arguments)                 /* [1] */
+    __attribute__((__format__(__scanf__, 2, 0)));
 
 /* Maps privately, whatever the flags say. Bytes whose values are needed are read in place; the
  * others are announced. */
-void *prefetch_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
-void prefetch_touch(const void *address, size_t bytes);                            /* [1] */
+void *prefetch_mmap(void *__address, size_t __bytes, int __protection, int __flags, int __fd, off_t __offset);
+void prefetch_touch(const void *__address, size_t __bytes);                                  /* [1] */
 /* What the program looks at before its next call, by loads of its own: `bytes` at an address, or at
  * `count` addresses that are as far apart as the first two. Not counted. */
-void prefetch_load(const void *address, size_t bytes);
-void prefetch_loads(const void *first, const void *second, size_t bytes, size_t count);
+void prefetch_load(const void *__address, size_t __bytes);
+void prefetch_loads(const void *__first, const void *__second, size_t __bytes, size_t __count);
 /* The program's foreread_call() where it reads nothing: by these it is known how far its loads have come. */
-void prefetch_call(void);                                                          /* [1] */
-int prefetch_munmap(void *address, size_t bytes);
+void prefetch_call(void);                                                                    /* [1] */
+int prefetch_munmap(void *__address, size_t __bytes);
 
 /* Waits for what the program sends on this channel. Returns the bytes sent, of which no more than
  * `bytes` are stored. Where it was lost, the calling prefetch thread ends. */
-size_t foreread_receive(int channel, void *data, size_t bytes);
+size_t foreread_receive(int __channel, void *__data, size_t __bytes);
 /* The file of a descriptor that the program sent, at the program's offset, opened for this process; in
  * the table already. */
-int foreread_receive_fd(int channel);
+int foreread_receive_fd(int __channel);
 
-int prefetch_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*f)(void *),
-                            void *argument);
+int prefetch_pthread_create(pthread_t *__newthread, const pthread_attr_t *__attributes, void *(*__f)(void *),
+                            void *__argument);
 /* What the program's exit() is to the prefetch thread: its end. What it has announced is still fetched. */
-void prefetch_exit(int status) __attribute__((noreturn));
+void prefetch_exit(int __status) __attribute__((__noreturn__));
 
 #pragma GCC visibility pop
 

@@ -22,6 +22,10 @@
 #define STALLED 20000000
 /* Calls between two looks at the program's counter. */
 #define LOOK 64
+/* Calls that a thread may be ahead, for each entry of the queue. Those that need none (read in order, or again) would let it
+ * go round in an endless loop for as long as the program lives. Between two looks at whether it is to go on: ns. */
+#define CALLS_AHEAD 256
+#define REST 10000000
 
 _Thread_local struct lane *lane_self;
 
@@ -209,6 +213,16 @@ static bool has_counter(struct lane *lane) {
     return lane->shared != NULL;
 }
 
+/* Sleeps while the program is far behind. */
+static void rest(struct lane *lane, uint64_t id) {
+    if (id - lane->known_calls < size * CALLS_AHEAD)
+        return;
+    int64_t since = lane_wait_begin();
+    while (id - (lane->known_calls = shared_calls(lane->shared)) > size * CALLS_AHEAD / 2)
+        nanosleep(&(struct timespec){.tv_nsec = REST}, NULL);
+    lane_wait_end(WAIT_ROOM, since);
+}
+
 /* Whether the next read is still to come; its ID. */
 static bool next_call(struct lane *lane, uint64_t *id) {
     *id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
@@ -221,6 +235,7 @@ static bool next_call(struct lane *lane, uint64_t *id) {
         lane->expired++;
         return false;
     }
+    rest(lane, *id);
     return true;
 }
 
@@ -228,6 +243,11 @@ void lane_count(void) {
     uint64_t id;
     if (lane_self != NULL)
         next_call(lane_self, &id);
+}
+
+void prefetch_uncount(void) {
+    if (lane_self != NULL)
+        atomic_fetch_sub_explicit(&lane_self->next_id, 1, memory_order_relaxed);
 }
 
 /* Puts a read of this ID on hold, unless the last was of the same pages. */

@@ -164,6 +164,21 @@ static int hurries_on(int argc, char **argv) {
     return 0;
 }
 
+/* Goes round without end, and needs no entry. */
+static void goes_round(int argc, char **argv) {
+    (void)argc;
+    int fd = prefetch_open(argv[2], O_RDONLY);
+    for (;;)
+        prefetch_pread(fd, 1, 0);
+}
+
+static int goes_slowly(int argc, char **argv) {
+    (void)argc, (void)argv;
+    foreread_call();
+    sleep_ms(300);
+    return 0;
+}
+
 static int waits(int argc, char **argv) {
     (void)argc;
     sleep_ms(100);
@@ -275,6 +290,15 @@ static void test_ahead(void) {
     }
 }
 
+static void test_round(void) {
+    char entries[16];
+    snprintf(entries, sizeof entries, "%d", QUEUE);
+    setenv("FOREREAD_PREEXEC_QUEUE", entries, 1);
+    struct outcome outcome = succeeds("goes_slowly");
+    if (reported(&outcome, "calls") > 1000 * QUEUE)
+        FAIL("%s", outcome.report);
+}
+
 static void test_hopeless(void) {
     struct outcome outcome = succeeds("hurries_on");
     if (strcmp(reported_text(&outcome, "ended"), "does not keep up") != 0)
@@ -287,6 +311,7 @@ int main(int argc, char **argv) {
         {"leaves", announces, leaves},
         {"hurries", is_late, hurries},
         {"hurries_on", is_slow, hurries_on},
+        {"goes_slowly", goes_round, goes_slowly},
         {"waits", in_order, waits},
         {"begins", reads_itself, begins},
         {"begins_later", reads_itself, begins_later},
@@ -300,6 +325,7 @@ int main(int argc, char **argv) {
         {"a full queue holds the prefetch thread up, and room lets it go on", test_queue},
         {"what the program leaves unread is in the report, whose account is closed", test_unread},
         {"what the program has read is not announced any more", test_late},
+        {"a prefetch thread that goes round without end, needing no room, sleeps", test_round},
         {"a prefetch thread that falls behind for good is ended", test_hopeless},
         {"what is read in order is left to the kernel", test_in_order},
         {"a prefetch thread that only reads in order for itself, where the program does, is ended", test_with_program},

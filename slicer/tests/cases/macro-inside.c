@@ -1,6 +1,6 @@
 // A call in a loop of a macro cannot be counted: the prefetch thread reads for itself there.
 //: STATUS main sliced
-//: KEEPS pread(fd, &c, 1, i)
+//: KEEPS FOREREAD_UNCOUNTED(fetch_pread(fd, &c, 1, i))
 //: KEEPS prefetch_pread(fd, 1, 3000)
 //: PROGRAM LOOP(20)
 //: DATA data 4096

@@ -9,7 +9,7 @@ use std::process::{Output, Stdio};
 use foreread_tests::{Need, text};
 
 use crate::Test;
-use crate::driver::{Driver, READS};
+use crate::driver::{Driver, READS, succeeded};
 
 pub const TESTS: &[Test] = &[
     (
@@ -157,6 +157,17 @@ fn dependency_files() {
     driver.does("cc -MMD -c good.c -o out/good.o");
     driver.does("cc -MMD good.c -o out/prog");
     assert_eq!(ours, left(&driver));
+    // Asked for by the environment.
+    let mut asked = driver.command();
+    asked.args(["good.c", "-o", "out/prog"]);
+    succeeded(
+        &asked
+            .env("DEPENDENCIES_OUTPUT", "asked.d")
+            .output()
+            .unwrap(),
+    );
+    let asked = fs::read_to_string(driver.lab.path("asked.d")).unwrap();
+    assert_eq!(asked.lines().count(), 1, "{asked}");
 }
 
 fn with_input(mut command: std::process::Command, input: &str) -> Output {

@@ -59,6 +59,11 @@ pub const TESTS: &[Test] = &[
     ),
     ("a_program_keeps_its_mode_and_its_link", &[], mode_and_link),
     ("an_explanation_says_what_was_done", &[], explanation),
+    (
+        "a_program_with_functions_of_the_c_librarys_is_left_whole",
+        &[],
+        own_functions,
+    ),
 ];
 
 fn one_step() {
@@ -152,11 +157,31 @@ fn blanks() {
     assert_eq!(driver.units_of("a b/the prog"), ["main.c", "part.c"]);
 }
 
+fn own_functions() {
+    let driver = two_units();
+    driver.lab.write(
+        "part.c",
+        "char *getenv(const char *name) { return 0; }\nint part(void) { /*here*/ return 0; }\n",
+    );
+    driver.lab.write(
+        "wrap.c",
+        "char *__wrap_getenv(const char *name) { return 0; }\nint part(void) { /*here*/ return 0; }\n",
+    );
+    for line in ["part.c", "-Wl,--wrap=getenv wrap.c"] {
+        driver.builds(&format!("main.c {line} -o prog"));
+        assert!(driver.units_of("prog").is_empty());
+        assert_eq!(
+            driver.why(),
+            "it has a getenv() of its own, which the runtime would call"
+        );
+    }
+}
+
 /// What a program says of itself: its name as its author sees it, a line's number, headers' names.
 fn names_and_headers() {
     let driver = Driver::new();
     let body = "#include \"local.h\"\nint main(void) { /*here*/ printf(\"%s %d %s %d\\n\", __FILE__, \
-                __LINE__, local(), WHICH); return first_byte() * 0; }\n";
+                __LINE__, local(), WHICH); puts(__BASE_FILE__); puts(__TIMESTAMP__); return first_byte() * 0; }\n";
     for folder in ["src", "src/deep"] {
         fs::create_dir(driver.lab.path(folder)).unwrap();
     }
@@ -168,6 +193,7 @@ fn names_and_headers() {
     }
     for source in ["main.c", "src/main.c", "src/deep/main.c"] {
         driver.lab.write(source, format!("{READS}{body}"));
+        driver.does(&format!("touch -d 2001-02-03T04:05:06 {source}"));
         let absolute = driver.lab.path(source);
         for named in [source, &format!("./{source}"), absolute.to_str().unwrap()] {
             driver.builds(&format!("-I. -Isrc {named} -o prog"));

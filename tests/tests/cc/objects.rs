@@ -32,9 +32,14 @@ pub const TESTS: &[Test] = &[
         a_changed_source,
     ),
     (
-        "link_time_code_is_left_whole",
+        "link_time_and_profiled_code_is_left_whole",
         &[],
         link_time_code_is_left_whole,
+    ),
+    (
+        "a_unit_one_of_whose_headers_has_changed_is_left_whole",
+        &[],
+        a_changed_header,
     ),
     ("units_in_cxx_are_units_as_well", &[], units_in_cxx),
     (
@@ -151,9 +156,28 @@ fn a_changed_source() {
     assert_eq!(driver.why_whole("part.o"), "its source has changed");
 }
 
+fn a_changed_header() {
+    let driver = two_units();
+    let header = driver.lab.path("the #1.h");
+    std::fs::write(&header, "#define N 7\n").unwrap();
+    let part = "#include \"the #1.h\"\nint part(void) { /*here*/ return N * 0; }\n";
+    driver.lab.write("part.c", part);
+    driver.builds("-c main.c part.c");
+    driver.builds("main.o part.o -o prog");
+    assert_eq!(driver.units_of("prog"), ["main.c", "part.c"]);
+    std::fs::write(&header, "#define N 8\n").unwrap();
+    driver.builds("main.o part.o -o prog");
+    assert_eq!(driver.units_of("prog"), ["main.c"]);
+    let why = driver.why_whole("part.c");
+    assert!(
+        why.ends_with("the #1.h has changed since it was compiled"),
+        "{why}"
+    );
+}
+
 fn link_time_code_is_left_whole() {
     let driver = two_units();
-    for flag in ["-flto", "-flto=auto -ffat-lto-objects"] {
+    for flag in ["-flto", "-flto=auto -ffat-lto-objects", "-pg"] {
         driver.builds(&format!("{flag} -c part.c"));
         assert!(!driver.has_record("part.o"));
         driver.builds("-c main.c");
@@ -187,6 +211,10 @@ fn units_in_cxx() {
     let main = "int main() { bool none = false; /*here*/ return none; }\n";
     driver.lab.write("main.c", format!("{READS}{main}"));
     driver.builds_cxx("main.c -o prog");
+    assert_eq!(driver.units_of("prog"), ["main.c"]);
+    // What all sources begin with is no C.
+    driver.lab.write("all.hpp", "class All {};\n");
+    driver.builds_cxx("-include all.hpp main.c -o prog");
     assert_eq!(driver.units_of("prog"), ["main.c"]);
 }
 
@@ -252,7 +280,7 @@ fn a_record_that_does_not_parse() {
         ),
         (&|_| "\u{fffd}\0{}".to_owned(), "its record does not parse"),
         (
-            &|record: String| record.replace("\"version\":2", "\"version\":9"),
+            &|record: String| record.replace("\"version\":3", "\"version\":9"),
             "of version 9",
         ),
     ] {

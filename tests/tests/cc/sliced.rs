@@ -45,6 +45,10 @@ int main(int argc, char **argv) {
         lseek(fd, i * (off_t)sizeof block, SEEK_SET);
         if (read(fd, block, sizeof block) != (ssize_t)sizeof block)
             return 2;
+        if (sum == 12345 && block[0] == 6) {
+            fprintf(stderr, "%s is damaged\n", argv[1]);
+            exit(4);
+        }
         for (unsigned j = 0; j < sizeof block; j++)
             sum = sum * 31 + block[j];
     }
@@ -67,6 +71,12 @@ fn a_reader() {
     let why = fs::read_to_string(lab.path("why.jsonl")).unwrap();
     let why: Value = serde_json::from_str(&why).unwrap();
     assert_eq!(why["sliced"], true, "{why}");
+    // What is assumed, and what the file is taken for.
+    let said = lab.foreread(&["cc", "--explain", "-O2", "-o", "sliced", "backward.c"]);
+    let said = text(&said.stderr);
+    for line in ["file (computed): data", "assumed: backward.c:"] {
+        assert!(said.contains(line), "{said}");
+    }
     // The prefetch thread finds the library that foreread came with, and works.
     let report = lab.path("report");
     let mut command = lab.command("./sliced");

@@ -10,6 +10,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::language::Language;
 use super::options::{
@@ -64,6 +65,8 @@ pub(super) struct CommandLine {
     pub(super) words: Vec<Word>,
     /// Whether part of it came from response files.
     pub(super) from_file: bool,
+    /// When it was read: before anything was compiled.
+    pub(super) begun: SystemTime,
     /// Whose compiler's it is.
     driver: Language,
     output: Option<PathBuf>,
@@ -83,6 +86,7 @@ impl CommandLine {
         let mut line = Self {
             words: Vec::with_capacity(expanded.len()),
             from_file,
+            begun: SystemTime::now(),
             driver,
             output: None,
             last_stage: Last::Link,

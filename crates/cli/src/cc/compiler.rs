@@ -42,6 +42,12 @@ impl Compiler {
         started(&self.command, args)
     }
 
+    /// The compiler with these arguments, for a command that is the driver's own: what the environment has compilers
+    /// write of what they do is about the program's commands.
+    pub(super) fn aside<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        aside(&self.command, args)
+    }
+
     /// Becomes the compiler. Returns only when it could not be started.
     pub(super) fn become_it(&self, args: &[OsString]) -> Ending {
         let why = self.with(args).exec();
@@ -64,11 +70,12 @@ impl Compiler {
 
     /// Compiles a unit again by the compiler of its record, from the text in `changed`, into `object`.
     ///
-    /// What the text says of itself stays the same: `#line` gives it the name of its source, and it
-    /// finds the same headers ([`includes`]).
+    /// What the text says of itself stays the same: its names and its time are those of its source, and it
+    /// finds the same headers ([`includes`]), as they were.
     ///
     /// # Errors
-    /// When it does not compile; the message holds the compiler's first errors.
+    /// When it does not compile; the message holds the compiler's first errors. When a header has changed
+    /// since the unit was compiled.
     pub(super) fn recompile(
         record: &Record,
         changed: &Path,
@@ -84,6 +91,10 @@ impl Compiler {
         ));
         let input = object.with_extension("c");
         fs::write(&input, &bytes)?;
+        // For __TIMESTAMP__.
+        let written = fs::metadata(record.source_path())?.modified()?;
+        let input = fs::File::options().write(true).read(true).open(&input)?;
+        input.set_modified(written)?;
         let mut args: Vec<OsString> = Vec::new();
         // For includes that are made by macros.
         if let Some(beside) = record.source.parent().filter(|path| *path != Path::new("")) {
@@ -96,14 +107,32 @@ impl Compiler {
             .filter(|word| *word != "-pedantic-errors");
         args.extend(kept.map(OsString::from));
         args.extend(["-w".into(), "-idirafter".into(), headers.into()]);
+        args.push(format!("-D__BASE_FILE__={}", quoted(&record.source)).into());
+        let read = object.with_extension("d");
+        args.extend(["-MD", "-MT", includes::TARGET, "-MF"].map(OsString::from));
+        args.push((&read).into());
         let language = record.language.name();
         args.extend(["-x", language, "-c", "-", "-o"].map(OsString::from));
         args.push(object.into());
-        let output = started(&record.compiler, &args)
-            .stdin(fs::File::open(&input)?)
+        let output = aside(&record.compiler, &args)
+            .stdin(input)
             .current_dir(&record.directory)
             .output()?;
-        ensure!(output.status.success(), "{}", first_errors(&output.stderr));
+        ensure!(
+            output.status.success(),
+            "does not compile when sliced: {}",
+            first_errors(&output.stderr)
+        );
+        let read = includes::listed(&fs::read(&read)?);
+        let read = read.iter().map(|header| record.directory.join(header));
+        for header in read.filter(|header| !header.starts_with(headers)) {
+            let unchanged = record.is_younger_than(&header);
+            ensure!(
+                unchanged,
+                "{} has changed since it was compiled",
+                header.display()
+            );
+        }
         Ok(())
     }
 }
@@ -123,6 +152,17 @@ fn command(language: Language) -> Vec<String> {
 fn started<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).args(args);
+    command
+}
+
+/// Where compilers write the headers of what they compile.
+const WRITES: [&str; 2] = ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"];
+
+fn aside<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = started(words, args);
+    for variable in WRITES {
+        command.env_remove(variable);
+    }
     command
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::slice::Function;
+use super::slice::{Function, Opened};
 
 /// `1` for standard error, or the path of a file to append to; a path ending in `.jsonl` gets a
 /// line of JSON for each object and program.
@@ -64,8 +64,10 @@ pub(super) struct Report {
     /// What it consists of.
     units: Vec<UnitReport>,
     functions: Vec<Function>,
-    /// The files that are data files, as the slicer names them.
-    files: Vec<serde_json::Value>,
+    /// The files that the program opens.
+    files: Vec<Opened>,
+    /// What is assumed: places, and what.
+    assumed: Vec<String>,
     /// Loads from mapped files that are not announced: places, and why.
     unannounced: Vec<String>,
     /// Places where the prefetch thread waits for the program.
@@ -124,6 +126,7 @@ impl Report {
     pub(super) fn sliced_into(&mut self, slice: super::slice::Slice) {
         self.functions = slice.functions;
         self.files = slice.files;
+        self.assumed = slice.assumed;
         self.unannounced = slice.unannounced;
         self.sync_points = slice.sync_points;
     }
@@ -176,6 +179,13 @@ impl Display for Report {
             } = function;
             write!(out, "  {file}:{line}: {name}: {status}")?;
             write_why(out, why.as_deref())?;
+        }
+        for file in &self.files {
+            write!(out, "  {}: file {}: {}", file.place, file.path, file.kind)?;
+            write_why(out, file.why.as_deref())?;
+        }
+        for place in &self.assumed {
+            writeln!(out, "  assumed: {place}")?;
         }
         for place in &self.unannounced {
             writeln!(out, "  not announced: {place}")?;

@@ -4,10 +4,12 @@
 //! accordingly (`__FILE__`). For text on standard input that place is the working directory. So
 //! the includes of headers that lie beside the source are written with the source's folder in front,
 //! and the ones that only the working directory would satisfy are looked for elsewhere.
+//!
+//! Which headers those were the compiler lists, so that ones that have changed since are noticed.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// The text with its quoted includes as `source`, which is named from `directory`, would have them.
 pub(super) fn as_if_in(source: &Path, directory: &Path, text: &[u8]) -> Vec<u8> {
@@ -38,6 +40,28 @@ pub(super) fn as_if_in(source: &Path, directory: &Path, text: &[u8]) -> Vec<u8> 
     rewritten
 }
 
+/// What the list of a unit's headers is a list for.
+pub(super) const TARGET: &str = "unit";
+
+/// The files that a compiler's list names (-MD -MT [`TARGET`]), in the syntax of make.
+pub(super) fn listed(list: &[u8]) -> Vec<PathBuf> {
+    let list = list.strip_prefix(TARGET.as_bytes()).unwrap_or(list);
+    let list = list.strip_prefix(b":").unwrap_or(list);
+    let mut files = Vec::new();
+    let mut file = Vec::new();
+    let mut bytes = list.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.peek()) {
+            (b'\\', Some(b'\n')) => {}
+            (b'\\', Some(b' ' | b'#')) | (b'$', Some(b'$')) => file.extend(bytes.next()),
+            (b' ' | b'\n', _) if file.is_empty() => {}
+            (b' ' | b'\n', _) => files.push(OsString::from_vec(std::mem::take(&mut file)).into()),
+            _ => file.push(byte),
+        }
+    }
+    files
+}
+
 /// What stands before the quotes, in them and after them, if the line includes a header so.
 fn quoted_include(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let directive = line
@@ -59,6 +83,14 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_compilers_list_is_read_as_make_would() {
+        let list = b"unit: a.h sub/b\\ c.h \\\n  \\#d.h $$e.h\n";
+        let names = ["a.h", "sub/b c.h", "#d.h", "$e.h"].map(PathBuf::from);
+        assert_eq!(listed(list), names);
+        assert_eq!(listed(b"unit:\n"), Vec::<PathBuf>::new());
+    }
 
     #[test]
     fn headers_beside_the_source_are_found_there_first() {

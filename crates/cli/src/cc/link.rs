@@ -6,15 +6,16 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::command_line::CommandLine;
-use super::compiler::{Compiler, Tools, linker_said, quoted};
+use super::compiler::{Compiler, Tools, first_errors, linker_said, quoted};
 use super::explain::{Bytes, Report, Seconds};
 use super::slice::Slice;
 use super::units::{Place, Unit, Units};
@@ -39,6 +40,9 @@ pub(super) fn link(compiler: &Compiler, line: &CommandLine, output: &Path) -> Re
         object_file::may_read(&program),
         "it reads no files through the C library"
     );
+    if let Some(name) = object_file::redefined(&program) {
+        bail!("it has a {name}() of its own, which the runtime would call");
+    }
     let tools = Tools::find()?;
     let scratch = tempfile::Builder::new().prefix("foreread-cc-").tempdir()?;
     let mut units = Units::find(compiler, line, scratch.path())?;
@@ -114,10 +118,7 @@ impl Job<'_> {
                 let unit = units.known.remove(index);
                 let report = &mut units.reports[unit.report];
                 report.state = "left whole";
-                let why = failure
-                    .err()
-                    .unwrap_or_else(|| anyhow!("it does not compile"));
-                report.why = Some(format!("does not compile when sliced: {why:#}"));
+                report.why = failure.err().map(|why| format!("{why:#}"));
             }
         }
         bail!("its units do not compile when sliced");
@@ -159,17 +160,11 @@ impl Job<'_> {
         let program = self.scratch.join("program");
         let mut words = units.words(self.line, objects, self.scratch)?;
         words.push("-w".into());
-        if let Some(library) = &self.tools.library {
-            let source = self.scratch.join("library.c");
-            let path = quoted(library);
-            fs::write(
-                &source,
-                format!("const char *foreread_library_path = {path};\n"),
-            )?;
-            words.extend(["-x".into(), "c".into(), source.into()]);
-        }
         // The language of the last source is not the runtime's.
         words.extend(["-x", "none"].map(OsString::from));
+        if let Some(library) = &self.tools.library {
+            words.push(self.library_path(library)?.into());
+        }
         words.push((&self.tools.runtime).into());
         words.extend(["-lpthread", "-ldl", "-o"].map(OsString::from));
         words.push((&program).into());
@@ -180,7 +175,7 @@ impl Job<'_> {
             word.push(&list);
             words = vec![word];
         }
-        let output = self.compiler.with(&words).stdin(Stdio::null()).output()?;
+        let output = self.compiler.aside(&words).stdin(Stdio::null()).output()?;
         self.seconds.linking += begun.elapsed().as_secs_f64();
         ensure!(
             output.status.success(),
@@ -188,6 +183,30 @@ impl Job<'_> {
             linker_said(&output.stderr)
         );
         Ok(program)
+    }
+
+    /// An object that tells the runtime where its library is. Compiled by itself: of the program's flags only
+    /// those that decide about code are meant for it.
+    fn library_path(&self, library: &Path) -> Result<PathBuf> {
+        let source = self.scratch.join("library.c");
+        let path = quoted(library);
+        fs::write(
+            &source,
+            format!("const char *foreread_library_path = {path};\n"),
+        )?;
+        let object = source.with_extension("o");
+        let flags = self.line.compiling().into_iter();
+        let code = |flag: &OsString| {
+            [b"-m", b"-f"]
+                .iter()
+                .any(|start| flag.as_bytes().starts_with(*start))
+        };
+        let mut args: Vec<_> = flags.filter(code).collect();
+        args.extend(["-w", "-x", "c", "-c", "-o"].map(OsString::from));
+        args.extend([&object, &source].map(OsString::from));
+        let output = self.compiler.aside(&args).stdin(Stdio::null()).output()?;
+        ensure!(output.status.success(), "{}", first_errors(&output.stderr));
+        Ok(object)
     }
 }
 

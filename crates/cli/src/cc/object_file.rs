@@ -56,6 +56,33 @@ const READS: &[&str] = &[
     "__fgets_unlocked_chk",
 ];
 
+/// Functions of the C library that the runtime calls in the program's own process (birth.c, program.c). One that the
+/// program defines itself would be called in their place. Not malloc and free: all of the C library calls those.
+const CALLED: &[&str] = &[
+    "clone",
+    "fcntl",
+    "fstat",
+    "getauxval",
+    "getenv",
+    "getpid",
+    "lseek",
+    "madvise",
+    "mmap",
+    "munmap",
+    "prctl",
+    "pthread_atfork",
+    "pthread_create",
+    "pthread_mutex_init",
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "pthread_sigmask",
+    "sched_getaffinity",
+    "sched_setaffinity",
+    "syscall",
+    "sysconf",
+    "waitpid",
+];
+
 /// An object as the driver sees it.
 #[derive(Debug)]
 pub(super) struct Contents {
@@ -131,4 +158,22 @@ pub(super) fn may_read(program: &Path) -> bool {
         .filter(|symbol| symbol.is_undefined())
         .filter_map(|symbol| symbol.name().ok())
         .any(|name| READS.contains(&name))
+}
+
+/// A function that a program defines and that the runtime would call for the C library's. A stripped program tells only
+/// of those that libraries call, too.
+pub(super) fn redefined(program: &Path) -> Option<&'static str> {
+    let bytes = std::fs::read(program).ok()?;
+    let file = File::parse(&*bytes).ok()?;
+    let own: BTreeSet<_> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| symbol.is_definition() && symbol.is_global())
+        .filter_map(|symbol| symbol.name().ok())
+        .collect();
+    // The latter is what the linker makes of a call with --wrap.
+    CALLED
+        .iter()
+        .copied()
+        .find(|name| own.contains(name) || own.contains(&*format!("__wrap_{name}")))
 }

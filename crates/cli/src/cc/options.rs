@@ -58,6 +58,9 @@ pub(super) const ASIDE: &[&str] = &[
     "-fdump-",
     "-fstack-usage",
     "-fcallgraph-info",
+    "-fopt-info",
+    "-fsave-optimization-record",
+    "-ftime-trace",
     "-gsplit-dwarf",
     "-time=",
     "-Wa,-a",
@@ -133,6 +136,7 @@ pub(super) const LEFT_WHOLE: &[&str] = &[
     "-ffreestanding",
     "-fsplit-stack",
     "-finstrument-functions",
+    "-pg",
     "-emit-llvm",
 ];
 

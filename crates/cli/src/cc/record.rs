@@ -12,8 +12,10 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -27,7 +29,7 @@ use super::object_file::{self, Contents};
 /// The section of an object that holds its record.
 pub(super) const SECTION: &str = ".foreread.cc";
 /// The version of the record that is written and read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How one unit was compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +42,8 @@ pub(super) struct Record {
     pub(super) language: Language,
     /// The source, as it was named.
     pub(super) source: PathBuf,
+    /// When, in nanoseconds since 1970: headers that changed later are not the ones it was compiled with.
+    begun_ns: u64,
     /// Of the source's content.
     source_digest: String,
     /// Of the object's code; empty for a unit that never was an object of its own.
@@ -86,6 +90,7 @@ impl Record {
             compiler: compiler.command.clone(),
             language,
             source: source.to_owned(),
+            begun_ns: since_1970(line.begun),
             source_digest: digest_of(source)?,
             object_digest: String::new(),
             arguments,
@@ -101,6 +106,16 @@ impl Record {
     /// The source's path from anywhere.
     pub(super) fn source_path(&self) -> PathBuf {
         self.directory.join(&self.source)
+    }
+
+    /// Whether the unit was compiled after the last change of a file, of its content or its place.
+    pub(super) fn is_younger_than(&self, file: &Path) -> bool {
+        let changed = fs::metadata(file).ok().and_then(|file| {
+            let seconds = u64::try_from(file.ctime()).ok()?;
+            let rest = u64::try_from(file.ctime_nsec()).ok()?;
+            Some(seconds * 1_000_000_000 + rest)
+        });
+        changed.is_some_and(|changed| changed <= self.begun_ns)
     }
 
     /// Puts the record into the object that the compiler left.
@@ -194,6 +209,11 @@ impl Record {
         ensure!(self.source_digest == digest, "its source has changed");
         Ok(())
     }
+}
+
+fn since_1970(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn digest_of(source: &Path) -> Result<String> {

@@ -25,9 +25,12 @@ pub(super) struct Slice {
     /// What became of each function.
     #[serde(default)]
     pub(super) functions: Vec<Function>,
-    /// The files that are data files, as the slicer names them.
+    /// The files that the program opens.
     #[serde(default)]
-    pub(super) files: Vec<serde_json::Value>,
+    pub(super) files: Vec<Opened>,
+    /// What is assumed: places, and what.
+    #[serde(default)]
+    pub(super) assumed: Vec<String>,
     /// Loads from mapped files that are not announced: places, and why.
     #[serde(default)]
     pub(super) unannounced: Vec<String>,
@@ -55,6 +58,19 @@ pub(super) struct Function {
     pub(super) line: u64,
     /// `sliced`, `whole` (nothing to slice), `pure` (called as it is) or `refused`.
     pub(super) status: String,
+    #[serde(default)]
+    pub(super) why: Option<String>,
+}
+
+/// What a file that the program opens is taken for.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Opened {
+    /// A constant path, or what opens it.
+    pub(super) path: String,
+    /// Where it is opened.
+    pub(super) place: String,
+    /// `data`, `configuration`, `output`, `input` or `unused`.
+    pub(super) kind: String,
     #[serde(default)]
     pub(super) why: Option<String>,
 }

@@ -279,7 +279,7 @@ fn trace(compiler: &Compiler, line: &CommandLine, scratch: &Path) -> Result<Trac
     let mut args = untouched;
     args.extend(["-Wl,-t,-t", "-w", "-o"].map(OsString::from));
     args.push(scratch.join("traced").into());
-    let output = compiler.with(&args).output()?;
+    let output = compiler.aside(&args).output()?;
     ensure!(
         output.status.success(),
         "the linker does not say what it takes:{}",
