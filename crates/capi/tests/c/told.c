@@ -83,6 +83,22 @@ static void makes_room(const char *path, unsigned flags)
 	SAME(foreread_unregister_client(c), 0);
 }
 
+/* What is told of may go on to the last byte that any file can have. */
+static void to_the_end(int fd)
+{
+	foreread_entry entries[2] = {{fd, 0, 0, INT64_MAX}, {fd, 0, 100, 1}};
+	foreread_client *c = NULL;
+	foreread_stats stats;
+
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	CHECK(foreread_register_region(c, fd, 0, UINT64_MAX) >= 0);
+	SAME(foreread_request_prefetching(c, entries, 2, FOREREAD_SET), 2);
+	SAME(foreread_at(c, 0), 0);
+	SAME(foreread_reading(c, fd, 0, INT64_MAX), 0);
+	stats.struct_size = sizeof(stats);
+	SAME(foreread_finish_client(c, &stats), 0);
+}
+
 int main(int argc, char **argv)
 {
 	foreread_client *c = NULL;
@@ -168,6 +184,7 @@ int main(int argc, char **argv)
 	read_byte(fd, 20);
 	SAME(left, 1);
 	SAME(foreread_at(brief, 0), -EINVAL);
+	to_the_end(fd);
 
 	make_path(path, argv[1], "cold", 1024 * 8192);
 	if (evict(path)) {
