@@ -30,7 +30,8 @@
  *
  * Threads. Every call may be made from any thread. The library runs threads of its own, with all
  * signals blocked and with a descriptor table of their own: no descriptor of a registered file is
- * ever opened or closed in the program's table, so that its fcntl() locks stay.
+ * ever opened or closed in the program's table, so that its fcntl() locks stay. A thread that is
+ * cancelled in a call or in the callback ends after it, at its next cancellation point.
  *
  * fork. A child has none of the library's threads. Calls on a client of its parent's return
  * -ECHILD, reads pass through untouched. The child may register clients of its own.

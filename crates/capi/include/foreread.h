@@ -30,7 +30,8 @@
  *
  * Threads. Every call may be made from any thread. The library runs threads of its own, with all
  * signals blocked and with a descriptor table of their own: no descriptor of a registered file is
- * ever opened or closed in the program's table, so that its fcntl() locks stay.
+ * ever opened or closed in the program's table, so that its fcntl() locks stay. A thread that is
+ * cancelled in a call or in the callback ends after it, at its next cancellation point.
  *
  * fork. A child has none of the library's threads. Calls on a client of its parent's return
  * -ECHILD, reads pass through untouched. The child may register clients of its own.
@@ -251,8 +252,8 @@ typedef struct {
  * there was none; it may be the one requested) and the access requested. One callback runs at a
  * time for each client: a read on another thread meanwhile neither calls nor waits. A callback
  * that supplies nothing is asked again after 1, 2, 4, and so on up to 1024 such reads. One that
- * never returns holds up its own thread only. It must return by returning: not by longjmp(), nor
- * by a C++ exception. It is never called from a signal handler.
+ * never returns holds up its own thread only. It must return by returning: not by longjmp(), by
+ * pthread_exit(), nor by a C++ exception. It is never called from a signal handler.
  *
  * @param client   where the client is put.
  * @param options  null for the defaults.

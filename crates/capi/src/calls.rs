@@ -57,8 +57,8 @@ fn client(client: *mut foreread_client) -> Result<Arc<Handle>, c_int> {
 /// there was none; it may be the one requested) and the access requested. One callback runs at a
 /// time for each client: a read on another thread meanwhile neither calls nor waits. A callback
 /// that supplies nothing is asked again after 1, 2, 4, and so on up to 1024 such reads. One that
-/// never returns holds up its own thread only. It must return by returning: not by longjmp(), nor
-/// by a C++ exception. It is never called from a signal handler.
+/// never returns holds up its own thread only. It must return by returning: not by longjmp(), by
+/// pthread_exit(), nor by a C++ exception. It is never called from a signal handler.
 ///
 /// @param client   where the client is put.
 /// @param options  null for the defaults.

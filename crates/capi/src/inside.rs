@@ -3,7 +3,8 @@
 //! Invariant: a thread that may hold one of the library's locks is [`Place::Library`], and whoever
 //! finds itself there (a signal handler; the library's own reads and closes) takes no lock: reads
 //! pass straight through and calls answer `-EDEADLK`. In the callback no lock is held: calls work,
-//! and reads pass straight through.
+//! and reads pass straight through. In both, the thread cannot be cancelled: that unwinds its stack,
+//! which Rust's functions do not survive. It is cancelled by the read itself, or later.
 //!
 //! Data flow: [`enter`] on the way in, its guard on the way out; [`outside`] is asked by the
 //! interposers.
@@ -26,12 +27,25 @@ thread_local! {
 
 /// The thread is in the library until this is dropped.
 #[derive(Debug)]
-pub struct Inside(Place);
+pub struct Inside {
+    before: Place,
+    /// Whether the thread could be cancelled, as the C library has it.
+    cancellable: c_int,
+}
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        PLACE.set(self.0);
+        cancellable(self.cancellable);
+        PLACE.set(self.before);
     }
+}
+
+/// Sets whether this thread can be cancelled; what was set before.
+fn cancellable(state: c_int) -> c_int {
+    let mut before = state;
+    // SAFETY: changes this thread only. A state without meaning is refused, and `before` stays.
+    unsafe { pthread_setcancelstate(state, &raw mut before) };
+    before
 }
 
 /// Enters the library, from the program or from its callback.
@@ -41,9 +55,13 @@ impl Drop for Inside {
 pub fn enter() -> Result<Inside, c_int> {
     match PLACE.get() {
         Place::Library => Err(-libc::EDEADLK),
-        place => {
+        before => {
             PLACE.set(Place::Library);
-            Ok(Inside(place))
+            let cancellable = cancellable(PTHREAD_CANCEL_DISABLE);
+            Ok(Inside {
+                before,
+                cancellable,
+            })
         }
     }
 }
@@ -103,6 +121,14 @@ extern "C" fn frame(context: *mut c_void, found: *mut c_void) -> c_int {
     // SAFETY: `in_signal_handler` gave the address of a bool.
     unsafe { *found.cast::<bool>() = true };
     END_OF_STACK
+}
+
+/// What [`pthread_setcancelstate`] takes: in every C library on Linux.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+// The C library's, which the libc crate does not declare.
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
 // The unwinder that the standard library links already (Itanium C++ ABI).
