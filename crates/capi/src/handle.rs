@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -124,16 +125,18 @@ impl Handle {
     /// # Errors
     /// The negative errno of opening it; `-ENODEV` if it is not a regular file.
     pub fn add_path(&self, path: &Path) -> Result<c_int, c_int> {
-        let regular = std::fs::metadata(path)
+        // The working directory may change.
+        let path = path.canonicalize().map_err(|error| system(&error))?;
+        let regular = std::fs::metadata(&path)
             .map_err(|error| system(&error))?
             .is_file();
         if !regular {
             return Err(-libc::ENODEV);
         }
-        let file = self.client.add_path(path).map_err(|error| code(&error))?;
+        let file = self.client.add_path(&path).map_err(|error| code(&error))?;
         let fd = pseudo(file).ok_or(-libc::EMFILE)?;
         let mut names = self.names();
-        if names.by_path.insert(file, path.to_owned()).is_none() {
+        if names.by_path.insert(file, path).is_none() {
             names.told.entry(file).or_insert(fd);
             return Ok(fd);
         }
@@ -156,8 +159,13 @@ impl Handle {
         if fd >= FOREREAD_FIRST_FILE {
             let file = self.file(fd)?;
             let path = self.names().by_path.get(&file).cloned();
-            let facts = std::fs::metadata(path.unwrap_or_default());
-            begins_inside(start, facts.map_err(|error| system(&error))?.len())?;
+            let facts = path.and_then(|path| std::fs::metadata(path).ok());
+            let identity = self.client.identity(file);
+            // By its name there may be another file by now, or none: then nobody knows where it ends.
+            if let Some(facts) = facts.filter(|facts| identity == Some((facts.dev(), facts.ino())))
+            {
+                begins_inside(start, facts.len())?;
+            }
             let region = self.client.region(file, start..end);
             let region = region.map_err(|error| code(&error))?;
             self.names().regions.insert(region, (fd, file));

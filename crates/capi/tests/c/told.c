@@ -83,6 +83,28 @@ static void makes_room(const char *path, unsigned flags)
 	SAME(foreread_unregister_client(c), 0);
 }
 
+/* A file is the one that was registered, whatever becomes of its name and of the working directory. */
+static void renamed(const char *folder)
+{
+	foreread_client *c = NULL;
+	foreread_entry entry = {0, 0, 0, 100};
+	int file;
+
+	CHECK(chdir(folder) == 0);
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	file = foreread_register_file(c, "file");
+	CHECK(file >= 0);
+	CHECK(chdir("/") == 0);
+	SAME(foreread_register_region(c, file, 65536, UINT64_MAX), -ERANGE);
+	CHECK(foreread_register_region(c, file, 0, 100) >= 0);
+	CHECK(chdir(folder) == 0 && rename("file", "renamed") == 0);
+	CHECK(foreread_register_region(c, file, 0, 200) >= 0);
+	CHECK(rename("renamed", "file") == 0 && chdir("/") == 0);
+	entry.fd = file;
+	SAME(foreread_request_prefetching(c, &entry, 1, FOREREAD_SET), 1);
+	SAME(foreread_unregister_client(c), 0);
+}
+
 /* What is told of may go on to the last byte that any file can have. */
 static void to_the_end(int fd)
 {
@@ -185,6 +207,7 @@ int main(int argc, char **argv)
 	SAME(left, 1);
 	SAME(foreread_at(brief, 0), -EINVAL);
 	to_the_end(fd);
+	renamed(argv[1]);
 
 	make_path(path, argv[1], "cold", 1024 * 8192);
 	if (evict(path)) {
