@@ -260,7 +260,8 @@ typedef struct {
  * @return 0, or
  *         -EFAULT if client is null;
  *         -EINVAL if options->struct_size is too small or a flag has no meaning;
- *         -E2BIG if options has members that this version does not know, and they are not zero;
+ *         -E2BIG if options has members that this version does not know, and they are not zero,
+ *         or if options->struct_size is more than 4096;
  *         -EAGAIN if the threads cannot be started.
  */
 int foreread_register_client(foreread_client **client,

@@ -23,6 +23,10 @@ use crate::inside;
 use crate::process::{self, Process};
 use crate::real;
 
+/// Bytes of options of any version to come, at most: a size beyond was never set, and there may be no
+/// memory to look at.
+const LONGEST_OPTIONS: usize = 4096;
+
 /// Runs a call inside the library; a panic costs the call. The program's errno stays.
 fn call<T: From<c_int>>(body: impl FnOnce() -> Result<T, c_int>) -> T {
     let errno = real::errno();
@@ -65,7 +69,8 @@ fn client(client: *mut foreread_client) -> Result<Arc<Handle>, c_int> {
 /// @return 0, or
 ///         -EFAULT if client is null;
 ///         -EINVAL if options->struct_size is too small or a flag has no meaning;
-///         -E2BIG if options has members that this version does not know, and they are not zero;
+///         -E2BIG if options has members that this version does not know, and they are not zero,
+///         or if options->struct_size is more than 4096;
 ///         -EAGAIN if the threads cannot be started.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_register_client(
@@ -418,6 +423,9 @@ unsafe fn chosen(options: *const foreread_options) -> Result<(Options, bool), c_
     let known = size_of::<foreread_options>();
     if size < size_of::<u64>() {
         return Err(-libc::EINVAL);
+    }
+    if size > LONGEST_OPTIONS {
+        return Err(-libc::E2BIG);
     }
     // SAFETY: zero is a value of every member.
     let mut ours: foreread_options = unsafe { std::mem::zeroed() };

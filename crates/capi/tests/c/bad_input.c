@@ -8,7 +8,7 @@ int main(int argc, char **argv)
 	foreread_entry entry = {0, 0, 0, 0};
 	foreread_options options;
 	foreread_stats stats;
-	char path[PATH_MAX];
+	char path[PATH_MAX], *page;
 	int fd, other, pipe_fds[2], region, write_only;
 	struct {
 		foreread_options known;
@@ -23,6 +23,11 @@ int main(int argc, char **argv)
 	SAME(foreread_register_client(NULL, NULL, NULL, NULL), -EFAULT);
 	memset(&options, 0, sizeof(options));
 	SAME(foreread_register_client(&c, &options, NULL, NULL), -EINVAL);
+	/* A size that was never set, where zeros follow and then no memory. */
+	page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED && munmap(page + 4096, 4096) == 0);
+	memset(page, 0x7f, sizeof(options.struct_size));
+	SAME(foreread_register_client(&c, (foreread_options *)page, NULL, NULL), -E2BIG);
 	options.struct_size = sizeof(options);
 	options.flags = 1u << 30;
 	SAME(foreread_register_client(&c, &options, NULL, NULL), -EINVAL);
