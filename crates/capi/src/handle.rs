@@ -251,7 +251,13 @@ impl Handle {
         if let Some(process) = Process::current().filter(|_| current) {
             process.descriptors.part(fd, self);
         }
-        self.client.remove_file(file).map_err(|error| code(&error))
+        self.client
+            .remove_file(file)
+            .map_err(|error| code(&error))?;
+        if self.client.identity(file).is_none() {
+            self.names().told.remove(&file);
+        }
+        Ok(())
     }
 
     /// Hands a list over; how many entries were accepted, the first ones.
