@@ -41,6 +41,9 @@
  * The calls of this header are not for handlers: one that interrupted the library is answered
  * -EDEADLK. A handler must not longjmp() out of the library.
  *
+ * Memory. A list of 4096 entries or more is refused with -ENOMEM where a limit (RLIMIT_AS) leaves
+ * no room for it. A library that finds no memory otherwise ends the process, by abort().
+ *
  * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
  * program's reads parted.
  */

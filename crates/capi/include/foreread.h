@@ -41,6 +41,9 @@
  * The calls of this header are not for handlers: one that interrupted the library is answered
  * -EDEADLK. A handler must not longjmp() out of the library.
  *
+ * Memory. A list of 4096 entries or more is refused with -ENOMEM where a limit (RLIMIT_AS) leaves
+ * no room for it. A library that finds no memory otherwise ends the process, by abort().
+ *
  * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
  * program's reads parted.
  */
@@ -314,7 +317,9 @@ int foreread_register_file(foreread_client *client, const char *path);
  *         -ENODEV if it is not a regular file;
  *         -ERANGE if the region begins at or past the end of the file (an empty file's may begin
  *         at 0);
- *         -EMFILE if the descriptor is 1048576 or more; -ECHILD.
+ *         -EMFILE if the descriptor is 1048576 or more; -ECHILD. Or, where the library cannot open
+ *         the file for itself, -EACCES (this user may not), -ENOENT (there is no /proc) and the
+ *         like, as open() has it.
  */
 int foreread_register_region(foreread_client *client,
                              int fd,
@@ -348,7 +353,7 @@ int foreread_unregister_region(foreread_client *client, int region);
  *         -EINVAL if flags contradict each other or have no meaning, if an entry has flags without
  *         meaning or ends past 2^63 - 1, or for what is not a client;
  *         -EBADF if an entry's descriptor is closed, has become another file's, or has no region;
- *         -ECHILD. The list is unchanged then.
+ *         -ENOMEM if there is no memory for them; -ECHILD. The list is unchanged then.
  */
 int64_t foreread_request_prefetching(foreread_client *client,
                                      const foreread_entry *entries,

@@ -147,7 +147,9 @@ pub unsafe extern "C" fn foreread_register_file(
 ///         -ENODEV if it is not a regular file;
 ///         -ERANGE if the region begins at or past the end of the file (an empty file's may begin
 ///         at 0);
-///         -EMFILE if the descriptor is 1048576 or more; -ECHILD.
+///         -EMFILE if the descriptor is 1048576 or more; -ECHILD. Or, where the library cannot open
+///         the file for itself, -EACCES (this user may not), -ENOENT (there is no /proc) and the
+///         like, as open() has it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_register_region(
     client: *mut foreread_client,
@@ -188,7 +190,7 @@ pub unsafe extern "C" fn foreread_unregister_region(
 ///         -EINVAL if flags contradict each other or have no meaning, if an entry has flags without
 ///         meaning or ends past 2^63 - 1, or for what is not a client;
 ///         -EBADF if an entry's descriptor is closed, has become another file's, or has no region;
-///         -ECHILD. The list is unchanged then.
+///         -ENOMEM if there is no memory for them; -ECHILD. The list is unchanged then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_request_prefetching(
     client: *mut foreread_client,

@@ -26,6 +26,10 @@ use crate::real;
 
 /// Entries handed to the client at a time, so that a long list is not held in memory twice.
 const AT_ONCE: usize = 1 << 16;
+/// Entries from which on a list is long: whether there is memory for it is looked up.
+const LONG: usize = 4096;
+/// Bytes that have to be free besides a long list, for the session that follows it.
+const SPARE: usize = 16 << 20;
 
 thread_local! {
     /// The descriptor that this thread is reading; -1 if it told its place otherwise.
@@ -60,6 +64,8 @@ pub struct Handle {
     names: Arc<Mutex<Names>>,
     /// Whether the program tells when the reads are over that it announces.
     timed: bool,
+    /// Entries that the list may hold.
+    capacity: usize,
 }
 
 impl Handle {
@@ -73,6 +79,7 @@ impl Handle {
         callback: foreread_callback,
         argument: *mut c_void,
     ) -> Result<Self, c_int> {
+        let capacity = options.capacity;
         let client = Client::new(options).map_err(|error| code(&error))?;
         let names = Arc::new(Mutex::new(Names::default()));
         if let Some(callback) = callback {
@@ -113,6 +120,7 @@ impl Handle {
             client,
             names,
             timed,
+            capacity,
         })
     }
 
@@ -266,6 +274,9 @@ impl Handle {
     /// As documented for `foreread_request_prefetching`; then nothing has changed.
     pub fn request(&self, entries: &[foreread_entry], flags: Flags) -> Result<usize, c_int> {
         let files = self.resolve(entries)?;
+        if entries.len() >= LONG && !self.has_memory(entries.len()) {
+            return Err(-libc::ENOMEM);
+        }
         let first = flags.bits() & !Flags::DONE.bits();
         let mut how = Flags::from_bits(first).ok_or(-libc::EINVAL)?;
         let mut accepted = 0;
@@ -294,6 +305,15 @@ impl Handle {
                 .map_err(|error| code(&error))?;
         }
         Ok(accepted)
+    }
+
+    /// Whether there is memory for so many entries more, where it is limited (`RLIMIT_AS`): to find none
+    /// later would end the process.
+    fn has_memory(&self, entries: usize) -> bool {
+        // The index of a long list has 8 bytes for every fourth entry that it may come to have.
+        let index = (self.capacity.min(1 << 30) / 4).next_power_of_two() * 8;
+        let bytes = entries * size_of::<foreread_entry>() + index + SPARE;
+        Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
     }
 
     /// The files that a list names, each entry found sound.

@@ -1,6 +1,56 @@
 /* Every wrong argument has its code, and none harms. */
 #include "check.h"
 #include "foreread.h"
+#include <sys/resource.h>
+
+/* In a child of its own: what a limit leaves no memory for is refused. */
+static void without_memory(int fd)
+{
+	static foreread_entry list[100000];
+	struct rlimit limit = {0, RLIM_INFINITY};
+	foreread_client *c = NULL;
+	unsigned long pages;
+	FILE *file;
+	size_t i;
+
+	for (i = 0; i < sizeof(list) / sizeof(*list); i++)
+		list[i].fd = fd;
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	CHECK(foreread_register_region(c, fd, 0, UINT64_MAX) >= 0);
+	file = fopen("/proc/self/statm", "r");
+	CHECK(file != NULL && fscanf(file, "%lu", &pages) == 1 && fclose(file) == 0);
+	limit.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + (1 << 20);
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	SAME(foreread_request_prefetching(c, list, i, FOREREAD_SET), -ENOMEM);
+	limit.rlim_cur = RLIM_INFINITY;
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	SAME(foreread_request_prefetching(c, list, i, FOREREAD_SET), (long)i);
+	SAME(foreread_unregister_client(c), 0);
+}
+
+/* A descriptor of a file that the user may not open any more. */
+static void without_rights(int fd)
+{
+	foreread_client *c = NULL;
+
+	CHECK(fchmod(fd, 0600) == 0 && setuid(65534) == 0);
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	SAME(foreread_register_region(c, fd, 0, 100), -EACCES);
+	SAME(foreread_unregister_client(c), 0);
+}
+
+static void in_child(void (*test)(int), int fd)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		test(fd);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
 
 int main(int argc, char **argv)
 {
@@ -18,6 +68,10 @@ int main(int argc, char **argv)
 	CHECK(argc > 1);
 	fd = make_file(argv[1], "file", 450);
 	other = make_file(argv[1], "other", 450);
+
+	in_child(without_memory, fd);
+	if (geteuid() == 0)
+		in_child(without_rights, fd);
 
 	/* Registering. */
 	SAME(foreread_register_client(NULL, NULL, NULL, NULL), -EFAULT);
