@@ -22,6 +22,8 @@ enum Place {
 thread_local! {
     // Constant and without a destructor: reading it allocates nothing and works in any context.
     static PLACE: Cell<Place> = const { Cell::new(Place::Program) };
+    /// Where it was before it forked.
+    static BEFORE_FORK: Cell<Place> = const { Cell::new(Place::Program) };
     static OWN: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
@@ -71,6 +73,20 @@ pub fn call_back(callback: impl FnOnce()) {
     let before = PLACE.replace(Place::Callback);
     callback();
     PLACE.set(before);
+}
+
+/// Has threads count as in the library while they fork: the allocator's lock is held meanwhile, if this is
+/// called after the allocator has seen to that.
+pub fn watch_forks() {
+    extern "C" fn before() {
+        BEFORE_FORK.set(PLACE.replace(Place::Library));
+    }
+    extern "C" fn after() {
+        PLACE.set(BEFORE_FORK.get());
+    }
+    // SAFETY: registers functions without arguments. Without the memory for it, a handler's read during a
+    // fork may wait for ever.
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
 }
 
 /// Whether this is a thread of the program's that is neither in the library nor in the callback.
