@@ -78,6 +78,8 @@ impl Inner {
             let path = std::env::var_os(CHECK).filter(|path| !path.is_empty());
             path.map(PathBuf::from)
         });
+        // The working directory may change.
+        let check = check.map(|path| std::path::absolute(&path).unwrap_or(path));
         Ok(Self {
             list,
             capacity,
@@ -106,9 +108,7 @@ impl Inner {
         let mut files = lock(&self.files);
         let threads = lock(&self.threads);
         let Some(threads) = threads.as_ref() else {
-            return Err(Error::Threads(std::io::Error::other(
-                "the client has ended",
-            )));
+            return Err(Error::Ended);
         };
         act(&mut files, threads)
     }

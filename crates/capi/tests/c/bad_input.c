@@ -39,6 +39,21 @@ static void without_rights(int fd)
 	SAME(foreread_unregister_client(c), 0);
 }
 
+/* A report that cannot be written, and nowhere to say so. */
+static void without_report(int fd)
+{
+	foreread_options options;
+	foreread_client *c = NULL;
+
+	(void)fd;
+	memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.check = "/no/such/folder/report";
+	CHECK(dup2(open("/dev/full", O_WRONLY), STDERR_FILENO) == STDERR_FILENO);
+	SAME(foreread_register_client(&c, &options, NULL, NULL), 0);
+	SAME(foreread_unregister_client(c), 0);
+}
+
 static void in_child(void (*test)(int), int fd)
 {
 	int status = 0;
@@ -70,6 +85,7 @@ int main(int argc, char **argv)
 	other = make_file(argv[1], "other", 450);
 
 	in_child(without_memory, fd);
+	in_child(without_report, fd);
 	if (geteuid() == 0)
 		in_child(without_rights, fd);
 

@@ -83,15 +83,20 @@ static void makes_room(const char *path, unsigned flags)
 	SAME(foreread_unregister_client(c), 0);
 }
 
-/* A file is the one that was registered, whatever becomes of its name and of the working directory. */
+/* A file is the one that was registered, whatever becomes of its name and of the working directory. A
+ * report goes where it was to go. */
 static void renamed(const char *folder)
 {
 	foreread_client *c = NULL;
 	foreread_entry entry = {0, 0, 0, 100};
+	foreread_options options;
 	int file;
 
+	memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.check = "its-report";
 	CHECK(chdir(folder) == 0);
-	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	SAME(foreread_register_client(&c, &options, NULL, NULL), 0);
 	file = foreread_register_file(c, "file");
 	CHECK(file >= 0);
 	CHECK(chdir("/") == 0);
@@ -103,6 +108,7 @@ static void renamed(const char *folder)
 	entry.fd = file;
 	SAME(foreread_request_prefetching(c, &entry, 1, FOREREAD_SET), 1);
 	SAME(foreread_unregister_client(c), 0);
+	CHECK(chdir(folder) == 0 && access("its-report", R_OK) == 0 && chdir("/") == 0);
 }
 
 /* What is told of may go on to the last byte that any file can have. */
