@@ -36,10 +36,10 @@
  * fork. A child has none of the library's threads. Calls on a client of its parent's return
  * -ECHILD, reads pass through untouched. The child may register clients of its own.
  *
- * Signals. A handler may read any descriptor. If it interrupted the library, or if its thread
- * runs a callback, its read passes through uncounted; a callback is never called from a handler.
- * The calls of this header are not for handlers: one that interrupted the library is answered
- * -EDEADLK. A handler must not longjmp() out of the library.
+ * Signals. A handler may read any descriptor. If it interrupted the library or fork(), or if its
+ * thread runs a callback, its read passes through uncounted; a callback is never called from a
+ * handler. The calls of this header are not for handlers: one that interrupted the library or
+ * fork() is answered -EDEADLK. A handler must not longjmp() out of the library.
  *
  * Memory. A list of 4096 entries or more is refused with -ENOMEM where a limit (RLIMIT_AS) leaves
  * no room for it. A library that finds no memory otherwise ends the process, by abort().
