@@ -30,15 +30,19 @@
  *
  * Threads. Every call may be made from any thread. The library runs threads of its own, with all
  * signals blocked and with a descriptor table of their own: no descriptor of a registered file is
- * ever opened or closed in the program's table, so that its fcntl() locks stay.
+ * ever opened or closed in the program's table, so that its fcntl() locks stay. A thread that is
+ * cancelled in a call or in the callback ends after it, at its next cancellation point.
  *
  * fork. A child has none of the library's threads. Calls on a client of its parent's return
  * -ECHILD, reads pass through untouched. The child may register clients of its own.
  *
- * Signals. A handler may read any descriptor. If it interrupted the library, or if its thread
- * runs a callback, its read passes through uncounted; a callback is never called from a handler.
- * The calls of this header are not for handlers: one that interrupted the library is answered
- * -EDEADLK. A handler must not longjmp() out of the library.
+ * Signals. A handler may read any descriptor. If it interrupted the library or fork(), or if its
+ * thread runs a callback, its read passes through uncounted; a callback is never called from a
+ * handler. The calls of this header are not for handlers: one that interrupted the library or
+ * fork() is answered -EDEADLK. A handler must not longjmp() out of the library.
+ *
+ * Memory. A list of 4096 entries or more is refused with -ENOMEM where a limit (RLIMIT_AS) leaves
+ * no room for it. A library that finds no memory otherwise ends the process, by abort().
  *
  * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
  * program's reads parted.

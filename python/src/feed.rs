@@ -10,6 +10,7 @@ use std::fmt;
 
 use foreread_client::{Client, Entry, Extent};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyString, PyTuple};
 
@@ -58,6 +59,11 @@ impl Feed {
     /// Whether nothing more can come.
     pub fn is_drained(&self) -> bool {
         self.accesses.is_none() && self.pending.is_empty()
+    }
+
+    /// Show Python's garbage collector the iterable.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.accesses)
     }
 
     /// Have up to `count` entries pending.

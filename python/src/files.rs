@@ -23,6 +23,7 @@ use std::{ptr, slice};
 use foreread_client::{Client, Extent, FileId};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 use rustix::fs::{Advice, fadvise, fstat};
@@ -190,6 +191,30 @@ impl Files {
             }
         };
         means.read(&name, extent)
+    }
+
+    /// Show Python's garbage collector the names, unless they are in use at the moment.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(maps) = self.0.try_lock() else {
+            return Ok(());
+        };
+        for (object, _) in maps.objects.values() {
+            visit.call(object)?;
+        }
+        for known in maps.known.values() {
+            visit.call(&known.name)?;
+            if let Some(Means::Object(object)) = &known.means {
+                visit.call(object)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forget all names.
+    pub fn clear(&self) {
+        let forgotten = mem::take(&mut *self.maps());
+        // Dropping an object may run Python code: not under the lock.
+        drop(forgotten);
     }
 
     fn maps(&self) -> MutexGuard<'_, Maps> {

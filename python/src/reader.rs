@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -63,6 +64,14 @@ impl Reader {
     /// End the session. What is in memory stays there.
     fn close(&self, py: Python<'_>) {
         self.0.close(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.0.clear();
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

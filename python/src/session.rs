@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use foreread_client::{Client, Entry, Extent, FileId, Flags, Match, Missed, Options};
 use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -450,6 +451,29 @@ impl Session {
         }
         // May run Python code: not under a lock.
         drop((slot, asked));
+    }
+
+    /// Show Python's garbage collector what the session keeps alive. What is locked at the moment is in use,
+    /// and so not garbage.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(asked) = self.on_miss.try_lock() {
+            visit.call(&*asked)?;
+        }
+        if let Ok(source) = self.source.try_lock()
+            && let Slot::Here(feed) = &source.slot
+        {
+            feed.traverse(visit)?;
+        }
+        self.files.traverse(visit)
+    }
+
+    /// Let go of what may keep the session alive in turn: nobody can reach it any more.
+    pub fn clear(&self) {
+        let asked = lock(&self.on_miss).take();
+        let slot = mem::replace(&mut lock(&self.source).slot, Slot::Drained);
+        // May run Python code: not under a lock.
+        drop((slot, asked));
+        self.files.clear();
     }
 
     fn end_client(&self, py: Python<'_>, client: &Client) {

@@ -207,6 +207,38 @@ def test_a_guard_that_is_dropped_ends_its_session(data: Path) -> None:
     assert eventually(lambda: len(os.listdir("/proc/self/task")) <= before)
 
 
+class Owner:
+    """What a program keeps a guard in, and what the guard keeps in turn."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = open(file, "rb")
+        self.guard: Optional[foreread.Guard] = None
+        self.reader: Optional[foreread.Reader] = None
+
+    def fileno(self) -> int:
+        return self.file.fileno()
+
+    def accesses(self) -> Iterator[Tuple["Owner", int, int]]:
+        for offset in range(100):
+            yield self, offset, 1
+
+    def missed(self, _: foreread.Miss) -> None:
+        pass
+
+
+def test_a_guard_in_a_cycle_is_collected_and_its_session_ends(data: Path) -> None:
+    gc.collect()
+    before = len(os.listdir("/proc/self/task"))
+    for _ in range(3):
+        owner = Owner(data)
+        owner.guard = foreread.prefetch(owner.accesses(), window=10, on_miss=owner.missed)
+        owner.reader = foreread.read(owner.accesses(), window=10)
+        assert len(next(owner.reader)) == 1
+    del owner
+    gc.collect()
+    assert eventually(lambda: len(os.listdir("/proc/self/task")) <= before)
+
+
 def test_posix_locks_of_a_prefetched_file_survive(data: Path, shuffled: List[int]) -> None:
     import fcntl
 

@@ -8,6 +8,7 @@
  * Loading also adopts the databases that the loading connection has open already (the sqlite3
  * shell opens its database before it loads anything), and puts a stand-in in the place of the
  * default VFS under the default's own name, so that ATTACH on such a connection finds it. */
+#include <pthread.h>
 #include <string.h>
 
 #include "walk.h"
@@ -218,22 +219,33 @@ static void status(sqlite3_context *context, int n, sqlite3_value **values)
 __attribute__((visibility("default"))) int
 sqlite3_foreread_init(sqlite3 *db, char **message, const sqlite3_api_routines *api);
 
-int sqlite3_foreread_init(sqlite3 *db, char **message, const sqlite3_api_routines *api)
+/* Registers the VFS, the first time. */
+static int register_shims(void)
 {
     static struct shim named, stand_in;
+    if (sqlite3_vfs_find("foreread"))
+        return SQLITE_OK;
+    sqlite3_vfs *real = sqlite3_vfs_find(NULL);
+    int result = real ? register_shim(&named, "foreread", real) : SQLITE_ERROR;
+    /* Found first from here on; then the only one of that name. */
+    if (result == SQLITE_OK && is_plain(real)) {
+        result = register_shim(&stand_in, real->zName, real);
+        sqlite3_vfs_unregister(real);
+    }
+    return result;
+}
+
+int sqlite3_foreread_init(sqlite3 *db, char **message, const sqlite3_api_routines *api)
+{
+    static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     SQLITE_EXTENSION_INIT2(api);
     (void)message;
-    if (!sqlite3_vfs_find("foreread")) {
-        sqlite3_vfs *real = sqlite3_vfs_find(NULL);
-        int result = real ? register_shim(&named, "foreread", real) : SQLITE_ERROR;
-        /* Found first from here on; then the only one of that name. */
-        if (result == SQLITE_OK && is_plain(real)) {
-            result = register_shim(&stand_in, real->zName, real);
-            sqlite3_vfs_unregister(real);
-        }
-        if (result != SQLITE_OK)
-            return result;
-    }
+    /* Connections on several threads may load at once: a VFS over itself would never end. */
+    pthread_mutex_lock(&loading);
+    int result = register_shims();
+    pthread_mutex_unlock(&loading);
+    if (result != SQLITE_OK)
+        return result;
     sqlite3_create_function(db, "foreread_status", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL, status,
                             NULL, NULL);
     adopt(db);

@@ -30,15 +30,19 @@
  *
  * Threads. Every call may be made from any thread. The library runs threads of its own, with all
  * signals blocked and with a descriptor table of their own: no descriptor of a registered file is
- * ever opened or closed in the program's table, so that its fcntl() locks stay.
+ * ever opened or closed in the program's table, so that its fcntl() locks stay. A thread that is
+ * cancelled in a call or in the callback ends after it, at its next cancellation point.
  *
  * fork. A child has none of the library's threads. Calls on a client of its parent's return
  * -ECHILD, reads pass through untouched. The child may register clients of its own.
  *
- * Signals. A handler may read any descriptor. If it interrupted the library, or if its thread
- * runs a callback, its read passes through uncounted; a callback is never called from a handler.
- * The calls of this header are not for handlers: one that interrupted the library is answered
- * -EDEADLK. A handler must not longjmp() out of the library.
+ * Signals. A handler may read any descriptor. If it interrupted the library or fork(), or if its
+ * thread runs a callback, its read passes through uncounted; a callback is never called from a
+ * handler. The calls of this header are not for handlers: one that interrupted the library or
+ * fork() is answered -EDEADLK. A handler must not longjmp() out of the library.
+ *
+ * Memory. A list of 4096 entries or more is refused with -ENOMEM where a limit (RLIMIT_AS) leaves
+ * no room for it. A library that finds no memory otherwise ends the process, by abort().
  *
  * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
  * program's reads parted.
@@ -251,15 +255,16 @@ typedef struct {
  * there was none; it may be the one requested) and the access requested. One callback runs at a
  * time for each client: a read on another thread meanwhile neither calls nor waits. A callback
  * that supplies nothing is asked again after 1, 2, 4, and so on up to 1024 such reads. One that
- * never returns holds up its own thread only. It must return by returning: not by longjmp(), nor
- * by a C++ exception. It is never called from a signal handler.
+ * never returns holds up its own thread only. It must return by returning: not by longjmp(), by
+ * pthread_exit(), nor by a C++ exception. It is never called from a signal handler.
  *
  * @param client   where the client is put.
  * @param options  null for the defaults.
  * @return 0, or
  *         -EFAULT if client is null;
  *         -EINVAL if options->struct_size is too small or a flag has no meaning;
- *         -E2BIG if options has members that this version does not know, and they are not zero;
+ *         -E2BIG if options has members that this version does not know, and they are not zero,
+ *         or if options->struct_size is more than 4096;
  *         -EAGAIN if the threads cannot be started.
  */
 int foreread_register_client(foreread_client **client,
@@ -312,7 +317,9 @@ int foreread_register_file(foreread_client *client, const char *path);
  *         -ENODEV if it is not a regular file;
  *         -ERANGE if the region begins at or past the end of the file (an empty file's may begin
  *         at 0);
- *         -EMFILE if the descriptor is 1048576 or more; -ECHILD.
+ *         -EMFILE if the descriptor is 1048576 or more; -ECHILD. Or, where the library cannot open
+ *         the file for itself, -EACCES (this user may not), -ENOENT (there is no /proc) and the
+ *         like, as open() has it.
  */
 int foreread_register_region(foreread_client *client,
                              int fd,
@@ -346,7 +353,7 @@ int foreread_unregister_region(foreread_client *client, int region);
  *         -EINVAL if flags contradict each other or have no meaning, if an entry has flags without
  *         meaning or ends past 2^63 - 1, or for what is not a client;
  *         -EBADF if an entry's descriptor is closed, has become another file's, or has no region;
- *         -ECHILD. The list is unchanged then.
+ *         -ENOMEM if there is no memory for them; -ECHILD. The list is unchanged then.
  */
 int64_t foreread_request_prefetching(foreread_client *client,
                                      const foreread_entry *entries,

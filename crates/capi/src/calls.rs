@@ -23,6 +23,10 @@ use crate::inside;
 use crate::process::{self, Process};
 use crate::real;
 
+/// Bytes of options of any version to come, at most: a size beyond was never set, and there may be no
+/// memory to look at.
+const LONGEST_OPTIONS: usize = 4096;
+
 /// Runs a call inside the library; a panic costs the call. The program's errno stays.
 fn call<T: From<c_int>>(body: impl FnOnce() -> Result<T, c_int>) -> T {
     let errno = real::errno();
@@ -57,15 +61,16 @@ fn client(client: *mut foreread_client) -> Result<Arc<Handle>, c_int> {
 /// there was none; it may be the one requested) and the access requested. One callback runs at a
 /// time for each client: a read on another thread meanwhile neither calls nor waits. A callback
 /// that supplies nothing is asked again after 1, 2, 4, and so on up to 1024 such reads. One that
-/// never returns holds up its own thread only. It must return by returning: not by longjmp(), nor
-/// by a C++ exception. It is never called from a signal handler.
+/// never returns holds up its own thread only. It must return by returning: not by longjmp(), by
+/// pthread_exit(), nor by a C++ exception. It is never called from a signal handler.
 ///
 /// @param client   where the client is put.
 /// @param options  null for the defaults.
 /// @return 0, or
 ///         -EFAULT if client is null;
 ///         -EINVAL if options->struct_size is too small or a flag has no meaning;
-///         -E2BIG if options has members that this version does not know, and they are not zero;
+///         -E2BIG if options has members that this version does not know, and they are not zero,
+///         or if options->struct_size is more than 4096;
 ///         -EAGAIN if the threads cannot be started.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_register_client(
@@ -142,7 +147,9 @@ pub unsafe extern "C" fn foreread_register_file(
 ///         -ENODEV if it is not a regular file;
 ///         -ERANGE if the region begins at or past the end of the file (an empty file's may begin
 ///         at 0);
-///         -EMFILE if the descriptor is 1048576 or more; -ECHILD.
+///         -EMFILE if the descriptor is 1048576 or more; -ECHILD. Or, where the library cannot open
+///         the file for itself, -EACCES (this user may not), -ENOENT (there is no /proc) and the
+///         like, as open() has it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_register_region(
     client: *mut foreread_client,
@@ -183,7 +190,7 @@ pub unsafe extern "C" fn foreread_unregister_region(
 ///         -EINVAL if flags contradict each other or have no meaning, if an entry has flags without
 ///         meaning or ends past 2^63 - 1, or for what is not a client;
 ///         -EBADF if an entry's descriptor is closed, has become another file's, or has no region;
-///         -ECHILD. The list is unchanged then.
+///         -ENOMEM if there is no memory for them; -ECHILD. The list is unchanged then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_request_prefetching(
     client: *mut foreread_client,
@@ -418,6 +425,9 @@ unsafe fn chosen(options: *const foreread_options) -> Result<(Options, bool), c_
     let known = size_of::<foreread_options>();
     if size < size_of::<u64>() {
         return Err(-libc::EINVAL);
+    }
+    if size > LONGEST_OPTIONS {
+        return Err(-libc::E2BIG);
     }
     // SAFETY: zero is a value of every member.
     let mut ours: foreread_options = unsafe { std::mem::zeroed() };

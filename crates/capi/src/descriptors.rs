@@ -62,6 +62,11 @@ pub fn chosen(fd: c_int) {
     }
 }
 
+/// Whether the program has chosen the kernel's read-ahead on this descriptor, or may have.
+fn is_chosen(fd: c_int) -> bool {
+    flags(fd).is_none_or(|flags| flags.load(Ordering::Relaxed) & CHOSEN != 0)
+}
+
 /// No descriptor is registered. What the program chose still holds.
 pub fn unflag_all() {
     for flags in &FLAGS {
@@ -145,7 +150,7 @@ impl Descriptor {
         if random == self.seen.quiet.load(Ordering::Relaxed) {
             return;
         }
-        if flags(fd).is_none_or(|flags| flags.load(Ordering::Relaxed) & CHOSEN != 0) {
+        if is_chosen(fd) {
             return;
         }
         self.seen.quiet.store(random, Ordering::Relaxed);
@@ -157,10 +162,10 @@ impl Descriptor {
         real::advise(fd, advice);
     }
 
-    /// As the program had it.
+    /// As the program had it; what it has chosen meanwhile stays.
     fn restore(&self, fd: c_int) {
         let still_it = real::facts(fd).is_ok_and(|facts| facts.file == self.file);
-        if self.seen.quiet.swap(false, Ordering::Relaxed) && still_it {
+        if self.seen.quiet.swap(false, Ordering::Relaxed) && still_it && !is_chosen(fd) {
             real::advise(fd, libc::POSIX_FADV_NORMAL);
         }
     }

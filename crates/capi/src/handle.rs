@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,6 +26,10 @@ use crate::real;
 
 /// Entries handed to the client at a time, so that a long list is not held in memory twice.
 const AT_ONCE: usize = 1 << 16;
+/// Entries from which on a list is long: whether there is memory for it is looked up.
+const LONG: usize = 4096;
+/// Bytes that have to be free besides a long list, for the session that follows it.
+const SPARE: usize = 16 << 20;
 
 thread_local! {
     /// The descriptor that this thread is reading; -1 if it told its place otherwise.
@@ -59,6 +64,8 @@ pub struct Handle {
     names: Arc<Mutex<Names>>,
     /// Whether the program tells when the reads are over that it announces.
     timed: bool,
+    /// Entries that the list may hold.
+    capacity: usize,
 }
 
 impl Handle {
@@ -72,6 +79,7 @@ impl Handle {
         callback: foreread_callback,
         argument: *mut c_void,
     ) -> Result<Self, c_int> {
+        let capacity = options.capacity;
         let client = Client::new(options).map_err(|error| code(&error))?;
         let names = Arc::new(Mutex::new(Names::default()));
         if let Some(callback) = callback {
@@ -112,6 +120,7 @@ impl Handle {
             client,
             names,
             timed,
+            capacity,
         })
     }
 
@@ -124,16 +133,18 @@ impl Handle {
     /// # Errors
     /// The negative errno of opening it; `-ENODEV` if it is not a regular file.
     pub fn add_path(&self, path: &Path) -> Result<c_int, c_int> {
-        let regular = std::fs::metadata(path)
+        // The working directory may change.
+        let path = path.canonicalize().map_err(|error| system(&error))?;
+        let regular = std::fs::metadata(&path)
             .map_err(|error| system(&error))?
             .is_file();
         if !regular {
             return Err(-libc::ENODEV);
         }
-        let file = self.client.add_path(path).map_err(|error| code(&error))?;
+        let file = self.client.add_path(&path).map_err(|error| code(&error))?;
         let fd = pseudo(file).ok_or(-libc::EMFILE)?;
         let mut names = self.names();
-        if names.by_path.insert(file, path.to_owned()).is_none() {
+        if names.by_path.insert(file, path).is_none() {
             names.told.entry(file).or_insert(fd);
             return Ok(fd);
         }
@@ -156,8 +167,13 @@ impl Handle {
         if fd >= FOREREAD_FIRST_FILE {
             let file = self.file(fd)?;
             let path = self.names().by_path.get(&file).cloned();
-            let facts = std::fs::metadata(path.unwrap_or_default());
-            begins_inside(start, facts.map_err(|error| system(&error))?.len())?;
+            let facts = path.and_then(|path| std::fs::metadata(path).ok());
+            let identity = self.client.identity(file);
+            // By its name there may be another file by now, or none: then nobody knows where it ends.
+            if let Some(facts) = facts.filter(|facts| identity == Some((facts.dev(), facts.ino())))
+            {
+                begins_inside(start, facts.len())?;
+            }
             let region = self.client.region(file, start..end);
             let region = region.map_err(|error| code(&error))?;
             self.names().regions.insert(region, (fd, file));
@@ -243,7 +259,13 @@ impl Handle {
         if let Some(process) = Process::current().filter(|_| current) {
             process.descriptors.part(fd, self);
         }
-        self.client.remove_file(file).map_err(|error| code(&error))
+        self.client
+            .remove_file(file)
+            .map_err(|error| code(&error))?;
+        if self.client.identity(file).is_none() {
+            self.names().told.remove(&file);
+        }
+        Ok(())
     }
 
     /// Hands a list over; how many entries were accepted, the first ones.
@@ -252,6 +274,9 @@ impl Handle {
     /// As documented for `foreread_request_prefetching`; then nothing has changed.
     pub fn request(&self, entries: &[foreread_entry], flags: Flags) -> Result<usize, c_int> {
         let files = self.resolve(entries)?;
+        if entries.len() >= LONG && !self.has_memory(entries.len()) {
+            return Err(-libc::ENOMEM);
+        }
         let first = flags.bits() & !Flags::DONE.bits();
         let mut how = Flags::from_bits(first).ok_or(-libc::EINVAL)?;
         let mut accepted = 0;
@@ -280,6 +305,15 @@ impl Handle {
                 .map_err(|error| code(&error))?;
         }
         Ok(accepted)
+    }
+
+    /// Whether there is memory for so many entries more, where it is limited (`RLIMIT_AS`): to find none
+    /// later would end the process.
+    fn has_memory(&self, entries: usize) -> bool {
+        // The index of a long list has 8 bytes for every fourth entry that it may come to have.
+        let index = (self.capacity.min(1 << 30) / 4).next_power_of_two() * 8;
+        let bytes = entries * size_of::<foreread_entry>() + index + SPARE;
+        Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
     }
 
     /// The files that a list names, each entry found sound.

@@ -3,7 +3,8 @@
 //! Invariant: a thread that may hold one of the library's locks is [`Place::Library`], and whoever
 //! finds itself there (a signal handler; the library's own reads and closes) takes no lock: reads
 //! pass straight through and calls answer `-EDEADLK`. In the callback no lock is held: calls work,
-//! and reads pass straight through.
+//! and reads pass straight through. In both, the thread cannot be cancelled: that unwinds its stack,
+//! which Rust's functions do not survive. It is cancelled by the read itself, or later.
 //!
 //! Data flow: [`enter`] on the way in, its guard on the way out; [`outside`] is asked by the
 //! interposers.
@@ -21,17 +22,32 @@ enum Place {
 thread_local! {
     // Constant and without a destructor: reading it allocates nothing and works in any context.
     static PLACE: Cell<Place> = const { Cell::new(Place::Program) };
+    /// Where it was before it forked.
+    static BEFORE_FORK: Cell<Place> = const { Cell::new(Place::Program) };
     static OWN: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
 /// The thread is in the library until this is dropped.
 #[derive(Debug)]
-pub struct Inside(Place);
+pub struct Inside {
+    before: Place,
+    /// Whether the thread could be cancelled, as the C library has it.
+    cancellable: c_int,
+}
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        PLACE.set(self.0);
+        cancellable(self.cancellable);
+        PLACE.set(self.before);
     }
+}
+
+/// Sets whether this thread can be cancelled; what was set before.
+fn cancellable(state: c_int) -> c_int {
+    let mut before = state;
+    // SAFETY: changes this thread only. A state without meaning is refused, and `before` stays.
+    unsafe { pthread_setcancelstate(state, &raw mut before) };
+    before
 }
 
 /// Enters the library, from the program or from its callback.
@@ -41,9 +57,13 @@ impl Drop for Inside {
 pub fn enter() -> Result<Inside, c_int> {
     match PLACE.get() {
         Place::Library => Err(-libc::EDEADLK),
-        place => {
+        before => {
             PLACE.set(Place::Library);
-            Ok(Inside(place))
+            let cancellable = cancellable(PTHREAD_CANCEL_DISABLE);
+            Ok(Inside {
+                before,
+                cancellable,
+            })
         }
     }
 }
@@ -53,6 +73,20 @@ pub fn call_back(callback: impl FnOnce()) {
     let before = PLACE.replace(Place::Callback);
     callback();
     PLACE.set(before);
+}
+
+/// Has threads count as in the library while they fork: the allocator's lock is held meanwhile, if this is
+/// called after the allocator has seen to that.
+pub fn watch_forks() {
+    extern "C" fn before() {
+        BEFORE_FORK.set(PLACE.replace(Place::Library));
+    }
+    extern "C" fn after() {
+        PLACE.set(BEFORE_FORK.get());
+    }
+    // SAFETY: registers functions without arguments. Without the memory for it, a handler's read during a
+    // fork may wait for ever.
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
 }
 
 /// Whether this is a thread of the program's that is neither in the library nor in the callback.
@@ -103,6 +137,14 @@ extern "C" fn frame(context: *mut c_void, found: *mut c_void) -> c_int {
     // SAFETY: `in_signal_handler` gave the address of a bool.
     unsafe { *found.cast::<bool>() = true };
     END_OF_STACK
+}
+
+/// What [`pthread_setcancelstate`] takes: in every C library on Linux.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+// The C library's, which the libc crate does not declare.
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
 // The unwinder that the standard library links already (Itanium C++ ABI).

@@ -35,6 +35,7 @@ static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 extern "C" fn start() {
     // SAFETY: this library's allocator has not been used yet.
     unsafe { dlmalloc::enable_alloc_after_fork() };
+    inside::watch_forks();
     real::resolve();
 }
 

@@ -123,7 +123,12 @@ impl Check {
             .create(true)
             .open(&self.path);
         if let Err(why) = file.and_then(|mut file| file.write_all(report.as_bytes())) {
-            eprintln!("foreread: {}: no report: {why}", self.path.display());
+            // There may be nobody to read that, either.
+            let _ = writeln!(
+                std::io::stderr(),
+                "foreread: {}: no report: {why}",
+                self.path.display()
+            );
         }
     }
 }

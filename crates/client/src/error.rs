@@ -47,6 +47,9 @@ pub enum Error {
         /// One past the last number.
         end: u64,
     },
+    /// The client was closed, by whoever else holds it.
+    #[error("the client has ended")]
+    Ended,
     /// The session's threads cannot be started.
     #[error("cannot start the prefetching threads: {0}")]
     Threads(io::Error),

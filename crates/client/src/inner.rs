@@ -30,6 +30,9 @@ const UNTOLD: Duration = Duration::from_millis(1);
 /// Reads the session has not come to (6 MB): more are not told, because so fast a program reads from
 /// memory, and later ones tell the place as well.
 const BACKLOG: usize = 1 << 17;
+/// Bytes of one access that the session is told of, at most: no call reads more (Linux's `MAX_RW_COUNT`), and the
+/// session goes through them by the page.
+const LONGEST: u64 = 0x7fff_f000;
 /// The environment variable that asks for a report.
 const CHECK: &str = "FOREREAD_CHECK";
 
@@ -75,6 +78,8 @@ impl Inner {
             let path = std::env::var_os(CHECK).filter(|path| !path.is_empty());
             path.map(PathBuf::from)
         });
+        // The working directory may change.
+        let check = check.map(|path| std::path::absolute(&path).unwrap_or(path));
         Ok(Self {
             list,
             capacity,
@@ -103,9 +108,7 @@ impl Inner {
         let mut files = lock(&self.files);
         let threads = lock(&self.threads);
         let Some(threads) = threads.as_ref() else {
-            return Err(Error::Threads(std::io::Error::other(
-                "the client has ended",
-            )));
+            return Err(Error::Ended);
         };
         act(&mut files, threads)
     }
@@ -170,7 +173,7 @@ impl Inner {
         let start = start.saturating_duration_since(self.start);
         Access {
             file,
-            extent,
+            extent: Extent::new(extent.offset, extent.len.min(LONGEST)),
             // A list is one order, whoever reads.
             thread: ThreadId(0),
             kind,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -71,7 +72,8 @@ impl Files {
 #[derive(Debug)]
 pub struct Register {
     pub(super) files: Files,
-    pub(super) workers: Vec<Sender<Job>>,
+    /// The way to each worker, and whether it has been started.
+    pub(super) workers: Vec<(Sender<Job>, Arc<AtomicBool>)>,
 }
 
 impl Register {
@@ -102,9 +104,12 @@ impl Register {
     /// Forget a file, and close it.
     pub fn remove(&self, file: FileId) {
         self.files.remove(file);
-        for worker in &self.workers {
-            // A worker that is gone has closed it; one that has not been started has not opened it.
-            let _ = worker.send(Job::Forget(file));
+        for (jobs, started) in &self.workers {
+            // A worker that is not started by now has not opened it, and does not find it any more.
+            if started.load(Ordering::Relaxed) {
+                // One that is gone has closed it.
+                let _ = jobs.send(Job::Forget(file));
+            }
         }
     }
 }

@@ -14,6 +14,8 @@ mod worker;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -63,6 +65,8 @@ pub struct PageCache {
 /// memory needs none.
 struct Lane {
     jobs: Sender<Job>,
+    /// Told to whoever else has jobs: without a thread, nobody would take them.
+    started: Arc<AtomicBool>,
     state: State,
 }
 
@@ -79,8 +83,11 @@ impl PageCache {
         let (event, events) = channel();
         let lane = |_| {
             let (jobs, inbox) = channel();
-            let state = State::Unstarted(inbox);
-            Lane { jobs, state }
+            Lane {
+                jobs,
+                started: Arc::default(),
+                state: State::Unstarted(inbox),
+            }
         };
         Self {
             files: Files::recorded(files),
@@ -95,9 +102,10 @@ impl PageCache {
 
     /// What adds and removes files while the backend runs.
     pub fn register(&self) -> Register {
+        let worker = |lane: &Lane| (lane.jobs.clone(), Arc::clone(&lane.started));
         Register {
             files: self.files.clone(),
-            workers: self.lanes.iter().map(|lane| lane.jobs.clone()).collect(),
+            workers: self.lanes.iter().map(worker).collect(),
         }
     }
 
@@ -125,6 +133,7 @@ impl PageCache {
     fn start(&mut self, n: usize) {
         let (files, event) = (self.files.clone(), self.event.clone());
         let worker = Worker::new(files, self.devices.clone(), event, self.aside.clone());
+        self.lanes[n].started.store(true, Ordering::Relaxed);
         let state = &mut self.lanes[n].state;
         if let State::Unstarted(inbox) = std::mem::replace(state, State::Failed)
             && let Ok(thread) = std::thread::Builder::new()

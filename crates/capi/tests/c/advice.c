@@ -97,5 +97,14 @@ int main(int argc, char **argv)
 	c = under_way(fd, 101);
 	CHECK(reads_ahead(fd, 600));
 	SAME(foreread_unregister_client(c), 0);
+	CHECK(close(fd) == 0);
+
+	/* Chosen while the list was read. */
+	fd = cold();
+	c = under_way(fd, 101);
+	CHECK(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(!reads_ahead(fd, 900));
+	CHECK(close(fd) == 0);
 	return 0;
 }

@@ -1,6 +1,71 @@
 /* Every wrong argument has its code, and none harms. */
 #include "check.h"
 #include "foreread.h"
+#include <sys/resource.h>
+
+/* In a child of its own: what a limit leaves no memory for is refused. */
+static void without_memory(int fd)
+{
+	static foreread_entry list[100000];
+	struct rlimit limit = {0, RLIM_INFINITY};
+	foreread_client *c = NULL;
+	unsigned long pages;
+	FILE *file;
+	size_t i;
+
+	for (i = 0; i < sizeof(list) / sizeof(*list); i++)
+		list[i].fd = fd;
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	CHECK(foreread_register_region(c, fd, 0, UINT64_MAX) >= 0);
+	file = fopen("/proc/self/statm", "r");
+	CHECK(file != NULL && fscanf(file, "%lu", &pages) == 1 && fclose(file) == 0);
+	limit.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + (1 << 20);
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	SAME(foreread_request_prefetching(c, list, i, FOREREAD_SET), -ENOMEM);
+	limit.rlim_cur = RLIM_INFINITY;
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	SAME(foreread_request_prefetching(c, list, i, FOREREAD_SET), (long)i);
+	SAME(foreread_unregister_client(c), 0);
+}
+
+/* A descriptor of a file that the user may not open any more. */
+static void without_rights(int fd)
+{
+	foreread_client *c = NULL;
+
+	CHECK(fchmod(fd, 0600) == 0 && setuid(65534) == 0);
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	SAME(foreread_register_region(c, fd, 0, 100), -EACCES);
+	SAME(foreread_unregister_client(c), 0);
+}
+
+/* A report that cannot be written, and nowhere to say so. */
+static void without_report(int fd)
+{
+	foreread_options options;
+	foreread_client *c = NULL;
+
+	(void)fd;
+	memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.check = "/no/such/folder/report";
+	CHECK(dup2(open("/dev/full", O_WRONLY), STDERR_FILENO) == STDERR_FILENO);
+	SAME(foreread_register_client(&c, &options, NULL, NULL), 0);
+	SAME(foreread_unregister_client(c), 0);
+}
+
+static void in_child(void (*test)(int), int fd)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		test(fd);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
 
 int main(int argc, char **argv)
 {
@@ -8,7 +73,7 @@ int main(int argc, char **argv)
 	foreread_entry entry = {0, 0, 0, 0};
 	foreread_options options;
 	foreread_stats stats;
-	char path[PATH_MAX];
+	char path[PATH_MAX], *page;
 	int fd, other, pipe_fds[2], region, write_only;
 	struct {
 		foreread_options known;
@@ -19,10 +84,20 @@ int main(int argc, char **argv)
 	fd = make_file(argv[1], "file", 450);
 	other = make_file(argv[1], "other", 450);
 
+	in_child(without_memory, fd);
+	in_child(without_report, fd);
+	if (geteuid() == 0)
+		in_child(without_rights, fd);
+
 	/* Registering. */
 	SAME(foreread_register_client(NULL, NULL, NULL, NULL), -EFAULT);
 	memset(&options, 0, sizeof(options));
 	SAME(foreread_register_client(&c, &options, NULL, NULL), -EINVAL);
+	/* A size that was never set, where zeros follow and then no memory. */
+	page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED && munmap(page + 4096, 4096) == 0);
+	memset(page, 0x7f, sizeof(options.struct_size));
+	SAME(foreread_register_client(&c, (foreread_options *)page, NULL, NULL), -E2BIG);
 	options.struct_size = sizeof(options);
 	options.flags = 1u << 30;
 	SAME(foreread_register_client(&c, &options, NULL, NULL), -EINVAL);

@@ -32,6 +32,36 @@ static uint64_t counted(void)
 		SAME(counted() - before_, wanted);                                         \
 	} while (0)
 
+static long resident_kib(void)
+{
+	long size, resident;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	CHECK(file != NULL);
+	SAME(fscanf(file, "%ld %ld", &size, &resident), 2);
+	CHECK(fclose(file) == 0);
+	return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Regions that come and go leave no memory behind. */
+static void come_and_go(int fd)
+{
+	foreread_client *c = NULL;
+	long before = 0;
+	int i, region;
+
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	for (i = 0; i < 30000; i++) {
+		if (i == 10000)
+			before = resident_kib();
+		region = foreread_register_region(c, fd, 0, 100);
+		CHECK(region >= 0);
+		SAME(foreread_unregister_region(c, region), 0);
+	}
+	CHECK(resident_kib() < before + 2048);
+	SAME(foreread_unregister_client(c), 0);
+}
+
 int main(int argc, char **argv)
 {
 	char path[PATH_MAX], other_path[PATH_MAX], bytes[16];
@@ -111,6 +141,8 @@ int main(int argc, char **argv)
 	for (i = 0; i < 2000; i++)
 		CHECK(pread(fd, bytes, 4, 200) == 4);
 	SAME(asked, 0);
+
+	come_and_go(other);
 
 	SAME(foreread_unregister_region(c, region), 0);
 	SAME(foreread_unregister_client(c), 0);

@@ -48,10 +48,28 @@ static void callback(void *arg, int marked_fd, int64_t marked_offset, int reques
 	SAME(foreread_request_prefetching(c, entries, 16, FOREREAD_SET | FOREREAD_DONE), 16);
 }
 
+static int forking;
+
+/* While the library is ready for a fork, its locks held: its own preparation was registered later,
+ * where it is part of the program, and so is done by now. */
+static void prepared(void)
+{
+	int i;
+
+	for (i = 0; forking && i < 1000; i++)
+		CHECK(raise(SIGALRM) == 0);
+}
+
+static void __attribute__((constructor(101))) first_of_all(void)
+{
+	CHECK(pthread_atfork(prepared, NULL, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction action;
 	struct itimerval timer;
+	pid_t child;
 	int i;
 
 	CHECK(argc > 1);
@@ -82,6 +100,13 @@ int main(int argc, char **argv)
 	CHECK(called > 0);
 	/* Some of them must have come while the library was at work. */
 	CHECK(refused > 0);
+	forking = 1;
+	child = fork();
+	if (child == 0)
+		_exit(0);
+	forking = 0;
+	CHECK(waitpid(child, NULL, 0) == child);
+	SAME(wrong, 0);
 	SAME(foreread_unregister_client(c), 0);
 	return 0;
 }

@@ -83,6 +83,50 @@ static void makes_room(const char *path, unsigned flags)
 	SAME(foreread_unregister_client(c), 0);
 }
 
+/* A file is the one that was registered, whatever becomes of its name and of the working directory. A
+ * report goes where it was to go. */
+static void renamed(const char *folder)
+{
+	foreread_client *c = NULL;
+	foreread_entry entry = {0, 0, 0, 100};
+	foreread_options options;
+	int file;
+
+	memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.check = "its-report";
+	CHECK(chdir(folder) == 0);
+	SAME(foreread_register_client(&c, &options, NULL, NULL), 0);
+	file = foreread_register_file(c, "file");
+	CHECK(file >= 0);
+	CHECK(chdir("/") == 0);
+	SAME(foreread_register_region(c, file, 65536, UINT64_MAX), -ERANGE);
+	CHECK(foreread_register_region(c, file, 0, 100) >= 0);
+	CHECK(chdir(folder) == 0 && rename("file", "renamed") == 0);
+	CHECK(foreread_register_region(c, file, 0, 200) >= 0);
+	CHECK(rename("renamed", "file") == 0 && chdir("/") == 0);
+	entry.fd = file;
+	SAME(foreread_request_prefetching(c, &entry, 1, FOREREAD_SET), 1);
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(chdir(folder) == 0 && access("its-report", R_OK) == 0 && chdir("/") == 0);
+}
+
+/* What is told of may go on to the last byte that any file can have. */
+static void to_the_end(int fd)
+{
+	foreread_entry entries[2] = {{fd, 0, 0, INT64_MAX}, {fd, 0, 100, 1}};
+	foreread_client *c = NULL;
+	foreread_stats stats;
+
+	SAME(foreread_register_client(&c, NULL, NULL, NULL), 0);
+	CHECK(foreread_register_region(c, fd, 0, UINT64_MAX) >= 0);
+	SAME(foreread_request_prefetching(c, entries, 2, FOREREAD_SET), 2);
+	SAME(foreread_at(c, 0), 0);
+	SAME(foreread_reading(c, fd, 0, INT64_MAX), 0);
+	stats.struct_size = sizeof(stats);
+	SAME(foreread_finish_client(c, &stats), 0);
+}
+
 int main(int argc, char **argv)
 {
 	foreread_client *c = NULL;
@@ -168,6 +212,8 @@ int main(int argc, char **argv)
 	read_byte(fd, 20);
 	SAME(left, 1);
 	SAME(foreread_at(brief, 0), -EINVAL);
+	to_the_end(fd);
+	renamed(argv[1]);
 
 	make_path(path, argv[1], "cold", 1024 * 8192);
 	if (evict(path)) {

@@ -27,6 +27,7 @@ pub const PROGRAMS: &[&str] = &[
     "endless",
     "at_exit",
     "advice",
+    "failed",
 ];
 
 /// How a program comes by the library.

@@ -1,8 +1,9 @@
 //! What is fetched, and that every byte of it is accounted for.
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use foreread_client::{Entry, Extent, Flags, Ledger, Match, Options};
+use foreread_client::{Entry, Error, Extent, Flags, Ledger, Match, Options};
 
 use crate::{
     PAGE, PAGES, cached, client, cold, cold_region, dir, entry, is_fetched, read, scattered,
@@ -158,6 +159,8 @@ fn a_shared_client_is_closed_once_and_fetches_nothing_afterwards() {
     assert!(ledger.is_closed(), "{ledger:?}");
     assert_eq!(ledger.wasted, unread.len() as u64 * PAGE, "{ledger:?}");
     assert!(client.close().is_none());
+    let again = client.add_fd(file.as_fd());
+    assert!(matches!(again, Err(Error::Ended)), "{again:?}");
     let before = cached(&file);
     client.request(&[entry(id, PAGES - 1)], Flags::SET).unwrap();
     client.announce(id, had[0].extent).unwrap();

@@ -352,7 +352,7 @@ impl AccessList {
             if self.done {
                 return None;
             }
-            self.goal = ordinal + 1;
+            self.goal = ordinal.saturating_add(1);
             while self.store.position() < end {
                 self.pass();
             }

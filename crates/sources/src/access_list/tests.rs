@@ -406,6 +406,14 @@ fn a_large_read_takes_the_entries_it_covers() {
 }
 
 #[test]
+fn a_place_beyond_any_list_passes_all_that_comes() {
+    let mut list = list(100);
+    assert_eq!(list.at(u64::MAX), Some(Match::Listed));
+    assert_eq!(list.append(&[page(1), page(2)]), 2);
+    assert_eq!((list.ahead(), list.counts().skipped), (0, 2));
+}
+
+#[test]
 fn telling_a_place_that_is_still_to_come_passes_what_comes_before_it() {
     let mut list = list(1 << 20);
     list.set(&[page(0), page(5)]);
