@@ -26,6 +26,19 @@ macro_rules! hooks {
     )*};
 }
 
+/// As [`hooks`], of streams: `call` takes the mode.
+macro_rules! streams {
+    ($(fn $name:ident($on:ident: $type:ty, $mode:ident: Path $(, $stream:ident: $file:ty)?) = |$call:ident| $body:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($on: $type, $mode: Path $(, $stream: $file)?) -> *mut FILE {
+            let real = real!($name as unsafe extern "C" fn($type, Path $(, $file)?) -> *mut FILE);
+            // SAFETY: the program's own call, with a mode as good as its own.
+            let $call = |mode: Path| unsafe { real($on, mode $(, $stream)?) };
+            $body
+        }
+    )*};
+}
+
 type Path = *const c_char;
 
 // Opening.
@@ -40,10 +53,14 @@ hooks! {
     fn __openat64_2(base: c_int, path: Path, flags: c_int) -> c_int = |call| open::opening(base, path, flags, call);
     fn creat(path: Path, mode: c_uint) -> c_int = |call| open::opening(AT_FDCWD, path, CREAT, call);
     fn creat64(path: Path, mode: c_uint) -> c_int = |call| open::opening(AT_FDCWD, path, CREAT, call);
-    fn fopen(path: Path, mode: Path) -> *mut FILE = |call| open::opening_stream(path, mode, call);
-    fn fopen64(path: Path, mode: Path) -> *mut FILE = |call| open::opening_stream(path, mode, call);
-    fn freopen(path: Path, mode: Path, stream: *mut FILE) -> *mut FILE = |call| open::opening_stream(path, mode, call);
-    fn freopen64(path: Path, mode: Path, stream: *mut FILE) -> *mut FILE = |call| open::opening_stream(path, mode, call);
+}
+
+streams! {
+    fn fopen(path: Path, mode: Path) = |call| open::opening_stream(path, mode, call);
+    fn fopen64(path: Path, mode: Path) = |call| open::opening_stream(path, mode, call);
+    fn freopen(path: Path, mode: Path, stream: *mut FILE) = |call| open::opening_stream(path, mode, call);
+    fn freopen64(path: Path, mode: Path, stream: *mut FILE) = |call| open::opening_stream(path, mode, call);
+    fn fdopen(fd: c_int, mode: Path) = |call| open::without_mapping(mode, call);
 }
 
 // Reading.

@@ -100,18 +100,18 @@ fn tell(area: &Shared, fd: c_int, path: &[u8], flags: c_int, (start, took): (u64
     Entry::tracked(inst, mode == libc::O_RDWR, advised)
 }
 
-/// An open of a stream: `call` returns it.
+/// An open of a stream: `call` returns it, opened in the mode it is given.
 #[inline(always)]
 pub fn opening_stream(
     path: *const c_char,
     mode: *const c_char,
-    call: impl FnOnce() -> *mut libc::FILE,
+    call: impl FnOnce(*const c_char) -> *mut libc::FILE,
 ) -> *mut libc::FILE {
     if report::area().is_none() {
-        return call();
+        return call(mode);
     }
     let start = report::stamp();
-    let stream = call();
+    let stream = without_mapping(mode, call);
     if !stream.is_null() {
         // SAFETY: a stream the C library has just returned.
         let fd = unsafe { libc::fileno(stream) };
@@ -123,6 +123,25 @@ pub fn opening_stream(
         }
     }
     stream
+}
+
+/// Calls with a stream's mode without `m`, by which glibc maps the file and copies from there, unseen. A `b`, which
+/// means nothing, takes its place.
+pub fn without_mapping<T>(mode: *const c_char, call: impl FnOnce(*const c_char) -> T) -> T {
+    /// Characters of a mode that glibc takes for flags.
+    const FLAGS: usize = 7;
+    let mut other = [0; 64];
+    // SAFETY: the C library is about to read it.
+    let given = unsafe { CStr::from_ptr(mode) }.to_bytes_with_nul();
+    let Some(own) = other.get_mut(..given.len()) else {
+        return call(mode);
+    };
+    own.copy_from_slice(given);
+    let flags = own.iter_mut().take(FLAGS).take_while(|flag| **flag != b',');
+    for flag in flags.filter(|flag| **flag == b'm') {
+        *flag = b'b';
+    }
+    call(other.as_ptr().cast())
 }
 
 /// The flags of open that a stream's mode stands for.

@@ -27,6 +27,11 @@ pub const TESTS: &[Test] = &[
     ("raw_system_calls_are_seen", "cc", syscall),
     ("fread_reports_refills_and_direct_reads", "cc", fread),
     ("fgets_reports_refills", "cc", || refills("fgets")),
+    (
+        "streams_that_ask_for_a_mapping_report_refills",
+        "cc",
+        mapped_stream,
+    ),
     ("getc_reports_refills", "cc", || refills("getc")),
     ("getline_reports_refills", "cc", || refills("getline")),
     ("fscanf_reports_refills", "cc", || refills("fscanf")),
@@ -262,6 +267,15 @@ fn fread() {
 
 fn refills(name: &str) {
     check(name, &REFILLS);
+}
+
+fn mapped_stream() {
+    let stage = Stage::new();
+    let seen = run(&stage, "mapped_stream");
+    assert_eq!(
+        seen.reads(&stage.data()),
+        [REFILLS, REFILLS, REFILLS].concat()
+    );
 }
 
 fn fseek() {
