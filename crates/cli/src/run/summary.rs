@@ -177,15 +177,20 @@ impl Account {
 
     /// The record followed, if the program by now reads mostly what it does not tell of: all it
     /// tells of was in memory before the first read, and yet the program waited for a device. Only
-    /// the next run can be recorded, as this one was not observed. A program that was faster than the look at its
-    /// plan has brought that into memory by itself: its first reads waited.
+    /// the next run can be recorded, as this one was not observed.
     pub(super) fn outgrown(&mut self) -> Option<PathBuf> {
-        let hot = self.report.as_ref().is_some_and(|report| {
-            report.phase == Phase::Hot && report.reads == 0 && report.ledger.missed == 0
-        });
+        let report = self.report.as_ref()?;
+        let hot = report.phase == Phase::Hot && report.reads == 0;
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
+        // A program that was faster than the look at its plan has brought that into memory by itself: its first
+        // reads waited.
+        let least = if report.ledger.missed == 0 {
+            told / 2
+        } else {
+            told.saturating_mul(2)
+        };
         let elsewhere = self.device_bytes.unwrap_or(0);
-        if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
+        if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < least {
             return None;
         }
         let path = self.followed.as_ref()?.path.clone();
@@ -248,7 +253,7 @@ impl Account {
         if let Some(report) = &self.report {
             match report.phase {
                 Phase::Hot if report.reads > 0 => return Some("its reads hardly waited".into()),
-                Phase::Hot if report.ledger.missed == 0 => {
+                Phase::Hot if !self.was_cold() => {
                     return Some("all of it was in memory already".into());
                 }
                 // Other content leads a program elsewhere.
