@@ -29,6 +29,11 @@ pub const TESTS: &[Test] = &[
         fast_and_sequential,
     ),
     (
+        "a_program_that_streams_is_looked_after_once_a_second_at_most",
+        &[],
+        streaming,
+    ),
+    (
         "a_record_is_kept_though_the_program_was_faster_than_the_look_at_its_plan",
         &[Need::Command("strace")],
         outrun,
@@ -161,6 +166,19 @@ fn fast_and_sequential() {
         assert_ne!(again.mode(), "recorded", "{again:?}");
     }
     assert!(std::fs::read(lab.record()).expect("the record") == record);
+}
+
+fn streaming() {
+    let lab = Lab::new();
+    lab.write("data", vec![7; 640 << 20]);
+    let command = &["dd", "if=data", "of=/dev/null", "bs=4k", "status=none"];
+    lab.cold(&["data"]);
+    lab.run(command);
+    lab.cold(&["data"]);
+    let again = lab.run(command);
+    let looks = again.account["found_again"].as_u64().expect("a number");
+    let seconds = again.account["wall_ns"].as_u64().expect("a number") / 1_000_000_000;
+    assert!(looks <= seconds, "{again:?}");
 }
 
 fn outrun() {

@@ -10,6 +10,10 @@ use foreread_sys::process::IoCounts;
 /// The first pause between two looks; twice as long each time the program is left to itself again, so
 /// that one that streams fast from its device is bothered ever more seldom.
 const FIRST: Duration = Duration::from_millis(250);
+/// Of a program that streams: it fetches all the time, and to find its place in a long plan takes 10 ms of processor.
+const STREAMING: Duration = Duration::from_secs(1);
+/// Bytes fetched by then that tell it does.
+const STREAMED: u64 = 8 << 20;
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Bytes from the device between two looks that are worth looking after.
@@ -29,7 +33,12 @@ impl Rest {
     pub(super) fn begin(&mut self, pid: Option<u32>) {
         self.counts = pid.and_then(|pid| IoCounts::open(pid).ok());
         self.fetched = self.look().unwrap_or(0);
-        self.pause = (self.pause * 2).clamp(FIRST, LONGEST);
+        let shortest = if self.fetched < STREAMED {
+            FIRST
+        } else {
+            STREAMING
+        };
+        self.pause = (self.pause * 2).clamp(shortest, LONGEST);
     }
 
     /// How long to wait until the next look; `None` where there is nothing to look at.
