@@ -252,10 +252,6 @@ fn describe(mounted: &Mounted) -> String {
     text
 }
 
-fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 fn stats(dir: &Path, json: bool) -> Result<(), Error> {
     let mounted = Mounted::find(dir)?;
     let counters = mounted.counters()?;
@@ -264,11 +260,11 @@ fn stats(dir: &Path, json: bool) -> Result<(), Error> {
         say(&format!("{text:#}\n"))
     } else {
         say(&format!(
-            "{}served: {} ({:.1} MiB), {} ({:.1} MiB)\n",
+            "{}reads served: {} ({:.1} MiB), writes: {} ({:.1} MiB)\n",
             describe(&mounted),
-            counted(counters.reads, "read"),
+            counters.reads,
             counters.read_bytes as f64 / f64::from(1 << 20),
-            counted(counters.writes, "write"),
+            counters.writes,
             counters.written_bytes as f64 / f64::from(1 << 20),
         ))
     }

@@ -168,7 +168,7 @@ fn check_feature(feature: Feature) -> Check {
             "",
             needed,
         ),
-        State::Missing { why, cost } => check(feature.name, Err(why), cost, needed),
+        State::Missing { why, cost } => check(feature.name, Err(plain(&why)), cost, needed),
     }
 }
 

@@ -379,6 +379,25 @@ fn doctor_says_what_is_missing_and_what_it_costs() {
 }
 
 #[test]
+fn doctor_gives_the_systems_reasons_without_their_numbers() {
+    let user = User::new();
+    // Root without its capabilities; others have none to lose.
+    let script =
+        "setpriv --bounding-set=-all true 2> /dev/null && drop='setpriv --bounding-set=-all'
+                  $drop \"$1\" doctor";
+    let foreread = Command::cargo_bin("foreread").unwrap();
+    let output = Command::new("sh")
+        .env("XDG_DATA_HOME", user.home.path())
+        .args(["-c", script, "sh"])
+        .arg(foreread.get_program())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("NO   fanotify"), "{text}");
+    assert!(!text.contains("os error"), "{text}");
+}
+
+#[test]
 fn doctor_sees_a_library_that_the_loader_refuses() {
     let user = User::new();
     let library = user.home.path().join("broken.so");

@@ -210,13 +210,15 @@ impl<B: Backend> Engine<B> {
         }
         let matched = self.scheduler.observe(access);
         self.judge(access, matched.known);
-        let mut could = access.waited();
         // What waits for the kernel's read-ahead would not gain by ours.
-        could &= matched.consumed.is_empty()
-            || matched.consumed.iter().any(|(_, taken)| !taken.sequential);
+        let mut taken = matched.consumed.iter();
+        let streams = !matched.consumed.is_empty() && taken.all(|(_, one)| one.sequential);
         // Nobody knows whether a touch waited; one of a page that is new may have.
-        could |= self.ran_out && access.kind == Kind::Touch && !matched.known;
-        self.weigh(access.start, ours || could);
+        let may_wait = self.ran_out && access.kind == Kind::Touch && !matched.known;
+        self.weigh(
+            access.start,
+            ours || may_wait || access.waited() && !streams,
+        );
     }
 
     /// The program read a file that is not in the plan.
