@@ -287,10 +287,11 @@ fn interrupt_key() {
     );
     // A shell that waited for foreread would be interrupted as well, and end by it.
     let line = format!("exec {} run -q -- ./count", foreread().display());
-    let mut command = lab.command("script");
+    // A shell cannot trap what it finds ignored, as a command in the background of a script does.
+    let mut command = lab.command("env");
     let mut child = start(
         command
-            .args(["-qec", &line, "/dev/null"])
+            .args(["--default-signal=INT", "script", "-qec", &line, "/dev/null"])
             .stdin(Stdio::piped()),
     );
     let mut keys = child.stdin.take().expect("a pipe");
