@@ -96,6 +96,8 @@ impl FrameWriter {
         self.frame.resize(HEAD_LEN, 0);
         self.frame.reserve(zstd::compress_bound(raw_len) + 1024);
         self.encoder.reinit()?;
+        // Tables and window as the payload needs them: of a short one nearly none.
+        self.encoder.set_pledged_src_size(Some(raw_len as u64))?;
         let mut shared = 0;
         for stream in streams {
             if stream.is_empty() {
