@@ -153,7 +153,7 @@ impl Files {
         &self,
         name: &Bound<'py, PyAny>,
         id: FileId,
-        random: bool,
+        random: impl FnOnce() -> bool,
         extent: Extent,
     ) -> PyResult<Bound<'py, PyBytes>> {
         if is_path(name)? {
@@ -163,27 +163,30 @@ impl Files {
         }
     }
 
-    /// Read a file that was named before. `random` if the kernel is not to read ahead.
+    /// Read a file that was named before. `random` tells whether the kernel is not to read ahead; asked where the file
+    /// has to be opened.
     pub fn read<'py>(
         &self,
         py: Python<'py>,
         id: FileId,
-        random: bool,
+        random: impl FnOnce() -> bool,
         extent: Extent,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let name = self.name(py, id);
-        let maps = self.maps();
-        let known = maps.known.get(&id);
-        let path = known.and_then(|known| known.path.clone());
-        let means = known.and_then(|known| known.means.as_ref());
-        let means = match means.map(|means| means.clone_ref(py)) {
-            Some(means) => {
-                drop(maps);
-                means
-            }
-            None => {
-                drop(maps);
-                let means = Means::of(&name, path, random)?;
+        let (name, means) = match self.maps().known.get(&id) {
+            Some(known) => (
+                known.name.clone_ref(py),
+                match &known.means {
+                    Some(means) => Ok(means.clone_ref(py)),
+                    None => Err(known.path.clone()),
+                },
+            ),
+            None => (py.None(), Err(None)),
+        };
+        let name = name.into_bound(py);
+        let means = match means {
+            Ok(means) => means,
+            Err(path) => {
+                let means = Means::of(&name, path, random())?;
                 if let Some(known) = self.maps().known.get_mut(&id) {
                     known.means = Some(means.clone_ref(py));
                 }

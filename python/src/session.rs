@@ -195,7 +195,7 @@ impl Session {
         extent: Extent,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let client = self.client()?;
-        let random = client.as_ref().is_some_and(|client| client.is_random(file));
+        let random = || client.as_ref().is_some_and(|client| client.is_random(file));
         let start = Instant::now();
         let bytes = match name {
             Some(name) => self.files.read_named(name, file, random, extent)?,
