@@ -182,8 +182,17 @@ static double number_from(const char *variable, double otherwise) {
     return number > 0 ? number : otherwise;
 }
 
+/* Has the standard descriptors, which it was born without, lead nowhere, but for an input that was kept. */
+static void open_nowhere(void) {
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd < STDERR_FILENO);
+}
+
 /* From a copy of the program to a prefetch process; NULL, or what it lacks. */
 static const char *settle(void) {
+    open_nowhere();
     prctl(PR_SET_NAME, "foreread-pre");
     nice(NICER);
     quarantine_faults();

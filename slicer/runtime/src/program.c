@@ -56,8 +56,6 @@ static struct shared *make_shared(void) {
                                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shared == MAP_FAILED)
         return NULL;
-    for (size_t n = 0; n < LANES; n++)
-        shared->lanes[n].counter.wake_at = UINT64_MAX;
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
