@@ -11,7 +11,8 @@
  * SIGCHLD; there, the prefetch process is a direct child with exit signal 0, which only wait() with __WALL or
  * __WCLONE sees.
  *
- * The process in between runs in the program's memory, so it makes system calls and nothing else.
+ * The process in between runs in the program's memory, on a part of its stack, so it makes system calls and nothing else;
+ * and no more of them than it must, because the program waits for it.
  */
 #include "birth.h"
 
@@ -20,7 +21,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
@@ -32,8 +32,8 @@
 
 #include "prefetch.h"
 
-/* Of the first thread of the prefetch process: it loads a library and then only waits. */
-#define STACK (256 * 1024)
+/* Of the first thread of the prefetch process: it settles and then only waits. Only what is used of it is touched. */
+#define STACK (32 * 1024)
 
 struct plan {
     struct prefetch_birth birth;
@@ -91,16 +91,6 @@ void birth_release_life(struct shared *shared) {
     pthread_mutex_unlock(&shared->life);
 }
 
-/* Has descriptor `fd` lead nowhere. */
-static void open_nowhere(int fd) {
-    syscall(SYS_close, fd);
-    long opened = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
-    if (opened >= 0 && opened != fd) {
-        syscall(SYS_dup3, opened, fd, O_CLOEXEC);
-        syscall(SYS_close, opened);
-    }
-}
-
 /* Standard input that is a regular file is opened anew, with a place of its own, which is the program's at present:
  * the prefetch thread can read it by itself. Whether it is one. */
 static bool keep_input(void) {
@@ -118,13 +108,10 @@ static bool keep_input(void) {
     return true;
 }
 
-/* Closes whatever the program has open. The standard descriptors lead nowhere. */
+/* Closes whatever the program has open. */
 static bool leave_descriptors(void) {
-    if (!keep_input())
-        open_nowhere(STDIN_FILENO);
-    open_nowhere(STDOUT_FILENO);
-    open_nowhere(STDERR_FILENO);
-    return syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) == 0;
+    unsigned first = keep_input() ? STDIN_FILENO + 1 : STDIN_FILENO;
+    return syscall(SYS_close_range, first, ~0u, 0) == 0;
 }
 
 static int child(void *argument) {
@@ -145,8 +132,9 @@ static int child(void *argument) {
     return 0;
 }
 
-/* The clone, on a stack of its own; whether there is a prefetch process now. */
-static bool bear(struct plan *plan, char *stack) {
+/* The clone, on a stack of its own, below what the program goes on with; whether there is a prefetch process now. */
+static bool bear(struct plan *plan) {
+    _Alignas(16) char stack[STACK];
     int flags = plan->direct ? 0 : CLONE_VM | CLONE_VFORK;
     pid_t pid = clone(child, stack + STACK, flags, plan);
     if (pid < 0)
@@ -163,19 +151,14 @@ bool birth(struct shared *shared, void (*f)(int, char **), int argc, char **argv
         .birth = {.shared = shared, .program = getpid(), .f = f, .argc = argc, .argv = argv},
         .direct = adopts(),
     };
-    char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED)
-        return false;
     /* A handler of the program's must not run in between, nor in the prefetch process. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     plan.stays = !plan.direct && stay_here(&plan.processors);
-    bool born = bear(&plan, stack);
+    bool born = bear(&plan);
     if (plan.stays)
         go_anywhere(&plan.processors);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    munmap(stack, STACK);
     return born;
 }

@@ -26,6 +26,8 @@
 
 #include <linux/fiemap.h>
 
+#include "residency.h"
+
 #if defined __x86_64__
 #define ARCHITECTURE AUDIT_ARCH_X86_64
 #elif defined __aarch64__
@@ -37,9 +39,6 @@
 /* Newer than some systems' headers; the same on all architectures. */
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
-#endif
-#ifndef SYS_cachestat
-#define SYS_cachestat 451
 #endif
 
 #ifndef PR_GET_AUXV

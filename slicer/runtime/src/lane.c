@@ -6,6 +6,7 @@
 
 #include "files.h"
 #include "prefetch.h"
+#include "residency.h"
 
 /* Memory for what lanes after the first fetch ahead, in bytes: the first has most of what is free. */
 #define LATER_BUDGET (UINT64_C(64) << 20)
@@ -70,8 +71,6 @@ static bool is_ready(struct lane *lane) {
         return true;
     if (!library_get())
         prefetch_fail("without libforeread");
-    if (lane->shared == NULL)
-        return false;
     foreread_options options = {
         .struct_size = sizeof options,
         .budget = lane->path == MAIN_PATH ? 0 : LATER_BUDGET,
@@ -129,19 +128,30 @@ uint64_t lane_id(const struct lane *lane, uint64_t ordinal) {
     return lane->ids[ordinal & (ring - 1)];
 }
 
+/* The thread knows what the program is coming to: it is none that only reads in order with it. */
+static void foresees(struct lane *lane, const struct reading *reading) {
+    hold_begin(&lane->hold, reading->id);
+    lane->behind_in_order = 0;
+}
+
 void lane_push(struct lane *lane, const struct reading *reading) {
+    if (shared_calls(lane->shared) > reading->id) {
+        lane->expired++;
+        return;
+    }
+    /* Up to the first that is not, a client has nothing to do; from then on it looks by itself. */
+    if (lane->ids == NULL && is_resident(reading->fd, reading->offset, reading->bytes)) {
+        lane->resident++;
+        foresees(lane, reading);
+        return;
+    }
     int handle = is_ready(lane) ? handle_of(lane, reading->file, reading->fd) : -1;
     if (handle < 0) {
         lane->refused++;
         return;
     }
-    if (shared_calls(lane->shared) > reading->id) {
-        lane->expired++;
-        return;
-    }
+    foresees(lane, reading);
     lane->ids[lane->pushed++ & (ring - 1)] = reading->id;
-    hold_begin(&lane->hold, reading->id);
-    lane->behind_in_order = 0;
     lane->batch[lane->batched++] =
         (foreread_entry){.fd = handle, .offset = reading->offset, .length = reading->bytes};
     if (lane->first_ns == 0)

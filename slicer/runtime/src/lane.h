@@ -114,6 +114,7 @@ struct lane {
     /* For the report. */
     uint64_t expired;
     uint64_t coalesced;
+    uint64_t resident;
     uint64_t refused;
     int64_t waited_ns[WAITS];
     int64_t first_ns;
@@ -155,7 +156,7 @@ void hold_begin(struct hold *hold, uint64_t id);
 /* With the lock held: enters a read that the thread makes for itself. When a stretch of them was all in order, and
  * where the program is: its calls; else 0. */
 uint64_t hold_fetch(struct lane *lane, const struct reading *reading);
-/* With the lock held: adds to the list, by batches; ends the batch. */
+/* With the lock held: adds to the list, by batches, unless it is in memory and the list empty yet; ends the batch. */
 void lane_push(struct lane *lane, const struct reading *reading);
 void lane_flush(struct lane *lane);
 /* Call ID of an entry. */

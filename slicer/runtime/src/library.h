@@ -1,4 +1,4 @@
-/* library.h - libforeread, loaded when there is something to fetch: a program runs without it, too. */
+/* library.h - libforeread, loaded when there is something to fetch, not in memory yet: a program runs without it, too. */
 #ifndef LIBRARY_H
 #define LIBRARY_H
 

@@ -168,12 +168,22 @@ static void write_report(void) {
     shared_wake(&reported);
 }
 
+static bool is_over(uint32_t life) {
+    return (life & FUTEX_OWNER_DIED) != 0;
+}
+
 /* Sleeps until the program has ended. */
 static void outlive(void) {
     _Atomic uint32_t *life = life_word(birth.shared);
     uint32_t word;
-    while (((word = atomic_load(life)) & FUTEX_OWNER_DIED) == 0)
+    while (!is_over(word = atomic_load(life)))
         shared_wait(life, word, -1);
+}
+
+/* A short program is over before all is ready for it: the rest would take a processor from the next. */
+static void leave_if_over(void) {
+    if (report < 0 && is_over(atomic_load(life_word(birth.shared))))
+        syscall(SYS_exit_group, 0);
 }
 
 static double number_from(const char *variable, double otherwise) {
@@ -182,14 +192,26 @@ static double number_from(const char *variable, double otherwise) {
     return number > 0 ? number : otherwise;
 }
 
+/* Has the standard descriptors, which it was born without, lead nowhere, but for an input that was kept. */
+static void open_nowhere(void) {
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd < STDERR_FILENO);
+}
+
 /* From a copy of the program to a prefetch process; NULL, or what it lacks. */
 static const char *settle(void) {
+    open_nowhere();
     prctl(PR_SET_NAME, "foreread-pre");
     nice(NICER);
     quarantine_faults();
     report = report_open();
-    if (!quarantine_process(birth.shared) || !quarantine_calls(report))
+    bool quarantined = quarantine_process(birth.shared);
+    leave_if_over();
+    if (!quarantined || !quarantine_calls(report))
         return "could not be quarantined";
+    leave_if_over();
     files_make_room();
     files_enter(STDIN_FILENO, O_RDONLY);
     lanes_set_size((uint64_t)number_from("FOREREAD_PREEXEC_QUEUE", 65536));

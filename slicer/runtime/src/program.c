@@ -56,8 +56,6 @@ static struct shared *make_shared(void) {
                                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shared == MAP_FAILED)
         return NULL;
-    for (size_t n = 0; n < LANES; n++)
-        shared->lanes[n].counter.wake_at = UINT64_MAX;
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
@@ -71,13 +69,12 @@ static struct shared *make_shared(void) {
 }
 
 static struct anchor *make_anchor(struct shared *shared) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct anchor *made =
-        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED)
         return NULL;
-    if (madvise(made, page, MADV_WIPEONFORK) != 0) {
-        munmap(made, page);
+    if (madvise(made, sizeof *made, MADV_WIPEONFORK) != 0) {
+        munmap(made, sizeof *made);
         return NULL;
     }
     made->shared = shared;
@@ -112,7 +109,7 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
         return;
     }
     if (made != NULL)
-        munmap(made, (size_t)sysconf(_SC_PAGESIZE));
+        munmap(made, sizeof *made);
     birth_release_life(shared);
     munmap(shared, sizeof *shared);
 }

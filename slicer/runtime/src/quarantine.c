@@ -56,7 +56,8 @@ static bool leave_memory(const struct shared *shared) {
     while (fgets(line, sizeof line, maps) != NULL) {
         uintptr_t start, end;
         char rights[5];
-        if (sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3)
+        /* The rights of shared memory end so; few lines have it, and to take one apart takes long. */
+        if (strstr(line, "s ") == NULL || sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3)
             continue;
         bool ours = start >= (uintptr_t)shared && start < (uintptr_t)(shared + 1);
         if (rights[1] != 'w' || rights[3] != 's' || ours)
@@ -145,9 +146,7 @@ static void end(int number) {
 }
 
 void quarantine_faults(void) {
-    /* What the program does about signals is not for here. */
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
+    /* What the program does about all others is not for here: they were blocked before the process was born. */
     struct sigaction action = {.sa_handler = end, .sa_flags = SA_ONSTACK | SA_NODEFER};
     for (size_t n = 0; n < FAULTS; n++)
         sigaction(faults[n].number, &action, NULL);
@@ -159,7 +158,6 @@ bool quarantine_thread(void) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack.ss_sp == MAP_FAILED || sigaltstack(&stack, NULL) != 0)
         return false;
-    /* All others were blocked before the process was born. */
     sigset_t ours;
     sigemptyset(&ours);
     for (size_t n = 0; n < FAULTS; n++)

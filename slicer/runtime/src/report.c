@@ -14,7 +14,7 @@
 
 struct sums {
     unsigned lanes;
-    uint64_t program_calls, calls, entries, expired, coalesced, left, refused;
+    uint64_t program_calls, calls, entries, expired, coalesced, left, resident, refused;
     int64_t cpu_ns, waited_ns[WAITS], first_ns;
     foreread_stats stats;
     const char *ended;
@@ -34,6 +34,7 @@ static void add_lane(struct sums *sums, struct lane *lane) {
     sums->expired += lane->expired;
     sums->coalesced += lane->coalesced;
     sums->left += lane->hold.left;
+    sums->resident += lane->resident;
     sums->refused += lane->refused;
     for (int n = 0; n < WAITS; n++)
         sums->waited_ns[n] += lane->waited_ns[n];
@@ -93,7 +94,8 @@ void report_write(int fd, long long born_ns) {
         text, sizeof text,
         "{\"pid\": %d, \"library\": \"%s\", \"ended\": \"%s\", \"threads\": %u, \"files\": %zu, "
         "\"program_calls\": %" PRIu64 ", \"calls\": %" PRIu64 ", \"entries\": %" PRIu64
-        ", \"coalesced\": %" PRIu64 ", \"left_to_kernel\": %" PRIu64 ", \"expired\": %" PRIu64 ", \"refused\": %" PRIu64
+        ", \"coalesced\": %" PRIu64 ", \"left_to_kernel\": %" PRIu64
+        ", \"resident\": %" PRIu64 ", \"expired\": %" PRIu64 ", \"refused\": %" PRIu64
         ", \"issued\": %" PRIu64 ", \"useful\": %" PRIu64 ", \"late\": %" PRIu64
         ", \"wasted\": %" PRIu64 ", \"evicted\": %" PRIu64 ", \"infill\": %" PRIu64
         ", \"cpu_s\": %.6f, \"process_cpu_s\": %.6f, \"lived_s\": %.6f, \"first_s\": %.6f, "
@@ -101,8 +103,8 @@ void report_write(int fd, long long born_ns) {
         "\"waited_data_s\": %.6f}\n",
         (int)prefetch_program(), library.version != NULL ? library.version() : "not needed",
         sums.ended != NULL ? sums.ended : "with the program", sums.lanes, files_known(),
-        sums.program_calls, sums.calls, sums.entries, sums.coalesced, sums.left, sums.expired, sums.refused,
-        sums.stats.issued, sums.stats.useful, sums.stats.late, sums.stats.wasted,
+        sums.program_calls, sums.calls, sums.entries, sums.coalesced, sums.left, sums.resident,
+        sums.expired, sums.refused, sums.stats.issued, sums.stats.useful, sums.stats.late, sums.stats.wasted,
         sums.stats.evicted, sums.stats.infill, seconds(sums.cpu_ns),
         seconds(clock_ns(CLOCK_PROCESS_CPUTIME_ID)), seconds(clock_ns(CLOCK_MONOTONIC) - born_ns),
         sums.first_ns != 0 ? seconds(sums.first_ns - born_ns) : 0.0,

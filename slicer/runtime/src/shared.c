@@ -22,8 +22,12 @@ struct shared_lane *shared_lane(struct shared *shared, uint64_t path) {
     for (size_t n = 0; n < LANES; n++) {
         struct shared_lane *lane = &shared->lanes[n];
         uint64_t found = atomic_load(&lane->path);
-        if (found == path ||
-            (found == 0 && (atomic_compare_exchange_strong(&lane->path, &found, path) || found == path)))
+        if (found == 0 && atomic_compare_exchange_strong(&lane->path, &found, path)) {
+            /* The other process may find the lane before: then there is a ring in vain, or one that is missed (watch.c). */
+            __atomic_store_n(&lane->counter.wake_at, UINT64_MAX, __ATOMIC_RELAXED);
+            return lane;
+        }
+        if (found == path)
             return lane;
     }
     return NULL;

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -61,6 +62,12 @@ static void harms(int argc, char **argv) {
     REFUSED(syscall(SYS_copy_file_range, fd, NULL, fd, NULL, 1, 0));
 }
 
+/* Descriptor `fd` is open on the null device. */
+static bool leads_nowhere(int fd) {
+    struct stat facts;
+    return fstat(fd, &facts) == 0 && S_ISCHR(facts.st_mode) && facts.st_rdev == makedev(1, 3);
+}
+
 static void *runs(void *argument) {
     return argument;
 }
@@ -68,6 +75,7 @@ static void *runs(void *argument) {
 static void uses(int argc, char **argv) {
     (void)argc, (void)argv;
     const char *victim = path_of("victim");
+    EXPECT(leads_nowhere(STDIN_FILENO) && leads_nowhere(STDOUT_FILENO) && leads_nowhere(STDERR_FILENO));
     struct stat facts;
     EXPECT(stat(victim, &facts) == 0 && access(victim, R_OK) == 0);
     int fd = open(victim, O_RDONLY);
@@ -133,6 +141,9 @@ static void test_harms(void) {
 }
 
 static void test_uses(void) {
+    /* The program has none of its standard descriptors but the one it writes to. */
+    close(STDIN_FILENO);
+    close(STDERR_FILENO);
     struct outcome outcome = finishes("uses");
     if (strcmp(reported_text(&outcome, "ended"), "finished") != 0)
         FAIL("%s", outcome.report);
@@ -155,7 +166,7 @@ int main(int argc, char **argv) {
     };
     const struct test tests[] = {
         {"what others could see is refused", test_harms},
-        {"reading, memory, time and threads are allowed", test_uses},
+        {"reading, memory, time and threads are allowed, and the standard descriptors lead nowhere", test_uses},
         {"pipes and devices are not opened", test_opens},
         {0},
     };

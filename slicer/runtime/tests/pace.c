@@ -186,6 +186,13 @@ static int waits(int argc, char **argv) {
     return 0;
 }
 
+/* Has its file's pages where they are for as long as the prefetch thread looks. */
+static int looks_on(int argc, char **argv) {
+    (void)argc, (void)argv;
+    sleep_ms(200);
+    return 0;
+}
+
 /* The prefetch thread begins where the program is, or where it is not yet. */
 static int begins(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -219,6 +226,15 @@ static int begins_later(int argc, char **argv) {
     return 0;
 }
 
+/* Takes the first page of a file out of memory. */
+static void drop_first(const char *path) {
+    int fd = open(path, O_RDONLY);
+    CHECK(fd >= 0 && fsync(fd) == 0 && posix_fadvise(fd, 0, PAGE, POSIX_FADV_DONTNEED) == 0);
+    close(fd);
+    if (resident(path) != PAGES - 1)
+        exit(77);
+}
+
 static struct outcome succeeds(const char *scenario) {
     const char *file = make_file("data", PAGES);
     if (!make_cold(file))
@@ -244,6 +260,25 @@ static void test_unread(void) {
     struct outcome outcome = succeeds("leaves");
     CHECK(reported(&outcome, "wasted") > 0);
     if (!is_closed(&outcome))
+        FAIL("%s", outcome.report);
+}
+
+static void test_resident(void) {
+    const char *file = make_file("data", PAGES);
+    struct outcome outcome = run("looks_on", file);
+    CHECK(outcome.status == 0);
+    if (reported(&outcome, "resident") != PAGES || reported(&outcome, "entries") != 0 ||
+        strcmp(reported_text(&outcome, "library"), "not needed") != 0)
+        FAIL("%s", outcome.report);
+}
+
+/* In memory but for its first page, which is read last. */
+static void test_first_cold(void) {
+    const char *file = make_file("data", PAGES);
+    drop_first(file);
+    struct outcome outcome = run("looks_on", file);
+    CHECK(outcome.status == 0);
+    if (reported(&outcome, "resident") != PAGES - 1 || reported(&outcome, "issued") != PAGE)
         FAIL("%s", outcome.report);
 }
 
@@ -313,6 +348,7 @@ int main(int argc, char **argv) {
         {"hurries_on", is_slow, hurries_on},
         {"goes_slowly", goes_round, goes_slowly},
         {"waits", in_order, waits},
+        {"looks_on", announces, looks_on},
         {"begins", reads_itself, begins},
         {"begins_later", reads_itself, begins_later},
         {"reads_along", reads_itself, reads_along},
@@ -328,6 +364,8 @@ int main(int argc, char **argv) {
         {"a prefetch thread that goes round without end, needing no room, sleeps", test_round},
         {"a prefetch thread that falls behind for good is ended", test_hopeless},
         {"what is read in order is left to the kernel", test_in_order},
+        {"what is in memory already needs no library", test_resident},
+        {"the first that is not has it loaded", test_first_cold},
         {"a prefetch thread that only reads in order for itself, where the program does, is ended", test_with_program},
         {"not where the program is not yet, or reads no more, nor where it announces something", test_ahead},
         {"it stays for what a long index leads to", test_index},

@@ -154,6 +154,11 @@ static int is_killed(int argc, char **argv) {
     return 0;
 }
 
+static int ends_at_once(int argc, char **argv) {
+    (void)argc, (void)argv;
+    return 0;
+}
+
 static int keeps_errno(int argc, char **argv) {
     (void)argc, (void)argv;
     for (int n = 0; n < 3000; n++) {
@@ -183,18 +188,31 @@ static void test_wait(void) {
     succeeds("waits_for_dead");
 }
 
-static void test_subreaper(void) {
-    /* Kept across exec: the scenario is one from its beginning. */
-    make_file("data", 4);
+/* Runs a scenario of which no report is wanted. */
+static void succeeds_unreported(const char *scenario, bool subreaper) {
     pid_t pid = fork();
     if (pid == 0) {
         setenv("CHECK_FOLDER", path_of("."), 1);
-        CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
-        execl("/proc/self/exe", "scenario", "adopts", (char *)NULL);
+        /* Kept across exec: the scenario is one from its beginning. */
+        CHECK(prctl(PR_SET_CHILD_SUBREAPER, subreaper) == 0);
+        execl("/proc/self/exe", "scenario", scenario, (char *)NULL);
         _exit(127);
     }
     int status;
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void test_subreaper(void) {
+    make_file("data", 4);
+    succeeds_unreported("adopts", true);
+}
+
+/* Some of them end while their prefetch processes are being made ready. */
+static void test_short(void) {
+    make_file("data", 4);
+    for (int n = 0; n < 50; n++)
+        succeeds_unreported("ends_at_once", false);
+    CHECK(comes_true(is_gone, NULL));
 }
 
 static void test_looks(void) {
@@ -250,6 +268,7 @@ int main(int argc, char **argv) {
         {"executes", reads, executes},
         {"executed", NULL, executed},
         {"is_killed", reads, is_killed},
+        {"ends_at_once", reads, ends_at_once},
         {"keeps_errno", reads, keeps_errno},
         {0},
     };
@@ -262,6 +281,7 @@ int main(int argc, char **argv) {
         {"a forked child does not count, and the parent goes on", test_fork},
         {"exec ends the prefetch process, unseen by what is executed", test_exec},
         {"SIGKILL ends both", test_kill},
+        {"programs that end at once leave none behind", test_short},
         {"errno is kept by every call", test_errno},
         {0},
     };
