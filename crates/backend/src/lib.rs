@@ -67,6 +67,13 @@ pub enum Event {
         /// Whether distance turned out to cost time on its device, where that was measured.
         rotational: Option<bool>,
     },
+    /// A file that was looked at differs from what was recorded.
+    Changed {
+        /// The file.
+        file: FileId,
+        /// How.
+        change: Change,
+    },
     /// A file cannot be fetched: removed, not a regular file, or not readable by this user.
     Gone {
         /// The file.

@@ -334,6 +334,7 @@ impl<B: Backend> Engine<B> {
                     self.table.opened(file, change, &layout, rotational);
                     self.placed(file);
                 }
+                Event::Changed { file, change } => self.table.changed.push((file, change)),
                 Event::Gone { file, why } => {
                     self.table.lost(file, why);
                     self.placed(file);

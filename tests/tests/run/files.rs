@@ -26,6 +26,11 @@ pub const TESTS: &[Test] = &[
     ("a_dangling_link_in_a_files_place_is_named", &[], dangling),
     ("an_unreadable_file_is_named", &[Need::Nobody], unreadable),
     (
+        "a_file_that_is_no_longer_there_is_named_where_nothing_else_is_missing",
+        &[],
+        alone,
+    ),
+    (
         "a_file_emptied_while_the_program_reads_harms_nobody",
         &[],
         emptied,
@@ -152,6 +157,38 @@ fn dangling() {
         remove(lab);
         symlink("nowhere", lab.path("data")).expect("a link");
     });
+}
+
+/// The only file of the plan, or the other one is in memory: nothing is left to be fetched.
+fn alone() {
+    let only = &["./scatter", "500", "50", "data"];
+    let remade = |lab: &Lab| {
+        remove(lab);
+        fs::create_dir(lab.path("data")).expect("a folder");
+    };
+    let changes: [(&[&str], &dyn Fn(&Lab)); 4] = [
+        (only, &remove),
+        (only, &|lab| resized(lab, 0)),
+        (COMMAND, &remade),
+        (COMMAND, &|lab| resized(lab, 1 << 20)),
+    ];
+    for (command, change) in changes {
+        let lab = Lab::new();
+        lab.program("scatter", &[]);
+        lab.data("data", 8);
+        lab.data("other", 8);
+        lab.cold(&["data", "other"]);
+        lab.run(command);
+        change(&lab);
+        let plain = lab.plain(command);
+        let outcome = lab.run(command);
+        outcome.assert_as(&plain);
+        let data = lab.path("data");
+        assert!(
+            outcome.reason().contains(data.to_str().unwrap()),
+            "{outcome:?}"
+        );
+    }
 }
 
 fn unreadable() {

@@ -12,7 +12,8 @@ mod file;
 mod files;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 use foreread_plan::{FileId, FileMeta, PAGE, Request};
 use foreread_sys::processor::Aside;
 
-use crate::{Backend, DeviceFacts, Event};
+use crate::{Backend, Change, DeviceFacts, Event};
 use devices::Devices;
 use file::Opened;
 use files::Files;
@@ -54,6 +55,8 @@ pub struct PageCache {
     files: Files,
     devices: Devices,
     looked_at: Option<(FileId, Opened)>,
+    /// Files looked at so far.
+    met: HashSet<FileId>,
     /// For the thread that polls, and starts the others.
     aside: Aside,
     lanes: Vec<Lane>,
@@ -93,6 +96,7 @@ impl PageCache {
             files: Files::recorded(files),
             devices: Devices::default(),
             looked_at: None,
+            met: HashSet::new(),
             aside: Aside::new(),
             lanes: (0..WORKERS).map(lane).collect(),
             event,
@@ -116,9 +120,32 @@ impl PageCache {
             .as_ref()
             .is_none_or(|(last, _)| *last != file)
         {
-            self.looked_at = Some((file, Opened::open(self.files.get(file)?).ok()?));
+            let opened = Opened::open(self.files.get(file)?);
+            if self.met.insert(file) {
+                self.report(file, &opened);
+            }
+            self.looked_at = Some((file, opened.ok()?));
         }
         self.looked_at.as_mut().map(|(_, opened)| opened)
+    }
+
+    /// Tell what keeps a file from being what was recorded. One that was written to in place may still be read the same.
+    fn report(&self, file: FileId, opened: &io::Result<Opened>) {
+        let event = match opened {
+            Ok(opened) => match &opened.change {
+                None | Some(Change::Modified) => return,
+                Some(change) => Event::Changed {
+                    file,
+                    change: change.clone(),
+                },
+            },
+            Err(why) => Event::Gone {
+                file,
+                why: why.to_string(),
+            },
+        };
+        // This backend has the other end.
+        let _ = self.event.send(event);
     }
 
     fn tell(&mut self, file: FileId, page: u64, job: Job) {

@@ -254,7 +254,8 @@ impl Account {
             match report.phase {
                 Phase::Hot if report.reads > 0 => return Some("its reads hardly waited".into()),
                 Phase::Hot if !self.was_cold() => {
-                    return Some("all of it was in memory already".into());
+                    let changed = self.files.first().cloned();
+                    return changed.or_else(|| Some("all of it was in memory already".into()));
                 }
                 // Other content leads a program elsewhere.
                 Phase::GaveUp if !self.files.is_empty() => {}
