@@ -70,8 +70,16 @@ fn tell(area: &Shared, fd: c_int, path: &[u8], flags: c_int, (start, took): (u64
     if directory {
         paths::remember(fd, path);
     }
-    if unnamed || flags & libc::O_PATH != 0 || !paths::is_watched(path) {
+    if unnamed || flags & libc::O_PATH != 0 {
         return Entry::IGNORED;
+    }
+    if !paths::is_watched(path) {
+        // What a descriptor leads to is found out at the first read.
+        return if paths::is_of_descriptor(path) {
+            Entry::UNKNOWN
+        } else {
+            Entry::IGNORED
+        };
     }
     let mode = flags & libc::O_ACCMODE;
     let mut said = 0;

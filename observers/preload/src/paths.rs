@@ -69,6 +69,13 @@ pub fn is_watched(path: &[u8]) -> bool {
             .any(|system| path.starts_with(system))
 }
 
+/// Whether a path names what some descriptor has open, whatever that is.
+pub fn is_of_descriptor(path: &[u8]) -> bool {
+    path == b"/dev/stdin"
+        || path.starts_with(b"/dev/fd/")
+        || path.starts_with(b"/proc/") && path.windows(4).any(|part| part == b"/fd/")
+}
+
 /// The path the kernel knows a descriptor by; `None` when it has none any more.
 pub fn of_descriptor(fd: c_int, buffer: &mut Buffer) -> Option<&[u8]> {
     let mut link = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";

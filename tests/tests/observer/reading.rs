@@ -43,6 +43,11 @@ pub const TESTS: &[Test] = &[
     ),
     ("freopen_and_fdopen_are_followed", "cc", freopen),
     ("a_redirected_standard_input_is_found_out", "cc", stdin),
+    (
+        "a_file_opened_by_the_name_of_a_descriptor_is_found_out",
+        "cc",
+        by_descriptor,
+    ),
     ("mappings_are_reported_and_their_touched_pages", "cc", mmap),
     (
         "sendfile_copy_file_range_and_splice_report_their_source",
@@ -331,6 +336,29 @@ fn stdin() {
     ];
     assert_eq!(seen.reads(&stage.data()), reads);
     assert_eq!(seen.opens(&stage.data()), [OPEN_FOUND]);
+}
+
+fn by_descriptor() {
+    let stage = Stage::new();
+    let program = stage.cc("byfd", &[]);
+    let seen = observe(program, |command| {
+        command.stdin(std::fs::File::open(stage.data()).expect("the data file"));
+    });
+    check_end(&seen, 0);
+    let reads = [
+        (AtCursor, 0, 8),
+        (AtCursor, 0, 10),
+        (Pread, 4096, 16),
+        (AtCursor, 10, 20),
+        (AtCursor, 0, 11),
+        (Pread, 8192, 16),
+        (AtCursor, 11, 20),
+        (AtCursor, 0, 12),
+        (Pread, 12288, 16),
+        (AtCursor, 12, 20),
+    ];
+    assert_eq!(seen.reads(&stage.data()), reads);
+    assert_eq!(seen.opens(&stage.data()), [OPEN_FOUND; 4]);
 }
 
 fn mmap() {
