@@ -52,7 +52,7 @@ fn larger_than_memory() {
     let second = run_in(&lab, &group, command);
     assert_eq!(second.mode(), "prefetched", "{second:?}");
     // It starts reading at once, at full speed, and is caught up with.
-    assert!(second.coverage() > 0.75, "{second:?}");
+    assert!(second.coverage() > 0.6, "{second:?}");
     // Fetched twice what fits, and lost little of it: mostly a hundredth, and a tenth where the kernel begins to
     // push out what is unread before anything else.
     assert!(

@@ -136,9 +136,11 @@ pub(crate) fn in_force(profile: &Profile) -> String {
         Order::Position => "by position",
         Order::Program => "in the program's order",
     };
-    let infill = match profile.infill_pages {
-        0 => "no gap read along".to_owned(),
-        pages => format!("gaps up to {} read along", bytes(pages * 4096)),
+    let infill = match (profile.infill_pages, profile.order) {
+        // There a session finds out by itself which gaps pay.
+        (0, Order::Program) => "gaps read along where it pays".to_owned(),
+        (0, Order::Position) => "no gap read along".to_owned(),
+        (pages, _) => format!("gaps up to {} read along", bytes(pages * 4096)),
     };
     let lead = match profile.horizon.queue_threshold {
         u64::MAX => "any lead".to_owned(),
@@ -159,7 +161,7 @@ mod tests {
         );
         assert_eq!(
             in_force(&Profile::solid_state()),
-            "in the program's order, 128 at once, no gap read along, at most 4096 reads ahead"
+            "in the program's order, 128 at once, gaps read along where it pays, at most 4096 reads ahead"
         );
     }
 }
