@@ -226,7 +226,7 @@ impl Drop for SlowDisk {
             return;
         }
         if let Err(error) = state::release(&self.mounted, true) {
-            eprintln!("foreread slowdisk: {error}");
+            eprintln!("foreread slowdisk: {}", error.in_full());
         }
         self.join();
     }

@@ -384,6 +384,11 @@ fn what_cannot_be_done_is_refused_with_the_value_named() {
     std::fs::create_dir(&full).unwrap();
     File::create(full.join("file")).unwrap();
     refused(&["mount", "nfs", full.to_str().unwrap()], "is not empty");
+    let file = full.join("file");
+    refused(
+        &["mount", "nfs", file.to_str().unwrap()],
+        "file: cannot make: File exists (os error 17)\n",
+    );
     bench.mount("nfs", &[]);
     refused(&["mount", "nfs", dir], "already holds a slow disk");
 }
