@@ -54,6 +54,26 @@ timed() {
 
 median() { printf '%s\n' "$@" | sort -n | sed -n "$(( ($# + 1) / 2 ))p"; }
 
+# Why it is faster, from the figures of the record and of the run that is in run.json.
+why() {
+    "$foreread" show --json -- sqlite3 "$database" "$query" >"$dir/record.json"
+    local at_once
+    at_once=$(grep -om1 '[0-9]* at once' "$dir/run.json" || echo "several at once")
+    sqlite3 :memory: <<SQL | fold -s -w 80 | sed 's, $,,'
+create table record as select
+    readfile('$dir/record.json') as record, readfile('$dir/run.json') as run;
+select printf('Recorded, sqlite3 spent %d of %d ms in reads, waiting for one after the other: ' ||
+        'of %d reads of the table %d did not begin where the one before had ended, and the kernel ' ||
+        'cannot guess such reads.',
+    record ->> '\$.summary.read_ns' / 1000000, record ->> '\$.summary.wall_ns' / 1000000,
+    file.value ->> 'reads', round((file.value ->> 'reads') * (1 - (file.value ->> 'sequential_share'))))
+from record, json_each(record, '\$.files') as file where file.value ->> 'path' like '%.db';
+select printf('This run knew %d of its %d reads beforehand and asked the disk for up to $at_once: it took %d ms.',
+    run ->> '\$.foreseen', run ->> '\$.reads', run ->> '\$.wall_ns' / 1000000)
+from record where run ->> '\$.mode' = 'prefetched';
+SQL
+}
+
 "$foreread" forget --all >/dev/null 2>&1 || true
 echo
 echo "sqlite3 sums $(numfmt --to=iec "$(stat -c %s "$database")") of orders by secondary index; the file is cold each time"
@@ -70,9 +90,12 @@ for _ in $(seq $rounds); do
     [ "$answer" = "$expected" ] || { echo "demo: the answer differs: $answer, not $expected" >&2; exit 1; }
 done
 awk -v p="$(median "${plain[@]}")" -v a="$(median "${ahead[@]}")" \
-    'BEGIN { printf "\n  %.1f times faster from the second run on (median %.3f s against %.3f s), the same answer\n\n", p/a, a, p }'
+    'BEGIN { printf "\n  %.1f times faster from the second run on, with the same answer\n", p/a
+             printf "  (medians: %.3f s against %.3f s)\n\n", a, p }'
 make_cold
-echo "why: what the last run knew, and what became of it"
-"$foreread" run --explain -- sqlite3 "$database" "$query" >/dev/null
+echo "why: what one more run knew, and what became of it"
+"$foreread" run --explain --json "$dir/run.json" -- sqlite3 "$database" "$query" >/dev/null
+echo
+why
 echo
 "$foreread" show -- sqlite3 "$database" "$query"

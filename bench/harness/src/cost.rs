@@ -1,15 +1,17 @@
 //! What being watched costs: nanoseconds per hot read, and the price of recording.
 //!
 //! What is timed is in memory, so that only foreread's own work is measured; states are interleaved in
-//! rounds. A read's cost is set against reads that go round the library in the same run, recording against the
-//! plain run of its round.
+//! rounds. A read's cost is set against reads that go round the library in the same run, and that difference against
+//! the plain run's of the round: on some machines the C library's own call takes much longer than the system call.
+//! Recording is set against the plain run of its round.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 
-use crate::case::{Job, Size, Tools, Workload};
-use crate::cases;
+use crate::case::{Case, Job, Size, Tools, Workload};
 use crate::foreread::Foreread;
 use crate::measure::Scratch;
 use crate::process::{self, Invocation};
@@ -19,9 +21,69 @@ use crate::stats::{Spread, paired_ratio};
 const BATCHES: u64 = 1000;
 /// Pages of its file; those not read in the timed part give a prefetcher something to do.
 const PAGES: usize = 4096;
+/// The cases whose recording is timed: many reads, a scan, many processes.
+pub const RECORDED: [&str; 3] = ["hot", "sequential", "make"];
+/// The states of the read-cost program that others are set against, and that is judged.
+const PLAIN: &str = "plain";
+pub const PREFETCHED: &str = "prefetched";
+
+/// How long to measure a part: so many rounds, of which none but the first is begun when `within` is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    pub most: usize,
+    pub within: Option<Duration>,
+}
+
+impl Rounds {
+    /// The rounds' numbers, each when its turn has come.
+    fn each(self) -> impl Iterator<Item = usize> {
+        let began = Instant::now();
+        let in_time = move || self.within.is_none_or(|within| began.elapsed() < within);
+        (0..self.most.max(1)).take_while(move |&round| round == 0 || in_time())
+    }
+}
+
+/// What was measured of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Cost {
+    /// A hot read in each state of the preload library.
+    pub reads: Vec<ReadCost>,
+    /// Recording, case by case.
+    pub recording: Vec<RecordingCost>,
+}
+
+/// One hot 4 KiB pread in a state of the preload library, ns.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReadCost {
+    /// `plain`, or what foreread did.
+    pub state: String,
+    /// By the system call itself.
+    pub by_call_ns: Spread,
+    /// By the C library's function.
+    pub by_library_ns: Spread,
+    /// What the second takes more than the first, batch by batch.
+    pub difference_ns: Spread,
+    /// That, less the difference of the plain run in the same round; none for `plain` itself.
+    pub added_ns: Option<Spread>,
+}
+
+/// What recording adds to a run with everything in memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecordingCost {
+    /// The case.
+    pub case: String,
+    /// Plain runs, seconds.
+    pub plain: Spread,
+    /// Recorded runs, seconds.
+    pub recorded: Spread,
+    /// Added to the plain run of the same round, in percent of it.
+    pub added_pct: Spread,
+    /// Memory of foreread's own process at its largest, MiB; none where the kernel does not tell.
+    pub memory_mib: Option<Spread>,
+}
 
 /// The added time of one hot 4 KiB pread in each state of the preload library.
-pub fn per_read(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> {
+pub fn per_read(binary: &Path, tools: &Tools, rounds: Rounds) -> Result<Vec<ReadCost>> {
     let scratch = Scratch::new("pread-cost", tools)?;
     let file = tools.root.join("hot-page");
     std::fs::write(&file, vec![1; PAGES * 4096])
@@ -55,102 +117,161 @@ pub fn per_read(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> {
             )
         })
     };
-    let mut states: Vec<State> = Vec::new();
-    for _ in 0..rounds {
-        note(&mut states, "plain", nanoseconds(&command)?);
+    let mut runs = Vec::new();
+    for round in rounds.each() {
+        let mut note = |state: &str, [by_call, by_library, difference]: [f64; 3]| {
+            runs.push(ReadRun {
+                round,
+                state: state.to_owned(),
+                by_call,
+                by_library,
+                difference,
+            });
+        };
+        note(PLAIN, nanoseconds(&command)?);
         if library.is_file() {
-            let name = "preloaded, no supervisor";
-            note(&mut states, name, nanoseconds(&unattended)?);
+            note("preloaded, no supervisor", nanoseconds(&unattended)?);
         }
         foreread.forget()?;
-        for expected in ["recorded", "prefetched"] {
+        for expected in ["recorded", PREFETCHED] {
             let cost = nanoseconds(&foreread.wrap(&command))?;
             let mode = foreread.account()?.mode;
-            let name = if mode == expected {
-                mode
+            if mode == expected {
+                note(&mode, cost);
             } else {
-                format!("{mode} (for {expected})")
-            };
-            note(&mut states, &name, cost);
+                note(&format!("{mode} (for {expected})"), cost);
+            }
         }
     }
-    let mut out = format!(
-        "a hot 4 KiB pread, ns (medians of {rounds} runs of {BATCHES} pairs of batches)\n\n{:<26} {:>11} {:>11} {:>8} {:>14}\n",
-        "state", "system call", "by library", "added", "added, range"
-    );
-    for state in &states {
-        let column = |at: usize| Spread::of(state.runs.iter().map(|run| run[at]));
-        let (Some(call), Some(by_library), Some(added)) = (column(0), column(1), column(2)) else {
+    Ok(by_state(&runs))
+}
+
+/// One run of the read-cost program: what it printed.
+struct ReadRun {
+    round: usize,
+    state: String,
+    by_call: f64,
+    by_library: f64,
+    difference: f64,
+}
+
+/// The runs of each state together, in the order in which the states came first.
+fn by_state(runs: &[ReadRun]) -> Vec<ReadCost> {
+    let mut costs: Vec<ReadCost> = Vec::new();
+    for first in runs {
+        if costs.iter().any(|cost| cost.state == first.state) {
+            continue;
+        }
+        let of_state = || runs.iter().filter(|run| run.state == first.state);
+        let column = |get: fn(&ReadRun) -> f64| Spread::of(of_state().map(get));
+        let added = of_state().filter_map(|run| {
+            let same_round = |plain: &&ReadRun| plain.state == PLAIN && plain.round == run.round;
+            Some(run.difference - runs.iter().find(same_round)?.difference)
+        });
+        let (Some(by_call_ns), Some(by_library_ns), Some(difference_ns)) = (
+            column(|run| run.by_call),
+            column(|run| run.by_library),
+            column(|run| run.difference),
+        ) else {
             continue;
         };
-        out += &format!(
-            "{:<26} {:>11.1} {:>11.1} {:>8.1} {:>14}\n",
-            state.name,
-            call.median,
-            by_library.median,
-            added.median,
-            format!("{:.1}..{:.1}", added.min, added.max)
-        );
-    }
-    Ok(out + "\nto reach: at most 60 ns added while prefetching\n")
-}
-
-/// One state of the preload library and what its runs printed: ns a read by system call, by the library, added.
-struct State {
-    name: String,
-    runs: Vec<[f64; 3]>,
-}
-
-fn note(states: &mut Vec<State>, name: &str, run: [f64; 3]) {
-    if let Some(state) = states.iter_mut().find(|state| state.name == name) {
-        state.runs.push(run);
-    } else {
-        states.push(State {
-            name: name.to_owned(),
-            runs: vec![run],
+        costs.push(ReadCost {
+            state: first.state.clone(),
+            by_call_ns,
+            by_library_ns,
+            difference_ns,
+            added_ns: (first.state != PLAIN).then(|| Spread::of(added)).flatten(),
         });
     }
+    costs
 }
 
-/// The run time and memory that recording adds to hot runs: many reads, a scan, many processes.
-pub fn recording(binary: &Path, tools: &Tools, rounds: usize) -> Result<String> {
+/// The table of what a hot read costs.
+pub fn reads_table(costs: &[ReadCost]) -> String {
+    let rounds = costs.first().map_or(0, |cost| cost.by_call_ns.samples);
     let mut out = format!(
-        "recording, everything in memory (medians of {rounds} paired runs)\n\n{:<12} {:>9} {:>10} {:>8} {:>20} {:>13}\n",
-        "case", "plain s", "recorded s", "added", "added, range", "foreread MiB"
+        "a hot 4 KiB pread, ns: medians of {rounds} runs of {BATCHES} pairs of batches\n\
+         difference: between the C library's function and the system call itself\n\
+         added: the state's difference less that of the plain run in its round\n\n\
+         {:<24} {:>11} {:>8} {:>10} {:>7} {:>15}\n",
+        "state", "system call", "library", "difference", "added", "added, range"
     );
-    for name in ["hot", "sequential", "make"] {
-        let all = cases::all();
-        let case = all
-            .iter()
-            .find(|case| case.name == name)
-            .context("a case has gone")?;
-        let scratch = Scratch::new(name, tools)?;
-        let job = hot_job(case.work.as_ref(), tools, &scratch.0)?;
-        let foreread = Foreread::new(binary, &tools.root.join("records/record-cost"), &scratch.0);
-        let (mut plain, mut recorded, mut memory) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            job.clear_outputs()?;
-            plain.push(process::run(&job.command, &scratch.0, &[])?.seconds);
-            foreread.forget()?;
-            job.clear_outputs()?;
-            let run = process::run_watching(&foreread.wrap(&job.command), &scratch.0, &[], true)?;
-            recorded.push(run.seconds);
-            memory.extend(run.peak_rss_kb.map(|kb| kb as f64 / 1024.0));
-        }
-        let added = paired_ratio(&recorded, &plain).context("no rounds")?;
-        let median =
-            |samples: Vec<f64>| Spread::of(samples).map_or(f64::NAN, |spread| spread.median);
-        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    for cost in costs {
+        let (added, range) = cost.added_ns.map_or(("-".into(), "-".into()), |added| {
+            (
+                format!("{:.1}", added.median),
+                format!("{:.1}..{:.1}", added.min, added.max),
+            )
+        });
         out += &format!(
-            "{name:<12} {:>9.3} {:>10.3} {:>7.1}% {:>20} {:>13.1}\n",
-            median(plain),
-            median(recorded),
-            percent(added.median),
-            format!("{:.1}..{:.1}%", percent(added.min), percent(added.max)),
-            median(memory),
+            "{:<24} {:>11.1} {:>8.1} {:>10.1} {added:>7} {range:>15}\n",
+            cost.state,
+            cost.by_call_ns.median,
+            cost.by_library_ns.median,
+            cost.difference_ns.median,
         );
     }
-    Ok(out + "\nto reach: at most 5 % and 64 MiB\n")
+    out
+}
+
+/// The run time and memory that recording adds to hot runs of a case.
+pub fn recording(
+    case: &Case,
+    binary: &Path,
+    tools: &Tools,
+    rounds: Rounds,
+) -> Result<RecordingCost> {
+    let scratch = Scratch::new(case.name, tools)?;
+    let job = hot_job(case.work.as_ref(), tools, &scratch.0)?;
+    let foreread = Foreread::new(binary, &tools.root.join("records/record-cost"), &scratch.0);
+    let (mut plain, mut recorded, mut memory) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in rounds.each() {
+        job.clear_outputs()?;
+        plain.push(process::run(&job.command, &scratch.0, &[])?.seconds);
+        foreread.forget()?;
+        job.clear_outputs()?;
+        let run = process::run_watching(&foreread.wrap(&job.command), &scratch.0, &[], true)?;
+        recorded.push(run.seconds);
+        memory.extend(run.peak_rss_kb.map(|kb| kb as f64 / 1024.0));
+    }
+    let ratio = paired_ratio(&recorded, &plain).context("no rounds")?;
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    Ok(RecordingCost {
+        case: case.name.to_owned(),
+        plain: Spread::of(plain).context("no rounds")?,
+        recorded: Spread::of(recorded).context("no rounds")?,
+        added_pct: Spread {
+            min: percent(ratio.min),
+            median: percent(ratio.median),
+            max: percent(ratio.max),
+            samples: ratio.samples,
+        },
+        memory_mib: Spread::of(memory),
+    })
+}
+
+/// The table of what recording costs.
+pub fn recording_table(costs: &[RecordingCost]) -> String {
+    let mut out = format!(
+        "recording, everything in memory (medians of pairs of runs)\n\n\
+         {:<10} {:>5} {:>9} {:>10} {:>8} {:>19} {:>13}\n",
+        "case", "pairs", "plain s", "recorded s", "added", "added, range", "foreread MiB"
+    );
+    for cost in costs {
+        let memory = cost
+            .memory_mib
+            .map_or("-".into(), |memory| format!("{:.1}", memory.median));
+        out += &format!(
+            "{:<10} {:>5} {:>9.3} {:>10.3} {:>7.1}% {:>19} {memory:>13}\n",
+            cost.case,
+            cost.plain.samples,
+            cost.plain.median,
+            cost.recorded.median,
+            cost.added_pct.median,
+            format!("{:.1}..{:.1}%", cost.added_pct.min, cost.added_pct.max),
+        );
+    }
+    out
 }
 
 /// A case's job with its data in memory.
@@ -159,4 +280,85 @@ fn hot_job(work: &dyn Workload, tools: &Tools, scratch: &Path) -> Result<Job> {
     let job = work.job(&data, scratch, Size::Quick, tools)?;
     crate::cache::warm(&job.files)?;
     Ok(job)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Costs for the tests here, of the tables and of the targets.
+    pub fn measured(added_ns: f64, added_pct: f64, memory_mib: f64) -> Cost {
+        let spread = |value| Spread::of([value]).unwrap();
+        let run = |state: &str, difference: f64| ReadRun {
+            round: 0,
+            state: state.into(),
+            by_call: 1400.0,
+            by_library: 1400.0 + difference,
+            difference,
+        };
+        let runs = [run(PLAIN, 140.0), run(PREFETCHED, 140.0 + added_ns)];
+        Cost {
+            reads: by_state(&runs),
+            recording: vec![RecordingCost {
+                case: "hot".into(),
+                plain: spread(1.0),
+                recorded: spread(1.0 + added_pct / 100.0),
+                added_pct: spread(added_pct),
+                memory_mib: Some(spread(memory_mib)),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_first_round_is_measured_even_when_there_is_no_time() {
+        let counted = |most, within| Rounds { most, within }.each().count();
+        assert_eq!(counted(3, None), 3);
+        assert_eq!(counted(3, Some(Duration::from_secs(60))), 3);
+        assert_eq!(counted(3, Some(Duration::ZERO)), 1);
+    }
+
+    #[test]
+    fn what_a_state_adds_is_counted_from_the_plain_run_of_its_round() {
+        let run = |round, state: &str, difference| ReadRun {
+            round,
+            state: state.into(),
+            by_call: 300.0,
+            by_library: 300.0 + difference,
+            difference,
+        };
+        // The machine itself adds 140 ns in one round, 10 in another.
+        let costs = by_state(&[
+            run(0, PLAIN, 140.0),
+            run(0, PREFETCHED, 170.0),
+            run(1, PLAIN, 10.0),
+            run(1, "recorded", 50.0),
+            run(1, PREFETCHED, 44.0),
+        ]);
+        let states: Vec<&str> = costs.iter().map(|cost| cost.state.as_str()).collect();
+        assert_eq!(states, [PLAIN, PREFETCHED, "recorded"]);
+        assert_eq!(costs[0].added_ns, None);
+        assert_eq!(costs[0].difference_ns.median, 75.0);
+        let added = costs[1].added_ns.unwrap();
+        assert_eq!((added.min, added.median, added.max), (30.0, 32.0, 34.0));
+        assert_eq!(costs[2].added_ns.unwrap().median, 40.0);
+    }
+
+    #[test]
+    fn the_tables_fit_a_terminal_and_say_what_is_added() {
+        let cost = measured(-123.4, 123.4, 1234.5);
+        let text = reads_table(&cost.reads) + &recording_table(&cost.recording);
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        let row = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(row("plain")[3..], ["140.0", "-", "-"]);
+        assert_eq!(row("prefetched")[3..5], ["16.6", "-123.4"]);
+        assert_eq!(
+            row("hot")[1..],
+            ["1", "1.000", "2.234", "123.4%", "123.4..123.4%", "1234.5"]
+        );
+    }
 }

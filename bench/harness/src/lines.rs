@@ -324,6 +324,7 @@ mod tests {
                 ),
                 curve("adapt", vec![adapt(1), adapt(64)]),
             ],
+            cost: Default::default(),
             skipped: Vec::new(),
         };
         let folder = tempfile::tempdir().unwrap();

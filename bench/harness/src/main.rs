@@ -37,13 +37,14 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::case::{Case, Group, Size, Tools};
+use crate::cost::{Cost, Rounds};
 use crate::disk::Disk;
 use crate::foreread::Foreread;
 use crate::measure::Settings;
@@ -97,17 +98,68 @@ fn act(cli: Cli) -> Result<()> {
         return say(&list_cost::measure(&tools, cli.entries)?);
     }
     if cli.pread_cost || cli.record_cost {
-        let binary = Foreread::find(cli.foreread.as_deref())?;
-        let rounds = cli.rounds.unwrap_or(5);
-        if cli.pread_cost {
-            say(&(cost::per_read(&binary, &tools, rounds)? + "\n"))?;
-        }
-        if cli.record_cost {
-            say(&(cost::recording(&binary, &tools, rounds)? + "\n"))?;
-        }
-        return Ok(());
+        return cost_alone(&cli, &tools);
     }
     bench(&cli, &tools)
+}
+
+/// Measures what being watched costs, and nothing else.
+fn cost_alone(cli: &Cli, tools: &Tools) -> Result<()> {
+    let binary = Foreread::find(cli.foreread.as_deref())?;
+    let rounds = Rounds {
+        most: cli.rounds.unwrap_or(5),
+        within: None,
+    };
+    let mut cost = Cost::default();
+    if cli.pread_cost {
+        cost.reads = cost::per_read(&binary, tools, rounds)?;
+        say(&(cost::reads_table(&cost.reads) + "\n"))?;
+    }
+    if cli.record_cost {
+        for case in cases::all() {
+            if cost::RECORDED.contains(&case.name) {
+                let measured = cost::recording(&case, &binary, tools, rounds)?;
+                cost.recording.push(measured);
+            }
+        }
+        say(&(cost::recording_table(&cost.recording) + "\n"))?;
+    }
+    say(&format!("to reach\n\n{}", targets::render_cost(&cost)))
+}
+
+/// Measures what being watched costs, for the report of a whole run; what cannot be measured is put with the skipped.
+fn add_cost(
+    results: &mut Results,
+    cases: &[Case],
+    binary: &Path,
+    (tools, rounds): (&Tools, Rounds),
+    say: &dyn Fn(&str),
+) -> Result<()> {
+    let mut skip = |what: &str, reason: String| {
+        results.skipped.push((what.into(), "memory".into(), reason));
+    };
+    say("a hot pread's cost");
+    match cost::per_read(binary, tools, rounds) {
+        Ok(reads) => results.cost.reads = reads,
+        Err(error) => skip("the cost of a pread", format!("{error:#}")),
+    }
+    signals::check()?;
+    for case in cases
+        .iter()
+        .filter(|case| cost::RECORDED.contains(&case.name))
+    {
+        say(&format!("the cost of recording {}", case.name));
+        let measured = match selection::missing(case) {
+            Some(reason) => Err(anyhow::anyhow!(reason)),
+            None => cost::recording(case, binary, tools, rounds),
+        };
+        signals::check()?;
+        match measured {
+            Ok(measured) => results.cost.recording.push(measured),
+            Err(error) => skip(&format!("recording {}", case.name), format!("{error:#}")),
+        }
+    }
+    Ok(())
 }
 
 /// Measures every case asked for, then reports.
@@ -131,6 +183,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         summaries: Vec::new(),
         measurements: Vec::new(),
         curves: Vec::new(),
+        cost: Cost::default(),
         skipped: Vec::new(),
     };
     let cases = cases::all();
@@ -153,13 +206,27 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}")
             .context("progress bar")?,
     );
-    bar.enable_steady_tick(std::time::Duration::from_millis(500));
+    bar.enable_steady_tick(Duration::from_millis(500));
     let minutes = cli.minutes.or(size.pick(Some(9), None));
     let began = Instant::now();
     let late = || {
         let minutes = minutes.filter(|minutes| began.elapsed().as_secs() >= minutes * 60)?;
         Some(format!("the {minutes} minutes are over (--minutes)"))
     };
+    if let Some(foreread) = settings
+        .foreread
+        .as_ref()
+        .filter(|_| selection::with_cost(cli))
+    {
+        // Four parts: with --quick they take half a minute together.
+        let rounds = Rounds {
+            most: cli.rounds.unwrap_or(size.pick(5, 15)),
+            within: size.pick(Some(Duration::from_secs(7)), None),
+        };
+        let say = |what: &str| bar.set_message(what.to_owned());
+        add_cost(&mut results, &cases, foreread, (tools, rounds), &say)?;
+        report(&results, &cli.out)?;
+    }
     for (case, disk) in chosen {
         let say = |what: &str| bar.set_message(format!("{} on {}: {what}", case.name, disk.name()));
         let outcome = match selection::missing(case).or_else(late) {
@@ -224,6 +291,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     let mut text = table::render(&results);
     let mut reached = targets::render(&results.summaries);
     reached += &targets::render_contention(&results.curves);
+    reached += &targets::render_cost(&results.cost);
     if !reached.is_empty() {
         text += &format!("\nto reach\n\n{reached}");
     }

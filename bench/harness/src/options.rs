@@ -59,10 +59,10 @@ pub struct Cli {
     /// Install the Debian packages the cases need, then stop.
     #[arg(long)]
     pub install: bool,
-    /// Measure the added time per hot read instead.
+    /// Measure the added time per hot read, and that alone.
     #[arg(long)]
     pub pread_cost: bool,
-    /// Measure the price of recording instead.
+    /// Measure the price of recording, and that alone.
     #[arg(long)]
     pub record_cost: bool,
     /// Measure what a list handed over costs instead.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::case::Group;
+use crate::cost::Cost;
 use crate::curves::Measured;
 use crate::device::{self, DEFAULT_READ_AHEAD_KB};
 use crate::disk::DiskKind;
@@ -27,6 +28,8 @@ pub struct Results {
     pub measurements: Vec<Measurement>,
     /// The curves.
     pub curves: Vec<Measured>,
+    /// What being watched costs.
+    pub cost: Cost,
     /// Cases that could not run: name, disk, reason.
     pub skipped: Vec<(String, String, String)>,
 }
@@ -407,6 +410,7 @@ pub mod tests {
             summaries: Summary::of(&measurement).into_iter().collect(),
             measurements: vec![measurement],
             curves: Vec::new(),
+            cost: Default::default(),
             skipped: vec![("bam".into(), "own".into(), "samtools is missing".into())],
         };
         let file = tempfile::NamedTempFile::new().unwrap();

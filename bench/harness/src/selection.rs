@@ -56,6 +56,14 @@ pub fn choose_curves(cli: &Cli) -> Vec<(&'static curves::Curve, DiskKind)> {
         .collect()
 }
 
+/// Whether the options ask for all of the group main, to which it belongs what being watched costs.
+pub fn with_cost(cli: &Cli) -> bool {
+    cli.cases.is_empty()
+        && cli.disks.is_empty()
+        && cli.group.is_none_or(|group| group == Group::Main)
+        && !cli.no_foreread
+}
+
 /// What a case needs and this machine does not have, in words.
 pub fn missing(case: &Case) -> Option<String> {
     let absent = case.needs.iter().find(|(program, _)| !in_path(program))?;
@@ -114,4 +122,30 @@ pub fn install() -> Result<()> {
         bail!("apt-get failed ({status}); `apt-get update` first?");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn the_cost_of_being_watched_belongs_to_a_whole_run_of_the_group_main() {
+        let with = |options: &[&str]| {
+            let words = ["foreread-bench"].iter().chain(options);
+            with_cost(&Cli::parse_from(words))
+        };
+        assert!(with(&[]));
+        assert!(with(&["--quick"]));
+        assert!(with(&["--group", "main"]));
+        for less in [
+            ["--group", "api"],
+            ["--case", "hot"],
+            ["--disk", "own"],
+            ["--quick", "--no-foreread"],
+        ] {
+            assert!(!with(&less), "{less:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The tables on the terminal, at most 80 columns wide.
 
 use crate::case::Group;
+use crate::cost;
 use crate::curves::{Measured, Point, Run};
 use crate::foreread::Ledger;
 use crate::results::{Results, Summary};
@@ -92,6 +93,13 @@ pub fn render(results: &Results) -> String {
     for curve in &results.curves {
         out += &format!("\n{} on {}\n\n", curve.about, curve.disk);
         out += &curve_table(curve);
+    }
+    let cost = &results.cost;
+    if !cost.reads.is_empty() {
+        out += &format!("\n{}", cost::reads_table(&cost.reads));
+    }
+    if !cost.recording.is_empty() {
+        out += &format!("\n{}", cost::recording_table(&cost.recording));
     }
     for measurement in &results.measurements {
         for note in &measurement.notes {
@@ -429,6 +437,7 @@ mod tests {
             ],
             measurements: vec![measurement],
             curves: Vec::new(),
+            cost: Default::default(),
             skipped: Vec::new(),
         };
         let text = render(&results);

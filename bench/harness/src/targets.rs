@@ -3,6 +3,7 @@
 //! Reported, never asserted: a missed target is a fact about a machine and a version.
 
 use crate::case::{Group, Purpose};
+use crate::cost::{Cost, PREFETCHED};
 use crate::curves::Measured;
 use crate::disk::DiskKind;
 use crate::results::{self, Summary};
@@ -178,6 +179,37 @@ pub fn render_contention(curves: &[Measured]) -> String {
     out
 }
 
+/// What being watched may cost: ns added to a hot read while prefetching, percent of the run time and memory in MiB
+/// while recording.
+const READ_NS: f64 = 60.0;
+const RECORDING_PCT: f64 = 5.0;
+const RECORDING_MIB: f64 = 64.0;
+
+/// What being watched was to cost at most.
+pub fn render_cost(cost: &Cost) -> String {
+    let mut out = String::new();
+    let mut say = |what: &str, wanted: String, found: Option<f64>, unit: &str, bound: f64| {
+        let figure = found.map_or("no figure".into(), |found| format!("{found:.1}{unit}"));
+        let met = found.is_some_and(|found| found <= bound);
+        out += &line(what, "memory", &wanted, &figure, met);
+    };
+    if !cost.reads.is_empty() {
+        let ahead = cost.reads.iter().find(|read| read.state == PREFETCHED);
+        let added = ahead.and_then(|read| Some(read.added_ns?.median));
+        let wanted = format!("prefetching at most {READ_NS} ns");
+        say("pread 4 KiB", wanted, added, " ns", READ_NS);
+    }
+    for recording in &cost.recording {
+        let wanted = format!("recording at most {RECORDING_PCT}%");
+        let added = Some(recording.added_pct.median);
+        say(&recording.case, wanted, added, "%", RECORDING_PCT);
+        let wanted = format!("recording at most {RECORDING_MIB} MiB");
+        let memory = recording.memory_mib.map(|memory| memory.median);
+        say(&recording.case, wanted, memory, " MiB", RECORDING_MIB);
+    }
+    out
+}
+
 /// What was wanted, what was found, and whether that is enough.
 fn judge(want: Want, summary: &Summary) -> (String, String, bool) {
     let shown = |value: Option<f64>, unit: &str| {
@@ -334,6 +366,22 @@ mod tests {
             bad.lines().filter(|line| line.ends_with("MISSED")).count(),
             3
         );
+    }
+
+    #[test]
+    fn what_being_watched_costs_is_judged_by_time_and_memory() {
+        use crate::cost::tests::measured;
+        let verdicts = |cost: &Cost| -> Vec<String> {
+            let text = render_cost(cost);
+            let words = text.lines().filter_map(|line| line.split(' ').next_back());
+            words.map(Into::into).collect()
+        };
+        assert_eq!(verdicts(&measured(60.0, 5.0, 64.0)), ["met"; 3]);
+        assert_eq!(verdicts(&measured(60.1, 5.1, 64.1)), ["MISSED"; 3]);
+        let mut never_ahead = measured(1.0, 1.0, 1.0);
+        never_ahead.reads.retain(|read| read.state != PREFETCHED);
+        assert_eq!(verdicts(&never_ahead), ["MISSED", "met", "met"]);
+        assert_eq!(render_cost(&Cost::default()), "");
     }
 
     #[test]

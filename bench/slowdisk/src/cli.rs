@@ -243,7 +243,7 @@ fn describe(mounted: &Mounted) -> String {
         None => text += &format!(", the image is {}\n", mounted.image().display()),
     }
     text += &format!(
-        "the way to it takes {} µs, of which its answers are early\n",
+        "answers are sent {} µs early: so long is the way to the disk and back\n",
         mounted.path_ns / 1000
     );
     for note in &mounted.notes {

@@ -1,5 +1,8 @@
 //! What can go wrong, each naming what it concerns and what to do about it.
+//!
+//! What the system said is the source and not in the text: who prints the chain would print it twice.
 
+use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +27,7 @@ pub enum Error {
     #[error("mounting a slow disk needs root: run this with sudo")]
     NotRoot,
     /// No FUSE in this kernel or container.
-    #[error("{path}: {source}: a slow disk needs FUSE in the kernel and access to its device")]
+    #[error("{path}: cannot open the device of FUSE, which a slow disk needs")]
     Fuse {
         /// The device.
         path: PathBuf,
@@ -86,7 +89,7 @@ pub enum Error {
         status: std::process::ExitStatus,
     },
     /// A file could not be dealt with.
-    #[error("{path}: cannot {action}: {source}")]
+    #[error("{path}: cannot {action}")]
     Io {
         /// What was tried.
         action: &'static str,
@@ -95,6 +98,16 @@ pub enum Error {
         /// What came of it.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// With what the system said, for those who print no chain.
+    pub fn in_full(&self) -> String {
+        match self.source() {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
 }
 
 /// Puts an action and a path to an I/O error.
@@ -109,5 +122,32 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
             path: path.as_ref().to_owned(),
             source: source.into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_said_is_said_once() {
+        let said = || io::Error::from_raw_os_error(17);
+        let path = PathBuf::from("/dir");
+        let cannot = Err::<(), _>(said()).at("make", &path).unwrap_err();
+        for (error, text) in [
+            (cannot, "/dir: cannot make"),
+            (
+                Error::Fuse {
+                    path: path.clone(),
+                    source: said(),
+                },
+                "/dir: cannot open the device of FUSE, which a slow disk needs",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+            assert_eq!(error.in_full(), format!("{text}: {}", said()));
+        }
+        let alone = Error::NotMounted { dir: path };
+        assert_eq!(alone.in_full(), alone.to_string());
     }
 }

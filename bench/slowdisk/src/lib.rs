@@ -44,8 +44,8 @@ use server::Server;
 pub use size::parse_size;
 pub use state::{Mounted, unmount};
 
-/// Reads by which the way to the server is measured: under 0.1 s.
-const CALIBRATION_READS: usize = 100;
+/// Reads by which the way to the server and back is measured: some 0.25 s, so that a moment's load does not decide.
+const CALIBRATION_READS: usize = 300;
 
 /// What disk to make, and where.
 #[derive(Clone, Debug)]
@@ -226,7 +226,7 @@ impl Drop for SlowDisk {
             return;
         }
         if let Err(error) = state::release(&self.mounted, true) {
-            eprintln!("foreread slowdisk: {error}");
+            eprintln!("foreread slowdisk: {}", error.in_full());
         }
         self.join();
     }

@@ -151,10 +151,10 @@ fn cold(path: &Path, advice: Advice) -> File {
     file
 }
 
-/// The mean time of cold 4 KiB reads all over a file of `len` bytes.
-fn mean_random_read(file: &File, len: u64, reads: u32) -> Duration {
+/// The median time of cold 4 KiB reads all over a file of `len` bytes: others on the machine delay some.
+fn random_read(file: &File, len: u64, reads: usize) -> Duration {
     let mut page = [0; 4096];
-    let start = Instant::now();
+    let mut times = Vec::new();
     // Without a pattern: a steady stride could fall in step with the platter.
     let mut dice: u64 = 1;
     for _ in 0..reads {
@@ -162,9 +162,12 @@ fn mean_random_read(file: &File, len: u64, reads: u32) -> Duration {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let block = (dice >> 33) % (len / 4096);
+        let start = Instant::now();
         file.read_exact_at(&mut page, block * 4096).unwrap();
+        times.push(start.elapsed());
     }
-    start.elapsed() / reads
+    times.sort_unstable();
+    times[reads / 2]
 }
 
 fn served(mounted: &Mounted) -> Counters {
@@ -198,9 +201,9 @@ fn cold_reads_of_a_disk_take_rotation_and_short_seeks_and_sequential_ones_the_tr
     let len = 128 << 20;
     fill(&path, len);
     mounted.forget().unwrap();
-    let mean = mean_random_read(&cold(&path, Advice::Random), len as u64, 200);
+    let median = random_read(&cold(&path, Advice::Random), len as u64, 200);
     let expected = Duration::from_micros(4_400)..Duration::from_micros(7_500);
-    assert!(expected.contains(&mean), "{mean:?} a random read");
+    assert!(expected.contains(&median), "{median:?} a random read");
 
     mounted.forget().unwrap();
     let mut file = cold(&path, Advice::Normal);
@@ -217,9 +220,9 @@ fn a_read_of_a_network_volume_takes_its_latency() {
     let path = bench.dir().join("file");
     let len = 64 << 20;
     fill(&path, len);
-    let mean = mean_random_read(&cold(&path, Advice::Random), len as u64, 400);
-    let expected = Duration::from_micros(630)..Duration::from_micros(1_400);
-    assert!(expected.contains(&mean), "{mean:?}");
+    let median = random_read(&cold(&path, Advice::Random), len as u64, 400);
+    let expected = Duration::from_micros(630)..Duration::from_micros(1_000);
+    assert!(expected.contains(&median), "{median:?}");
 }
 
 #[test]
@@ -384,6 +387,11 @@ fn what_cannot_be_done_is_refused_with_the_value_named() {
     std::fs::create_dir(&full).unwrap();
     File::create(full.join("file")).unwrap();
     refused(&["mount", "nfs", full.to_str().unwrap()], "is not empty");
+    let file = full.join("file");
+    refused(
+        &["mount", "nfs", file.to_str().unwrap()],
+        "file: cannot make: File exists (os error 17)\n",
+    );
     bench.mount("nfs", &[]);
     refused(&["mount", "nfs", dir], "already holds a slow disk");
 }

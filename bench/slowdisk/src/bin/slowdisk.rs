@@ -16,7 +16,7 @@ struct Cli {
 
 fn main() -> ExitCode {
     run(Cli::parse().args).unwrap_or_else(|error| {
-        eprintln!("slowdisk: {error}");
+        eprintln!("slowdisk: {}", error.in_full());
         ExitCode::FAILURE
     })
 }

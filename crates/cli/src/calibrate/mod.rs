@@ -5,6 +5,7 @@
 
 mod probe;
 
+use std::borrow::Cow;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,9 +20,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
-use crate::units::{bytes, duration};
+use crate::units::{bytes, duration, wrapped};
 use crate::words::counted;
 use probe::ColdFile;
+
+/// Columns of a terminal nobody has widened.
+const WIDTH: usize = 80;
 
 /// What was found, as scripts read it.
 #[derive(Serialize)]
@@ -65,22 +69,36 @@ pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
     }
-    writeln!(
-        out,
+    let head = format!(
         "{}, measured on a file of {} in {}:",
         key.name,
         bytes(file.bytes()),
         args.dir.display()
-    )?;
-    for (name, found) in lines(&samples, &profile) {
-        writeln!(out, "  {name:<12} {found}")?;
-    }
-    writeln!(
-        out,
+    );
+    let kept = format!(
         "Kept in {}; `foreread run` goes by it from now on.",
         stored.display()
-    )?;
+    );
+    out.write_all(report(&head, &lines(&samples, &profile), &kept).as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where a report's lines say what was found.
+const FOUND_COLUMN: usize = 15;
+
+/// The report, in lines no wider than a terminal, as far as the names of files allow.
+fn report(head: &str, found: &[(&str, String)], kept: &str) -> String {
+    let lines = |text: &str, width: usize| -> Vec<String> {
+        let lines = wrapped(text, width);
+        lines.into_iter().map(Cow::into_owned).collect()
+    };
+    let mut out = lines(head, WIDTH).join("\n") + "\n";
+    for (name, found) in found {
+        let indent = format!("\n{:FOUND_COLUMN$}", "");
+        let found = lines(found, WIDTH - FOUND_COLUMN).join(&indent);
+        out += &format!("  {name:<12} {found}\n");
+    }
+    out + &lines(kept, WIDTH).join("\n") + "\n"
 }
 
 fn progress() -> ProgressBar {
@@ -152,6 +170,26 @@ pub(crate) fn in_force(profile: &Profile) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_report_fits_a_terminal_and_nothing_of_it_is_left_out() {
+        let profile = in_force(&Profile::solid_state());
+        let stored = "/root/of/a/long/name/.local/share/foreread/devices/ee7cf2d5-1234-4321-8765-0123456789ab.json";
+        let kept = format!("Kept in {stored}; `foreread run` goes by it from now on.");
+        let text = report(
+            "head",
+            &[("a page", "90 us".into()), ("so", profile.clone())],
+            &kept,
+        );
+        let wide = text.lines().filter(|line| line.chars().count() > WIDTH);
+        assert!(wide.eq([&*format!("{stored};")]), "{text}");
+        let words: Vec<_> = text.split_whitespace().collect();
+        for part in [&profile, &kept] {
+            let part: Vec<_> = part.split_whitespace().collect();
+            assert!(words.windows(part.len()).any(|these| these == part));
+        }
+        assert!(text.contains("\n  a page       90 us\n  so           in the program's"));
+    }
 
     #[test]
     fn a_profile_is_said_in_one_line() {
