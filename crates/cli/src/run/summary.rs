@@ -56,6 +56,9 @@ pub(super) struct Account {
     pub(super) without_stdio: bool,
     /// Whether the record is for a file of the user's own, so that no later run goes by it.
     apart: bool,
+    /// Whether the run was to be prefetched, and whether it was to be recorded.
+    prefetch: bool,
+    record: bool,
     /// Where the record was put.
     pub(super) recorded: Option<PathBuf>,
     reads_recorded: u64,
@@ -107,6 +110,8 @@ impl Account {
             observed: false,
             without_stdio: false,
             apart: args.output.is_some(),
+            prefetch: args.prefetch,
+            record: args.record,
             recorded: None,
             reads_recorded: 0,
         }
@@ -271,6 +276,16 @@ impl Account {
                 return Some("nothing was missing that it could have fetched".into());
             }
             return self.files.first().cloned();
+        }
+        if !self.record {
+            return Some(if self.prefetch {
+                format!(
+                    "nothing is known of {}, and it was not to be recorded",
+                    self.program
+                )
+            } else {
+                "neither prefetching nor recording was asked for".into()
+            });
         }
         if !self.observed {
             return Some(format!(
