@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::args;
 use crate::store::{Entry, Store};
 use crate::units::{ago, bytes, cut};
-use crate::words::{counted, plain};
+use crate::words::{counted, plain, shown};
 
 /// Columns of a terminal nobody has widened.
 const WIDTH: usize = 80;
@@ -91,7 +91,7 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
         "{} of {} in {}",
         bytes(size),
         counted(records.len() as u64, "record", "records"),
-        store.folder().display()
+        shown(&store.folder().to_string_lossy())
     )?;
     Ok(ExitCode::SUCCESS)
 }
@@ -187,12 +187,7 @@ pub(crate) fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {
-        // Control characters of a record are not for the terminal to act on.
-        let shown: String = word
-            .chars()
-            .map(|c| if c.is_control() { '?' } else { c })
-            .collect();
-        format!("'{}'", shown.replace('\'', r"'\''"))
+        format!("'{}'", shown(word).replace('\'', r"'\''"))
     }
 }
 

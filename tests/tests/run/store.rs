@@ -36,6 +36,11 @@ pub const TESTS: &[Test] = &[
     ("what_is_not_a_record_is_left_in_the_store", &[], strangers),
     ("a_record_named_twice_is_forgotten_once", &[], twice_named),
     (
+        "names_with_control_characters_stay_on_one_line",
+        &[],
+        odd_names,
+    ),
+    (
         "what_a_record_holds_one_of_is_told_in_the_singular",
         &[],
         one_of_each,
@@ -228,6 +233,46 @@ fn twice_named() {
         format!("forgot 1 record, {size:.2} KiB\n")
     );
     assert!(lab.records().is_empty());
+}
+
+fn odd_names() {
+    let lab = Lab::new().with_home("ho\nme".as_ref());
+    lab.program("scatter", &[]);
+    let odd = "./sc\na\x1b[2Jt";
+    fs::rename(lab.path("scatter"), lab.path(odd)).expect("our own program");
+    lab.data("da\nta", 8);
+    let command = [odd, "500", "50", "da\nta"];
+    lab.cold(&["da\nta"]);
+    let recorded = lab.run(&command);
+    let (_, program) = odd.split_at(2);
+    let said = program.replace(char::is_control, "?");
+    assert!(recorded.stderr().contains(&said), "{recorded:?}");
+    // The file has changed, so that it is named.
+    let file = fs::File::options().write(true).open(lab.path("da\nta"));
+    file.and_then(|file| file.set_len(9 << 20))
+        .expect("our own file");
+    lab.cold(&["da\nta"]);
+    let (listed, shown) = (lab.foreread(&["list"]), lab.foreread(&["show"]));
+    let explained = lab.run_with(&["--explain"], &command);
+    assert!(explained.stderr().contains("da?ta: has changed"));
+    let missing = lab.foreread(&["show", "no\n\x1bfile.fr"]);
+    let absent = lab.foreread(&["run", "--", "no\n\x1bprogram"]);
+    for text in [
+        recorded.stderr(),
+        explained.stderr(),
+        text(&listed.stdout),
+        text(&shown.stdout),
+        text(&missing.stderr),
+        text(&absent.stderr),
+    ] {
+        assert!(!text.replace('\n', "").contains(char::is_control), "{text}");
+    }
+    assert_eq!(recorded.stderr().lines().count(), 1, "{recorded:?}");
+    let foreign = |line: &str| !line.starts_with("foreread:");
+    assert!(!explained.stderr().lines().any(foreign), "{explained:?}");
+    for output in [missing, absent] {
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
+    }
 }
 
 /// A record with so many reads of one file.

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::units::{bytes, duration};
-use crate::words::counted;
+use crate::words::{counted, shown};
 use probe::ColdFile;
 
 /// What was found, as scripts read it.
@@ -70,7 +70,7 @@ pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
         "{}, measured on a file of {} in {}:",
         key.name,
         bytes(file.bytes()),
-        args.dir.display()
+        shown(&args.dir.to_string_lossy())
     )?;
     for (name, found) in lines(&samples, &profile) {
         writeln!(out, "  {name:<12} {found}")?;
@@ -78,7 +78,7 @@ pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
     writeln!(
         out,
         "Kept in {}; `foreread run` goes by it from now on.",
-        stored.display()
+        shown(&stored.to_string_lossy())
     )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,9 @@
 //! What came of a run, in one line, in full, or as JSON.
 
+mod explain;
+
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -15,12 +17,10 @@ use super::record::Recorder;
 use super::{FORESEEN_ENOUGH, RunArgs};
 use crate::store::Found;
 use crate::units::{bytes, duration};
-use crate::words::{counted, plain};
+use crate::words::{counted, plain, shown};
 
 /// Reads below which a run says nothing about whether its record still fits.
 const FEW_READS: u64 = 32;
-/// Files named one by one in the full account.
-const NAMED_FILES: usize = 8;
 
 /// What kind of run it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -92,11 +92,13 @@ impl Account {
     pub(super) fn new(args: &RunArgs) -> Self {
         let program = Path::new(&args.command[0]);
         Self {
-            program: program
-                .file_name()
-                .unwrap_or(program.as_os_str())
-                .to_string_lossy()
-                .into_owned(),
+            program: shown(
+                &program
+                    .file_name()
+                    .unwrap_or(program.as_os_str())
+                    .to_string_lossy(),
+            )
+            .into_owned(),
             notes: Vec::new(),
             followed: None,
             baseline: None,
@@ -136,7 +138,7 @@ impl Account {
         let name = |id: FileId| {
             files.get(&id).map_or_else(
                 || "a file".to_owned(),
-                |meta| meta.path.display().to_string(),
+                |meta| shown(&meta.path.to_string_lossy()).into_owned(),
             )
         };
         for (file, change) in &report.changed {
@@ -360,7 +362,7 @@ impl Account {
             }
             None => {}
         }
-        line
+        shown(&line).into_owned()
     }
 
     /// The time against the recorded run's.
@@ -381,100 +383,6 @@ impl Account {
         self.report
             .as_ref()
             .map_or_else(Ledger::default, |report| report.ledger)
-    }
-
-    /// The whole account, for `--explain`.
-    fn full(&self) -> String {
-        let mut text = self.line();
-        let mut row = |name: &str, value: &dyn Display| {
-            let _ = write!(text, "\nforeread:   {name:<12} {value}");
-        };
-        row(
-            "run",
-            &format_args!("{}, exit status {}", duration(self.wall_ns), self.status),
-        );
-        if let Some(device) = self.device_bytes {
-            row(
-                "from device",
-                &format_args!("{} waited for by the program itself", bytes(device)),
-            );
-        }
-        if let Some(found) = &self.followed {
-            row("followed", &found.path.display());
-        }
-        if let Some(report) = &self.report {
-            let share = |part: Option<f64>| {
-                part.map_or_else(|| "-".to_owned(), |part| format!("{:.1} %", part * 100.0))
-            };
-            row(
-                "reads",
-                &format_args!("{}, {} foreseen", report.reads, report.foreseen),
-            );
-            row(
-                "accuracy",
-                &format_args!(
-                    "{} of what was fetched was read",
-                    share(report.ledger.accuracy())
-                ),
-            );
-            row(
-                "coverage",
-                &format_args!(
-                    "{} of what was needed was fetched",
-                    share(report.ledger.coverage())
-                ),
-            );
-            row(
-                "timeliness",
-                &format_args!(
-                    "{} of that was there in time",
-                    share(report.ledger.timeliness())
-                ),
-            );
-            if report.found_again > 0 {
-                row(
-                    "lost",
-                    &format_args!(
-                        "and found again {}",
-                        counted(report.found_again, "time", "times")
-                    ),
-                );
-            }
-            if !report.devices.is_empty() {
-                row("devices", &report.devices.join(", "));
-            }
-        }
-        for file in self.files.iter().take(NAMED_FILES) {
-            row("file", file);
-        }
-        if self.files.len() > NAMED_FILES {
-            row(
-                "file",
-                &format_args!("and {} more", self.files.len() - NAMED_FILES),
-            );
-        }
-        if self.lost > 0 {
-            row(
-                "unseen",
-                &format_args!(
-                    "{} came too fast to be reported",
-                    counted(self.lost, "read", "reads")
-                ),
-            );
-        }
-        if self.without_stdio {
-            row(
-                "unseen",
-                &"reads through stdio, which this C library does not let be observed",
-            );
-        }
-        if let Some(path) = &self.recorded {
-            row("recorded", &path.display());
-        }
-        for note in self.notes.iter().skip(1) {
-            row("note", note);
-        }
-        text
     }
 
     fn json(&self) -> Json<'_> {

@@ -22,7 +22,7 @@ use crate::args;
 use crate::list::{command_line, short_command_line};
 use crate::store::{Store, identity_of};
 use crate::units::{ago, bytes, cut, duration};
-use crate::words::counted;
+use crate::words::{counted, plain, shown};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
 
@@ -94,7 +94,7 @@ fn open(args: &args::Show) -> Result<Reader> {
             bail!("no record of {}", command_line(&identity));
         };
         if !found.exact {
-            eprintln!("foreread: this is the record of {}", found.differs);
+            eprintln!("foreread: this is the record of {}", plain(&found.differs));
         }
         return Ok(Reader::open(&found.path)?);
     }
@@ -130,7 +130,7 @@ fn digest(
     for (count, access) in reader.accesses().enumerate() {
         let access = match access {
             Ok(access) => access,
-            Err(error) => return (digests, Some(error.to_string())),
+            Err(error) => return (digests, Some(plain(&error.to_string()))),
         };
         tick(progress, count as u64);
         let order = digests.len();
@@ -213,10 +213,7 @@ fn tick(progress: &ProgressBar, count: u64) {
 fn path_of(reader: &Reader, id: FileId) -> String {
     reader.files().get(&id).map_or_else(
         || format!("file {} (not named in the record)", id.0),
-        |meta| {
-            let path = meta.path.to_string_lossy();
-            path.replace(|c: char| c.is_control(), "?")
-        },
+        |meta| shown(&meta.path.to_string_lossy()).into_owned(),
     )
 }
 
@@ -237,17 +234,18 @@ fn print_head(
         .iter()
         .fold(0u64, |sum, (_, digest)| sum.saturating_add(digest.bytes));
     writeln!(out, "command   {}", short_command_line(identity))?;
-    writeln!(out, "program   {}", identity.exe)?;
-    writeln!(out, "folder    {}", identity.cwd)?;
+    writeln!(out, "program   {}", shown(&identity.exe))?;
+    writeln!(out, "folder    {}", shown(&identity.cwd))?;
     writeln!(
         out,
-        "recorded  {} by {writer}",
-        ago(recorded, std::time::SystemTime::now())
+        "recorded  {} by {}",
+        ago(recorded, std::time::SystemTime::now()),
+        shown(writer)
     )?;
     writeln!(
         out,
         "record    {}\nsize      {}{}",
-        reader.path().display(),
+        shown(&reader.path().to_string_lossy()),
         bytes(reader.size_bytes()),
         match reads {
             0 => String::new(),
