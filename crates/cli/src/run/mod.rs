@@ -178,6 +178,9 @@ impl Plan {
             (Some(store), true) => account.note(store.find(&identity)).flatten(),
             _ => None,
         };
+        if let Some(trouble) = known.as_ref().and_then(|known| known.trouble.clone()) {
+            account.say(trouble);
+        }
         let destination = match (&args.output, &store) {
             (Some(path), _) => Some(path.clone()),
             (None, Some(store)) if args.record => Some(store.path_for(&identity)),

@@ -330,6 +330,9 @@ impl Account {
                 }
                 let _ = write!(line, "; {}", duration(self.wall_ns));
                 line.push_str(&self.against());
+                if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {
+                    let _ = write!(line, ", by the record of {}", found.differs);
+                }
             }
             Outcome::Recorded => {
                 let _ = write!(
@@ -343,24 +346,20 @@ impl Account {
                     Some(path) => {
                         let _ = write!(line, ", to {}", path.display());
                     }
-                    None => line.push_str("; the next run will be kept ahead of"),
+                    None => line.push_str(", to keep ahead of the next run"),
                 }
             }
             Outcome::Aside => {
                 let _ = write!(line, "stood aside");
             }
         }
-        if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {
-            let _ = write!(line, " (by the record of {})", found.differs);
-        }
-        match self.reason() {
-            Some(reason) if self.outcome() == Outcome::Recorded => {
-                let _ = write!(line, " ({reason})");
-            }
-            Some(reason) => {
-                let _ = write!(line, ": {reason}");
-            }
-            None => {}
+        if let Some(reason) = self.reason() {
+            // That it was recorded is not for that reason.
+            let joint = match self.outcome() {
+                Outcome::Recorded => ";",
+                Outcome::Prefetched | Outcome::Aside => ":",
+            };
+            let _ = write!(line, "{joint} {reason}");
         }
         shown(&line).into_owned()
     }
@@ -426,5 +425,77 @@ impl Account {
             std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The account of `sh`, which recorded, with 20 reads seen.
+    fn recorded() -> Account {
+        let args = RunArgs {
+            command: vec!["/bin/sh".into()],
+            quiet: false,
+            explain: false,
+            json: None,
+            prefetch: true,
+            record: true,
+            output: None,
+        };
+        Account {
+            wall_ns: 2_430_000,
+            observed: true,
+            recorded: Some("/records/x.fr".into()),
+            reads_recorded: 20,
+            ..Account::new(&args)
+        }
+    }
+
+    fn by_anothers_record(phase: Phase, issued: u64) -> Account {
+        let ledger = Ledger {
+            issued,
+            ..Ledger::default()
+        };
+        Account {
+            followed: Some(Found {
+                path: "/records/y.fr".into(),
+                exact: false,
+                differs: "the command with 'exit 9' for 'exit 10'".into(),
+                trouble: None,
+            }),
+            report: Some(Report {
+                ledger,
+                phase,
+                reads: 0,
+                foreseen: 0,
+                found_again: 0,
+                changed: Vec::new(),
+                gone: Vec::new(),
+                devices: Vec::new(),
+            }),
+            ..recorded()
+        }
+    }
+
+    #[test]
+    fn a_recording_is_told_in_one_sentence_and_not_by_whose_record_nothing_was_fetched() {
+        let told = "foreread: recorded 20 reads of sh in 2.43 ms, to keep ahead of the next run";
+        assert_eq!(recorded().line(), told);
+        let hot = by_anothers_record(Phase::Hot, 0);
+        assert_eq!(
+            hot.line(),
+            format!("{told}; all of it was in memory already")
+        );
+        let mut unseen = recorded();
+        unseen.say("1 process was not observed".into());
+        assert_eq!(unseen.line(), format!("{told}; 1 process was not observed"));
+    }
+
+    #[test]
+    fn what_was_fetched_by_anothers_record_is_told_to_be() {
+        let line = by_anothers_record(Phase::Finished, 4096).line();
+        let end = "; 2.43 ms, by the record of the command with 'exit 9' for 'exit 10'";
+        assert!(line.ends_with(end), "{line}");
     }
 }

@@ -93,6 +93,9 @@ fn open(args: &args::Show) -> Result<Reader> {
         let Some(found) = store.find(&identity)? else {
             bail!("no record of {}", command_line(&identity));
         };
+        if let Some(trouble) = &found.trouble {
+            eprintln!("foreread: {}", plain(trouble));
+        }
         if !found.exact {
             eprintln!("foreread: this is the record of {}", plain(&found.differs));
         }

@@ -55,6 +55,8 @@ pub(crate) struct Found {
     pub(crate) exact: bool,
     /// Whose record it is, if it is not: a phrase to follow "the record of".
     pub(crate) differs: String,
+    /// Why its own record is not used, if there is one.
+    pub(crate) trouble: Option<String>,
 }
 
 impl Found {
@@ -139,6 +141,7 @@ impl Store {
                     path,
                     exact: true,
                     differs: String::new(),
+                    trouble: None,
                 }));
             }
             Ok(false) => None,
@@ -154,10 +157,8 @@ impl Store {
             (Some((entry, differs)), own) => Ok(Some(Found {
                 path: entry.path,
                 exact: false,
-                differs: match own {
-                    None => differs,
-                    Some(error) => format!("{differs}, as {error:#}"),
-                },
+                differs,
+                trouble: own.map(|error| format!("{error:#}")),
             })),
         }
     }
