@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use foreread_engine::Phase;
 use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
 use foreread_profiles::Profiles;
@@ -174,16 +174,25 @@ impl Plan {
     fn find(args: &RunArgs, account: &mut Account) -> Self {
         let identity = store::identity_of(&args.command);
         let store = account.note(Store::open_soon());
-        let known = match (&store, args.prefetch) {
-            (Some(store), true) => account.note(store.find(&identity)).flatten(),
-            _ => None,
+        let looked = match &store {
+            Some(store) if args.prefetch => store.find(&identity),
+            Some(store) if args.record && args.output.is_none() => {
+                store.look(&identity).map(|()| None)
+            }
+            _ => Ok(None),
         };
+        let taken = looked.as_ref().is_err_and(store::is_newer);
+        let known = account.note(looked.map_err(|why| {
+            let stays = "; it is left as it is, and nothing is recorded";
+            anyhow!("{why:#}{}", if taken { stays } else { "" })
+        }));
+        let known = known.flatten();
         if let Some(trouble) = known.as_ref().and_then(|known| known.trouble.clone()) {
             account.say(trouble);
         }
         let destination = match (&args.output, &store) {
             (Some(path), _) => Some(path.clone()),
-            (None, Some(store)) if args.record => Some(store.path_for(&identity)),
+            (None, Some(store)) if args.record && !taken => Some(store.path_for(&identity)),
             _ => None,
         };
         Self {

@@ -5,7 +5,7 @@
 //! first six digits stand for the executable, so that its other records are found too.
 //!
 //! Invariants: what cannot be read is never deleted but by the user's wish or for its age;
-//! a file that does not look like a record of the store is never touched. A record's
+//! a record of a newer foreread is not replaced; a file that does not look like a record of the store is never touched. A record's
 //! modification time is the time it was last used.
 //!
 //! Data flow: [`Store::open`] tidies up, [`Store::find`] answers what is known of a
@@ -24,7 +24,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow, bail};
 use foreread_plan::Identity;
-use foreread_plan::format::Reader;
+use foreread_plan::format::{ReadError, Reader};
 
 pub(crate) use identity::identity_of;
 
@@ -129,10 +129,21 @@ impl Store {
         self.path_of(&identity::id(identity))
     }
 
+    /// Looks whether the place of a program's record is free, or taken by one that may be replaced.
+    ///
+    /// # Errors
+    /// When a newer foreread's record is there ([`is_newer`]).
+    pub(crate) fn look(&self, identity: &Identity) -> Result<()> {
+        match own_record(&self.path_for(identity), identity) {
+            Err(error) if is_newer(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// What is known of a program: its own record, or the nearest one of its executable.
     ///
     /// # Errors
-    /// When its own record is unusable and no other comes near; the error names it.
+    /// When its own record is unusable and no other comes near, or it is a newer foreread's; the error names it.
     pub(crate) fn find(&self, identity: &Identity) -> Result<Option<Found>> {
         let path = self.path_for(identity);
         let own = match own_record(&path, identity) {
@@ -145,6 +156,7 @@ impl Store {
                 }));
             }
             Ok(false) => None,
+            Err(error) if is_newer(&error) => return Err(error),
             Err(error) => Some(error),
         };
         let candidates = self.entries()?.into_iter().filter(|entry| {
@@ -227,6 +239,11 @@ impl Store {
     fn show(&self) -> String {
         self.folder.display().to_string()
     }
+}
+
+/// Whether a record cannot be used only because a newer foreread wrote it, which may still want it.
+pub(crate) fn is_newer(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ReadError::Future { .. }))
 }
 
 /// Whether there is a usable record at `path` and it is of this program.
