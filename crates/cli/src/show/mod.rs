@@ -112,7 +112,12 @@ fn open(args: &args::Show) -> Result<Reader> {
     if by_id.is_ok() {
         return by_id?.reader();
     }
-    let named = |identity: &Identity| Path::new(&identity.exe).ends_with(name);
+    // What it was called by may be a link: sh is dash.
+    let named = |identity: &Identity| {
+        let called = identity.argv.first();
+        let mut names = [&identity.exe].into_iter().chain(called);
+        names.any(|path| Path::new(path).ends_with(name))
+    };
     let by_name = entries
         .iter()
         .filter_map(|entry| entry.reader().ok())
