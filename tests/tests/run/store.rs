@@ -27,6 +27,11 @@ pub const TESTS: &[Test] = &[
         full,
     ),
     (
+        "a_read_only_data_directory_is_named_once",
+        &[Need::Root, Need::Command("unshare")],
+        read_only,
+    ),
+    (
         "at_its_limit_the_store_gives_up_the_records_longest_unused",
         &[],
         at_the_limit,
@@ -134,6 +139,27 @@ fn full() {
     );
     let left = fs::read_to_string(lab.path("left")).expect("what is left");
     assert_eq!(left.lines().count(), 1, "{left}");
+}
+
+fn read_only() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let records = lab.path("home/foreread/records");
+    fs::create_dir_all(&records).expect("a folder");
+    let (command, account) = lab.running(&[], COMMAND);
+    let mut shell = lab.command("unshare");
+    let script = "mount --bind home home && mount -o remount,ro,bind home || exit 99; exec \"$@\"";
+    shell
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    let outcome = account.of(finish(start(&mut shell)));
+    outcome.assert_as(&lab.plain(COMMAND));
+    let said = format!(
+        "cannot create a record in {}: Read-only file system; not recorded",
+        records.display()
+    );
+    assert_eq!(outcome.reason(), said, "{outcome:?}");
 }
 
 fn at_the_limit() {
