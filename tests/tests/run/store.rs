@@ -194,12 +194,26 @@ fn at_the_limit() {
         left.iter().all(|path| path.to_str() != Some(&records[0])),
         "{left:?}"
     );
-    // No room for anything: every run is as ever.
-    let lab = lab.with("FOREREAD_STORE_LIMIT", "1");
+    // A new record counts at once, and is the last to go.
+    let newest = run(&lab, &commands[0]).expect("a record");
+    let total = |lab: &Lab| -> u64 {
+        let sizes = lab.records().into_iter();
+        sizes
+            .map(|path| fs::metadata(path).expect("a record").len())
+            .sum()
+    };
+    assert!(fs::metadata(newest).is_ok());
+    assert!(total(&lab) <= sizes[1..].iter().sum());
+    // No room for anything: every run is as ever, and it is said.
+    let lab = lab.with("FOREREAD_STORE_LIMIT", "100");
     for command in &commands {
-        run(&lab, command);
-        assert!(lab.records().len() <= 1);
+        assert_eq!(run(&lab, command), None);
+        assert!(lab.records().is_empty());
     }
+    let outcome = lab.run(COMMAND);
+    assert_eq!(outcome.mode(), "aside", "{outcome:?}");
+    let said = "more than the 100 B that all records may; not recorded";
+    assert!(outcome.reason().contains(said), "{outcome:?}");
 }
 
 fn no_limit() {

@@ -154,7 +154,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let ended = supervisor.supervise(&child)?;
     account.wall_ns = started.elapsed().as_nanos() as u64;
     account.ended(&ended);
-    supervisor.close(&mut account);
+    // A file of the user's own is none of the store's.
+    let store = plan.store.filter(|_| args.output.is_none());
+    supervisor.close(&mut account, store.as_ref());
     if let Err(why) = account.print(args) {
         eprintln!("foreread: {}", plain(&format!("{why:#}")));
     }
@@ -381,8 +383,9 @@ impl Supervisor {
         }
     }
 
-    /// Take the last reports, end the session, keep the record, and enter it all in the account.
-    fn close(mut self, account: &mut Account) {
+    /// Take the last reports, end the session, keep the record, in the store if it goes there, and enter it all in
+    /// the account.
+    fn close(mut self, account: &mut Account, store: Option<&Store>) {
         let was_observing = self.observing();
         self.set_mode(Mode::Mute);
         for _ in 0..LAST_LOOKS {
@@ -428,7 +431,11 @@ impl Supervisor {
         match recorder {
             Some(recorder) if account.worth_recording(&recorder) => {
                 let summary = account.record_summary(&recorder);
-                match recorder.commit(summary) {
+                let kept = recorder.commit(summary).and_then(|path| {
+                    store.map_or(Ok(()), |store| store.settle(&path))?;
+                    Ok(path)
+                });
+                match kept {
                     Ok(path) => account.recorded = Some(path),
                     Err(why) => account.say(format!("{why:#}; not recorded")),
                 }

@@ -10,7 +10,7 @@
 //!
 //! Data flow: [`Store::open`] tidies up, [`Store::find`] answers what is known of a
 //! program, [`Found::mark_used`] keeps that from being dropped, [`Store::path_for`] says where to
-//! keep what is learnt.
+//! keep what is learnt, [`Store::settle`] makes room for it.
 
 mod identity;
 mod nearest;
@@ -62,8 +62,12 @@ pub(crate) struct Found {
 impl Found {
     /// Notes that the record was used. One that cannot be marked is only pruned earlier.
     pub(crate) fn mark_used(&self) {
-        let _ = File::open(&self.path).and_then(|file| file.set_modified(SystemTime::now()));
+        mark_used(&self.path);
     }
+}
+
+fn mark_used(path: &Path) {
+    let _ = File::open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 /// A record in the store, or what passes for one.
