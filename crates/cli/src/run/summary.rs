@@ -62,6 +62,8 @@ pub(super) struct Account {
     /// Where the record was put.
     pub(super) recorded: Option<PathBuf>,
     reads_recorded: u64,
+    /// Reads, opens and maps.
+    accesses_recorded: u64,
 }
 
 /// The account as scripts read it. Times in ns, sizes in bytes.
@@ -116,6 +118,7 @@ impl Account {
             record: args.record,
             recorded: None,
             reads_recorded: 0,
+            accesses_recorded: 0,
         }
     }
 
@@ -163,6 +166,7 @@ impl Account {
     /// Whether what was recorded beside following is to replace the record that was followed.
     pub(super) fn worth_recording(&mut self, recorder: &Recorder) -> bool {
         self.reads_recorded = recorder.reads();
+        self.accesses_recorded = recorder.accesses();
         let Some(report) = &self.report else {
             return recorder.reads() > 0;
         };
@@ -342,6 +346,15 @@ impl Account {
                     self.program,
                     duration(self.wall_ns)
                 );
+                if self.lost > 0 {
+                    let all = self.accesses_recorded.saturating_add(self.lost);
+                    let _ = write!(
+                        line,
+                        " ({} of {} came too fast to be recorded)",
+                        self.lost,
+                        counted(all, "access", "accesses")
+                    );
+                }
                 match self.recorded.as_ref().filter(|_| self.apart) {
                     Some(path) => {
                         let _ = write!(line, ", to {}", path.display());
@@ -490,6 +503,18 @@ mod tests {
         let mut unseen = recorded();
         unseen.say("1 process was not observed".into());
         assert_eq!(unseen.line(), format!("{told}; 1 process was not observed"));
+    }
+
+    #[test]
+    fn a_recording_tells_how_much_of_it_is_missing() {
+        let lossy = Account {
+            lost: 3,
+            accesses_recorded: 22,
+            ..recorded()
+        };
+        let told =
+            " (3 of 25 accesses came too fast to be recorded), to keep ahead of the next run";
+        assert!(lossy.line().ends_with(told), "{}", lossy.line());
     }
 
     #[test]
