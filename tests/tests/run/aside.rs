@@ -51,6 +51,11 @@ pub const TESTS: &[Test] = &[
         not_recorded,
     ),
     (
+        "an_account_that_cannot_be_written_is_told_in_the_one_line",
+        &[],
+        unwritten,
+    ),
+    (
         "of_a_program_killed_at_once_nothing_is_claimed",
         &[],
         killed_at_once,
@@ -204,6 +209,23 @@ fn not_recorded() {
         assert_eq!((outcome.mode(), outcome.reason()), ("aside", reason));
     }
     assert!(lab.records().is_empty());
+}
+
+fn unwritten() {
+    let lab = Lab::new();
+    let run = |options: &[&str]| {
+        let place = ["--json", "/nonexistent/x", "--", "true"];
+        let output = lab.foreread(&[&["run"], options, &place].concat());
+        assert!(output.status.success());
+        text(&output.stderr)
+    };
+    let said = "no account was written: /nonexistent/x: No such file or directory\n";
+    assert_eq!(run(&["-q"]), format!("foreread: {said}"));
+    let line = run(&[]);
+    assert!(line.ends_with(&format!("; {said}")), "{line}");
+    assert_eq!(line.lines().count(), 1);
+    let full = run(&["--explain"]);
+    assert!(full.ends_with(&format!("\nforeread:   {said}")), "{full}");
 }
 
 fn killed_at_once() {

@@ -157,9 +157,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     // A file of the user's own is none of the store's.
     let store = plan.store.filter(|_| args.output.is_none());
     supervisor.close(&mut account, store.as_ref());
-    if let Err(why) = account.print(args) {
-        eprintln!("foreread: {}", plain(&format!("{why:#}")));
-    }
+    account.print(args);
     Ok(ended.ending)
 }
 

@@ -421,23 +421,33 @@ impl Account {
         }
     }
 
-    /// Say what came of it, as asked for.
-    pub(super) fn print(&self, args: &RunArgs) -> Result<()> {
-        if !args.quiet {
-            let text = if args.explain {
-                self.full()
-            } else {
-                self.line()
-            };
-            // Standard error may be closed; the program had it first.
-            let _ =
-                std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
-        }
-        if let Some(path) = &args.json {
-            let text = serde_json::to_string_pretty(&self.json())?;
-            std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
-        }
-        Ok(())
+    /// Say what came of it, as asked for. That the JSON could not be written is said even where nothing else is to be.
+    pub(super) fn print(&self, args: &RunArgs) {
+        let failed = args.json.as_ref().and_then(|path| self.write(path).err());
+        let failed = failed.map(|why| plain(&format!("no account was written: {why:#}")));
+        let text = match (failed, args.quiet) {
+            (None, true) => return,
+            (Some(failed), true) => format!("foreread: {failed}"),
+            (failed, false) => {
+                let (mut text, joint) = if args.explain {
+                    (self.full(), "\nforeread:   ")
+                } else {
+                    (self.line(), "; ")
+                };
+                if let Some(failed) = failed {
+                    text.extend([joint, &failed]);
+                }
+                text
+            }
+        };
+        // Standard error may be closed; the program had it first.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+    }
+
+    /// Write the account to a file as JSON.
+    fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(&self.json())?;
+        std::fs::write(path, text + "\n").with_context(|| path.display().to_string())
     }
 }
 
