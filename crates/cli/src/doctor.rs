@@ -19,14 +19,13 @@ use crate::args;
 use crate::calibrate::in_force;
 use crate::run::find_preload;
 use crate::store::Store;
-use crate::units::{bytes, duration, wrapped};
+use crate::units::{WIDTH, bytes, duration, wrapped};
 use crate::words::{plain, shown};
 
 /// A program every machine has, to load the library into.
 const HARMLESS: &str = "/bin/true";
 
-/// Columns of a terminal nobody has widened, and where the words on a check begin.
-const WIDTH: usize = 80;
+/// Where the words on a check begin.
 const COLUMN: usize = 22;
 /// Where the words on a device's profile begin.
 const PROFILE_COLUMN: usize = 4;

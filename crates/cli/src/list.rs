@@ -12,11 +12,9 @@ use serde::Serialize;
 
 use crate::args;
 use crate::store::{Entry, Store};
-use crate::units::{ago, bytes, cut};
+use crate::units::{WIDTH, ago, bytes, cut};
 use crate::words::{counted, plain, shown};
 
-/// Columns of a terminal nobody has widened.
-const WIDTH: usize = 80;
 /// Characters of a command line that say what it is.
 const SHORT: usize = 240;
 

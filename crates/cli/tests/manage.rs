@@ -176,6 +176,21 @@ fn show_tells_files_and_patterns_apart() {
 }
 
 #[test]
+fn show_breaks_a_long_command_between_its_words() {
+    let user = User::new();
+    let words: Vec<String> = (0..20).map(|n| format!("--option-{n}")).collect();
+    let argv: Vec<&str> = words.iter().map(String::as_str).collect();
+    user.keep(A, &argv);
+    let text = user.says(&["show"]);
+    let (command, _) = text.split_once("\nprogram").unwrap();
+    assert!(command.lines().count() > 2, "{command}");
+    let fits = |line: &str| line.chars().count() <= 80;
+    assert!(command.lines().all(fits), "{command}");
+    let told: Vec<&str> = command.split_whitespace().skip(1).collect();
+    assert_eq!(told, argv);
+}
+
+#[test]
 fn show_draws_a_backward_reader_from_the_end_to_the_start() {
     let user = User::new();
     user.keep(A, &["reader"]);

@@ -294,7 +294,10 @@ fn odd_names() {
     lab.cold(&["da\nta"]);
     let (listed, shown) = (lab.foreread(&["list"]), lab.foreread(&["show"]));
     let explained = lab.run_with(&["--explain"], &command);
-    assert!(explained.stderr().contains("da?ta: has changed"));
+    assert!(
+        explained.stderr().contains("da?ta: has changed"),
+        "{explained:?}"
+    );
     let missing = lab.foreread(&["show", "no\n\x1bfile.fr"]);
     let absent = lab.foreread(&["run", "--", "no\n\x1bprogram"]);
     for text in [

@@ -516,6 +516,24 @@ mod tests {
     }
 
     #[test]
+    fn the_whole_account_is_broken_between_words() {
+        let mut told = by_anothers_record(Phase::Finished, 4096);
+        let device =
+            "sda (built-in profile: by position, at most 32 at once, gaps of 64 pages read along)";
+        let devices = vec![device.to_owned(); 3];
+        told.report.as_mut().unwrap().devices = devices.clone();
+        let full = told.full();
+        let rows: Vec<&str> = full.lines().skip(1).collect();
+        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{full}");
+        let words = rows.iter().flat_map(|row| row[10..].split_whitespace());
+        let words: Vec<&str> = words
+            .skip_while(|word| *word != "devices")
+            .skip(1)
+            .collect();
+        assert!(words.join(" ").starts_with(&devices.join(", ")), "{full}");
+    }
+
+    #[test]
     fn a_recording_tells_how_much_of_it_is_missing() {
         let lossy = Account {
             lost: 3,

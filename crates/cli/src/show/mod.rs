@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::args;
 use crate::list::{command_line, short_command_line};
 use crate::store::{Store, identity_of};
-use crate::units::{ago, bytes, cut, duration};
+use crate::units::{WIDTH, ago, bytes, cut, duration, wrapped};
 use crate::words::{counted, plain, shown};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
@@ -32,6 +32,8 @@ const FILES: usize = 20;
 const PICTURES: usize = 3;
 /// Reads a picture needs to show anything.
 const PICTURED_READS: u64 = 16;
+/// Where the words of the head begin.
+const COLUMN: usize = 10;
 /// Columns left for a path.
 const PATH_WIDTH: usize = 31;
 /// Accesses between two moves of the progress bar.
@@ -241,7 +243,11 @@ fn print_head(
     let read = files
         .iter()
         .fold(0u64, |sum, (_, digest)| sum.saturating_add(digest.bytes));
-    writeln!(out, "command   {}", short_command_line(identity))?;
+    let mut label = "command";
+    for line in wrapped(&short_command_line(identity), WIDTH - COLUMN) {
+        writeln!(out, "{label:<COLUMN$}{line}")?;
+        label = "";
+    }
     writeln!(out, "program   {}", shown(&identity.exe))?;
     writeln!(out, "folder    {}", shown(&identity.cwd))?;
     writeln!(

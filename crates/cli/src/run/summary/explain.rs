@@ -3,9 +3,11 @@
 use std::fmt::{Display, Write as _};
 
 use super::Account;
-use crate::units::{bytes, duration};
+use crate::units::{WIDTH, bytes, duration, wrapped};
 use crate::words::{counted, shown};
 
+/// Where a row's words begin.
+const COLUMN: usize = 25;
 /// Files named one by one.
 const NAMED_FILES: usize = 8;
 
@@ -15,7 +17,11 @@ impl Account {
         let mut text = self.line();
         let mut row = |name: &str, value: &dyn Display| {
             let value = value.to_string();
-            let _ = write!(text, "\nforeread:   {name:<12} {}", shown(&value));
+            let mut name = name;
+            for line in wrapped(&shown(&value), WIDTH - COLUMN) {
+                let _ = write!(text, "\nforeread:   {name:<12} {line}");
+                name = "";
+            }
         };
         row(
             "run",
