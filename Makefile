@@ -114,7 +114,7 @@ demo: build
 # Builds only what is missing, so that `sudo make install` after `make build` needs no cargo.
 install:
 	test -x $(RELEASE)/foreread -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
-	install -D -m 755 $(RELEASE)/foreread $(BIN)/foreread
+	install -D -m 755 --strip $(RELEASE)/foreread $(BIN)/foreread
 	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
 	test -f $(RELEASE)/libforeread.so.1 || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/libforeread.so.1 $(LIB64)/libforeread.so.1

@@ -19,14 +19,13 @@ use crate::args;
 use crate::calibrate::in_force;
 use crate::run::find_preload;
 use crate::store::Store;
-use crate::units::{bytes, duration, wrapped};
-use crate::words::plain;
+use crate::units::{WIDTH, bytes, duration, wrapped};
+use crate::words::{plain, shown};
 
 /// A program every machine has, to load the library into.
 const HARMLESS: &str = "/bin/true";
 
-/// Columns of a terminal nobody has widened, and where the words on a check begin.
-const WIDTH: usize = 80;
+/// Where the words on a check begin.
 const COLUMN: usize = 22;
 /// Where the words on a device's profile begin.
 const PROFILE_COLUMN: usize = 4;
@@ -247,7 +246,7 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
     for check in &diagnosis.checks {
         let mark = if check.available { "yes" } else { "NO " };
         let cost = check.cost.map(|cost| format!("without it {cost}"));
-        let said = [Some(check.detail.clone()), cost];
+        let said = [Some(shown(&check.detail).into_owned()), cost];
         let lines = said
             .iter()
             .flatten()
@@ -283,7 +282,7 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
             bytes(disk.read_ahead),
             bytes(disk.max_hint),
             disk.queue_depth,
-            disk.mounted_at
+            shown(&disk.mounted_at)
         )?;
         for line in wrapped(&disk.in_force, WIDTH - PROFILE_COLUMN) {
             writeln!(out, "{:PROFILE_COLUMN$}{line}", "")?;
@@ -303,7 +302,7 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
     }
     if let Some(problem) = &diagnosis.profiles_problem {
         writeln!(out)?;
-        for line in wrapped(problem, WIDTH) {
+        for line in wrapped(&shown(problem), WIDTH) {
             writeln!(out, "{line}")?;
         }
     }

@@ -1,21 +1,20 @@
 //! `foreread list`: what is known, a line a record.
 
+use std::collections::HashSet;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use foreread_plan::format::Reader;
-use foreread_plan::{Identity, Summary};
+use foreread_plan::{FileId, Identity, Summary};
 use serde::Serialize;
 
 use crate::args;
 use crate::store::{Entry, Store};
-use crate::units::{ago, bytes, cut};
-use crate::words::{counted, plain};
+use crate::units::{WIDTH, ago, bytes, cut};
+use crate::words::{counted, plain, shown};
 
-/// Columns of a terminal nobody has widened.
-const WIDTH: usize = 80;
 /// Characters of a command line that say what it is.
 const SHORT: usize = 240;
 
@@ -43,6 +42,8 @@ struct Known {
     reader: Result<Reader>,
     /// What is wrong with it, of one that could be opened.
     damage: Option<String>,
+    /// How many files it tells of, as `show` counts them.
+    files: usize,
 }
 
 impl Known {
@@ -50,12 +51,30 @@ impl Known {
     fn open(entry: Entry) -> Self {
         let mut reader = entry.reader();
         let damage = reader.as_mut().ok().and_then(|reader| reader.check().err());
+        let files = reader.as_mut().map_or(0, |reader| {
+            if damage.is_none() && reader.is_complete() {
+                reader.files().len()
+            } else {
+                files_met(reader)
+            }
+        });
         Self {
             damage: damage.map(|why| why.to_string()),
+            files,
             reader,
             entry,
         }
     }
+}
+
+/// Files that the accesses there are lead to: of a record that has lost its end, not all that it names.
+fn files_met(reader: &mut Reader) -> usize {
+    let met: HashSet<FileId> = reader
+        .accesses()
+        .map_while(Result::ok)
+        .map(|access| access.file)
+        .collect();
+    met.len()
 }
 
 /// Lists all records; one that cannot be used is listed with the reason.
@@ -91,7 +110,7 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
         "{} of {} in {}",
         bytes(size),
         counted(records.len() as u64, "record", "records"),
-        store.folder().display()
+        shown(&store.folder().to_string_lossy())
     )?;
     Ok(ExitCode::SUCCESS)
 }
@@ -99,7 +118,7 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
 fn line(known: &Known, now: SystemTime) -> String {
     let (files, read, command) = match &known.reader {
         Ok(reader) => (
-            reader.files().len().to_string(),
+            known.files.to_string(),
             match (&known.damage, reader.summary()) {
                 (Some(_), _) => "damaged".to_owned(),
                 (None, None) => "cut short".to_owned(),
@@ -141,6 +160,7 @@ fn listed(known: &Known) -> Listed<'_> {
         entry,
         reader,
         damage,
+        ..
     } = known;
     let usable = reader.as_ref().ok();
     Listed {
@@ -187,12 +207,7 @@ pub(crate) fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {
-        // Control characters of a record are not for the terminal to act on.
-        let shown: String = word
-            .chars()
-            .map(|c| if c.is_control() { '?' } else { c })
-            .collect();
-        format!("'{}'", shown.replace('\'', r"'\''"))
+        format!("'{}'", shown(word).replace('\'', r"'\''"))
     }
 }
 

@@ -1,4 +1,5 @@
-//! `foreread completions` and `foreread man`: made from the command line's declaration.
+//! `foreread completions` and `foreread man`: made from the command line's declaration. What that does not tell, exit
+//! statuses, variables, files and examples, is in `man/`.
 
 use std::fs;
 use std::io::{Write, stdout};
@@ -11,6 +12,13 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::args::Args;
+
+/// A page's further sections, by its name; they come before the version.
+const SECTIONS: [(&str, &str); 3] = [
+    ("foreread", include_str!("../man/foreread.1.in")),
+    ("foreread-run", include_str!("../man/foreread-run.1.in")),
+    ("foreread-record", include_str!("../man/foreread-run.1.in")),
+];
 
 /// Prints the completions for a shell.
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode> {
@@ -26,12 +34,34 @@ pub(crate) fn man(out: Option<&Path>) -> Result<ExitCode> {
     command.build();
     let command = with_usage(command);
     let Some(folder) = out else {
-        Man::new(command).render(&mut stdout())?;
+        stdout().write_all(page(command)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    clap_mangen::generate_to(command, folder).with_context(|| folder.display().to_string())?;
+    write_pages(command, folder)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a command and those of its subcommands.
+fn write_pages(command: Command, folder: &Path) -> Result<()> {
+    for subcommand in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        write_pages(subcommand.clone(), folder)?;
+    }
+    let path = folder.join(Man::new(command.clone()).get_filename());
+    fs::write(&path, page(command)?).with_context(|| path.display().to_string())
+}
+
+/// The page of a command.
+fn page(command: Command) -> Result<String> {
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let sections = SECTIONS.iter().find(|(page, _)| *page == name);
+    let sections = sections.map_or("", |(_, sections)| sections);
+    let mut page = Vec::new();
+    Man::new(command).render(&mut page)?;
+    let mut page = String::from_utf8(page)?;
+    let end = page.find(".SH VERSION").unwrap_or(page.len());
+    page.insert_str(end, sections);
+    Ok(page)
 }
 
 /// A command whose page, and its subcommands' pages, give the usage that `--help` gives: what is made of the
@@ -45,6 +75,33 @@ fn with_usage(mut command: Command) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_tell_of_statuses_variables_files_and_examples() {
+        let folder = tempfile::tempdir().unwrap();
+        man(Some(folder.path())).unwrap();
+        let headings = |page: &str| -> Vec<String> {
+            let page = fs::read_to_string(folder.path().join(page)).unwrap();
+            let headings = page.lines().filter_map(|line| line.strip_prefix(".SH "));
+            headings.map(|name| name.replace('"', "")).collect()
+        };
+        let all = [
+            "NAME",
+            "SYNOPSIS",
+            "DESCRIPTION",
+            "OPTIONS",
+            "SUBCOMMANDS",
+            "EXIT STATUS",
+            "ENVIRONMENT",
+            "FILES",
+            "EXAMPLES",
+            "VERSION",
+        ];
+        assert_eq!(headings("foreread.1"), all);
+        for page in ["foreread-run.1", "foreread-record.1"] {
+            assert_eq!(headings(page), [&all[..4], &all[5..6]].concat(), "{page}");
+        }
+    }
 
     #[test]
     fn a_page_gives_the_usage_that_help_gives() {

@@ -5,6 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use textwrap::{Options, WordSplitter};
 
+/// Columns of a terminal nobody has widened.
+pub(crate) const WIDTH: usize = 80;
+
 const SIZES: [(&str, u64); 4] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),

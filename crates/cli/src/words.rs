@@ -1,12 +1,26 @@
-//! Messages as people write them: numbers with their nouns, the system's reasons without their numbers.
+//! Messages as people write them: numbers with their nouns, the system's reasons without their numbers, names that a
+//! terminal does not act on.
+
+use std::borrow::Cow;
 
 /// So many of something, in the singular where it is one: `1 read`, `2 reads`.
 pub(crate) fn counted(count: u64, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-/// A message without the ` (os error 2)` that the standard library adds to each of the system's reasons.
+/// Text for a line on a terminal: a newline or another control character, which a file's or program's name may well
+/// hold, is shown as `?`, not acted on.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    if text.contains(char::is_control) {
+        text.replace(char::is_control, "?").into()
+    } else {
+        text.into()
+    }
+}
+
+/// A message as [`shown`], without the ` (os error 2)` that the standard library adds to each of the system's reasons.
 pub(crate) fn plain(message: &str) -> String {
+    let message = shown(message);
     let mut parts = message.split(" (os error ");
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -26,6 +40,13 @@ mod tests {
     fn one_is_singular_and_nothing_else_is() {
         let told = [0, 1, 2].map(|count| counted(count, "process", "processes"));
         assert_eq!(told, ["0 processes", "1 process", "2 processes"]);
+    }
+
+    #[test]
+    fn names_stay_on_one_line_and_steer_no_terminal() {
+        assert_eq!(shown("d\na\tt\x1b[2Ja\u{9b}"), "d?a?t?[2Ja?");
+        assert_eq!(shown("ü…"), "ü…");
+        assert_eq!(plain("d\na: gone (os error 2)"), "d?a: gone");
     }
 
     #[test]

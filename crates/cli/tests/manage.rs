@@ -151,10 +151,11 @@ fn list_fits_eighty_columns_and_its_json_has_everything() {
 #[test]
 fn show_tells_files_and_patterns_apart() {
     let user = User::new();
-    user.keep(A, &["reader", "select *"]);
-    for name in [A, "0123", "reader"] {
+    // Called by a link's name, as sh is dash.
+    user.keep(A, &["/srv/bin/rd", "select *"]);
+    for name in [A, "0123", "reader", "rd"] {
         let text = user.says(&["show", name]);
-        assert!(text.contains("reader 'select *'"), "{text}");
+        assert!(text.contains("rd 'select *'"), "{text}");
         assert!(text.contains("100 % back 4.00 KiB"), "{text}");
         assert!(text.contains("100 % sequential"), "{text}");
         // What the user may want to copy is in full, however long.
@@ -172,6 +173,21 @@ fn show_tells_files_and_patterns_apart() {
     assert_eq!(least["order"], 2);
     assert_eq!(least["calls"]["pread"], 10);
     assert_eq!(shown["processes"][0]["pid"], 41);
+}
+
+#[test]
+fn show_breaks_a_long_command_between_its_words() {
+    let user = User::new();
+    let words: Vec<String> = (0..20).map(|n| format!("--option-{n}")).collect();
+    let argv: Vec<&str> = words.iter().map(String::as_str).collect();
+    user.keep(A, &argv);
+    let text = user.says(&["show"]);
+    let (command, _) = text.split_once("\nprogram").unwrap();
+    assert!(command.lines().count() > 2, "{command}");
+    let fits = |line: &str| line.chars().count() <= 80;
+    assert!(command.lines().all(fits), "{command}");
+    let told: Vec<&str> = command.split_whitespace().skip(1).collect();
+    assert_eq!(told, argv);
 }
 
 #[test]
@@ -220,6 +236,30 @@ fn a_truncated_record_is_shown_as_far_as_it_goes() {
         "{text}"
     );
     assert_eq!(user.json(&["list", "--json"])[0]["complete"], false);
+}
+
+#[test]
+fn list_and_show_count_the_same_files_wherever_a_record_breaks_off() {
+    let user = User::new();
+    let path = user.keep(A, &["reader"]);
+    let whole = fs::read(&path).unwrap();
+    let mut counts = std::collections::BTreeSet::new();
+    for len in (0..=whole.len()).rev().step_by(5) {
+        fs::write(&path, &whole[..len]).unwrap();
+        let listed = user.says(&["list"]);
+        let line = listed.lines().find(|line| line.starts_with(A)).unwrap();
+        if line.contains("unusable") {
+            break;
+        }
+        let files = line[29..].split_whitespace().next().unwrap().to_owned();
+        let count = user.json(&["show", "--json"])["files"]
+            .as_array()
+            .unwrap()
+            .len();
+        assert_eq!(files, count.to_string(), "{len}: {listed}");
+        counts.insert(count);
+    }
+    assert!(counts.len() > 1, "{counts:?}");
 }
 
 #[test]

@@ -162,13 +162,17 @@ fn try_files() -> io::Result<String> {
     if hard < ENOUGH_FILES {
         return Err(io::Error::other(format!("at most {hard}")));
     }
+    Ok(files_allowed(limit.current, limit.maximum))
+}
+
+/// The limit on open files in words, and the one it can be raised to where that is another.
+fn files_allowed(current: Option<u64>, maximum: Option<u64>) -> String {
     let show =
         |limit: Option<u64>| limit.map_or_else(|| "no limit".to_owned(), |count| count.to_string());
-    Ok(format!(
-        "{}, can be raised to {}",
-        show(limit.current),
-        show(limit.maximum)
-    ))
+    if current == maximum {
+        return show(current);
+    }
+    format!("{}, can be raised to {}", show(current), show(maximum))
 }
 
 fn try_cgroup() -> io::Result<String> {
@@ -247,4 +251,19 @@ fn try_device(path: &str) -> io::Result<String> {
         .open(path)
         .map(|_| String::new())
         .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_cannot_be_raised_is_not_said_to_be() {
+        assert_eq!(
+            files_allowed(Some(1024), Some(20_000)),
+            "1024, can be raised to 20000"
+        );
+        assert_eq!(files_allowed(Some(20_000), Some(20_000)), "20000");
+        assert_eq!(files_allowed(None, None), "no limit");
+    }
 }

@@ -46,6 +46,16 @@ pub const TESTS: &[Test] = &[
         nearly_whole,
     ),
     (
+        "a_run_that_is_not_recorded_is_not_said_to_read_nothing",
+        &[],
+        not_recorded,
+    ),
+    (
+        "an_account_that_cannot_be_written_is_told_in_the_one_line",
+        &[],
+        unwritten,
+    ),
+    (
         "of_a_program_killed_at_once_nothing_is_claimed",
         &[],
         killed_at_once,
@@ -179,6 +189,43 @@ fn nearly_whole() {
     let hot = lab.run(command);
     hot.assert_as(&lab.plain(command));
     assert_eq!(hot.reason(), "all of it was in memory already", "{hot:?}");
+}
+
+fn not_recorded() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    for (options, reason) in [
+        (
+            &["--no-record"][..],
+            "nothing is known of cksum, and it was not to be recorded",
+        ),
+        (
+            &["--no-prefetch", "--no-record"],
+            "neither prefetching nor recording was asked for",
+        ),
+    ] {
+        lab.cold(&["data"]);
+        let outcome = lab.run_with(options, &["cksum", "data"]);
+        assert_eq!((outcome.mode(), outcome.reason()), ("aside", reason));
+    }
+    assert!(lab.records().is_empty());
+}
+
+fn unwritten() {
+    let lab = Lab::new();
+    let run = |options: &[&str]| {
+        let place = ["--json", "/nonexistent/x", "--", "true"];
+        let output = lab.foreread(&[&["run"], options, &place].concat());
+        assert!(output.status.success());
+        text(&output.stderr)
+    };
+    let said = "no account was written: /nonexistent/x: No such file or directory\n";
+    assert_eq!(run(&["-q"]), format!("foreread: {said}"));
+    let line = run(&[]);
+    assert!(line.ends_with(&format!("; {said}")), "{line}");
+    assert_eq!(line.lines().count(), 1);
+    let full = run(&["--explain"]);
+    assert!(full.ends_with(&format!("\nforeread:   {said}")), "{full}");
 }
 
 fn killed_at_once() {

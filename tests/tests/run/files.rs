@@ -166,13 +166,11 @@ fn alone() {
         remove(lab);
         fs::create_dir(lab.path("data")).expect("a folder");
     };
-    let changes: [(&[&str], &dyn Fn(&Lab)); 4] = [
-        (only, &remove),
-        (only, &|lab| resized(lab, 0)),
-        (COMMAND, &remade),
-        (COMMAND, &|lab| resized(lab, 1 << 20)),
-    ];
-    for (command, change) in changes {
+    let emptied = |lab: &Lab| resized(lab, 0);
+    let cut_short = |lab: &Lab| resized(lab, 1 << 20);
+    let changes: [&dyn Fn(&Lab); 4] = [&remove, &emptied, &remade, &cut_short];
+    let commands = [only, only, COMMAND, COMMAND];
+    for (command, change) in commands.into_iter().zip(changes) {
         let lab = Lab::new();
         lab.program("scatter", &[]);
         lab.data("data", 8);

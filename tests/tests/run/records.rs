@@ -1,11 +1,11 @@
-//! Records that are not what foreread wrote: damaged, cut off, foreign, of the future. Each costs
-//! the speed-up of one run, is named, and is replaced; the others stay as they are.
+//! Records that are not what foreread wrote: damaged, cut off, foreign. Each costs the speed-up of one run, is named,
+//! and is replaced; the others stay as they are. One of a newer foreread stays as well.
 
 use std::fs;
 use std::path::Path;
 
 use foreread_plan::format::Reader;
-use foreread_tests::{Lab, Need, Outcome, finish, start};
+use foreread_tests::{Lab, Need, Outcome, finish, start, text};
 
 use crate::Test;
 
@@ -27,7 +27,11 @@ pub const TESTS: &[Test] = &[
         &[],
         foreign,
     ),
-    ("a_record_of_the_future_is_named_and_replaced", &[], future),
+    (
+        "a_record_of_a_newer_foreread_is_named_and_left_as_it_is",
+        &[],
+        future,
+    ),
     (
         "a_record_damaged_anywhere_harms_nobody",
         &[],
@@ -170,13 +174,37 @@ fn foreign() {
 }
 
 fn future() {
-    let lab = recorded();
-    let outcome = spoil(&lab, |mut bytes| {
-        // The version follows the eight bytes of the magic.
-        bytes[8] = 0xfe;
-        bytes
-    });
-    assert_named_and_replaced(&lab, &outcome, "format version 254");
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.run(COMMAND);
+    let record = lab.record();
+    // One that comes near enough to be followed in its place.
+    lab.run(&["./scatter", "900", "50", "data"]);
+    let mut newer = fs::read(&record).expect("the record");
+    // The version follows the eight bytes of the magic.
+    newer[8] = 0xfe;
+    fs::write(&record, &newer).expect("our own store");
+    for options in [&[][..], &["--no-prefetch"]] {
+        lab.cold(&["data"]);
+        let outcome = lab.run_with(options, COMMAND);
+        outcome.assert_as(&lab.plain(COMMAND));
+        assert_eq!(outcome.mode(), "aside", "{outcome:?}");
+        assert!(outcome.account["followed"].is_null(), "{outcome:?}");
+        for part in [
+            record.to_str().unwrap(),
+            "format version 254",
+            "left as it is",
+        ] {
+            assert!(outcome.reason().contains(part), "{outcome:?}");
+        }
+        assert!(fs::read(&record).expect("the record") == newer);
+    }
+    assert_eq!(lab.records().len(), 2);
+    // Nor does it keep a record from the user's own file.
+    let output = lab.foreread(&[&["record", "-o", "mine.fr", "--"], COMMAND].concat());
+    assert!(text(&output.stderr).contains("to mine.fr"), "{output:?}");
+    assert!(fs::read(&record).expect("the record") == newer);
 }
 
 fn damaged_anywhere() {

@@ -27,6 +27,11 @@ pub const TESTS: &[Test] = &[
         full,
     ),
     (
+        "a_read_only_data_directory_is_named_once",
+        &[Need::Root, Need::Command("unshare")],
+        read_only,
+    ),
+    (
         "at_its_limit_the_store_gives_up_the_records_longest_unused",
         &[],
         at_the_limit,
@@ -35,6 +40,11 @@ pub const TESTS: &[Test] = &[
     ("without_a_place_for_data_it_stands_aside", &[], no_place),
     ("what_is_not_a_record_is_left_in_the_store", &[], strangers),
     ("a_record_named_twice_is_forgotten_once", &[], twice_named),
+    (
+        "names_with_control_characters_stay_on_one_line",
+        &[],
+        odd_names,
+    ),
     (
         "what_a_record_holds_one_of_is_told_in_the_singular",
         &[],
@@ -131,6 +141,27 @@ fn full() {
     assert_eq!(left.lines().count(), 1, "{left}");
 }
 
+fn read_only() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let records = lab.path("home/foreread/records");
+    fs::create_dir_all(&records).expect("a folder");
+    let (command, account) = lab.running(&[], COMMAND);
+    let mut shell = lab.command("unshare");
+    let script = "mount --bind home home && mount -o remount,ro,bind home || exit 99; exec \"$@\"";
+    shell
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    let outcome = account.of(finish(start(&mut shell)));
+    outcome.assert_as(&lab.plain(COMMAND));
+    let said = format!(
+        "cannot create a record in {}: Read-only file system; not recorded",
+        records.display()
+    );
+    assert_eq!(outcome.reason(), said, "{outcome:?}");
+}
+
 fn at_the_limit() {
     let lab = Lab::new();
     lab.data("data", 8);
@@ -163,12 +194,26 @@ fn at_the_limit() {
         left.iter().all(|path| path.to_str() != Some(&records[0])),
         "{left:?}"
     );
-    // No room for anything: every run is as ever.
-    let lab = lab.with("FOREREAD_STORE_LIMIT", "1");
+    // A new record counts at once, and is the last to go.
+    let newest = run(&lab, &commands[0]).expect("a record");
+    let total = |lab: &Lab| -> u64 {
+        let sizes = lab.records().into_iter();
+        sizes
+            .map(|path| fs::metadata(path).expect("a record").len())
+            .sum()
+    };
+    assert!(fs::metadata(newest).is_ok());
+    assert!(total(&lab) <= sizes[1..].iter().sum());
+    // No room for anything: every run is as ever, and it is said.
+    let lab = lab.with("FOREREAD_STORE_LIMIT", "100");
     for command in &commands {
-        run(&lab, command);
-        assert!(lab.records().len() <= 1);
+        assert_eq!(run(&lab, command), None);
+        assert!(lab.records().is_empty());
     }
+    let outcome = lab.run(COMMAND);
+    assert_eq!(outcome.mode(), "aside", "{outcome:?}");
+    let said = "more than the 100 B that all records may; not recorded";
+    assert!(outcome.reason().contains(said), "{outcome:?}");
 }
 
 fn no_limit() {
@@ -228,6 +273,49 @@ fn twice_named() {
         format!("forgot 1 record, {size:.2} KiB\n")
     );
     assert!(lab.records().is_empty());
+}
+
+fn odd_names() {
+    let lab = Lab::new().with_home("ho\nme".as_ref());
+    lab.program("scatter", &[]);
+    let odd = "./sc\na\x1b[2Jt";
+    fs::rename(lab.path("scatter"), lab.path(odd)).expect("our own program");
+    lab.data("da\nta", 8);
+    let command = [odd, "500", "50", "da\nta"];
+    lab.cold(&["da\nta"]);
+    let recorded = lab.run(&command);
+    let (_, program) = odd.split_at(2);
+    let said = program.replace(char::is_control, "?");
+    assert!(recorded.stderr().contains(&said), "{recorded:?}");
+    // The file has changed, so that it is named.
+    let file = fs::File::options().write(true).open(lab.path("da\nta"));
+    file.and_then(|file| file.set_len(9 << 20))
+        .expect("our own file");
+    lab.cold(&["da\nta"]);
+    let (listed, shown) = (lab.foreread(&["list"]), lab.foreread(&["show"]));
+    let explained = lab.run_with(&["--explain"], &command);
+    assert!(
+        explained.stderr().contains("da?ta: has changed"),
+        "{explained:?}"
+    );
+    let missing = lab.foreread(&["show", "no\n\x1bfile.fr"]);
+    let absent = lab.foreread(&["run", "--", "no\n\x1bprogram"]);
+    for text in [
+        recorded.stderr(),
+        explained.stderr(),
+        text(&listed.stdout),
+        text(&shown.stdout),
+        text(&missing.stderr),
+        text(&absent.stderr),
+    ] {
+        assert!(!text.replace('\n', "").contains(char::is_control), "{text}");
+    }
+    assert_eq!(recorded.stderr().lines().count(), 1, "{recorded:?}");
+    let foreign = |line: &str| !line.starts_with("foreread:");
+    assert!(!explained.stderr().lines().any(foreign), "{explained:?}");
+    for output in [missing, absent] {
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
+    }
 }
 
 /// A record with so many reads of one file.

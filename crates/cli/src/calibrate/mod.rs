@@ -20,12 +20,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
-use crate::units::{bytes, duration, wrapped};
-use crate::words::counted;
+use crate::units::{WIDTH, bytes, duration, wrapped};
+use crate::words::{counted, shown};
 use probe::ColdFile;
-
-/// Columns of a terminal nobody has widened.
-const WIDTH: usize = 80;
 
 /// What was found, as scripts read it.
 #[derive(Serialize)]
@@ -73,11 +70,11 @@ pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
         "{}, measured on a file of {} in {}:",
         key.name,
         bytes(file.bytes()),
-        args.dir.display()
+        shown(&args.dir.to_string_lossy())
     );
     let kept = format!(
         "Kept in {}; `foreread run` goes by it from now on.",
-        stored.display()
+        shown(&stored.to_string_lossy())
     );
     out.write_all(report(&head, &lines(&samples, &profile), &kept).as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -63,7 +63,10 @@ impl Compiler {
     }
 
     fn not_started(&self, why: &io::Error) -> Ending {
-        eprintln!("foreread: {}: {}", self.command[0], plain(&why.to_string()));
+        eprintln!(
+            "foreread: {}",
+            plain(&format!("{}: {why}", self.command[0]))
+        );
         let missing = why.kind() == io::ErrorKind::NotFound;
         Ending::Code(if missing { 127 } else { 126 })
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::slice::{Function, Opened};
+use crate::words::shown;
 
 /// `1` for standard error, or the path of a file to append to; a path ending in `.jsonl` gets a
 /// line of JSON for each object and program.
@@ -147,9 +148,13 @@ impl Report {
 
 impl Display for Report {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let output = self.output.display();
+        let output = self.output.to_string_lossy();
+        let output = shown(&output);
         match &self.why {
-            Some(why) => writeln!(out, "foreread cc: {output}: no prefetch thread: {why}")?,
+            Some(why) => {
+                let why = shown_lines(why);
+                writeln!(out, "foreread cc: {output}: no prefetch thread: {why}")?;
+            }
             None => {
                 let Seconds {
                     slicing,
@@ -166,7 +171,7 @@ impl Display for Report {
             }
         }
         for unit in &self.units {
-            write!(out, "  {}: {}", unit.name, unit.state)?;
+            write!(out, "  {}: {}", shown(&unit.name), unit.state)?;
             write_why(out, unit.why.as_deref())?;
         }
         for function in &self.functions {
@@ -177,26 +182,34 @@ impl Display for Report {
                 status,
                 why,
             } = function;
+            let file = shown(file);
             write!(out, "  {file}:{line}: {name}: {status}")?;
             write_why(out, why.as_deref())?;
         }
         for file in &self.files {
-            write!(out, "  {}: file {}: {}", file.place, file.path, file.kind)?;
+            let (place, path) = (shown(&file.place), shown(&file.path));
+            write!(out, "  {place}: file {path}: {}", file.kind)?;
             write_why(out, file.why.as_deref())?;
         }
         for place in &self.assumed {
-            writeln!(out, "  assumed: {place}")?;
+            writeln!(out, "  assumed: {}", shown(place))?;
         }
         for place in &self.unannounced {
-            writeln!(out, "  not announced: {place}")?;
+            writeln!(out, "  not announced: {}", shown(place))?;
         }
         Ok(())
     }
 }
 
+/// As [`shown`], but for the ends of lines: what the linker says takes several.
+fn shown_lines(why: &str) -> String {
+    let lines: Vec<_> = why.split('\n').map(shown).collect();
+    lines.join("\n")
+}
+
 fn write_why(out: &mut Formatter<'_>, why: Option<&str>) -> fmt::Result {
     match why.filter(|why| !why.is_empty()) {
-        Some(why) => writeln!(out, ": {why}"),
+        Some(why) => writeln!(out, ": {}", shown_lines(why)),
         None => writeln!(out),
     }
 }

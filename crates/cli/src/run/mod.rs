@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use foreread_engine::Phase;
 use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
 use foreread_profiles::Profiles;
@@ -154,10 +154,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let ended = supervisor.supervise(&child)?;
     account.wall_ns = started.elapsed().as_nanos() as u64;
     account.ended(&ended);
-    supervisor.close(&mut account);
-    if let Err(why) = account.print(args) {
-        eprintln!("foreread: {}", plain(&format!("{why:#}")));
-    }
+    // A file of the user's own is none of the store's.
+    let store = plan.store.filter(|_| args.output.is_none());
+    supervisor.close(&mut account, store.as_ref());
+    account.print(args);
     Ok(ended.ending)
 }
 
@@ -174,13 +174,25 @@ impl Plan {
     fn find(args: &RunArgs, account: &mut Account) -> Self {
         let identity = store::identity_of(&args.command);
         let store = account.note(Store::open_soon());
-        let known = match (&store, args.prefetch) {
-            (Some(store), true) => account.note(store.find(&identity)).flatten(),
-            _ => None,
+        let looked = match &store {
+            Some(store) if args.prefetch => store.find(&identity),
+            Some(store) if args.record && args.output.is_none() => {
+                store.look(&identity).map(|()| None)
+            }
+            _ => Ok(None),
         };
+        let taken = looked.as_ref().is_err_and(store::is_newer);
+        let known = account.note(looked.map_err(|why| {
+            let stays = "; it is left as it is, and nothing is recorded";
+            anyhow!("{why:#}{}", if taken { stays } else { "" })
+        }));
+        let known = known.flatten();
+        if let Some(trouble) = known.as_ref().and_then(|known| known.trouble.clone()) {
+            account.say(trouble);
+        }
         let destination = match (&args.output, &store) {
             (Some(path), _) => Some(path.clone()),
-            (None, Some(store)) if args.record => Some(store.path_for(&identity)),
+            (None, Some(store)) if args.record && !taken => Some(store.path_for(&identity)),
             _ => None,
         };
         Self {
@@ -369,8 +381,9 @@ impl Supervisor {
         }
     }
 
-    /// Take the last reports, end the session, keep the record, and enter it all in the account.
-    fn close(mut self, account: &mut Account) {
+    /// Take the last reports, end the session, keep the record, in the store if it goes there, and enter it all in
+    /// the account.
+    fn close(mut self, account: &mut Account, store: Option<&Store>) {
         let was_observing = self.observing();
         self.set_mode(Mode::Mute);
         for _ in 0..LAST_LOOKS {
@@ -416,7 +429,11 @@ impl Supervisor {
         match recorder {
             Some(recorder) if account.worth_recording(&recorder) => {
                 let summary = account.record_summary(&recorder);
-                match recorder.commit(summary) {
+                let kept = recorder.commit(summary).and_then(|path| {
+                    store.map_or(Ok(()), |store| store.settle(&path))?;
+                    Ok(path)
+                });
+                match kept {
                     Ok(path) => account.recorded = Some(path),
                     Err(why) => account.say(format!("{why:#}; not recorded")),
                 }

@@ -1,7 +1,9 @@
 //! What came of a run, in one line, in full, or as JSON.
 
+mod explain;
+
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -15,12 +17,10 @@ use super::record::Recorder;
 use super::{FORESEEN_ENOUGH, RunArgs};
 use crate::store::Found;
 use crate::units::{bytes, duration};
-use crate::words::{counted, plain};
+use crate::words::{counted, plain, shown};
 
 /// Reads below which a run says nothing about whether its record still fits.
 const FEW_READS: u64 = 32;
-/// Files named one by one in the full account.
-const NAMED_FILES: usize = 8;
 
 /// What kind of run it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,9 +56,14 @@ pub(super) struct Account {
     pub(super) without_stdio: bool,
     /// Whether the record is for a file of the user's own, so that no later run goes by it.
     apart: bool,
+    /// Whether the run was to be prefetched, and whether it was to be recorded.
+    prefetch: bool,
+    record: bool,
     /// Where the record was put.
     pub(super) recorded: Option<PathBuf>,
     reads_recorded: u64,
+    /// Reads, opens and maps.
+    accesses_recorded: u64,
 }
 
 /// The account as scripts read it. Times in ns, sizes in bytes.
@@ -89,11 +94,13 @@ impl Account {
     pub(super) fn new(args: &RunArgs) -> Self {
         let program = Path::new(&args.command[0]);
         Self {
-            program: program
-                .file_name()
-                .unwrap_or(program.as_os_str())
-                .to_string_lossy()
-                .into_owned(),
+            program: shown(
+                &program
+                    .file_name()
+                    .unwrap_or(program.as_os_str())
+                    .to_string_lossy(),
+            )
+            .into_owned(),
             notes: Vec::new(),
             followed: None,
             baseline: None,
@@ -107,8 +114,11 @@ impl Account {
             observed: false,
             without_stdio: false,
             apart: args.output.is_some(),
+            prefetch: args.prefetch,
+            record: args.record,
             recorded: None,
             reads_recorded: 0,
+            accesses_recorded: 0,
         }
     }
 
@@ -131,7 +141,7 @@ impl Account {
         let name = |id: FileId| {
             files.get(&id).map_or_else(
                 || "a file".to_owned(),
-                |meta| meta.path.display().to_string(),
+                |meta| shown(&meta.path.to_string_lossy()).into_owned(),
             )
         };
         for (file, change) in &report.changed {
@@ -156,6 +166,7 @@ impl Account {
     /// Whether what was recorded beside following is to replace the record that was followed.
     pub(super) fn worth_recording(&mut self, recorder: &Recorder) -> bool {
         self.reads_recorded = recorder.reads();
+        self.accesses_recorded = recorder.accesses();
         let Some(report) = &self.report else {
             return recorder.reads() > 0;
         };
@@ -273,6 +284,16 @@ impl Account {
             }
             return self.files.first().cloned();
         }
+        if !self.record {
+            return Some(if self.prefetch {
+                format!(
+                    "nothing is known of {}, and it was not to be recorded",
+                    self.program
+                )
+            } else {
+                "neither prefetching nor recording was asked for".into()
+            });
+        }
         if !self.observed {
             return Some(format!(
                 "{} could not be observed: it is statically linked, privileged, or clears its environment",
@@ -314,6 +335,9 @@ impl Account {
                 }
                 let _ = write!(line, "; {}", duration(self.wall_ns));
                 line.push_str(&self.against());
+                if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {
+                    let _ = write!(line, ", by the record of {}", found.differs);
+                }
             }
             Outcome::Recorded => {
                 let _ = write!(
@@ -323,30 +347,35 @@ impl Account {
                     self.program,
                     duration(self.wall_ns)
                 );
+                if self.lost > 0 {
+                    let all = self.accesses_recorded.saturating_add(self.lost);
+                    let _ = write!(
+                        line,
+                        " ({} of {} came too fast to be recorded)",
+                        self.lost,
+                        counted(all, "access", "accesses")
+                    );
+                }
                 match self.recorded.as_ref().filter(|_| self.apart) {
                     Some(path) => {
                         let _ = write!(line, ", to {}", path.display());
                     }
-                    None => line.push_str("; the next run will be kept ahead of"),
+                    None => line.push_str(", to keep ahead of the next run"),
                 }
             }
             Outcome::Aside => {
                 let _ = write!(line, "stood aside");
             }
         }
-        if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {
-            let _ = write!(line, " (by the record of {})", found.differs);
+        if let Some(reason) = self.reason() {
+            // That it was recorded is not for that reason.
+            let joint = match self.outcome() {
+                Outcome::Recorded => ";",
+                Outcome::Prefetched | Outcome::Aside => ":",
+            };
+            let _ = write!(line, "{joint} {reason}");
         }
-        match self.reason() {
-            Some(reason) if self.outcome() == Outcome::Recorded => {
-                let _ = write!(line, " ({reason})");
-            }
-            Some(reason) => {
-                let _ = write!(line, ": {reason}");
-            }
-            None => {}
-        }
-        line
+        shown(&line).into_owned()
     }
 
     /// The time against the recorded run's.
@@ -367,100 +396,6 @@ impl Account {
         self.report
             .as_ref()
             .map_or_else(Ledger::default, |report| report.ledger)
-    }
-
-    /// The whole account, for `--explain`.
-    fn full(&self) -> String {
-        let mut text = self.line();
-        let mut row = |name: &str, value: &dyn Display| {
-            let _ = write!(text, "\nforeread:   {name:<12} {value}");
-        };
-        row(
-            "run",
-            &format_args!("{}, exit status {}", duration(self.wall_ns), self.status),
-        );
-        if let Some(device) = self.device_bytes {
-            row(
-                "from device",
-                &format_args!("{} waited for by the program itself", bytes(device)),
-            );
-        }
-        if let Some(found) = &self.followed {
-            row("followed", &found.path.display());
-        }
-        if let Some(report) = &self.report {
-            let share = |part: Option<f64>| {
-                part.map_or_else(|| "-".to_owned(), |part| format!("{:.1} %", part * 100.0))
-            };
-            row(
-                "reads",
-                &format_args!("{}, {} foreseen", report.reads, report.foreseen),
-            );
-            row(
-                "accuracy",
-                &format_args!(
-                    "{} of what was fetched was read",
-                    share(report.ledger.accuracy())
-                ),
-            );
-            row(
-                "coverage",
-                &format_args!(
-                    "{} of what was needed was fetched",
-                    share(report.ledger.coverage())
-                ),
-            );
-            row(
-                "timeliness",
-                &format_args!(
-                    "{} of that was there in time",
-                    share(report.ledger.timeliness())
-                ),
-            );
-            if report.found_again > 0 {
-                row(
-                    "lost",
-                    &format_args!(
-                        "and found again {}",
-                        counted(report.found_again, "time", "times")
-                    ),
-                );
-            }
-            if !report.devices.is_empty() {
-                row("devices", &report.devices.join(", "));
-            }
-        }
-        for file in self.files.iter().take(NAMED_FILES) {
-            row("file", file);
-        }
-        if self.files.len() > NAMED_FILES {
-            row(
-                "file",
-                &format_args!("and {} more", self.files.len() - NAMED_FILES),
-            );
-        }
-        if self.lost > 0 {
-            row(
-                "unseen",
-                &format_args!(
-                    "{} came too fast to be reported",
-                    counted(self.lost, "read", "reads")
-                ),
-            );
-        }
-        if self.without_stdio {
-            row(
-                "unseen",
-                &"reads through stdio, which this C library does not let be observed",
-            );
-        }
-        if let Some(path) = &self.recorded {
-            row("recorded", &path.display());
-        }
-        for note in self.notes.iter().skip(1) {
-            row("note", note);
-        }
-        text
     }
 
     fn json(&self) -> Json<'_> {
@@ -487,22 +422,134 @@ impl Account {
         }
     }
 
-    /// Say what came of it, as asked for.
-    pub(super) fn print(&self, args: &RunArgs) -> Result<()> {
-        if !args.quiet {
-            let text = if args.explain {
-                self.full()
-            } else {
-                self.line()
-            };
-            // Standard error may be closed; the program had it first.
-            let _ =
-                std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+    /// Say what came of it, as asked for. That the JSON could not be written is said even where nothing else is to be.
+    pub(super) fn print(&self, args: &RunArgs) {
+        let failed = args.json.as_ref().and_then(|path| self.write(path).err());
+        let failed = failed.map(|why| plain(&format!("no account was written: {why:#}")));
+        let text = match (failed, args.quiet) {
+            (None, true) => return,
+            (Some(failed), true) => format!("foreread: {failed}"),
+            (failed, false) => {
+                let (mut text, joint) = if args.explain {
+                    (self.full(), "\nforeread:   ")
+                } else {
+                    (self.line(), "; ")
+                };
+                if let Some(failed) = failed {
+                    text.extend([joint, &failed]);
+                }
+                text
+            }
+        };
+        // Standard error may be closed; the program had it first.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+    }
+
+    /// Write the account to a file as JSON.
+    fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(&self.json())?;
+        std::fs::write(path, text + "\n").with_context(|| path.display().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The account of `sh`, which recorded, with 20 reads seen.
+    fn recorded() -> Account {
+        let args = RunArgs {
+            command: vec!["/bin/sh".into()],
+            quiet: false,
+            explain: false,
+            json: None,
+            prefetch: true,
+            record: true,
+            output: None,
+        };
+        Account {
+            wall_ns: 2_430_000,
+            observed: true,
+            recorded: Some("/records/x.fr".into()),
+            reads_recorded: 20,
+            ..Account::new(&args)
         }
-        if let Some(path) = &args.json {
-            let text = serde_json::to_string_pretty(&self.json())?;
-            std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+    }
+
+    fn by_anothers_record(phase: Phase, issued: u64) -> Account {
+        let ledger = Ledger {
+            issued,
+            ..Ledger::default()
+        };
+        Account {
+            followed: Some(Found {
+                path: "/records/y.fr".into(),
+                exact: false,
+                differs: "the command with 'exit 9' for 'exit 10'".into(),
+                trouble: None,
+            }),
+            report: Some(Report {
+                ledger,
+                phase,
+                reads: 0,
+                foreseen: 0,
+                found_again: 0,
+                changed: Vec::new(),
+                gone: Vec::new(),
+                devices: Vec::new(),
+            }),
+            ..recorded()
         }
-        Ok(())
+    }
+
+    #[test]
+    fn a_recording_is_told_in_one_sentence_and_not_by_whose_record_nothing_was_fetched() {
+        let told = "foreread: recorded 20 reads of sh in 2.43 ms, to keep ahead of the next run";
+        assert_eq!(recorded().line(), told);
+        let hot = by_anothers_record(Phase::Hot, 0);
+        assert_eq!(
+            hot.line(),
+            format!("{told}; all of it was in memory already")
+        );
+        let mut unseen = recorded();
+        unseen.say("1 process was not observed".into());
+        assert_eq!(unseen.line(), format!("{told}; 1 process was not observed"));
+    }
+
+    #[test]
+    fn the_whole_account_is_broken_between_words() {
+        let mut told = by_anothers_record(Phase::Finished, 4096);
+        let device =
+            "sda (built-in profile: by position, at most 32 at once, gaps of 64 pages read along)";
+        let devices = vec![device.to_owned(); 3];
+        told.report.as_mut().unwrap().devices = devices.clone();
+        let full = told.full();
+        let rows: Vec<&str> = full.lines().skip(1).collect();
+        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{full}");
+        let words = rows.iter().flat_map(|row| row[10..].split_whitespace());
+        let words: Vec<&str> = words
+            .skip_while(|word| *word != "devices")
+            .skip(1)
+            .collect();
+        assert!(words.join(" ").starts_with(&devices.join(", ")), "{full}");
+    }
+
+    #[test]
+    fn a_recording_tells_how_much_of_it_is_missing() {
+        let lossy = Account {
+            lost: 3,
+            accesses_recorded: 22,
+            ..recorded()
+        };
+        let told =
+            " (3 of 25 accesses came too fast to be recorded), to keep ahead of the next run";
+        assert!(lossy.line().ends_with(told), "{}", lossy.line());
+    }
+
+    #[test]
+    fn what_was_fetched_by_anothers_record_is_told_to_be() {
+        let line = by_anothers_record(Phase::Finished, 4096).line();
+        let end = "; 2.43 ms, by the record of the command with 'exit 9' for 'exit 10'";
+        assert!(line.ends_with(end), "{line}");
     }
 }

@@ -21,8 +21,8 @@ use serde::Serialize;
 use crate::args;
 use crate::list::{command_line, short_command_line};
 use crate::store::{Store, identity_of};
-use crate::units::{ago, bytes, cut, duration};
-use crate::words::counted;
+use crate::units::{WIDTH, ago, bytes, cut, duration, wrapped};
+use crate::words::{counted, plain, shown};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
 
@@ -32,6 +32,8 @@ const FILES: usize = 20;
 const PICTURES: usize = 3;
 /// Reads a picture needs to show anything.
 const PICTURED_READS: u64 = 16;
+/// Where the words of the head begin.
+const COLUMN: usize = 10;
 /// Columns left for a path.
 const PATH_WIDTH: usize = 31;
 /// Accesses between two moves of the progress bar.
@@ -93,8 +95,11 @@ fn open(args: &args::Show) -> Result<Reader> {
         let Some(found) = store.find(&identity)? else {
             bail!("no record of {}", command_line(&identity));
         };
+        if let Some(trouble) = &found.trouble {
+            eprintln!("foreread: {}", plain(trouble));
+        }
         if !found.exact {
-            eprintln!("foreread: this is the record of {}", found.differs);
+            eprintln!("foreread: this is the record of {}", plain(&found.differs));
         }
         return Ok(Reader::open(&found.path)?);
     }
@@ -109,7 +114,12 @@ fn open(args: &args::Show) -> Result<Reader> {
     if by_id.is_ok() {
         return by_id?.reader();
     }
-    let named = |identity: &Identity| Path::new(&identity.exe).ends_with(name);
+    // What it was called by may be a link: sh is dash.
+    let named = |identity: &Identity| {
+        let called = identity.argv.first();
+        let mut names = [&identity.exe].into_iter().chain(called);
+        names.any(|path| Path::new(path).ends_with(name))
+    };
     let by_name = entries
         .iter()
         .filter_map(|entry| entry.reader().ok())
@@ -130,7 +140,7 @@ fn digest(
     for (count, access) in reader.accesses().enumerate() {
         let access = match access {
             Ok(access) => access,
-            Err(error) => return (digests, Some(error.to_string())),
+            Err(error) => return (digests, Some(plain(&error.to_string()))),
         };
         tick(progress, count as u64);
         let order = digests.len();
@@ -213,10 +223,7 @@ fn tick(progress: &ProgressBar, count: u64) {
 fn path_of(reader: &Reader, id: FileId) -> String {
     reader.files().get(&id).map_or_else(
         || format!("file {} (not named in the record)", id.0),
-        |meta| {
-            let path = meta.path.to_string_lossy();
-            path.replace(|c: char| c.is_control(), "?")
-        },
+        |meta| shown(&meta.path.to_string_lossy()).into_owned(),
     )
 }
 
@@ -236,18 +243,23 @@ fn print_head(
     let read = files
         .iter()
         .fold(0u64, |sum, (_, digest)| sum.saturating_add(digest.bytes));
-    writeln!(out, "command   {}", short_command_line(identity))?;
-    writeln!(out, "program   {}", identity.exe)?;
-    writeln!(out, "folder    {}", identity.cwd)?;
+    let mut label = "command";
+    for line in wrapped(&short_command_line(identity), WIDTH - COLUMN) {
+        writeln!(out, "{label:<COLUMN$}{line}")?;
+        label = "";
+    }
+    writeln!(out, "program   {}", shown(&identity.exe))?;
+    writeln!(out, "folder    {}", shown(&identity.cwd))?;
     writeln!(
         out,
-        "recorded  {} by {writer}",
-        ago(recorded, std::time::SystemTime::now())
+        "recorded  {} by {}",
+        ago(recorded, std::time::SystemTime::now()),
+        shown(writer)
     )?;
     writeln!(
         out,
         "record    {}\nsize      {}{}",
-        reader.path().display(),
+        shown(&reader.path().to_string_lossy()),
         bytes(reader.size_bytes()),
         match reads {
             0 => String::new(),

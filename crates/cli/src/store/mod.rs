@@ -5,12 +5,12 @@
 //! first six digits stand for the executable, so that its other records are found too.
 //!
 //! Invariants: what cannot be read is never deleted but by the user's wish or for its age;
-//! a file that does not look like a record of the store is never touched. A record's
+//! a record of a newer foreread is not replaced; a file that does not look like a record of the store is never touched. A record's
 //! modification time is the time it was last used.
 //!
 //! Data flow: [`Store::open`] tidies up, [`Store::find`] answers what is known of a
 //! program, [`Found::mark_used`] keeps that from being dropped, [`Store::path_for`] says where to
-//! keep what is learnt.
+//! keep what is learnt, [`Store::settle`] makes room for it.
 
 mod identity;
 mod nearest;
@@ -24,7 +24,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow, bail};
 use foreread_plan::Identity;
-use foreread_plan::format::Reader;
+use foreread_plan::format::{ReadError, Reader};
 
 pub(crate) use identity::identity_of;
 
@@ -55,13 +55,19 @@ pub(crate) struct Found {
     pub(crate) exact: bool,
     /// Whose record it is, if it is not: a phrase to follow "the record of".
     pub(crate) differs: String,
+    /// Why its own record is not used, if there is one.
+    pub(crate) trouble: Option<String>,
 }
 
 impl Found {
     /// Notes that the record was used. One that cannot be marked is only pruned earlier.
     pub(crate) fn mark_used(&self) {
-        let _ = File::open(&self.path).and_then(|file| file.set_modified(SystemTime::now()));
+        mark_used(&self.path);
     }
+}
+
+fn mark_used(path: &Path) {
+    let _ = File::open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 /// A record in the store, or what passes for one.
@@ -127,10 +133,21 @@ impl Store {
         self.path_of(&identity::id(identity))
     }
 
+    /// Looks whether the place of a program's record is free, or taken by one that may be replaced.
+    ///
+    /// # Errors
+    /// When a newer foreread's record is there ([`is_newer`]).
+    pub(crate) fn look(&self, identity: &Identity) -> Result<()> {
+        match own_record(&self.path_for(identity), identity) {
+            Err(error) if is_newer(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// What is known of a program: its own record, or the nearest one of its executable.
     ///
     /// # Errors
-    /// When its own record is unusable and no other comes near; the error names it.
+    /// When its own record is unusable and no other comes near, or it is a newer foreread's; the error names it.
     pub(crate) fn find(&self, identity: &Identity) -> Result<Option<Found>> {
         let path = self.path_for(identity);
         let own = match own_record(&path, identity) {
@@ -139,9 +156,11 @@ impl Store {
                     path,
                     exact: true,
                     differs: String::new(),
+                    trouble: None,
                 }));
             }
             Ok(false) => None,
+            Err(error) if is_newer(&error) => return Err(error),
             Err(error) => Some(error),
         };
         let candidates = self.entries()?.into_iter().filter(|entry| {
@@ -154,10 +173,8 @@ impl Store {
             (Some((entry, differs)), own) => Ok(Some(Found {
                 path: entry.path,
                 exact: false,
-                differs: match own {
-                    None => differs,
-                    Some(error) => format!("{differs}, as {error:#}"),
-                },
+                differs,
+                trouble: own.map(|error| format!("{error:#}")),
             })),
         }
     }
@@ -226,6 +243,11 @@ impl Store {
     fn show(&self) -> String {
         self.folder.display().to_string()
     }
+}
+
+/// Whether a record cannot be used only because a newer foreread wrote it, which may still want it.
+pub(crate) fn is_newer(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ReadError::Future { .. }))
 }
 
 /// Whether there is a usable record at `path` and it is of this program.

@@ -126,7 +126,8 @@ fn a_damaged_record_is_named_and_the_nearest_used() {
     assert!(format!("{error:#}").contains(path.to_str().unwrap()));
     keep(&store, &identity("/bin/tool", &["tool", "db", "b"]));
     let found = store.find(&tool).unwrap().unwrap();
-    assert!(!found.exact && found.differs.contains(path.to_str().unwrap()));
+    let trouble = found.trouble.unwrap();
+    assert!(!found.exact && trouble.contains(path.to_str().unwrap()));
     assert!(path.exists(), "a foreign file is not ours to delete");
 }
 

@@ -8,10 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use foreread_plan::format::{self, Reader};
 
-use super::{Entry, Store, id_of};
+use super::{Entry, Store, id_of, mark_used};
+use crate::units::bytes;
 
 impl Store {
     /// Deletes records not used for `older_than`, then those least recently used until all
@@ -42,6 +43,24 @@ impl Store {
     /// failures are not reported.
     pub(crate) fn shrink(&self) {
         let _ = self.prune(None, None);
+    }
+
+    /// Brings the store within its limit with a record that was just put into it, which is the last to go.
+    ///
+    /// # Errors
+    /// When the record alone is above the limit, so that it is gone again.
+    pub(crate) fn settle(&self, record: &Path) -> Result<()> {
+        let size = fs::metadata(record).map_or(0, |meta| meta.len());
+        // The file system's clock ticks seldom: a record marked as used a moment ago may seem younger.
+        mark_used(record);
+        self.shrink();
+        ensure!(
+            size <= self.limit,
+            "the record would take {}, which is more than the {} that all records may",
+            bytes(size),
+            bytes(self.limit)
+        );
+        Ok(())
     }
 
     /// Takes in what killed recorders left. What cannot be done now is tried again at the next

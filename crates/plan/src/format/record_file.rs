@@ -6,8 +6,9 @@
 //! [`super::Reader`] reads what it holds, and [`adopt`] lets it take the destination's place.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
@@ -40,10 +41,21 @@ impl RecordFile {
         let (directory, name) = split(destination)?;
         let mut prefix = partial_prefix(name);
         prefix.push(format!("{}-", std::process::id()));
+        // The system's reason alone: the library adds a name nobody has chosen.
+        let mut refused = None;
         let (file, partial) = tempfile::Builder::new()
             .prefix(&prefix)
-            .tempfile_in(directory)
-            .map_err(|error| failed("create a record in", directory)(reason(error)))?
+            .make_in(directory, |path| {
+                let mut options = OpenOptions::new();
+                options.read(true).write(true).create_new(true).mode(0o600);
+                let opened = options.open(path);
+                refused = opened.as_ref().err().and_then(io::Error::raw_os_error);
+                opened
+            })
+            .map_err(|error| {
+                let reason = refused.map_or(error, io::Error::from_raw_os_error);
+                failed("create a record in", directory)(reason)
+            })?
             .into_parts();
         Ok(Self {
             writer: named(destination, Writer::new(BufWriter::new(file), meta))?,
@@ -233,15 +245,6 @@ fn named<T>(destination: &Path, outcome: Result<T, WriteError>) -> Result<T, Wri
         WriteError::Io(source) => failed("write the record", destination)(source),
         error => error,
     })
-}
-
-/// The system's reason alone: the library for temporary files adds a name nobody has chosen.
-fn reason(error: io::Error) -> io::Error {
-    let cause = error.get_ref().and_then(std::error::Error::source);
-    let code = cause
-        .and_then(|cause| cause.downcast_ref::<io::Error>())
-        .and_then(io::Error::raw_os_error);
-    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WriteError {
