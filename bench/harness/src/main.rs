@@ -298,7 +298,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     let mut plots = plot::draw(&results.summaries, &cli.out)?;
     plots.extend(lines::draw(&results, &cli.out)?);
     text += &format!(
-        "\nresults.json and {} plots are in {}\n",
+        "\nresults.json and the plots ({}) are in {}\n",
         plots.len(),
         cli.out.display()
     );

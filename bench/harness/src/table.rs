@@ -110,7 +110,7 @@ pub fn render(results: &Results) -> String {
         }
         if measurement.discarded > 0 {
             out += &format!(
-                "\nnote: {} on {}: {} starts were not cold and not counted",
+                "\nnote: {} on {}: starts that were not cold, and not counted: {}",
                 measurement.case, measurement.disk, measurement.discarded
             );
         }
