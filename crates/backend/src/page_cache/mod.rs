@@ -129,7 +129,8 @@ impl PageCache {
         self.looked_at.as_mut().map(|(_, opened)| opened)
     }
 
-    /// Tell what keeps a file from being what was recorded. One that was written to in place may still be read the same.
+    /// Tell what keeps a file from being what was recorded. One that was written to in place may still be read as
+    /// before.
     fn report(&self, file: FileId, opened: &io::Result<Opened>) {
         let event = match opened {
             Ok(opened) => match &opened.change {

@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn the_report_fits_a_terminal_and_nothing_of_it_is_left_out() {
         let profile = in_force(&Profile::solid_state());
-        let stored = "/root/of/a/long/name/.local/share/foreread/devices/ee7cf2d5-1234-4321-8765-0123456789ab.json";
+        let stored = "/a/folder/of/a/long/name/.local/share/foreread/devices/ee7cf2d5-1234-4321-8765-0123456789ab.json";
         let kept = format!("Kept in {stored}; `foreread run` goes by it from now on.");
         let text = report(
             "head",

@@ -5,8 +5,8 @@
 //! first six digits stand for the executable, so that its other records are found too.
 //!
 //! Invariants: what cannot be read is never deleted but by the user's wish or for its age;
-//! a record of a newer foreread is not replaced; a file that does not look like a record of the store is never touched. A record's
-//! modification time is the time it was last used.
+//! a record of a newer foreread is not replaced; a file that does not look like a record of the store
+//! is never touched. A record's modification time is the time it was last used.
 //!
 //! Data flow: [`Store::open`] tidies up, [`Store::find`] answers what is known of a
 //! program, [`Found::mark_used`] keeps that from being dropped, [`Store::path_for`] says where to
