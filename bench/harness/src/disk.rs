@@ -6,11 +6,13 @@
 //! server that waits for its own disk waits for ever; that process takes the disk
 //! down when its standard input closes, so it never outlives the benchmark.
 
+use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use foreread_slowdisk::{Mounted, Options};
@@ -47,6 +49,31 @@ pub struct Disk {
     /// Which one.
     pub kind: DiskKind,
     slow: Option<Slow>,
+    turns: Turns,
+}
+
+/// Where the platter stands when a run begins: anywhere, evenly, and wherever it stood for the run before.
+///
+/// A run ends with the platter at its last block, and what comes between two runs takes about as long every time:
+/// left to that, all plain runs of a case would begin at one angle and all others at another one, up to a revolution
+/// apart in what they wait for first. So each waits for a part of one, of a sequence that fills plain and other runs'
+/// parts together evenly (the fractional multiples of the inverse plastic number and of its square).
+#[derive(Default)]
+struct Turns {
+    plain: Cell<u32>,
+    others: Cell<u32>,
+}
+
+impl Turns {
+    /// The next part of a revolution, from 0 to 1.
+    fn next(&self, plain: bool) -> f64 {
+        let (count, step) = match plain {
+            true => (&self.plain, 0.754_877_666_246_692_8),
+            false => (&self.others, 0.569_840_290_998_053_2),
+        };
+        count.set(count.get() + 1);
+        (f64::from(count.get()) * step).fract()
+    }
 }
 
 /// A mounted slow disk and the process that serves it.
@@ -61,6 +88,7 @@ impl Disk {
         Self {
             kind: DiskKind::Own,
             slow: None,
+            turns: Turns::default(),
         }
     }
 
@@ -111,6 +139,7 @@ impl Disk {
         Ok(Self {
             kind,
             slow: Some(Slow { server, mounted }),
+            turns: Turns::default(),
         })
     }
 
@@ -147,6 +176,15 @@ impl Disk {
                 .forget()
                 .context("emptying the slow disk's own cache"),
             None => Ok(()),
+        }
+    }
+
+    /// Waits, on a disk that turns, for a part of a revolution before a run of the plain program or another.
+    pub fn turn(&self, plain: bool) {
+        if self.kind == DiskKind::Hdd7200 {
+            let part = self.turns.next(plain);
+            let revolution = Duration::from_nanos(foreread_disk::hdd::REVOLUTION_NS);
+            std::thread::sleep(revolution.mul_f64(part));
         }
     }
 

@@ -285,7 +285,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
     let source = Box::new(Replay::new(list, HashSet::new()));
     let engine = Engine::new(source, PageCache::new(&files), config)
         .with_profiles(move |_, _| Some(profile.clone()));
-    Session::start(engine, start).context("starting the engine's thread")
+    Session::start(move || engine, start).context("starting the engine's thread")
 }
 
 fn access(extent: Extent) -> Access {

@@ -19,6 +19,9 @@ use crate::measure::{Sample, Settings};
 use crate::peer::Peer;
 use crate::process::{self, Invocation, Outcome, Run};
 
+/// The plain program's runs.
+const PLAIN: &str = "plain";
+
 /// How often a cold start is tried before the case is given up.
 const COLD_ATTEMPTS: u32 = 7;
 
@@ -102,7 +105,7 @@ impl<'a> Runs<'a> {
 
     /// A run of the plain program from the case's starting state.
     pub fn plain(&self) -> Result<Sample> {
-        self.cold(&self.job.command, "plain")
+        self.cold(&self.job.command, PLAIN)
     }
 
     /// A run with foreread's help from the case's starting state.
@@ -145,6 +148,7 @@ impl<'a> Runs<'a> {
     /// One run of `command` from the case's starting state, within its memory limit.
     pub fn cold(&self, command: &Invocation, mode: &str) -> Result<Sample> {
         self.prepared()?;
+        self.disk.turn(mode == PLAIN);
         match &self.memory {
             Some(group) => self.timed(&group.inside(command), mode),
             None => self.timed(command, mode),
@@ -194,6 +198,7 @@ impl<'a> Runs<'a> {
     pub fn deep(&self, footprint: &[FileExtents], way: Way) -> Result<Sample> {
         cache::evict(&self.job.files)?;
         self.disk.forget()?;
+        self.disk.turn(false);
         let (seconds, device_bytes) = self.counted(|| deep::read(footprint, way))?;
         Ok(Sample {
             seconds,

@@ -113,6 +113,12 @@ pub trait Backend: Send {
     fn prepare(&mut self, file: FileId);
     /// Fetch these pages. The answer is `Issued` for each part that comes from the device, then `Done`.
     fn submit(&mut self, request: Request);
+    /// As [`Backend::submit`], asking the device before it returns, although that may wait for the file to be found;
+    /// whether anything comes from the device. Nothing was submitted before.
+    fn submit_now(&mut self, request: Request) -> bool {
+        self.submit(request);
+        true
+    }
     /// Collect what has happened since the last call.
     fn poll(&mut self, events: &mut Vec<Event>);
     /// How many of these pages are in memory now; `None` if that cannot be told. All of them, for a
@@ -146,6 +152,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn submit(&mut self, request: Request) {
         (**self).submit(request);
+    }
+    fn submit_now(&mut self, request: Request) -> bool {
+        (**self).submit_now(request)
     }
     fn poll(&mut self, events: &mut Vec<Event>) {
         (**self).poll(events);

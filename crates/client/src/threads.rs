@@ -114,7 +114,7 @@ fn begin(
     let profiles = Profiles::load().unwrap_or_default();
     let engine = Engine::new(Box::new(Feed::new(list)), backend, config)
         .with_profiles(move |dev, _| profiles.of(dev)?.profile());
-    Ok((register, Session::start(engine, start)?))
+    Ok((register, Session::start(move || engine, start)?))
 }
 
 fn serve(register: &Register, inbox: &Receiver<Order>) {

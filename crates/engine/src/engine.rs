@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use crate::Ledger;
 use crate::pages::Pages;
 use crate::site::{Site, Table};
-use crate::survey::all_in_memory;
+use crate::survey::{Head, all_in_memory};
 use crate::track::{Course, Track};
 
 /// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
@@ -117,6 +117,8 @@ pub struct Engine<B> {
     alert: u32,
     /// Parts of each request that are under way.
     parts: FxHashMap<RequestId, Parts>,
+    /// What was fetched before anything was scheduled.
+    head: Option<Head>,
     /// When the pages that wait to be read are to be looked for.
     look_at: u64,
     /// Kept for their room.
@@ -148,6 +150,7 @@ impl<B: Backend> Engine<B> {
             passed_up: 0,
             alert: 0,
             parts: FxHashMap::default(),
+            head: None,
             look_at: 0,
             events: Vec::new(),
             disclosed: Vec::new(),
@@ -165,6 +168,12 @@ impl<B: Backend> Engine<B> {
         profiles: impl Fn(u64, &DeviceFacts) -> Option<Profile> + Send + 'static,
     ) -> Self {
         self.table.profiles = Some(Box::new(profiles));
+        self
+    }
+
+    /// What was fetched of this source, by this backend, with [`fetch_head`](crate::fetch_head).
+    pub fn with_head(mut self, head: Option<Head>) -> Self {
+        self.head = head;
         self
     }
 
@@ -186,10 +195,10 @@ impl<B: Backend> Engine<B> {
     /// Look whether the plan's pages are in memory already; if they all are, the session is
     /// [`Phase::Hot`] and the program need not be observed. Stops at the first few missing
     /// pages, so a cold plan costs next to nothing; a plan too long to look through goes by its beginning
-    /// and its files, and one that is still being made counts as cold.
+    /// and its files, and one that is still being made counts as cold, as does one whose head was missing.
     pub fn survey(&mut self) {
-        if self.source.is_live() {
-            // What is still to come cannot be looked at.
+        if self.source.is_live() || self.head.is_some() {
+            // What is still to come cannot be looked at; what is on its way was missing.
             return;
         }
         // Files first: where they are in memory whole, the plan need not be gone through.
@@ -294,8 +303,8 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Close the account.
-    pub fn finish(mut self, now: u64) -> Report {
+    /// Close the account; nothing is to be asked of the engine after that.
+    pub fn finish(&mut self, now: u64) -> Report {
         self.collect(now);
         for asked in self.scheduler.rest() {
             self.give_up(&asked);
@@ -303,7 +312,9 @@ impl<B: Backend> Engine<B> {
                 self.ledger.infill += self.pages.give_up(asked.request.file, gap, |_| ()) * PAGE;
             }
         }
-        for (file, pages) in self.scheduler.kept() {
+        let gaps = self.head.take().into_iter();
+        let gaps = gaps.flat_map(|head| head.gaps.into_iter().map(move |gap| (head.file, gap)));
+        for (file, pages) in self.scheduler.kept().into_iter().chain(gaps) {
             self.ledger.infill += self.pages.give_up(file, &pages, |_| ()) * PAGE;
         }
         self.ledger.wasted += self.pages.len() * PAGE;
@@ -314,8 +325,8 @@ impl<B: Backend> Engine<B> {
             foreseen: self.foreseen,
             found_again: self.found_again,
             devices: self.table.devices(),
-            changed: self.table.changed,
-            gone: self.table.gone,
+            changed: std::mem::take(&mut self.table.changed),
+            gone: std::mem::take(&mut self.table.gone),
         }
     }
 

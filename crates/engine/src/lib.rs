@@ -27,3 +27,4 @@ pub use engine::{Config, Engine, Phase, Report};
 pub use foreread_sched::{Horizon, Order, Profile};
 pub use ledger::Ledger;
 pub use session::Session;
+pub use survey::{Head, fetch_head};

@@ -5,6 +5,7 @@
 //! reads in a burst finds its pages there (AASFP §5.2's timer).
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -19,7 +20,7 @@ use crate::{Engine, Ledger, Phase, Report};
 const BUSY: Duration = Duration::from_micros(200);
 /// The engine's timer while nothing is.
 const IDLE: Duration = Duration::from_millis(5);
-/// How long an engine with nothing left to do takes to end: less than to sleep meanwhile, and to be woken.
+/// How long a round of an engine takes: less than to sleep meanwhile, and to be woken.
 const AT_HAND: Duration = Duration::from_micros(300);
 /// Observations taken in one step: the queue has to be filled as fast as it is read.
 const AT_ONCE: usize = 256;
@@ -38,7 +39,7 @@ enum Seen {
 pub struct Session {
     shared: Arc<Shared>,
     /// `None` only while the session is ended.
-    thread: Option<JoinHandle<Report>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// What both sides of a session see.
@@ -51,27 +52,40 @@ struct Shared {
     /// Whether the engine has anything under way or to decide.
     busy: AtomicBool,
     ledger: Mutex<Ledger>,
-    closing: AtomicBool,
+    /// The engine, once it is made and as long as the session lasts.
+    desk: Mutex<Option<Box<dyn Work>>>,
+    dismissed: AtomicBool,
 }
 
 impl Session {
-    /// Start following: `start` is the instant that observations' times count from.
+    /// Start following with the engine that `make` makes, on its own thread: the caller does not wait for what that
+    /// takes. `start` is the instant that observations' times count from.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start<B: Backend + 'static>(engine: Engine<B>, start: Instant) -> std::io::Result<Self> {
+    pub fn start<B: Backend + 'static>(
+        make: impl FnOnce() -> Engine<B> + Send + 'static,
+        start: Instant,
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             seen: Mutex::default(),
             backlog: AtomicUsize::new(0),
             phase: AtomicU8::new(code(Phase::Ahead)),
             busy: AtomicBool::new(true),
             ledger: Mutex::default(),
-            closing: AtomicBool::new(false),
+            desk: Mutex::default(),
+            dismissed: AtomicBool::new(false),
         });
         let seen_by_engine = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("foreread-engine".into())
-            .spawn(move || run(engine, &seen_by_engine, start))?;
+            .spawn(move || {
+                let shift: Box<dyn Work> = Box::new(Shift::begin(make(), start));
+                if let Ok(mut desk) = seen_by_engine.desk.lock() {
+                    *desk = Some(shift);
+                }
+                work(&seen_by_engine);
+            })?;
         Ok(Self {
             shared,
             thread: Some(thread),
@@ -137,68 +151,154 @@ impl Session {
 
     /// End the session and close its account. `None` if the engine's thread has died.
     pub fn finish(mut self) -> Option<Report> {
-        self.close();
-        let thread = self.thread.take()?;
-        let until = Instant::now() + AT_HAND;
-        while !thread.is_finished() && Instant::now() < until {
-            std::thread::yield_now();
-        }
-        thread.join().ok()
+        let ended = self.end();
+        // Whoever sees the session ended need not fear that it still holds a file.
+        self.wake();
+        let joined = self.thread.take()?.join();
+        ended.filter(|_| joined.is_ok()).map(|(report, _)| report)
     }
 
-    fn close(&self) {
-        self.shared.closing.store(true, Ordering::Release);
-        self.wake();
+    /// As [`Session::finish`], for a process that is about to end: the session's threads, and what they hold, end with
+    /// it.
+    pub fn account(self) -> Option<Report> {
+        let (report, work) = self.end()?;
+        std::mem::forget(work);
+        Some(report)
+    }
+
+    /// Close the account, here and now: the engine's thread, asleep for the most part, would first have to wake.
+    fn end(&self) -> Option<(Report, Box<dyn Work>)> {
+        let thread = self.thread.as_ref()?;
+        let begun = Instant::now();
+        let mut work = loop {
+            // One that panicked has left nothing of use.
+            if let Some(work) = self.shared.desk.lock().ok()?.take() {
+                break work;
+            }
+            if thread.is_finished() {
+                return None;
+            }
+            if begun.elapsed() < AT_HAND {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(AT_HAND);
+            }
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| work.end(&self.shared)));
+        ended.ok().map(|report| (report, work))
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.close();
+        // Where nobody asks what came of it, the thread puts away its work by itself.
+        self.shared.dismissed.store(true, Ordering::Relaxed);
+        self.wake();
     }
 }
 
-fn run<B: Backend>(mut engine: Engine<B>, shared: &Shared, start: Instant) -> Report {
-    let now = || start.elapsed().as_nanos() as u64;
-    let mut taken = VecDeque::new();
-    let mut closing = false;
-    engine.survey();
-    // The first hints; what a whole step looks at comes right after.
-    engine.step(now());
-    loop {
-        let busy = engine.step(now());
-        shared.busy.store(busy, Ordering::Relaxed);
-        let phase = code(engine.phase());
-        shared.phase.store(phase, Ordering::Relaxed);
-        *lock(&shared.ledger) = engine.ledger();
-        if taken.is_empty() {
-            if !closing {
-                std::thread::park_timeout(if busy { BUSY } else { IDLE });
-            }
-            // Looked at first: nothing is observed after it.
-            closing = shared.closing.load(Ordering::Acquire);
-            std::mem::swap(&mut taken, &mut *lock(&shared.seen));
-            if closing {
-                // The program has ended: what is left is only to be accounted for.
-                engine.close();
-                if taken.is_empty() {
-                    break;
-                }
-            }
+/// What the engine's thread does over and over, and whoever ends the session once more.
+trait Work: Send {
+    /// Take what was observed, and do what is to be done; for how long there is nothing to do then.
+    fn round(&mut self, shared: &Shared) -> Duration;
+    /// Take what else was observed, which is all there is now, and close the account.
+    fn end(&mut self, shared: &Shared) -> Report;
+}
+
+/// An engine at work.
+struct Shift<B> {
+    engine: Engine<B>,
+    start: Instant,
+    /// Observations taken over, and not looked at yet.
+    taken: VecDeque<Seen>,
+}
+
+impl<B: Backend> Shift<B> {
+    /// An engine that has given its first hints; what a whole step looks at comes right after.
+    fn begin(mut engine: Engine<B>, start: Instant) -> Self {
+        engine.survey();
+        engine.step(start.elapsed().as_nanos() as u64);
+        let taken = VecDeque::new();
+        Self {
+            engine,
+            start,
+            taken,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn take_over(&mut self, shared: &Shared) {
+        if self.taken.is_empty() {
+            std::mem::swap(&mut self.taken, &mut *lock(&shared.seen));
+        }
+    }
+
+    /// Look at the next observations; whether there were any.
+    fn look(&mut self, shared: &Shared) -> bool {
+        let count = self.taken.len().min(AT_ONCE);
+        if count == 0 {
+            return false;
         }
         // What was issued before these reads has to be known before they are accounted for.
-        engine.collect(now());
-        let count = taken.len().min(AT_ONCE);
-        for seen in taken.drain(..count) {
+        let now = self.now();
+        self.engine.collect(now);
+        for seen in self.taken.drain(..count) {
             match seen {
-                Seen::Planned(access) => engine.observe(&access),
-                Seen::Stray(access) => engine.stray(&access),
-                Seen::Waiting => engine.resume(now()),
+                Seen::Planned(access) => self.engine.observe(&access),
+                Seen::Stray(access) => self.engine.stray(&access),
+                Seen::Waiting => self.engine.resume(now),
             }
         }
         shared.backlog.fetch_sub(count, Ordering::Relaxed);
+        true
     }
-    engine.finish(now())
+}
+
+impl<B: Backend> Work for Shift<B> {
+    fn round(&mut self, shared: &Shared) -> Duration {
+        self.take_over(shared);
+        self.look(shared);
+        let busy = self.engine.step(self.now());
+        shared.busy.store(busy, Ordering::Relaxed);
+        let phase = code(self.engine.phase());
+        shared.phase.store(phase, Ordering::Relaxed);
+        *lock(&shared.ledger) = self.engine.ledger();
+        match (self.taken.is_empty(), busy) {
+            (false, _) => Duration::ZERO,
+            (true, true) => BUSY,
+            (true, false) => IDLE,
+        }
+    }
+
+    fn end(&mut self, shared: &Shared) -> Report {
+        while self.look(shared) {}
+        self.take_over(shared);
+        // The program has ended: what is left is only to be accounted for.
+        self.engine.close();
+        while self.look(shared) {}
+        let now = self.now();
+        self.engine.finish(now)
+    }
+}
+
+/// Work until somebody has taken the work away, or nobody wants it any more.
+fn work(shared: &Shared) {
+    while let Ok(mut desk) = shared.desk.lock()
+        && let Some(work) = desk.as_mut()
+    {
+        if shared.dismissed.load(Ordering::Relaxed) {
+            *desk = None;
+            return;
+        }
+        let pause = work.round(shared);
+        drop(desk);
+        if !pause.is_zero() {
+            std::thread::park_timeout(pause);
+        }
+    }
 }
 
 /// A lock whose holder panicked guards data that is still whole.

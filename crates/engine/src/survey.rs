@@ -1,9 +1,13 @@
-//! Whether a plan's pages are in memory already: looked at before anything is fetched.
+//! A plan's pages, looked at before anything is scheduled: what will the program wait for first, and is all of it in
+//! memory already?
+//!
+//! Data flow: [`fetch_head`], before the program is started; [`all_in_memory`], while it is.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use foreread_backend::Backend;
-use foreread_plan::FileId;
+use foreread_plan::{Expected, FileId, Request, RequestId};
 use foreread_sources::Source;
 
 use crate::engine::{DISCLOSE, FIRST};
@@ -16,6 +20,96 @@ const SURVEY: usize = 4 * DISCLOSE;
 const NEARLY_ALL: f64 = 15.0 / 16.0;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
+/// Pages of a stream that are fetched at once, and that it may leave out between two reads: as many as a source
+/// discloses before it leaves a stream to the kernel.
+const HEAD_PAGES: u64 = 64;
+const SKIP_PAGES: u64 = 3;
+/// Disclosures among which the first streams are looked for, and how many of those: the program waits for that.
+const AMONG: usize = 2 * FIRST;
+const STREAMS: usize = 4;
+
+/// The request made before anything is scheduled.
+const HEAD: RequestId = RequestId(u64::MAX);
+
+/// The first pages of a sequential stream. In whatever order the rest is fetched, these come first: what follows them
+/// in the file is what is read next.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Head {
+    pub(crate) file: FileId,
+    pages: Range<u64>,
+    /// The pages among them that nobody asked for.
+    pub(crate) gaps: Vec<Range<u64>>,
+}
+
+/// Fetch the head of the first stream of the plan that is not in memory, if its beginning has one: some 0.1 ms before
+/// the program is started, so that its first read waits for less. To be handed to [`crate::Engine::with_head`].
+pub fn fetch_head(source: &mut dyn Source, backend: &mut impl Backend) -> Option<Head> {
+    let mut expected = Vec::new();
+    source.disclose(AMONG, &mut expected);
+    source.rewind();
+    let mut streams = STREAMS;
+    let mut rest = &expected[..];
+    while streams > 0 && !rest.is_empty() {
+        let Some(head) = Head::of(rest) else {
+            rest = &rest[1..];
+            continue;
+        };
+        let request = Request {
+            id: HEAD,
+            file: head.file,
+            pages: head.pages.clone(),
+        };
+        if backend.submit_now(request) {
+            return Some(head);
+        }
+        streams -= 1;
+        rest = head.after(rest);
+    }
+    None
+}
+
+impl Head {
+    /// The stream that the first of these begin; `None` if they go elsewhere too soon.
+    fn of(expected: &[Expected]) -> Option<Self> {
+        let first = expected.first()?;
+        let mut head = Self {
+            file: first.file,
+            pages: first.pages.clone(),
+            gaps: Vec::new(),
+        };
+        if first.loose || first.pages.is_empty() {
+            return None;
+        }
+        let others = expected[1..].iter();
+        for one in others.filter(|one| one.file == head.file && !one.pages.is_empty()) {
+            let end = head.pages.end;
+            if one.loose || !(head.pages.start..=end + SKIP_PAGES).contains(&one.pages.start) {
+                break;
+            }
+            if one.pages.start > end {
+                head.gaps.push(end..one.pages.start);
+            }
+            head.pages.end = end.max(one.pages.end);
+            if head.len() >= HEAD_PAGES {
+                break;
+            }
+        }
+        (head.len() >= COLD_PAGES).then_some(head)
+    }
+
+    /// What of these is not in it, from the first on that is not.
+    fn after<'a>(&self, expected: &'a [Expected]) -> &'a [Expected] {
+        let is_in = |one: &Expected| {
+            one.file == self.file && (self.pages.start..=self.pages.end).contains(&one.pages.start)
+        };
+        let past = expected.iter().position(|one| !is_in(one));
+        &expected[past.unwrap_or(expected.len())..]
+    }
+
+    fn len(&self) -> u64 {
+        self.pages.end - self.pages.start
+    }
+}
 
 /// Whether next to nothing of what `source` discloses is missing; of a plan too long to look through, of its beginning
 /// and its files. The source is left where that was found out.
@@ -51,4 +145,58 @@ pub(crate) fn all_in_memory(source: &mut dyn Source, backend: &mut impl Backend)
     }
     let share = backend.share_in_memory();
     share.is_some_and(|share| share >= NEARLY_ALL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::ThreadId;
+
+    fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Expected> {
+        let read = |page| Expected {
+            file: FileId(1),
+            pages: page..page + 1,
+            thread: ThreadId(0),
+            sequential: false,
+            loose: false,
+        };
+        pages.into_iter().map(read).collect()
+    }
+
+    #[test]
+    fn a_streams_first_pages_are_its_head() {
+        let head = Head::of(&reads(5..500)).unwrap();
+        assert_eq!((head.pages, head.gaps), (5..69, vec![]));
+        // Each page read twice, others in between.
+        let mut twice = reads((5..40).flat_map(|page| [page, page]));
+        twice.insert(
+            9,
+            Expected {
+                file: FileId(2),
+                ..twice[0].clone()
+            },
+        );
+        assert_eq!(Head::of(&twice).unwrap().pages, 5..40);
+    }
+
+    #[test]
+    fn what_a_stream_leaves_out_is_known() {
+        let head = Head::of(&reads((0..40).map(|n| 2 * n))).unwrap();
+        assert_eq!(head.pages, 0..65);
+        assert_eq!(
+            head.gaps,
+            (0..32).map(|n| 2 * n + 1..2 * n + 2).collect::<Vec<_>>()
+        );
+        assert_eq!(Head::of(&reads((0..40).map(|n| 5 * n))), None);
+    }
+
+    #[test]
+    fn what_goes_elsewhere_has_no_head() {
+        assert_eq!(Head::of(&reads((0..500).rev())), None);
+        assert_eq!(Head::of(&reads((0..10).chain(500..600))), None);
+        let mut sampled = reads(0..500);
+        sampled.iter_mut().for_each(|one| one.loose = true);
+        assert_eq!(Head::of(&sampled), None);
+        assert_eq!(Head::of(&[]), None);
+    }
 }

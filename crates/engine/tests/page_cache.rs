@@ -85,7 +85,7 @@ fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Repor
     let source = Box::new(Replay::new(List(plan, 0), HashSet::new()));
     let start = Instant::now();
     let engine = Engine::new(source, backend, Config::default());
-    let session = Session::start(engine, start).unwrap();
+    let session = Session::start(move || engine, start).unwrap();
     let mut buffer = vec![0; PAGE as usize];
     for &page in program {
         std::thread::sleep(Duration::from_micros(200));
@@ -137,7 +137,7 @@ fn reads_that_nobody_wakes_the_engine_for_are_seen_when_its_timer_ends() {
             ..Config::default()
         },
     );
-    let session = Session::start(engine, start).unwrap();
+    let session = Session::start(move || engine, start).unwrap();
     for &page in &plan {
         let until = Instant::now() + Duration::from_secs(2);
         let bytes = page * PAGE..(page + 1) * PAGE;

@@ -12,6 +12,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::text;
+
 /// The kernel's default read-ahead, which a device-less file system starts from
 /// (`VM_READAHEAD_PAGES`).
 const DEFAULT_READ_AHEAD: u64 = 128 * 1024;
@@ -114,7 +116,7 @@ impl Device {
 /// `ENOENT` where `dev` is no block device.
 pub fn bytes_read(dev: u64) -> io::Result<u64> {
     let path = format!("/sys/dev/block/{}/stat", numbers(dev));
-    let text = fs::read_to_string(&path)?;
+    let text = text::read(&path)?;
     sectors_read(&text)
         .map(|sectors| sectors * SECTOR)
         .ok_or_else(|| {
@@ -150,7 +152,7 @@ pub struct Mount {
 impl Mount {
     /// All mounts this process sees, later ones over earlier ones.
     pub fn all() -> io::Result<Vec<Self>> {
-        let text = fs::read_to_string("/proc/self/mountinfo")?;
+        let text = text::read("/proc/self/mountinfo")?;
         Ok(text.lines().filter_map(Self::parse).collect())
     }
 
@@ -240,7 +242,7 @@ fn numbers(dev: u64) -> String {
 }
 
 fn read_number(path: &Path) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+    text::read(path).ok()?.trim().parse().ok()
 }
 
 fn file_name(path: &Path) -> String {

@@ -23,6 +23,7 @@ pub mod processor;
 pub mod residency;
 pub mod signals;
 pub mod spawn;
+mod text;
 pub mod thread;
 
 /// The kernel's page size in bytes.

@@ -7,9 +7,10 @@
 //! Data flow: [`available`] reads the files; the functions below it turn their text into
 //! bytes and are pure.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::text;
 
 /// Budget where the machine does not tell what is free: small enough for any machine.
 const UNKNOWN: u64 = 256 << 20;
@@ -25,7 +26,7 @@ fn share(available: io::Result<u64>) -> u64 {
 
 /// Bytes that can be put into the page cache without pushing anything else out.
 pub fn available() -> io::Result<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo")?;
+    let meminfo = text::read("/proc/meminfo")?;
     let free = mem_available(&meminfo).ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
@@ -84,8 +85,8 @@ impl MemoryCgroup {
 
 /// The control groups of this process that can limit its memory.
 pub fn memory_cgroups() -> Vec<MemoryCgroup> {
-    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let membership = text::read("/proc/self/cgroup").unwrap_or_default();
+    let mounts = text::read("/proc/self/mountinfo").unwrap_or_default();
     locate(&membership, &mounts)
 }
 
@@ -124,7 +125,7 @@ fn locate(membership: &str, mounts: &str) -> Vec<MemoryCgroup> {
 }
 
 fn room_v1(folder: &Path) -> Option<u64> {
-    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let read = |name: &str| text::read(folder.join(name)).ok();
     room(
         limit(&read("memory.limit_in_bytes")?)?,
         number(&read("memory.usage_in_bytes")?)?,
@@ -133,7 +134,7 @@ fn room_v1(folder: &Path) -> Option<u64> {
 }
 
 fn room_v2(folder: &Path) -> Option<u64> {
-    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let read = |name: &str| text::read(folder.join(name)).ok();
     let max = read("memory.max").as_deref().and_then(limit);
     let high = read("memory.high").as_deref().and_then(limit);
     room(
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_some_memory_and_no_more_than_the_kernel_says() {
-        let text = fs::read_to_string("/proc/meminfo").unwrap();
+        let text = text::read("/proc/meminfo").unwrap();
         let total: u64 = text
             .lines()
             .find_map(|l| l.strip_prefix("MemTotal:"))

@@ -4,16 +4,17 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use foreread_plan::PAGE;
+use foreread_plan::{PAGE, Request};
 use foreread_sys::cache::CacheStat;
 use foreread_sys::file::FileFacts;
 use foreread_sys::residency::Residency;
 use foreread_sys::{cache, file, latency};
 
 use super::files::Known;
-use crate::{Change, Placed};
+use crate::{Change, Event, Placed};
 
 /// An open file: how to hint about it, and how to see what came of that.
 pub(super) struct Opened {
@@ -179,6 +180,30 @@ impl Opened {
             at = to;
         }
         Ok(())
+    }
+
+    /// Hint about what is missing of a request, and tell of it; the parts hinted about.
+    pub(super) fn hint_missing(
+        &mut self,
+        request: &Request,
+        max_hint: u64,
+        events: &Sender<Event>,
+    ) -> Vec<Range<u64>> {
+        let end = request.pages.end.min(self.size.div_ceil(PAGE));
+        if request.pages.start >= end {
+            return Vec::new();
+        }
+        let mut parts = self.missing(&(request.pages.start..end));
+        parts.retain(|part| {
+            // Announced first: the program may read the page before the hint has returned.
+            let _ = events.send(Event::Issued {
+                id: request.id,
+                file: request.file,
+                pages: part.clone(),
+            });
+            self.hint(part, max_hint).is_ok()
+        });
+        parts
     }
 
     /// Have the kernel drop these pages, as far as nobody has mapped or written to them.

@@ -39,6 +39,9 @@ const WORKERS: usize = 4;
 /// about a large one, 8 µs each on a virtual disk, are given by several.
 const REGION: u64 = 256;
 
+/// A hint that no kernel cuts, in bytes, whatever its device.
+const SMALL_HINT: u64 = 128 << 10;
+
 /// How long the end of a backend waits for its workers, at most.
 const PARTING: Duration = Duration::from_millis(20);
 
@@ -46,6 +49,8 @@ const PARTING: Duration = Duration::from_millis(20);
 enum Job {
     Prepare(FileId),
     Fetch(Request),
+    /// Watch these parts of it arrive: they are hinted about already.
+    Await(Request, Vec<Range<u64>>),
     Discard(FileId, Range<u64>),
     Forget(FileId),
 }
@@ -60,6 +65,8 @@ pub struct PageCache {
     /// For the thread that polls, and starts the others.
     aside: Aside,
     lanes: Vec<Lane>,
+    /// What was submitted before the first poll, by whoever made this.
+    begun: Option<(Request, Vec<Range<u64>>)>,
     event: Sender<Event>,
     events: Receiver<Event>,
 }
@@ -99,6 +106,7 @@ impl PageCache {
             met: HashSet::new(),
             aside: Aside::new(),
             lanes: (0..WORKERS).map(lane).collect(),
+            begun: None,
             event,
             events,
         }
@@ -204,8 +212,28 @@ impl Backend for PageCache {
         self.tell(request.file, request.pages.start, Job::Fetch(request));
     }
 
+    fn submit_now(&mut self, request: Request) -> bool {
+        let event = self.event.clone();
+        let Some(opened) = self.look_at(request.file) else {
+            return false;
+        };
+        let parts = opened.hint_missing(&request, SMALL_HINT, &event);
+        let any = !parts.is_empty();
+        if any {
+            self.begun = Some((request, parts));
+        }
+        any
+    }
+
     fn poll(&mut self, events: &mut Vec<Event>) {
         self.aside.keep();
+        if let Some((request, parts)) = self.begun.take() {
+            self.tell(
+                request.file,
+                request.pages.start,
+                Job::Await(request, parts),
+            );
+        }
         events.extend(self.events.try_iter());
     }
 

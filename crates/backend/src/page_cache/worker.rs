@@ -6,9 +6,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use foreread_plan::{FileId, PAGE, Request, RequestId};
+use foreread_plan::{FileId, Request, RequestId};
 use foreread_sys::processor::Aside;
 
 use super::Job;
@@ -42,6 +43,8 @@ struct Flight {
 pub(super) struct Worker {
     files: Files,
     events: Sender<Event>,
+    /// Whoever takes the events.
+    taker: Thread,
     open: HashMap<FileId, Opened>,
     /// Oldest first.
     order: VecDeque<FileId>,
@@ -52,10 +55,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
+    /// A worker started by whoever takes its events.
     pub(super) fn new(files: Files, devices: Devices, events: Sender<Event>, aside: Aside) -> Self {
         Self {
             files,
             events,
+            taker: std::thread::current(),
             open: HashMap::new(),
             order: VecDeque::new(),
             reported: HashSet::new(),
@@ -97,7 +102,15 @@ impl Worker {
             Job::Prepare(file) => {
                 self.ready(file);
             }
-            Job::Fetch(request) => self.fetch(&request),
+            Job::Fetch(request) => {
+                let parts = self.issue(&request).unwrap_or_default();
+                self.watch(&request, parts);
+            }
+            Job::Await(request, parts) => {
+                // What its device is taken for is not settled yet.
+                self.hold(request.file);
+                self.watch(&request, parts);
+            }
             Job::Forget(file) => {
                 self.open.remove(&file);
                 self.order.retain(|&other| other != file);
@@ -114,25 +127,13 @@ impl Worker {
 
     /// Have the file open; report it the first time.
     fn ready(&mut self, file: FileId) -> bool {
-        if self.open.contains_key(&file) {
-            return true;
+        if !self.hold(file) {
+            return false;
         }
-        let first = self.reported.insert(file);
-        let opened = match self.files.get(file).map(Opened::open) {
-            Some(Ok(opened)) => opened,
-            Some(Err(why)) => {
-                if first {
-                    self.report(Event::Gone {
-                        file,
-                        why: why.to_string(),
-                    });
-                }
-                return false;
-            }
-            None => return false,
-        };
-        if first {
-            let rotational = self.rotational(&opened);
+        if let Some(opened) = self.open.get(&file)
+            && self.reported.insert(file)
+        {
+            let rotational = self.rotational(opened);
             let layout = if rotational {
                 opened.layout()
             } else {
@@ -144,7 +145,30 @@ impl Worker {
                 layout,
                 rotational: Some(rotational),
             });
+            // Where reads go by position, nothing of the file is fetched before its place is known.
+            self.taker.unpark();
         }
+        true
+    }
+
+    /// Have the file open; report only what keeps it from being so.
+    fn hold(&mut self, file: FileId) -> bool {
+        if self.open.contains_key(&file) {
+            return true;
+        }
+        let opened = match self.files.get(file).map(Opened::open) {
+            Some(Ok(opened)) => opened,
+            Some(Err(why)) => {
+                if self.reported.insert(file) {
+                    self.report(Event::Gone {
+                        file,
+                        why: why.to_string(),
+                    });
+                }
+                return false;
+            }
+            None => return false,
+        };
         self.make_room();
         self.open.insert(file, opened);
         self.order.push_back(file);
@@ -166,15 +190,15 @@ impl Worker {
 
     /// Whether distance costs time on a file's device. Where the device says so it is measured, once
     /// a session, because many virtual disks say so wrongly.
-    fn rotational(&mut self, opened: &Opened) -> bool {
+    fn rotational(&self, opened: &Opened) -> bool {
         let says_so = self.devices.of(opened.dev).rotational;
         self.devices.positions(opened.dev, || {
             says_so && opened.is_slow(MOVING_HEAD).unwrap_or(true)
         })
     }
 
-    fn fetch(&mut self, request: &Request) {
-        let parts = self.issue(request).unwrap_or_default();
+    /// See to the answer to a request whose missing parts these were.
+    fn watch(&mut self, request: &Request, parts: Vec<Range<u64>>) {
         if parts.is_empty() {
             self.done(request.id, false, true);
             return;
@@ -197,24 +221,7 @@ impl Worker {
         let max_hint = self.devices.of(dev).max_hint;
         let opened = self.open.get_mut(&request.file)?;
         opened.look_again();
-        let end = request.pages.end.min(opened.size.div_ceil(PAGE));
-        if request.pages.start >= end {
-            return None;
-        }
-        let parts = opened.missing(&(request.pages.start..end));
-        let mut hinted = Vec::with_capacity(parts.len());
-        for part in parts {
-            // Announced first: the program may read the page before the hint has returned.
-            let _ = self.events.send(Event::Issued {
-                id: request.id,
-                file: request.file,
-                pages: part.clone(),
-            });
-            if opened.hint(&part, max_hint).is_ok() {
-                hinted.push(part);
-            }
-        }
-        Some(hinted)
+        Some(opened.hint_missing(request, max_hint, &self.events))
     }
 
     /// See what has arrived: mostly the oldest, so a few that have not end the look.

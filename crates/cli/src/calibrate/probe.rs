@@ -232,7 +232,7 @@ impl Probe for ColdFile {
             .with_profiles(move |_, _| Some(profile.clone()));
         let mut buffer = [0; PAGE as usize];
         let start = Instant::now();
-        let session = Session::start(engine, start)?;
+        let session = Session::start(move || engine, start)?;
         let mut told = start;
         let mut count = 0;
         for &page in pages {

@@ -65,8 +65,9 @@ impl Incoming {
         })
     }
 
-    /// From now on tell what was sent to the whole process group.
-    fn watch_group(&mut self) {
+    /// From now on tell what was sent to the whole process group. Before any thread is started, and before the program,
+    /// which may signal its group as the first thing it does.
+    pub(super) fn watch_group(&mut self) {
         self.group = GroupWatch::start().ok();
     }
 
@@ -99,7 +100,7 @@ impl Child {
     pub(super) fn spawn(
         command: &[OsString],
         observed: Option<&Observed>,
-        mut incoming: Incoming,
+        incoming: Incoming,
     ) -> Result<Self, (Ending, io::Error)> {
         let present = std::env::var_os("LD_PRELOAD");
         let mut variables = Vec::new();
@@ -116,8 +117,6 @@ impl Child {
             };
             (Ending::Code(code), why)
         };
-        // Before the program, which may signal its group as the first thing it does.
-        incoming.watch_group();
         let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
         let pidfd = process::open(pid).map_err(failed)?;
         Ok(Self {

@@ -3,8 +3,8 @@
 //! Data flow: record → [`Opened`] → source `replay` → [`Session`]; the watcher's accesses, their files
 //! renumbered as in the record → the session, which so knows where the program is.
 //!
-//! Invariant: opening is quick and comes before the program starts; all that takes its time comes
-//! after, while the program is being loaded.
+//! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for; all that
+//! takes its time is done by the session's thread, while the program is started and loaded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
-use foreread_engine::{Config, Engine, Phase, Profile, Report, Session};
+use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
 use foreread_plan::format::{Ending, ReadError, Reader};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
 use foreread_profiles::{Measured, Profiles};
@@ -57,37 +57,53 @@ impl Trace for Recorded {
     }
 }
 
-/// A record, opened.
+/// A record, opened, and its plan begun: what the program will read first is on its way.
 pub(super) struct Opened {
-    reader: Reader,
+    source: Box<Replay<Recorded>>,
+    backend: PageCache,
+    head: Option<Head>,
+    record: PathBuf,
     files: Arc<BTreeMap<FileId, FileMeta>>,
+    /// Those that the recorded run wrote.
+    written: HashSet<FileId>,
     trouble: Trouble,
     /// The foot of the record, if it is whole.
     pub(super) summary: Option<Summary>,
 }
 
 impl Opened {
-    /// Open the record at `path`.
-    ///
-    /// # Errors
-    /// Why it cannot be used, naming it.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        let reader = Reader::open(path)?;
+    /// A record to be followed.
+    pub(super) fn new(reader: Reader) -> Self {
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
             trouble.get_or_init(|| {
                 format!(
                     "the record {} breaks off after {at} bytes: its writer was interrupted",
-                    path.display()
+                    reader.path().display()
                 )
             });
         }
-        Ok(Self {
-            files: Arc::new(reader.files().clone()),
-            summary: reader.summary().cloned(),
+        let (record, summary) = (reader.path().to_owned(), reader.summary().cloned());
+        let files = Arc::new(reader.files().clone());
+        let written = files.iter().filter(|(_, meta)| meta.written);
+        let written: HashSet<_> = written.map(|(&id, _)| id).collect();
+        let recorded = Recorded {
             reader,
+            trouble: Arc::clone(&trouble),
+        };
+        let mut source = Box::new(Replay::new(recorded, written.clone()));
+        let mut backend = PageCache::new(&files);
+        let head = fetch_head(source.as_mut(), &mut backend);
+        Self {
+            source,
+            backend,
+            head,
+            record,
+            files,
+            written,
             trouble,
-        })
+            summary,
+        }
     }
 
     /// The planned files that are read in no order: read-ahead would only fetch too much of them.
@@ -107,6 +123,8 @@ pub(super) struct Followed {
     pub(super) files: Arc<BTreeMap<FileId, FileMeta>>,
     /// What is wrong with the record, as far as is known.
     pub(super) trouble: Option<String>,
+    /// Why no device goes by what was measured of it.
+    pub(super) unmeasured: Option<String>,
 }
 
 /// A session and the way from the watcher's file numbers to the record's.
@@ -119,61 +137,51 @@ pub(super) struct Follower {
     files: Arc<BTreeMap<FileId, FileMeta>>,
     record: PathBuf,
     trouble: Trouble,
+    unmeasured: Trouble,
     /// Whether all of the record was looked through.
     checked: bool,
     devices: Devices,
 }
 
 impl Follower {
-    /// Follow a record, its devices by their measured `profiles`; observations' times count from
-    /// `start`.
-    pub(super) fn start(
-        opened: Opened,
-        profiles: Profiles,
-        start: Instant,
-    ) -> anyhow::Result<Self> {
+    /// Follow a record; observations' times count from `start`.
+    pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
         let Opened {
-            reader,
+            source,
+            backend,
+            head,
+            record,
             files,
+            written,
             trouble,
             summary,
         } = opened;
         let passes = summary.as_ref().is_some_and(computes);
         let waits = summary.and_then(|summary| summary.wait_ns);
-        let (written, read): (Vec<_>, Vec<_>) = files.iter().partition(|(_, meta)| meta.written);
-        let written = written.into_iter().map(|(&id, _)| id).collect();
-        let planned = read
-            .into_iter()
-            .map(|(&id, meta)| (meta.path.clone(), id))
-            .collect();
-        let backend = PageCache::new(&files);
-        let record = reader.path().to_owned();
-        let source = Box::new(Replay::new(
-            Recorded {
-                reader,
-                trouble: Arc::clone(&trouble),
-            },
-            written,
-        ));
-        let devices = Devices::default();
-        let met = Arc::clone(&devices);
-        let engine = Engine::new(
-            source,
-            backend,
-            Config {
+        let read = files.iter().filter(|(id, _)| !written.contains(id));
+        let planned = read.map(|(&id, meta)| (meta.path.clone(), id)).collect();
+        let (devices, unmeasured) = (Devices::default(), Trouble::default());
+        let (met, why_not) = (Arc::clone(&devices), Arc::clone(&unmeasured));
+        let make = move || {
+            let profiles = Profiles::load().unwrap_or_else(|why| {
+                why_not.get_or_init(|| format!("{:#}", anyhow::Error::from(why)));
+                Profiles::default()
+            });
+            let config = Config {
                 budget_pages: memory::budget() / PAGE,
                 passes,
                 ..Config::default()
-            },
-        )
-        .with_profiles(move |dev, device| {
-            let (profile, said) = chosen(device, profiles.of(dev), waits);
-            if let Ok(mut met) = met.lock() {
-                met.insert(device.name.clone(), said);
-            }
-            profile
-        });
-        let session = Session::start(engine, start).context("starting the engine's thread")?;
+            };
+            let engine = Engine::new(source, backend, config).with_head(head);
+            engine.with_profiles(move |dev, device| {
+                let (profile, said) = chosen(device, profiles.of(dev), waits);
+                if let Ok(mut met) = met.lock() {
+                    met.insert(device.name.clone(), said);
+                }
+                profile
+            })
+        };
+        let session = Session::start(make, start).context("starting the engine's thread")?;
         Ok(Self {
             session,
             planned,
@@ -182,6 +190,7 @@ impl Follower {
             files,
             record,
             trouble,
+            unmeasured,
             checked: false,
             devices,
         })
@@ -193,6 +202,11 @@ impl Follower {
             self.session.wake();
         }
         self.session.phase()
+    }
+
+    /// Whether what the program waits for may be on its way, or about to be asked for.
+    pub(super) fn is_busy(&self) -> bool {
+        self.session.is_busy()
     }
 
     /// Follow again, after [`Phase::Hot`]: the program has begun to wait for its device.
@@ -212,7 +226,8 @@ impl Follower {
 
     /// End the session.
     pub(super) fn finish(self) -> Followed {
-        let report = self.session.finish();
+        // This process is about to end, and the session's threads with it.
+        let report = self.session.account();
         let hot = report
             .as_ref()
             .is_some_and(|report| report.phase == Phase::Hot);
@@ -224,6 +239,7 @@ impl Follower {
             report,
             files: self.files,
             trouble: self.trouble.get().cloned(),
+            unmeasured: self.unmeasured.get().cloned(),
         }
     }
 

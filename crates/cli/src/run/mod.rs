@@ -22,8 +22,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use foreread_engine::Phase;
+use foreread_plan::format::Reader;
 use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
-use foreread_profiles::Profiles;
 use foreread_ring::{Clock, Mode, Ring, Unobserved};
 use foreread_sys::processor::Aside;
 
@@ -41,11 +41,11 @@ use watch::{Sink, Watch};
 
 pub(crate) use child::Ending;
 
-/// The shortest sleeps between two looks at the ring: while reads wait for their device, while they do not, and
-/// while nothing is fetched for them, only written down.
+/// The shortest sleeps between two looks at the ring: while reads wait and something is fetched for them, while they do
+/// not wait, and while nothing is fetched: by the kernel's read-ahead perhaps, or only written down.
 const WAITING: Duration = Duration::from_micros(250);
 const AHEAD: Duration = Duration::from_millis(1);
-const RECORDING: Duration = Duration::from_millis(2);
+const LOOKING_ON: Duration = Duration::from_millis(2);
 /// And the longest. The ring holds 16384 events a thread: at a million reads a second it fills in 16 ms.
 const LONGEST: Duration = Duration::from_millis(4);
 /// Looks at the ring after the program has ended; its events are there by then.
@@ -78,17 +78,22 @@ pub(crate) struct RunArgs {
 /// Only when the command could not be watched to its end.
 pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let mut account = Account::new(args);
-    let incoming = Incoming::block()?;
+    let mut incoming = Incoming::block()?;
     let started = Instant::now();
     let began = SystemTime::now();
-    let plan = Plan::find(args, &mut account);
-    let observed = observe(&mut account);
-    let opened = match (&plan.known, &observed) {
-        (Some(known), Some(_)) => account.note(Opened::open(&known.path)),
-        _ => None,
-    };
-    account.followed = opened.as_ref().and(plan.known.clone());
+    let place = Place::of(args, &mut account);
+    // While the record comes from its disk.
+    incoming.watch_group();
+    let library = account.note(find_preload().map_err(anyhow::Error::msg));
+    let mut plan = place.plan(args, &mut account);
+    let known = plan.known.take().filter(|_| library.is_some());
+    let opened = known.map(|(found, reader)| {
+        account.followed = Some(found);
+        Opened::new(reader)
+    });
     account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
+    // While what the program will read first comes from its disk.
+    let observed = library.and_then(|library| observe(library, &mut account));
     if let Some(observed) = &observed {
         if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
             observed.ring.set_advice(opened.random_files());
@@ -100,6 +105,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
             (None, None) => Mode::Mute,
         });
     }
+    // From here on the record is gone through, and what is missing fetched, while the program is started and loaded.
+    let follower = opened.filter(|_| observed.is_some()).and_then(|opened| {
+        let started = Follower::start(opened, started);
+        account.note(started)
+    });
+    if follower.is_none() {
+        account.followed = None;
+        account.baseline = None;
+    }
     let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
         Ok(child) => child,
         Err((ending, why)) => {
@@ -108,18 +122,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
             return Ok(ending);
         }
     };
-    // From here on the program is being loaded: what takes its time no longer holds it up.
-    let follower = opened.and_then(|opened| {
-        let profiles = account
-            .note(Profiles::load().map_err(Into::into))
-            .unwrap_or_default();
-        let follower = account.note(Follower::start(opened, profiles, started));
-        if follower.is_none() {
-            account.followed = None;
-            account.baseline = None;
-        }
-        follower
-    });
     let recorder = match (&plan.destination, &observed) {
         (Some(path), Some(_)) => Some(Recorder::new(path, plan.meta(began), store::RECORD_LIMIT)),
         _ => None,
@@ -161,19 +163,36 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     Ok(ended.ending)
 }
 
+/// Where to look for what is known of the program.
+struct Place {
+    identity: Identity,
+    store: Option<Store>,
+}
+
 /// What is known of the program, and where what is learnt goes.
 struct Plan {
     identity: Identity,
     store: Option<Store>,
-    known: Option<store::Found>,
+    known: Option<(store::Found, Reader)>,
     destination: Option<PathBuf>,
 }
 
-impl Plan {
-    /// Look the program up. A store that cannot be used costs the speed-up and is said.
-    fn find(args: &RunArgs, account: &mut Account) -> Self {
+impl Place {
+    /// Find the place, and have the record there fetched. A store that cannot be used costs the speed-up and is said.
+    fn of(args: &RunArgs, account: &mut Account) -> Self {
         let identity = store::identity_of(&args.command);
         let store = account.note(Store::open_soon());
+        if let Some(store) = &store
+            && args.prefetch
+        {
+            store.announce(&identity);
+        }
+        Self { identity, store }
+    }
+
+    /// Look the program up.
+    fn plan(self, args: &RunArgs, account: &mut Account) -> Plan {
+        let Self { identity, store } = self;
         let looked = match &store {
             Some(store) if args.prefetch => store.find(&identity),
             Some(store) if args.record && args.output.is_none() => {
@@ -187,7 +206,7 @@ impl Plan {
             anyhow!("{why:#}{}", if taken { stays } else { "" })
         }));
         let known = known.flatten();
-        if let Some(trouble) = known.as_ref().and_then(|known| known.trouble.clone()) {
+        if let Some(trouble) = known.as_ref().and_then(|(found, _)| found.trouble.clone()) {
             account.say(trouble);
         }
         let destination = match (&args.output, &store) {
@@ -195,14 +214,16 @@ impl Plan {
             (None, Some(store)) if args.record && !taken => Some(store.path_for(&identity)),
             _ => None,
         };
-        Self {
+        Plan {
             identity,
             store,
             known,
             destination,
         }
     }
+}
 
+impl Plan {
     fn meta(&self, began: SystemTime) -> Meta {
         Meta {
             identity: self.identity.clone(),
@@ -220,9 +241,8 @@ pub(super) struct Observed {
     library: PathBuf,
 }
 
-/// Make what observing takes; `None`, with the reason noted, where it cannot be had.
-fn observe(account: &mut Account) -> Option<Observed> {
-    let library = account.note(find_preload().map_err(anyhow::Error::msg))?;
+/// Make what observing by this library takes; `None`, with the reason noted, where it cannot be had.
+fn observe(library: PathBuf, account: &mut Account) -> Option<Observed> {
     let ring = account.note(Ring::create(Clock::detect()).map_err(anyhow::Error::new))?;
     Some(Observed { ring, library })
 }
@@ -296,10 +316,11 @@ impl Supervisor {
             }
             self.sinks.waited = false;
             let seen = self.look();
-            let shortest = match self.sinks.follower {
+            let shortest = match &self.sinks.follower {
+                Some(follower) if !follower.is_busy() => LOOKING_ON,
                 Some(_) if self.sinks.waited => WAITING,
                 Some(_) => AHEAD,
-                None => RECORDING,
+                None => LOOKING_ON,
             };
             pause = if seen > 0 {
                 shortest
@@ -410,7 +431,11 @@ impl Supervisor {
                 report,
                 files,
                 trouble,
+                unmeasured,
             } = follower.finish();
+            if let Some(why) = unmeasured {
+                account.say(why);
+            }
             if let Some(trouble) = trouble {
                 account.damaged(trouble);
             }
@@ -441,6 +466,8 @@ impl Supervisor {
             Some(recorder) => recorder.discard(),
             None => {}
         }
+        // Unmapped together with all the rest, in a moment: by itself it would hold up the other threads.
+        std::mem::forget(self.ring);
         if self.records
             && let Some(path) = account.outgrown()
         {

@@ -92,7 +92,7 @@ fn open(args: &args::Show) -> Result<Reader> {
     let store = Store::open()?;
     if !args.command.is_empty() {
         let identity = identity_of(&args.command);
-        let Some(found) = store.find(&identity)? else {
+        let Some((found, reader)) = store.find(&identity)? else {
             bail!("no record of {}", command_line(&identity));
         };
         if let Some(trouble) = &found.trouble {
@@ -101,7 +101,7 @@ fn open(args: &args::Show) -> Result<Reader> {
         if !found.exact {
             eprintln!("foreread: this is the record of {}", plain(&found.differs));
         }
-        return Ok(Reader::open(&found.path)?);
+        return Ok(reader);
     }
     let entries = store.entries()?;
     let Some(name) = &args.record else {

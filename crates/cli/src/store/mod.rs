@@ -25,6 +25,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, anyhow, bail};
 use foreread_plan::Identity;
 use foreread_plan::format::{ReadError, Reader};
+use foreread_sys::cache;
 
 pub(crate) use identity::identity_of;
 
@@ -37,6 +38,8 @@ const LIMIT_VARIABLE: &str = "FOREREAD_STORE_LIMIT";
 const ID_DIGITS: usize = 16;
 const EXE_DIGITS: usize = 6;
 const SUFFIX: &str = "fr";
+/// Bytes at either end of a record that hold, of all but the largest, what opening it reads.
+const END: u64 = 64 << 10;
 
 /// The records of the user.
 #[derive(Clone, Debug)]
@@ -140,26 +143,33 @@ impl Store {
     pub(crate) fn look(&self, identity: &Identity) -> Result<()> {
         match own_record(&self.path_for(identity), identity) {
             Err(error) if is_newer(&error) => Err(error),
-            _ => Ok(()),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    /// What is known of a program: its own record, or the nearest one of its executable.
+    /// Has the kernel fetch what [`Store::find`] will read of a program's own record first, while its caller does
+    /// something else. Where that cannot be, it is fetched then.
+    pub(crate) fn announce(&self, identity: &Identity) {
+        let _ = announce(&self.path_for(identity));
+    }
+
+    /// What is known of a program: its own record, or the nearest one of its executable; and that, open.
     ///
     /// # Errors
     /// When its own record is unusable and no other comes near, or it is a newer foreread's; the error names it.
-    pub(crate) fn find(&self, identity: &Identity) -> Result<Option<Found>> {
+    pub(crate) fn find(&self, identity: &Identity) -> Result<Option<(Found, Reader)>> {
         let path = self.path_for(identity);
         let own = match own_record(&path, identity) {
-            Ok(true) => {
-                return Ok(Some(Found {
+            Ok(Some(reader)) => {
+                let found = Found {
                     path,
                     exact: true,
                     differs: String::new(),
                     trouble: None,
-                }));
+                };
+                return Ok(Some((found, reader)));
             }
-            Ok(false) => None,
+            Ok(None) => None,
             Err(error) if is_newer(&error) => return Err(error),
             Err(error) => Some(error),
         };
@@ -170,12 +180,15 @@ impl Store {
         match (nearest, own) {
             (None, None) => Ok(None),
             (None, Some(error)) => Err(error),
-            (Some((entry, differs)), own) => Ok(Some(Found {
-                path: entry.path,
-                exact: false,
-                differs,
-                trouble: own.map(|error| format!("{error:#}")),
-            })),
+            (Some((entry, reader, differs)), own) => {
+                let found = Found {
+                    path: entry.path,
+                    exact: false,
+                    differs,
+                    trouble: own.map(|error| format!("{error:#}")),
+                };
+                Ok(Some((found, reader)))
+            }
         }
     }
 
@@ -250,14 +263,27 @@ pub(crate) fn is_newer(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Future { .. }))
 }
 
-/// Whether there is a usable record at `path` and it is of this program.
-fn own_record(path: &Path, identity: &Identity) -> Result<bool> {
+/// The record at `path`, if there is one, it is usable, and of this program.
+fn own_record(path: &Path, identity: &Identity) -> Result<Option<Reader>> {
     if !path.exists() {
-        return Ok(false);
+        return Ok(None);
     }
     let reader = Reader::open(path)?;
     // Two programs with one id are as good as impossible; a record renamed by hand is not.
-    Ok(reader.meta().identity == *identity && !reader.files().is_empty())
+    let own = reader.meta().identity == *identity && !reader.files().is_empty();
+    Ok(own.then_some(reader))
+}
+
+/// Hints at a record's head and foot.
+fn announce(path: &Path) -> io::Result<()> {
+    let (file, facts) = foreread_sys::file::open_regular(path)?;
+    let head = facts.size.min(END);
+    let foot = facts.size.saturating_sub(END).max(head);
+    cache::will_need(&file, 0..head)?;
+    if foot < facts.size {
+        cache::will_need(&file, foot..facts.size)?;
+    }
+    Ok(())
 }
 
 /// The id a file of the store is named by; `None` if it is not named by one.

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use foreread_plan::Identity;
+use foreread_plan::format::Reader;
 
 use super::Entry;
 use crate::units::cut;
@@ -20,13 +21,13 @@ const ENOUGH: f64 = 0.5;
 const TOLD_WORDS: usize = 2;
 const TOLD_CHARS: usize = 30;
 
-/// The usable candidate most like `wanted`, and what it differs in, as a phrase. Of two
+/// The usable candidate most like `wanted`, open, and what it differs in, as a phrase. Of two
 /// equally near ones, the one that comes first.
 pub(super) fn nearest(
     wanted: &Identity,
     candidates: impl Iterator<Item = Entry>,
-) -> Option<(Entry, String)> {
-    let mut best: Option<(f64, Entry, Identity)> = None;
+) -> Option<(Entry, Reader, String)> {
+    let mut best: Option<(f64, Entry, Reader)> = None;
     for entry in candidates {
         // What cannot be read is reported by `list`, and tells nothing here.
         let Ok(reader) = entry.reader() else {
@@ -38,11 +39,13 @@ pub(super) fn nearest(
         };
         let nearer = best.as_ref().is_none_or(|(most, ..)| nearness > *most);
         if nearer && !reader.files().is_empty() {
-            let identity = identity.clone();
-            best = Some((nearness, entry, identity));
+            best = Some((nearness, entry, reader));
         }
     }
-    best.map(|(_, entry, identity)| (entry, difference(wanted, &identity)))
+    best.map(|(_, entry, reader)| {
+        let differs = difference(wanted, &reader.meta().identity);
+        (entry, reader, differs)
+    })
 }
 
 /// How near one identity is to another; `None` if not near enough to be of use.

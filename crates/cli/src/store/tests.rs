@@ -92,10 +92,10 @@ fn a_program_finds_its_own_record_and_marks_it_used() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool", "a"]);
-    assert_eq!(store.find(&tool).unwrap(), None);
+    assert!(store.find(&tool).unwrap().is_none());
     let path = keep(&store, &tool);
     used_ago(&path, 9);
-    let found = store.find(&tool).unwrap().unwrap();
+    let (found, _) = store.find(&tool).unwrap().unwrap();
     assert!(found.exact && found.path == path);
     found.mark_used();
     let used = store.entries().unwrap()[0].used;
@@ -110,7 +110,7 @@ fn the_nearest_record_of_the_same_executable_is_found_and_named() {
     keep(&store, &identity("/bin/tool", &["tool", "x", "y"]));
     let near = keep(&store, &identity("/bin/tool", &["tool", "db", "old"]));
     let wanted = identity("/bin/tool", &["tool", "db", "new"]);
-    let found = store.find(&wanted).unwrap().unwrap();
+    let (found, _) = store.find(&wanted).unwrap().unwrap();
     assert!(!found.exact && found.path == near);
     assert_eq!(found.differs, "the command with 'old' for 'new'");
 }
@@ -125,7 +125,7 @@ fn a_damaged_record_is_named_and_the_nearest_used() {
     let error = store.find(&tool).unwrap_err();
     assert!(format!("{error:#}").contains(path.to_str().unwrap()));
     keep(&store, &identity("/bin/tool", &["tool", "db", "b"]));
-    let found = store.find(&tool).unwrap().unwrap();
+    let (found, _) = store.find(&tool).unwrap().unwrap();
     let trouble = found.trouble.unwrap();
     assert!(!found.exact && trouble.contains(path.to_str().unwrap()));
     assert!(path.exists(), "a foreign file is not ours to delete");
@@ -138,7 +138,7 @@ fn a_truncated_record_is_used_as_far_as_it_goes() {
     let tool = identity("/bin/tool", &["tool"]);
     let left = abandon(&store, &tool, nobody());
     fs::rename(left, store.path_for(&tool)).unwrap();
-    assert!(store.find(&tool).unwrap().unwrap().exact);
+    assert!(store.find(&tool).unwrap().unwrap().0.exact);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_record_renamed_by_hand_is_not_taken_for_anothers() {
     let path = keep(&store, &identity("/bin/tool", &["tool", "a"]));
     let wanted = identity("/bin/tool", &["tool", "b"]);
     fs::rename(path, store.path_for(&wanted)).unwrap();
-    assert_eq!(store.find(&wanted).unwrap(), None);
+    assert!(store.find(&wanted).unwrap().is_none());
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn what_a_killed_recorder_left_is_adopted() {
     store.take_in();
     store.shrink();
     assert!(!left.exists());
-    assert!(store.find(&tool).unwrap().unwrap().exact);
+    assert!(store.find(&tool).unwrap().unwrap().0.exact);
 }
 
 #[test]
