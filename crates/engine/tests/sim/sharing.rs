@@ -108,7 +108,7 @@ fn share(sessions: usize, capacity: usize, load: u64, explicit: bool) -> Vec<Sha
         .into_iter()
         .zip(sums)
         .zip(evicted)
-        .map(|((engine, sum), before)| Share {
+        .map(|((mut engine, sum), before)| Share {
             target: sum as f64 / looks as f64,
             read: (READS - BEFORE) as u64,
             evicted: (engine.finish(end).ledger.evicted - before.unwrap_or(0)) / PAGE,
