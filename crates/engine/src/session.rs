@@ -39,7 +39,7 @@ enum Seen {
 pub struct Session {
     shared: Arc<Shared>,
     /// `None` only while the session is ended.
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Option<Report>>>,
 }
 
 /// What both sides of a session see.
@@ -84,7 +84,7 @@ impl Session {
                 if let Ok(mut desk) = seen_by_engine.desk.lock() {
                     *desk = Some(shift);
                 }
-                work(&seen_by_engine);
+                work(&seen_by_engine)
             })?;
         Ok(Self {
             shared,
@@ -149,25 +149,18 @@ impl Session {
         self.shared.backlog.load(Ordering::Relaxed)
     }
 
-    /// End the session and close its account. `None` if the engine's thread has died.
+    /// End the session and close its account, on its own thread, which is gone then with all it held. `None` if it
+    /// has died.
     pub fn finish(mut self) -> Option<Report> {
-        let ended = self.end();
-        // Whoever sees the session ended need not fear that it still holds a file.
-        self.wake();
-        let joined = self.thread.take()?.join();
-        ended.filter(|_| joined.is_ok()).map(|(report, _)| report)
+        self.dismiss();
+        self.thread.take()?.join().ok()?
     }
 
-    /// As [`Session::finish`], for a process that is about to end: the session's threads, and what they hold, end with
-    /// it.
+    /// As [`Session::finish`], here and now, for a process that is about to end: the engine's thread, asleep for the
+    /// most part, would first have to wake. The session's threads, and what they hold, end with the process.
+    ///
+    /// Only where this thread and the one that started the session have the same descriptors.
     pub fn account(self) -> Option<Report> {
-        let (report, work) = self.end()?;
-        std::mem::forget(work);
-        Some(report)
-    }
-
-    /// Close the account, here and now: the engine's thread, asleep for the most part, would first have to wake.
-    fn end(&self) -> Option<(Report, Box<dyn Work>)> {
         let thread = self.thread.as_ref()?;
         let begun = Instant::now();
         let mut work = loop {
@@ -185,15 +178,20 @@ impl Session {
             }
         };
         let ended = catch_unwind(AssertUnwindSafe(|| work.end(&self.shared)));
-        ended.ok().map(|report| (report, work))
+        std::mem::forget(work);
+        ended.ok()
+    }
+
+    /// Have the thread close the account and end.
+    fn dismiss(&self) {
+        self.shared.dismissed.store(true, Ordering::Relaxed);
+        self.wake();
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Where nobody asks what came of it, the thread puts away its work by itself.
-        self.shared.dismissed.store(true, Ordering::Relaxed);
-        self.wake();
+        self.dismiss();
     }
 }
 
@@ -284,14 +282,14 @@ impl<B: Backend> Work for Shift<B> {
     }
 }
 
-/// Work until somebody has taken the work away, or nobody wants it any more.
-fn work(shared: &Shared) {
-    while let Ok(mut desk) = shared.desk.lock()
-        && let Some(work) = desk.as_mut()
-    {
+/// Work until it is ended, here or by somebody who has taken the work away.
+fn work(shared: &Shared) -> Option<Report> {
+    loop {
+        let mut desk = shared.desk.lock().ok()?;
+        let work = desk.as_mut()?;
         if shared.dismissed.load(Ordering::Relaxed) {
-            *desk = None;
-            return;
+            let mut work = desk.take()?;
+            return Some(work.end(shared));
         }
         let pause = work.round(shared);
         drop(desk);

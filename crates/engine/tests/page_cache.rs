@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
+use std::io::Seek;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_backend::{Backend, Change, Event, PageCache};
-use foreread_engine::{Config, Engine, Phase, Report, Session};
+use foreread_engine::{Config, Engine, Phase, Report, Session, fetch_head};
 use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId};
 use foreread_sources::{Replay, Trace};
 use foreread_sys::cache;
@@ -187,6 +188,107 @@ fn pages_fetched_for_nothing_are_accounted_as_wasted() {
     let ledger = report.ledger;
     assert_eq!(ledger.wasted, ledger.issued);
     assert!(ledger.is_closed());
+}
+
+/// What is fetched before a program starts that reads every other page from the beginning, and what is said of it
+/// when the program has.
+fn start_with_head(meta: FileMeta, file: &File) -> Option<Report> {
+    let plan: Vec<u64> = (0..PAGES).step_by(2).collect();
+    let mut source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+    let mut backend = PageCache::new(&files(meta));
+    let head = fetch_head(source.as_mut(), &mut backend)?;
+    let until = Instant::now() + Duration::from_secs(10);
+    while cache::stat(file, 0..65 * PAGE).unwrap().cached < 65 {
+        assert!(Instant::now() < until, "nothing but the head is asked for");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let start = Instant::now();
+    let make = || Engine::new(source, backend, Config::default()).with_head(Some(head));
+    let session = Session::start(make, start).unwrap();
+    for &page in &plan {
+        let begun = start.elapsed();
+        let mut buffer = vec![0; PAGE as usize];
+        file.read_exact_at(&mut buffer, page * PAGE).unwrap();
+        let took = start.elapsed() - begun;
+        session.observe(read(page, begun.as_nanos() as u64, took.as_nanos() as u64));
+    }
+    session.finish()
+}
+
+#[test]
+fn a_streams_head_is_fetched_before_the_program_starts_and_accounted_for() {
+    let dir = dir();
+    let Some((file, meta)) = cold_file(dir.path()) else {
+        return;
+    };
+    let report = start_with_head(meta, &file).expect("the head was not in memory");
+    let ledger = report.ledger;
+    assert!(ledger.is_closed(), "{ledger:?}");
+    assert_ne!(report.phase, Phase::Hot);
+    // Its 33 wanted pages, and the 32 between them that nobody reads. The kernel may take back any of them.
+    let read = ledger.useful + ledger.late;
+    assert!(read + ledger.evicted >= 33 * PAGE, "{ledger:?}");
+    assert!(ledger.infill + ledger.evicted >= 32 * PAGE, "{ledger:?}");
+    assert!(
+        read >= 30 * PAGE && ledger.infill >= 30 * PAGE,
+        "{ledger:?}"
+    );
+}
+
+#[test]
+fn a_head_that_is_in_memory_is_not_fetched() {
+    let dir = dir();
+    let Some((file, meta)) = cold_file(dir.path()) else {
+        return;
+    };
+    // Some machines take back, after seconds, what nobody reads.
+    let hot = (0..5).any(|_| {
+        (&file).rewind().unwrap();
+        std::io::copy(&mut &file, &mut std::io::sink()).unwrap();
+        start_with_head(meta.clone(), &file).is_none()
+    });
+    assert!(hot);
+}
+
+#[test]
+fn a_session_nobody_asks_about_lets_its_files_go() {
+    let dir = dir();
+    let Some((_, meta)) = cold_file(dir.path()) else {
+        return;
+    };
+    let path = meta.path.canonicalize().unwrap();
+    let source = Box::new(Replay::new(List(pages(), 0), HashSet::new()));
+    let backend = PageCache::new(&files(meta));
+    let engine = Engine::new(source, backend, Config::default());
+    let session = Session::start(move || engine, Instant::now()).unwrap();
+    let is_open = || {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        open.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok())
+            .any(|one| one == path)
+    };
+    let until = Instant::now() + Duration::from_secs(10);
+    // The test's own descriptor is closed by now.
+    while !is_open() {
+        assert!(Instant::now() < until, "it opens what it fetches");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    drop(session);
+    while is_open() {
+        assert!(Instant::now() < until, "it is still open");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn an_engine_that_fails_costs_its_report_and_nothing_else() {
+    let make = || -> Engine<PageCache> { panic!("as a test wants it") };
+    let session = Session::start(make, Instant::now()).unwrap();
+    session.observe(read(0, 0, 1000));
+    session.wake();
+    assert!(session.finish().is_none());
+    let make = || -> Engine<PageCache> { panic!("as a test wants it") };
+    let session = Session::start(make, Instant::now()).unwrap();
+    assert!(session.account().is_none());
 }
 
 fn wait_for(backend: &mut PageCache, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {

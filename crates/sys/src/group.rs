@@ -12,12 +12,12 @@
 //! signal number or 0, and the question's.
 
 use std::cell::Cell;
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -30,30 +30,9 @@ const GRACE: Duration = Duration::from_millis(1);
 /// A watcher that does not answer in this time is stopped: on a machine with much to do, or little
 /// memory, it may take some tenths of a second to come to it.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Where this process's arguments lie, and how many bytes they take.
-static ARGUMENTS: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
-static LENGTH: AtomicUsize = AtomicUsize::new(0);
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static NOTE: unsafe extern "C" fn(c_int, *const *mut c_char) = note;
-
-/// Notes where the arguments are; the C library hands them to every initialiser.
-unsafe extern "C" fn note(count: c_int, arguments: *const *mut c_char) {
-    let Some(last) = usize::try_from(count).ok().and_then(|n| n.checked_sub(1)) else {
-        return;
-    };
-    // SAFETY: `count` terminated strings, which the kernel has laid one after the other.
-    unsafe {
-        let (first, last) = (*arguments, *arguments.add(last));
-        LENGTH.store(
-            (last as usize + libc::strlen(last)).saturating_sub(first as usize),
-            Ordering::Relaxed,
-        );
-        ARGUMENTS.store(first, Ordering::Relaxed);
-    }
-}
+/// Bytes of `/proc/self/stat`, at most, and where in it the arguments' addresses are, counted from the name.
+const STAT: usize = 1024;
+const START_FIELD: usize = 46;
 
 /// The second process of the group.
 #[derive(Debug)]
@@ -138,9 +117,9 @@ unsafe fn watch(socket: c_int, parent: u32) -> ! {
             libc::_exit(0);
         }
         libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
-        let arguments = ARGUMENTS.load(Ordering::Relaxed);
-        if !arguments.is_null() {
-            ptr::write_bytes(arguments, 0, LENGTH.load(Ordering::Relaxed));
+        if let Some(arguments) = arguments() {
+            let first = ptr::with_exposed_provenance_mut::<u8>(arguments.start);
+            ptr::write_bytes(first, 0, arguments.len());
         }
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigfillset(&mut set);
@@ -161,6 +140,31 @@ unsafe fn watch(socket: c_int, parent: u32) -> ! {
             libc::write(socket, (&raw const question).cast(), 2);
         }
     }
+}
+
+/// The addresses of this process's arguments, from `/proc`: the C library's are not to be had everywhere.
+///
+/// # Safety
+///
+/// None but that of the calls it makes, which are async-signal-safe.
+unsafe fn arguments() -> Option<Range<usize>> {
+    let mut stat = [0_u8; STAT];
+    // SAFETY: the buffer is ours, and as long as is said.
+    let len = unsafe {
+        let file = libc::open(c"/proc/self/stat".as_ptr(), libc::O_RDONLY);
+        libc::read(file, stat.as_mut_ptr().cast(), stat.len())
+    };
+    arguments_in(stat.get(..usize::try_from(len).ok()?)?)
+}
+
+/// The same in such a file's text.
+fn arguments_in(stat: &[u8]) -> Option<Range<usize>> {
+    // The process's name stands in brackets, and may hold spaces and brackets.
+    let named = stat.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = stat[named..].split(|&byte| byte == b' ').skip(START_FIELD);
+    let mut address = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (start, end) = (address()?, address()?);
+    (0 < start && start <= end).then_some(start..end)
 }
 
 /// Closes a range of descriptors; on kernels without the call they stay open, which harms nobody
@@ -195,6 +199,19 @@ mod tests {
         let about = |name: &str| std::fs::read(format!("/proc/{}/{name}", watch.pid)).unwrap();
         assert_eq!(about("comm"), b"group-watch\n");
         assert!(about("cmdline").iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn a_processes_arguments_are_found_whatever_its_name() {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let own = arguments_in(stat.as_bytes()).unwrap();
+        let cmdline = std::fs::read("/proc/self/cmdline").unwrap();
+        assert_eq!(own.len(), cmdline.len());
+        let named = stat.find('(').unwrap()..stat.rfind(')').unwrap();
+        let other = [&stat[..named.start], "(a) 1 2 (b", &stat[named.end..]].concat();
+        assert_eq!(arguments_in(other.as_bytes()), Some(own));
+        assert_eq!(arguments_in(&stat.as_bytes()[..40]), None);
+        assert_eq!(arguments_in(b""), None);
     }
 
     #[test]

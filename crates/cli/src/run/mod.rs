@@ -82,8 +82,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let started = Instant::now();
     let began = SystemTime::now();
     let place = Place::of(args, &mut account);
-    // While the record comes from its disk.
-    incoming.watch_group();
     let library = account.note(find_preload().map_err(anyhow::Error::msg));
     let mut plan = place.plan(args, &mut account);
     let known = plan.known.take().filter(|_| library.is_some());
@@ -93,6 +91,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     });
     account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
     // While what the program will read first comes from its disk.
+    incoming.watch_group();
     let observed = library.and_then(|library| observe(library, &mut account));
     if let Some(observed) = &observed {
         if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
@@ -136,7 +135,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         found.mark_used();
     }
     if let Some(store) = &plan.store {
-        store.shrink();
+        store.tidy();
     }
     let mut supervisor = Supervisor {
         ring: observed.map(|observed| observed.ring),

@@ -103,12 +103,11 @@ impl Store {
     /// When there is no place for it, or the folder cannot be made.
     pub(crate) fn open() -> Result<Self> {
         let store = Self::open_soon()?;
-        store.shrink();
+        store.tidy();
         Ok(store)
     }
 
-    /// As [`Store::open`], for somebody in a hurry: what the store is to be rid of for its size is
-    /// left to [`Store::shrink`].
+    /// As [`Store::open`], for somebody in a hurry: tidying up is left to [`Store::tidy`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -122,7 +121,6 @@ impl Store {
             .mode(0o700)
             .create(&store.folder)
             .with_context(|| format!("{}: cannot make the folder of records", store.show()))?;
-        store.take_in();
         Ok(store)
     }
 
@@ -159,6 +157,10 @@ impl Store {
     /// When its own record is unusable and no other comes near, or it is a newer foreread's; the error names it.
     pub(crate) fn find(&self, identity: &Identity) -> Result<Option<(Found, Reader)>> {
         let path = self.path_for(identity);
+        if !path.exists() {
+            // A recorder may have been killed that wrote it.
+            self.take_in();
+        }
         let own = match own_record(&path, identity) {
             Ok(Some(reader)) => {
                 let found = Found {

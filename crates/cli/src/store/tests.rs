@@ -157,8 +157,7 @@ fn what_a_killed_recorder_left_is_adopted() {
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
     let left = abandon(&store, &tool, nobody());
-    store.take_in();
-    store.shrink();
+    store.tidy();
     assert!(!left.exists());
     assert!(store.find(&tool).unwrap().unwrap().0.exact);
 }
@@ -177,8 +176,7 @@ fn leftovers_neither_replace_a_whole_record_nor_stay() {
         nobody()
     ));
     fs::write(&empty, "").unwrap();
-    store.take_in();
-    store.shrink();
+    store.tidy();
     assert!(!left.exists() && !empty.exists() && !other.exists());
     assert_eq!(fs::read(store.path_for(&tool)).unwrap(), whole);
 }
@@ -189,8 +187,7 @@ fn the_file_of_a_living_recorder_is_left_alone() {
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
     let left = abandon(&store, &tool, std::process::id());
-    store.take_in();
-    store.shrink();
+    store.tidy();
     assert!(left.exists() && !store.path_for(&tool).exists());
 }
 

@@ -39,9 +39,15 @@ impl Store {
         Ok(deleted)
     }
 
+    /// Takes in what killed recorders left, and brings the store within its limit.
+    pub(crate) fn tidy(&self) {
+        self.take_in();
+        self.shrink();
+    }
+
     /// Brings the store within its limit. What cannot be done now is tried again the next time, so
     /// failures are not reported.
-    pub(crate) fn shrink(&self) {
+    fn shrink(&self) {
         let _ = self.prune(None, None);
     }
 
