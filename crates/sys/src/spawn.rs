@@ -1,8 +1,8 @@
 //! Starting a program as if whoever started this process had started it.
 //!
-//! Invariant: the program is given the signal mask, the `SIGPIPE` and `SIGCHLD` dispositions, the standard
-//! descriptors and, but for the variables named, the environment that this process was given. The
-//! Rust runtime changes some of these before `main`; they are looked up before it runs.
+//! Invariant: the program is given the signal mask, the dispositions of signals, the standard descriptors and, but
+//! for the variables named, the environment that this process was given. The Rust runtime changes some of these before
+//! `main`; they are looked up before it runs.
 //!
 //! Data flow: [`note`] at the process's start → [`keep_children`] → [`spawn`].
 
@@ -30,6 +30,11 @@ static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// Whether it was started with `SIGCHLD` ignored: the status of its children would be lost.
 static CHILD_IGNORED: AtomicBool = AtomicBool::new(false);
 
+/// The signal that the C library takes over with a process's first thread, and whether this one was started with it
+/// ignored, as `posix_spawn` starts all.
+const SETXID: c_int = 33;
+static SETXID_IGNORED: AtomicBool = AtomicBool::new(false);
+
 /// Which standard descriptors were closed, one bit each: the runtime opens them.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
@@ -37,10 +42,11 @@ static CLOSED: AtomicU8 = AtomicU8::new(0);
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
 
-/// Notes what the Rust runtime is about to change.
+/// Notes what the Rust runtime and the C library are about to change.
 extern "C" fn note() {
     PIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
     CHILD_IGNORED.store(is_ignored(libc::SIGCHLD), Ordering::Relaxed);
+    SETXID_IGNORED.store(is_ignored(SETXID), Ordering::Relaxed);
     let closed = (0..3_u8).fold(0, |closed, fd| {
         // SAFETY: no memory is involved.
         let flags = unsafe { libc::fcntl(c_int::from(fd), libc::F_GETFD) };
@@ -50,14 +56,23 @@ extern "C" fn note() {
 }
 
 fn is_ignored(signal: c_int) -> bool {
-    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks for the disposition alone, into a structure of the right type; all-zero is a
-    // valid sigaction should the call fail.
-    let action = unsafe {
-        libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
-        action.assume_init()
-    };
-    action.sa_sigaction == libc::SIG_IGN
+    let mut action = Action::default();
+    // SAFETY: asks for the disposition alone, into a structure that is large enough.
+    unsafe { disposition(signal, ptr::null(), &mut action) };
+    action[0] == libc::SIG_IGN
+}
+
+/// A disposition as the kernel has it: what is to happen comes first, and zeros for the rest will do.
+type Action = [usize; 4];
+
+/// `sigaction`, also for what the C library keeps for itself and hides.
+///
+/// # Safety
+///
+/// As `sigaction`'s.
+unsafe fn disposition(signal: c_int, new: *const Action, old: *mut Action) {
+    // SAFETY: the kernel writes no more than the structure has, whose mask is of 64 bits.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, size_of::<u64>()) };
 }
 
 /// From now on the status of a child that ends is kept until it is taken, and its stops are told, also where this
@@ -151,6 +166,10 @@ fn fork(
                 if pipe { libc::SIG_IGN } else { libc::SIG_DFL },
             );
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            if SETXID_IGNORED.load(Ordering::Relaxed) {
+                let ignored: Action = [libc::SIG_IGN, 0, 0, 0];
+                disposition(SETXID, &ignored, ptr::null_mut());
+            }
             for fd in opened() {
                 libc::close(fd);
             }
