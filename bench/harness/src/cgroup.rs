@@ -137,7 +137,7 @@ mod tests {
         crate::cache::evict(&files).unwrap();
         let scratch = tempfile::tempdir().unwrap();
         let command = Invocation {
-            program: "cat".into(),
+            program: "cksum".into(),
             args: vec![file.path().into()],
             cwd: scratch.path().to_owned(),
             env: Vec::new(),
