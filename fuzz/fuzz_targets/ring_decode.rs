@@ -21,9 +21,11 @@ fuzz_target!(|input: &[u8]| {
     let Some((choice, rest)) = input.split_first() else {
         return;
     };
-    let event = &rest[..rest.len().min((1 + EXTRA_MAX) * 32)];
-    if let Ok((_, what)) = decode(event, |path| path) {
-        check(&what, |path| path.len());
+    if let Some((first, rest)) = rest.split_first_chunk::<32>() {
+        let following = &rest[..rest.len().min(EXTRA_MAX * 32)];
+        if let Ok((_, what)) = decode(&slot(first), following, |path| path) {
+            check(&what, |path| path.len());
+        }
     }
     let mut ring = Ring::create(Clock::Monotonic).expect("a ring");
     publish(&ring, rest);
@@ -58,17 +60,21 @@ fn check<P>(what: &What<P>, len: impl Fn(&P) -> usize) {
     }
 }
 
+fn slot(bytes: &[u8; 32]) -> Slot {
+    let mut slot: Slot = [0; 4];
+    for (word, bytes) in slot.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    slot
+}
+
 /// Puts the bytes into a ring as slots.
 fn publish(ring: &Ring, bytes: &[u8]) {
     let Some(mut writer) = Writer::claim(ring.shared(), 1, 1) else {
         return;
     };
-    for chunk in bytes.chunks_exact(32) {
-        let mut slot: Slot = [0; 4];
-        for (word, bytes) in slot.iter_mut().zip(chunk.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        if writer.push(ring.shared(), &slot).is_err() {
+    for chunk in bytes.as_chunks::<32>().0 {
+        if writer.push(ring.shared(), &slot(chunk)).is_err() {
             break;
         }
     }

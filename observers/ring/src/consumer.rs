@@ -22,7 +22,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::clock::Calibration;
-use crate::event::{EXTRA_MAX, What, decode, extra};
+use crate::event::{EXTRA_MAX, Malformed, Slot, What, decode, extra};
 use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
 use crate::passage::Unobserved;
@@ -216,7 +216,7 @@ impl Ring {
         let shared = self.area.get();
         shared.header.heartbeat.0.fetch_add(1, Ordering::Relaxed);
         let cutoff = self.calibration.tick();
-        let mut buffer = [0; (1 + EXTRA_MAX) * 32];
+        let mut buffer = [0; EXTRA_MAX * 32];
         let mut next = BinaryHeap::new();
         for (ring, lane) in self.lanes.iter_mut().enumerate() {
             lane.look(shared, ring);
@@ -225,20 +225,25 @@ impl Ring {
             }
         }
         let mut count = 0;
-        while let Some(Reverse((start, ring))) = next.pop() {
+        'rings: while let Some(Reverse((mut start, ring))) = next.pop() {
             if start >= cutoff {
                 break;
             }
+            let others = next.peek().map_or((u64::MAX, 0), |Reverse(first)| *first);
             let lane = &mut self.lanes[ring];
-            if let Some(held) = lane.held.take() {
-                count += 1;
-                each(held.finish(&self.calibration, start));
-            }
-            lane.advance(shared, ring);
-            if let Some(later) = lane.take(shared, ring, &mut buffer, cutoff) {
+            while start < cutoff && (start, ring) < others {
+                if let Some(held) = lane.held.take() {
+                    count += 1;
+                    each(held.finish(&self.calibration, start));
+                }
+                lane.advance(shared, ring);
+                let Some(later) = lane.take(shared, ring, &mut buffer, cutoff) else {
+                    continue 'rings;
+                };
                 // Within a ring the order is the thread's own, whatever the stamps say.
-                next.push(Reverse((later.max(start), ring)));
+                start = later.max(start);
             }
+            next.push(Reverse((start, ring)));
         }
         for (ring, lane) in self.lanes.iter_mut().enumerate() {
             lane.tell(shared, ring);
@@ -293,10 +298,22 @@ impl Lane {
         cutoff: u64,
     ) -> Option<u64> {
         while self.head != self.tail {
+            let first = slot(shared, ring, self.head);
+            let following = extra(&first);
             let left = self.tail.wrapping_sub(self.head) as usize;
-            let slots = copy(shared, ring, self.head, left, buffer);
-            self.slots = slots.max(1) as u32;
-            let Ok((start, what)) = decode(&buffer[..slots * 32], path) else {
+            let decoded = if following < left && following <= EXTRA_MAX {
+                self.slots = 1 + following as u32;
+                for (at, bytes) in (1..self.slots).zip(buffer.chunks_exact_mut(32)) {
+                    let words = slot(shared, ring, self.head.wrapping_add(at));
+                    for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+                        bytes.copy_from_slice(&word.to_le_bytes());
+                    }
+                }
+                decode(&first, &buffer[..following * 32], path)
+            } else {
+                Err(Malformed)
+            };
+            let Ok((start, what)) = decoded else {
                 shared.add_lost(1);
                 self.slots = 1;
                 self.advance(shared, ring);
@@ -369,28 +386,12 @@ fn is_gone(pid: u32, tid: u32) -> bool {
     }
 }
 
-/// Copies one event's slots out of the area, so that they cannot change while they are
-/// checked. Returns how many; 0 when the event claims more than there are.
-fn copy(shared: &Shared, ring: usize, at: u32, left: usize, buffer: &mut [u8]) -> usize {
-    let mut slots = 1;
-    let mut i = 0;
-    while i < slots {
-        let place = at.wrapping_add(i as u32) as usize % RING_SLOTS;
-        let slot = shared.slots[ring][place]
-            .each_ref()
-            .map(|word| word.load(Ordering::Relaxed));
-        if i == 0 {
-            slots = 1 + extra(&slot);
-            if slots > left || slots > 1 + EXTRA_MAX {
-                return 0;
-            }
-        }
-        for (bytes, word) in buffer[i * 32..].chunks_exact_mut(8).zip(slot) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        i += 1;
-    }
-    slots
+/// A slot, copied out of the area, so that it cannot change while it is checked.
+#[inline(always)]
+fn slot(shared: &Shared, ring: usize, at: u32) -> Slot {
+    shared.slots[ring][at as usize % RING_SLOTS]
+        .each_ref()
+        .map(|word| word.load(Ordering::Relaxed))
 }
 
 fn path(bytes: &[u8]) -> PathBuf {

@@ -237,20 +237,15 @@ pub(crate) fn extra(first: &Slot) -> usize {
     usize::from((first[0] >> 16) as u16)
 }
 
-/// Decodes one event from its slots, given as bytes: the first slot and all that it
-/// says follow. Returns its start, in ticks, and what it says, its path made by `own`.
+/// Decodes one event from its first slot and the bytes of those that it says follow. Returns its start, in ticks, and
+/// what it says, its path made by `own`.
 #[inline(always)]
 pub fn decode<'a, P>(
-    bytes: &'a [u8],
+    first: &Slot,
+    rest: &'a [u8],
     own: impl FnOnce(&'a [u8]) -> P,
 ) -> Result<(u64, What<P>), Malformed> {
-    let (first, rest) = bytes.split_first_chunk::<32>().ok_or(Malformed)?;
-    let word = |i: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&first[i * 8..i * 8 + 8]);
-        u64::from_le_bytes(word)
-    };
-    let (w0, start, w2, w3) = (word(0), word(1), word(2), word(3));
+    let [w0, start, w2, w3] = *first;
     let (kind, flags, extra) = (w0 as u8, (w0 >> 8) as u8, usize::from((w0 >> 16) as u16));
     let inst = (w0 >> 32) as u32;
     if extra > EXTRA_MAX || rest.len() != extra * 32 {

@@ -40,6 +40,9 @@ pub(super) struct Watch {
     by_path: HashMap<PathBuf, Option<FileId>>,
     instances: FxHashMap<u32, FileId>,
     threads: FxHashMap<(u32, u32), ThreadId>,
+    /// The last access's, which mostly are the next one's too.
+    last_instance: Option<(u32, FileId)>,
+    last_thread: Option<((u32, u32), ThreadId)>,
     processes: FxHashMap<u32, (u32, String)>,
     pub(super) touched: Touched,
     observed: bool,
@@ -56,6 +59,8 @@ impl Watch {
             by_path: HashMap::new(),
             instances: FxHashMap::default(),
             threads: FxHashMap::default(),
+            last_instance: None,
+            last_thread: None,
             processes: FxHashMap::default(),
             touched: Touched::default(),
             observed: false,
@@ -104,6 +109,7 @@ impl Watch {
                     self.instances.clear();
                 }
                 self.instances.insert(inst, file);
+                self.last_instance = None;
                 let thread = self.thread(pid, tid, sink);
                 sink.access(&Access {
                     file,
@@ -121,8 +127,7 @@ impl Watch {
                 len,
                 took,
             } => {
-                let (Some(&file), Some(kind)) = (self.instances.get(&inst), Kind::from_code(kind))
-                else {
+                let (Some(file), Some(kind)) = (self.file_of(inst), Kind::from_code(kind)) else {
                     return;
                 };
                 let thread = self.thread(pid, tid, sink);
@@ -214,7 +219,29 @@ impl Watch {
         }
     }
 
+    fn file_of(&mut self, inst: u32) -> Option<FileId> {
+        if let Some((last, file)) = self.last_instance
+            && last == inst
+        {
+            return Some(file);
+        }
+        let file = *self.instances.get(&inst)?;
+        self.last_instance = Some((inst, file));
+        Some(file)
+    }
+
     fn thread(&mut self, pid: u32, tid: u32, sink: &mut impl Sink) -> ThreadId {
+        if let Some((last, id)) = self.last_thread
+            && last == (pid, tid)
+        {
+            return id;
+        }
+        let id = self.number_of(pid, tid, sink);
+        self.last_thread = Some(((pid, tid), id));
+        id
+    }
+
+    fn number_of(&mut self, pid: u32, tid: u32, sink: &mut impl Sink) -> ThreadId {
         if let Some(&id) = self.threads.get(&(pid, tid)) {
             return id;
         }

@@ -89,6 +89,11 @@ impl BlockEncoder {
         PREFIX + self.heads.len() + planes
     }
 
+    /// At least [`BlockEncoder::raw_len`], at the price of a multiplication.
+    pub(super) fn raw_most(&self) -> usize {
+        PREFIX + self.heads.len() * ACCESS_RAW
+    }
+
     /// Start of the block's first access, in µs; 0 in an empty block.
     pub(super) fn first(&self) -> u64 {
         self.first

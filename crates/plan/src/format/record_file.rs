@@ -152,7 +152,8 @@ impl RecordFile {
 
     /// Whether more fits within the limit. Once it does not, the record is full for good.
     fn has_room(&mut self) -> Result<bool, WriteError> {
-        if !self.full && self.writer.size_bound() >= self.limit {
+        let may_be_full = !self.full && self.writer.size_most() >= self.limit;
+        if may_be_full && self.writer.size_bound() >= self.limit {
             // The bound counts what is gathered uncompressed: see what it really takes.
             self.flush()?;
             self.full = self.writer.size_bound() + CRUMB >= self.limit;

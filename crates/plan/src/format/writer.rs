@@ -15,6 +15,10 @@ use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
 /// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
 const ROWS_RAW: usize = 1 << 20;
 
+/// Accesses gathered for one block. Few enough that little is left to be packed when the run ends, and that a block is
+/// packed within the processor's caches.
+const GATHERED: usize = BLOCK_ACCESSES / 4;
+
 /// Room beside the rows: the index, summary and trailer of a finished record.
 const ENDING_ROOM: u64 = 4096;
 
@@ -107,7 +111,7 @@ impl<W: Write> Writer<W> {
         if access.kind.reads() {
             self.bytes = self.bytes.saturating_add(access.extent.len);
         }
-        if self.block.len() == BLOCK_ACCESSES {
+        if self.block.len() == GATHERED {
             self.flush()?;
         }
         Ok(())
@@ -175,7 +179,16 @@ impl<W: Write> Writer<W> {
 
     /// The size the record would have if it were finished now, at most, in bytes.
     pub(super) fn size_bound(&self) -> u64 {
-        let pending = self.block.raw_len() + self.files.bytes().len() + self.threads.bytes().len();
+        self.bound(self.block.raw_len())
+    }
+
+    /// At least [`Writer::size_bound`], and found without looking at what is gathered.
+    pub(super) fn size_most(&self) -> u64 {
+        self.bound(self.block.raw_most())
+    }
+
+    fn bound(&self, block: usize) -> u64 {
+        let pending = block + self.files.bytes().len() + self.threads.bytes().len();
         // zstd adds at most 1/256, and a little to each stream; frames add their heads.
         let raw = self.tables.raw_bound() + pending as u64;
         self.written + raw + raw / 256 + ENDING_ROOM

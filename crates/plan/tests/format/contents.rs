@@ -305,7 +305,12 @@ fn damage_in_the_middle_ends_reading_after_everything_before_it() {
     for _ in 0..2 {
         let all: Vec<_> = reader.accesses().collect();
         let (last, before) = all.split_last().unwrap();
-        assert_eq!(before.len(), 65_536);
+        // All blocks before the damaged one.
+        assert!(
+            (80_000..=100_000).contains(&before.len()),
+            "{}",
+            before.len()
+        );
         let expected = accesses.iter();
         assert!(
             before
