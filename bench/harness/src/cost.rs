@@ -230,7 +230,7 @@ pub fn recording(
         plain.push(process::run(&job.command, &scratch.0, &[])?.seconds);
         foreread.forget()?;
         job.clear_outputs()?;
-        let run = process::run_watching(&foreread.wrap(&job.command), &scratch.0, &[], true)?;
+        let run = process::run_watching(&foreread.wrap(&job.command), &scratch.0, &[])?;
         recorded.push(run.seconds);
         memory.extend(run.peak_rss_kb.map(|kb| kb as f64 / 1024.0));
     }

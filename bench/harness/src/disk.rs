@@ -6,13 +6,12 @@
 //! server that waits for its own disk waits for ever; that process takes the disk
 //! down when its standard input closes, so it never outlives the benchmark.
 
-use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use foreread_slowdisk::{Mounted, Options};
@@ -49,30 +48,33 @@ pub struct Disk {
     /// Which one.
     pub kind: DiskKind,
     slow: Option<Slow>,
-    turns: Turns,
+    platter: Platter,
 }
 
-/// Where the platter stands when a run begins: anywhere, evenly, and wherever it stood for the run before.
+/// Where the platter stands when a run begins: anywhere, evenly, and for all runs of a round at the same angle.
 ///
 /// A run ends with the platter at its last block, and what comes between two runs takes about as long every time:
 /// left to that, all plain runs of a case would begin at one angle and all others at another one, up to a revolution
-/// apart in what they wait for first. So each waits for a part of one, of a sequence that fills plain and other runs'
-/// parts together evenly (the fractional multiples of the inverse plastic number and of its square).
-#[derive(Default)]
-struct Turns {
-    plain: Cell<u32>,
-    others: Cell<u32>,
+/// apart in what they wait for first. So the rounds begin at the multiples of the golden ratio, which fill the circle
+/// evenly however many they are.
+struct Platter {
+    /// When it stood at the angle that all others are counted from.
+    origin: Instant,
 }
 
-impl Turns {
-    /// The next part of a revolution, from 0 to 1.
-    fn next(&self, plain: bool) -> f64 {
-        let (count, step) = match plain {
-            true => (&self.plain, 0.754_877_666_246_692_8),
-            false => (&self.others, 0.569_840_290_998_053_2),
-        };
-        count.set(count.get() + 1);
-        (f64::from(count.get()) * step).fract()
+impl Platter {
+    fn stands() -> Self {
+        Self {
+            origin: Instant::now(),
+        }
+    }
+
+    /// How long it is until it stands at the angle of a round.
+    fn until(&self, round: usize) -> Duration {
+        let revolution = Duration::from_nanos(foreread_disk::hdd::REVOLUTION_NS).as_secs_f64();
+        let angle = round as f64 * 0.618_033_988_749_894_9;
+        let now = self.origin.elapsed().as_secs_f64() / revolution;
+        Duration::from_secs_f64((angle - now).rem_euclid(1.0) * revolution)
     }
 }
 
@@ -88,7 +90,7 @@ impl Disk {
         Self {
             kind: DiskKind::Own,
             slow: None,
-            turns: Turns::default(),
+            platter: Platter::stands(),
         }
     }
 
@@ -139,7 +141,7 @@ impl Disk {
         Ok(Self {
             kind,
             slow: Some(Slow { server, mounted }),
-            turns: Turns::default(),
+            platter: Platter::stands(),
         })
     }
 
@@ -179,12 +181,10 @@ impl Disk {
         }
     }
 
-    /// Waits, on a disk that turns, for a part of a revolution before a run of the plain program or another.
-    pub fn turn(&self, plain: bool) {
+    /// Waits, on a disk that turns, for the angle at which the runs of a round are to begin.
+    pub fn turn(&self, round: usize) {
         if self.kind == DiskKind::Hdd7200 {
-            let part = self.turns.next(plain);
-            let revolution = Duration::from_nanos(foreread_disk::hdd::REVOLUTION_NS);
-            std::thread::sleep(revolution.mul_f64(part));
+            std::thread::sleep(self.platter.until(round));
         }
     }
 

@@ -253,6 +253,7 @@ fn rounds(
             result.deep.push(runs.deep(footprint, way)?);
         }
         round += 1;
+        runs.round.set(round);
         if round == 1 {
             rounds = rounds_for(runs.case.purpose, settings, began.elapsed().as_secs_f64());
         }

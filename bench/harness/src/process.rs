@@ -81,11 +81,26 @@ pub struct Run {
 
 /// Runs `command` once, output into `scratch`, hashing `outputs` afterwards.
 pub fn run(command: &Invocation, scratch: &Path, outputs: &[PathBuf]) -> Result<Run> {
-    run_watching(command, scratch, outputs, false)
+    run_when(|| (), command, scratch, outputs)
 }
 
-/// As [`run`]; with `watch_memory`, also samples the started process's peak memory.
-pub fn run_watching(
+/// As [`run`], started when `ready` returns: nothing else comes between.
+pub fn run_when(
+    ready: impl FnOnce(),
+    command: &Invocation,
+    scratch: &Path,
+    outputs: &[PathBuf],
+) -> Result<Run> {
+    start(ready, command, scratch, outputs, false)
+}
+
+/// As [`run`], sampling the started process's peak memory.
+pub fn run_watching(command: &Invocation, scratch: &Path, outputs: &[PathBuf]) -> Result<Run> {
+    start(|| (), command, scratch, outputs, true)
+}
+
+fn start(
+    ready: impl FnOnce(),
     command: &Invocation,
     scratch: &Path,
     outputs: &[PathBuf],
@@ -103,6 +118,7 @@ pub fn run_watching(
         .stdin(Stdio::null())
         .stdout(create(&out)?)
         .stderr(create(&err)?);
+    ready();
     let began = Instant::now();
     let mut child = process
         .spawn()

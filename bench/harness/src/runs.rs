@@ -39,6 +39,8 @@ pub struct Runs<'a> {
     pub recorder: Option<Foreread>,
     /// Starts that were not cold, and not counted.
     pub discarded: Cell<usize>,
+    /// Rounds that are over.
+    pub round: Cell<usize>,
     disk: &'a Disk,
     scratch: &'a Path,
     memory: Option<MemoryGroup>,
@@ -91,6 +93,7 @@ impl<'a> Runs<'a> {
                 .transpose()?,
             job,
             discarded: Cell::new(0),
+            round: Cell::new(0),
             scratch,
             expected: Cell::new(None),
         })
@@ -148,10 +151,10 @@ impl<'a> Runs<'a> {
     /// One run of `command` from the case's starting state, within its memory limit.
     pub fn cold(&self, command: &Invocation, mode: &str) -> Result<Sample> {
         self.prepared()?;
-        self.disk.turn(mode == PLAIN);
+        let ready = || self.disk.turn(self.round.get());
         match &self.memory {
-            Some(group) => self.timed(&group.inside(command), mode),
-            None => self.timed(command, mode),
+            Some(group) => self.timed(ready, &group.inside(command), mode),
+            None => self.timed(ready, command, mode),
         }
     }
 
@@ -178,7 +181,7 @@ impl<'a> Runs<'a> {
             // What a limited run leaves in memory is not all it needs; what another has read is gone.
             cache::warm(&self.job.files)?;
         }
-        self.timed(command, "hot")
+        self.timed(|| (), command, "hot")
     }
 
     /// Tries every way to read the footprint; the fastest.
@@ -198,7 +201,7 @@ impl<'a> Runs<'a> {
     pub fn deep(&self, footprint: &[FileExtents], way: Way) -> Result<Sample> {
         cache::evict(&self.job.files)?;
         self.disk.forget()?;
-        self.disk.turn(false);
+        self.disk.turn(self.round.get());
         let (seconds, device_bytes) = self.counted(|| deep::read(footprint, way))?;
         Ok(Sample {
             seconds,
@@ -306,10 +309,11 @@ impl<'a> Runs<'a> {
     }
 
     /// One run of `command` from whatever is in memory.
-    fn timed(&self, command: &Invocation, mode: &str) -> Result<Sample> {
+    fn timed(&self, ready: impl FnOnce(), command: &Invocation, mode: &str) -> Result<Sample> {
         self.job.clear_outputs()?;
+        let outputs = &self.job.outputs;
         let (run, device_bytes) =
-            self.counted(|| process::run(command, self.scratch, &self.job.outputs))?;
+            self.counted(|| process::run_when(ready, command, self.scratch, outputs))?;
         self.same(&run, mode)?;
         Ok(Sample {
             seconds: run.seconds,

@@ -5,6 +5,7 @@
 //! reads in a burst finds its pages there (AASFP §5.2's timer).
 
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -161,11 +162,13 @@ impl Session {
     ///
     /// Only where this thread and the one that started the session have the same descriptors.
     pub fn account(self) -> Option<Report> {
-        let thread = self.thread.as_ref()?;
+        // Or its end would wake the thread after all.
+        let session = ManuallyDrop::new(self);
+        let thread = session.thread.as_ref()?;
         let begun = Instant::now();
         let mut work = loop {
             // One that panicked has left nothing of use.
-            if let Some(work) = self.shared.desk.lock().ok()?.take() {
+            if let Some(work) = session.shared.desk.lock().ok()?.take() {
                 break work;
             }
             if thread.is_finished() {
@@ -177,7 +180,7 @@ impl Session {
                 std::thread::sleep(AT_HAND);
             }
         };
-        let ended = catch_unwind(AssertUnwindSafe(|| work.end(&self.shared)));
+        let ended = catch_unwind(AssertUnwindSafe(|| work.end(&session.shared)));
         std::mem::forget(work);
         ended.ok()
     }
