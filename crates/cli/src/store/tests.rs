@@ -163,6 +163,19 @@ fn what_a_killed_recorder_left_is_adopted() {
 }
 
 #[test]
+fn a_program_without_a_record_finds_what_its_killed_recorder_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let tool = identity("/bin/tool", &["tool"]);
+    store.announce(&tool);
+    let left = abandon(&store, &tool, nobody());
+    let (found, reader) = store.find(&tool).unwrap().unwrap();
+    assert!(found.exact && !left.exists());
+    assert_eq!(reader.files().len(), 1);
+    store.announce(&tool);
+}
+
+#[test]
 fn leftovers_neither_replace_a_whole_record_nor_stay() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
