@@ -48,7 +48,6 @@ pub struct Disk {
     /// Which one.
     pub kind: DiskKind,
     slow: Option<Slow>,
-    platter: Platter,
 }
 
 /// Where the platter stands when a run begins: anywhere, evenly, and for all runs of a round at the same angle.
@@ -63,12 +62,6 @@ struct Platter {
 }
 
 impl Platter {
-    fn stands() -> Self {
-        Self {
-            origin: Instant::now(),
-        }
-    }
-
     /// How long it is until it stands at the angle of a round.
     fn until(&self, round: usize) -> Duration {
         let revolution = Duration::from_nanos(foreread_disk::hdd::REVOLUTION_NS).as_secs_f64();
@@ -82,6 +75,7 @@ impl Platter {
 struct Slow {
     server: Child,
     mounted: Mounted,
+    platter: Platter,
 }
 
 impl Disk {
@@ -90,7 +84,6 @@ impl Disk {
         Self {
             kind: DiskKind::Own,
             slow: None,
-            platter: Platter::stands(),
         }
     }
 
@@ -138,10 +131,16 @@ impl Disk {
         }
         let mounted = Mounted::find(&dir)
             .with_context(|| format!("finding the disk in {}", dir.display()))?;
+        let platter = Platter {
+            origin: Instant::now(),
+        };
         Ok(Self {
             kind,
-            slow: Some(Slow { server, mounted }),
-            platter: Platter::stands(),
+            slow: Some(Slow {
+                server,
+                mounted,
+                platter,
+            }),
         })
     }
 
@@ -183,8 +182,8 @@ impl Disk {
 
     /// Waits, on a disk that turns, for the angle at which the runs of a round are to begin.
     pub fn turn(&self, round: usize) {
-        if self.kind == DiskKind::Hdd7200 {
-            std::thread::sleep(self.platter.until(round));
+        if let (DiskKind::Hdd7200, Some(slow)) = (self.kind, &self.slow) {
+            std::thread::sleep(slow.platter.until(round));
         }
     }
 

@@ -63,7 +63,7 @@ fn is_ignored(signal: c_int) -> bool {
 }
 
 /// A disposition as the kernel has it: what is to happen comes first, and zeros for the rest will do.
-type Action = [usize; 4];
+type Action = [usize; 6];
 
 /// `sigaction`, also for what the C library keeps for itself and hides.
 ///
@@ -71,7 +71,7 @@ type Action = [usize; 4];
 ///
 /// As `sigaction`'s.
 unsafe fn disposition(signal: c_int, new: *const Action, old: *mut Action) {
-    // SAFETY: the kernel writes no more than the structure has, whose mask is of 64 bits.
+    // SAFETY: the kernel's structure has at most three words and a mask of 64 bits, here as there.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, size_of::<u64>()) };
 }
 
@@ -167,7 +167,8 @@ fn fork(
             );
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
             if SETXID_IGNORED.load(Ordering::Relaxed) {
-                let ignored: Action = [libc::SIG_IGN, 0, 0, 0];
+                let mut ignored = Action::default();
+                ignored[0] = libc::SIG_IGN;
                 disposition(SETXID, &ignored, ptr::null_mut());
             }
             for fd in opened() {

@@ -1,7 +1,7 @@
 //! The kernel's own text files, in `/proc` and `/sys`.
 //!
-//! Their size stands nowhere: the standard library begins to read them with 32 bytes, and the kernel makes some of them
-//! anew for every call.
+//! Their size stands nowhere: left to itself, the standard library begins to read them with 32 bytes, and the kernel
+//! makes some of them anew for every call.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,22 +16,9 @@ const MOST: usize = 8 << 10;
 ///
 /// When it cannot be read, or is no UTF-8.
 pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<String> {
-    let mut bytes = vec![0; MOST];
-    let mut file = File::open(path)?;
-    let mut len = 0;
-    loop {
-        match file.read(&mut bytes[len..]) {
-            Ok(0) => break,
-            Ok(more) => len += more,
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-            Err(why) => return Err(why),
-        }
-        if len == bytes.len() {
-            bytes.resize(2 * len, 0);
-        }
-    }
-    bytes.truncate(len);
-    String::from_utf8(bytes).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
+    let mut text = String::with_capacity(MOST);
+    File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]

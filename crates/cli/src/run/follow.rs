@@ -64,8 +64,6 @@ pub(super) struct Opened {
     head: Option<Head>,
     record: PathBuf,
     files: Arc<BTreeMap<FileId, FileMeta>>,
-    /// Those that the recorded run wrote.
-    written: HashSet<FileId>,
     trouble: Trouble,
     /// The foot of the record, if it is whole.
     pub(super) summary: Option<Summary>,
@@ -86,12 +84,12 @@ impl Opened {
         let (record, summary) = (reader.path().to_owned(), reader.summary().cloned());
         let files = Arc::new(reader.files().clone());
         let written = files.iter().filter(|(_, meta)| meta.written);
-        let written: HashSet<_> = written.map(|(&id, _)| id).collect();
+        let written = written.map(|(&id, _)| id).collect();
         let recorded = Recorded {
             reader,
             trouble: Arc::clone(&trouble),
         };
-        let mut source = Box::new(Replay::new(recorded, written.clone()));
+        let mut source = Box::new(Replay::new(recorded, written));
         let mut backend = PageCache::new(&files);
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
@@ -100,7 +98,6 @@ impl Opened {
             head,
             record,
             files,
-            written,
             trouble,
             summary,
         }
@@ -146,19 +143,9 @@ pub(super) struct Follower {
 impl Follower {
     /// Follow a record; observations' times count from `start`.
     pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
-        let Opened {
-            source,
-            backend,
-            head,
-            record,
-            files,
-            written,
-            trouble,
-            summary,
-        } = opened;
-        let passes = summary.as_ref().is_some_and(computes);
-        let waits = summary.and_then(|summary| summary.wait_ns);
-        let read = files.iter().filter(|(id, _)| !written.contains(id));
+        let passes = opened.summary.as_ref().is_some_and(computes);
+        let waits = opened.summary.and_then(|summary| summary.wait_ns);
+        let read = opened.files.iter().filter(|(_, meta)| !meta.written);
         let planned = read.map(|(&id, meta)| (meta.path.clone(), id)).collect();
         let (devices, unmeasured) = (Devices::default(), Trouble::default());
         let (met, why_not) = (Arc::clone(&devices), Arc::clone(&unmeasured));
@@ -172,14 +159,16 @@ impl Follower {
                 passes,
                 ..Config::default()
             };
-            let engine = Engine::new(source, backend, config).with_head(head);
-            engine.with_profiles(move |dev, device| {
-                let (profile, said) = chosen(device, profiles.of(dev), waits);
-                if let Ok(mut met) = met.lock() {
-                    met.insert(device.name.clone(), said);
-                }
-                profile
-            })
+            let engine = Engine::new(opened.source, opened.backend, config);
+            engine
+                .with_head(opened.head)
+                .with_profiles(move |dev, device| {
+                    let (profile, said) = chosen(device, profiles.of(dev), waits);
+                    if let Ok(mut met) = met.lock() {
+                        met.insert(device.name.clone(), said);
+                    }
+                    profile
+                })
         };
         let session = Session::start(make, start).context("starting the engine's thread")?;
         Ok(Self {
@@ -187,9 +176,9 @@ impl Follower {
             planned,
             numbers: Vec::new(),
             written: HashSet::new(),
-            files,
-            record,
-            trouble,
+            files: opened.files,
+            record: opened.record,
+            trouble: opened.trouble,
             unmeasured,
             checked: false,
             devices,

@@ -153,7 +153,7 @@ impl Watch {
                 took,
                 ..
             } => {
-                let Some(&file) = self.instances.get(&inst) else {
+                let Some(file) = self.file_of(inst) else {
                     return;
                 };
                 let size = self.files[file.0 as usize].size;
