@@ -129,8 +129,10 @@ def test_threads_and_forks_at_once_do_not_hang(data: Path) -> None:
                 thread.join()
 
 
+# Whoever runs the suite in a shell's background has it started with the interrupt key ignored.
 INTERRUPTED = """
-import foreread, itertools, sys
+import foreread, itertools, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 accesses = ((sys.argv[1], number % 4000 * 4096, 64) for number in itertools.count())
 print("going", flush=True)
 try:
@@ -151,12 +153,15 @@ except KeyboardInterrupt:
 def test_the_interrupt_key_works(data: Path, endless: str) -> None:
     program = [sys.executable, "-c", INTERRUPTED.format(endless), str(data)]
     process = subprocess.Popen(program, cwd="/", stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "going\n"
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
-    assert output == "interrupted\n"
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "going\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+        assert output == "interrupted\n"
+    finally:
+        process.kill()
 
 
 def interpreter_for_everyone() -> str:

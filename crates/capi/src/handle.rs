@@ -66,6 +66,8 @@ pub struct Handle {
     timed: bool,
     /// Entries that the list may hold.
     capacity: usize,
+    /// Held while a list is handed over, in as many parts as it takes: two lists never mix.
+    handing_over: Mutex<()>,
 }
 
 impl Handle {
@@ -121,6 +123,7 @@ impl Handle {
             names,
             timed,
             capacity,
+            handing_over: Mutex::default(),
         })
     }
 
@@ -278,6 +281,7 @@ impl Handle {
             return Err(-libc::ENOMEM);
         }
         let first = flags.bits() & !Flags::DONE.bits();
+        let _in_one = lock(&self.handing_over);
         let mut how = Flags::from_bits(first).ok_or(-libc::EINVAL)?;
         let mut accepted = 0;
         let mut batch = Vec::with_capacity(entries.len().min(AT_ONCE));
@@ -389,8 +393,8 @@ fn on<T>(fd: c_int, act: impl FnOnce() -> T) -> T {
     done
 }
 
-fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
-    names.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn told(names: &Mutex<Names>, file: FileId) -> c_int {

@@ -1,9 +1,10 @@
-/* Calls and reads from many threads; a callback that never returns holds up its own thread only. */
+/* Calls and reads from many threads; lists handed over at the same time do not mix; a callback that never returns
+ * holds up its own thread only. */
 #include "check.h"
 #include "foreread.h"
 #include <pthread.h>
 
-enum { THREADS = 8, ROUNDS = 2000, SIZE = 65536 };
+enum { THREADS = 8, ROUNDS = 2000, SIZE = 65536, LONG = 300000, LISTS = 20 };
 
 static foreread_client *c;
 static int fd;
@@ -47,6 +48,22 @@ static void *crowd(void *arg)
 	return NULL;
 }
 
+/* Replaces the list by a long one, which the library takes in parts. */
+static void *lists(void *arg)
+{
+	foreread_entry *entries = calloc(LONG, sizeof(*entries));
+	int i;
+
+	(void)arg;
+	CHECK(entries);
+	for (i = 0; i < LONG; i++)
+		entries[i].fd = fd;
+	for (i = 0; i < LISTS; i++)
+		SAME(foreread_request_prefetching(c, entries, LONG, FOREREAD_SET), LONG);
+	free(entries);
+	return NULL;
+}
+
 static void never(void *arg, int marked_fd, int64_t marked_offset, int requested_fd,
 		  int64_t requested_offset)
 {
@@ -70,6 +87,7 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
 	foreread_client *slow = NULL;
+	foreread_stats stats;
 	size_t i;
 
 	CHECK(argc > 1);
@@ -80,6 +98,14 @@ int main(int argc, char **argv)
 		CHECK(pthread_create(&threads[i], NULL, crowd, (void *)i) == 0);
 	for (i = 0; i < THREADS; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
+
+	for (i = 0; i < 2; i++)
+		CHECK(pthread_create(&threads[i], NULL, lists, NULL) == 0);
+	for (i = 0; i < 2; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0);
+	stats.struct_size = sizeof(stats);
+	SAME(foreread_get_stats(c, &stats), 0);
+	SAME(stats.ahead, LONG);
 	SAME(foreread_unregister_client(c), 0);
 
 	SAME(foreread_register_client(&slow, NULL, never, NULL), 0);
