@@ -26,3 +26,10 @@ pub struct FileMeta {
     /// only fetch too much for.
     pub random: bool,
 }
+
+impl FileMeta {
+    /// What identifies the file and its content: two files, or two states of one, differ in it.
+    pub fn facts(&self) -> (u64, u64, u64, i64) {
+        (self.dev, self.ino, self.size, self.mtime_ns)
+    }
+}

@@ -20,6 +20,12 @@ pub const TESTS: &[Test] = &[
     ),
     ("a_file_that_grew_is_named", &[], grown),
     ("a_replaced_file_is_named", &[], replaced),
+    ("a_change_is_told_once", &[], told_once),
+    (
+        "what_the_program_itself_changes_is_not_told",
+        &[],
+        own_change,
+    ),
     ("a_removed_file_is_named", &[], removed),
     ("a_fifo_in_a_files_place_holds_nothing_up", &[], fifo),
     ("a_folder_in_a_files_place_is_named", &[], folder),
@@ -77,15 +83,21 @@ fn after(lab: Lab, change: impl Fn(&Lab)) -> Outcome {
     outcome
 }
 
+fn write(lab: &Lab) {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .open(lab.path("data"))
+        .expect("our own file");
+    file.write_all(b"something else").expect("our own file");
+    file.sync_all().expect("our own file");
+}
+
+fn replace(lab: &Lab) {
+    fs::rename(lab.data("new", 8), lab.path("data")).expect("our own file");
+}
+
 fn modified() {
-    after(Lab::new(), |lab| {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .open(lab.path("data"))
-            .expect("our own file");
-        file.write_all(b"something else").expect("our own file");
-        file.sync_all().expect("our own file");
-    });
+    after(Lab::new(), write);
 }
 
 fn resized(lab: &Lab, len: u64) {
@@ -125,9 +137,57 @@ fn grown() {
 }
 
 fn replaced() {
-    after(Lab::new(), |lab| {
-        fs::rename(lab.data("new", 8), lab.path("data")).expect("our own file");
-    });
+    after(Lab::new(), replace);
+}
+
+/// Runs the command cold, and returns what it says of `data`.
+#[track_caller]
+fn said_of_data(lab: &Lab, command: &[&str]) -> Vec<String> {
+    lab.cold(&["data", "other"]);
+    let outcome = lab.run(command);
+    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
+    assert!(
+        !outcome.account["recorded_wall_ns"].is_null(),
+        "{outcome:?}"
+    );
+    let data = lab.path("data").display().to_string();
+    let named = outcome.account["files"].as_array().expect("a list");
+    let named = named.iter().filter_map(|said| said.as_str());
+    named
+        .filter(|said| said.starts_with(&data))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn told_once() {
+    let lab = recorded_in(Lab::new());
+    let tell_once = |change: &dyn Fn(&Lab), word: &str| {
+        change(&lab);
+        let said = said_of_data(&lab, COMMAND);
+        assert!(said.len() == 1 && said[0].contains(word), "{said:?}");
+        for _ in 0..2 {
+            assert_eq!(said_of_data(&lab, COMMAND), [""; 0]);
+        }
+    };
+    tell_once(&write, "was modified");
+    tell_once(&|lab| resized(lab, 9 << 20), "has changed");
+    tell_once(&replace, "is another file");
+}
+
+fn own_change() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    lab.data("other", 8);
+    lab.script(
+        "job",
+        "#!/bin/sh\n./scatter 500 50 data other\necho more >> data\n",
+    );
+    lab.cold(&["data", "other"]);
+    lab.run(&["./job"]);
+    for _ in 0..3 {
+        assert_eq!(said_of_data(&lab, &["./job"]), [""; 0]);
+    }
 }
 
 fn remove(lab: &Lab) {

@@ -118,6 +118,8 @@ pub(super) struct Followed {
     pub(super) report: Option<Report>,
     /// The record's files.
     pub(super) files: Arc<BTreeMap<FileId, FileMeta>>,
+    /// The paths of those that are not as the record has them.
+    pub(super) overtaken: HashSet<PathBuf>,
     /// What is wrong with the record, as far as is known.
     pub(super) trouble: Option<String>,
     /// Why no device goes by what was measured of it.
@@ -131,6 +133,8 @@ pub(super) struct Follower {
     /// The record's number of each file the watcher knows.
     numbers: Vec<Option<FileId>>,
     written: HashSet<FileId>,
+    /// The record's files that were seen to be other than it has them.
+    overtaken: HashSet<FileId>,
     files: Arc<BTreeMap<FileId, FileMeta>>,
     record: PathBuf,
     trouble: Trouble,
@@ -176,6 +180,7 @@ impl Follower {
             planned,
             numbers: Vec::new(),
             written: HashSet::new(),
+            overtaken: HashSet::new(),
             files: opened.files,
             record: opened.record,
             trouble: opened.trouble,
@@ -224,9 +229,14 @@ impl Follower {
         if hot && !self.checked {
             look_through(&self.record, &self.trouble);
         }
+        let told = report.iter().flat_map(|report| &report.changed);
+        let overtaken = self.overtaken.iter().chain(told.map(|(file, _)| file));
+        let overtaken = overtaken.filter_map(|file| self.files.get(file));
+        let overtaken = overtaken.map(|meta| meta.path.clone()).collect();
         Followed {
             report,
             files: self.files,
+            overtaken,
             trouble: self.trouble.get().cloned(),
             unmeasured: self.unmeasured.get().cloned(),
         }
@@ -296,9 +306,14 @@ impl Sink for Follower {
         if self.numbers.len() <= at {
             self.numbers.resize(at + 1, None);
         }
-        self.numbers[at] = self.planned.get(&meta.path).copied();
+        let known = self.planned.get(&meta.path).copied();
+        self.numbers[at] = known;
         if meta.written {
             self.written.insert(id);
+        } else if let Some(file) = known
+            && self.files[&file].facts() != meta.facts()
+        {
+            self.overtaken.insert(file);
         }
     }
 

@@ -16,13 +16,14 @@ mod summary;
 mod touched;
 mod watch;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use foreread_engine::Phase;
-use foreread_plan::format::Reader;
+use foreread_plan::format::{Reader, redefine};
 use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
 use foreread_ring::{Clock, Mode, Ring, Unobserved};
 use foreread_sys::processor::Aside;
@@ -424,14 +425,17 @@ impl Supervisor {
         let Sinks {
             recorder, follower, ..
         } = self.sinks;
+        let mut changed = HashSet::new();
         if let Some(follower) = follower {
             let devices = follower.devices();
             let Followed {
                 report,
                 files,
+                overtaken,
                 trouble,
                 unmeasured,
             } = follower.finish();
+            changed = overtaken;
             if let Some(why) = unmeasured {
                 account.say(why);
             }
@@ -472,6 +476,21 @@ impl Supervisor {
         {
             // A record that cannot be deleted is looked at again by the next run.
             let _ = std::fs::remove_file(path);
+        } else if self.records
+            && !changed.is_empty()
+            && let Some(path) = account.goes_on_with()
+        {
+            // Or every later run would tell of them. A record that cannot be written anew stays as it is.
+            let _ = redefine(path, |meta| {
+                let now = changed
+                    .contains(&meta.path)
+                    .then(|| self.watch.facts(&meta.path))??;
+                Some(FileMeta {
+                    written: meta.written,
+                    random: meta.random,
+                    ..now
+                })
+            });
         }
     }
 }

@@ -213,6 +213,13 @@ impl Account {
         Some(path)
     }
 
+    /// The record followed, if it is this command's own and the next run goes by it as well.
+    pub(super) fn goes_on_with(&self) -> Option<&Path> {
+        let followed = self.followed.as_ref().filter(|_| self.has_own_record())?;
+        let left = self.report.as_ref()?.phase == Phase::GaveUp || self.recorded.is_some();
+        (!left).then_some(&followed.path)
+    }
+
     /// Whether what was followed is a record of this very command that a run like the recorded
     /// one adds nothing to: it is whole, and the program was not killed before its end.
     pub(super) fn has_lasting_record(&self) -> bool {

@@ -302,7 +302,8 @@ impl Watch {
         Some(id)
     }
 
-    fn facts(&self, path: &Path) -> Option<FileMeta> {
+    /// What identifies the regular file at `path` now.
+    pub(super) fn facts(&self, path: &Path) -> Option<FileMeta> {
         let meta = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some(FileMeta {
             path: path.to_owned(),

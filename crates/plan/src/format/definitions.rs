@@ -6,15 +6,20 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use super::frame::{FrameWriter, Tag};
 use super::model::{unzigzag, zigzag};
 use super::{MAX_ID, MAX_PATH, MAX_PATHS, WriteError};
 use crate::{FileId, FileMeta, ThreadId, ThreadMeta};
 
 /// A row without its path, at most, in bytes: the numbers of a file.
 const ROW_RAW: usize = 5 + 2 + 2 + 4 * 10 + 1;
+
+/// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
+const ROWS_RAW: usize = 1 << 20;
 
 /// The definitions of a record.
 #[derive(Default)]
@@ -81,6 +86,51 @@ pub(super) fn limit(what: &'static str, value: usize, limit: usize) -> Result<()
     })
 }
 
+/// Definitions on their way into frames.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) files: RowEncoder,
+    pub(super) threads: RowEncoder,
+}
+
+impl Rows {
+    /// What is gathered, in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.files.bytes.len() + self.threads.bytes.len()
+    }
+
+    /// Writes what is gathered, once it is enough for a frame; returns its size in bytes.
+    pub(super) fn put_full(
+        &mut self,
+        out: &mut impl Write,
+        frames: &mut FrameWriter,
+    ) -> io::Result<u64> {
+        if self.len() < ROWS_RAW {
+            return Ok(0);
+        }
+        self.put(out, frames)
+    }
+
+    /// Writes what is gathered; returns its size in bytes.
+    pub(super) fn put(
+        &mut self,
+        out: &mut impl Write,
+        frames: &mut FrameWriter,
+    ) -> io::Result<u64> {
+        let mut written = 0;
+        for (tag, rows) in [
+            (Tag::Files, &mut self.files),
+            (Tag::Threads, &mut self.threads),
+        ] {
+            if !rows.bytes.is_empty() {
+                written += frames.write(out, tag, std::iter::once(&rows.bytes[..]))?;
+                rows.clear();
+            }
+        }
+        Ok(written)
+    }
+}
+
 /// Rows of one definition frame. Each row shares what it can with the row before.
 #[derive(Default)]
 pub(super) struct RowEncoder {
@@ -126,11 +176,7 @@ impl RowEncoder {
         self.last_path.extend_from_slice(&path[shared..]);
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.bytes.clear();
         self.last_id = 0;
         self.last_path.clear();
@@ -298,8 +344,8 @@ mod tests {
         for _ in 0..60_000 {
             let mut tables = Tables::default();
             for outcome in [
-                decode_files(&mutate(files.bytes(), &mut noise), &mut tables),
-                decode_threads(&mutate(threads.bytes(), &mut noise), &mut tables),
+                decode_files(&mutate(&files.bytes, &mut noise), &mut tables),
+                decode_threads(&mutate(&threads.bytes, &mut noise), &mut tables),
             ] {
                 *(if outcome.is_ok() { &mut good } else { &mut bad }) += 1;
             }

@@ -72,6 +72,9 @@ pub enum WriteError {
         /// The system's reason.
         source: io::Error,
     },
+    /// The record that is to be written anew cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The value is beyond what the format holds. The record remains usable.
     #[error("{what} is {value}; a record holds at most {limit}")]
     Limit {

@@ -33,7 +33,7 @@ mod writer;
 
 pub use error::{Ending, ReadError, WriteError};
 pub use reader::Reader;
-pub use record_file::{Partial, RecordFile, adopt, partials};
+pub use record_file::{Partial, RecordFile, adopt, partials, redefine};
 pub use writer::Writer;
 
 /// The version of the format written here, and the newest that is read.

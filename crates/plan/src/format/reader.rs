@@ -162,6 +162,12 @@ impl<R: Read + Seek> Reader<R> {
         &self.ending
     }
 
+    /// The input, with the offset of a complete record's index and what that holds; `None` for any other.
+    pub(super) fn into_ending(self) -> Option<(R, u64, Tables, Summary)> {
+        let summary = self.summary.filter(|_| self.ending == Ending::Complete)?;
+        Some((self.input, self.end, self.tables, summary))
+    }
+
     /// The record's size in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size

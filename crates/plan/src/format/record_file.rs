@@ -7,13 +7,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::{WriteError, Writer};
+use super::frame::FrameWriter;
+use super::writer::put_ending;
+use super::{Reader, WriteError, Writer};
 use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
 
 /// Flushing a block for less than this much room would leave crumbs.
@@ -38,25 +40,7 @@ impl RecordFile {
     /// [`WriteError::File`] if no file can be created beside `destination`, otherwise as
     /// [`Writer::new`].
     pub fn create(destination: &Path, meta: &Meta, limit: u64) -> Result<Self, WriteError> {
-        let (directory, name) = split(destination)?;
-        let mut prefix = partial_prefix(name);
-        prefix.push(format!("{}-", std::process::id()));
-        // The system's reason alone: the library adds a name nobody has chosen.
-        let mut refused = None;
-        let (file, partial) = tempfile::Builder::new()
-            .prefix(&prefix)
-            .make_in(directory, |path| {
-                let mut options = OpenOptions::new();
-                options.read(true).write(true).create_new(true).mode(0o600);
-                let opened = options.open(path);
-                refused = opened.as_ref().err().and_then(io::Error::raw_os_error);
-                opened
-            })
-            .map_err(|error| {
-                let reason = refused.map_or(error, io::Error::from_raw_os_error);
-                failed("create a record in", directory)(reason)
-            })?
-            .into_parts();
+        let (file, partial) = create_beside(destination)?;
         Ok(Self {
             writer: named(destination, Writer::new(BufWriter::new(file), meta))?,
             partial,
@@ -162,6 +146,42 @@ impl RecordFile {
     }
 }
 
+/// Defines files of a complete record anew, those for which `renewed` has new facts; its accesses and its summary stay.
+/// A record without an end stays as it is.
+///
+/// # Errors
+/// [`WriteError::Read`], or as [`RecordFile::commit`]; the record is then as it was.
+pub fn redefine(
+    record: &Path,
+    mut renewed: impl FnMut(&FileMeta) -> Option<FileMeta>,
+) -> Result<(), WriteError> {
+    let Some((mut input, index, mut tables, summary)) = Reader::open(record)?.into_ending() else {
+        return Ok(());
+    };
+    let files = tables.files.iter();
+    let files: Vec<_> = files
+        .filter_map(|(&id, meta)| Some((id, renewed(meta)?)))
+        .collect();
+    for (id, meta) in files {
+        tables.define_file(id, meta)?;
+    }
+    let (file, partial) = create_beside(record)?;
+    let mut out = BufWriter::new(file);
+    let copied = input
+        .rewind()
+        .and_then(|()| io::copy(&mut input.take(index), &mut out));
+    if copied.map_err(failed("copy the record", record))? < index {
+        let shrunk = io::ErrorKind::UnexpectedEof.into();
+        return Err(failed("copy the record", record)(shrunk));
+    }
+    let mut frames = FrameWriter::new()?;
+    let ended = put_ending(&mut out, &mut frames, index, &tables, &summary);
+    named(record, ended)?;
+    partial
+        .persist(record)
+        .map_err(|error| failed("replace the record", record)(error.error))
+}
+
 /// A record whose writer never committed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
@@ -212,6 +232,29 @@ fn sync_directory(path: &Path) -> Result<(), WriteError> {
     File::open(directory)
         .and_then(|directory| directory.sync_all())
         .map_err(failed("sync the directory", directory))
+}
+
+/// The hidden file in which a record grows.
+fn create_beside(destination: &Path) -> Result<(File, TempPath), WriteError> {
+    let (directory, name) = split(destination)?;
+    let mut prefix = partial_prefix(name);
+    prefix.push(format!("{}-", std::process::id()));
+    // The system's reason alone: the library adds a name nobody has chosen.
+    let mut refused = None;
+    let created = tempfile::Builder::new()
+        .prefix(&prefix)
+        .make_in(directory, |path| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true).mode(0o600);
+            let opened = options.open(path);
+            refused = opened.as_ref().err().and_then(io::Error::raw_os_error);
+            opened
+        })
+        .map_err(|error| {
+            let reason = refused.map_or(error, io::Error::from_raw_os_error);
+            failed("create a record in", directory)(reason)
+        })?;
+    Ok(created.into_parts())
 }
 
 fn split(destination: &Path) -> Result<(&Path, &OsStr), WriteError> {

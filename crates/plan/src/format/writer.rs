@@ -7,13 +7,10 @@
 use std::io::Write;
 
 use super::columns::{BlockEncoder, micros};
-use super::definitions::{RowEncoder, Tables, limit};
+use super::definitions::{Rows, Tables, limit};
 use super::frame::{self, FrameWriter, Tag};
 use super::{BLOCK_ACCESSES, BLOCK_SPAN_US, MAX_ID, MAX_META, WriteError};
 use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
-
-/// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
-const ROWS_RAW: usize = 1 << 20;
 
 /// Accesses gathered for one block. Few enough that little is left to be packed when the run ends, and that a block is
 /// packed within the processor's caches.
@@ -28,8 +25,7 @@ pub struct Writer<W: Write> {
     frames: FrameWriter,
     written: u64,
     tables: Tables,
-    files: RowEncoder,
-    threads: RowEncoder,
+    rows: Rows,
     block: BlockEncoder,
     accesses: u64,
     bytes: u64,
@@ -52,8 +48,7 @@ impl<W: Write> Writer<W> {
             frames: FrameWriter::new()?,
             written,
             tables: Tables::default(),
-            files: RowEncoder::default(),
-            threads: RowEncoder::default(),
+            rows: Rows::default(),
             block: BlockEncoder::default(),
             accesses: 0,
             bytes: 0,
@@ -69,7 +64,7 @@ impl<W: Write> Writer<W> {
     pub fn file(&mut self, id: FileId, meta: FileMeta) -> Result<(), WriteError> {
         self.usable()?;
         self.tables.define_file(id, meta)?;
-        self.files.file(id, &self.tables.files[&id]);
+        self.rows.files.file(id, &self.tables.files[&id]);
         self.rows_added()
     }
 
@@ -80,7 +75,7 @@ impl<W: Write> Writer<W> {
     pub fn thread(&mut self, id: ThreadId, meta: ThreadMeta) -> Result<(), WriteError> {
         self.usable()?;
         self.tables.define_thread(id, meta)?;
-        self.threads.thread(id, &self.tables.threads[&id]);
+        self.rows.threads.thread(id, &self.tables.threads[&id]);
         self.rows_added()
     }
 
@@ -126,7 +121,7 @@ impl<W: Write> Writer<W> {
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.usable()?;
         self.broken = true;
-        self.put_rows()?;
+        self.written += self.rows.put(&mut self.out, &mut self.frames)?;
         if self.block.len() > 0 {
             let written = self
                 .frames
@@ -153,22 +148,8 @@ impl<W: Write> Writer<W> {
         summary.files = self.tables.files.len() as u64;
         summary.threads = self.tables.threads.len() as u64;
 
-        let index = self.written;
-        self.put(Tag::Index, &[])?;
-        let tables = std::mem::take(&mut self.tables);
-        for (id, meta) in &tables.files {
-            self.files.file(*id, meta);
-            self.put_full_rows()?;
-        }
-        for (id, meta) in &tables.threads {
-            self.threads.thread(*id, meta);
-            self.put_full_rows()?;
-        }
-        self.put_rows()?;
-        let summary = serde_json::to_vec(&summary).map_err(std::io::Error::from)?;
-        self.put(Tag::End, &summary)?;
-        self.out.write_all(&frame::encode_trailer(index))?;
-        self.out.flush()?;
+        let (out, frames) = (&mut self.out, &mut self.frames);
+        put_ending(out, frames, self.written, &self.tables, &summary)?;
         Ok(self.out)
     }
 
@@ -188,7 +169,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn bound(&self, block: usize) -> u64 {
-        let pending = block + self.files.bytes().len() + self.threads.bytes().len();
+        let pending = block + self.rows.len();
         // zstd adds at most 1/256, and a little to each stream; frames add their heads.
         let raw = self.tables.raw_bound() + pending as u64;
         self.written + raw + raw / 256 + ENDING_ROOM
@@ -208,35 +189,35 @@ impl<W: Write> Writer<W> {
 
     fn rows_added(&mut self) -> Result<(), WriteError> {
         self.broken = true;
-        self.put_full_rows()?;
+        self.written += self.rows.put_full(&mut self.out, &mut self.frames)?;
         self.broken = false;
         Ok(())
     }
+}
 
-    fn put_full_rows(&mut self) -> Result<(), WriteError> {
-        if self.files.bytes().len() + self.threads.bytes().len() >= ROWS_RAW {
-            self.put_rows()?;
-        }
-        Ok(())
+/// Writes what a finished record has after its blocks, from the byte `index` on: all definitions, the summary, the
+/// trailer.
+pub(super) fn put_ending(
+    out: &mut impl Write,
+    frames: &mut FrameWriter,
+    index: u64,
+    tables: &Tables,
+    summary: &Summary,
+) -> Result<(), WriteError> {
+    frames.write(out, Tag::Index, std::iter::empty())?;
+    let mut rows = Rows::default();
+    for (id, meta) in &tables.files {
+        rows.files.file(*id, meta);
+        rows.put_full(out, frames)?;
     }
-
-    fn put_rows(&mut self) -> Result<(), WriteError> {
-        for (tag, rows) in [
-            (Tag::Files, &mut self.files),
-            (Tag::Threads, &mut self.threads),
-        ] {
-            if !rows.bytes().is_empty() {
-                let rows_only = std::iter::once(rows.bytes());
-                self.written += self.frames.write(&mut self.out, tag, rows_only)?;
-                rows.clear();
-            }
-        }
-        Ok(())
+    for (id, meta) in &tables.threads {
+        rows.threads.thread(*id, meta);
+        rows.put_full(out, frames)?;
     }
-
-    fn put(&mut self, tag: Tag, payload: &[u8]) -> Result<(), WriteError> {
-        let payload = std::iter::once(payload);
-        self.written += self.frames.write(&mut self.out, tag, payload)?;
-        Ok(())
-    }
+    rows.put(out, frames)?;
+    let summary = serde_json::to_vec(summary).map_err(std::io::Error::from)?;
+    frames.write(out, Tag::End, std::iter::once(&summary[..]))?;
+    out.write_all(&frame::encode_trailer(index))?;
+    out.flush()?;
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::{Noise, file, meta, pread, thread};
-use foreread_plan::format::{Ending, Reader, RecordFile, WriteError, adopt, partials};
+use foreread_plan::format::{Ending, Reader, RecordFile, WriteError, adopt, partials, redefine};
 use foreread_plan::{FileId, FileMeta, PAGE, Summary, ThreadId};
 
 const AMPLE: u64 = 1 << 30;
@@ -156,4 +156,71 @@ fn a_directory_that_is_not_there_is_named() {
         panic!("created");
     };
     assert_eq!(path, Path::new("/nonexistent"));
+}
+
+#[test]
+fn files_are_defined_anew_and_the_rest_of_a_record_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    let mut record = RecordFile::create(&path, &meta(), AMPLE).unwrap();
+    record.thread(ThreadId(0), thread(0)).unwrap();
+    for number in 0..3 {
+        record.file(FileId(number), file(number)).unwrap();
+    }
+    for n in 0..100_000 {
+        let access = pread((n % 3) as u32, n * PAGE, PAGE, n * 10, 1);
+        record.access(&access).unwrap();
+    }
+    let summary = Summary {
+        wall_ns: 5,
+        cold_wall_ns: Some(7),
+        ..Summary::default()
+    };
+    record.commit(summary).unwrap();
+    let mut before = Reader::open(&path).unwrap();
+    let kept: Vec<_> = before.accesses().map(Result::unwrap).collect();
+
+    let grown = FileMeta {
+        size: 3,
+        mtime_ns: -1,
+        ..file(1)
+    };
+    redefine(&path, |meta| {
+        (meta.path == grown.path).then(|| grown.clone())
+    })
+    .unwrap();
+    assert_eq!(names(directory.path()), ["run.foreread"]);
+    let mut after = Reader::open(&path).unwrap();
+    assert!(after.is_complete());
+    assert_eq!(after.files()[&FileId(1)], grown);
+    assert_eq!(after.files()[&FileId(2)], file(2));
+    assert_eq!(after.threads(), before.threads());
+    assert_eq!(
+        (after.meta(), after.summary()),
+        (before.meta(), before.summary())
+    );
+    after.check().unwrap();
+    let accesses: Vec<_> = after.accesses().map(Result::unwrap).collect();
+    assert!(accesses == kept);
+}
+
+#[test]
+fn a_record_without_an_end_is_not_written_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    let mut record = RecordFile::create(&path, &meta(), AMPLE).unwrap();
+    record.file(FileId(0), file(0)).unwrap();
+    record.commit(Summary::default()).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let cut = &whole[..whole.len() - 3];
+    fs::write(&path, cut).unwrap();
+    redefine(&path, |meta| Some(meta.clone())).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), cut);
+
+    fs::write(&path, "something else").unwrap();
+    let refused = redefine(&path, |meta| Some(meta.clone())).unwrap_err();
+    assert!(refused.to_string().contains("run.foreread"), "{refused}");
+    let none = directory.path().join("none");
+    assert!(redefine(&none, |_| None).is_err());
+    assert_eq!(names(directory.path()), ["run.foreread"]);
 }
