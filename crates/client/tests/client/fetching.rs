@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use foreread_client::{Entry, Error, Extent, Flags, Ledger, Match, Options};
+use foreread_sys::cache;
 
 use crate::{
     PAGE, PAGES, cached, client, cold, cold_region, dir, entry, is_fetched, read, scattered,
@@ -161,9 +162,12 @@ fn a_shared_client_is_closed_once_and_fetches_nothing_afterwards() {
     assert!(client.close().is_none());
     let again = client.add_fd(file.as_fd());
     assert!(matches!(again, Err(Error::Ended)), "{again:?}");
-    let before = cached(&file);
-    client.request(&[entry(id, PAGES - 1)], Flags::SET).unwrap();
+    // A page that was not on the list.
+    let other = (PAGES - 2) * PAGE..(PAGES - 1) * PAGE;
+    let fetched = || cache::stat(&file, other.clone()).unwrap().cached;
+    assert_eq!(fetched(), 0);
+    client.request(&[entry(id, PAGES - 2)], Flags::SET).unwrap();
     client.announce(id, had[0].extent).unwrap();
     settle();
-    assert_eq!(cached(&file), before);
+    assert_eq!(fetched(), 0);
 }
