@@ -28,8 +28,9 @@ pub struct FileMeta {
 }
 
 impl FileMeta {
-    /// What identifies the file and its content: two files, or two states of one, differ in it.
-    pub fn facts(&self) -> (u64, u64, u64, i64) {
-        (self.dev, self.ino, self.size, self.mtime_ns)
+    /// Whether both tell of one file in one state, as far as its facts go.
+    pub fn same_state(&self, other: &Self) -> bool {
+        let facts = |meta: &Self| (meta.dev, meta.ino, meta.size, meta.mtime_ns);
+        facts(self) == facts(other)
     }
 }

@@ -311,7 +311,7 @@ impl Sink for Follower {
         if meta.written {
             self.written.insert(id);
         } else if let Some(file) = known
-            && self.files[&file].facts() != meta.facts()
+            && !meta.same_state(&self.files[&file])
         {
             self.overtaken.insert(file);
         }
