@@ -39,8 +39,8 @@ bool comes_true(bool (*condition)(const void *), const void *argument) {
 }
 
 const char *path_of(const char *name) {
-    static char paths[16][512];
-    static unsigned next;
+    static _Thread_local char paths[16][512];
+    static _Thread_local unsigned next;
     char *path = paths[next++ % 16];
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
@@ -199,6 +199,8 @@ static int run_test(const struct test *test) {
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
+        /* A file there would be one more that the prefetch process knows. */
+        CHECK(freopen("/dev/null", "r", stdin) != NULL);
         test->run();
         exit(0);
     }

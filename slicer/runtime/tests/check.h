@@ -70,7 +70,7 @@ int check_main(int argc, char **argv, const struct scenario *scenarios, const st
 
 /* A file of this many pages in the tests' folder, each beginning with its number; its path. */
 const char *make_file(const char *name, size_t pages);
-/* A path in the tests' folder. */
+/* A path in the tests' folder; stays for the 15 after it of this thread. */
 const char *path_of(const char *name);
 /* Pages of a file that are in memory. */
 size_t resident(const char *path);

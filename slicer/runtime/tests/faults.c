@@ -103,7 +103,7 @@ static int reads(const char *path, int count) {
     for (int n = 0; n < count; n++) {
         sum += pread(fd, page, sizeof page, 0) + page[0];
         foreread_call();
-        sleep_ms(2);
+        sleep_ms(5);
     }
     printf("%ld\n", sum);
     return 42;
@@ -116,7 +116,7 @@ static int program(int argc, char **argv) {
 
 static int long_program(int argc, char **argv) {
     (void)argc;
-    return reads(argv[2], 200);
+    return reads(argv[2], 120);
 }
 
 static void unharmed(const char *scenario, int count, const char *ended) {
@@ -151,7 +151,7 @@ TEST(test_descriptors, "descriptors", "finished")
 
 static void test_endless(void) {
     setenv("FOREREAD_PREEXEC_CPU", "0.02", 1);
-    unharmed("long_loop", 200, "computes without end");
+    unharmed("long_loop", 120, "computes without end");
 }
 
 int main(int argc, char **argv) {

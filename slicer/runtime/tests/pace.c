@@ -198,7 +198,7 @@ static int begins(int argc, char **argv) {
     (void)argc, (void)argv;
     foreread_call();
     foreread_synchronize(0, FOREREAD_SIGNAL);
-    sleep_ms(300);
+    sleep_ms(800);
     return 0;
 }
 
@@ -207,7 +207,7 @@ static int reads_along(int argc, char **argv) {
     (void)argc;
     foreread_synchronize(0, FOREREAD_SIGNAL);
     int status = reads_on(argv[2], PAGES);
-    sleep_ms(300);
+    sleep_ms(800);
     return status;
 }
 
@@ -222,7 +222,7 @@ static int reads_index_along(int argc, char **argv) {
 static int begins_later(int argc, char **argv) {
     (void)argc, (void)argv;
     foreread_synchronize(0, FOREREAD_SIGNAL);
-    sleep_ms(300);
+    sleep_ms(800);
     return 0;
 }
 
