@@ -11,10 +11,14 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
+use core::sync::atomic::{
+    AtomicBool, AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    compiler_fence,
+};
 
 use foreread_ring::{
-    Clock, Full, Mode, Passage, RINGS, Shared, Slot, THREAD_NO_STDIO, Writer, encode,
+    Clock, Full, Mode, Passage, RINGS, Shared, Slot, Switches, THREAD_NO_STDIO, Writer, encode,
+    thread,
 };
 
 use crate::{files, paths, stdio, sys};
@@ -28,9 +32,24 @@ const DEAD_AFTER: u64 = 1_000_000_000;
 /// How long a thread that found all rings taken goes without one, in events.
 const CLAIM_EVERY: u32 = 1024;
 
+/// A read is quick, in ticks, if it takes less: no device answers in that time. So many quick reads in a row are
+/// measured before that many are taken to be as quick, and between them.
+const QUICK: u64 = 1 << 14;
+const MEASURED: u8 = 16;
+
+/// Longer reads take their time in copying, each its own; bytes.
+const SHORT: u64 = 16 << 10;
+
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
 static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Where threads are told that they were switched out: [`Switches::raw`].
+static SWITCHES: AtomicIsize = AtomicIsize::new(0);
+
+/// What the C library says of whether the process has no second thread: 0 if it may have.
+static ALONE: AtomicPtr<AtomicU8> = AtomicPtr::new((&raw const UNTOLD).cast_mut());
+static UNTOLD: AtomicU8 = AtomicU8::new(0);
 
 /// Set while the area is muted: what the descriptor table says may then go stale.
 static MUTED: AtomicBool = AtomicBool::new(false);
@@ -49,6 +68,16 @@ static UNCLAIMED: AtomicU32 = AtomicU32::new(0);
 static STALLED_BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
 static STALLED_SINCE: AtomicU64 = AtomicU64::new(0);
 
+/// The states of a [`Seat`].
+const WIPED: u32 = 0;
+const QUIET: u32 = 1;
+const BUSY: u32 = 2;
+
+/// The process's main thread, as [`thread`] has it, once it has a seat, and the seat. Only that thread changes it, so
+/// whoever finds itself there finds its own seat. Most programs read in no other.
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+static MAIN_SEAT: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
+
 /// What a fork must not copy.
 #[repr(C, align(4096))]
 struct Own {
@@ -59,11 +88,51 @@ struct Own {
 
 /// A thread's end of the ring with the same index.
 struct Seat {
-    /// Set while an event is being written: a signal handler's own events must not
-    /// come between.
-    busy: AtomicBool,
+    /// [`WIPED`] in a forked child, else whether an event is being written: a signal handler's
+    /// own events must not come between.
+    state: AtomicU32,
     tid: AtomicU32,
     writer: UnsafeCell<MaybeUninit<Writer>>,
+    pace: UnsafeCell<Pace>,
+}
+
+/// How quick a thread's reads are.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// What the last measured one took, in ticks.
+    took: u64,
+    /// Quick ones measured in a row, up to [`MEASURED`].
+    quick: u8,
+    /// Reads that need not be measured.
+    left: u8,
+}
+
+impl Pace {
+    const NEW: Self = Self {
+        took: 0,
+        quick: 0,
+        left: 0,
+    };
+
+    /// What a read that has just ended took, in ticks. One in which the thread did not wait, as in others before it, is
+    /// taken to be as quick as they were: the clock is a third of what watching a read costs.
+    #[inline(always)]
+    fn took(&mut self, read: &Read) -> u64 {
+        let alike = read.ended.is_none() && read.len <= SHORT;
+        if alike && self.left > 0 {
+            self.left -= 1;
+            return self.took;
+        }
+        self.took = read.ended.unwrap_or_else(stamp).wrapping_sub(read.start);
+        if alike && self.took < QUICK {
+            self.quick = (self.quick + 1).min(MEASURED);
+            self.left = if self.quick == MEASURED { MEASURED } else { 0 };
+        } else {
+            self.quick = 0;
+            self.left = 0;
+        }
+        self.took
+    }
 }
 
 // SAFETY: a seat is used by the thread that owns the ring of its index alone, and only
@@ -74,9 +143,10 @@ static OWN: Own = Own {
     pid: AtomicU32::new(0),
     seats: [const {
         Seat {
-            busy: AtomicBool::new(false),
+            state: AtomicU32::new(WIPED),
             tid: AtomicU32::new(0),
             writer: UnsafeCell::new(MaybeUninit::uninit()),
+            pace: UnsafeCell::new(Pace::NEW),
         }
     }; RINGS],
 };
@@ -123,6 +193,49 @@ pub fn stamp() -> u64 {
     sys::clock(libc::CLOCK_MONOTONIC)
 }
 
+/// Where to look whether this thread is switched out in a call; from now on it is looked.
+#[inline(always)]
+pub fn mark(area: &Shared) -> Switches {
+    if !area.tells_switches() {
+        return Switches::UNKNOWN;
+    }
+    // SAFETY: as `attach` found it.
+    let switches = unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) };
+    switches.mark();
+    switches
+}
+
+/// Whether this is certainly the process's only thread.
+#[inline(always)]
+pub fn is_alone() -> bool {
+    // SAFETY: never null; the C library's own byte, or ours.
+    unsafe { (*ALONE.load(Ordering::Relaxed)).load(Ordering::Relaxed) != 0 }
+}
+
+/// Where the C library says whether the process has one thread only; here where it does not.
+fn alone() -> *mut AtomicU8 {
+    // SAFETY: a terminated name; a C library that has it has it as a byte.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    if found.is_null() {
+        (&raw const UNTOLD).cast_mut()
+    } else {
+        found.cast()
+    }
+}
+
+/// What the C library says of its threads' areas; one that says nothing has none.
+fn switches() -> Switches {
+    // SAFETY: terminated names; a C library that has them has them as these types.
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        match (offset.as_ref(), size.as_ref()) {
+            (Some(&offset), Some(&size)) => Switches::at(offset, size),
+            _ => Switches::UNKNOWN,
+        }
+    }
+}
+
 /// Maps the area the environment names. Returns whether it did.
 pub fn attach() -> bool {
     // SAFETY: a constructor runs before the program can change its environment.
@@ -159,6 +272,8 @@ pub fn attach() -> bool {
     }
     KEY.store(key, Ordering::Relaxed);
     TSC.store(shared.clock() == Clock::Tsc, Ordering::Relaxed);
+    SWITCHES.store(switches().raw(), Ordering::Relaxed);
+    ALONE.store(alone(), Ordering::Relaxed);
     let pid = sys::getpid();
     OWN.pid.store(pid, Ordering::Relaxed);
     // Rings left behind by the program that this process was before, unless the number
@@ -233,32 +348,92 @@ fn begin_anew() {
     LENT.store(false, Ordering::Relaxed);
     // SAFETY: our own key.
     unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::null()) };
+    forget_main();
     paths::unlock();
     crate::maps::unlock();
     files::share_all();
 }
 
+/// A read that was seen.
+pub struct Read {
+    pub inst: u32,
+    pub kind: u8,
+    /// When it began, in ticks, and when it ended: `None` where that was just now, and the thread was not switched out
+    /// meanwhile.
+    pub start: u64,
+    pub ended: Option<u64>,
+    /// What was read, in bytes.
+    pub offset: u64,
+    pub len: u64,
+}
+
+/// Publishes a read. Returns whether it was published.
+#[inline(always)]
+pub fn emit_read(area: &Shared, read: &Read) -> bool {
+    seated(area, |writer, pace| {
+        // No single call reads 2 GiB or more.
+        let len = read.len as u32;
+        let took = pace.took(read);
+        let slot = encode::access(read.inst, read.kind, read.start, took, read.offset, len);
+        writer.push(area, &slot).is_ok() || wait(area, || writer.push(area, &slot).is_ok())
+    })
+}
+
 /// Publishes one event through `put`. Returns whether it was published.
 #[inline(always)]
 pub fn emit(area: &Shared, put: impl Fn(&mut Writer) -> Result<(), Full>) -> bool {
-    notice_fork();
-    let Some(seat) = seat(area) else {
-        area.add_lost(1);
-        return false;
+    seated(area, |writer, _| {
+        put(writer).is_ok() || wait(area, || put(writer).is_ok())
+    })
+}
+
+/// Does with this thread's end of its ring what publishes one event, and returns what that returns: whether it was
+/// published.
+#[inline(always)]
+fn seated(area: &Shared, publish: impl FnOnce(&mut Writer, &mut Pace) -> bool) -> bool {
+    let seat = match main_seat() {
+        Some(seat) if seat.state.load(Ordering::Relaxed) == QUIET => seat,
+        _ => match quiet_seat(area) {
+            Some(seat) => seat,
+            None => {
+                area.add_lost(1);
+                return false;
+            }
+        },
     };
-    if seat.busy.load(Ordering::Relaxed) {
-        area.add_lost(1);
-        return false;
-    }
-    seat.busy.store(true, Ordering::Relaxed);
+    seat.state.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    // SAFETY: this thread owns the seat and has filled it; `busy` keeps signal handlers
+    // SAFETY: this thread owns the seat and has filled it; its state keeps signal handlers
     // of this thread out.
-    let writer = unsafe { (*seat.writer.get()).assume_init_mut() };
-    let done = put(writer).is_ok() || wait(area, || put(writer).is_ok());
+    let (writer, pace) = unsafe {
+        (
+            (*seat.writer.get()).assume_init_mut(),
+            &mut *seat.pace.get(),
+        )
+    };
+    let done = publish(writer, pace);
     compiler_fence(Ordering::SeqCst);
-    seat.busy.store(false, Ordering::Relaxed);
+    seat.state.store(QUIET, Ordering::Relaxed);
     done
+}
+
+/// This thread's seat, if it is the main thread and has one.
+#[inline(always)]
+fn main_seat() -> Option<&'static Seat> {
+    let own = thread()?.as_ptr() as usize;
+    if MAIN.load(Ordering::Relaxed) != own {
+        return None;
+    }
+    // SAFETY: null or a seat.
+    unsafe { MAIN_SEAT.load(Ordering::Relaxed).as_ref() }
+}
+
+/// This thread's seat, unless an event is being written already.
+#[inline(never)]
+fn quiet_seat(area: &Shared) -> Option<&'static Seat> {
+    notice_fork();
+    let seat = seat(area)?;
+    (seat.state.load(Ordering::Relaxed) == QUIET).then_some(seat)
 }
 
 /// Publishes an event of one slot.
@@ -281,7 +456,6 @@ fn is_seated() -> bool {
     unsafe { !libc::pthread_getspecific(KEY.load(Ordering::Relaxed)).is_null() }
 }
 
-#[inline(always)]
 fn seat(area: &Shared) -> Option<&'static Seat> {
     // SAFETY: our own key; its values are null or seats.
     let seat = unsafe {
@@ -330,10 +504,13 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
         return None;
     }
     let seat = OWN.seats.get(writer.ring())?;
-    seat.busy.store(false, Ordering::Relaxed);
+    seat.state.store(QUIET, Ordering::Relaxed);
     seat.tid.store(tid, Ordering::Relaxed);
     // SAFETY: the claim makes the seat this thread's.
-    unsafe { (*seat.writer.get()).write(writer) };
+    unsafe {
+        (*seat.writer.get()).write(writer);
+        *seat.pace.get() = Pace::NEW;
+    }
     // SAFETY: our own key, and a value that its destructor understands.
     let set = unsafe {
         libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::from_ref(seat).cast())
@@ -341,6 +518,10 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
     if set != 0 {
         writer.release(area, pid, tid);
         return None;
+    }
+    if let (Some(own), true) = (thread(), tid == pid) {
+        MAIN_SEAT.store(ptr::from_ref(seat).cast_mut(), Ordering::Relaxed);
+        MAIN.store(own.as_ptr() as usize, Ordering::Relaxed);
     }
     Some(seat)
 }
@@ -357,7 +538,16 @@ pub fn leave_seat() {
     }
 }
 
+/// The main thread has no seat.
+fn forget_main() {
+    MAIN_SEAT.store(ptr::null_mut(), Ordering::Relaxed);
+    MAIN.store(0, Ordering::Relaxed);
+}
+
 extern "C" fn thread_ends(seat: *mut c_void) {
+    if main_seat().is_some() {
+        forget_main();
+    }
     let pid = OWN.pid.load(Ordering::Relaxed);
     // SAFETY: a value of our key: null, or a seat that this thread has filled. In a
     // forked child that has not noticed (pid 0) the seat is the parent's.

@@ -2,9 +2,8 @@
 
 use core::ffi::c_int;
 
-use foreread_ring::{Shared, encode};
-
-use crate::{files, report};
+use crate::files;
+use crate::report::{self, Read};
 
 /// A read at the descriptor's cursor.
 #[inline(always)]
@@ -26,31 +25,33 @@ pub fn at(
         return call();
     };
     let start = report::stamp();
+    let switches = report::mark(area);
     let got = call();
     if got > 0 {
-        seen(area, kind, fd, start, got as u64, offset(got as u64));
+        let len = got as u64;
+        let (ended, entry) = match files::known(area, fd) {
+            Some(entry) if switches.is_marked() => (None, Some(entry)),
+            _ => (Some(report::stamp()), files::tracked(area, fd)),
+        };
+        let place = entry.and_then(|entry| {
+            let offset = offset(len).or_else(|| files::read_from(fd, entry, len));
+            Some((entry.inst(), offset?))
+        });
+        if let Some((inst, offset)) = place {
+            report::emit_read(
+                area,
+                &Read {
+                    inst,
+                    kind,
+                    start,
+                    ended,
+                    offset,
+                    len,
+                },
+            );
+        }
     }
     got
-}
-
-#[inline(always)]
-fn seen(area: &Shared, kind: u8, fd: c_int, start: u64, got: u64, offset: Option<u64>) {
-    let took = report::stamp().wrapping_sub(start);
-    let Some(entry) = files::tracked(area, fd) else {
-        return;
-    };
-    let offset = match offset {
-        Some(offset) => offset,
-        None => match files::read_from(fd, entry, got) {
-            Some(offset) => offset,
-            None => return,
-        },
-    };
-    // No single call reads 2 GiB or more.
-    report::emit_slot(
-        area,
-        &encode::access(entry.inst(), kind, start, took, offset, got as u32),
-    );
 }
 
 /// A call that takes a pointer to its source's offset, or null for the cursor: the kernel

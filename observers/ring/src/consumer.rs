@@ -1,7 +1,7 @@
 //! The supervisor's side: creates the area, says what to report, collects the events.
 //!
-//! [`Ring::poll`] merges the rings by start time without buffering: it keeps one
-//! decoded event per ring that has any, and hands out the earliest until it reaches
+//! [`Ring::poll`] merges the rings by start time without buffering: it looks at the start
+//! of one event per ring that has any, and hands out the earliest until it reaches
 //! the stamp taken when the poll began. What began later stays in its ring for the
 //! next poll, so an event is handed out only when no ring can still hold an earlier
 //! one, calls in flight apart.
@@ -26,9 +26,13 @@ use crate::event::{EXTRA_MAX, Malformed, Slot, What, decode, extra};
 use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
 use crate::passage::Unobserved;
+use crate::switched::Switches;
 
 /// How often rings of dead threads are looked for.
 const SWEEP: Duration = Duration::from_millis(50);
+
+/// A wait this long is none that passed without a switch.
+const CERTAIN: Duration = Duration::from_micros(500);
 
 /// How many slots are read before the producer is told that they are free.
 const RELEASE_EVERY: u32 = 64;
@@ -86,17 +90,6 @@ struct Lane {
     seen: u32,
     pid: u32,
     tid: u32,
-    /// The event at `head`, and how many slots it takes.
-    held: Option<Held>,
-    slots: u32,
-}
-
-/// An event whose times are still ticks.
-#[derive(Clone, Debug)]
-struct Held {
-    pid: u32,
-    tid: u32,
-    what: What<PathBuf>,
 }
 
 /// The mapped area; unmapped when dropped.
@@ -191,6 +184,24 @@ impl Ring {
             .fetch_or(1, Ordering::Relaxed);
     }
 
+    /// Waits by `wait`, which does nothing else, and sees by it whether the kernel tells a thread that it was switched
+    /// out.
+    pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let switches = own_switches();
+        let began = Instant::now();
+        switches.mark();
+        let waited = wait();
+        let told = !switches.is_marked();
+        if began.elapsed() >= CERTAIN {
+            let word = &self.shared().header.switches;
+            let told = u32::from(told && switches.raw() != 0);
+            if word.load(Ordering::Relaxed) != told {
+                word.store(told, Ordering::Relaxed);
+            }
+        }
+        waited
+    }
+
     /// Events dropped so far, by producers and by this side's checks.
     pub fn lost(&self) -> u64 {
         self.shared().lost()
@@ -220,7 +231,7 @@ impl Ring {
         let mut next = BinaryHeap::new();
         for (ring, lane) in self.lanes.iter_mut().enumerate() {
             lane.look(shared, ring);
-            if let Some(start) = lane.take(shared, ring, &mut buffer, cutoff) {
+            if let Some(start) = lane.due(shared, ring, cutoff) {
                 next.push(Reverse((start, ring)));
             }
         }
@@ -232,12 +243,14 @@ impl Ring {
             let others = next.peek().map_or((u64::MAX, 0), |Reverse(first)| *first);
             let lane = &mut self.lanes[ring];
             while start < cutoff && (start, ring) < others {
-                if let Some(held) = lane.held.take() {
-                    count += 1;
-                    each(held.finish(&self.calibration, start));
+                match lane.take(shared, ring, &mut buffer) {
+                    Ok(what) => {
+                        count += 1;
+                        each(lane.event(&self.calibration, start, what));
+                    }
+                    Err(Malformed) => shared.add_lost(1),
                 }
-                lane.advance(shared, ring);
-                let Some(later) = lane.take(shared, ring, &mut buffer, cutoff) else {
+                let Some(later) = lane.due(shared, ring, cutoff) else {
                     continue 'rings;
                 };
                 // Within a ring the order is the thread's own, whatever the stamps say.
@@ -247,7 +260,6 @@ impl Ring {
         }
         for (ring, lane) in self.lanes.iter_mut().enumerate() {
             lane.tell(shared, ring);
-            lane.held = None;
             lane.seen = lane.tail;
         }
         if self.swept.elapsed() >= SWEEP {
@@ -287,59 +299,59 @@ impl Lane {
         }
     }
 
-    /// Decodes the event at `head` into `held`, skipping slots that make no sense.
-    /// Returns its start, in ticks; one that was already waiting at the previous poll
+    /// When the event at `head` began, in ticks; one that was already waiting at the previous poll
     /// has waited long enough, and counts as due.
+    fn due(&self, shared: &Shared, ring: usize, cutoff: u64) -> Option<u64> {
+        if self.head == self.tail {
+            return None;
+        }
+        let start = start(shared, ring, self.head);
+        let waited = self.seen.wrapping_sub(self.head) as i32 > 0;
+        Some(if waited {
+            start.min(cutoff.saturating_sub(1))
+        } else {
+            start
+        })
+    }
+
+    /// Decodes the event at `head`, its times in ticks, and steps over it; over one slot if it makes no sense.
+    #[inline]
     fn take(
         &mut self,
         shared: &Shared,
         ring: usize,
         buffer: &mut [u8],
-        cutoff: u64,
-    ) -> Option<u64> {
-        while self.head != self.tail {
-            let first = slot(shared, ring, self.head);
-            let following = extra(&first);
-            let left = self.tail.wrapping_sub(self.head) as usize;
-            let decoded = if following < left && following <= EXTRA_MAX {
-                self.slots = 1 + following as u32;
-                for (at, bytes) in (1..self.slots).zip(buffer.chunks_exact_mut(32)) {
-                    let words = slot(shared, ring, self.head.wrapping_add(at));
-                    for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
-                        bytes.copy_from_slice(&word.to_le_bytes());
-                    }
+    ) -> Result<What<PathBuf>, Malformed> {
+        let first = slot(shared, ring, self.head);
+        let following = extra(&first);
+        let left = self.tail.wrapping_sub(self.head) as usize;
+        let decoded = if following < left && following <= EXTRA_MAX {
+            for (at, bytes) in (1..).zip(buffer.chunks_exact_mut(32).take(following)) {
+                let words = slot(shared, ring, self.head.wrapping_add(at));
+                for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+                    bytes.copy_from_slice(&word.to_le_bytes());
                 }
-                decode(&first, &buffer[..following * 32], path)
-            } else {
-                Err(Malformed)
-            };
-            let Ok((start, what)) = decoded else {
-                shared.add_lost(1);
-                self.slots = 1;
-                self.advance(shared, ring);
-                continue;
-            };
-            let waited = self.seen.wrapping_sub(self.head) as i32 > 0;
-            if let What::Thread { pid, tid, .. } = what {
-                (self.pid, self.tid) = (pid, tid);
             }
-            self.held = Some(Held {
-                pid: self.pid,
-                tid: self.tid,
-                what,
-            });
-            return Some(if waited {
-                start.min(cutoff.saturating_sub(1))
-            } else {
-                start
-            });
+            decode(&first, &buffer[..following * 32], path)
+        } else {
+            Err(Malformed)
+        };
+        let slots = if decoded.is_ok() {
+            1 + following as u32
+        } else {
+            1
+        };
+        self.advance(shared, ring, slots);
+        let (_, what) = decoded?;
+        if let What::Thread { pid, tid, .. } = what {
+            (self.pid, self.tid) = (pid, tid);
         }
-        None
+        Ok(what)
     }
 
-    /// Steps over the event at `head`.
-    fn advance(&mut self, shared: &Shared, ring: usize) {
-        self.head = self.head.wrapping_add(self.slots);
+    /// Steps over so many slots.
+    fn advance(&mut self, shared: &Shared, ring: usize, slots: u32) {
+        self.head = self.head.wrapping_add(slots);
         if self.head.wrapping_sub(self.told) >= RELEASE_EVERY {
             self.tell(shared, ring);
         }
@@ -355,11 +367,11 @@ impl Lane {
                 .store(self.head, Ordering::Release);
         }
     }
-}
 
-impl Held {
-    fn finish(mut self, calibration: &Calibration, start: u64) -> RawEvent {
-        match &mut self.what {
+    /// An event of this ring's thread, its times in ns.
+    #[inline]
+    fn event(&self, calibration: &Calibration, start: u64, mut what: What<PathBuf>) -> RawEvent {
+        match &mut what {
             What::Open { took, .. } | What::Access { took, .. } | What::Map { took, .. } => {
                 *took = calibration.span(*took);
             }
@@ -369,7 +381,7 @@ impl Held {
             pid: self.pid,
             tid: self.tid,
             start: calibration.ns(start),
-            what: self.what,
+            what,
         }
     }
 }
@@ -392,6 +404,28 @@ fn slot(shared: &Shared, ring: usize, at: u32) -> Slot {
     shared.slots[ring][at as usize % RING_SLOTS]
         .each_ref()
         .map(|word| word.load(Ordering::Relaxed))
+}
+
+/// The second word of a slot: of an event's first, when it began.
+#[inline(always)]
+fn start(shared: &Shared, ring: usize, at: u32) -> u64 {
+    shared.slots[ring][at as usize % RING_SLOTS][1].load(Ordering::Relaxed)
+}
+
+/// Where this process's threads are told that they were switched out.
+fn own_switches() -> Switches {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: constants of the C library's.
+        unsafe extern "C" {
+            safe static __rseq_offset: isize;
+            safe static __rseq_size: std::ffi::c_uint;
+        }
+        // SAFETY: what the C library says.
+        unsafe { Switches::at(__rseq_offset, __rseq_size) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    Switches::UNKNOWN
 }
 
 fn path(bytes: &[u8]) -> PathBuf {

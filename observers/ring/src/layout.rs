@@ -15,7 +15,7 @@ pub const ENV: &str = "FOREREAD_RING";
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -74,6 +74,7 @@ pub struct Header {
     pub(crate) mode: AtomicU32,
     pub(crate) advice_epoch: AtomicU32,
     pub(crate) advice_len: AtomicU32,
+    pub(crate) switches: AtomicU32,
     pub(crate) heartbeat: Line<AtomicU64>,
     pub(crate) instances: Line<AtomicU32>,
     pub(crate) lost: Line<AtomicU64>,
@@ -124,6 +125,13 @@ impl Shared {
             1 => Clock::Tsc,
             _ => Clock::Monotonic,
         }
+    }
+
+    /// Whether a thread that waits in a system call finds its mark ([`Switches`](crate::Switches)) gone, as far as the
+    /// supervisor has seen.
+    #[inline]
+    pub fn tells_switches(&self) -> bool {
+        self.header.switches.load(Ordering::Relaxed) != 0
     }
 
     /// The supervisor's poll counter; while it advances somebody is reading.

@@ -4,7 +4,8 @@
 //! `consumer`, feature `std`) and passes its name in the environment variable
 //! [`ENV`]; every observed process maps it, and each of its threads claims one ring
 //! and writes fixed-size slots into it ([`Writer`]). Data flows one way, program to
-//! supervisor; only the mode word, the heartbeat and the advice flow back.
+//! supervisor; only the mode word, the heartbeat, the advice and what the kernel tells
+//! ([`Switches`]) flow back.
 //!
 //! Invariants: a ring has one producer and one consumer, and only slots below the
 //! tail are ever read, so a producer killed in mid-write loses its own unpublished
@@ -16,6 +17,7 @@
 mod event;
 mod layout;
 mod passage;
+mod switched;
 mod writer;
 
 #[cfg(feature = "std")]
@@ -31,6 +33,7 @@ pub use layout::{
     ADVICE_SLOTS, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION, path_hash,
 };
 pub use passage::{PASSAGES, Passage, Unobserved};
+pub use switched::{Switches, thread};
 pub use writer::{Full, Writer};
 
 #[cfg(feature = "std")]

@@ -48,6 +48,28 @@ fn own_pid() -> u32 {
 }
 
 #[test]
+fn a_wait_shows_whether_the_kernel_tells_of_switches() {
+    let ring = ring();
+    let tells = || ring.shared().tells_switches();
+    ring.waiting(|| {});
+    assert!(!tells(), "too short to tell");
+    ring.waiting(|| std::thread::sleep(Duration::from_millis(2)));
+    if !tells() {
+        eprintln!("skipped: this kernel does not tell a thread that it was switched out");
+        return;
+    }
+    // One that keeps its processor is not told, however long it is busy; now and then another interrupts it.
+    let keeps = || {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(1) {}
+    };
+    assert!((0..100).any(|_| {
+        ring.waiting(keeps);
+        !tells()
+    }));
+}
+
+#[test]
 fn every_kind_of_event_comes_out_as_it_went_in() {
     let mut ring = ring();
     let shared = ring.shared();

@@ -126,6 +126,8 @@ impl Stage {
 pub struct Seen {
     pub events: Vec<RawEvent>,
     pub lost: u64,
+    /// Whether the kernel tells threads that they were switched out.
+    pub tells_switches: bool,
     pub output: Output,
     files: HashMap<u32, PathBuf>,
 }
@@ -157,6 +159,17 @@ impl Seen {
             }
         }
         reads
+    }
+
+    /// The reads of a file in their order: offset, and how long each took, in ns.
+    pub fn durations(&self, path: &Path) -> Vec<(u64, u64)> {
+        let reads = self.events.iter().filter_map(|event| match event.what {
+            What::Access {
+                inst, offset, took, ..
+            } if self.files.get(&inst)? == path => Some((offset, took)),
+            _ => None,
+        });
+        reads.collect()
     }
 
     /// The flags of the opens of a file.
@@ -231,7 +244,7 @@ pub fn observe_in(
         });
         while !done.load(Ordering::Acquire) {
             ring.poll(&mut |event| events.push(event));
-            std::thread::sleep(Duration::from_millis(1));
+            ring.waiting(|| std::thread::sleep(Duration::from_millis(1)));
             assert!(began.elapsed() < PATIENCE, "{command:?} hangs");
         }
         waiter
@@ -241,6 +254,7 @@ pub fn observe_in(
     });
     ring.poll(&mut |event| events.push(event));
     let lost = ring.lost();
+    let tells_switches = ring.shared().tells_switches();
     let mut files = HashMap::new();
     for event in &events {
         if let What::Open { inst, path, .. } = &event.what {
@@ -250,6 +264,7 @@ pub fn observe_in(
     Seen {
         events,
         lost,
+        tells_switches,
         output,
         files,
     }

@@ -13,6 +13,11 @@ pub const TESTS: &[Test] = &[
     ("read_reports_what_it_returned_at_the_cursor", "cc", read),
     ("fortified_reads_are_seen", "cc", fortified),
     ("pread_reports_its_offset", "cc", pread),
+    (
+        "a_read_that_waits_among_quick_ones_is_measured",
+        "cc",
+        waits,
+    ),
     ("readv_preadv_and_preadv2_are_seen", "cc", readv),
     ("asynchronous_reads_are_seen_when_they_are_taken", "cc", aio),
     ("lseek_moves_the_cursor", "cc", lseek),
@@ -132,6 +137,46 @@ const PREADS: [Read; 4] = [
 
 fn pread() {
     check("pread", &PREADS);
+}
+
+fn waits() {
+    let stage = Stage::new();
+    let file = stage.path("cold");
+    std::fs::write(&file, vec![1; 240 * 4096]).expect("a file");
+    let written = std::fs::File::open(&file).expect("the file");
+    written.sync_all().expect("a disk");
+    let program = stage.cc("waits", &[]);
+    let seen = observe(program, |command| {
+        command.arg(&file);
+    });
+    check_end(&seen, 0);
+    let durations = seen.durations(&file);
+    let (mut waited, mut measured) = (0, 0);
+    for line in String::from_utf8_lossy(&seen.output.stdout).lines() {
+        let numbers = line.split(' ').map(|number| number.parse().unwrap_or(0));
+        let numbers: Vec<u64> = numbers.collect();
+        let &[offset, own, 1] = &numbers[..] else {
+            continue;
+        };
+        let took = |&(at, took): &(u64, u64)| (at == offset).then_some(took);
+        let took = durations.iter().find_map(took).expect("the read");
+        assert!(took <= own, "{took} of {own} ns");
+        waited += 1;
+        measured += i32::from(took >= own / 2);
+    }
+    // Of the program's own time little is between its clock and the call, unless another has the processor then.
+    assert!(
+        waited >= 20 && measured >= waited * 9 / 10,
+        "{measured} of {waited} that waited"
+    );
+    // And the others were spared the clock.
+    let spared = durations.windows(2).filter(|two| two[0].1 == two[1].1);
+    let spared = spared.count();
+    if seen.tells_switches {
+        assert!(spared > durations.len() / 2, "{spared}");
+    } else {
+        eprintln!("skipped: this kernel does not tell a thread that it was switched out");
+    }
 }
 
 fn aio() {

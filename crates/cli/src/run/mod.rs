@@ -307,7 +307,7 @@ impl Supervisor {
             } else {
                 self.rest.pause()
             };
-            if let Some(ended) = child.wait(timeout)? {
+            if let Some(ended) = self.wait(child, timeout)? {
                 return Ok(ended);
             }
             if !observing {
@@ -327,6 +327,13 @@ impl Supervisor {
             } else {
                 (pause * 2).clamp(shortest, LONGEST)
             };
+        }
+    }
+
+    fn wait(&self, child: &Child, timeout: Option<Duration>) -> Result<Option<Ended>> {
+        match &self.ring {
+            Some(ring) => ring.waiting(|| child.wait(timeout)),
+            None => child.wait(timeout),
         }
     }
 

@@ -27,7 +27,7 @@ const MAX_STORED: usize = MAX_RAW + (64 << 10);
 const OWN_BLOCK: usize = 2048;
 
 /// Fast enough for a recorder; the columns have done most of the work already.
-const LEVEL: i32 = 3;
+const LEVEL: i32 = 1;
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
 
 /// Accesses gathered for one block. Few enough that little is left to be packed when the run ends, and that a block is
 /// packed within the processor's caches.
-const GATHERED: usize = BLOCK_ACCESSES / 4;
+const GATHERED: usize = BLOCK_ACCESSES / 8;
 
 /// Room beside the rows: the index, summary and trailer of a finished record.
 const ENDING_ROOM: u64 = 4096;
