@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use foreread_ring::{OPEN_FOUND, OPEN_WRITTEN, Shared, encode};
 
-use crate::{paths, report, sys};
+use crate::{paths, report, sys, threads};
 
 /// How many descriptors can be watched; the table's pages are touched only where used.
 const DESCRIPTORS: usize = 65536;
@@ -101,7 +101,7 @@ pub fn read_from(fd: c_int, entry: Entry, got: u64) -> Option<u64> {
 #[inline(always)]
 fn advance(cursor: &AtomicU64, by: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if report::is_alone() {
+    if threads::is_alone() {
         let mut number = by;
         // One instruction, which no signal handler comes into the middle of. Between processors it would have to lock the
         // line and let all earlier stores go first, which takes as long as the rest of watching a read.

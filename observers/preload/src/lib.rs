@@ -28,6 +28,7 @@ mod real;
 mod report;
 mod stdio;
 mod sys;
+mod threads;
 mod watch;
 
 #[panic_handler]

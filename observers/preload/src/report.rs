@@ -12,16 +12,14 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{
-    AtomicBool, AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-    compiler_fence,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
 };
 
 use foreread_ring::{
-    Clock, Full, Mode, Passage, RINGS, Shared, Slot, Switches, THREAD_NO_STDIO, Writer, encode,
-    thread,
+    Clock, Full, Mode, Passage, RINGS, Shared, Slot, THREAD_NO_STDIO, Writer, encode, thread,
 };
 
-use crate::{files, paths, stdio, sys};
+use crate::{files, paths, stdio, sys, threads};
 
 /// How long a full ring is waited for while recording, in ns.
 const WAIT: u64 = 20_000_000;
@@ -43,13 +41,6 @@ const SHORT: u64 = 16 << 10;
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
 static KEY: AtomicU32 = AtomicU32::new(0);
-
-/// Where threads are told that they were switched out: [`Switches::raw`].
-static SWITCHES: AtomicIsize = AtomicIsize::new(0);
-
-/// What the C library says of whether the process has no second thread: 0 if it may have.
-static ALONE: AtomicPtr<AtomicU8> = AtomicPtr::new((&raw const UNTOLD).cast_mut());
-static UNTOLD: AtomicU8 = AtomicU8::new(0);
 
 /// Set while the area is muted: what the descriptor table says may then go stale.
 static MUTED: AtomicBool = AtomicBool::new(false);
@@ -193,49 +184,6 @@ pub fn stamp() -> u64 {
     sys::clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Where to look whether this thread is switched out in a call; from now on it is looked.
-#[inline(always)]
-pub fn mark(area: &Shared) -> Switches {
-    if !area.tells_switches() {
-        return Switches::UNKNOWN;
-    }
-    // SAFETY: as `attach` found it.
-    let switches = unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) };
-    switches.mark();
-    switches
-}
-
-/// Whether this is certainly the process's only thread.
-#[inline(always)]
-pub fn is_alone() -> bool {
-    // SAFETY: never null; the C library's own byte, or ours.
-    unsafe { (*ALONE.load(Ordering::Relaxed)).load(Ordering::Relaxed) != 0 }
-}
-
-/// Where the C library says whether the process has one thread only; here where it does not.
-fn alone() -> *mut AtomicU8 {
-    // SAFETY: a terminated name; a C library that has it has it as a byte.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
-    if found.is_null() {
-        (&raw const UNTOLD).cast_mut()
-    } else {
-        found.cast()
-    }
-}
-
-/// What the C library says of its threads' areas; one that says nothing has none.
-fn switches() -> Switches {
-    // SAFETY: terminated names; a C library that has them has them as these types.
-    unsafe {
-        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
-        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
-        match (offset.as_ref(), size.as_ref()) {
-            (Some(&offset), Some(&size)) => Switches::at(offset, size),
-            _ => Switches::UNKNOWN,
-        }
-    }
-}
-
 /// Maps the area the environment names. Returns whether it did.
 pub fn attach() -> bool {
     // SAFETY: a constructor runs before the program can change its environment.
@@ -272,8 +220,7 @@ pub fn attach() -> bool {
     }
     KEY.store(key, Ordering::Relaxed);
     TSC.store(shared.clock() == Clock::Tsc, Ordering::Relaxed);
-    SWITCHES.store(switches().raw(), Ordering::Relaxed);
-    ALONE.store(alone(), Ordering::Relaxed);
+    threads::ask();
     let pid = sys::getpid();
     OWN.pid.store(pid, Ordering::Relaxed);
     // Rings left behind by the program that this process was before, unless the number

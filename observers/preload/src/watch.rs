@@ -2,8 +2,8 @@
 
 use core::ffi::c_int;
 
-use crate::files;
 use crate::report::{self, Read};
+use crate::{files, threads};
 
 /// A read at the descriptor's cursor.
 #[inline(always)]
@@ -25,7 +25,7 @@ pub fn at(
         return call();
     };
     let start = report::stamp();
-    let switches = report::mark(area);
+    let switches = threads::mark(area);
     let got = call();
     if got > 0 {
         let len = got as u64;

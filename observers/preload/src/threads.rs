@@ -1,0 +1,47 @@
+//! What the C library tells of the program's threads: where the kernel writes that one was switched out, and whether
+//! there is more than one.
+
+use core::ptr;
+use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, Ordering};
+
+use foreread_ring::{Shared, Switches};
+
+/// [`Switches::raw`].
+static SWITCHES: AtomicIsize = AtomicIsize::new(0);
+
+/// The C library's byte that is 0 if the process may have a second thread; null if it has no such byte.
+static ALONE: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
+
+/// Asks the C library, when the program begins.
+pub fn ask() {
+    // SAFETY: terminated names; a C library that has them has them as these types.
+    unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        if let (Some(&offset), Some(&size)) = (offset.as_ref(), size.as_ref()) {
+            SWITCHES.store(Switches::at(offset, size).raw(), Ordering::Relaxed);
+        }
+        let alone = libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr());
+        ALONE.store(alone.cast(), Ordering::Relaxed);
+    }
+}
+
+/// Where to look whether this thread is switched out in a call; from now on it is looked.
+#[inline(always)]
+pub fn mark(area: &Shared) -> Switches {
+    if !area.tells_switches() {
+        return Switches::UNKNOWN;
+    }
+    // SAFETY: as [`ask`] found it.
+    let switches = unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) };
+    switches.mark();
+    switches
+}
+
+/// Whether this is certainly the process's only thread.
+#[inline(always)]
+pub fn is_alone() -> bool {
+    // SAFETY: null or the C library's byte.
+    let byte = unsafe { ALONE.load(Ordering::Relaxed).as_ref() };
+    byte.is_some_and(|byte| byte.load(Ordering::Relaxed) != 0)
+}
