@@ -23,6 +23,7 @@ mod files;
 mod hooks;
 mod maps;
 mod open;
+mod pace;
 mod paths;
 mod real;
 mod report;

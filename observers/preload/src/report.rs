@@ -16,9 +16,11 @@ use core::sync::atomic::{
 };
 
 use foreread_ring::{
-    Clock, Full, Mode, Passage, RINGS, Shared, Slot, THREAD_NO_STDIO, Writer, encode, thread,
+    Clock, Full, Mode, Passage, RINGS, Shared, Slot, Switches, THREAD_NO_STDIO, Writer, encode,
+    thread,
 };
 
+use crate::pace::{Pace, Times};
 use crate::{files, paths, stdio, sys, threads};
 
 /// How long a full ring is waited for while recording, in ns.
@@ -29,14 +31,6 @@ const DEAD_AFTER: u64 = 1_000_000_000;
 
 /// How long a thread that found all rings taken goes without one, in events.
 const CLAIM_EVERY: u32 = 1024;
-
-/// A read is quick, in ticks, if it takes less: no device answers in that time. So many quick reads in a row are
-/// measured before that many are taken to be as quick, and between them.
-const QUICK: u64 = 1 << 14;
-const MEASURED: u8 = 16;
-
-/// Longer reads take their time in copying, each its own; bytes.
-const SHORT: u64 = 16 << 10;
 
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
@@ -78,52 +72,16 @@ struct Own {
 }
 
 /// A thread's end of the ring with the same index.
+#[repr(C, align(128))]
 struct Seat {
     /// [`WIPED`] in a forked child, else whether an event is being written: a signal handler's
     /// own events must not come between.
     state: AtomicU32,
-    tid: AtomicU32,
-    writer: UnsafeCell<MaybeUninit<Writer>>,
+    /// Whether its next read is not to be looked up the start of.
+    goes_on: AtomicBool,
     pace: UnsafeCell<Pace>,
-}
-
-/// How quick a thread's reads are.
-#[derive(Clone, Copy)]
-struct Pace {
-    /// What the last measured one took, in ticks.
-    took: u64,
-    /// Quick ones measured in a row, up to [`MEASURED`].
-    quick: u8,
-    /// Reads that need not be measured.
-    left: u8,
-}
-
-impl Pace {
-    const NEW: Self = Self {
-        took: 0,
-        quick: 0,
-        left: 0,
-    };
-
-    /// What a read that has just ended took, in ticks. One in which the thread did not wait, as in others before it, is
-    /// taken to be as quick as they were: the clock is a third of what watching a read costs.
-    #[inline(always)]
-    fn took(&mut self, read: &Read) -> u64 {
-        let alike = read.ended.is_none() && read.len <= SHORT;
-        if alike && self.left > 0 {
-            self.left -= 1;
-            return self.took;
-        }
-        self.took = read.ended.unwrap_or_else(stamp).wrapping_sub(read.start);
-        if alike && self.took < QUICK {
-            self.quick = (self.quick + 1).min(MEASURED);
-            self.left = if self.quick == MEASURED { MEASURED } else { 0 };
-        } else {
-            self.quick = 0;
-            self.left = 0;
-        }
-        self.took
-    }
+    writer: UnsafeCell<MaybeUninit<Writer>>,
+    tid: AtomicU32,
 }
 
 // SAFETY: a seat is used by the thread that owns the ring of its index alone, and only
@@ -138,6 +96,7 @@ static OWN: Own = Own {
             tid: AtomicU32::new(0),
             writer: UnsafeCell::new(MaybeUninit::uninit()),
             pace: UnsafeCell::new(Pace::NEW),
+            goes_on: AtomicBool::new(false),
         }
     }; RINGS],
 };
@@ -181,6 +140,11 @@ pub fn stamp() -> u64 {
         // SAFETY: every x86-64 processor has the instruction.
         return unsafe { core::arch::x86_64::_rdtsc() };
     }
+    stamp_by_call()
+}
+
+#[cold]
+fn stamp_by_call() -> u64 {
     sys::clock(libc::CLOCK_MONOTONIC)
 }
 
@@ -305,31 +269,75 @@ fn begin_anew() {
 pub struct Read {
     pub inst: u32,
     pub kind: u8,
-    /// When it began, in ticks, and when it ended: `None` where that was just now, and the thread was not switched out
-    /// meanwhile.
-    pub start: u64,
+    /// When it began, in ticks, as [`begin`] says, and when it ended: `None` where that was just now, and the thread was
+    /// not switched out meanwhile.
+    pub start: Option<u64>,
     pub ended: Option<u64>,
     /// What was read, in bytes.
     pub offset: u64,
     pub len: u64,
 }
 
-/// Publishes a read. Returns whether it was published.
+/// A read begins: where to look whether the thread is switched out in it, and when that is, in ticks; `None` if it came
+/// at once after the one before, should it turn out to continue that.
 #[inline(always)]
+pub fn begin(area: &Shared) -> (Switches, Option<u64>) {
+    let switches = threads::switches(area);
+    let goes_on = main_seat().is_some_and(|seat| seat.goes_on.load(Ordering::Relaxed));
+    if goes_on && switches.is_marked() {
+        return (switches, None);
+    }
+    let start = stamp();
+    switches.mark();
+    (switches, Some(start))
+}
+
+/// Publishes a read that came at once, and in which the thread did not wait, if it goes on where the one before ended.
+/// Returns whether it does.
+#[inline(always)]
+pub fn goes_on(area: &Shared, read: &Read) -> bool {
+    if read.start.is_some() || read.ended.is_some() {
+        return false;
+    }
+    main_seat().is_some_and(|seat| {
+        seat.state.load(Ordering::Relaxed) == QUIET
+            && busy(seat, |writer| {
+                let room =
+                    writer.extend(area, (read.inst, read.kind), read.offset, read.len as u32);
+                seat.goes_on.store(room == Some(true), Ordering::Relaxed);
+                room.is_some()
+            })
+    })
+}
+
+/// Publishes a read. Returns whether it was published.
+#[inline(never)]
 pub fn emit_read(area: &Shared, read: &Read) -> bool {
-    seated(area, |writer, pace| {
+    seated(area, |seat, writer| {
+        // SAFETY: as the writer.
+        let pace = unsafe { &mut *seat.pace.get() };
+        let Times { start, took, quick } = pace.times(read, writer.more());
         // No single call reads 2 GiB or more.
-        let len = read.len as u32;
-        let took = pace.took(read);
-        let slot = encode::access(read.inst, read.kind, read.start, took, read.offset, len);
-        writer.push(area, &slot).is_ok() || wait(area, || writer.push(area, &slot).is_ok())
+        let slot = encode::access(
+            read.inst,
+            read.kind,
+            start,
+            took,
+            read.offset,
+            read.len as u32,
+        );
+        seat.goes_on
+            .store(quick && writer.is_next(&slot), Ordering::Relaxed);
+        let mut put = || writer.push_access(area, &slot).is_ok();
+        put() || wait(area, put)
     })
 }
 
 /// Publishes one event through `put`. Returns whether it was published.
 #[inline(always)]
 pub fn emit(area: &Shared, put: impl Fn(&mut Writer) -> Result<(), Full>) -> bool {
-    seated(area, |writer, _| {
+    seated(area, |seat, writer| {
+        seat.goes_on.store(false, Ordering::Relaxed);
         put(writer).is_ok() || wait(area, || put(writer).is_ok())
     })
 }
@@ -337,7 +345,7 @@ pub fn emit(area: &Shared, put: impl Fn(&mut Writer) -> Result<(), Full>) -> boo
 /// Does with this thread's end of its ring what publishes one event, and returns what that returns: whether it was
 /// published.
 #[inline(always)]
-fn seated(area: &Shared, publish: impl FnOnce(&mut Writer, &mut Pace) -> bool) -> bool {
+fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer) -> bool) -> bool {
     let seat = match main_seat() {
         Some(seat) if seat.state.load(Ordering::Relaxed) == QUIET => seat,
         _ => match quiet_seat(area) {
@@ -348,17 +356,16 @@ fn seated(area: &Shared, publish: impl FnOnce(&mut Writer, &mut Pace) -> bool) -
             }
         },
     };
+    busy(seat, |writer| publish(seat, writer))
+}
+
+/// Does something with this thread's end of its ring. Its state keeps signal handlers of this thread out meanwhile.
+#[inline(always)]
+fn busy(seat: &Seat, act: impl FnOnce(&mut Writer) -> bool) -> bool {
     seat.state.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    // SAFETY: this thread owns the seat and has filled it; its state keeps signal handlers
-    // of this thread out.
-    let (writer, pace) = unsafe {
-        (
-            (*seat.writer.get()).assume_init_mut(),
-            &mut *seat.pace.get(),
-        )
-    };
-    let done = publish(writer, pace);
+    // SAFETY: this thread owns the seat and has filled it.
+    let done = act(unsafe { (*seat.writer.get()).assume_init_mut() });
     compiler_fence(Ordering::SeqCst);
     seat.state.store(QUIET, Ordering::Relaxed);
     done
@@ -458,6 +465,7 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
         (*seat.writer.get()).write(writer);
         *seat.pace.get() = Pace::NEW;
     }
+    seat.goes_on.store(false, Ordering::Relaxed);
     // SAFETY: our own key, and a value that its destructor understands.
     let set = unsafe {
         libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::from_ref(seat).cast())

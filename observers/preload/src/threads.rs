@@ -26,16 +26,14 @@ pub fn ask() {
     }
 }
 
-/// Where to look whether this thread is switched out in a call; from now on it is looked.
+/// Where to look whether this thread is switched out.
 #[inline(always)]
-pub fn mark(area: &Shared) -> Switches {
+pub fn switches(area: &Shared) -> Switches {
     if !area.tells_switches() {
         return Switches::UNKNOWN;
     }
     // SAFETY: as [`ask`] found it.
-    let switches = unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) };
-    switches.mark();
-    switches
+    unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) }
 }
 
 /// Whether this is certainly the process's only thread.

@@ -2,8 +2,8 @@
 
 use core::ffi::c_int;
 
+use crate::files;
 use crate::report::{self, Read};
-use crate::{files, threads};
 
 /// A read at the descriptor's cursor.
 #[inline(always)]
@@ -24,8 +24,7 @@ pub fn at(
         files::unwatched();
         return call();
     };
-    let start = report::stamp();
-    let switches = threads::mark(area);
+    let (switches, start) = report::begin(area);
     let got = call();
     if got > 0 {
         let len = got as u64;
@@ -38,17 +37,17 @@ pub fn at(
             Some((entry.inst(), offset?))
         });
         if let Some((inst, offset)) = place {
-            report::emit_read(
-                area,
-                &Read {
-                    inst,
-                    kind,
-                    start,
-                    ended,
-                    offset,
-                    len,
-                },
-            );
+            let read = Read {
+                inst,
+                kind,
+                start,
+                ended,
+                offset,
+                len,
+            };
+            if !report::goes_on(area, &read) {
+                report::emit_read(area, &read);
+            }
         }
     }
     got

@@ -22,7 +22,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::clock::Calibration;
-use crate::event::{EXTRA_MAX, Malformed, Slot, What, decode, extra};
+use crate::event::{EXTRA_MAX, MORE, MORE_BITS, MORE_MAX, Malformed, Slot, What, decode, extra};
 use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
 use crate::passage::Unobserved;
@@ -79,6 +79,8 @@ pub struct Ring {
 /// What the consumer knows of one ring.
 #[derive(Clone, Debug, Default)]
 struct Lane {
+    /// The access before `head`, to whose slot the producer may still be adding others.
+    last: Option<Last>,
     /// The first slot not handed out.
     head: u32,
     /// The producer's position when this poll began.
@@ -90,6 +92,23 @@ struct Lane {
     seen: u32,
     pid: u32,
     tid: u32,
+}
+
+/// An access that has been handed out, the latest of its slot's.
+#[derive(Clone, Debug)]
+struct Last {
+    /// Word 0 of the slot, but for how many more there are.
+    word0: u64,
+    /// How many more have been handed out.
+    more: u16,
+    /// When it began, in ticks.
+    start: u64,
+    inst: u32,
+    kind: u8,
+    offset: u64,
+    len: u32,
+    /// Its duration, in ticks.
+    took: u64,
 }
 
 /// The mapped area; unmapped when dropped.
@@ -296,12 +315,16 @@ impl Lane {
             shared.add_lost(1);
             self.head = self.tail;
             self.seen = self.tail;
+            self.last = None;
         }
     }
 
     /// When the event at `head` began, in ticks; one that was already waiting at the previous poll
     /// has waited long enough, and counts as due.
     fn due(&self, shared: &Shared, ring: usize, cutoff: u64) -> Option<u64> {
+        if let Some(next) = self.next(shared, ring) {
+            return Some(next.start.min(cutoff.saturating_sub(1)));
+        }
         if self.head == self.tail {
             return None;
         }
@@ -314,7 +337,29 @@ impl Lane {
         })
     }
 
-    /// Decodes the event at `head`, its times in ticks, and steps over it; over one slot if it makes no sense.
+    /// The access that follows the last one in its slot, if any.
+    #[inline(always)]
+    fn next(&self, shared: &Shared, ring: usize) -> Option<Last> {
+        let last = self.last.as_ref()?;
+        // The producer adds to a slot before it publishes the next.
+        let word0 = shared.slots[ring][self.head.wrapping_sub(1) as usize % RING_SLOTS][0]
+            .load(Ordering::Acquire);
+        let more = ((word0 & MORE_BITS) / MORE) as u16;
+        if word0 & !MORE_BITS != last.word0 || more <= last.more || last.more >= MORE_MAX {
+            return None;
+        }
+        let offset = last.offset.checked_add(u64::from(last.len))?;
+        offset.checked_add(u64::from(last.len))?;
+        Some(Last {
+            more: last.more + 1,
+            start: last.start.saturating_add(last.took),
+            offset,
+            ..*last
+        })
+    }
+
+    /// Decodes the next event, which is [`Lane::due`], its times in ticks, and steps over it; over one slot if it makes no
+    /// sense.
     #[inline]
     fn take(
         &mut self,
@@ -322,6 +367,11 @@ impl Lane {
         ring: usize,
         buffer: &mut [u8],
     ) -> Result<What<PathBuf>, Malformed> {
+        if let Some(next) = self.next(shared, ring) {
+            let what = next.what();
+            self.last = Some(next);
+            return Ok(what);
+        }
         let first = slot(shared, ring, self.head);
         let following = extra(&first);
         let left = self.tail.wrapping_sub(self.head) as usize;
@@ -341,6 +391,29 @@ impl Lane {
         } else {
             1
         };
+        self.last = None;
+        if let Ok((
+            start,
+            What::Access {
+                inst,
+                kind,
+                offset,
+                len,
+                took,
+            },
+        )) = decoded
+        {
+            self.last = Some(Last {
+                word0: first[0] & !MORE_BITS,
+                more: 0,
+                start,
+                inst,
+                kind,
+                offset,
+                len,
+                took,
+            });
+        }
         self.advance(shared, ring, slots);
         let (_, what) = decoded?;
         if let What::Thread { pid, tid, .. } = what {
@@ -357,14 +430,12 @@ impl Lane {
         }
     }
 
-    /// Lets the producer have the slots below `head`.
+    /// Lets the producer have the slots below `head`, but not one that it may be adding to.
     fn tell(&mut self, shared: &Shared, ring: usize) {
-        if self.told != self.head {
-            self.told = self.head;
-            shared.cursors[ring]
-                .head
-                .0
-                .store(self.head, Ordering::Release);
+        let free = self.head.wrapping_sub(u32::from(self.last.is_some()));
+        if self.told != free {
+            self.told = free;
+            shared.cursors[ring].head.0.store(free, Ordering::Release);
         }
     }
 
@@ -382,6 +453,18 @@ impl Lane {
             tid: self.tid,
             start: calibration.ns(start),
             what,
+        }
+    }
+}
+
+impl Last {
+    fn what(&self) -> What<PathBuf> {
+        What::Access {
+            inst: self.inst,
+            kind: self.kind,
+            offset: self.offset,
+            len: self.len,
+            took: self.took,
         }
     }
 }

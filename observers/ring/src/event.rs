@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | 0 | 0..8 | what it is ([`code`]) |
 //! | 0 | 8..16 | flags, or the call kind of an access |
-//! | 0 | 16..32 | how many slots follow that belong to it |
+//! | 0 | 16..32 | how many slots follow that belong to it; of an access, how many more followed it ([`MORE_MAX`]) |
 //! | 0 | 32..64 | instance (parent's pid in a thread event) |
 //! | 1 | | start, in ticks |
 //! | 2 | | offset, address, or `pid \| tid << 32` |
@@ -13,7 +13,8 @@
 //!
 //! Maps and unmaps use all of word 3 for the length; a map has a second slot: offset,
 //! `prot | flags << 32`, duration as above, 0. Paths fill the slots after the first,
-//! padded with zeros. Decoding checks everything and never panics.
+//! padded with zeros. Accesses that continue the one published last are counted in its slot, which is published
+//! already: each of the same length, from where the one before ended. Decoding checks everything and never panics.
 
 /// One slot: four words.
 pub type Slot = [u64; 4];
@@ -24,13 +25,20 @@ pub const PATH_MAX: usize = 4096;
 /// The most slots that can follow an event's first one.
 pub const EXTRA_MAX: usize = PATH_MAX / 32;
 
+/// The most accesses that a slot can hold beyond its own.
+pub const MORE_MAX: u16 = 127;
+
+/// One of them in word 0, and all the bits they take there.
+pub(crate) const MORE: u64 = 1 << 16;
+pub(crate) const MORE_BITS: u64 = 0xffff << 16;
+
 /// The first byte of an event.
 pub mod code {
     /// A thread began to write to this ring.
     pub const THREAD: u8 = 1;
     /// A file was opened or found open.
     pub const OPEN: u8 = 2;
-    /// A range of a file was read.
+    /// A range of a file was read, and maybe others after it.
     pub const ACCESS: u8 = 3;
     /// A file was mapped.
     pub const MAP: u8 = 4;
@@ -157,7 +165,7 @@ pub struct Malformed;
 pub mod encode {
     use super::{Slot, code};
 
-    fn word0(code: u8, flags: u8, extra: usize, inst: u32) -> u64 {
+    pub(crate) fn word0(code: u8, flags: u8, extra: usize, inst: u32) -> u64 {
         u64::from(code) | u64::from(flags) << 8 | (extra as u64) << 16 | u64::from(inst) << 32
     }
 
@@ -232,13 +240,15 @@ pub mod encode {
 }
 
 /// How many slots follow the one given, as it claims; at most `u16::MAX`.
-#[cfg(feature = "std")]
 pub(crate) fn extra(first: &Slot) -> usize {
+    if first[0] as u8 == code::ACCESS {
+        return 0;
+    }
     usize::from((first[0] >> 16) as u16)
 }
 
 /// Decodes one event from its first slot and the bytes of those that it says follow. Returns its start, in ticks, and
-/// what it says, its path made by `own`.
+/// what it says, its path made by `own`; of an access, what the first one was.
 #[inline(always)]
 pub fn decode<'a, P>(
     first: &Slot,
@@ -246,7 +256,7 @@ pub fn decode<'a, P>(
     own: impl FnOnce(&'a [u8]) -> P,
 ) -> Result<(u64, What<P>), Malformed> {
     let [w0, start, w2, w3] = *first;
-    let (kind, flags, extra) = (w0 as u8, (w0 >> 8) as u8, usize::from((w0 >> 16) as u16));
+    let (kind, flags, extra) = (w0 as u8, (w0 >> 8) as u8, extra(first));
     let inst = (w0 >> 32) as u32;
     if extra > EXTRA_MAX || rest.len() != extra * 32 {
         return Err(Malformed);
@@ -288,7 +298,6 @@ pub fn decode<'a, P>(
             }
         }
         code::ACCESS => {
-            single()?;
             let len = w3 as u32;
             if inst == 0 || len == 0 || w2.checked_add(u64::from(len)).is_none() {
                 return Err(Malformed);

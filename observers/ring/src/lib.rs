@@ -26,8 +26,8 @@ mod clock;
 mod consumer;
 
 pub use event::{
-    EXTRA_MAX, Malformed, OPEN_CREATED, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN,
-    PATH_MAX, Slot, THREAD_NO_STDIO, What, code, decode, encode, kind,
+    EXTRA_MAX, MORE_MAX, Malformed, OPEN_CREATED, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED,
+    OPEN_WRITTEN, PATH_MAX, Slot, THREAD_NO_STDIO, What, code, decode, encode, kind,
 };
 pub use layout::{
     ADVICE_SLOTS, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION, path_hash,

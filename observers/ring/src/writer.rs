@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::event::{PATH_MAX, Slot};
+use crate::event::{MORE, MORE_BITS, MORE_MAX, PATH_MAX, Slot, code, encode};
 use crate::layout::{RING_SLOTS, RINGS, Shared};
 
 /// The ring has no room for the event now.
@@ -16,6 +16,33 @@ pub struct Writer {
     tail: u32,
     /// The consumer's position when last looked at: it can only have advanced since.
     head: u32,
+    last: Last,
+}
+
+/// As many in word 0 as a slot can hold.
+const MOST: u64 = MORE_MAX as u64 * MORE;
+
+/// The slot published last, if it is an access's.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    word0: u64,
+    /// Where the accesses in it end, in bytes.
+    end: u64,
+    /// Length of each of them; 0 if it is no access's.
+    len: u32,
+}
+
+impl Last {
+    const NONE: Self = Self {
+        word0: 0,
+        end: 0,
+        len: 0,
+    };
+
+    #[inline(always)]
+    fn precedes(&self, word0: u64, offset: u64, len: u32) -> bool {
+        self.len == len && self.end == offset && self.word0 & !MORE_BITS == word0
+    }
 }
 
 impl Writer {
@@ -34,6 +61,7 @@ impl Writer {
                     ring,
                     tail: cursors.tail.0.load(Ordering::Relaxed),
                     head: cursors.head.0.load(Ordering::Acquire),
+                    last: Last::NONE,
                 });
             }
         }
@@ -71,6 +99,54 @@ impl Writer {
         self.put(shared, 0, slot);
         self.publish(shared, 1);
         Ok(())
+    }
+
+    /// Publishes an access, as [`encode::access`] makes it, to which others may be added by [`Writer::extend`].
+    #[inline]
+    pub fn push_access(&mut self, shared: &Shared, slot: &Slot) -> Result<(), Full> {
+        self.push(shared, slot)?;
+        let len = slot[3] as u32;
+        self.last = Last {
+            word0: slot[0],
+            end: slot[2].wrapping_add(u64::from(len)),
+            len,
+        };
+        Ok(())
+    }
+
+    /// Publishes an access that is the next after what was published last, begun when that ended. Returns whether
+    /// another could follow, `None` if it is not the next; it needs no room.
+    #[inline(always)]
+    pub fn extend(
+        &mut self,
+        shared: &Shared,
+        (inst, kind): (u32, u8),
+        offset: u64,
+        len: u32,
+    ) -> Option<bool> {
+        let last = &mut self.last;
+        let word0 = encode::word0(code::ACCESS, kind, 0, inst);
+        if !last.precedes(word0, offset, len) || last.word0 & MORE_BITS >= MOST {
+            return None;
+        }
+        last.word0 += MORE;
+        last.end = offset.wrapping_add(u64::from(len));
+        let place = self.tail.wrapping_sub(1) as usize % RING_SLOTS;
+        shared.slots[self.ring][place][0].store(last.word0, Ordering::Release);
+        Some(last.word0 & MORE_BITS < MOST)
+    }
+
+    /// Whether an access is the next after what was published last: of the same file, kind and length, from where that
+    /// ended.
+    #[inline(always)]
+    pub fn is_next(&self, slot: &Slot) -> bool {
+        self.last.precedes(slot[0], slot[2], slot[3] as u32)
+    }
+
+    /// How many accesses were added to the one published last.
+    #[inline(always)]
+    pub fn more(&self) -> u16 {
+        ((self.last.word0 & MORE_BITS) / MORE) as u16
     }
 
     /// Publishes an event and the path that follows it, at once. `first` must have been
@@ -139,6 +215,7 @@ impl Writer {
     #[inline]
     fn publish(&mut self, shared: &Shared, slots: u32) {
         self.tail = self.tail.wrapping_add(slots);
+        self.last = Last::NONE;
         shared.cursors[self.ring]
             .tail
             .0

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_ring::{
-    Clock, EXTRA_MAX, Full, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS, RINGS,
-    RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, What, Writer, decode, encode, kind,
+    Clock, EXTRA_MAX, Full, MORE_MAX, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS,
+    RINGS, RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, What, Writer, decode, encode,
+    kind,
 };
 use proptest::prelude::*;
 
@@ -201,11 +202,88 @@ fn a_full_ring_says_so_and_has_room_after_a_poll() {
         {
             count += 1;
         }
-        assert_eq!(count, RING_SLOTS as u64, "round {round}");
+        // The last access's slot stays the writer's: others may be added to it.
+        let room = RING_SLOTS - usize::from(round > 0);
+        assert_eq!(count, room as u64, "round {round}");
         let map = encode::map(1, (0, 0), (0, 1, 0), (0, 0));
         assert_eq!(writer.push_pair(ring.shared(), &map), Err(Full));
-        assert_eq!(poll(&mut ring).len(), RING_SLOTS);
+        assert_eq!(poll(&mut ring).len(), room);
     }
+}
+
+/// Offsets and starts of the accesses among events.
+fn accesses(events: Vec<RawEvent>) -> Vec<(u64, u64)> {
+    let access = |event: RawEvent| match event.what {
+        What::Access { offset, .. } => Some((offset, event.start)),
+        _ => None,
+    };
+    events.into_iter().filter_map(access).collect()
+}
+
+#[test]
+fn accesses_added_to_the_last_come_out_each_by_itself() {
+    const TOOK: u64 = 160;
+    let mut ring = ring();
+    let mut writer = writer(ring.shared(), own_pid(), 1);
+    let who = (1, kind::READ);
+    let slot = encode::access(who.0, who.1, now(), TOOK, 4096, 10);
+    writer.push_access(ring.shared(), &slot).expect("room");
+    assert_eq!(writer.extend(ring.shared(), who, 4106, 10), Some(true));
+    let seen = accesses(poll(&mut ring));
+    assert_eq!(
+        seen.iter().map(|one| one.0).collect::<Vec<_>>(),
+        [4096, 4106]
+    );
+    assert_eq!(seen[1].1 - seen[0].1, TOOK, "as long as the first");
+    assert!(ring.drained());
+
+    // What is not the next is refused.
+    for (who, offset, len) in [
+        ((2, kind::READ), 4116, 10),
+        ((1, kind::PREAD), 4116, 10),
+        (who, 4117, 10),
+        (who, 4116, 11),
+    ] {
+        assert_eq!(writer.extend(ring.shared(), who, offset, len), None);
+    }
+    // A slot already handed out still takes others, and nothing that follows comes before them.
+    assert_eq!(writer.extend(ring.shared(), who, 4116, 10), Some(true));
+    writer
+        .push(ring.shared(), &read(3, now(), 7, 1))
+        .expect("room");
+    assert_eq!(
+        writer.extend(ring.shared(), who, 4126, 10),
+        None,
+        "no longer the last"
+    );
+    let seen = accesses(poll(&mut ring));
+    assert_eq!(seen.iter().map(|one| one.0).collect::<Vec<_>>(), [4116, 7]);
+
+    // A slot takes so many.
+    let slot = encode::access(who.0, who.1, now(), TOOK, 0, 10);
+    writer.push_access(ring.shared(), &slot).expect("room");
+    let added = (1..).take_while(|n| writer.extend(ring.shared(), who, n * 10, 10) == Some(true));
+    assert_eq!(added.count() + 1, usize::from(MORE_MAX));
+    assert_eq!(
+        writer.extend(ring.shared(), who, 10 + 10 * u64::from(MORE_MAX), 10),
+        None
+    );
+    assert_eq!(poll(&mut ring).len(), 1 + usize::from(MORE_MAX));
+}
+
+#[test]
+fn a_slot_that_claims_more_than_it_can_hold_is_not_believed() {
+    let mut ring = ring();
+    let mut writer = writer(ring.shared(), own_pid(), 1);
+    let mut slot = read(1, now(), 0, 10);
+    slot[0] |= 0xffff << 16;
+    writer.push(ring.shared(), &slot).expect("room");
+    assert_eq!(accesses(poll(&mut ring)).len(), 1 + usize::from(MORE_MAX));
+    // Nor one whose accesses leave the file.
+    let mut slot = read(1, now(), u64::MAX - 25, 10);
+    slot[0] |= 9 << 16;
+    writer.push(ring.shared(), &slot).expect("room");
+    assert_eq!(accesses(poll(&mut ring)).len(), 2);
 }
 
 #[test]
@@ -446,6 +524,37 @@ proptest! {
             }
             prop_assert!(rest.len() <= EXTRA_MAX * 32);
         }
+    }
+
+    #[test]
+    fn accesses_come_out_as_they_went_in_however_they_are_packed(
+        reads in prop::collection::vec((1_u32..3, 0_u64..3, prop::bool::weighted(0.1)), 1..300),
+    ) {
+        let mut ring = ring();
+        let mut writer = writer(ring.shared(), own_pid(), 1);
+        let (mut expected, mut seen) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        for (inst, jump, look) in reads {
+            let who = (inst, kind::READ);
+            at += jump / 2 * 1000;
+            if writer.extend(ring.shared(), who, at, 100).is_none() {
+                let slot = encode::access(inst, kind::READ, now(), 0, at, 100);
+                writer.push_access(ring.shared(), &slot).expect("room");
+            }
+            expected.push((inst, at));
+            at += 100;
+            if look {
+                seen.extend(poll(&mut ring));
+            }
+        }
+        seen.extend(poll(&mut ring));
+        let access = |event: RawEvent| match event.what {
+            What::Access { inst, offset, len: 100, .. } => Some((inst, offset)),
+            _ => None,
+        };
+        let seen: Vec<_> = seen.into_iter().filter_map(access).collect();
+        prop_assert_eq!(seen, expected);
+        prop_assert_eq!(ring.lost(), 0);
     }
 
     #[test]

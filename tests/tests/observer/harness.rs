@@ -172,6 +172,15 @@ impl Seen {
         reads.collect()
     }
 
+    /// When the reads of a file began, in their order, in ns.
+    pub fn starts(&self, path: &Path) -> Vec<u64> {
+        let reads = self.events.iter().filter(|event| match event.what {
+            What::Access { inst, .. } => self.files.get(&inst).is_some_and(|file| file == path),
+            _ => false,
+        });
+        reads.map(|event| event.start).collect()
+    }
+
     /// The flags of the opens of a file.
     pub fn opens(&self, path: &Path) -> Vec<u8> {
         let opens = self.events.iter().filter_map(|event| match &event.what {
