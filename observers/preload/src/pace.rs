@@ -2,7 +2,8 @@
 //!
 //! Asking it takes a third of what watching a read costs. A thread that reads quickly, one read after another, is
 //! taken to go on so as long as the kernel does not tell that it waited: then only the start of a read is looked up,
-//! and of a read that continues the one before not even that. One in [`MEASURED`] is measured all the same.
+//! and of a read that continues the one before not even that. After [`MEASURED`] of the first sort, or as many of the second
+//! as a slot of the ring holds, one is measured all the same.
 
 use crate::report::{Read, stamp};
 
@@ -33,7 +34,7 @@ pub struct Pace {
 pub struct Times {
     pub start: u64,
     pub took: u64,
-    /// Whether it was quick, as others before it, and so the next one may be taken to come at once and to be.
+    /// Whether it was quick, as others before it, and the next may be taken to be so too.
     pub quick: bool,
 }
 

@@ -22,7 +22,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::clock::Calibration;
-use crate::event::{EXTRA_MAX, MORE, MORE_BITS, MORE_MAX, Malformed, Slot, What, decode, extra};
+use crate::event::{EXTRA_MAX, Malformed, Slot, What, decode, extra, held, nth};
 use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
 use crate::passage::Unobserved;
@@ -79,8 +79,9 @@ pub struct Ring {
 /// What the consumer knows of one ring.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// The access before `head`, to whose slot the producer may still be adding others.
-    last: Option<Last>,
+    /// How many accesses were handed out of the slot before `head`, if it is an access's: the producer may still be adding
+    /// others.
+    taken: Option<u16>,
     /// The first slot not handed out.
     head: u32,
     /// The producer's position when this poll began.
@@ -92,23 +93,6 @@ struct Lane {
     seen: u32,
     pid: u32,
     tid: u32,
-}
-
-/// An access that has been handed out, the latest of its slot's.
-#[derive(Clone, Debug)]
-struct Last {
-    /// Word 0 of the slot, but for how many more there are.
-    word0: u64,
-    /// How many more have been handed out.
-    more: u16,
-    /// When it began, in ticks.
-    start: u64,
-    inst: u32,
-    kind: u8,
-    offset: u64,
-    len: u32,
-    /// Its duration, in ticks.
-    took: u64,
 }
 
 /// The mapped area; unmapped when dropped.
@@ -315,20 +299,20 @@ impl Lane {
             shared.add_lost(1);
             self.head = self.tail;
             self.seen = self.tail;
-            self.last = None;
+            self.taken = None;
         }
     }
 
     /// When the event at `head` began, in ticks; one that was already waiting at the previous poll
     /// has waited long enough, and counts as due.
     fn due(&self, shared: &Shared, ring: usize, cutoff: u64) -> Option<u64> {
-        if let Some(next) = self.next(shared, ring) {
-            return Some(next.start.min(cutoff.saturating_sub(1)));
+        if let Some([_, start, ..]) = self.added(shared, ring) {
+            return Some(start.min(cutoff.saturating_sub(1)));
         }
         if self.head == self.tail {
             return None;
         }
-        let start = start(shared, ring, self.head);
+        let start = word(shared, ring, self.head, 1);
         let waited = self.seen.wrapping_sub(self.head) as i32 > 0;
         Some(if waited {
             start.min(cutoff.saturating_sub(1))
@@ -337,25 +321,13 @@ impl Lane {
         })
     }
 
-    /// The access that follows the last one in its slot, if any.
+    /// The next access of the slot before `head` that was not handed out, by itself.
     #[inline(always)]
-    fn next(&self, shared: &Shared, ring: usize) -> Option<Last> {
-        let last = self.last.as_ref()?;
+    fn added(&self, shared: &Shared, ring: usize) -> Option<Slot> {
+        let taken = self.taken?;
         // The producer adds to a slot before it publishes the next.
-        let word0 = shared.slots[ring][self.head.wrapping_sub(1) as usize % RING_SLOTS][0]
-            .load(Ordering::Acquire);
-        let more = ((word0 & MORE_BITS) / MORE) as u16;
-        if word0 & !MORE_BITS != last.word0 || more <= last.more || last.more >= MORE_MAX {
-            return None;
-        }
-        let offset = last.offset.checked_add(u64::from(last.len))?;
-        offset.checked_add(u64::from(last.len))?;
-        Some(Last {
-            more: last.more + 1,
-            start: last.start.saturating_add(last.took),
-            offset,
-            ..*last
-        })
+        let at = self.head.wrapping_sub(1);
+        (taken < held(word(shared, ring, at, 0))).then(|| nth(&slot(shared, ring, at), taken))
     }
 
     /// Decodes the next event, which is [`Lane::due`], its times in ticks, and steps over it; over one slot if it makes no
@@ -367,10 +339,9 @@ impl Lane {
         ring: usize,
         buffer: &mut [u8],
     ) -> Result<What<PathBuf>, Malformed> {
-        if let Some(next) = self.next(shared, ring) {
-            let what = next.what();
-            self.last = Some(next);
-            return Ok(what);
+        if let Some(added) = self.added(shared, ring) {
+            self.taken = self.taken.map(|taken| taken + 1);
+            return decode(&added, &[], path).map(|(_, what)| what);
         }
         let first = slot(shared, ring, self.head);
         let following = extra(&first);
@@ -391,29 +362,7 @@ impl Lane {
         } else {
             1
         };
-        self.last = None;
-        if let Ok((
-            start,
-            What::Access {
-                inst,
-                kind,
-                offset,
-                len,
-                took,
-            },
-        )) = decoded
-        {
-            self.last = Some(Last {
-                word0: first[0] & !MORE_BITS,
-                more: 0,
-                start,
-                inst,
-                kind,
-                offset,
-                len,
-                took,
-            });
-        }
+        self.taken = matches!(decoded, Ok((_, What::Access { .. }))).then_some(1);
         self.advance(shared, ring, slots);
         let (_, what) = decoded?;
         if let What::Thread { pid, tid, .. } = what {
@@ -432,7 +381,7 @@ impl Lane {
 
     /// Lets the producer have the slots below `head`, but not one that it may be adding to.
     fn tell(&mut self, shared: &Shared, ring: usize) {
-        let free = self.head.wrapping_sub(u32::from(self.last.is_some()));
+        let free = self.head.wrapping_sub(u32::from(self.taken.is_some()));
         if self.told != free {
             self.told = free;
             shared.cursors[ring].head.0.store(free, Ordering::Release);
@@ -457,18 +406,6 @@ impl Lane {
     }
 }
 
-impl Last {
-    fn what(&self) -> What<PathBuf> {
-        What::Access {
-            inst: self.inst,
-            kind: self.kind,
-            offset: self.offset,
-            len: self.len,
-            took: self.took,
-        }
-    }
-}
-
 /// Whether a thread has ended. In doubt (a /proc that hides other users' processes) it
 /// has not: a ring kept too long is idle, one freed too early has two writers.
 fn is_gone(pid: u32, tid: u32) -> bool {
@@ -489,10 +426,10 @@ fn slot(shared: &Shared, ring: usize, at: u32) -> Slot {
         .map(|word| word.load(Ordering::Relaxed))
 }
 
-/// The second word of a slot: of an event's first, when it began.
+/// One word of a slot.
 #[inline(always)]
-fn start(shared: &Shared, ring: usize, at: u32) -> u64 {
-    shared.slots[ring][at as usize % RING_SLOTS][1].load(Ordering::Relaxed)
+fn word(shared: &Shared, ring: usize, at: u32, word: usize) -> u64 {
+    shared.slots[ring][at as usize % RING_SLOTS][word].load(Ordering::Relaxed)
 }
 
 /// Where this process's threads are told that they were switched out.

@@ -247,6 +247,25 @@ pub(crate) fn extra(first: &Slot) -> usize {
     usize::from((first[0] >> 16) as u16)
 }
 
+/// How many accesses a slot holds, by its word 0, if it is an access's.
+#[cfg(feature = "std")]
+pub(crate) fn held(word0: u64) -> u16 {
+    1 + (((word0 & MORE_BITS) / MORE) as u16).min(MORE_MAX)
+}
+
+/// The slot that one of a slot's accesses would have by itself: the first is number 0.
+#[cfg(feature = "std")]
+pub(crate) fn nth(&[w0, start, offset, w3]: &Slot, number: u16) -> Slot {
+    let number = u64::from(number);
+    let (len, took) = (u64::from(w3 as u32), (w3 >> 32) << 4);
+    [
+        w0 & !MORE_BITS,
+        start.saturating_add(number * took),
+        offset.saturating_add(number * len),
+        w3,
+    ]
+}
+
 /// Decodes one event from its first slot and the bytes of those that it says follow. Returns its start, in ticks, and
 /// what it says, its path made by `own`; of an access, what the first one was.
 #[inline(always)]

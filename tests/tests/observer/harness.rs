@@ -161,24 +161,15 @@ impl Seen {
         reads
     }
 
-    /// The reads of a file in their order: offset, and how long each took, in ns.
-    pub fn durations(&self, path: &Path) -> Vec<(u64, u64)> {
+    /// The reads of a file in their order: offset, when it began and how long it took, in ns.
+    pub fn times(&self, path: &Path) -> Vec<(u64, u64, u64)> {
         let reads = self.events.iter().filter_map(|event| match event.what {
             What::Access {
                 inst, offset, took, ..
-            } if self.files.get(&inst)? == path => Some((offset, took)),
+            } if self.files.get(&inst)? == path => Some((offset, event.start, took)),
             _ => None,
         });
         reads.collect()
-    }
-
-    /// When the reads of a file began, in their order, in ns.
-    pub fn starts(&self, path: &Path) -> Vec<u64> {
-        let reads = self.events.iter().filter(|event| match event.what {
-            What::Access { inst, .. } => self.files.get(&inst).is_some_and(|file| file == path),
-            _ => false,
-        });
-        reads.map(|event| event.start).collect()
     }
 
     /// The flags of the opens of a file.

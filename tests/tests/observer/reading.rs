@@ -160,7 +160,7 @@ fn waits() {
         command.arg(&file);
     });
     check_end(&seen, 0);
-    let durations = seen.durations(&file);
+    let times = seen.times(&file);
     let (mut waited, mut measured) = (0, 0);
     for line in String::from_utf8_lossy(&seen.output.stdout).lines() {
         let numbers = line.split(' ').map(|number| number.parse().unwrap_or(0));
@@ -168,8 +168,8 @@ fn waits() {
         let &[offset, own, 1] = &numbers[..] else {
             continue;
         };
-        let took = |&(at, took): &(u64, u64)| (at == offset).then_some(took);
-        let took = durations.iter().find_map(took).expect("the read");
+        let took = |&(at, _, took): &(u64, u64, u64)| (at == offset).then_some(took);
+        let took = times.iter().find_map(took).expect("the read");
         waited += 1;
         measured += i32::from((own / 2..own + BETWEEN).contains(&took));
     }
@@ -180,10 +180,10 @@ fn waits() {
         "{measured} of {waited} that waited"
     );
     // And the others were spared the clock.
-    let spared = durations.windows(2).filter(|two| two[0].1 == two[1].1);
+    let spared = times.windows(2).filter(|two| two[0].2 == two[1].2);
     let spared = spared.count();
     if seen.tells_switches {
-        assert!(spared > durations.len() / 2, "{spared}");
+        assert!(spared > times.len() / 2, "{spared}");
     } else {
         eprintln!("skipped: this kernel does not tell a thread that it was switched out");
     }
@@ -204,7 +204,7 @@ fn stream() {
     let reads: Vec<Read> = (0..PIECES).map(|n| (AtCursor, n * PIECE, PIECE)).collect();
     assert_eq!(seen.reads(&file), reads);
     // It slept before the last hundred, for nobody knows how much longer.
-    let starts = seen.starts(&file);
+    let starts: Vec<u64> = seen.times(&file).iter().map(|read| read.1).collect();
     assert!(starts.is_sorted());
     let longest = starts.windows(2).map(|two| two[1] - two[0]);
     let longest = longest
