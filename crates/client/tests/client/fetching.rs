@@ -52,12 +52,18 @@ fn reads_that_are_only_announced_make_room_for_what_the_budget_does_not_hold_at_
     let mut unseen = 0;
     for entry in &list {
         unseen += u64::from(!is_fetched(&file, entry));
-        assert!(unseen <= PAGES / 100, "{:?}", client.stats());
         assert_eq!(client.announce(id, entry.extent).unwrap(), Match::Listed);
+        // A page that the kernel took away again, to be used by someone else, was fetched.
+        let stats = client.stats();
+        assert!(
+            unseen * PAGE <= PAGES * PAGE / 100 + stats.ledger.evicted,
+            "{stats:?}"
+        );
     }
     let report = client.finish();
-    assert!(report.stats.ledger.is_closed(), "{:?}", report.stats.ledger);
-    assert!(report.stats.ledger.useful + report.stats.ledger.late >= PAGES * PAGE * 99 / 100);
+    let ledger = report.stats.ledger;
+    assert!(ledger.is_closed(), "{ledger:?}");
+    assert!(ledger.useful + ledger.late + ledger.evicted >= PAGES * PAGE * 99 / 100);
 }
 
 #[test]
