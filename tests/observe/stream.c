@@ -1,5 +1,5 @@
-/* A file front to back in small pieces, with a pause before the last hundred; then the program is killed, so that nothing
-   can be said at its end. */
+/* A file in small pieces, front to back or scattered, with a pause before the last hundred; then the program is killed, so
+   that nothing can be said at its end. */
 #include "observe.h"
 #include <signal.h>
 
@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
     for (int n = 0; n < PIECES; n++) {
         if (n == PIECES - 100)
             usleep(300000);
-        if (check(read(fd, piece, PIECE)) != PIECE)
+        long got = argc > 2 ? pread(fd, piece, PIECE, n * 617 % PIECES * PIECE) : read(fd, piece, PIECE);
+        if (check(got) != PIECE)
             return 1;
     }
     return raise(SIGKILL);

@@ -2,8 +2,8 @@
 //!
 //! Asking it takes a third of what watching a read costs. A thread that reads quickly, one read after another, is
 //! taken to go on so as long as the kernel does not tell that it waited: then only the start of a read is looked up,
-//! and of a read that continues the one before not even that. After [`MEASURED`] of the first sort, or as many of the second
-//! as a slot of the ring holds, one is measured all the same.
+//! and of a read like the one before, of the same file, call and length, not even that. After [`MEASURED`] of the first sort,
+//! or as many of the second as the ring takes together, one is measured all the same.
 
 use crate::report::{Read, stamp};
 

@@ -279,7 +279,7 @@ pub struct Read {
 }
 
 /// A read begins: where to look whether the thread is switched out in it, and when that is, in ticks; `None` if it came
-/// at once after the one before, should it turn out to continue that.
+/// at once after the one before, should it turn out to be another like that.
 #[inline(always)]
 pub fn begin(area: &Shared) -> (Switches, Option<u64>) {
     let switches = threads::switches(area);
@@ -292,8 +292,8 @@ pub fn begin(area: &Shared) -> (Switches, Option<u64>) {
     (switches, Some(start))
 }
 
-/// Publishes a read that came at once, and in which the thread did not wait, if it goes on where the one before ended.
-/// Returns whether it does.
+/// Publishes a read that came at once, and in which the thread did not wait, if it is another like the one before.
+/// Returns whether it is.
 #[inline(always)]
 pub fn goes_on(area: &Shared, read: &Read) -> bool {
     if read.start.is_some() || read.ended.is_some() {
@@ -302,8 +302,7 @@ pub fn goes_on(area: &Shared, read: &Read) -> bool {
     main_seat().is_some_and(|seat| {
         seat.state.load(Ordering::Relaxed) == QUIET
             && busy(seat, |writer| {
-                let room =
-                    writer.extend(area, (read.inst, read.kind), read.offset, read.len as u32);
+                let room = writer.add(area, (read.inst, read.kind), read.offset, read.len as u32);
                 seat.goes_on.store(room == Some(true), Ordering::Relaxed);
                 room.is_some()
             })
@@ -327,7 +326,7 @@ pub fn emit_read(area: &Shared, read: &Read) -> bool {
             read.len as u32,
         );
         seat.goes_on
-            .store(quick && writer.is_next(&slot), Ordering::Relaxed);
+            .store(quick && writer.is_like_last(&slot), Ordering::Relaxed);
         let mut put = || writer.push_access(area, &slot).is_ok();
         put() || wait(area, put)
     })

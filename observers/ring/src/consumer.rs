@@ -22,7 +22,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::clock::Calibration;
-use crate::event::{EXTRA_MAX, Malformed, Slot, What, decode, extra, held, nth};
+use crate::event::{EXTRA_MAX, Malformed, Slot, What, after, code, decode, extra, held};
 use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
 use crate::passage::Unobserved;
@@ -79,9 +79,8 @@ pub struct Ring {
 /// What the consumer knows of one ring.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// How many accesses were handed out of the slot before `head`, if it is an access's: the producer may still be adding
-    /// others.
-    taken: Option<u16>,
+    /// The last thing handed out, if it was an access: the producer may still be adding others to it.
+    last: Option<Last>,
     /// The first slot not handed out.
     head: u32,
     /// The producer's position when this poll began.
@@ -93,6 +92,15 @@ struct Lane {
     seen: u32,
     pid: u32,
     tid: u32,
+}
+
+/// An access handed out.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// As if it had a slot by itself.
+    access: Slot,
+    /// How many were handed out of the slot before [`Lane::head`], this one with them.
+    taken: u16,
 }
 
 /// The mapped area; unmapped when dropped.
@@ -299,35 +307,42 @@ impl Lane {
             shared.add_lost(1);
             self.head = self.tail;
             self.seen = self.tail;
-            self.taken = None;
+            self.last = None;
         }
     }
 
-    /// When the event at `head` began, in ticks; one that was already waiting at the previous poll
+    /// When the next event began, in ticks; one that was already waiting at the previous poll
     /// has waited long enough, and counts as due.
     fn due(&self, shared: &Shared, ring: usize, cutoff: u64) -> Option<u64> {
-        if let Some([_, start, ..]) = self.added(shared, ring) {
-            return Some(start.min(cutoff.saturating_sub(1)));
+        let waits = |start: u64| start.min(cutoff.saturating_sub(1));
+        if let Some((_, added)) = self.added(shared, ring) {
+            return Some(waits(added.map_or(0, |[_, start, ..]| start)));
         }
         if self.head == self.tail {
             return None;
         }
         let start = word(shared, ring, self.head, 1);
         let waited = self.seen.wrapping_sub(self.head) as i32 > 0;
-        Some(if waited {
-            start.min(cutoff.saturating_sub(1))
-        } else {
-            start
-        })
+        Some(if waited { waits(start) } else { start })
     }
 
-    /// The next access of the slot before `head` that was not handed out, by itself.
+    /// The next event, if that is an access added to the last one, after how many slots to step over: none if it is in the
+    /// slot before `head`, else one.
     #[inline(always)]
-    fn added(&self, shared: &Shared, ring: usize) -> Option<Slot> {
-        let taken = self.taken?;
+    fn added(&self, shared: &Shared, ring: usize) -> Option<(u32, Result<Slot, Malformed>)> {
         // The producer adds to a slot before it publishes the next.
-        let at = self.head.wrapping_sub(1);
-        (taken < held(word(shared, ring, at, 0))).then(|| nth(&slot(shared, ring, at), taken))
+        let before = self.head.wrapping_sub(1);
+        if let Some(Last { access, taken }) = self.last
+            && taken < held(word(shared, ring, before, 0))
+        {
+            return Some((0, after(&access, &slot(shared, ring, before), taken)));
+        }
+        if self.head == self.tail || word(shared, ring, self.head, 0) as u8 != code::OFFSETS {
+            return None;
+        }
+        let last = self.last.ok_or(Malformed);
+        let added = last.and_then(|last| after(&last.access, &slot(shared, ring, self.head), 0));
+        Some((1, added))
     }
 
     /// Decodes the next event, which is [`Lane::due`], its times in ticks, and steps over it; over one slot if it makes no
@@ -339,9 +354,18 @@ impl Lane {
         ring: usize,
         buffer: &mut [u8],
     ) -> Result<What<PathBuf>, Malformed> {
-        if let Some(added) = self.added(shared, ring) {
-            self.taken = self.taken.map(|taken| taken + 1);
-            return decode(&added, &[], path).map(|(_, what)| what);
+        if let Some((steps, added)) = self.added(shared, ring) {
+            let decoded = added.and_then(|access| Ok((access, decode(&access, &[], path)?.1)));
+            // Nothing is added to what makes no sense.
+            self.last = match (self.last, &decoded) {
+                (Some(Last { taken, .. }), Ok((access, _))) => Some(Last {
+                    access: *access,
+                    taken: if steps == 0 { taken + 1 } else { 1 },
+                }),
+                _ => None,
+            };
+            self.advance(shared, ring, steps);
+            return decoded.map(|(_, what)| what);
         }
         let first = slot(shared, ring, self.head);
         let following = extra(&first);
@@ -362,7 +386,10 @@ impl Lane {
         } else {
             1
         };
-        self.taken = matches!(decoded, Ok((_, What::Access { .. }))).then_some(1);
+        self.last = matches!(decoded, Ok((_, What::Access { .. }))).then_some(Last {
+            access: first,
+            taken: 1,
+        });
         self.advance(shared, ring, slots);
         let (_, what) = decoded?;
         if let What::Thread { pid, tid, .. } = what {
@@ -381,7 +408,7 @@ impl Lane {
 
     /// Lets the producer have the slots below `head`, but not one that it may be adding to.
     fn tell(&mut self, shared: &Shared, ring: usize) {
-        let free = self.head.wrapping_sub(u32::from(self.taken.is_some()));
+        let free = self.head.wrapping_sub(u32::from(self.last.is_some()));
         if self.told != free {
             self.told = free;
             shared.cursors[ring].head.0.store(free, Ordering::Release);
@@ -418,12 +445,12 @@ fn is_gone(pid: u32, tid: u32) -> bool {
     }
 }
 
-/// A slot, copied out of the area, so that it cannot change while it is checked.
+/// A slot, copied out of the area, so that it cannot change while it is checked. What word 0 counts is in the others.
 #[inline(always)]
 fn slot(shared: &Shared, ring: usize, at: u32) -> Slot {
     shared.slots[ring][at as usize % RING_SLOTS]
         .each_ref()
-        .map(|word| word.load(Ordering::Relaxed))
+        .map(|word| word.load(Ordering::Acquire))
 }
 
 /// One word of a slot.

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | 0 | 0..8 | what it is ([`code`]) |
 //! | 0 | 8..16 | flags, or the call kind of an access |
-//! | 0 | 16..32 | how many slots follow that belong to it; of an access, how many more followed it ([`MORE_MAX`]) |
+//! | 0 | 16..32 | how many slots follow that belong to it; of an access, how many more it holds |
 //! | 0 | 32..64 | instance (parent's pid in a thread event) |
 //! | 1 | | start, in ticks |
 //! | 2 | | offset, address, or `pid \| tid << 32` |
@@ -13,8 +13,12 @@
 //!
 //! Maps and unmaps use all of word 3 for the length; a map has a second slot: offset,
 //! `prot | flags << 32`, duration as above, 0. Paths fill the slots after the first,
-//! padded with zeros. Accesses that continue the one published last are counted in its slot, which is published
-//! already: each of the same length, from where the one before ended. Decoding checks everything and never panics.
+//! padded with zeros.
+//!
+//! Up to [`MORE_MAX`] accesses after one, of the same file, kind and length, each begun when the one before ended, need no
+//! slot each. Those that continue the one before are counted in its slot, though that is published already. Those
+//! elsewhere share slots that hold an offset in each word from word 1 on, and are counted in them as they come.
+//! Decoding checks everything and never panics.
 
 /// One slot: four words.
 pub type Slot = [u64; 4];
@@ -25,12 +29,18 @@ pub const PATH_MAX: usize = 4096;
 /// The most slots that can follow an event's first one.
 pub const EXTRA_MAX: usize = PATH_MAX / 32;
 
-/// The most accesses that a slot can hold beyond its own.
-pub const MORE_MAX: u16 = 127;
+/// The most accesses that can be added to one.
+pub const MORE_MAX: u16 = 63;
 
-/// One of them in word 0, and all the bits they take there.
+/// The most accesses in a slot of offsets.
+pub(crate) const OFFSETS: u16 = 3;
+
+/// One access more in word 0, and all the bits that they take there.
 pub(crate) const MORE: u64 = 1 << 16;
 pub(crate) const MORE_BITS: u64 = 0xffff << 16;
+
+/// Where word 0 says of an access what it has in common with those added to it: instance and kind.
+pub(crate) const COMMON_BITS: u64 = 0xffff_ffff_0000_ff00;
 
 /// The first byte of an event.
 pub mod code {
@@ -38,7 +48,7 @@ pub mod code {
     pub const THREAD: u8 = 1;
     /// A file was opened or found open.
     pub const OPEN: u8 = 2;
-    /// A range of a file was read, and maybe others after it.
+    /// A range of a file was read, and maybe those after it.
     pub const ACCESS: u8 = 3;
     /// A file was mapped.
     pub const MAP: u8 = 4;
@@ -46,6 +56,8 @@ pub mod code {
     pub const UNMAP: u8 = 5;
     /// The process is about to end or to become another program.
     pub const EXIT: u8 = 6;
+    /// Other ranges of the file were read that was read last.
+    pub const OFFSETS: u8 = 7;
 }
 
 /// The call kinds of accesses, with the codes of `foreread_plan::Kind`, which this crate
@@ -241,33 +253,43 @@ pub mod encode {
 
 /// How many slots follow the one given, as it claims; at most `u16::MAX`.
 pub(crate) fn extra(first: &Slot) -> usize {
-    if first[0] as u8 == code::ACCESS {
+    if matches!(first[0] as u8, code::ACCESS | code::OFFSETS) {
         return 0;
     }
     usize::from((first[0] >> 16) as u16)
 }
 
-/// How many accesses a slot holds, by its word 0, if it is an access's.
+/// How many accesses a slot holds, by its word 0, if it holds any.
 #[cfg(feature = "std")]
 pub(crate) fn held(word0: u64) -> u16 {
-    1 + (((word0 & MORE_BITS) / MORE) as u16).min(MORE_MAX)
+    let most = if word0 as u8 == code::OFFSETS {
+        OFFSETS
+    } else {
+        1 + MORE_MAX
+    };
+    (((word0 & MORE_BITS) / MORE) as u16)
+        .saturating_add(1)
+        .min(most)
 }
 
-/// The slot that one of a slot's accesses would have by itself: the first is number 0.
+/// The access after `last`, each as if it had a slot by itself, where it is number `number` of those that `slot` holds.
 #[cfg(feature = "std")]
-pub(crate) fn nth(&[w0, start, offset, w3]: &Slot, number: u16) -> Slot {
-    let number = u64::from(number);
-    let (len, took) = (u64::from(w3 as u32), (w3 >> 32) << 4);
-    [
-        w0 & !MORE_BITS,
-        start.saturating_add(number * took),
-        offset.saturating_add(number * len),
-        w3,
-    ]
+pub(crate) fn after(last: &Slot, slot: &Slot, number: u16) -> Result<Slot, Malformed> {
+    if (last[0] ^ slot[0]) & COMMON_BITS != 0 {
+        return Err(Malformed);
+    }
+    let [word0, start, offset, word3] = *last;
+    let (len, took) = (u64::from(word3 as u32), (word3 >> 32) << 4);
+    let offset = if slot[0] as u8 == code::OFFSETS {
+        *slot.get(1 + usize::from(number)).ok_or(Malformed)?
+    } else {
+        offset.saturating_add(len)
+    };
+    Ok([word0, start.saturating_add(took), offset, word3])
 }
 
 /// Decodes one event from its first slot and the bytes of those that it says follow. Returns its start, in ticks, and
-/// what it says, its path made by `own`; of an access, what the first one was.
+/// what it says, its path made by `own`; of an access, what the first in its slot was.
 #[inline(always)]
 pub fn decode<'a, P>(
     first: &Slot,

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::event::{MORE, MORE_BITS, MORE_MAX, PATH_MAX, Slot, code, encode};
+use crate::event::{COMMON_BITS, MORE, MORE_BITS, MORE_MAX, OFFSETS, PATH_MAX, Slot, code, encode};
 use crate::layout::{RING_SLOTS, RINGS, Shared};
 
 /// The ring has no room for the event now.
@@ -19,17 +19,17 @@ pub struct Writer {
     last: Last,
 }
 
-/// As many in word 0 as a slot can hold.
-const MOST: u64 = MORE_MAX as u64 * MORE;
-
-/// The slot published last, if it is an access's.
+/// The access published last, or [`Last::NONE`] if that was another event.
 #[derive(Clone, Copy, Debug)]
 struct Last {
+    /// Word 0 of the slot that it is in.
     word0: u64,
-    /// Where the accesses in it end, in bytes.
+    /// Where it ends, in bytes.
     end: u64,
-    /// Length of each of them; 0 if it is no access's.
+    /// Its length; 0 if it is none.
     len: u32,
+    /// How many were added to the last one that was not.
+    more: u16,
 }
 
 impl Last {
@@ -37,11 +37,13 @@ impl Last {
         word0: 0,
         end: 0,
         len: 0,
+        more: 0,
     };
 
+    /// Whether it is of the same file, kind and length as another, by that one's word 0.
     #[inline(always)]
-    fn precedes(&self, word0: u64, offset: u64, len: u32) -> bool {
-        self.len == len && self.end == offset && self.word0 & !MORE_BITS == word0
+    fn is_like(&self, word0: u64, len: u32) -> bool {
+        self.len == len && (self.word0 ^ word0) & COMMON_BITS == 0
     }
 }
 
@@ -101,7 +103,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Publishes an access, as [`encode::access`] makes it, to which others may be added by [`Writer::extend`].
+    /// Publishes an access, as [`encode::access`] makes it, to which others may be added by [`Writer::add`].
     #[inline]
     pub fn push_access(&mut self, shared: &Shared, slot: &Slot) -> Result<(), Full> {
         self.push(shared, slot)?;
@@ -110,43 +112,60 @@ impl Writer {
             word0: slot[0],
             end: slot[2].wrapping_add(u64::from(len)),
             len,
+            more: 0,
         };
         Ok(())
     }
 
-    /// Publishes an access that is the next after what was published last, begun when that ended. Returns whether
-    /// another could follow, `None` if it is not the next; it needs no room.
+    /// Adds an access, begun when the last one ended, to that. Returns whether another could be added, `None` if this one
+    /// cannot: it is of another file, kind or length, there are [`MORE_MAX`], or the ring is full.
     #[inline(always)]
-    pub fn extend(
+    pub fn add(
         &mut self,
         shared: &Shared,
         (inst, kind): (u32, u8),
         offset: u64,
         len: u32,
     ) -> Option<bool> {
-        let last = &mut self.last;
-        let word0 = encode::word0(code::ACCESS, kind, 0, inst);
-        if !last.precedes(word0, offset, len) || last.word0 & MORE_BITS >= MOST {
+        let Last {
+            word0, end, more, ..
+        } = self.last;
+        if !self.last.is_like(encode::word0(0, kind, 0, inst), len) || more == MORE_MAX {
             return None;
         }
-        last.word0 += MORE;
-        last.end = offset.wrapping_add(u64::from(len));
-        let place = self.tail.wrapping_sub(1) as usize % RING_SLOTS;
-        shared.slots[self.ring][place][0].store(last.word0, Ordering::Release);
-        Some(last.word0 & MORE_BITS < MOST)
+        let slot = &shared.slots[self.ring][self.tail.wrapping_sub(1) as usize % RING_SLOTS];
+        let held = ((word0 & MORE_BITS) / MORE) as u16 + 1;
+        let word0 = if word0 as u8 == code::ACCESS && offset == end {
+            slot[0].store(word0 + MORE, Ordering::Release);
+            word0 + MORE
+        } else if word0 as u8 == code::OFFSETS && held < OFFSETS {
+            slot[usize::from(held) + 1].store(offset, Ordering::Relaxed);
+            slot[0].store(word0 + MORE, Ordering::Release);
+            word0 + MORE
+        } else {
+            let first = [encode::word0(code::OFFSETS, kind, 0, inst), offset, 0, 0];
+            self.push(shared, &first).ok()?;
+            first[0]
+        };
+        self.last = Last {
+            word0,
+            end: offset.wrapping_add(u64::from(len)),
+            len,
+            more: more + 1,
+        };
+        Some(more + 1 < MORE_MAX)
     }
 
-    /// Whether an access is the next after what was published last: of the same file, kind and length, from where that
-    /// ended.
+    /// Whether an access is of the same file, kind and length as the one published last, if that was one.
     #[inline(always)]
-    pub fn is_next(&self, slot: &Slot) -> bool {
-        self.last.precedes(slot[0], slot[2], slot[3] as u32)
+    pub fn is_like_last(&self, slot: &Slot) -> bool {
+        self.last.is_like(slot[0], slot[3] as u32)
     }
 
-    /// How many accesses were added to the one published last.
+    /// How many accesses were added to the last one that was not.
     #[inline(always)]
     pub fn more(&self) -> u16 {
-        ((self.last.word0 & MORE_BITS) / MORE) as u16
+        self.last.more
     }
 
     /// Publishes an event and the path that follows it, at once. `first` must have been

@@ -220,6 +220,10 @@ fn accesses(events: Vec<RawEvent>) -> Vec<(u64, u64)> {
     events.into_iter().filter_map(access).collect()
 }
 
+fn offsets(events: Vec<RawEvent>) -> Vec<u64> {
+    accesses(events).into_iter().map(|one| one.0).collect()
+}
+
 #[test]
 fn accesses_added_to_the_last_come_out_each_by_itself() {
     const TOOK: u64 = 160;
@@ -228,47 +232,101 @@ fn accesses_added_to_the_last_come_out_each_by_itself() {
     let who = (1, kind::READ);
     let slot = encode::access(who.0, who.1, now(), TOOK, 4096, 10);
     writer.push_access(ring.shared(), &slot).expect("room");
-    assert_eq!(writer.extend(ring.shared(), who, 4106, 10), Some(true));
+    // In its slot, in one more, and in that; then in a second one.
+    let expected = [4096, 4106, 7, 17, 4096, 4106];
+    for offset in &expected[1..] {
+        assert_eq!(writer.add(ring.shared(), who, *offset, 10), Some(true));
+    }
     let seen = accesses(poll(&mut ring));
-    assert_eq!(
-        seen.iter().map(|one| one.0).collect::<Vec<_>>(),
-        [4096, 4106]
-    );
-    assert_eq!(seen[1].1 - seen[0].1, TOOK, "as long as the first");
+    assert_eq!(seen.iter().map(|one| one.0).collect::<Vec<_>>(), expected);
+    let starts = seen.windows(2).map(|pair| pair[1].1 - pair[0].1);
+    assert!(starts.eq([TOOK; 5]), "each as long as the first: {seen:?}");
     assert!(ring.drained());
 
-    // What is not the next is refused.
-    for (who, offset, len) in [
-        ((2, kind::READ), 4116, 10),
-        ((1, kind::PREAD), 4116, 10),
-        (who, 4117, 10),
-        (who, 4116, 11),
-    ] {
-        assert_eq!(writer.extend(ring.shared(), who, offset, len), None);
+    // What is not like it is refused.
+    for (who, len) in [((2, kind::READ), 10), ((1, kind::PREAD), 10), (who, 11)] {
+        assert_eq!(writer.add(ring.shared(), who, 4116, len), None);
     }
     // A slot already handed out still takes others, and nothing that follows comes before them.
-    assert_eq!(writer.extend(ring.shared(), who, 4116, 10), Some(true));
+    assert_eq!(writer.add(ring.shared(), who, 4116, 10), Some(true));
     writer
         .push(ring.shared(), &read(3, now(), 7, 1))
         .expect("room");
     assert_eq!(
-        writer.extend(ring.shared(), who, 4126, 10),
+        writer.add(ring.shared(), who, 4126, 10),
         None,
         "no longer the last"
     );
-    let seen = accesses(poll(&mut ring));
-    assert_eq!(seen.iter().map(|one| one.0).collect::<Vec<_>>(), [4116, 7]);
+    assert_eq!(offsets(poll(&mut ring)), [4116, 7]);
 
-    // A slot takes so many.
-    let slot = encode::access(who.0, who.1, now(), TOOK, 0, 10);
-    writer.push_access(ring.shared(), &slot).expect("room");
-    let added = (1..).take_while(|n| writer.extend(ring.shared(), who, n * 10, 10) == Some(true));
-    assert_eq!(added.count() + 1, usize::from(MORE_MAX));
-    assert_eq!(
-        writer.extend(ring.shared(), who, 10 + 10 * u64::from(MORE_MAX), 10),
-        None
+    // One takes so many, wherever they are.
+    for step in [10, 20] {
+        let slot = encode::access(who.0, who.1, now(), TOOK, 0, 10);
+        writer.push_access(ring.shared(), &slot).expect("room");
+        let added =
+            (1..).take_while(|n| writer.add(ring.shared(), who, n * step, 10) == Some(true));
+        assert_eq!(added.count() + 1, usize::from(MORE_MAX));
+        assert_eq!(writer.add(ring.shared(), who, 0, 10), None);
+        assert_eq!(poll(&mut ring).len(), 1 + usize::from(MORE_MAX));
+    }
+    assert_eq!(ring.lost(), 0);
+}
+
+#[test]
+fn an_access_that_would_need_a_slot_of_a_full_ring_is_not_added() {
+    let mut ring = ring();
+    let mut writer = Writer::claim(ring.shared(), own_pid(), 1).expect("a free ring");
+    for _ in 0..RING_SLOTS {
+        let slot = read(1, now(), 0, 10);
+        writer.push_access(ring.shared(), &slot).expect("room");
+    }
+    let who = (1, kind::PREAD);
+    assert_eq!(writer.add(ring.shared(), who, 30, 10), None);
+    assert_eq!(writer.add(ring.shared(), who, 10, 10), Some(true));
+    let seen = offsets(poll(&mut ring));
+    assert_eq!((seen.len(), seen[RING_SLOTS]), (RING_SLOTS + 1, 10));
+}
+
+#[test]
+fn offsets_without_an_access_before_are_not_believed() {
+    let mut ring = ring();
+    let mut writer = writer(ring.shared(), own_pid(), 1);
+    let others = |inst: u64| {
+        [
+            7 | u64::from(kind::PREAD) << 8 | 1 << 16 | inst << 32,
+            5,
+            6,
+            0,
+        ]
+    };
+    let push = |writer: &mut Writer, ring: &Ring, slot: Slot| {
+        writer.push(ring.shared(), &slot).expect("room");
+    };
+    push(&mut writer, &ring, others(1));
+    assert_eq!(offsets(poll(&mut ring)), []);
+    assert_eq!(ring.lost(), 1);
+    // Nor those of another file, nor whatever is added to them.
+    push(&mut writer, &ring, read(1, now(), 100, 10));
+    push(&mut writer, &ring, others(1));
+    push(&mut writer, &ring, others(2));
+    push(&mut writer, &ring, others(1));
+    assert_eq!(offsets(poll(&mut ring)), [100, 5, 6]);
+    assert_eq!(ring.lost(), 3);
+    // Nor those that leave the file, or are more than a slot can hold.
+    push(&mut writer, &ring, read(1, now(), 100, 10));
+    let [word0, ..] = others(1);
+    push(
+        &mut writer,
+        &ring,
+        [word0 | 0xffff << 16, 1, u64::MAX - 5, 3],
     );
-    assert_eq!(poll(&mut ring).len(), 1 + usize::from(MORE_MAX));
+    assert_eq!(offsets(poll(&mut ring)), [100, 1]);
+    assert_eq!(ring.lost(), 4);
+    push(&mut writer, &ring, read(1, now(), 100, 10));
+    push(&mut writer, &ring, [word0 | 0xffff << 16, 1, 2, 3]);
+    assert_eq!(offsets(poll(&mut ring)), [100, 1, 2, 3]);
+    assert_eq!(ring.lost(), 4);
+    assert!(ring.drained());
 }
 
 #[test]
@@ -362,6 +420,43 @@ fn nothing_is_lost_or_reordered_between_two_threads() {
         ring.poll(&mut collect);
     });
     assert_eq!(expected, EVENTS);
+    assert_eq!(ring.lost(), 0);
+}
+
+#[test]
+fn accesses_added_while_another_thread_looks_come_out_in_order() {
+    const EVENTS: u64 = 1_000_000;
+    let mut ring = ring();
+    let name = ring.env_value();
+    let mut seen = 0;
+    std::thread::scope(|scope| {
+        let shared = another_mapping(&name);
+        scope.spawn(move || {
+            let shared = shared.shared();
+            let mut writer = writer(shared, own_pid(), 1);
+            let who = (1, kind::PREAD);
+            for i in 0..EVENTS {
+                let offset = i * 4096 % 1_000_003;
+                while writer.add(shared, who, offset, 100).is_none()
+                    && writer
+                        .push_access(shared, &read(1, now(), offset, 100))
+                        .is_err()
+                {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while seen < EVENTS {
+            ring.poll(&mut |event| {
+                if let What::Access { offset, .. } = event.what {
+                    assert_eq!(offset, seen * 4096 % 1_000_003);
+                    seen += 1;
+                }
+            });
+            assert!(Instant::now() < deadline, "{seen} seen");
+        }
+    });
     assert_eq!(ring.lost(), 0);
 }
 
@@ -528,16 +623,20 @@ proptest! {
 
     #[test]
     fn accesses_come_out_as_they_went_in_however_they_are_packed(
-        reads in prop::collection::vec((1_u32..3, 0_u64..3, prop::bool::weighted(0.1)), 1..300),
+        reads in prop::collection::vec(
+            (prop::bool::weighted(0.1), 0_u64..3, prop::bool::weighted(0.1)),
+            1..300,
+        ),
     ) {
         let mut ring = ring();
         let mut writer = writer(ring.shared(), own_pid(), 1);
         let (mut expected, mut seen) = (Vec::new(), Vec::new());
         let mut at = 0;
-        for (inst, jump, look) in reads {
+        for (other, jump, look) in reads {
+            let inst = 1 + u32::from(other);
             let who = (inst, kind::READ);
             at += jump / 2 * 1000;
-            if writer.extend(ring.shared(), who, at, 100).is_none() {
+            if writer.add(ring.shared(), who, at, 100).is_none() {
                 let slot = encode::access(inst, kind::READ, now(), 0, at, 100);
                 writer.push_access(ring.shared(), &slot).expect("room");
             }

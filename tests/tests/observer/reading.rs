@@ -190,6 +190,11 @@ fn waits() {
 }
 
 fn stream() {
+    seen_to_the_last(&[], |n| (AtCursor, n * 512, 512));
+    seen_to_the_last(&["scattered"], |n| (Pread, n * 617 % 1000 * 512, 512));
+}
+
+fn seen_to_the_last(how: &[&str], nth: impl Fn(u64) -> Read) {
     const PIECE: u64 = 512;
     const PIECES: u64 = 1000;
     const PAUSE: u64 = 300_000_000;
@@ -198,10 +203,10 @@ fn stream() {
     std::fs::write(&file, vec![1; (PIECES * PIECE) as usize]).expect("a file");
     let program = stage.cc("stream", &[]);
     let seen = observe(program, |command| {
-        command.arg(&file);
+        command.args(how).arg(&file);
     });
     assert_eq!(seen.output.status.signal(), Some(9), "{:?}", seen.output);
-    let reads: Vec<Read> = (0..PIECES).map(|n| (AtCursor, n * PIECE, PIECE)).collect();
+    let reads: Vec<Read> = (0..PIECES).map(nth).collect();
     assert_eq!(seen.reads(&file), reads);
     // It slept before the last hundred, for nobody knows how much longer.
     let starts: Vec<u64> = seen.times(&file).iter().map(|read| read.1).collect();
