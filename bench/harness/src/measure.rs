@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::fitting;
 use crate::foreread::Account;
 use crate::peer::Peer;
 use crate::runs::{Help, Runs};
+use crate::stats;
 use crate::translated::{Build, PrefetchThread};
 
 /// How a case is to be measured.
@@ -106,6 +107,10 @@ pub struct Measurement {
 const ROUNDS_SECONDS: f64 = 12.0;
 /// Pairs without which a ratio means nothing.
 const FEWEST_PAIRS: usize = 3;
+/// What foreread may cost a program it cannot help is told to this margin, as a share of the plain time: to that end more
+/// pairs are run than rounds, unless their number was asked for or [`more_pairs_within`] is over.
+const MARGIN: f64 = 0.005;
+
 /// Measures `case` on `disk` with the data in `original`; `say` is told what is being done.
 pub fn measure(
     case: &Case,
@@ -220,18 +225,7 @@ fn rounds(
     while round < rounds {
         let began = Instant::now();
         let label = |mode: &str| format!("round {}/{rounds} {mode}", round + 1);
-        let foreread_first = round % 2 == 1;
-        for foreread_turn in [foreread_first, !foreread_first] {
-            if !foreread_turn {
-                say(&label("plain"));
-                result.plain.push(runs.plain()?);
-            } else if let Some(help) = &runs.help {
-                say(&label("foreread"));
-                let sample = runs.helped(help)?;
-                remark(&sample, runs.case, &mut result.notes);
-                result.foreread.push(sample);
-            }
-        }
+        pair(runs, result, round, &|mode| say(&label(mode)))?;
         if matches!(runs.help, Some(Help::Translated)) {
             say(&label("foreread run"));
             result.recorded.push(runs.recorded()?);
@@ -258,7 +252,46 @@ fn rounds(
             rounds = rounds_for(runs.case.purpose, settings, began.elapsed().as_secs_f64());
         }
     }
+    if runs.case.purpose == Purpose::NoHarm && runs.help.is_some() && !settings.exact_rounds {
+        let began = Instant::now();
+        while began.elapsed() < more_pairs_within(settings.size) && !is_told_to_the_margin(result) {
+            pair(runs, result, round, &|mode| {
+                say(&format!("pair {} {mode}", round + 1));
+            })?;
+            round += 1;
+            runs.round.set(round);
+        }
+    }
     Ok(())
+}
+
+/// One plain run and one with foreread's help, of which each goes first in turn.
+fn pair(runs: &Runs, result: &mut Measurement, round: usize, say: &dyn Fn(&str)) -> Result<()> {
+    let foreread_first = round % 2 == 1;
+    for foreread_turn in [foreread_first, !foreread_first] {
+        if !foreread_turn {
+            say("plain");
+            result.plain.push(runs.plain()?);
+        } else if let Some(help) = &runs.help {
+            say("foreread");
+            let sample = runs.helped(help)?;
+            remark(&sample, runs.case, &mut result.notes);
+            result.foreread.push(sample);
+        }
+    }
+    Ok(())
+}
+
+/// For how long pairs beyond the rounds may be begun.
+fn more_pairs_within(size: Size) -> Duration {
+    Duration::from_secs(size.pick(20, 60))
+}
+
+/// Whether the pairs tell what foreread costs to [`MARGIN`]: whatever that is.
+fn is_told_to_the_margin(result: &Measurement) -> bool {
+    let seconds = |samples: &[Sample]| -> Vec<f64> { samples.iter().map(|s| s.seconds).collect() };
+    stats::ratio_margin(&seconds(&result.foreread), &seconds(&result.plain))
+        .is_some_and(|margin| margin <= MARGIN)
 }
 
 /// Notes what was out of the ordinary in a run with foreread's help.

@@ -139,6 +139,8 @@ pub struct Summary {
     pub masked_pct: Option<f64>,
     /// foreread / plain, pair by pair.
     pub paired_ratio: Option<Spread>,
+    /// How far the median of that may be from the true one.
+    pub ratio_margin: Option<f64>,
     /// Median bytes read from the device by plain runs.
     pub plain_device_bytes: Option<f64>,
     /// Median bytes read from the device by foreread runs.
@@ -259,6 +261,10 @@ impl Summary {
                 .zip(limit)
                 .and_then(|(f, limit)| stats::masked_pct(plain.median, f.median, limit)),
             paired_ratio: stats::paired_ratio(
+                &seconds(&measurement.foreread),
+                &seconds(&measurement.plain),
+            ),
+            ratio_margin: stats::ratio_margin(
                 &seconds(&measurement.foreread),
                 &seconds(&measurement.plain),
             ),

@@ -235,7 +235,10 @@ fn judge(want: Want, summary: &Summary) -> (String, String, bool) {
         Want::AsFast => {
             let ratio = summary.paired_ratio.map(|ratio| ratio.median);
             let change = ratio.map_or("no figure".into(), |ratio| {
-                format!("{:+.2}%", (ratio - 1.0) * 100.0)
+                let margin = summary.ratio_margin.map_or_else(String::new, |margin| {
+                    format!(" \u{b1}{:.2}", margin * 100.0)
+                });
+                format!("{:+.2}%{margin}", (ratio - 1.0) * 100.0)
             });
             (
                 "within 1% of plain".into(),

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use anyhow::Result;
 use foreread_engine::Profile;
 use foreread_profiles::{Constants, Measured, Profiles};
+use foreread_ring::{Clock, Ring};
 use foreread_sys::device::{Device, Mount};
 use foreread_sys::features::{Feature, Features, State};
 use foreread_sys::memory;
@@ -21,6 +23,9 @@ use crate::run::find_preload;
 use crate::store::Store;
 use crate::units::{WIDTH, bytes, duration, wrapped};
 use crate::words::{plain, shown};
+
+/// Longer than any pause in which a thread keeps its processor.
+const WAIT: Duration = Duration::from_millis(2);
 
 /// A program every machine has, to load the library into.
 const HARMLESS: &str = "/bin/true";
@@ -85,6 +90,7 @@ pub(crate) fn doctor(args: &args::Doctor) -> Result<ExitCode> {
             Some(format!("{:#}", anyhow::Error::from(error))),
         ),
     };
+    checks.push(check_switches());
     checks.extend(Features::probe().0.into_iter().map(check_feature));
     let diagnosis = Diagnosis {
         works: checks.iter().all(|check| check.available || !check.needed),
@@ -152,6 +158,24 @@ fn check_store() -> Check {
         written,
         "what is learnt cannot be kept: nothing is known of any program",
         true,
+    )
+}
+
+/// Whether the kernel tells a thread that it waited, by waiting.
+fn check_switches() -> Check {
+    let told = Ring::create(Clock::detect())
+        .map_err(|error| plain(&error.to_string()))
+        .and_then(|ring| {
+            ring.waiting(|| std::thread::sleep(WAIT));
+            let told = ring.shared().tells_switches();
+            told.then(|| "the kernel tells threads of them: spares recording the clock".to_owned())
+                .ok_or_else(|| "the kernel does not tell a thread that it waited".to_owned())
+        });
+    check(
+        "thread switches",
+        told,
+        "the clock is read twice for every read that is recorded",
+        false,
     )
 }
 
