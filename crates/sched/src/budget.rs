@@ -15,6 +15,8 @@ const STRAYS: u64 = 4;
 /// The additive step: this fraction of the initial target a round. Small, because several sessions
 /// that were each told that all of memory is free step together.
 const STEPS: u64 = 128;
+/// Memory is plentiful while less than one page in this many of it is held.
+const PLENTIFUL: u64 = 8;
 /// The target never falls below this, in pages (1 MiB), so that a session can recover.
 const FLOOR: u64 = 256;
 
@@ -68,6 +70,11 @@ impl Budget {
     /// Pages that still fit under the target.
     pub fn room(&self) -> u64 {
         self.target.saturating_sub(self.held)
+    }
+
+    /// Whether all that is held, and never proved too much, is little of the target.
+    pub fn is_plentiful(&self) -> bool {
+        self.target == self.initial && self.held < self.target / PLENTIFUL
     }
 
     /// Whether `pages` more may be admitted, with `spare` pages of the target left free. An empty budget

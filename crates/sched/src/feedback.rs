@@ -56,8 +56,6 @@ impl Feedback {
 
 /// Requests over which throughput is taken.
 const WINDOW: u64 = 64;
-/// Requests in flight from which on a device, and not the program, sets the pace.
-const BUSY: usize = 16;
 /// Pages of a request that is small: an operation costs more than its transfer.
 const SMALL_PAGES: u64 = 4;
 /// A page's share of a large transfer, in ns, where none was measured: 100 MB/s.
@@ -65,7 +63,6 @@ const PAGE_NS: u64 = 41_000;
 /// Gaps of fewer pages are not worth reading: a busy processor, which sees completions late, makes a
 /// local disk look that slow.
 const LEAST_GAP: u64 = 4;
-
 /// One device's side: T, and what an operation costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
@@ -74,6 +71,8 @@ pub(crate) struct Service {
     window: Window,
     /// Time of a small request at depth, in ns.
     small: Option<u64>,
+    /// Whether gaps twice as large cost nothing either; `None` until that can be told.
+    wide: Option<bool>,
 }
 
 /// The last few requests made of a busy device.
@@ -92,6 +91,7 @@ impl Service {
             busy_since: 0,
             window: Window::default(),
             small: None,
+            wide: None,
         }
     }
 
@@ -100,13 +100,13 @@ impl Service {
         self.busy_since = now;
     }
 
-    /// A request of `pages` completed at `now`, as one of `in_flight`.
-    pub(crate) fn completed(&mut self, now: u64, pages: u64, in_flight: usize) {
+    /// A request of `pages` completed at `now`, on a device that set the pace or did not.
+    pub(crate) fn completed(&mut self, now: u64, pages: u64, is_busy: bool) {
         let sample = now.saturating_sub(self.busy_since);
         self.busy_since = self.busy_since.max(now);
         self.mean
             .add(sample.min(self.service_ns().saturating_mul(OUTLIER)));
-        if in_flight < BUSY {
+        if !is_busy {
             self.window = Window::default();
             return;
         }
@@ -115,18 +115,40 @@ impl Service {
         self.window.pages += pages;
         if self.window.requests == WINDOW {
             let Window { ns, pages, .. } = std::mem::take(&mut self.window);
+            self.weigh_gaps(ns / WINDOW);
             if pages <= SMALL_PAGES * WINDOW {
                 self.small = Some(ns / WINDOW);
             }
         }
     }
 
+    /// Whether requests with gaps in them take longer than small ones did: if not, operations are all that is waited
+    /// for, and twice the gap is tried; if so, never again.
+    fn weigh_gaps(&mut self, each_ns: u64) {
+        let Some(small) = self.small.filter(|_| self.gap_pages(false) > 0) else {
+            return;
+        };
+        let as_quick = each_ns <= small + small / 4;
+        match self.wide {
+            None if as_quick => self.wide = Some(true),
+            Some(true) if !as_quick => self.wide = Some(false),
+            _ => {}
+        }
+    }
+
     /// The largest gap, in pages, whose transfer costs less than one more operation. 0 until enough
     /// small requests were made of a busy device: of one that serves a number of operations a second, as
-    /// network volumes do, gaps are free; of a local one they are not.
-    pub(crate) fn gap_pages(&self) -> u64 {
+    /// network volumes do, gaps are free; of a local one they are not. Where memory is plentiful those twice as large,
+    /// too, while the bandwidth is not used up by them.
+    pub(crate) fn gap_pages(&self, plentiful: bool) -> u64 {
         let gap = self.small.map_or(0, |ns| ns / PAGE_NS);
-        if gap < LEAST_GAP { 0 } else { gap }
+        if gap < LEAST_GAP {
+            0
+        } else if plentiful && self.wide == Some(true) {
+            2 * gap
+        } else {
+            gap
+        }
     }
 
     /// T, in ns.
@@ -166,7 +188,7 @@ mod tests {
     fn one_completion_seen_late_does_not_make_a_slow_device() {
         let mut service = Service::new(80_000);
         service.started(0);
-        service.completed(50_000_000, 1, 1);
+        service.completed(50_000_000, 1, false);
         let t = service.service_ns();
         assert!(
             t < 160_000,
@@ -180,40 +202,63 @@ mod tests {
         assert_eq!(service.service_ns(), 80_000);
         service.started(1_000_000);
         for n in 1..=200u64 {
-            service.completed(1_000_000 + n * 10_000, 1, 32);
+            service.completed(1_000_000 + n * 10_000, 1, true);
         }
         let t = service.service_ns();
         assert!(
             (9_000..=11_000).contains(&t),
             "T = {t}, expected about 10 µs"
         );
-        assert_eq!(service.gap_pages(), 0, "a page takes longer than 10 µs");
+        assert_eq!(service.gap_pages(true), 0, "a page takes longer than 10 µs");
     }
 
     #[test]
     fn a_gap_is_worth_what_an_operation_costs_where_the_device_is_what_is_waited_for() {
-        let after = |requests: u64, each: u64, pages: u64, in_flight: usize| {
+        let after = |requests: u64, each: u64, pages: u64, is_busy: bool| {
             let mut service = Service::new(80_000);
             service.started(0);
             for n in 1..=requests {
                 // Seen eight at a time, as a look at the page cache sees them.
-                service.completed(n.div_ceil(8) * 8 * each, pages, in_flight);
+                service.completed(n.div_ceil(8) * 8 * each, pages, is_busy);
             }
-            service.gap_pages()
+            service.gap_pages(true)
         };
         let network = 333_333;
-        assert_eq!(after(WINDOW, network, 1, 64), 8, "3000 operations a second");
-        assert_eq!(after(WINDOW, 100_000, 1, 64), 0, "10,000 of them");
-        assert_eq!(after(WINDOW - 1, network, 1, 64), 0, "not enough seen");
         assert_eq!(
-            after(WINDOW, network, 256, 64),
+            after(WINDOW, network, 1, true),
+            8,
+            "3000 operations a second"
+        );
+        assert_eq!(after(WINDOW, 100_000, 1, true), 0, "10,000 of them");
+        assert_eq!(after(WINDOW - 1, network, 1, true), 0, "not enough seen");
+        assert_eq!(
+            after(WINDOW, network, 256, true),
             0,
             "the transfer takes long"
         );
         assert_eq!(
-            after(WINDOW, network, 1, 2),
+            after(WINDOW, network, 1, false),
             0,
             "the program reads no faster"
         );
+    }
+
+    #[test]
+    fn twice_the_gap_is_read_along_while_the_bandwidth_is_not_used_up() {
+        let ends_at = |page_ns: u64| {
+            let mut service = Service::new(80_000);
+            service.started(0);
+            let mut now = 0;
+            for _ in 0..8 {
+                let pages = 1 + service.gap_pages(true) / 2;
+                for _ in 0..WINDOW {
+                    now += (pages * page_ns).max(333_333);
+                    service.completed(now, pages, true);
+                }
+            }
+            (service.gap_pages(false), service.gap_pages(true))
+        };
+        assert_eq!(ends_at(33_000), (8, 16), "125 MB/s");
+        assert_eq!(ends_at(60_000), (8, 8), "70 MB/s");
     }
 }

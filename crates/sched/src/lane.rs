@@ -12,6 +12,9 @@ const DRAINED_NS: u64 = 4_000_000;
 /// longer than its seeks and operations.
 const FULL_PAGES: u64 = 1024;
 
+/// Requests in flight from which on a device, and not the program, sets the pace.
+const BUSY: usize = 16;
+
 /// Pages of the first pass over a device by position (2 MiB), while it is not known whether the program waits or
 /// computes: a pass must be over before its last piece can be counted on, and the program stands still meanwhile.
 const FIRST_PASS: u64 = 512;
@@ -90,6 +93,14 @@ impl Lane {
         self.in_flight < self.depth() && self.pages_in_flight < FULL_PAGES
     }
 
+    /// A request of `pages` for which the device was used is complete. It sets the pace, and not the program, with
+    /// many requests in flight or with many pages in fewer.
+    pub(crate) fn completed(&mut self, pages: u64, now: u64) {
+        self.fetched += 1;
+        let is_busy = self.in_flight >= BUSY || self.pages_in_flight >= FULL_PAGES / 2;
+        self.service.completed(now, pages, is_busy);
+    }
+
     /// Go on to the next pass when this one is over, to its last request: the disk leaves that lying as long as there
     /// are nearer ones. The next is of half as much again, for there is that much more to compute on by then. A
     /// program that mostly waits has all there is in one pass, which takes least time.
@@ -102,10 +113,14 @@ impl Lane {
         }
     }
 
-    /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile.
-    pub(crate) fn infill_pages(&self) -> u64 {
+    /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile, which may be more
+    /// where memory is plentiful.
+    pub(crate) fn infill_pages(&self, plentiful: bool) -> u64 {
         match self.profile.order {
-            Order::Program => self.profile.infill_pages.max(self.service.gap_pages()),
+            Order::Program => {
+                let measured = self.service.gap_pages(plentiful);
+                self.profile.infill_pages.max(measured)
+            }
             Order::Position => self.profile.infill_pages,
         }
     }

@@ -338,8 +338,7 @@ impl Scheduler {
         }
         if let Some(lane) = self.lanes.get_mut(&flight.device) {
             if fetched {
-                lane.fetched += 1;
-                lane.service.completed(now, flight.pages, lane.in_flight);
+                lane.completed(flight.pages, now);
             }
             lane.in_flight = lane.in_flight.saturating_sub(1);
             lane.pages_in_flight = lane.pages_in_flight.saturating_sub(flight.pages);
@@ -463,7 +462,7 @@ impl Scheduler {
                 continue;
             };
             let lane = self.lane(device, devices);
-            let infill_pages = lane.infill_pages();
+            let infill_pages = lane.infill_pages(false);
             let by_position = lane.profile.order == Order::Position;
             if lead > lane.neighbourhood() {
                 return;
@@ -545,7 +544,9 @@ impl Scheduler {
         let mut dropped = Vec::new();
         let mut late = 0;
         let profile = Profile {
-            infill_pages: lane.infill_pages().min(self.budget.room()),
+            infill_pages: lane
+                .infill_pages(self.budget.is_plentiful())
+                .min(self.budget.room()),
             ..lane.profile.clone()
         };
         let batch = lane.sweep.next(

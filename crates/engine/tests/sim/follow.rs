@@ -166,6 +166,20 @@ fn a_plan_larger_than_memory_is_followed_within_it() {
 }
 
 #[test]
+fn larger_gaps_are_read_along_where_memory_is_plentiful() {
+    let plan = reads(scattered(6000, 200_000));
+    let ahead = |budget_pages| {
+        let all = 1 << 20;
+        let outcome = compare_in(Model::NetworkSsd, plan.clone(), &plan, 0, budget_pages, all);
+        (outcome.report.ledger.infill, outcome.ahead)
+    };
+    // Of the first, the plan is a quarter.
+    let (little, plenty) = (ahead(24_000), ahead(1 << 20));
+    assert!(plenty.0 > little.0 * 2, "{little:?}, {plenty:?}");
+    assert!(plenty.1 < little.1 * 9 / 10, "{little:?}, {plenty:?}");
+}
+
+#[test]
 fn a_plan_that_is_in_memory_already_is_left_alone() {
     let plan = reads(scattered(500, 10_000));
     let shared = machine(Model::NetworkSsd, 1 << 20);
