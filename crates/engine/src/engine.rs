@@ -380,7 +380,11 @@ impl<B: Backend> Engine<B> {
             for page in pages {
                 if self.backend.evicted(file, page..page + 1) == Some(1) {
                     gone += self.pages.give_up(file, &(page..page + 1), |_| ());
-                    self.scheduler.lost(file, page);
+                    let mut site = Site {
+                        table: &mut self.table,
+                        backend: &mut self.backend,
+                    };
+                    self.scheduler.lost(file, page, &mut site);
                 }
             }
         }

@@ -15,8 +15,8 @@ const STRAYS: u64 = 4;
 /// The additive step: this fraction of the initial target a round. Small, because several sessions
 /// that were each told that all of memory is free step together.
 const STEPS: u64 = 128;
-/// Memory is plentiful while less than one page in this many of it is held.
-const PLENTIFUL: u64 = 8;
+/// Less than one page in this many of the target is little.
+const LITTLE: u64 = 8;
 /// The target never falls below this, in pages (1 MiB), so that a session can recover.
 const FLOOR: u64 = 256;
 
@@ -72,9 +72,9 @@ impl Budget {
         self.target.saturating_sub(self.held)
     }
 
-    /// Whether all that is held, and never proved too much, is little of the target.
-    pub fn is_plentiful(&self) -> bool {
-        self.target == self.initial && self.held < self.target / PLENTIFUL
+    /// Whether what is held is little of the target.
+    pub fn holds_little(&self) -> bool {
+        self.held < self.target / LITTLE
     }
 
     /// Whether `pages` more may be admitted, with `spare` pages of the target left free. An empty budget

@@ -248,14 +248,19 @@ impl Scheduler {
         }
     }
 
-    /// A page that was fetched is gone again before it was read. What begins with it is left to the program: a page
-    /// fetched twice counts as much used with the kernel, and pushes out others that are still to be read.
-    pub fn lost(&mut self, file: FileId, page: u64) {
+    /// A page that was fetched is gone again before it was read. What begins with it is left to the program, for a page
+    /// fetched twice counts as much used with the kernel, and pushes out others that are still to be read; but where
+    /// little of the memory is held, it was not for want of memory, and is fetched again.
+    pub fn lost(&mut self, file: FileId, page: u64, devices: &mut impl Devices) {
         if let Some(ordinal) = self.queue.listed_at(file, page)
             && let Some(entry) = self.queue.get(ordinal)
             && entry.state == State::Admitted
         {
-            self.leave(ordinal, entry.range());
+            if self.budget.holds_little() {
+                self.place(ordinal, devices);
+            } else {
+                self.leave(ordinal, entry.range());
+            }
         }
     }
 
@@ -545,7 +550,7 @@ impl Scheduler {
         let mut late = 0;
         let profile = Profile {
             infill_pages: lane
-                .infill_pages(self.budget.is_plentiful())
+                .infill_pages(self.budget.holds_little())
                 .min(self.budget.room()),
             ..lane.profile.clone()
         };

@@ -180,6 +180,31 @@ fn larger_gaps_are_read_along_where_memory_is_plentiful() {
 }
 
 #[test]
+fn pages_taken_away_though_there_is_memory_are_fetched_again() {
+    let pages = scattered(3000, 200_000);
+    let plan = apart(pages.iter().copied());
+    let shared = machine(Model::Hdd7200, 1 << 20);
+    let mut engine = engine(&shared, plan.clone(), 1 << 20);
+    engine.survey();
+    let mut players = [Player::new(Some(&mut engine), &plan, 1_000_000)];
+    let mut taken = false;
+    play(&shared, &mut players, false, |_| {
+        let mut machine = shared.lock().unwrap();
+        if !taken && machine.fetched_pages() >= 3000 {
+            taken = true;
+            for access in &plan[2000..2300] {
+                machine.evict(access.file, access.extent.pages().start);
+            }
+        }
+    });
+    let end = players[0].ready;
+    let ledger = engine.finish(end).ledger;
+    assert!(taken && ledger.is_closed(), "{ledger:?}");
+    assert!(ledger.evicted > 100 * PAGE, "{ledger:?}");
+    assert!(ledger.missed < ledger.evicted / 4, "{ledger:?}");
+}
+
+#[test]
 fn a_plan_that_is_in_memory_already_is_left_alone() {
     let plan = reads(scattered(500, 10_000));
     let shared = machine(Model::NetworkSsd, 1 << 20);
