@@ -49,6 +49,11 @@ pub struct Sample {
     pub prefetch_thread: Option<PrefetchThread>,
 }
 
+/// Their times, in seconds.
+pub fn seconds(samples: &[Sample]) -> Vec<f64> {
+    samples.iter().map(|sample| sample.seconds).collect()
+}
+
 /// Everything measured of one case on one disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
@@ -289,7 +294,6 @@ fn more_pairs_within(size: Size) -> Duration {
 
 /// Whether the pairs tell what foreread costs to [`MARGIN`]: whatever that is.
 fn is_told_to_the_margin(result: &Measurement) -> bool {
-    let seconds = |samples: &[Sample]| -> Vec<f64> { samples.iter().map(|s| s.seconds).collect() };
     stats::ratio_margin(&seconds(&result.foreread), &seconds(&result.plain))
         .is_some_and(|margin| margin <= MARGIN)
 }

@@ -13,7 +13,7 @@ use crate::curves::Measured;
 use crate::device::{self, DEFAULT_READ_AHEAD_KB};
 use crate::disk::DiskKind;
 use crate::foreread::Ledger;
-use crate::measure::{Measurement, Sample};
+use crate::measure::{Measurement, Sample, seconds};
 use crate::stats::{self, Spread};
 use crate::translated::{Build, PrefetchThread};
 
@@ -206,13 +206,8 @@ pub struct Paper {
 impl Summary {
     /// The figures of `measurement`; none without a plain run.
     pub fn of(measurement: &Measurement) -> Option<Self> {
-        let seconds = |samples: &[Sample]| {
-            samples
-                .iter()
-                .map(|sample| sample.seconds)
-                .collect::<Vec<_>>()
-        };
         let spread = |samples: &[Sample]| Spread::of(seconds(samples));
+        let (with, without) = (seconds(&measurement.foreread), seconds(&measurement.plain));
         let device = |samples: &[Sample]| {
             Spread::of(
                 samples
@@ -260,14 +255,8 @@ impl Summary {
             masked_pct: foreread
                 .zip(limit)
                 .and_then(|(f, limit)| stats::masked_pct(plain.median, f.median, limit)),
-            paired_ratio: stats::paired_ratio(
-                &seconds(&measurement.foreread),
-                &seconds(&measurement.plain),
-            ),
-            ratio_margin: stats::ratio_margin(
-                &seconds(&measurement.foreread),
-                &seconds(&measurement.plain),
-            ),
+            paired_ratio: stats::paired_ratio(&with, &without),
+            ratio_margin: stats::ratio_margin(&with, &without),
             plain_device_bytes: device(&measurement.plain),
             foreread_device_bytes: device(&measurement.foreread),
             ledger,

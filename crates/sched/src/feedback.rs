@@ -63,6 +63,7 @@ const PAGE_NS: u64 = 41_000;
 /// Gaps of fewer pages are not worth reading: a busy processor, which sees completions late, makes a
 /// local disk look that slow.
 const LEAST_GAP: u64 = 4;
+
 /// One device's side: T, and what an operation costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {

@@ -252,15 +252,15 @@ impl Scheduler {
     /// fetched twice counts as much used with the kernel, and pushes out others that are still to be read; but where
     /// little of the memory is held, it was not for want of memory, and is fetched again.
     pub fn lost(&mut self, file: FileId, page: u64, devices: &mut impl Devices) {
-        if let Some(ordinal) = self.queue.listed_at(file, page)
-            && let Some(entry) = self.queue.get(ordinal)
+        let Some(ordinal) = self.queue.listed_at(file, page) else {
+            return;
+        };
+        if self.budget.holds_little() {
+            self.place(ordinal, devices);
+        } else if let Some(entry) = self.queue.get(ordinal)
             && entry.state == State::Admitted
         {
-            if self.budget.holds_little() {
-                self.place(ordinal, devices);
-            } else {
-                self.leave(ordinal, entry.range());
-            }
+            self.leave(ordinal, entry.range());
         }
     }
 
@@ -476,12 +476,10 @@ impl Scheduler {
                 devices.announce(entry.file);
                 self.queue.set_state(ordinal, State::Left);
             } else {
-                // A device that is read with its gaps needs room for them too: less where they make room
-                // for the rest once they are there.
-                let spare = match (infill_pages, &self.behind) {
-                    (0, _) => 0,
-                    (_, None) => self.budget.target() / 2,
-                    (_, Some(_)) => self.budget.target() / 4,
+                let spare = if infill_pages > 0 {
+                    self.budget.for_gaps(self.behind.is_some())
+                } else {
+                    0
                 };
                 // By position, what is read has to make room for a pass over the device: for each page by
                 // itself it would be a seek.
@@ -519,8 +517,7 @@ impl Scheduler {
             self.leave(ordinal, entry.range());
             return;
         };
-        let order = self.lane(device, devices).profile.order;
-        let place = match order {
+        let place = match self.lane(device, devices).profile.order {
             Order::Program => Place::InTurn(entry.file, entry.first),
             Order::Position => match devices.layout(entry.file) {
                 Some(layout) => Place::At(layout.position(entry.first)),
@@ -530,8 +527,8 @@ impl Scheduler {
                 }
             },
         };
-        let pages = u64::from(entry.pages);
-        self.lane(device, devices).sweep.push(place, pages, ordinal);
+        let lane = self.lane(device, devices);
+        lane.sweep.push(place, entry.pages.into(), ordinal);
     }
 
     fn leave(&mut self, ordinal: u64, pages: Range<u64>) {
@@ -548,10 +545,9 @@ impl Scheduler {
         let queue = &self.queue;
         let mut dropped = Vec::new();
         let mut late = 0;
+        let infill_pages = lane.infill_pages(self.budget.holds_little());
         let profile = Profile {
-            infill_pages: lane
-                .infill_pages(self.budget.holds_little())
-                .min(self.budget.room()),
+            infill_pages: infill_pages.min(self.budget.room()),
             ..lane.profile.clone()
         };
         let batch = lane.sweep.next(

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use foreread_ring::{
     Clock, EXTRA_MAX, Full, MORE_MAX, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS,
-    RINGS, RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, What, Writer, decode, encode,
-    kind,
+    RINGS, RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, What, Writer, code, decode,
+    encode, kind,
 };
 use proptest::prelude::*;
 
@@ -292,12 +292,8 @@ fn offsets_without_an_access_before_are_not_believed() {
     let mut ring = ring();
     let mut writer = writer(ring.shared(), own_pid(), 1);
     let others = |inst: u64| {
-        [
-            7 | u64::from(kind::PREAD) << 8 | 1 << 16 | inst << 32,
-            5,
-            6,
-            0,
-        ]
+        let word0 = u64::from(code::OFFSETS) | u64::from(kind::PREAD) << 8 | 1 << 16 | inst << 32;
+        [word0, 5, 6, 0]
     };
     let push = |writer: &mut Writer, ring: &Ring, slot: Slot| {
         writer.push(ring.shared(), &slot).expect("room");
