@@ -3,7 +3,7 @@
 //! What is timed is in memory, so that only foreread's own work is measured; states are interleaved in
 //! rounds. A read's cost is set against reads that go round the library in the same run, and that difference against
 //! the plain run's of the round: on some machines the C library's own call takes much longer than the system call.
-//! Recording is set against the plain run of its round.
+//! Recording is set against the plain run of its pair.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::case::{Case, Job, Size, Tools, Workload};
 use crate::foreread::Foreread;
 use crate::measure::Scratch;
 use crate::process::{self, Invocation};
-use crate::stats::{Spread, paired_ratio};
+use crate::stats::{self, Spread, paired_ratio};
 
 /// Batches of 500 reads by system call and as many by the library, in one run of the read-cost program.
 const BATCHES: u64 = 1000;
@@ -32,6 +32,8 @@ pub const PREFETCHED: &str = "prefetched";
 pub struct Rounds {
     pub most: usize,
     pub within: Option<Duration>,
+    /// For how long pairs beyond them are run until the price of recording is told ([`stats::is_told`]).
+    pub more_pairs_within: Duration,
 }
 
 impl Rounds {
@@ -78,6 +80,8 @@ pub struct RecordingCost {
     pub recorded: Spread,
     /// Added to the plain run of the same round, in percent of it.
     pub added_pct: Spread,
+    /// How far from that median the true one may be ([`stats::ratio_margin`]), in percent; none for few pairs.
+    pub margin_pct: Option<f64>,
     /// Memory of foreread's own process at its largest, MiB; none where the kernel does not tell.
     pub memory_mib: Option<Spread>,
 }
@@ -225,16 +229,32 @@ pub fn recording(
     let job = hot_job(case.work.as_ref(), tools, &scratch.0)?;
     let foreread = Foreread::new(binary, &tools.root.join("records/record-cost"), &scratch.0);
     let (mut plain, mut recorded, mut memory) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in rounds.each() {
-        job.clear_outputs()?;
-        plain.push(process::run(&job.command, &scratch.0, &[])?.seconds);
-        foreread.forget()?;
-        job.clear_outputs()?;
-        let run = process::run_watching(&foreread.wrap(&job.command), &scratch.0, &[])?;
-        recorded.push(run.seconds);
-        memory.extend(run.peak_rss_kb.map(|kb| kb as f64 / 1024.0));
+    let mut pair = |round: usize, plain: &mut Vec<f64>, recorded: &mut Vec<f64>| -> Result<()> {
+        // Each goes first in turn: the machine may favour the second run of a pair.
+        let recorded_first = round % 2 == 1;
+        for recorded_turn in [recorded_first, !recorded_first] {
+            job.clear_outputs()?;
+            if recorded_turn {
+                foreread.forget()?;
+                let command = foreread.wrap(&job.command);
+                let run = process::run_watching(&command, &scratch.0, &[])?;
+                recorded.push(run.seconds);
+                memory.extend(run.peak_rss_kb.map(|kb| kb as f64 / 1024.0));
+            } else {
+                plain.push(process::run(&job.command, &scratch.0, &[])?.seconds);
+            }
+        }
+        Ok(())
+    };
+    for round in rounds.each() {
+        pair(round, &mut plain, &mut recorded)?;
+    }
+    let began = Instant::now();
+    while began.elapsed() < rounds.more_pairs_within && !stats::is_told(&recorded, &plain) {
+        pair(plain.len(), &mut plain, &mut recorded)?;
     }
     let ratio = paired_ratio(&recorded, &plain).context("no rounds")?;
+    let margin_pct = stats::ratio_margin(&recorded, &plain).map(|margin| margin * 100.0);
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     Ok(RecordingCost {
         case: case.name.to_owned(),
@@ -246,6 +266,7 @@ pub fn recording(
             max: percent(ratio.max),
             samples: ratio.samples,
         },
+        margin_pct,
         memory_mib: Spread::of(memory),
     })
 }
@@ -254,15 +275,18 @@ pub fn recording(
 pub fn recording_table(costs: &[RecordingCost]) -> String {
     let mut out = format!(
         "recording, everything in memory (medians of pairs of runs)\n\n\
-         {:<10} {:>5} {:>9} {:>10} {:>8} {:>19} {:>13}\n",
-        "case", "pairs", "plain s", "recorded s", "added", "added, range", "foreread MiB"
+         {:<10} {:>5} {:>8} {:>10} {:>8} {:>5} {:>15} {:>12}\n",
+        "case", "pairs", "plain s", "recorded s", "added", "", "range", "foreread MiB"
     );
     for cost in costs {
         let memory = cost
             .memory_mib
             .map_or("-".into(), |memory| format!("{:.1}", memory.median));
+        let margin = cost
+            .margin_pct
+            .map_or_else(String::new, |margin| format!("\u{b1}{margin:.1}"));
         out += &format!(
-            "{:<10} {:>5} {:>9.3} {:>10.3} {:>7.1}% {:>19} {memory:>13}\n",
+            "{:<10} {:>5} {:>8.3} {:>10.3} {:>7.1}% {margin:>5} {:>15} {memory:>12}\n",
             cost.case,
             cost.plain.samples,
             cost.plain.median,
@@ -304,6 +328,7 @@ pub mod tests {
                 plain: spread(1.0),
                 recorded: spread(1.0 + added_pct / 100.0),
                 added_pct: spread(added_pct),
+                margin_pct: Some(0.5),
                 memory_mib: Some(spread(memory_mib)),
             }],
         }
@@ -311,7 +336,12 @@ pub mod tests {
 
     #[test]
     fn a_first_round_is_measured_even_when_there_is_no_time() {
-        let counted = |most, within| Rounds { most, within }.each().count();
+        let rounds = |most, within| Rounds {
+            most,
+            within,
+            more_pairs_within: Duration::ZERO,
+        };
+        let counted = |most, within| rounds(most, within).each().count();
         assert_eq!(counted(3, None), 3);
         assert_eq!(counted(3, Some(Duration::from_secs(60))), 3);
         assert_eq!(counted(3, Some(Duration::ZERO)), 1);
@@ -347,7 +377,10 @@ pub mod tests {
     fn the_tables_fit_a_terminal_and_say_what_is_added() {
         let cost = measured(-123.4, 123.4, 1234.5);
         let text = reads_table(&cost.reads) + &recording_table(&cost.recording);
-        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         let row = |name: &str| {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
             line.split_whitespace()
@@ -358,7 +391,15 @@ pub mod tests {
         assert_eq!(row("prefetched")[3..5], ["16.6", "-123.4"]);
         assert_eq!(
             row("hot")[1..],
-            ["1", "1.000", "2.234", "123.4%", "123.4..123.4%", "1234.5"]
+            [
+                "1",
+                "1.000",
+                "2.234",
+                "123.4%",
+                "\u{b1}0.5",
+                "123.4..123.4%",
+                "1234.5"
+            ]
         );
     }
 }

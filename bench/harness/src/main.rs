@@ -109,6 +109,7 @@ fn cost_alone(cli: &Cli, tools: &Tools) -> Result<()> {
     let rounds = Rounds {
         most: cli.rounds.unwrap_or(5),
         within: None,
+        more_pairs_within: more_pairs(cli, Size::Full),
     };
     let mut cost = Cost::default();
     if cli.pread_cost {
@@ -125,6 +126,14 @@ fn cost_alone(cli: &Cli, tools: &Tools) -> Result<()> {
         say(&(cost::recording_table(&cost.recording) + "\n"))?;
     }
     say(&format!("to reach\n\n{}", targets::render_cost(&cost)))
+}
+
+/// For how long pairs beyond the rounds are run: not at all where the rounds' number was given.
+fn more_pairs(cli: &Cli, size: Size) -> Duration {
+    match cli.rounds {
+        Some(_) => Duration::ZERO,
+        None => measure::more_pairs_within(size),
+    }
 }
 
 /// Measures what being watched costs, for the report of a whole run; what cannot be measured is put with the skipped.
@@ -222,6 +231,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         let rounds = Rounds {
             most: cli.rounds.unwrap_or(size.pick(5, 15)),
             within: size.pick(Some(Duration::from_secs(7)), None),
+            more_pairs_within: size.pick(Duration::ZERO, more_pairs(cli, size)),
         };
         let say = |what: &str| bar.set_message(what.to_owned());
         add_cost(&mut results, &cases, foreread, (tools, rounds), &say)?;

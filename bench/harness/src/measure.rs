@@ -112,9 +112,6 @@ pub struct Measurement {
 const ROUNDS_SECONDS: f64 = 12.0;
 /// Pairs without which a ratio means nothing.
 const FEWEST_PAIRS: usize = 3;
-/// What foreread may cost a program it cannot help is told to this margin, as a share of the plain time: to that end more
-/// pairs are run than rounds, unless their number was asked for or [`more_pairs_within`] is over.
-const MARGIN: f64 = 0.005;
 
 /// Measures `case` on `disk` with the data in `original`; `say` is told what is being done.
 pub fn measure(
@@ -259,7 +256,7 @@ fn rounds(
     }
     if runs.case.purpose == Purpose::NoHarm && runs.help.is_some() && !settings.exact_rounds {
         let began = Instant::now();
-        while began.elapsed() < more_pairs_within(settings.size) && !is_told_to_the_margin(result) {
+        while began.elapsed() < more_pairs_within(settings.size) && !is_told(result) {
             pair(runs, result, round, &|mode| {
                 say(&format!("pair {} {mode}", round + 1));
             })?;
@@ -288,14 +285,13 @@ fn pair(runs: &Runs, result: &mut Measurement, round: usize, say: &dyn Fn(&str))
 }
 
 /// For how long pairs beyond the rounds may be begun.
-fn more_pairs_within(size: Size) -> Duration {
+pub fn more_pairs_within(size: Size) -> Duration {
     Duration::from_secs(size.pick(20, 60))
 }
 
-/// Whether the pairs tell what foreread costs to [`MARGIN`]: whatever that is.
-fn is_told_to_the_margin(result: &Measurement) -> bool {
-    stats::ratio_margin(&seconds(&result.foreread), &seconds(&result.plain))
-        .is_some_and(|margin| margin <= MARGIN)
+/// Whether the pairs tell what foreread costs, whatever that is.
+fn is_told(result: &Measurement) -> bool {
+    stats::is_told(&seconds(&result.foreread), &seconds(&result.plain))
 }
 
 /// Notes what was out of the ordinary in a run with foreread's help.

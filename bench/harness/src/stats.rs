@@ -66,6 +66,14 @@ pub fn ratio_margin(with: &[f64], without: &[f64]) -> Option<f64> {
     Some((sorted[count - 1 - last] - sorted[last]) / 2.0)
 }
 
+/// What foreread may cost a program it cannot help is told to this margin, as a share of the plain time.
+const MARGIN: f64 = 0.005;
+
+/// Whether the pairs tell the median of their ratios to half a percent ([`ratio_margin`]): whatever that median is.
+pub fn is_told(with: &[f64], without: &[f64]) -> bool {
+    ratio_margin(with, without).is_some_and(|margin| margin <= MARGIN)
+}
+
 fn ratios(with: &[f64], without: &[f64]) -> impl Iterator<Item = f64> {
     with.iter()
         .zip(without)

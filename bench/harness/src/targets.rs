@@ -202,12 +202,18 @@ pub fn render_cost(cost: &Cost) -> String {
     for recording in &cost.recording {
         let wanted = format!("recording at most {RECORDING_PCT}%");
         let added = Some(recording.added_pct.median);
-        say(&recording.case, wanted, added, "%", RECORDING_PCT);
+        let unit = format!("%{}", margin(recording.margin_pct));
+        say(&recording.case, wanted, added, &unit, RECORDING_PCT);
         let wanted = format!("recording at most {RECORDING_MIB} MiB");
         let memory = recording.memory_mib.map(|memory| memory.median);
         say(&recording.case, wanted, memory, " MiB", RECORDING_MIB);
     }
     out
+}
+
+/// How far from a median the true one may be, in percent, behind the median's own figure.
+fn margin(pct: Option<f64>) -> String {
+    pct.map_or_else(String::new, |pct| format!(" \u{b1}{pct:.2}"))
 }
 
 /// What was wanted, what was found, and whether that is enough.
@@ -235,9 +241,7 @@ fn judge(want: Want, summary: &Summary) -> (String, String, bool) {
         Want::AsFast => {
             let ratio = summary.paired_ratio.map(|ratio| ratio.median);
             let change = ratio.map_or("no figure".into(), |ratio| {
-                let margin = summary.ratio_margin.map_or_else(String::new, |margin| {
-                    format!(" \u{b1}{:.2}", margin * 100.0)
-                });
+                let margin = margin(summary.ratio_margin.map(|margin| margin * 100.0));
                 format!("{:+.2}%{margin}", (ratio - 1.0) * 100.0)
             });
             (
