@@ -5,7 +5,7 @@
 //! and of a read like the one before, of the same file, call and length, not even that. After [`MEASURED`] of the first sort,
 //! or as many of the second as the ring takes together, one is measured all the same.
 
-use crate::report::{Read, stamp};
+use crate::report::{Read, Start, stamp};
 
 /// A read is quick, in ticks, if it takes less, and begins less after the one before: no device answers in that time.
 const QUICK: u64 = 1 << 14;
@@ -53,7 +53,10 @@ impl Pace {
         let since = u64::from(more) + 1;
         let due = self.began + (self.took + QUICK) * since;
         // One not looked up may have begun later, by what else the thread has done since one was.
-        let start = read.start.unwrap_or(self.began + self.period * since);
+        let (looked_up, start) = match read.start {
+            Start::At(start) => (true, start),
+            Start::AtOnce(_) => (false, self.began + self.period * since),
+        };
         let in_time = start < due;
         let gone = start.saturating_sub(self.began);
         self.began = start;
@@ -64,7 +67,7 @@ impl Pace {
         } else {
             let end = read.ended.unwrap_or_else(stamp);
             self.took = end.saturating_sub(start);
-            if in_time && read.start.is_some() {
+            if in_time && looked_up {
                 self.period = gone / since;
             }
             let quick = short && in_time && self.took < QUICK;

@@ -73,7 +73,7 @@ struct Own {
 
 /// A thread's end of the ring with the same index.
 #[repr(C, align(128))]
-struct Seat {
+pub struct Seat {
     /// [`WIPED`] in a forked child, else whether an event is being written: a signal handler's
     /// own events must not come between.
     state: AtomicU32,
@@ -269,44 +269,49 @@ fn begin_anew() {
 pub struct Read {
     pub inst: u32,
     pub kind: u8,
-    /// When it began, in ticks, as [`begin`] says, and when it ended: `None` where that was just now, and the thread was
-    /// not switched out meanwhile.
-    pub start: Option<u64>,
+    /// When it began, as [`begin`] says.
+    pub start: Start,
+    /// When it ended, in ticks: `None` where that was just now, and the thread was not switched out meanwhile.
     pub ended: Option<u64>,
     /// What was read, in bytes.
     pub offset: u64,
     pub len: u64,
 }
 
-/// A read begins: where to look whether the thread is switched out in it, and when that is, in ticks; `None` if it came
-/// at once after the one before, should it turn out to be another like that.
+/// When a read began.
+#[derive(Clone, Copy)]
+pub enum Start {
+    /// In ticks.
+    At(u64),
+    /// At once after the one before by the thread in this seat, should it turn out to be another like that.
+    AtOnce(&'static Seat),
+}
+
+/// A read begins: where to look whether the thread is switched out in it, and when that is.
 #[inline(always)]
-pub fn begin(area: &Shared) -> (Switches, Option<u64>) {
+pub fn begin(area: &Shared) -> (Switches, Start) {
     let switches = threads::switches(area);
-    let goes_on = main_seat().is_some_and(|seat| seat.goes_on.load(Ordering::Relaxed));
-    if goes_on && switches.is_marked() {
-        return (switches, None);
+    if let Some(seat) = main_seat()
+        && seat.goes_on.load(Ordering::Relaxed)
+        && switches.is_marked()
+    {
+        return (switches, Start::AtOnce(seat));
     }
     let start = stamp();
     switches.mark();
-    (switches, Some(start))
+    (switches, Start::At(start))
 }
 
-/// Publishes a read that came at once, and in which the thread did not wait, if it is another like the one before.
-/// Returns whether it is.
+/// Publishes a read that came at once, and in which the thread did not wait, if it is another like the one before: of
+/// the same file and kind, as many bytes. Returns whether it is.
 #[inline(always)]
-pub fn goes_on(area: &Shared, read: &Read) -> bool {
-    if read.start.is_some() || read.ended.is_some() {
+pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64) -> bool {
+    if seat.state.load(Ordering::Relaxed) != QUIET {
         return false;
     }
-    main_seat().is_some_and(|seat| {
-        seat.state.load(Ordering::Relaxed) == QUIET
-            && busy(seat, |writer| {
-                let room = writer.add(area, (read.inst, read.kind), read.offset, read.len as u32);
-                seat.goes_on.store(room == Some(true), Ordering::Relaxed);
-                room.is_some()
-            })
-    })
+    let room = Busy::at(seat).writer().add(area, of, offset, len as u32);
+    seat.goes_on.store(room == Some(true), Ordering::Relaxed);
+    room.is_some()
 }
 
 /// Publishes a read. Returns whether it was published.
@@ -355,19 +360,33 @@ fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer) -> bool) -> bo
             }
         },
     };
-    busy(seat, |writer| publish(seat, writer))
+    publish(seat, Busy::at(seat).writer())
 }
 
-/// Does something with this thread's end of its ring. Its state keeps signal handlers of this thread out meanwhile.
-#[inline(always)]
-fn busy(seat: &Seat, act: impl FnOnce(&mut Writer) -> bool) -> bool {
-    seat.state.store(BUSY, Ordering::Relaxed);
-    compiler_fence(Ordering::SeqCst);
-    // SAFETY: this thread owns the seat and has filled it.
-    let done = act(unsafe { (*seat.writer.get()).assume_init_mut() });
-    compiler_fence(Ordering::SeqCst);
-    seat.state.store(QUIET, Ordering::Relaxed);
-    done
+/// This thread's end of its ring while an event is written, which keeps signal handlers of this thread out of it.
+struct Busy<'a>(&'a Seat);
+
+impl<'a> Busy<'a> {
+    #[inline(always)]
+    fn at(seat: &'a Seat) -> Self {
+        seat.state.store(BUSY, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        Self(seat)
+    }
+
+    #[inline(always)]
+    fn writer(&mut self) -> &mut Writer {
+        // SAFETY: this thread owns the seat and has filled it.
+        unsafe { (*self.0.writer.get()).assume_init_mut() }
+    }
+}
+
+impl Drop for Busy<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        self.0.state.store(QUIET, Ordering::Relaxed);
+    }
 }
 
 /// This thread's seat, if it is the main thread and has one.

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 use crate::files;
-use crate::report::{self, Read};
+use crate::report::{self, Read, Start};
 
 /// A read at the descriptor's cursor.
 #[inline(always)]
@@ -37,6 +37,11 @@ pub fn at(
             Some((entry.inst(), offset?))
         });
         if let Some((inst, offset)) = place {
+            if let (Start::AtOnce(seat), None) = (start, ended)
+                && report::goes_on(area, seat, (inst, kind), offset, len)
+            {
+                return got;
+            }
             let read = Read {
                 inst,
                 kind,
@@ -45,9 +50,7 @@ pub fn at(
                 offset,
                 len,
             };
-            if !report::goes_on(area, &read) {
-                report::emit_read(area, &read);
-            }
+            report::emit_read(area, &read);
         }
     }
     got
