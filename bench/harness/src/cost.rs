@@ -23,6 +23,8 @@ const BATCHES: u64 = 1000;
 const PAGES: usize = 4096;
 /// The cases whose recording is timed: many reads, a scan, many processes.
 pub const RECORDED: [&str; 3] = ["hot", "sequential", "make"];
+/// Recorded runs that are watched for their memory: to watch takes processor time, so these are not timed.
+const MEMORY_RUNS: usize = 3;
 /// The states of the read-cost program that others are set against, and that is judged.
 const PLAIN: &str = "plain";
 pub const PREFETCHED: &str = "prefetched";
@@ -228,18 +230,17 @@ pub fn recording(
     let scratch = Scratch::new(case.name, tools)?;
     let job = hot_job(case.work.as_ref(), tools, &scratch.0)?;
     let foreread = Foreread::new(binary, &tools.root.join("records/record-cost"), &scratch.0);
-    let (mut plain, mut recorded, mut memory) = (Vec::new(), Vec::new(), Vec::new());
-    let mut pair = |round: usize, plain: &mut Vec<f64>, recorded: &mut Vec<f64>| -> Result<()> {
+    let (mut plain, mut recorded) = (Vec::new(), Vec::new());
+    let pair = |round: usize, plain: &mut Vec<f64>, recorded: &mut Vec<f64>| -> Result<()> {
         // Each goes first in turn: the machine may favour the second run of a pair.
         let recorded_first = round % 2 == 1;
+        crate::cache::warm(&job.files)?;
         for recorded_turn in [recorded_first, !recorded_first] {
             job.clear_outputs()?;
             if recorded_turn {
                 foreread.forget()?;
                 let command = foreread.wrap(&job.command);
-                let run = process::run_watching(&command, &scratch.0, &[])?;
-                recorded.push(run.seconds);
-                memory.extend(run.peak_rss_kb.map(|kb| kb as f64 / 1024.0));
+                recorded.push(process::run(&command, &scratch.0, &[])?.seconds);
             } else {
                 plain.push(process::run(&job.command, &scratch.0, &[])?.seconds);
             }
@@ -252,6 +253,13 @@ pub fn recording(
     let began = Instant::now();
     while began.elapsed() < rounds.more_pairs_within && !stats::is_told(&recorded, &plain) {
         pair(plain.len(), &mut plain, &mut recorded)?;
+    }
+    let mut memory = Vec::new();
+    for _ in 0..rounds.most.min(MEMORY_RUNS) {
+        job.clear_outputs()?;
+        foreread.forget()?;
+        let run = process::run_watching(&foreread.wrap(&job.command), &scratch.0, &[])?;
+        memory.extend(run.peak_rss_kb.map(|kb| kb as f64 / 1024.0));
     }
     let ratio = paired_ratio(&recorded, &plain).context("no rounds")?;
     let margin_pct = stats::ratio_margin(&recorded, &plain).map(|margin| margin * 100.0);

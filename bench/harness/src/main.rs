@@ -100,6 +100,8 @@ fn act(cli: Cli) -> Result<()> {
     if cli.pread_cost || cli.record_cost {
         return cost_alone(&cli, &tools);
     }
+    // Before anything is measured, lest it cannot be written down.
+    fs::create_dir_all(&cli.out).with_context(|| format!("creating {}", cli.out.display()))?;
     bench(&cli, &tools)
 }
 
@@ -325,6 +327,5 @@ fn say(text: &str) -> Result<()> {
 
 /// Writes results.json.
 fn report(results: &Results, out: &Path) -> Result<()> {
-    fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
     results::write(results, &out.join("results.json"))
 }
