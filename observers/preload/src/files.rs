@@ -232,14 +232,11 @@ pub fn restore_all() {
     }
 }
 
-/// A read that is not reported: all there may be to do is to take the advice back.
+/// Whether the advice is to be taken back from every descriptor: all there may be to do at a read that is not reported.
 #[inline(always)]
-pub fn unwatched() {
-    if ADVISED.load(Ordering::Relaxed)
+pub fn is_advice_over() -> bool {
+    ADVISED.load(Ordering::Relaxed)
         && report::area().is_none_or(|area| area.advice_epoch() & 1 == 1)
-    {
-        restore_all();
-    }
 }
 
 /// Finds out what a descriptor is that was not seen being opened.

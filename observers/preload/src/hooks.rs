@@ -9,7 +9,7 @@ use foreread_ring::kind;
 use libc::{AT_FDCWD, FILE, aiocb, iovec, off_t, size_t, ssize_t};
 
 use crate::exec::Strings;
-use crate::real::real;
+use crate::real::{Real, real};
 use crate::{exec, files, maps, open, paths, report, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
@@ -22,6 +22,34 @@ macro_rules! hooks {
             // SAFETY: the program's own call.
             let $call = || unsafe { real($($arg),*) };
             $body
+        }
+    )*};
+}
+
+/// As [`hooks`], of calls made so often that what is done around them stands in a function of its own: where there is nothing
+/// to do, the call is handed on without saving a register.
+macro_rules! reads {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> ssize_t = |$call:ident| $body:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $type),*) -> ssize_t {
+            type Function = unsafe extern "C" fn($($type),*) -> ssize_t;
+            static REAL: Real = Real::new(concat!(stringify!($name), "\0"));
+            #[inline(never)]
+            unsafe extern "C" fn watched($($arg: $type),*) -> ssize_t {
+                // SAFETY: the address is that of the C library's function of this name and type.
+                let real = unsafe { core::mem::transmute::<usize, Function>(REAL.address()) };
+                // SAFETY: the program's own call.
+                let $call = || unsafe { real($($arg),*) };
+                $body
+            }
+            match REAL.known() {
+                Some(real) if watch::is_idle() => {
+                    // SAFETY: as above.
+                    unsafe { core::mem::transmute::<usize, Function>(real)($($arg),*) }
+                }
+                // SAFETY: the program's own call.
+                _ => unsafe { watched($($arg),*) },
+            }
         }
     )*};
 }
@@ -64,7 +92,7 @@ streams! {
 }
 
 // Reading.
-hooks! {
+reads! {
     fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t = |call| watch::at_cursor(kind::READ, fd, call);
     fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t = |call| watch::at_cursor(kind::READ, fd, call);
     fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
@@ -82,6 +110,9 @@ hooks! {
     fn splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t = |call| watch::at_pointer(kind::SPLICE, from, from_at, call);
     fn aio_return(block: *mut aiocb) -> ssize_t = |call| finishing(block, call);
     fn aio_return64(block: *mut aiocb) -> ssize_t = |call| finishing(block, call);
+}
+
+hooks! {
     fn lseek(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| watch::seek(fd, call);
     fn lseek64(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| watch::seek(fd, call);
 }

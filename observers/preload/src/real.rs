@@ -10,20 +10,27 @@ pub struct Real {
 }
 
 impl Real {
-    pub const fn new(name: &'static CStr) -> Self {
+    /// The function of this name, which a zero ends.
+    pub const fn new(name: &'static str) -> Self {
+        let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else {
+            panic!("a name ends with its only zero");
+        };
         Self {
             name,
             address: AtomicUsize::new(0),
         }
     }
 
+    /// Its address, once it has been looked up.
+    #[inline(always)]
+    pub fn known(&self) -> Option<usize> {
+        Some(self.address.load(Ordering::Relaxed)).filter(|&address| address != 0)
+    }
+
     /// The address of the function's next definition after ours.
     #[inline(always)]
     pub fn address(&self) -> usize {
-        match self.address.load(Ordering::Relaxed) {
-            0 => self.look_up(),
-            address => address,
-        }
+        self.known().unwrap_or_else(|| self.look_up())
     }
 
     #[cold]
@@ -54,14 +61,7 @@ pub fn set_errno(errno: c_int) {
 /// The real function of a name, as a callable of the given type.
 macro_rules! real {
     ($name:ident as $type:ty) => {{
-        static REAL: $crate::real::Real = $crate::real::Real::new(
-            match ::core::ffi::CStr::from_bytes_with_nul(
-                concat!(stringify!($name), "\0").as_bytes(),
-            ) {
-                Ok(name) => name,
-                Err(_) => panic!("a name holds no zero"),
-            },
-        );
+        static REAL: $crate::real::Real = $crate::real::Real::new(concat!(stringify!($name), "\0"));
         // SAFETY: the address is that of the C library's function of this name, whose
         // type is the one given.
         unsafe { ::core::mem::transmute::<usize, $type>(REAL.address()) }

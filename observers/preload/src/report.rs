@@ -111,17 +111,26 @@ pub fn area() -> Option<&'static Shared> {
 /// The area, if there is anything to report now.
 #[inline(always)]
 pub fn active() -> Option<&'static Shared> {
-    let area = area()?;
-    if area.mode() == Mode::Mute {
-        if !MUTED.load(Ordering::Relaxed) {
-            MUTED.store(true, Ordering::Relaxed);
-        }
-        return None;
-    }
+    let area = area().filter(|area| !is_mute(area))?;
     if MUTED.load(Ordering::Relaxed) {
         unmute();
     }
     Some(area)
+}
+
+/// Whether there is nothing to report now.
+#[inline(always)]
+pub fn is_silent() -> bool {
+    area().is_none_or(is_mute)
+}
+
+#[inline(always)]
+fn is_mute(area: &Shared) -> bool {
+    let mute = area.mode() == Mode::Mute;
+    if mute && !MUTED.load(Ordering::Relaxed) {
+        MUTED.store(true, Ordering::Relaxed);
+    }
+    mute
 }
 
 /// Offsets moved unseen while muted: everything is to be found out anew.

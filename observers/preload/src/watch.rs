@@ -5,6 +5,12 @@ use core::ffi::c_int;
 use crate::files;
 use crate::report::{self, Read, Start};
 
+/// Whether there is nothing to do about a read but to make the call.
+#[inline(always)]
+pub fn is_idle() -> bool {
+    report::is_silent() && !files::is_advice_over()
+}
+
 /// A read at the descriptor's cursor.
 #[inline(always)]
 pub fn at_cursor(kind: u8, fd: c_int, call: impl FnOnce() -> isize) -> isize {
@@ -21,7 +27,9 @@ pub fn at(
     offset: impl FnOnce(u64) -> Option<u64>,
 ) -> isize {
     let Some(area) = report::active() else {
-        files::unwatched();
+        if files::is_advice_over() {
+            files::restore_all();
+        }
         return call();
     };
     let (switches, start) = report::begin(area);
