@@ -19,8 +19,21 @@ use crate::{paths, report, sys, threads};
 /// How many descriptors can be watched; the table's pages are touched only where used.
 const DESCRIPTORS: usize = 65536;
 
-static TABLE: [AtomicU64; DESCRIPTORS] = [const { AtomicU64::new(0) }; DESCRIPTORS];
-static OFFSETS: [AtomicU64; DESCRIPTORS] = [const { AtomicU64::new(0) }; DESCRIPTORS];
+/// What a read looks up, side by side: a program that reads much leaves little in the processor's nearest cache.
+#[repr(C, align(16))]
+struct Descriptor {
+    /// As [`Entry`].
+    entry: AtomicU64,
+    /// Of the cursor, in bytes.
+    offset: AtomicU64,
+}
+
+static TABLE: [Descriptor; DESCRIPTORS] = [const {
+    Descriptor {
+        entry: AtomicU64::new(0),
+        offset: AtomicU64::new(0),
+    }
+}; DESCRIPTORS];
 
 /// One more than the highest descriptor the table has an entry for.
 static END: AtomicUsize = AtomicUsize::new(0);
@@ -55,13 +68,18 @@ impl Entry {
 
     /// Whether the kernel's read-ahead is off on it, and the plan has been given up.
     fn is_to_restore(self, area: &Shared) -> bool {
-        self.0 & Self::ADVISED != 0 && area.advice_epoch() & 1 == 1
+        self.0 & Self::ADVISED != 0 && area.wanted().is_given_up()
     }
 }
 
 #[inline(always)]
-fn cell(fd: c_int) -> Option<&'static AtomicU64> {
+fn descriptor(fd: c_int) -> Option<&'static Descriptor> {
     TABLE.get(usize::try_from(fd).ok()?)
+}
+
+#[inline(always)]
+fn cell(fd: c_int) -> Option<&'static AtomicU64> {
+    Some(&descriptor(fd)?.entry)
 }
 
 /// The entry of a descriptor that is known to be tracked, with which there is nothing else to do.
@@ -94,7 +112,7 @@ pub fn read_from(fd: c_int, entry: Entry, got: u64) -> Option<u64> {
     if entry.0 & (Entry::SHARED | Entry::DUPLICATED) != 0 {
         return sys::tell(fd)?.checked_sub(got);
     }
-    Some(advance(OFFSETS.get(fd as usize)?, got))
+    Some(advance(&descriptor(fd)?.offset, got))
 }
 
 /// Adds to a cursor, and returns where it was.
@@ -121,8 +139,8 @@ fn advance(cursor: &AtomicU64, by: u64) -> u64 {
 
 /// The program has moved the cursor.
 pub fn moved(fd: c_int, offset: u64) {
-    if let Some(cell) = usize::try_from(fd).ok().and_then(|fd| OFFSETS.get(fd)) {
-        cell.store(offset, Ordering::Relaxed);
+    if let Some(descriptor) = descriptor(fd) {
+        descriptor.offset.store(offset, Ordering::Relaxed);
     }
 }
 
@@ -144,11 +162,7 @@ pub fn closing(first: c_int, last: c_int) {
         return;
     }
     let end = usize::try_from(last).map_or(0, |last| last + 1);
-    for cell in used()
-        .iter()
-        .take(end)
-        .skip(usize::try_from(first).unwrap_or(0))
-    {
+    for cell in used().take(end).skip(usize::try_from(first).unwrap_or(0)) {
         let entry = Entry(cell.swap(Entry::UNKNOWN.0, Ordering::Relaxed));
         if entry.0 & Entry::DUPLICATED != 0 {
             left_alone(entry.inst());
@@ -161,7 +175,6 @@ pub fn closing(first: c_int, last: c_int) {
 #[cold]
 fn left_alone(inst: u32) {
     let mut left = used()
-        .iter()
         .enumerate()
         .filter(|(_, cell)| Entry(cell.load(Ordering::Relaxed)).inst() == inst);
     if let (Some((fd, cell)), None) = (left.next(), left.next())
@@ -193,8 +206,10 @@ pub fn duplicated(old: c_int, new: c_int) {
     set(new, entry);
 }
 
-fn used() -> &'static [AtomicU64] {
-    TABLE.get(..END.load(Ordering::Relaxed)).unwrap_or(&TABLE)
+/// The entries there are, by descriptor.
+fn used() -> impl Iterator<Item = &'static AtomicU64> {
+    let end = END.load(Ordering::Relaxed);
+    TABLE.iter().take(end).map(|descriptor| &descriptor.entry)
 }
 
 /// A child is about to share every description.
@@ -223,7 +238,7 @@ pub fn advise_random(fd: c_int) {
 #[cold]
 pub fn restore_all() {
     ADVISED.store(false, Ordering::Relaxed);
-    for (fd, cell) in used().iter().enumerate() {
+    for (fd, cell) in used().enumerate() {
         let entry = cell.load(Ordering::Relaxed);
         if entry & Entry::ADVISED != 0 && Entry(entry).is_tracked() {
             cell.fetch_and(!Entry::ADVISED, Ordering::Relaxed);
@@ -233,10 +248,8 @@ pub fn restore_all() {
 }
 
 /// Whether the advice is to be taken back from every descriptor: all there may be to do at a read that is not reported.
-#[inline(always)]
 pub fn is_advice_over() -> bool {
-    ADVISED.load(Ordering::Relaxed)
-        && report::area().is_none_or(|area| area.advice_epoch() & 1 == 1)
+    ADVISED.load(Ordering::Relaxed) && report::area().is_none_or(|area| area.wanted().is_given_up())
 }
 
 /// Finds out what a descriptor is that was not seen being opened.

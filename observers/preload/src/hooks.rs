@@ -43,7 +43,7 @@ macro_rules! reads {
                 $body
             }
             match REAL.known() {
-                Some(real) if watch::is_idle() => {
+                Some(real) if report::is_idle() => {
                     // SAFETY: as above.
                     unsafe { core::mem::transmute::<usize, Function>(real)($($arg),*) }
                 }

@@ -16,8 +16,8 @@ use core::sync::atomic::{
 };
 
 use foreread_ring::{
-    Clock, Full, Mode, Passage, RINGS, Shared, Slot, Switches, THREAD_NO_STDIO, Writer, encode,
-    thread,
+    Clock, Full, Mode, Passage, RINGS, Shared, Slot, Switches, THREAD_NO_STDIO, Wanted, Writer,
+    encode, thread,
 };
 
 use crate::pace::{Pace, Times};
@@ -36,8 +36,13 @@ static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Set while the area is muted: what the descriptor table says may then go stale.
-static MUTED: AtomicBool = AtomicBool::new(false);
+/// What is wanted: what the area says, if there is one.
+static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const NOTHING).cast_mut());
+static NOTHING: Wanted = Wanted::nothing();
+
+/// The number that [`Wanted::mode`] told when there was something to report last: while there is not, what the
+/// descriptor table says may go stale.
+static TIME: AtomicU32 = AtomicU32::new(0);
 
 /// Whether a child may ever have borrowed this process's memory: until then nobody has to
 /// ask the kernel which process this is.
@@ -79,9 +84,10 @@ pub struct Seat {
     state: AtomicU32,
     /// Whether its next read is not to be looked up the start of.
     goes_on: AtomicBool,
-    pace: UnsafeCell<Pace>,
-    writer: UnsafeCell<MaybeUninit<Writer>>,
     tid: AtomicU32,
+    /// On one line of the processor's cache with what is before it: a read that goes on needs no more.
+    writer: UnsafeCell<MaybeUninit<Writer>>,
+    pace: UnsafeCell<Pace>,
 }
 
 // SAFETY: a seat is used by the thread that owns the ring of its index alone, and only
@@ -111,32 +117,28 @@ pub fn area() -> Option<&'static Shared> {
 /// The area, if there is anything to report now.
 #[inline(always)]
 pub fn active() -> Option<&'static Shared> {
-    let area = area().filter(|area| !is_mute(area))?;
-    if MUTED.load(Ordering::Relaxed) {
-        unmute();
+    let area = area()?;
+    let (mode, time) = area.wanted().mode();
+    if mode == Mode::Mute {
+        return None;
+    }
+    if TIME.load(Ordering::Relaxed) != time {
+        unmute(time);
     }
     Some(area)
 }
 
-/// Whether there is nothing to report now.
+/// Whether there is nothing to do about a read but to make the call.
 #[inline(always)]
-pub fn is_silent() -> bool {
-    area().is_none_or(is_mute)
+pub fn is_idle() -> bool {
+    // SAFETY: a static, or in the area, which is never taken away.
+    unsafe { (*WANTED.load(Ordering::Relaxed)).is_nothing() }
 }
 
-#[inline(always)]
-fn is_mute(area: &Shared) -> bool {
-    let mute = area.mode() == Mode::Mute;
-    if mute && !MUTED.load(Ordering::Relaxed) {
-        MUTED.store(true, Ordering::Relaxed);
-    }
-    mute
-}
-
-/// Offsets moved unseen while muted: everything is to be found out anew.
+/// Offsets moved unseen meanwhile: everything is to be found out anew.
 #[cold]
-fn unmute() {
-    if MUTED.swap(false, Ordering::Relaxed) {
+fn unmute(time: u32) {
+    if TIME.swap(time, Ordering::Relaxed) != time {
         files::forget_all();
     }
 }
@@ -205,7 +207,14 @@ pub fn attach() -> bool {
     // costs the exactness of offsets shared with a child.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };
     shared.pass(pid, Passage::Here);
+    let (mode, time) = shared.wanted().mode();
+    // What is opened while nothing is reported has to be found out later.
+    TIME.store(
+        if mode == Mode::Mute { u32::MAX } else { time },
+        Ordering::Relaxed,
+    );
     AREA.store(area, Ordering::Release);
+    WANTED.store((&raw const *shared.wanted()).cast_mut(), Ordering::Relaxed);
     true
 }
 
@@ -576,6 +585,7 @@ fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> bool {
 
 /// The supervisor is gone: from now on the library only hands calls through.
 fn detach() {
+    WANTED.store((&raw const NOTHING).cast_mut(), Ordering::Relaxed);
     AREA.store(ptr::null_mut(), Ordering::Relaxed);
     files::restore_all();
 }

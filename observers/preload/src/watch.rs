@@ -5,12 +5,6 @@ use core::ffi::c_int;
 use crate::files;
 use crate::report::{self, Read, Start};
 
-/// Whether there is nothing to do about a read but to make the call.
-#[inline(always)]
-pub fn is_idle() -> bool {
-    report::is_silent() && !files::is_advice_over()
-}
-
 /// A read at the descriptor's cursor.
 #[inline(always)]
 pub fn at_cursor(kind: u8, fd: c_int, call: impl FnOnce() -> isize) -> isize {

@@ -148,10 +148,7 @@ impl Ring {
 
     /// Says what programs shall report from now on.
     pub fn set_mode(&self, mode: Mode) {
-        self.shared()
-            .header
-            .mode
-            .store(mode as u32, Ordering::Relaxed);
+        self.shared().wanted().set_mode(mode);
     }
 
     /// What programs report.
@@ -164,7 +161,7 @@ impl Ring {
     /// the table). Call it before the program starts.
     pub fn set_advice<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> usize {
         let Shared { header, advice, .. } = self.shared();
-        header.advice_epoch.fetch_and(!1, Ordering::Relaxed);
+        header.wanted.give_up(false);
         // A new table is all zeros, and not in memory yet.
         if header.advice_len.swap(0, Ordering::Relaxed) != 0 {
             advice
@@ -189,10 +186,7 @@ impl Ring {
 
     /// Asks programs to give the advised files the kernel's read-ahead back.
     pub fn give_up(&self) {
-        self.shared()
-            .header
-            .advice_epoch
-            .fetch_or(1, Ordering::Relaxed);
+        self.shared().wanted().give_up(true);
     }
 
     /// Waits by `wait`, which does nothing else, and sees by it whether the kernel tells a thread that it was switched

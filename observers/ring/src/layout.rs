@@ -15,7 +15,7 @@ pub const ENV: &str = "FOREREAD_RING";
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -50,6 +50,60 @@ impl Mode {
     }
 }
 
+/// What the supervisor wants: the [`Mode`], whether the plan has been given up, and how often the mode has become
+/// [`Mode::Mute`].
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Wanted(AtomicU32);
+
+const MODE: u32 = 3;
+const GIVEN_UP: u32 = 4;
+/// One time more; what stands above the rest wraps.
+const TIME: u32 = 8;
+
+impl Wanted {
+    /// Nothing.
+    pub const fn nothing() -> Self {
+        Self(AtomicU32::new(Mode::Mute as u32))
+    }
+
+    /// The mode, and a number that is another one after the mode has been [`Mode::Mute`].
+    #[inline(always)]
+    pub fn mode(&self) -> (Mode, u32) {
+        let word = self.0.load(Ordering::Relaxed);
+        (Mode::from_code(word & MODE), word / TIME)
+    }
+
+    /// Whether that is nothing: no report, and no advice to be taken back.
+    #[inline(always)]
+    pub fn is_nothing(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & (MODE | GIVEN_UP) == Mode::Mute as u32
+    }
+
+    /// Whether advised descriptors are to get the kernel's own read-ahead back.
+    #[inline]
+    pub fn is_given_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & GIVEN_UP != 0
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        let once_more = if mode == Mode::Mute { TIME } else { 0 };
+        let rest = self.0.load(Ordering::Relaxed) & !MODE;
+        let word = rest.wrapping_add(once_more) | mode as u32;
+        self.0.store(word, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn give_up(&self, given_up: bool) {
+        if given_up {
+            self.0.fetch_or(GIVEN_UP, Ordering::Relaxed);
+        } else {
+            self.0.fetch_and(!GIVEN_UP, Ordering::Relaxed);
+        }
+    }
+}
+
 /// What the stamps in the slots count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -71,8 +125,7 @@ pub struct Header {
     pub(crate) magic: AtomicU64,
     pub(crate) version: AtomicU32,
     pub(crate) clock: AtomicU32,
-    pub(crate) mode: AtomicU32,
-    pub(crate) advice_epoch: AtomicU32,
+    pub(crate) wanted: Wanted,
     pub(crate) advice_len: AtomicU32,
     pub(crate) switches: AtomicU32,
     pub(crate) heartbeat: Line<AtomicU64>,
@@ -116,7 +169,13 @@ impl Shared {
     /// What to report now.
     #[inline]
     pub fn mode(&self) -> Mode {
-        Mode::from_code(self.header.mode.load(Ordering::Relaxed))
+        self.wanted().mode().0
+    }
+
+    /// All that is wanted now.
+    #[inline]
+    pub fn wanted(&self) -> &Wanted {
+        &self.header.wanted
     }
 
     /// What stamps count.
@@ -159,13 +218,6 @@ impl Shared {
         self.header.lost.0.load(Ordering::Relaxed)
     }
 
-    /// Odd once the plan has been given up and descriptors should get the kernel's
-    /// own read-ahead back.
-    #[inline]
-    pub fn advice_epoch(&self) -> u32 {
-        self.header.advice_epoch.load(Ordering::Relaxed)
-    }
-
     /// Whether any path is in the advice table.
     #[inline]
     pub fn has_advice(&self) -> bool {
@@ -174,7 +226,7 @@ impl Shared {
 
     /// Whether the kernel's own read-ahead should be off for the file at this path.
     pub fn is_advised(&self, path: &[u8]) -> bool {
-        if !self.has_advice() || self.advice_epoch() & 1 == 1 {
+        if !self.has_advice() || self.wanted().is_given_up() {
             return false;
         }
         let hash = path_hash(path);

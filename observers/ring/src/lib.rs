@@ -4,7 +4,7 @@
 //! `consumer`, feature `std`) and passes its name in the environment variable
 //! [`ENV`]; every observed process maps it, and each of its threads claims one ring
 //! and writes fixed-size slots into it ([`Writer`]). Data flows one way, program to
-//! supervisor; only the mode word, the heartbeat, the advice and what the kernel tells
+//! supervisor; only the word of what is wanted, the heartbeat, the advice and what the kernel tells
 //! ([`Switches`]) flow back.
 //!
 //! Invariants: a ring has one producer and one consumer, and only slots below the
@@ -30,7 +30,8 @@ pub use event::{
     OPEN_WRITTEN, PATH_MAX, Slot, THREAD_NO_STDIO, What, code, decode, encode, kind,
 };
 pub use layout::{
-    ADVICE_SLOTS, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION, path_hash,
+    ADVICE_SLOTS, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION, Wanted,
+    path_hash,
 };
 pub use passage::{PASSAGES, Passage, Unobserved};
 pub use switched::{Switches, thread};

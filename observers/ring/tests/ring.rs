@@ -533,6 +533,24 @@ fn the_mode_is_what_it_was_set_to_and_mute_at_first() {
 }
 
 #[test]
+fn a_program_learns_that_it_was_mute_meanwhile_and_that_the_plan_was_given_up() {
+    let ring = ring();
+    let wanted = ring.shared().wanted();
+    assert!(wanted.is_nothing());
+    ring.set_mode(Mode::Progress);
+    let (_, time) = wanted.mode();
+    ring.give_up();
+    ring.set_mode(Mode::Record);
+    assert_eq!(wanted.mode(), (Mode::Record, time), "it was never mute");
+    ring.set_mode(Mode::Mute);
+    assert!(!wanted.is_nothing(), "advice is to be taken back");
+    ring.set_advice(["/data/0"]);
+    assert!(wanted.is_nothing());
+    ring.set_mode(Mode::Progress);
+    assert_ne!(wanted.mode().1, time);
+}
+
+#[test]
 fn the_area_cannot_be_cut_short() {
     let ring = ring();
     let file = std::fs::OpenOptions::new()
