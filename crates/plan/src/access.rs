@@ -1,4 +1,4 @@
-//! One read of one range of one file.
+//! One read of one range of one file, and a run of such reads.
 
 use crate::{FileId, ThreadId};
 
@@ -158,5 +158,77 @@ impl Access {
     /// Whether the call took long enough to have waited for a device.
     pub fn waited(&self) -> bool {
         waited(self.took, self.extent.len)
+    }
+}
+
+/// An access and others that went on where it ended: a program that reads a file in pieces of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first.
+    pub first: Access,
+    /// How many followed, of the same length and duration, each where and when the one before ended.
+    pub more: u16,
+}
+
+impl Run {
+    /// How many accesses it is.
+    pub fn count(&self) -> u64 {
+        u64::from(self.more) + 1
+    }
+
+    /// Each access by itself, in order.
+    pub fn accesses(self) -> impl Iterator<Item = Access> {
+        let Access { extent, took, .. } = self.first;
+        (0..self.count()).map(move |number| Access {
+            extent: Extent::new(
+                extent.offset.saturating_add(extent.len * number),
+                extent.len,
+            ),
+            start: self.first.start.saturating_add(took.saturating_mul(number)),
+            ..self.first
+        })
+    }
+
+    /// All that it reads.
+    pub fn extent(&self) -> Extent {
+        let Extent { offset, len } = self.first.extent;
+        Extent::new(offset, len.saturating_mul(self.count()))
+    }
+}
+
+impl From<Access> for Run {
+    fn from(first: Access) -> Self {
+        Self { first, more: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_its_accesses_one_after_the_other() {
+        let first = Access {
+            file: FileId(1),
+            extent: Extent::new(8192, 100),
+            thread: ThreadId(2),
+            kind: Kind::Read,
+            start: 1000,
+            took: 7,
+        };
+        let run = Run { first, more: 2 };
+        let places: Vec<_> = run.accesses().map(|one| (one.start, one.extent)).collect();
+        let expected = [(1000, 8192), (1007, 8292), (1014, 8392)];
+        assert_eq!(
+            places,
+            expected.map(|(start, offset)| (start, Extent::new(offset, 100)))
+        );
+        assert_eq!(run.extent(), Extent::new(8192, 300));
+        assert!(run.accesses().all(|one| Access {
+            extent: first.extent,
+            start: first.start,
+            ..one
+        } == first));
+        assert_eq!(Run::from(first).accesses().collect::<Vec<_>>(), [first]);
     }
 }

@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::clock::Calibration;
-use crate::event::{EXTRA_MAX, Malformed, Slot, What, after, code, decode, extra, held};
+use crate::event::{
+    COMMON_BITS, EXTRA_MAX, Malformed, Slot, What, after, code, decode, extent_and_time, extra,
+    held,
+};
 use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
 use crate::passage::Unobserved;
@@ -53,7 +57,7 @@ pub enum Error {
     },
 }
 
-/// One event of one thread.
+/// One event of one thread, or an access and others like it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawEvent {
     /// Process.
@@ -64,6 +68,28 @@ pub struct RawEvent {
     pub start: u64,
     /// What happened.
     pub what: What<PathBuf>,
+    /// Of an access, how many followed it, of the same length and duration, each where and when the one before ended.
+    pub more: u16,
+}
+
+impl RawEvent {
+    /// The same, each access by itself.
+    pub fn singly(self) -> impl Iterator<Item = Self> {
+        (0..=u64::from(self.more)).map(move |number| {
+            let mut one = Self {
+                more: 0,
+                ..self.clone()
+            };
+            if let What::Access {
+                offset, len, took, ..
+            } = &mut one.what
+            {
+                one.start += number * *took;
+                *offset += number * u64::from(*len);
+            }
+            one
+        })
+    }
 }
 
 /// The shared area, seen by its owner.
@@ -227,7 +253,8 @@ impl Ring {
     }
 
     /// Hands out what has been reported, ordered by start, and tells the programs that
-    /// somebody is there. Returns how many events were handed out.
+    /// somebody is there. Accesses that continue each other come together, as far as nothing comes between them.
+    /// Returns how many events were handed out, each access by itself.
     pub fn poll(&mut self, each: &mut impl FnMut(RawEvent)) -> usize {
         let shared = self.area.get();
         shared.header.heartbeat.0.fetch_add(1, Ordering::Relaxed);
@@ -247,11 +274,14 @@ impl Ring {
             }
             let others = next.peek().map_or((u64::MAX, 0), |Reverse(first)| *first);
             let lane = &mut self.lanes[ring];
+            let until = cutoff.min(others.0);
             while start < cutoff && (start, ring) < others {
                 match lane.take(shared, ring, &mut buffer) {
                     Ok(what) => {
-                        count += 1;
-                        each(lane.event(&self.calibration, start, what));
+                        let (more, last) = lane.go_on(shared, ring, start..until);
+                        count += 1 + usize::from(more);
+                        each(lane.event(&self.calibration, start..last, what, more));
+                        start = last;
                     }
                     Err(Malformed) => shared.add_lost(1),
                 }
@@ -392,6 +422,38 @@ impl Lane {
         Ok(what)
     }
 
+    /// Steps over the accesses that continue the one just taken, which began where `times` does, and begin before its end.
+    /// Returns how many those are, and when the last one began.
+    #[inline]
+    fn go_on(&mut self, shared: &Shared, ring: usize, times: Range<u64>) -> (u16, u64) {
+        let none = (0, times.start);
+        let Some(Last { access, taken }) = &mut self.last else {
+            return none;
+        };
+        let [word0, start, offset, word3] = *access;
+        let found = word(shared, ring, self.head.wrapping_sub(1), 0);
+        if found as u8 != code::ACCESS || (found ^ word0) & COMMON_BITS != 0 {
+            return none;
+        }
+        let (len, took) = extent_and_time(word3);
+        let left = u64::from(held(found).saturating_sub(*taken));
+        let in_time = times.end.saturating_sub(times.start).saturating_sub(1);
+        let count = in_time.checked_div(took).unwrap_or(left).min(left);
+        // What ends beyond all files makes no sense, which is said of it by itself.
+        if offset.checked_add(len * (count + 1)).is_none() {
+            return none;
+        }
+        let span = took * count;
+        *access = [
+            word0,
+            start.saturating_add(span),
+            offset + len * count,
+            word3,
+        ];
+        *taken += count as u16;
+        (count as u16, times.start.saturating_add(span))
+    }
+
     /// Steps over so many slots.
     fn advance(&mut self, shared: &Shared, ring: usize, slots: u32) {
         self.head = self.head.wrapping_add(slots);
@@ -409,10 +471,21 @@ impl Lane {
         }
     }
 
-    /// An event of this ring's thread, its times in ns.
+    /// An event of this ring's thread, and so many more like it, which began in this range, its times in ns.
     #[inline]
-    fn event(&self, calibration: &Calibration, start: u64, mut what: What<PathBuf>) -> RawEvent {
+    fn event(
+        &self,
+        calibration: &Calibration,
+        starts: Range<u64>,
+        mut what: What<PathBuf>,
+        more: u16,
+    ) -> RawEvent {
+        let start = calibration.ns(starts.start);
         match &mut what {
+            // From the first to the last it is as long by one clock as by the other, or what comes next might begin before.
+            What::Access { took, .. } if more > 0 => {
+                *took = (calibration.ns(starts.end) - start) / u64::from(more);
+            }
             What::Open { took, .. } | What::Access { took, .. } | What::Map { took, .. } => {
                 *took = calibration.span(*took);
             }
@@ -421,8 +494,9 @@ impl Lane {
         RawEvent {
             pid: self.pid,
             tid: self.tid,
-            start: calibration.ns(start),
+            start,
             what,
+            more,
         }
     }
 }

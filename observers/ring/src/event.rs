@@ -272,6 +272,12 @@ pub(crate) fn held(word0: u64) -> u16 {
         .min(most)
 }
 
+/// The length in bytes and the duration in ticks that word 3 of an access holds.
+#[cfg(feature = "std")]
+pub(crate) fn extent_and_time(word3: u64) -> (u64, u64) {
+    (u64::from(word3 as u32), (word3 >> 32) << 4)
+}
+
 /// The access after `last`, each as if it had a slot by itself, where it is number `number` of those that `slot` holds.
 #[cfg(feature = "std")]
 pub(crate) fn after(last: &Slot, slot: &Slot, number: u16) -> Result<Slot, Malformed> {
@@ -279,7 +285,7 @@ pub(crate) fn after(last: &Slot, slot: &Slot, number: u16) -> Result<Slot, Malfo
         return Err(Malformed);
     }
     let [word0, start, offset, word3] = *last;
-    let (len, took) = (u64::from(word3 as u32), (word3 >> 32) << 4);
+    let (len, took) = extent_and_time(word3);
     let offset = if slot[0] as u8 == code::OFFSETS {
         *slot.get(1 + usize::from(number)).ok_or(Malformed)?
     } else {

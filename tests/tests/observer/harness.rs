@@ -243,7 +243,7 @@ pub fn observe_in(
             output
         });
         while !done.load(Ordering::Acquire) {
-            ring.poll(&mut |event| events.push(event));
+            ring.poll(&mut |event| events.extend(event.singly()));
             ring.waiting(|| std::thread::sleep(Duration::from_millis(1)));
             assert!(began.elapsed() < PATIENCE, "{command:?} hangs");
         }
@@ -252,7 +252,7 @@ pub fn observe_in(
             .expect("the waiting thread")
             .expect("the program's output")
     });
-    ring.poll(&mut |event| events.push(event));
+    ring.poll(&mut |event| events.extend(event.singly()));
     let lost = ring.lost();
     let tells_switches = ring.shared().tells_switches();
     let mut files = HashMap::new();

@@ -15,7 +15,7 @@ use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
 use foreread_plan::format::{Ending, ReadError, Reader};
-use foreread_plan::{Access, FileId, FileMeta, PAGE, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{Access, FileId, FileMeta, PAGE, Run, Summary, ThreadId, ThreadMeta};
 use foreread_profiles::{Measured, Profiles};
 use foreread_sources::{Replay, Trace};
 use foreread_sys::memory;
@@ -319,18 +319,22 @@ impl Sink for Follower {
 
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
 
-    fn access(&mut self, access: &Access) {
-        if self.written.contains(&access.file) {
+    fn accesses(&mut self, run: Run) {
+        let watched = run.first.file;
+        if self.written.contains(&watched) {
             // What the run itself wrote was never foreseen, and never missed.
             return;
         }
-        match self.numbers.get(access.file.0 as usize).copied().flatten() {
-            Some(file) => self.session.observe(Access { file, ..*access }),
-            // Its number is the watcher's, and stands for some other file in the record.
-            None => self.session.stray(Access {
-                file: UNKNOWN_FILE,
-                ..*access
-            }),
+        let planned = self.numbers.get(watched.0 as usize).copied().flatten();
+        for access in run.accesses() {
+            match planned {
+                Some(file) => self.session.observe(Access { file, ..access }),
+                // Its number is the watcher's, and stands for some other file in the record.
+                None => self.session.stray(Access {
+                    file: UNKNOWN_FILE,
+                    ..access
+                }),
+            }
         }
     }
 }

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, anyhow};
 use foreread_engine::Phase;
 use foreread_plan::format::{Reader, redefine};
-use foreread_plan::{Access, FileId, FileMeta, Identity, Meta, ThreadId, ThreadMeta};
+use foreread_plan::{FileId, FileMeta, Identity, Meta, Run, ThreadId, ThreadMeta};
 use foreread_ring::{Clock, Mode, Ring, Unobserved};
 use foreread_sys::processor::Aside;
 
@@ -43,11 +43,11 @@ use watch::{Sink, Watch};
 pub(crate) use child::Ending;
 
 /// The shortest sleeps between two looks at the ring: while reads wait and something is fetched for them, while they do
-/// not wait, and while nothing is fetched: by the kernel's read-ahead perhaps, or only written down.
+/// not wait, and while nothing is fetched: by the kernel's read-ahead perhaps, or pages of mappings are only written down.
 const WAITING: Duration = Duration::from_micros(250);
 const AHEAD: Duration = Duration::from_millis(1);
 const LOOKING_ON: Duration = Duration::from_millis(2);
-/// And the longest. The ring holds 16384 events a thread: at a million reads a second it fills in 16 ms.
+/// And the longest, and the only one while reads are only written down. The ring holds 16384 events a thread: at a million reads a second it fills in 16 ms.
 const LONGEST: Duration = Duration::from_millis(4);
 /// Looks at the ring after the program has ended; its events are there by then.
 const LAST_LOOKS: usize = 1000;
@@ -271,13 +271,13 @@ impl Sink for Sinks {
         }
     }
 
-    fn access(&mut self, access: &Access) {
-        self.waited |= access.waited();
+    fn accesses(&mut self, run: Run) {
+        self.waited |= run.first.waited();
         if let Some(recorder) = &mut self.recorder {
-            recorder.access(access);
+            recorder.accesses(run);
         }
         if let Some(follower) = &mut self.follower {
-            follower.access(access);
+            follower.accesses(run);
         }
     }
 }
@@ -320,7 +320,8 @@ impl Supervisor {
                 Some(follower) if !follower.is_busy() => LOOKING_ON,
                 Some(_) if self.sinks.waited => WAITING,
                 Some(_) => AHEAD,
-                None => LOOKING_ON,
+                None if self.watch.touched.has_news() => LOOKING_ON,
+                None => LONGEST,
             };
             pause = if seen > 0 {
                 shortest

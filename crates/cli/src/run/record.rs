@@ -13,17 +13,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_plan::format::{RecordFile, WriteError};
-use foreread_plan::{Access, FileId, FileMeta, Kind, Meta, PAGE, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{FileId, FileMeta, Kind, Meta, PAGE, Run, Summary, ThreadId, ThreadMeta};
 use foreread_sys::processor::Aside;
 
 use super::watch::Sink;
 
-/// Batches the writer may be behind; with [`BATCH`] bounds them to about 12 MiB.
+/// Batches the writer may be behind; with [`BATCH`] bounds them to about 14 MiB.
 const BATCHES: usize = 64;
-/// Items handed over at a time.
+/// Accesses and definitions handed over at a time, or a few more: those of a run go together.
 const BATCH: usize = 4096;
-/// Items (1.5 MiB) that make it worth starting the writer, before it is time for that anyway.
-const ENOUGH_ITEMS: usize = 8 * BATCH;
+/// So many (1.75 MiB at most) make it worth starting the writer, before it is time for that anyway.
+const ENOUGH: usize = 8 * BATCH;
 /// How long a batch that is not full waits to be handed over.
 const SOON: Duration = Duration::from_millis(250);
 /// How often what was handed over is made to survive a kill.
@@ -41,11 +41,11 @@ const ENOUGH_WAITS: usize = 16;
 /// A file is read in no order if less than one in this many reads goes on from the last.
 const ONWARD_SHARE: u64 = 10;
 
-/// Boxed what is rare: an item is no larger than an access.
+/// Boxed what is rare: an item is no larger than a run.
 enum Item {
     File(FileId, Box<FileMeta>),
     Thread(ThreadId, Box<ThreadMeta>),
-    Access(Access),
+    Accesses(Run),
 }
 
 /// What the writer thread ends with: the open record, unless it failed, and how long reads waited.
@@ -59,6 +59,8 @@ pub(super) struct Recorder {
     /// When a batch was handed over last, or the recording began.
     handed_over: Instant,
     batch: Vec<Item>,
+    /// Accesses and definitions in it.
+    gathered: usize,
     writer: Writer,
     /// For the writer.
     aside: Aside,
@@ -102,6 +104,7 @@ impl Recorder {
             limit,
             handed_over: Instant::now(),
             batch: Vec::new(),
+            gathered: 0,
             writer: Writer::Unstarted,
             aside: Aside::new(),
             read_ns: 0,
@@ -119,6 +122,7 @@ impl Recorder {
 
     fn hand_over(&mut self) {
         self.handed_over = Instant::now();
+        self.gathered = 0;
         let room = self.batch.len().min(BATCH);
         let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(room));
         if let Writer::Unstarted = self.writer {
@@ -179,13 +183,14 @@ impl Recorder {
         }
     }
 
-    fn push(&mut self, item: Item) {
+    fn push(&mut self, item: Item, count: usize) {
         self.batch.push(item);
+        self.gathered += count;
         let enough = match self.writer {
-            Writer::Unstarted => ENOUGH_ITEMS,
+            Writer::Unstarted => ENOUGH,
             Writer::Running(..) | Writer::Failed(_) => BATCH,
         };
-        if self.batch.len() >= enough {
+        if self.gathered >= enough {
             self.hand_over();
         }
     }
@@ -209,17 +214,18 @@ impl Order {
         }
     }
 
-    fn read(&mut self, access: &Access) {
+    fn read(&mut self, run: &Run) {
+        let first = &run.first;
         // What is touched in a mapping does not go by the descriptor that advice is given on.
-        if !access.kind.reads() || access.kind == Kind::Touch {
+        if !first.kind.reads() || first.kind == Kind::Touch {
             return;
         }
-        self.reads += 1;
-        let offset = access.extent.offset;
+        self.reads += run.count();
+        let offset = first.extent.offset;
         let onward = offset / PAGE == self.end / PAGE
             || (self.end..=self.end.saturating_add(SKIP)).contains(&offset);
-        self.onward += u64::from(onward);
-        self.end = access.extent.end();
+        self.onward += u64::from(onward) + u64::from(run.more);
+        self.end = run.extent().end();
     }
 
     fn is_random(&self) -> bool {
@@ -237,22 +243,24 @@ struct Waits {
 }
 
 impl Waits {
-    fn read(&mut self, access: &Access) {
-        if !access.waited() || access.extent.len > SMALL {
+    fn read(&mut self, run: &Run) {
+        if !run.first.waited() || run.first.extent.len > SMALL {
             return;
         }
-        self.seen += 1;
-        if self.seen.trailing_zeros() < self.thinned {
-            return;
-        }
-        self.sample.push(access.took);
-        if self.sample.len() > SAMPLE {
-            let mut keep = false;
-            self.sample.retain(|_| {
-                keep = !keep;
-                keep
-            });
-            self.thinned += 1;
+        for access in run.accesses() {
+            self.seen += 1;
+            if self.seen.trailing_zeros() < self.thinned {
+                continue;
+            }
+            self.sample.push(access.took);
+            if self.sample.len() > SAMPLE {
+                let mut keep = false;
+                self.sample.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+                self.thinned += 1;
+            }
         }
     }
 
@@ -287,12 +295,12 @@ fn write(
                     }
                 }
                 Item::Thread(id, meta) => file.thread(*id, ThreadMeta::clone(meta))?,
-                Item::Access(access) => {
-                    if let Some(order) = orders.get_mut(access.file.0 as usize) {
-                        order.read(access);
+                Item::Accesses(run) => {
+                    if let Some(order) = orders.get_mut(run.first.file.0 as usize) {
+                        order.read(run);
                     }
-                    waits.read(access);
-                    file.access(access)?;
+                    waits.read(run);
+                    file.run(*run)?;
                 }
             }
         }
@@ -315,27 +323,27 @@ fn write(
 
 impl Sink for Recorder {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
-        self.push(Item::File(id, Box::new(meta.clone())));
+        self.push(Item::File(id, Box::new(meta.clone())), 1);
     }
 
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
-        self.push(Item::Thread(id, Box::new(meta.clone())));
+        self.push(Item::Thread(id, Box::new(meta.clone())), 1);
     }
 
-    fn access(&mut self, access: &Access) {
-        self.accesses += 1;
-        if access.kind.reads() {
-            self.read_ns += access.took;
-            self.reads += 1;
+    fn accesses(&mut self, run: Run) {
+        self.accesses += run.count();
+        if run.first.kind.reads() {
+            self.read_ns += run.first.took * run.count();
+            self.reads += run.count();
         }
-        self.push(Item::Access(*access));
+        self.push(Item::Accesses(run), run.count() as usize);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::Extent;
+    use foreread_plan::{Access, Extent};
 
     fn order(kind: Kind, offsets: impl Iterator<Item = u64>) -> Order {
         let mut order = Order::of(FileMeta {
@@ -348,14 +356,14 @@ mod tests {
             random: false,
         });
         for offset in offsets {
-            order.read(&Access {
+            order.read(&Run::from(Access {
                 file: FileId(0),
                 extent: Extent::new(offset, 4096),
                 thread: ThreadId(0),
                 kind,
                 start: 0,
                 took: 0,
-            });
+            }));
         }
         order
     }
@@ -365,14 +373,14 @@ mod tests {
         let mut waits = Waits::default();
         for n in 0..200_000u64 {
             let took = if n % 50 == 0 { 9_000_000 } else { 90_000 };
-            waits.read(&Access {
+            waits.read(&Run::from(Access {
                 file: FileId(0),
                 extent: Extent::new(0, 4096),
                 thread: ThreadId(0),
                 kind: Kind::Pread,
                 start: 0,
                 took,
-            });
+            }));
         }
         assert!(waits.sample.len() <= SAMPLE);
         assert_eq!(waits.ninth_tenth(), Some(90_000));

@@ -18,8 +18,9 @@ use rustc_hash::FxHashMap;
 const EVERY: Duration = Duration::from_millis(5);
 /// And while they find nothing new, as with one compiler after another, which all map the same files.
 const SELDOM: Duration = Duration::from_millis(40);
-/// Sampling takes at most this share of the time, as `1 / SHARE`.
+/// Sampling takes at most this share of the time, as `1 / SHARE`, and while it finds nothing new that one.
 const SHARE: u32 = 16;
+const SELDOM_SHARE: u32 = 64;
 /// Mappings of one process that are looked at.
 const MAPPINGS: usize = 4096;
 /// Page maps that are kept open: of more processes than that, each is opened for every look, or a build
@@ -77,6 +78,11 @@ pub(super) struct Touched {
 }
 
 impl Touched {
+    /// Whether pages are being touched of late that were not touched before: the next sample is due soon.
+    pub(super) fn has_news(&self) -> bool {
+        !self.processes.is_empty() && self.every <= EVERY
+    }
+
     /// Process `pid` mapped `extent` of `file` at `addr`.
     pub(super) fn map(
         &mut self,
@@ -119,10 +125,12 @@ impl Touched {
         if self.processes.is_empty() || self.due.is_some_and(|due| begun < due) {
             return Vec::new();
         }
-        self.every = if std::mem::take(&mut self.news) {
-            EVERY
+        let share = if std::mem::take(&mut self.news) {
+            self.every = EVERY;
+            SHARE
         } else {
-            (self.every * 2).clamp(EVERY, SELDOM)
+            self.every = (self.every * 2).clamp(EVERY, SELDOM);
+            SELDOM_SHARE
         };
         let mut found = Vec::new();
         let keep = self.processes.len() <= KEPT_OPEN;
@@ -132,7 +140,7 @@ impl Touched {
             found.extend(looked.into_iter().flatten());
             there
         });
-        self.due = Some(Instant::now() + self.every.max(begun.elapsed() * SHARE));
+        self.due = Some(Instant::now() + self.every.max(begun.elapsed() * share));
         found
     }
 
@@ -219,6 +227,7 @@ mod tests {
                 touched.fresh(file, extent);
             }
             pauses.push(touched.every);
+            assert_eq!(touched.has_news(), touched.every == EVERY);
         }
         assert_eq!(pauses, [1, 1, 2, 4, 8].map(|times| EVERY * times));
         assert_eq!(touched.every, SELDOM);

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, ThreadId, ThreadMeta};
+use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Run, ThreadId, ThreadMeta};
 use foreread_ring::{OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, What};
 use rustc_hash::FxHashMap;
 
@@ -27,8 +27,8 @@ pub(super) trait Sink {
     fn file(&mut self, id: FileId, meta: &FileMeta);
     /// A thread is met for the first time.
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta);
-    /// An access.
-    fn access(&mut self, access: &Access);
+    /// An access, or several that went on where it ended.
+    fn accesses(&mut self, run: Run);
 }
 
 /// What is known of the program tree.
@@ -86,6 +86,7 @@ impl Watch {
             tid,
             start,
             what,
+            more,
         } = event;
         match what {
             What::Thread {
@@ -111,14 +112,15 @@ impl Watch {
                 self.instances.insert(inst, file);
                 self.last_instance = None;
                 let thread = self.thread(pid, tid, sink);
-                sink.access(&Access {
+                let opened = Access {
                     file,
                     extent: Extent::default(),
                     thread,
                     kind: Kind::Open,
                     start,
                     took,
-                });
+                };
+                sink.accesses(opened.into());
             }
             What::Access {
                 inst,
@@ -131,7 +133,7 @@ impl Watch {
                     return;
                 };
                 let thread = self.thread(pid, tid, sink);
-                let access = Access {
+                let first = Access {
                     file,
                     extent: Extent::new(offset, u64::from(len)),
                     thread,
@@ -139,10 +141,11 @@ impl Watch {
                     start,
                     took,
                 };
+                let run = Run { first, more };
                 if kind == Kind::Touch {
-                    self.touch(&access, sink);
+                    self.touch(&first, run.extent(), sink);
                 } else {
-                    sink.access(&access);
+                    sink.accesses(run);
                 }
             }
             What::Map {
@@ -160,14 +163,15 @@ impl Watch {
                 let extent = Extent::new(offset, len).clipped(size);
                 let thread = self.thread(pid, tid, sink);
                 self.touched.map(pid, thread, addr, file, extent);
-                sink.access(&Access {
+                let mapped = Access {
                     file,
                     extent,
                     thread,
                     kind: Kind::Map,
                     start,
                     took,
-                });
+                };
+                sink.accesses(mapped.into());
             }
             What::Unmap { addr, len } => self.touched.unmap(pid, addr, len),
             What::Exit => {
@@ -181,17 +185,15 @@ impl Watch {
     /// Look which mapped pages the program has touched since the last look, at `now` ns.
     pub(super) fn sample(&mut self, now: u64, sink: &mut impl Sink) {
         for (thread, file, extent) in self.touched.sample() {
-            self.touch(
-                &Access {
-                    file,
-                    extent,
-                    thread,
-                    kind: Kind::Touch,
-                    start: now,
-                    took: 0,
-                },
-                sink,
-            );
+            let touch = Access {
+                file,
+                extent,
+                thread,
+                kind: Kind::Touch,
+                start: now,
+                took: 0,
+            };
+            self.touch(&touch, extent, sink);
         }
     }
 
@@ -211,11 +213,11 @@ impl Watch {
         }
     }
 
-    /// Pass on the pages of a touch that were not touched before.
-    fn touch(&mut self, access: &Access, sink: &mut impl Sink) {
+    /// Pass on the pages of a touch of `extent` that were not touched before.
+    fn touch(&mut self, access: &Access, extent: Extent, sink: &mut impl Sink) {
         let size = self.files[access.file.0 as usize].size;
-        for extent in self.touched.fresh(access.file, access.extent.clipped(size)) {
-            sink.access(&Access { extent, ..*access });
+        for extent in self.touched.fresh(access.file, extent.clipped(size)) {
+            sink.accesses(Access { extent, ..*access }.into());
         }
     }
 

@@ -10,7 +10,7 @@ use super::columns::{BlockEncoder, micros};
 use super::definitions::{Rows, Tables, limit};
 use super::frame::{self, FrameWriter, Tag};
 use super::{BLOCK_ACCESSES, BLOCK_SPAN_US, MAX_ID, MAX_META, WriteError};
-use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
+use crate::{Access, FileId, FileMeta, Meta, Run, Summary, ThreadId, ThreadMeta};
 
 /// Accesses gathered for one block. Few enough that little is left to be packed when the run ends, and that a block is
 /// packed within the processor's caches.
@@ -86,28 +86,33 @@ impl<W: Write> Writer<W> {
     /// [`WriteError::Io`] if a full block could not be written, and [`WriteError::Broken`]
     /// ever after.
     pub fn access(&mut self, access: &Access) -> Result<(), WriteError> {
+        self.run(Run::from(*access))
+    }
+
+    /// Appends each access of a run.
+    ///
+    /// # Errors
+    /// As [`Writer::access`].
+    pub fn run(&mut self, run: Run) -> Result<(), WriteError> {
         self.usable()?;
-        limit(
-            "a file's number",
-            access.file.0 as usize,
-            MAX_ID as usize - 1,
-        )?;
-        limit(
-            "a thread's number",
-            access.thread.0 as usize,
-            MAX_ID as usize - 1,
-        )?;
-        let span = micros(access.start).saturating_sub(self.block.first());
-        if self.block.len() > 0 && span >= BLOCK_SPAN_US {
-            self.flush()?;
+        let Access {
+            file, thread, kind, ..
+        } = run.first;
+        limit("a file's number", file.0 as usize, MAX_ID as usize - 1)?;
+        limit("a thread's number", thread.0 as usize, MAX_ID as usize - 1)?;
+        for access in run.accesses() {
+            let span = micros(access.start).saturating_sub(self.block.first());
+            if self.block.len() > 0 && span >= BLOCK_SPAN_US {
+                self.flush()?;
+            }
+            self.block.push(&access);
+            self.accesses += 1;
+            if self.block.len() == GATHERED {
+                self.flush()?;
+            }
         }
-        self.block.push(access);
-        self.accesses += 1;
-        if access.kind.reads() {
-            self.bytes = self.bytes.saturating_add(access.extent.len);
-        }
-        if self.block.len() == GATHERED {
-            self.flush()?;
+        if kind.reads() {
+            self.bytes = self.bytes.saturating_add(run.extent().len);
         }
         Ok(())
     }
