@@ -1,4 +1,4 @@
-//! One read of one range of one file, and a run of such reads.
+//! One read of one range of one file, and a sequence of them.
 
 use crate::{FileId, ThreadId};
 
@@ -163,14 +163,14 @@ impl Access {
 
 /// An access and others that went on where it ended: a program that reads a file in pieces of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct Sequence {
     /// The first.
     pub first: Access,
     /// How many followed, of the same length and duration, each where and when the one before ended.
     pub more: u16,
 }
 
-impl Run {
+impl Sequence {
     /// How many accesses it is.
     pub fn count(&self) -> u64 {
         u64::from(self.more) + 1
@@ -196,7 +196,7 @@ impl Run {
     }
 }
 
-impl From<Access> for Run {
+impl From<Access> for Sequence {
     fn from(first: Access) -> Self {
         Self { first, more: 0 }
     }
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_its_accesses_one_after_the_other() {
+    fn a_sequence_is_its_accesses_one_after_the_other() {
         let first = Access {
             file: FileId(1),
             extent: Extent::new(8192, 100),
@@ -216,19 +216,25 @@ mod tests {
             start: 1000,
             took: 7,
         };
-        let run = Run { first, more: 2 };
-        let places: Vec<_> = run.accesses().map(|one| (one.start, one.extent)).collect();
+        let sequence = Sequence { first, more: 2 };
+        let places: Vec<_> = sequence
+            .accesses()
+            .map(|one| (one.start, one.extent))
+            .collect();
         let expected = [(1000, 8192), (1007, 8292), (1014, 8392)];
         assert_eq!(
             places,
             expected.map(|(start, offset)| (start, Extent::new(offset, 100)))
         );
-        assert_eq!(run.extent(), Extent::new(8192, 300));
-        assert!(run.accesses().all(|one| Access {
+        assert_eq!(sequence.extent(), Extent::new(8192, 300));
+        assert!(sequence.accesses().all(|one| Access {
             extent: first.extent,
             start: first.start,
             ..one
         } == first));
-        assert_eq!(Run::from(first).accesses().collect::<Vec<_>>(), [first]);
+        assert_eq!(
+            Sequence::from(first).accesses().collect::<Vec<_>>(),
+            [first]
+        );
     }
 }

@@ -14,7 +14,7 @@ pub mod format;
 mod meta;
 mod request;
 
-pub use access::{Access, Extent, Kind, PAGE, Run, waited};
+pub use access::{Access, Extent, Kind, PAGE, Sequence, waited};
 pub use expected::Expected;
 pub use file::{FileId, FileMeta};
 pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};

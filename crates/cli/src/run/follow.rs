@@ -15,7 +15,7 @@ use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
 use foreread_plan::format::{Ending, ReadError, Reader};
-use foreread_plan::{Access, FileId, FileMeta, PAGE, Run, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
 use foreread_profiles::{Measured, Profiles};
 use foreread_sources::{Replay, Trace};
 use foreread_sys::memory;
@@ -319,14 +319,14 @@ impl Sink for Follower {
 
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
 
-    fn accesses(&mut self, run: Run) {
-        let watched = run.first.file;
+    fn accesses(&mut self, sequence: Sequence) {
+        let watched = sequence.first.file;
         if self.written.contains(&watched) {
             // What the run itself wrote was never foreseen, and never missed.
             return;
         }
         let planned = self.numbers.get(watched.0 as usize).copied().flatten();
-        for access in run.accesses() {
+        for access in sequence.accesses() {
             match planned {
                 Some(file) => self.session.observe(Access { file, ..access }),
                 // Its number is the watcher's, and stands for some other file in the record.

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, anyhow};
 use foreread_engine::Phase;
 use foreread_plan::format::{Reader, redefine};
-use foreread_plan::{FileId, FileMeta, Identity, Meta, Run, ThreadId, ThreadMeta};
+use foreread_plan::{FileId, FileMeta, Identity, Meta, Sequence, ThreadId, ThreadMeta};
 use foreread_ring::{Clock, Mode, Ring, Unobserved};
 use foreread_sys::processor::Aside;
 
@@ -271,13 +271,13 @@ impl Sink for Sinks {
         }
     }
 
-    fn accesses(&mut self, run: Run) {
-        self.waited |= run.first.waited();
+    fn accesses(&mut self, sequence: Sequence) {
+        self.waited |= sequence.first.waited();
         if let Some(recorder) = &mut self.recorder {
-            recorder.accesses(run);
+            recorder.accesses(sequence);
         }
         if let Some(follower) = &mut self.follower {
-            follower.accesses(run);
+            follower.accesses(sequence);
         }
     }
 }

@@ -13,14 +13,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_plan::format::{RecordFile, WriteError};
-use foreread_plan::{FileId, FileMeta, Kind, Meta, PAGE, Run, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{FileId, FileMeta, Kind, Meta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
 use foreread_sys::processor::Aside;
 
 use super::watch::Sink;
 
 /// Batches the writer may be behind; with [`BATCH`] bounds them to about 14 MiB.
 const BATCHES: usize = 64;
-/// Accesses and definitions handed over at a time, or a few more: those of a run go together.
+/// Accesses and definitions handed over at a time, or a few more: those of a sequence go together.
 const BATCH: usize = 4096;
 /// So many (1.75 MiB at most) make it worth starting the writer, before it is time for that anyway.
 const ENOUGH: usize = 8 * BATCH;
@@ -41,11 +41,11 @@ const ENOUGH_WAITS: usize = 16;
 /// A file is read in no order if less than one in this many reads goes on from the last.
 const ONWARD_SHARE: u64 = 10;
 
-/// Boxed what is rare: an item is no larger than a run.
+/// Boxed what is rare: an item is no larger than a sequence.
 enum Item {
     File(FileId, Box<FileMeta>),
     Thread(ThreadId, Box<ThreadMeta>),
-    Accesses(Run),
+    Accesses(Sequence),
 }
 
 /// What the writer thread ends with: the open record, unless it failed, and how long reads waited.
@@ -214,18 +214,18 @@ impl Order {
         }
     }
 
-    fn read(&mut self, run: &Run) {
-        let first = &run.first;
+    fn read(&mut self, sequence: &Sequence) {
+        let first = &sequence.first;
         // What is touched in a mapping does not go by the descriptor that advice is given on.
         if !first.kind.reads() || first.kind == Kind::Touch {
             return;
         }
-        self.reads += run.count();
+        self.reads += sequence.count();
         let offset = first.extent.offset;
         let onward = offset / PAGE == self.end / PAGE
             || (self.end..=self.end.saturating_add(SKIP)).contains(&offset);
-        self.onward += u64::from(onward) + u64::from(run.more);
-        self.end = run.extent().end();
+        self.onward += u64::from(onward) + u64::from(sequence.more);
+        self.end = sequence.extent().end();
     }
 
     fn is_random(&self) -> bool {
@@ -243,11 +243,11 @@ struct Waits {
 }
 
 impl Waits {
-    fn read(&mut self, run: &Run) {
-        if !run.first.waited() || run.first.extent.len > SMALL {
+    fn read(&mut self, sequence: &Sequence) {
+        if !sequence.first.waited() || sequence.first.extent.len > SMALL {
             return;
         }
-        for access in run.accesses() {
+        for access in sequence.accesses() {
             self.seen += 1;
             if self.seen.trailing_zeros() < self.thinned {
                 continue;
@@ -295,12 +295,12 @@ fn write(
                     }
                 }
                 Item::Thread(id, meta) => file.thread(*id, ThreadMeta::clone(meta))?,
-                Item::Accesses(run) => {
-                    if let Some(order) = orders.get_mut(run.first.file.0 as usize) {
-                        order.read(run);
+                Item::Accesses(sequence) => {
+                    if let Some(order) = orders.get_mut(sequence.first.file.0 as usize) {
+                        order.read(sequence);
                     }
-                    waits.read(run);
-                    file.run(*run)?;
+                    waits.read(sequence);
+                    file.sequence(*sequence)?;
                 }
             }
         }
@@ -330,13 +330,13 @@ impl Sink for Recorder {
         self.push(Item::Thread(id, Box::new(meta.clone())), 1);
     }
 
-    fn accesses(&mut self, run: Run) {
-        self.accesses += run.count();
-        if run.first.kind.reads() {
-            self.read_ns += run.first.took * run.count();
-            self.reads += run.count();
+    fn accesses(&mut self, sequence: Sequence) {
+        self.accesses += sequence.count();
+        if sequence.first.kind.reads() {
+            self.read_ns += sequence.first.took * sequence.count();
+            self.reads += sequence.count();
         }
-        self.push(Item::Accesses(run), run.count() as usize);
+        self.push(Item::Accesses(sequence), sequence.count() as usize);
     }
 }
 
@@ -356,7 +356,7 @@ mod tests {
             random: false,
         });
         for offset in offsets {
-            order.read(&Run::from(Access {
+            order.read(&Sequence::from(Access {
                 file: FileId(0),
                 extent: Extent::new(offset, 4096),
                 thread: ThreadId(0),
@@ -373,7 +373,7 @@ mod tests {
         let mut waits = Waits::default();
         for n in 0..200_000u64 {
             let took = if n % 50 == 0 { 9_000_000 } else { 90_000 };
-            waits.read(&Run::from(Access {
+            waits.read(&Sequence::from(Access {
                 file: FileId(0),
                 extent: Extent::new(0, 4096),
                 thread: ThreadId(0),

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Run, ThreadId, ThreadMeta};
+use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Sequence, ThreadId, ThreadMeta};
 use foreread_ring::{OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, What};
 use rustc_hash::FxHashMap;
 
@@ -28,7 +28,7 @@ pub(super) trait Sink {
     /// A thread is met for the first time.
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta);
     /// An access, or several that went on where it ended.
-    fn accesses(&mut self, run: Run);
+    fn accesses(&mut self, sequence: Sequence);
 }
 
 /// What is known of the program tree.
@@ -141,11 +141,11 @@ impl Watch {
                     start,
                     took,
                 };
-                let run = Run { first, more };
+                let sequence = Sequence { first, more };
                 if kind == Kind::Touch {
-                    self.touch(&first, run.extent(), sink);
+                    self.touch(&first, sequence.extent(), sink);
                 } else {
-                    sink.accesses(run);
+                    sink.accesses(sequence);
                 }
             }
             What::Map {

@@ -16,7 +16,7 @@ use tempfile::TempPath;
 use super::frame::FrameWriter;
 use super::writer::put_ending;
 use super::{Reader, WriteError, Writer};
-use crate::{Access, FileId, FileMeta, Meta, Run, Summary, ThreadId, ThreadMeta};
+use crate::{Access, FileId, FileMeta, Meta, Sequence, Summary, ThreadId, ThreadMeta};
 
 /// Flushing a block for less than this much room would leave crumbs.
 const CRUMB: u64 = 4096;
@@ -78,18 +78,18 @@ impl RecordFile {
     /// # Errors
     /// As [`Writer::access`].
     pub fn access(&mut self, access: &Access) -> Result<(), WriteError> {
-        self.run(Run::from(*access))
+        self.sequence(Sequence::from(*access))
     }
 
-    /// Appends each access of a run, or counts them as lost.
+    /// Appends each access of a sequence, or counts them as lost.
     ///
     /// # Errors
     /// As [`Writer::access`].
-    pub fn run(&mut self, run: Run) -> Result<(), WriteError> {
+    pub fn sequence(&mut self, sequence: Sequence) -> Result<(), WriteError> {
         if self.has_room()? {
-            named(&self.destination, self.writer.run(run))?;
+            named(&self.destination, self.writer.sequence(sequence))?;
         } else {
-            self.lost += run.count();
+            self.lost += sequence.count();
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::columns::{BlockEncoder, micros};
 use super::definitions::{Rows, Tables, limit};
 use super::frame::{self, FrameWriter, Tag};
 use super::{BLOCK_ACCESSES, BLOCK_SPAN_US, MAX_ID, MAX_META, WriteError};
-use crate::{Access, FileId, FileMeta, Meta, Run, Summary, ThreadId, ThreadMeta};
+use crate::{Access, FileId, FileMeta, Meta, Sequence, Summary, ThreadId, ThreadMeta};
 
 /// Accesses gathered for one block. Few enough that little is left to be packed when the run ends, and that a block is
 /// packed within the processor's caches.
@@ -86,21 +86,21 @@ impl<W: Write> Writer<W> {
     /// [`WriteError::Io`] if a full block could not be written, and [`WriteError::Broken`]
     /// ever after.
     pub fn access(&mut self, access: &Access) -> Result<(), WriteError> {
-        self.run(Run::from(*access))
+        self.sequence(Sequence::from(*access))
     }
 
-    /// Appends each access of a run.
+    /// Appends each access of a sequence.
     ///
     /// # Errors
     /// As [`Writer::access`].
-    pub fn run(&mut self, run: Run) -> Result<(), WriteError> {
+    pub fn sequence(&mut self, sequence: Sequence) -> Result<(), WriteError> {
         self.usable()?;
         let Access {
             file, thread, kind, ..
-        } = run.first;
+        } = sequence.first;
         limit("a file's number", file.0 as usize, MAX_ID as usize - 1)?;
         limit("a thread's number", thread.0 as usize, MAX_ID as usize - 1)?;
-        for access in run.accesses() {
+        for access in sequence.accesses() {
             let span = micros(access.start).saturating_sub(self.block.first());
             if self.block.len() > 0 && span >= BLOCK_SPAN_US {
                 self.flush()?;
@@ -112,7 +112,7 @@ impl<W: Write> Writer<W> {
             }
         }
         if kind.reads() {
-            self.bytes = self.bytes.saturating_add(run.extent().len);
+            self.bytes = self.bytes.saturating_add(sequence.extent().len);
         }
         Ok(())
     }

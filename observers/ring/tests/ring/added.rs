@@ -216,7 +216,7 @@ fn accesses_added_while_another_thread_looks_come_out_in_order() {
 }
 
 #[test]
-fn what_comes_after_a_run_never_begins_before_its_end() {
+fn what_comes_after_a_sequence_never_begins_before_its_end() {
     let mut ring = ring();
     let mut writer = writer(ring.shared(), own_pid(), 1);
     let start = now();
