@@ -181,7 +181,9 @@ impl Sequence {
         let Access { extent, took, .. } = self.first;
         (0..self.count()).map(move |number| Access {
             extent: Extent::new(
-                extent.offset.saturating_add(extent.len * number),
+                extent
+                    .offset
+                    .saturating_add(extent.len.saturating_mul(number)),
                 extent.len,
             ),
             start: self.first.start.saturating_add(took.saturating_mul(number)),

@@ -6,7 +6,9 @@ use crate::support::{Noise, file, meta, pread, read, thread, written};
 use foreread_plan::format::{
     Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, WriteError, Writer,
 };
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{
+    Access, Extent, FileId, FileMeta, Kind, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
+};
 use proptest::prelude::*;
 
 fn open(bytes: &[u8]) -> Result<Reader<std::io::Cursor<&[u8]>>, ReadError> {
@@ -89,6 +91,22 @@ fn any_thread() -> impl Strategy<Value = (u32, ThreadMeta)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_sequence_is_kept_as_its_accesses_are(
+        sequences in prop::collection::vec((access(), 0..300u16), 0..60),
+    ) {
+        let mut writers = [(); 2].map(|()| Writer::new(Vec::new(), &meta()).unwrap());
+        for (first, more) in sequences {
+            let sequence = Sequence { first, more };
+            writers[0].sequence(sequence).unwrap();
+            for access in sequence.accesses() {
+                writers[1].access(&access).unwrap();
+            }
+        }
+        let [together, singly] = writers.map(|writer| writer.finish(Summary::default()).unwrap());
+        prop_assert!(together == singly);
+    }
 
     #[test]
     fn what_is_written_is_read(
