@@ -47,8 +47,11 @@ pub(crate) use child::Ending;
 const WAITING: Duration = Duration::from_micros(250);
 const AHEAD: Duration = Duration::from_millis(1);
 const LOOKING_ON: Duration = Duration::from_millis(2);
-/// And the longest, and the only one while reads are only written down. The ring holds 16384 events a thread: at a million reads a second it fills in 16 ms.
+/// And the longest, and the only one while few reads are only written down. The ring holds 16384 events a thread: at a
+/// million reads a second it fills in 16 ms.
 const LONGEST: Duration = Duration::from_millis(4);
+/// Events of one look that are many: of a thread that had a slot for each, the ring would be an eighth full.
+const MANY: usize = 2048;
 /// Looks at the ring after the program has ended; its events are there by then.
 const LAST_LOOKS: usize = 1000;
 /// Below this share of foreseen reads a record is replaced by what was seen this time.
@@ -320,7 +323,7 @@ impl Supervisor {
                 Some(follower) if !follower.is_busy() => LOOKING_ON,
                 Some(_) if self.sinks.waited => WAITING,
                 Some(_) => AHEAD,
-                None if self.watch.touched.has_news() => LOOKING_ON,
+                None if seen > MANY || self.watch.touched.has_news() => LOOKING_ON,
                 None => LONGEST,
             };
             pause = if seen > 0 {
@@ -345,7 +348,9 @@ impl Supervisor {
         };
         let (watch, sinks) = (&mut self.watch, &mut self.sinks);
         let readers = &mut self.readers;
-        let seen = ring.poll(&mut |event| {
+        let mut seen = 0;
+        ring.poll(&mut |event| {
+            seen += 1;
             readers.saw(&event);
             watch.take(event, sinks);
         });
