@@ -296,6 +296,11 @@ impl<B: Backend> Engine<B> {
         more || started || busy
     }
 
+    /// Whether the program is where the plan is, and not past its end: what it reads next is foreseen.
+    pub fn is_foreseen(&self) -> bool {
+        self.phase == Phase::Ahead && !self.ran_out
+    }
+
     /// The program has ended: fetch nothing more and look for nothing; what it read is still entered.
     pub fn close(&mut self) {
         if matches!(self.phase, Phase::Ahead | Phase::Lost) {

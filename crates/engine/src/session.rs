@@ -52,6 +52,7 @@ struct Shared {
     phase: AtomicU8,
     /// Whether the engine has anything under way or to decide.
     busy: AtomicBool,
+    foreseen: AtomicBool,
     ledger: Mutex<Ledger>,
     /// The engine, once it is made and as long as the session lasts.
     desk: Mutex<Option<Box<dyn Work>>>,
@@ -73,6 +74,7 @@ impl Session {
             backlog: AtomicUsize::new(0),
             phase: AtomicU8::new(code(Phase::Ahead)),
             busy: AtomicBool::new(true),
+            foreseen: AtomicBool::new(true),
             ledger: Mutex::default(),
             desk: Mutex::default(),
             dismissed: AtomicBool::new(false),
@@ -137,6 +139,11 @@ impl Session {
     /// and it is early enough to tell of it in a while.
     pub fn is_busy(&self) -> bool {
         self.shared.busy.load(Ordering::Relaxed)
+    }
+
+    /// Whether what the program reads next is foreseen, as far as the engine has seen ([`Engine::is_foreseen`]).
+    pub fn is_foreseen(&self) -> bool {
+        self.shared.foreseen.load(Ordering::Relaxed)
     }
 
     /// The account so far: not closed while pages are issued and unread.
@@ -264,6 +271,8 @@ impl<B: Backend> Work for Shift<B> {
         self.look(shared);
         let busy = self.engine.step(self.now());
         shared.busy.store(busy, Ordering::Relaxed);
+        let foreseen = self.engine.is_foreseen();
+        shared.foreseen.store(foreseen, Ordering::Relaxed);
         let phase = code(self.engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
         *lock(&shared.ledger) = self.engine.ledger();

@@ -247,9 +247,15 @@ pub fn restore_all() {
     }
 }
 
+/// Whether the kernel's read-ahead is off on any descriptor.
+#[inline(always)]
+pub fn is_advised() -> bool {
+    ADVISED.load(Ordering::Relaxed)
+}
+
 /// Whether the advice is to be taken back from every descriptor: all there may be to do at a read that is not reported.
 pub fn is_advice_over() -> bool {
-    ADVISED.load(Ordering::Relaxed) && report::area().is_none_or(|area| area.wanted().is_given_up())
+    is_advised() && report::area().is_none_or(|area| area.wanted().is_given_up())
 }
 
 /// Finds out what a descriptor is that was not seen being opened.

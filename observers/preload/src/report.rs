@@ -29,6 +29,9 @@ const WAIT: u64 = 20_000_000;
 /// After this long without a poll the supervisor is taken for dead, in ns.
 const DEAD_AFTER: u64 = 1_000_000_000;
 
+/// So much of the time between two reads counts at most towards it, in ns.
+const AT_A_TIME: u64 = 50_000_000;
+
 /// How long a thread that found all rings taken goes without one, in events.
 const CLAIM_EVERY: u32 = 1024;
 
@@ -39,6 +42,9 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 /// What is wanted: what the area says, if there is one.
 static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const NOTHING).cast_mut());
 static NOTHING: Wanted = Wanted::nothing();
+
+/// [`Wanted::once_done`] as it was when all advice was taken back.
+static DONE: AtomicU32 = AtomicU32::new(Wanted::NOT_DONE);
 
 /// The number that [`Wanted::mode`] told when there was something to report last: while there is not, what the
 /// descriptor table says may go stale.
@@ -57,6 +63,11 @@ static UNCLAIMED: AtomicU32 = AtomicU32::new(0);
 /// The heartbeat at which a wait was last in vain, and when that was first seen.
 static STALLED_BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
 static STALLED_SINCE: AtomicU64 = AtomicU64::new(0);
+
+/// The heartbeat as last looked at, when that was, and for how long it had been the same then, in ns.
+static BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
+static LOOKED: AtomicU64 = AtomicU64::new(0);
+static SILENCE: AtomicU64 = AtomicU64::new(0);
 
 /// The states of a [`Seat`].
 const WIPED: u32 = 0;
@@ -132,13 +143,26 @@ pub fn active() -> Option<&'static Shared> {
 #[inline(always)]
 pub fn is_idle() -> bool {
     // SAFETY: a static, or in the area, which is never taken away.
-    unsafe { (*WANTED.load(Ordering::Relaxed)).is_nothing() }
+    unsafe { (*WANTED.load(Ordering::Relaxed)).is_nothing(DONE.load(Ordering::Relaxed)) }
+}
+
+/// Does what there is to do though nothing is reported: takes back advice that is over.
+#[cold]
+pub fn settle() {
+    let done = area().map_or(Wanted::NOT_DONE, |area| area.wanted().once_done());
+    if files::is_advice_over() {
+        files::restore_all();
+    }
+    DONE.store(done, Ordering::Relaxed);
 }
 
 /// Offsets moved unseen meanwhile: everything is to be found out anew.
 #[cold]
 fn unmute(time: u32) {
     if TIME.swap(time, Ordering::Relaxed) != time {
+        if files::is_advised() {
+            files::restore_all();
+        }
         files::forget_all();
     }
 }
@@ -335,6 +359,10 @@ pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64)
 /// Publishes a read. Returns whether it was published.
 #[inline(never)]
 pub fn emit_read(area: &Shared, read: &Read) -> bool {
+    if files::is_advised() && is_forsaken(area) {
+        detach();
+        return false;
+    }
     seated(area, |seat, writer| {
         // SAFETY: as the writer.
         let pace = unsafe { &mut *seat.pace.get() };
@@ -581,6 +609,20 @@ fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> bool {
     STALLED_BEAT.store(area.heartbeat(), Ordering::Relaxed);
     area.add_lost(1);
     false
+}
+
+/// Whether the supervisor has been silent for long, as far as reads went on meanwhile: a process that was stopped was
+/// stopped together with it.
+fn is_forsaken(area: &Shared) -> bool {
+    let beat = area.heartbeat();
+    let now = sys::clock(libc::CLOCK_MONOTONIC_COARSE);
+    let since = now.saturating_sub(LOOKED.swap(now, Ordering::Relaxed));
+    if BEAT.swap(beat, Ordering::Relaxed) != beat {
+        SILENCE.store(0, Ordering::Relaxed);
+        return false;
+    }
+    let silence = SILENCE.fetch_add(since.min(AT_A_TIME), Ordering::Relaxed);
+    silence > DEAD_AFTER
 }
 
 /// The supervisor is gone: from now on the library only hands calls through.

@@ -21,9 +21,7 @@ pub fn at(
     offset: impl FnOnce(u64) -> Option<u64>,
 ) -> isize {
     let Some(area) = report::active() else {
-        if files::is_advice_over() {
-            files::restore_all();
-        }
+        report::settle();
         return call();
     };
     let (switches, start) = report::begin(area);

@@ -27,7 +27,7 @@ use crate::event::{
     COMMON_BITS, EXTRA_MAX, Malformed, Slot, What, after, code, decode, extent_and_time, extra,
     held,
 };
-use crate::layout::{ADVICE_SLOTS, Clock, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
+use crate::layout::{ADVICE_SLOTS, Clock, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
 use crate::passage::Unobserved;
 use crate::switched::Switches;
@@ -210,9 +210,15 @@ impl Ring {
         count as usize
     }
 
-    /// Asks programs to give the advised files the kernel's read-ahead back.
-    pub fn give_up(&self) {
-        self.shared().wanted().give_up(true);
+    /// Says whether programs shall give the advised files the kernel's read-ahead back, and leave it to those that they
+    /// open from now on: what they read next is not foreseen.
+    pub fn give_up(&self, given_up: bool) {
+        let Header {
+            wanted, advice_len, ..
+        } = &self.shared().header;
+        if advice_len.load(Ordering::Relaxed) != 0 && wanted.is_given_up() != given_up {
+            wanted.give_up(given_up);
+        }
     }
 
     /// Waits by `wait`, which does nothing else, and sees by it whether the kernel tells a thread that it was switched

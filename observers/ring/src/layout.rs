@@ -50,7 +50,7 @@ impl Mode {
     }
 }
 
-/// What the supervisor wants: the [`Mode`], whether the plan has been given up, and how often the mode has become
+/// What the supervisor wants: the [`Mode`], whether the kernel is to read ahead of programs by itself again, and how often the mode has become
 /// [`Mode::Mute`].
 #[derive(Debug)]
 #[repr(transparent)]
@@ -74,11 +74,26 @@ impl Wanted {
         (Mode::from_code(word & MODE), word / TIME)
     }
 
-    /// Whether that is nothing: no report, and no advice to be taken back.
+    /// Whether that is nothing: no report, and no advice to be taken back but what `done` tells, as
+    /// [`Wanted::once_done`] did.
     #[inline(always)]
-    pub fn is_nothing(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & (MODE | GIVEN_UP) == Mode::Mute as u32
+    pub fn is_nothing(&self, done: u32) -> bool {
+        let word = self.0.load(Ordering::Relaxed);
+        word & (MODE | GIVEN_UP) == Mode::Mute as u32 || word == done
     }
+
+    /// For [`Wanted::is_nothing`], where no report is wanted and all advice has been taken back; else what tells nothing.
+    pub fn once_done(&self) -> u32 {
+        let word = self.0.load(Ordering::Relaxed);
+        if word & MODE == Mode::Mute as u32 {
+            word
+        } else {
+            Self::NOT_DONE
+        }
+    }
+
+    /// What [`Wanted::once_done`] tells where there is something to do: no word is like it.
+    pub const NOT_DONE: u32 = MODE;
 
     /// Whether advised descriptors are to get the kernel's own read-ahead back.
     #[inline]

@@ -299,7 +299,7 @@ fn advised() {
     let mut word = [0; 7];
     output.read_exact(&mut word).expect("its first word");
     assert_eq!(resident(), 1, "the kernel reads ahead");
-    ring.give_up();
+    ring.give_up(true);
     evict();
     input.write_all(b"\n").expect("its input");
     output.read_exact(&mut word[..5]).expect("its second word");

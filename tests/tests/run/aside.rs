@@ -61,6 +61,16 @@ pub const TESTS: &[Test] = &[
         killed_at_once,
     ),
     (
+        "after_its_plan_the_kernel_reads_ahead_of_a_program_again",
+        &[],
+        onward,
+    ),
+    (
+        "the_kernel_reads_ahead_again_once_foreread_was_killed",
+        &[],
+        left_behind,
+    ),
+    (
         "a_command_that_cannot_be_started_is_named_with_the_reason_in_words",
         &[],
         not_started,
@@ -249,4 +259,31 @@ fn not_started() {
         assert_eq!(output.status.code(), Some(status));
         assert_eq!(text(&output.stderr), format!("foreread: {said}\n"));
     }
+}
+
+/// What `onward` says when it is run cold by a record of it that knows only its first part.
+fn beyond_its_plan(lab: &Lab, how: &str) -> String {
+    lab.program("onward", &[]);
+    lab.data("data", 16);
+    lab.cold(&["data"]);
+    let recorded = lab.run(&["./onward", "data"]);
+    assert_eq!(recorded.mode(), "recorded", "{recorded:?}");
+    lab.write(how, "");
+    lab.cold(&["data"]);
+    let output = lab.foreread(&["run", "--no-record", "--", "./onward", "data"]);
+    text(&output.stdout)
+}
+
+fn onward() {
+    assert_eq!(
+        beyond_its_plan(&Lab::new(), "further"),
+        "the kernel reads ahead\n"
+    );
+}
+
+fn left_behind() {
+    assert_eq!(
+        beyond_its_plan(&Lab::new(), "killer"),
+        "the kernel reads ahead\n"
+    );
 }

@@ -203,6 +203,11 @@ impl Follower {
         self.session.is_busy()
     }
 
+    /// Whether what the program reads next is foreseen: then nobody else need read ahead for it.
+    pub(super) fn is_foreseen(&self) -> bool {
+        self.session.is_foreseen()
+    }
+
     /// Follow again, after [`Phase::Hot`]: the program has begun to wait for its device.
     pub(super) fn resume(&mut self) {
         self.session.resume();

@@ -362,6 +362,7 @@ impl Supervisor {
         }
         if let Some(follower) = &mut sinks.follower {
             let phase = follower.flush();
+            ring.give_up(!follower.is_foreseen());
             match phase {
                 Phase::Ahead | Phase::Lost => {}
                 // Nothing is left to watch for, unless the command is to get a record of its own.
@@ -379,7 +380,6 @@ impl Supervisor {
                     self.set_mode(Mode::Mute);
                 }
                 Phase::GaveUp => {
-                    ring.give_up();
                     self.set_mode(if self.sinks.recorder.is_some() {
                         Mode::Record
                     } else {
@@ -419,6 +419,10 @@ impl Supervisor {
     /// the account.
     fn close(mut self, account: &mut Account, store: Option<&Store>) {
         let was_observing = self.observing();
+        if let Some(ring) = &self.ring {
+            // What the program has started may outlive it.
+            ring.give_up(true);
+        }
         self.set_mode(Mode::Mute);
         for _ in 0..LAST_LOOKS {
             if self.look() == 0 && self.ring.as_ref().is_none_or(Ring::drained) {

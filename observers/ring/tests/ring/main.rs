@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use foreread_ring::{
     Clock, EXTRA_MAX, Full, MORE_MAX, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS,
-    RINGS, RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, What, Writer, code, decode,
-    encode, kind,
+    RINGS, RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, Wanted, What, Writer, code,
+    decode, encode, kind,
 };
 
 mod added;
@@ -272,7 +272,7 @@ fn advice_names_exactly_its_paths_until_it_is_given_up() {
     let advised = |path: &str| ring.shared().is_advised(path.as_bytes());
     assert!((0..5000).all(|i| advised(&format!("/data/{i}"))));
     assert!(!(5000..10_000).any(|i| advised(&format!("/data/{i}"))));
-    ring.give_up();
+    ring.give_up(true);
     assert!(!advised("/data/0"));
     // More than there is room for.
     let many = (0..20_000).map(|i| format!("/more/{i}"));
@@ -295,16 +295,33 @@ fn the_mode_is_what_it_was_set_to_and_mute_at_first() {
 fn a_program_learns_that_it_was_mute_meanwhile_and_that_the_plan_was_given_up() {
     let ring = ring();
     let wanted = ring.shared().wanted();
-    assert!(wanted.is_nothing());
+    assert!(wanted.is_nothing(Wanted::NOT_DONE));
+    ring.give_up(true);
+    assert!(!wanted.is_given_up(), "there is no advice to take back");
+    ring.set_advice(["/data/0"]);
     ring.set_mode(Mode::Progress);
     let (_, time) = wanted.mode();
-    ring.give_up();
+    ring.give_up(true);
+    assert_eq!(wanted.once_done(), Wanted::NOT_DONE, "reports are wanted");
     ring.set_mode(Mode::Record);
     assert_eq!(wanted.mode(), (Mode::Record, time), "it was never mute");
     ring.set_mode(Mode::Mute);
-    assert!(!wanted.is_nothing(), "advice is to be taken back");
-    ring.set_advice(["/data/0"]);
-    assert!(wanted.is_nothing());
+    assert!(
+        !wanted.is_nothing(Wanted::NOT_DONE),
+        "advice is to be taken back"
+    );
+    let done = wanted.once_done();
+    assert!(wanted.is_nothing(done));
+    ring.give_up(false);
+    assert!(wanted.is_nothing(Wanted::NOT_DONE));
+    ring.give_up(true);
+    ring.set_mode(Mode::Progress);
+    assert!(!wanted.is_nothing(done));
+    ring.set_mode(Mode::Mute);
+    assert!(
+        !wanted.is_nothing(done),
+        "what was advised since is not done"
+    );
     ring.set_mode(Mode::Progress);
     assert_ne!(wanted.mode().1, time);
 }
