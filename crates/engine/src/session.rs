@@ -52,6 +52,8 @@ struct Shared {
     phase: AtomicU8,
     /// Whether the engine has anything under way or to decide.
     busy: AtomicBool,
+    /// Whether nothing is left to fetch, as far as the engine knows.
+    rests: AtomicBool,
     ledger: Mutex<Ledger>,
     /// The engine, once it is made and as long as the session lasts.
     desk: Mutex<Option<Box<dyn Work>>>,
@@ -73,6 +75,7 @@ impl Session {
             backlog: AtomicUsize::new(0),
             phase: AtomicU8::new(code(Phase::Ahead)),
             busy: AtomicBool::new(true),
+            rests: AtomicBool::new(false),
             ledger: Mutex::default(),
             desk: Mutex::default(),
             dismissed: AtomicBool::new(false),
@@ -137,6 +140,12 @@ impl Session {
     /// and it is early enough to tell of it in a while.
     pub fn is_busy(&self) -> bool {
         self.shared.busy.load(Ordering::Relaxed)
+    }
+
+    /// Whether the engine has nothing left to fetch, as far as it knows: then its own timer is early enough for it to
+    /// learn what was read, and to wake it would only cost the program.
+    pub fn rests(&self) -> bool {
+        self.shared.rests.load(Ordering::Relaxed)
     }
 
     /// The account so far: not closed while pages are issued and unread.
@@ -264,6 +273,7 @@ impl<B: Backend> Work for Shift<B> {
         self.look(shared);
         let busy = self.engine.step(self.now());
         shared.busy.store(busy, Ordering::Relaxed);
+        shared.rests.store(self.engine.rests(), Ordering::Relaxed);
         let phase = code(self.engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
         *lock(&shared.ledger) = self.engine.ledger();
