@@ -130,7 +130,9 @@ install:
 		install -D -m 755 --strip $(RELEASE)/foreread-slice $(LIB)/foreread-slice && \
 		install -m 644 $(RELEASE)/libforeread_preexec.a $(LIB64)/ && \
 		install -m 644 $(RELEASE)/foreread_preexec.h $(INCLUDE)/; }
-	test ! -f sqlite/foreread.so || install -D -m 755 sqlite/foreread.so $(LIB)/sqlite/foreread.so
+	test ! -f sqlite/foreread.so || { \
+		install -D -m 755 sqlite/foreread.so $(LIB)/sqlite/foreread.so && \
+		ln -sf ../../libforeread.so.1 $(LIB)/sqlite/; }
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	$(RELEASE)/foreread man --out $(SHARE)/man/man1

@@ -1,6 +1,7 @@
 /* See client.h. */
 #include "client.h"
 
+#include "library.h"
 #include "room.h"
 
 /* What a limited process needs beside the database, in bytes; libforeread takes as much again. */
@@ -27,22 +28,22 @@ bool client_join(struct watch *watch, uint64_t capacity)
     if (watch->client)
         return true;
     watch->client_wal_fd = -1;
-    if (!has_room(watch))
+    if (!has_room(watch) || !library_load())
         return false;
     foreread_options options = {
         .struct_size = sizeof options,
         .capacity = capacity,
         .flags = FOREREAD_TIMED,
     };
-    if (foreread_register_client(&watch->client, &options, NULL, NULL) < 0) {
+    if (libforeread.register_client(&watch->client, &options, NULL, NULL) < 0) {
         watch->client = NULL;
         return false;
     }
-    watch->client_fd = foreread_register_file(watch->client, watch->path);
+    watch->client_fd = libforeread.register_file(watch->client, watch->path);
     if (watch->client_fd >= 0 &&
-        foreread_register_region(watch->client, watch->client_fd, 0, UINT64_MAX) >= 0)
+        libforeread.register_region(watch->client, watch->client_fd, 0, UINT64_MAX) >= 0)
         return true;
-    foreread_unregister_client(watch->client);
+    libforeread.unregister_client(watch->client);
     watch->client = NULL;
     return false;
 }
@@ -51,12 +52,12 @@ void client_join_wal(struct watch *watch)
 {
     int fd = -1;
     if (watch->store.map.slots && atomic_load(&watch->sees_wal))
-        fd = foreread_register_file(watch->client, watch->wal_path);
+        fd = libforeread.register_file(watch->client, watch->wal_path);
     if (fd == watch->client_wal_fd)
         return;
     if (watch->client_wal_fd >= 0)
-        foreread_unregister_region(watch->client, watch->client_wal_region);
+        libforeread.unregister_region(watch->client, watch->client_wal_region);
     watch->client_wal_region =
-        fd >= 0 ? foreread_register_region(watch->client, fd, 0, UINT64_MAX) : -1;
+        fd >= 0 ? libforeread.register_region(watch->client, fd, 0, UINT64_MAX) : -1;
     watch->client_wal_fd = watch->client_wal_region >= 0 ? fd : -1;
 }

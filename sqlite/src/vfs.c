@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "library.h"
 #include "walk.h"
 
 SQLITE_EXTENSION_INIT1
@@ -209,8 +210,9 @@ static void adopt(sqlite3 *db)
 static void status(sqlite3_context *context, int n, sqlite3_value **values)
 {
     struct walk_counts counts = walk_counts();
-    char *text = sqlite3_mprintf("{\"walks\":%llu,\"resident\":%llu,\"disclosed\":%llu}",
-                                 counts.walks, counts.resident, counts.disclosed);
+    char *text = sqlite3_mprintf(
+        "{\"walks\":%llu,\"resident\":%llu,\"disclosed\":%llu,\"library\":\"%s\"}", counts.walks,
+        counts.resident, counts.disclosed, library_state());
     (void)n, (void)values;
     sqlite3_result_text(context, text, -1, sqlite3_free);
 }

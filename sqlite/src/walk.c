@@ -6,6 +6,7 @@
 
 #include "chain.h"
 #include "client.h"
+#include "library.h"
 #include "room.h"
 
 enum {
@@ -129,7 +130,7 @@ static void end_walk(struct watch *watch)
     if (!watch->walk)
         return;
     atomic_store(&watch->walking, false);
-    foreread_request_prefetching(watch->client, NULL, 0, FOREREAD_CLEAR);
+    libforeread.request_prefetching(watch->client, NULL, 0, FOREREAD_CLEAR);
     free_walk(watch);
 }
 
@@ -194,7 +195,7 @@ static void hand_over(struct watch *watch)
     for (size_t i = walk->given; i < walk->pending; i++)
         walk->entries[i].fd = walk->in_wal[i] ? watch->client_wal_fd : watch->client_fd;
     int64_t taken =
-        foreread_request_prefetching(watch->client, walk->entries + walk->given,
+        libforeread.request_prefetching(watch->client, walk->entries + walk->given,
                                      walk->pending - walk->given, FOREREAD_APPEND);
     if (taken <= 0)
         return;
@@ -270,7 +271,7 @@ static bool extend(struct watch *watch)
     struct walk *walk = watch->walk;
     foreread_stats stats = {.struct_size = sizeof stats};
     uint64_t reads = atomic_load(&watch->reads);
-    if (foreread_get_stats(watch->client, &stats) < 0) {
+    if (libforeread.get_stats(watch->client, &stats) < 0) {
         end_walk(watch);
         return false;
     }
@@ -331,7 +332,7 @@ static bool begin(struct watch *watch)
         free_walk(watch);
         return false;
     }
-    if (!client_join(watch, 2 * most_ahead(watch)) || foreread_get_stats(watch->client, &stats) < 0) {
+    if (!client_join(watch, 2 * most_ahead(watch)) || libforeread.get_stats(watch->client, &stats) < 0) {
         free_walk(watch);
         return false;
     }
@@ -373,7 +374,7 @@ bool walk_serve(struct watch *watch)
     if (atomic_load(&watch->closing)) {
         /* May come twice: when the database is closed while its watch is being served. */
         if (watch->client)
-            foreread_unregister_client(watch->client);
+            libforeread.unregister_client(watch->client);
         watch->client = NULL;
         store_close(&watch->store);
         schema_free(&watch->schema);

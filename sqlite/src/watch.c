@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "library.h"
 #include "planner.h"
 
 /* An open WAL; its sqlite3_file's methods are these. */
@@ -91,7 +92,7 @@ static bool report(struct watch *watch, bool wal, int amount, sqlite3_int64 offs
     int fd = wal ? watch->client_wal_fd : watch->client_fd;
     if (fd < 0)
         return false;
-    int told = foreread_reading(watch->client, fd, (uint64_t)offset, (uint64_t)amount);
+    int told = libforeread.reading(watch->client, fd, (uint64_t)offset, (uint64_t)amount);
     if (told < 0)
         atomic_store(&watch->walking, false);
     return told == 0;
@@ -101,7 +102,7 @@ static bool report(struct watch *watch, bool wal, int amount, sqlite3_int64 offs
 static void report_done(struct watch *watch, bool wal, int amount, sqlite3_int64 offset,
                         uint64_t began)
 {
-    foreread_read_done(watch->client, wal ? watch->client_wal_fd : watch->client_fd,
+    libforeread.read_done(watch->client, wal ? watch->client_wal_fd : watch->client_fd,
                        (uint64_t)offset, (uint64_t)amount, now_ns() - began);
 }
 

@@ -1,7 +1,7 @@
 """What the tests share: databases, cold files, processes with the extension in them, memory limits.
 
 Every test runs with each of the extensions it is given: foreread.so itself, and one built with the
-sanitizers over a stand-in that writes down what libforeread is asked (standin.c).
+sanitizers beside a stand-in for libforeread that writes down what it is asked (standin.c).
 """
 
 import contextlib
@@ -68,7 +68,12 @@ def environment(extension=None, reports=None, **more):
         if reports:
             # By name: the extension's thread has no standard error.
             options += f":log_path={reports}/report"
-        more |= {"LD_PRELOAD": sanitizer(), "ASAN_OPTIONS": options}
+        # The sanitizers' dlopen looks beside itself, not beside the extension.
+        more |= {
+            "LD_PRELOAD": sanitizer(),
+            "ASAN_OPTIONS": options,
+            "LD_LIBRARY_PATH": os.path.dirname(os.path.abspath(extension)),
+        }
     return {**os.environ, **more}
 
 

@@ -3,8 +3,9 @@
 import os
 import shutil
 import subprocess
+import tempfile
 
-from lab import BY_ZIP, LARGE, ROWS, Lab, child, environment, evict, make, status_of
+from lab import BY_ZIP, LARGE, ROWS, Lab, child, environment, evict, make, stands_in, status_of
 
 
 class Process(Lab):
@@ -74,6 +75,53 @@ print(len(results), len(set(results)))
         for extension in self.each_extension():
             evict(self.path())
             self.assertEqual(child(extension, code, self.path()).split(), ["24", "2"])
+
+    def test_the_library_is_loaded_by_a_walk_and_by_nothing_less(self):
+        code = """
+db = sqlite3.connect(path)
+load(db)
+def loaded():
+    return "libforeread.so" in open("/proc/self/maps").read()
+db.execute("select * from customer order by zip limit 1").fetchall()
+print(loaded(), json.loads(status(db))["library"])
+db.execute("select * from customer order by zip").fetchall()
+print(loaded(), json.loads(status(db))["library"])
+"""
+        os.remove(self.path())
+        make(self.path(), "", **LARGE)
+        for extension in self.each_extension():
+            # On a fast disk with a long read-ahead the file may be in memory too soon for a walk to need help.
+            for _ in range(6):
+                evict(self.path())
+                first, last, _ = child(extension, code, self.path()).split("\n")
+                self.assertEqual(first, "False not needed yet")
+                if last == "True loaded":
+                    break
+            self.assertEqual(last, "True loaded", "no walk needed it in six runs")
+
+    def test_without_the_library_queries_are_answered_all_the_same(self):
+        code = """
+db = sqlite3.connect(path)
+if extension:
+    load(db)
+print(digest(db.execute("select * from customer order by zip")))
+print(json.loads(status(db))["library"] if extension else "")
+"""
+        os.remove(self.path())
+        make(self.path(), "", **LARGE)
+        plain = child(None, code, self.path()).split("\n")[0]
+        for extension in self.each_extension():
+            folder = tempfile.mkdtemp(dir=self.folder, prefix="sanitized" if stands_in(extension) else "alone")
+            alone = shutil.copy(extension, folder)
+            with open(os.path.join(folder, "libforeread.so.1"), "w") as broken:
+                broken.write("not a library")
+            for _ in range(6):
+                evict(self.path())
+                answer, library, _ = child(alone, code, self.path()).split("\n")
+                self.assertEqual(answer, plain)
+                if library == "missing":
+                    break
+            self.assertEqual(library, "missing", "no walk needed it in six runs")
 
     def shell(self, extension, *arguments):
         """The output of the sqlite3 shell with the extension loaded."""

@@ -22,8 +22,8 @@ use crate::stream::Streaming;
 use crate::threads::Threads;
 use crate::{Error, Options, Stats};
 
-/// Reads after which the engine is woken. It looks by itself every 200 µs while it is busy, so
-/// waking it for each would only cost the program.
+/// Reads after which the engine is woken, unless it has nothing to fetch. It looks by itself every 200 µs while it is
+/// busy, so waking it for each would only cost the program.
 const TOLD: u32 = 64;
 /// It is woken for a read if it was not for so long.
 const UNTOLD: Duration = Duration::from_millis(1);
@@ -153,7 +153,7 @@ impl Inner {
         for &access in accesses {
             session.observe(access);
         }
-        if due || at_once && session.is_busy() {
+        if due && !session.rests() || at_once && session.is_busy() {
             session.wake();
             teller.untold = 0;
             teller.told_at = now;

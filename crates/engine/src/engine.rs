@@ -251,6 +251,12 @@ impl<B: Backend> Engine<B> {
         }
     }
 
+    /// Whether it is early enough to tell of what the program reads in a while: nothing is left to fetch, as far as the
+    /// source has told.
+    pub fn rests(&self) -> bool {
+        self.scheduler.rests()
+    }
+
     /// Do what can be done at `now`. Returns whether anything is under way or was started, so that
     /// the caller knows to come back soon.
     pub fn step(&mut self, now: u64) -> bool {

@@ -52,7 +52,10 @@ struct Shared {
     phase: AtomicU8,
     /// Whether the engine has anything under way or to decide.
     busy: AtomicBool,
+    /// Whether what the program reads next is foreseen.
     foreseen: AtomicBool,
+    /// Whether nothing is left to fetch, as far as the engine knows.
+    rests: AtomicBool,
     ledger: Mutex<Ledger>,
     /// The engine, once it is made and as long as the session lasts.
     desk: Mutex<Option<Box<dyn Work>>>,
@@ -75,6 +78,7 @@ impl Session {
             phase: AtomicU8::new(code(Phase::Ahead)),
             busy: AtomicBool::new(true),
             foreseen: AtomicBool::new(true),
+            rests: AtomicBool::new(false),
             ledger: Mutex::default(),
             desk: Mutex::default(),
             dismissed: AtomicBool::new(false),
@@ -144,6 +148,12 @@ impl Session {
     /// Whether what the program reads next is foreseen, as far as the engine has seen ([`Engine::is_foreseen`]).
     pub fn is_foreseen(&self) -> bool {
         self.shared.foreseen.load(Ordering::Relaxed)
+    }
+
+    /// Whether the engine has nothing left to fetch, as far as it knows: then its own timer is early enough for it to
+    /// learn what was read, and to wake it would only cost the program.
+    pub fn rests(&self) -> bool {
+        self.shared.rests.load(Ordering::Relaxed)
     }
 
     /// The account so far: not closed while pages are issued and unread.
@@ -273,6 +283,7 @@ impl<B: Backend> Work for Shift<B> {
         shared.busy.store(busy, Ordering::Relaxed);
         let foreseen = self.engine.is_foreseen();
         shared.foreseen.store(foreseen, Ordering::Relaxed);
+        shared.rests.store(self.engine.rests(), Ordering::Relaxed);
         let phase = code(self.engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
         *lock(&shared.ledger) = self.engine.ledger();

@@ -172,6 +172,17 @@ impl Scheduler {
         asked && self.unplaced.is_empty() && self.waiting() == 0 && self.in_flight.is_empty()
     }
 
+    /// Whether there is nothing to do until more is disclosed or a long stream is read: what the program reads meanwhile
+    /// decides nothing.
+    pub fn rests(&self) -> bool {
+        let asked = self.lanes.values().all(|lane| lane.sweep.is_empty());
+        let next = self.queue.get(self.cursor);
+        asked
+            && self.unplaced.is_empty()
+            && self.in_flight.is_empty()
+            && next.is_none_or(|entry| entry.sequential)
+    }
+
     /// Entries in the queue that were not looked at yet.
     pub fn waiting(&self) -> u64 {
         self.queue.end().saturating_sub(self.cursor)

@@ -24,8 +24,9 @@ const ROWS: u64 = 10_000;
 /// Bytes a customer takes, the index included.
 const CUSTOMER_BYTES: u64 = 616;
 const NAME: &str = "customer.db";
-/// The loadable extension, as `make -C sqlite` leaves it in the checkout.
+/// The loadable extension, as `make -C sqlite` leaves it in the checkout, and what it loads for a walk.
 const EXTENSION: &str = "sqlite/foreread.so";
+const LIBRARY: &str = "sqlite/libforeread.so.1";
 
 /// `select * from customer order by zip limit` so many rows.
 struct ByZip {
@@ -152,7 +153,7 @@ impl Workload for ByZip {
             // A file that does not fit is not there when it is read, and the wait is the same again.
             peers: if self.quarters <= 4 { Peer::ALL } else { &[] },
             memory_limit: Some(MEMORY),
-            code: vec![extension],
+            code: vec![extension, tools.checkout(LIBRARY)?],
             ..Job::default()
         })
     }

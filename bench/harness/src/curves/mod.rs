@@ -3,13 +3,15 @@
 //! several programs under one memory limit.
 //!
 //! Each curve is measured with this program itself as the reader ([`crate::reader`]), by
-//! [`measure`]: plain once where nothing that changes concerns it, then with foresight at every point.
+//! [`measure`]: plain once where nothing that changes concerns it, then with foresight at every point. Of readers that
+//! contend each run goes another way: they run [`ROUNDS`] times.
 
 mod run;
 
 use serde::Serialize;
 
 use crate::disk::DiskKind;
+use crate::stats::Spread;
 
 pub use run::measure;
 
@@ -60,6 +62,8 @@ const SHARED_MEMORY: u64 = 64 << 20;
 /// Each contending process reads so many blocks of this many bytes.
 const CONTEND_BLOCKS: u64 = 500;
 const CONTEND_BLOCK: u64 = 32 << 10;
+/// How often they run, without foresight and with it in turn: the median counts.
+const ROUNDS: usize = 3;
 /// Memory of the program whose target changes, in bytes.
 const ADAPT_MEMORY: u64 = 16 << 20;
 
@@ -180,8 +184,8 @@ impl Point {
     }
 }
 
-/// One run of all processes of a point.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// One run of all processes of a point, or each figure's median of several.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Run {
     /// From the first start to the last end, in seconds.
     pub seconds: f64,
@@ -191,9 +195,43 @@ pub struct Run {
     pub fairness: f64,
 }
 
+impl Run {
+    /// The median of each figure by itself; none of no runs.
+    fn median(runs: &[Self]) -> Option<Self> {
+        let of = |figure: fn(&Self) -> f64| Some(Spread::of(runs.iter().map(figure))?.median);
+        let bytes = runs.iter().filter_map(|run| run.device_bytes);
+        Some(Self {
+            seconds: of(|run| run.seconds)?,
+            device_bytes: Spread::of(bytes.map(|bytes| bytes as f64))
+                .map(|spread| spread.median as u64),
+            fairness: of(|run| run.fairness)?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_runs_each_figure_is_the_median_of_its_own() {
+        let run = |seconds, device_bytes, fairness| Run {
+            seconds,
+            device_bytes,
+            fairness,
+        };
+        let runs = [
+            run(3.0, Some(10), 0.9),
+            run(1.0, Some(30), 0.7),
+            run(9.0, Some(20), 0.8),
+        ];
+        assert_eq!(Run::median(&runs), Some(run(3.0, Some(20), 0.8)));
+        assert_eq!(
+            Run::median(&[run(1.0, None, 1.0)]),
+            Some(run(1.0, None, 1.0))
+        );
+        assert_eq!(Run::median(&[]), None);
+    }
 
     #[test]
     fn traffic_is_what_the_device_read_for_each_byte_needed() {

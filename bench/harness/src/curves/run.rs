@@ -6,7 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::{
-    CONTEND_BLOCK, CONTEND_BLOCKS, Changing, Curve, Kind, Measured, Point, Run, SHARED_MEMORY,
+    CONTEND_BLOCK, CONTEND_BLOCKS, Changing, Curve, Kind, Measured, Point, ROUNDS, Run,
+    SHARED_MEMORY,
 };
 use crate::cache;
 use crate::case::{Size, Tools};
@@ -108,7 +109,7 @@ impl Bench<'_> {
         Ok(points)
     }
 
-    /// So many readers at once, without foresight and with it.
+    /// So many readers at once, without foresight and with it, in turn.
     fn contend(&self, processes: &[u64], name: &str, say: &dyn Fn(&str)) -> Result<Vec<Point>> {
         let mut points = Vec::new();
         for &x in processes {
@@ -123,12 +124,18 @@ impl Bench<'_> {
                 let readers: Vec<Invocation> = (0..x).map(reader).collect();
                 self.run(&readers, Some(&memory), &mut None)
             };
+            let (mut plain, mut foreread) = (Vec::new(), Vec::new());
+            for _ in 0..ROUNDS {
+                plain.push(run("none")?);
+                foreread.push(run("library")?);
+            }
+            let median = |runs: &[Run]| Run::median(runs).context("no runs");
             points.push(Point {
                 x,
                 readers: x,
                 needed_bytes: x * CONTEND_BLOCKS * CONTEND_BLOCK,
-                plain: run("none")?,
-                foreread: run("library")?,
+                plain: median(&plain)?,
+                foreread: median(&foreread)?,
                 fixed: None,
             });
         }

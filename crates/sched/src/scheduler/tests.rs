@@ -286,6 +286,34 @@ fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
 }
 
 #[test]
+fn it_rests_when_only_a_stream_is_left_and_never_while_reading_makes_room() {
+    let mut disk = ssd(1000, 1000);
+    let stream = |page| Expected {
+        sequential: true,
+        ..expected(page)
+    };
+    let mut scheduler = scheduler(&[], 256);
+    (0..2 * STREAM_LEAD).for_each(|page| scheduler.queue().push(&stream(page)));
+    assert!(scheduler.next(0, &mut disk).is_empty());
+    assert!(
+        scheduler.rests() && scheduler.waiting() > 0,
+        "the stream goes on beyond what is looked at"
+    );
+
+    let mut scheduler = self::scheduler(&scattered(400), 256);
+    let first = scheduler.next(0, &mut disk);
+    assert!(!scheduler.rests(), "under way");
+    for request in first {
+        scheduler.completed(request.id, true, 1);
+    }
+    assert!(scheduler.next(2, &mut disk).is_empty());
+    assert!(
+        !scheduler.is_due() && !scheduler.rests(),
+        "no room for more"
+    );
+}
+
+#[test]
 fn entries_the_program_is_past_are_never_fetched() {
     let mut disk = ssd(1000, 8);
     let mut scheduler = scheduler(&scattered(200), 1000);
