@@ -237,6 +237,17 @@ NodeId Program::readBy(const Expr *Target) const {
   return Ref ? WebsRead.lookup(Ref) : 0;
 }
 
+void Program::cut(NodeId Array, const std::vector<std::pair<uint64_t, NodeId>> &Into) {
+  NodeSet All;
+  for (auto &[Start, Piece] : Into)
+    All.set(Piece);
+  for (auto &[Start, Piece] : Into)
+    Pieces[Piece] = All;
+  Arrays[Array] = Into;
+  // What fields a record has is known without the pieces.
+  RecordFields.clear();
+}
+
 NodeSet Program::pieces(NodeId Id) const {
   auto At = Pieces.find(Id);
   if (At != Pieces.end())
@@ -362,7 +373,7 @@ NodeSet Program::fields(QualType Type) {
     for (const CXXBaseSpecifier &Base : Class->bases())
       All |= fields(Base.getType());
   for (const FieldDecl *Part : Decl->fields()) {
-    All.set(field(Part));
+    All |= pieces(field(Part));
     NodeSet Inner = fields(Part->getType());
     All |= Inner;
   }

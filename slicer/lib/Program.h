@@ -108,6 +108,7 @@ public:
   llvm::DenseMap<NodeId, std::vector<std::pair<uint64_t, NodeId>>> Arrays;
   llvm::DenseMap<NodeId, NodeSet> Pieces;
   llvm::DenseMap<const clang::ArraySubscriptExpr *, NodeSet> Elements;
+  void cut(NodeId Array, const std::vector<std::pair<uint64_t, NodeId>> &Into);
   // The pieces of an array, or the node alone.
   NodeSet pieces(NodeId Id) const;
   // The piece that has an element.

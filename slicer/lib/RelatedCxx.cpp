@@ -155,7 +155,7 @@ bool Related::initialisers(const Function &F) {
       const FieldDecl *Field = Part->getAnyMember();
       NodeSet Defines = Field ? P.fields(Field->getType()) : NodeSet();
       if (Field)
-        Defines.set(P.field(Field));
+        Defines |= P.pieces(P.field(Field));
       if (relatedAny(Defines)) {
         value(Part->getInit());
         effect({}, false);
