@@ -65,7 +65,7 @@ private:
     }
   }
 
-  // The array, if it is a variable or a field; 0 for others.  The members of a union are one memory.
+  // The array, if it is a variable or a field; 0 for others.  A union's members are one memory.
   NodeId node(const Expr *Of) {
     if (const auto *Ref = dyn_cast<DeclRefExpr>(Of))
       if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))

@@ -70,6 +70,8 @@ struct Function {
     const auto *Method = llvm::dyn_cast<clang::CXXMethodDecl>(Decl);
     return Method && Method->isInstance() ? Method : nullptr;
   }
+  // The body of a lambda expression.
+  bool lambda() const { return method() && method()->getParent()->isLambda(); }
 };
 
 class Program {
