@@ -228,9 +228,45 @@ bool standsAlone(const LambdaExpr *Made) {
          Looking().TraverseStmt(Made->getBody());
 }
 
+namespace {
+
+bool anyLocal(const TemplateArgumentList &For);
+
+// Whether a type is, or is made with, one that a function or a lambda expression has to itself.
+bool isLocal(QualType Type) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitTagType(TagType *T) {
+      const auto *Made = dyn_cast<ClassTemplateSpecializationDecl>(T->getDecl());
+      return !T->getDecl()->getParentFunctionOrMethod() &&
+             !(Made && anyLocal(Made->getTemplateArgs()));
+    }
+  };
+  return !Looking().TraverseType(Type.getCanonicalType());
+}
+
+bool anyLocal(const TemplateArgumentList &For) {
+  return llvm::any_of(For.asArray(), [](const TemplateArgument &Each) {
+    return Each.getKind() == TemplateArgument::Type && isLocal(Each.getAsType());
+  });
+}
+
+// A template that is used for such a type.
+bool madeForLocal(const FunctionDecl *F) {
+  const auto *Method = dyn_cast<CXXMethodDecl>(F);
+  const TemplateArgumentList *For = F->getTemplateSpecializationArgs();
+  return (For && anyLocal(*For)) ||
+         (Method && isLocal(QualType(Method->getParent()->getTypeForDecl(), 0)));
+}
+
+} // namespace
+
 std::string notCarried(const FunctionDecl *F) {
-  if (F->isTemplateInstantiation())
-    return "it is made from a template";
+  if (const FunctionDecl *Pattern = F->getTemplateInstantiationPattern())
+    if (llvm::any_of(Pattern->parameters(),
+                     [](const ParmVarDecl *Each) { return Each->isParameterPack(); }))
+      return "it is made from a template that takes any number of arguments";
+  if (F->isTemplateInstantiation() && madeForLocal(F))
+    return "it is made from a template for a type that is known in one function only";
   if (isa<CXXConstructorDecl>(F))
     return "it is a constructor";
   if (isa<CXXDestructorDecl>(F))
@@ -243,8 +279,6 @@ std::string notCarried(const FunctionDecl *F) {
       return "its class is known in one function only";
     if (Method->isInstance() && Method->getRefQualifier() != RQ_None)
       return "it tells temporary objects from others";
-    if (isa<ClassTemplateSpecializationDecl>(Of))
-      return "it is made from a template";
     if (isPrivate(Of))
       return hiddenType(QualType(Of->getTypeForDecl(), 0));
   }

@@ -65,6 +65,8 @@ std::string Printer::granted(const MemberExpr *Member, const FieldDecl *Field) {
   std::string Tag = "foreread_" + Program::qualified(Field);
   for (size_t Scope; (Scope = Tag.find("::")) != std::string::npos;)
     Tag.replace(Scope, 2, "_");
+  for (char &Each : Tag)
+    Each = isAsciiIdentifierContinue(Each) ? Each : '_';
   std::string Type =
       typed(Context.getMemberPointerType(Field->getType(), Class.getTypePtr()), "type");
   Grants[Tag] = "struct " + Tag + " { typedef " + Type + "; friend type foreread_private(" + Tag +

@@ -141,6 +141,7 @@ public:
 private:
   void add(Unit &U, const clang::FunctionDecl *Declared);
   void alias(Unit &U, const clang::FunctionDecl *Other);
+  void leaveShared();
   std::string symbol(const clang::NamedDecl *Named) const;
 
   llvm::StringMap<Function *> External;
