@@ -105,7 +105,7 @@ bool isOpaque(const RecordDecl *Record) {
 bool runsCode(QualType Type) {
   const auto *Record = Type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
   return Record && Record->hasDefinition() &&
-         (!Record->hasTrivialDestructor() || !Record->hasTrivialDefaultConstructor() ||
+         (Record->isLambda() || !Record->hasTrivialDestructor() || !Record->hasTrivialDefaultConstructor() ||
           Record->hasNonTrivialCopyConstructor());
 }
 
@@ -145,23 +145,140 @@ std::string hiddenType(QualType Type) {
   return Looking.Name.empty() ? "" : Looking.Name + " is private to its class";
 }
 
+namespace {
+
+// What becomes of a closure in the function around it.
+struct Closure : RecursiveASTVisitor<Closure> {
+  explicit Closure(const CXXRecordDecl *Type) : Type(Type) {}
+
+  const CXXRecordDecl *Type;
+  const LambdaExpr *Made = nullptr;
+  const VarDecl *Variable = nullptr;
+  llvm::DenseSet<const DeclRefExpr *> Called;
+  llvm::SmallVector<const DeclRefExpr *, 8> Named;
+
+  bool VisitLambdaExpr(LambdaExpr *E) {
+    if (E->getLambdaClass() == Type)
+      Made = E;
+    // Another that captures it does what is seen in that one's body.
+    for (const Expr *Captured : E->capture_inits())
+      if (Captured)
+        allow(copied(Captured) ? copied(Captured) : Captured);
+    return true;
+  }
+  bool VisitVarDecl(VarDecl *D) {
+    if (D->getType()->getAsCXXRecordDecl() == Type && D->getInit())
+      if (isa<LambdaExpr>(D->getInit()->IgnoreUnlessSpelledInSource()))
+        Variable = D;
+    return true;
+  }
+  bool VisitCXXOperatorCallExpr(CXXOperatorCallExpr *Call) {
+    if (Call->getOperator() == OO_Call)
+      allow(Call->getArg(0));
+    return true;
+  }
+  bool VisitDeclRefExpr(DeclRefExpr *Ref) {
+    if (Ref->getType()->getAsCXXRecordDecl() == Type)
+      Named.push_back(Ref);
+    return true;
+  }
+  void allow(const Expr *E) {
+    if (const auto *Ref = dyn_cast<DeclRefExpr>(E->IgnoreParenImpCasts()))
+      Called.insert(Ref);
+  }
+};
+
+// What the prefetch thread can make again: nothing is named, nor copied, by the captures alone.
+bool capturesPlainly(const LambdaExpr *Made) {
+  return llvm::all_of(Made->captures(), [](const LambdaCapture &Each) {
+    return Each.getCaptureKind() == LCK_This ||
+           (Each.capturesVariable() && isa<VarDecl>(Each.getCapturedVar()) &&
+            !Each.getCapturedVar()->isInitCapture());
+  });
+}
+
+} // namespace
+
+const VarDecl *onlyCalled(const CXXRecordDecl *Type) {
+  const auto *Around = dyn_cast<FunctionDecl>(Type->getDeclContext());
+  if (!Around || !Around->getBody() || Type->isGenericLambda())
+    return nullptr;
+  Closure Uses(Type);
+  Uses.TraverseStmt(Around->getBody());
+  bool Only = Uses.Made && capturesPlainly(Uses.Made);
+  for (const DeclRefExpr *Ref : Uses.Named)
+    Only &= Uses.Called.contains(Ref);
+  return Only ? Uses.Variable : nullptr;
+}
+
+bool standsAlone(const LambdaExpr *Made) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitDeclStmt(DeclStmt *) { return false; }
+    bool VisitLambdaExpr(LambdaExpr *) { return false; }
+    bool VisitCXXThisExpr(CXXThisExpr *) { return false; }
+    bool VisitBinaryOperator(BinaryOperator *E) { return !E->isAssignmentOp(); }
+    bool VisitUnaryOperator(UnaryOperator *E) { return !E->isIncrementDecrementOp(); }
+    bool VisitCallExpr(CallExpr *Call) {
+      return Call->getDirectCallee() && llvm::none_of(operandsOf(Call), [&](const Expr *Each) {
+               return mayWrite(Call, Each);
+             });
+    }
+  };
+  return !Made->isGenericLambda() && capturesPlainly(Made) &&
+         Looking().TraverseStmt(Made->getBody());
+}
+
+namespace {
+
+bool anyLocal(const TemplateArgumentList &For);
+
+// Whether a type is, or is made with, one that a function or a lambda expression has to itself.
+bool isLocal(QualType Type) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitTagType(TagType *T) {
+      const auto *Made = dyn_cast<ClassTemplateSpecializationDecl>(T->getDecl());
+      return !T->getDecl()->getParentFunctionOrMethod() &&
+             !(Made && anyLocal(Made->getTemplateArgs()));
+    }
+  };
+  return !Looking().TraverseType(Type.getCanonicalType());
+}
+
+bool anyLocal(const TemplateArgumentList &For) {
+  return llvm::any_of(For.asArray(), [](const TemplateArgument &Each) {
+    return Each.getKind() == TemplateArgument::Type && isLocal(Each.getAsType());
+  });
+}
+
+// A template that is used for such a type.
+bool madeForLocal(const FunctionDecl *F) {
+  const auto *Method = dyn_cast<CXXMethodDecl>(F);
+  const TemplateArgumentList *For = F->getTemplateSpecializationArgs();
+  return (For && anyLocal(*For)) ||
+         (Method && isLocal(QualType(Method->getParent()->getTypeForDecl(), 0)));
+}
+
+} // namespace
+
 std::string notCarried(const FunctionDecl *F) {
-  if (F->isTemplateInstantiation())
-    return "it is made from a template";
+  if (const FunctionDecl *Pattern = F->getTemplateInstantiationPattern())
+    if (llvm::any_of(Pattern->parameters(),
+                     [](const ParmVarDecl *Each) { return Each->isParameterPack(); }))
+      return "it is made from a template that takes any number of arguments";
+  if (F->isTemplateInstantiation() && madeForLocal(F))
+    return "it is made from a template for a type that is known in one function only";
   if (isa<CXXConstructorDecl>(F))
     return "it is a constructor";
   if (isa<CXXDestructorDecl>(F))
     return "it is a destructor";
   if (const auto *Method = dyn_cast<CXXMethodDecl>(F)) {
     const CXXRecordDecl *Of = Method->getParent();
-    if (Of->isLambda())
-      return "it is a lambda expression";
-    if (Of->isLocalClass())
+    if (Of->isLambda() && !onlyCalled(Of))
+      return "it is a lambda expression that is not only called";
+    if (Of->isLocalClass() && !Of->isLambda())
       return "its class is known in one function only";
     if (Method->isInstance() && Method->getRefQualifier() != RQ_None)
       return "it tells temporary objects from others";
-    if (isa<ClassTemplateSpecializationDecl>(Of))
-      return "it is made from a template";
     if (isPrivate(Of))
       return hiddenType(QualType(Of->getTypeForDecl(), 0));
   }
@@ -194,8 +311,6 @@ bool readsStream(const CallExpr *Call) {
 } // namespace
 
 std::string notCarried(const Expr *E) {
-  if (isa<LambdaExpr>(E))
-    return "it makes a lambda expression";
   if (isa<CoawaitExpr, CoyieldExpr>(E))
     return "it is a coroutine";
   if (const auto *Cast = dyn_cast<ExplicitCastExpr>(E))

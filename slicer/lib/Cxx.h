@@ -35,7 +35,7 @@ bool assignsPlainly(const clang::CallExpr *Call);
 const clang::Expr *behind(const clang::Expr *E);
 // Whether it is a class of the C++ library: one piece of memory, whatever it consists of.
 bool isOpaque(const clang::RecordDecl *Record);
-// Whether making or ending objects of this type runs code.
+// Whether making or ending objects of this type runs code, or says what is run.
 bool runsCode(clang::QualType Type);
 const clang::CXXDestructorDecl *destructorOf(clang::QualType Type);
 
@@ -45,6 +45,13 @@ bool isPrivate(const clang::Decl *D);
 std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
 // Why they cannot name the type; empty if they can.
 std::string hiddenType(clang::QualType Type);
+
+// The variable that a lambda expression is the value of, if nothing is done with it but to call it;
+// or null.
+const clang::VarDecl *onlyCalled(const clang::CXXRecordDecl *Closure);
+// Whether a lambda expression only computes a value, and can be printed as it is: nothing is
+// declared or changed in it, and it does not capture the object around it.
+bool standsAlone(const clang::LambdaExpr *Made);
 
 // Why a function has no prefetch version, whatever is in it; empty if it may have one.
 std::string notCarried(const clang::FunctionDecl *F);

@@ -54,16 +54,27 @@ private:
         At = Outer;
         continue;
       }
-      const auto *Ref = dyn_cast<DeclRefExpr>(Of);
-      const auto *Variable = Ref ? dyn_cast<VarDecl>(Ref->getDecl()) : nullptr;
-      if (!Variable)
+      NodeId Id = node(Of);
+      if (!Id)
         return;
-      Array &Here = Into[P.variable(Variable)];
-      if (const auto *Type = F->Home->context().getAsConstantArrayType(Variable->getType()))
+      Array &Here = Into[Id];
+      if (const auto *Type = F->Home->context().getAsConstantArrayType(Of->getType()))
         Here.Size = Type->getSize().getZExtValue();
       Here.Accesses.push_back({Element, Known->of(At->getIdx())});
       return;
     }
+  }
+
+  // The array, if it is a variable or a field; 0 for others.  A union's members are one memory.
+  NodeId node(const Expr *Of) {
+    if (const auto *Ref = dyn_cast<DeclRefExpr>(Of))
+      if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
+        return P.variable(Variable);
+    if (const auto *Member = dyn_cast<MemberExpr>(Of))
+      if (const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl());
+          Field && !Field->getParent()->isUnion())
+        return P.field(Field);
+    return 0;
   }
 
   Program &P;
@@ -86,17 +97,13 @@ void split(Program &P, NodeId Id, const Array &Of) {
     }
   if (Starts.size() < 2 || Starts.size() > Most)
     return;
-  // The first piece is the variable's own node.
+  // The first piece is the array's own node.
   std::vector<std::pair<uint64_t, NodeId>> Pieces;
-  NodeSet All;
   for (int64_t Start : Starts) {
     NodeId Piece = Start == 0 ? Id : P.add(Node(P.Nodes[Id]));
     Pieces.push_back({Start, Piece});
-    All.set(Piece);
   }
-  for (auto &[Start, Piece] : Pieces)
-    P.Pieces[Piece] = All;
-  P.Arrays[Id] = Pieces;
+  P.cut(Id, Pieces);
   for (const Access &Each : Of.Accesses) {
     NodeSet &Meant = P.Elements[Each.Element];
     for (auto &[Start, Piece] : Pieces)

@@ -269,7 +269,8 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     if (F->Home != &U || !Slice.translated(*F))
       continue;
     Original.function(*F);
-    if (Meetings.runsAsIs(*F))
+    // A lambda expression is part of the function around it.
+    if (Meetings.runsAsIs(*F) || F->lambda())
       continue;
     Printer Print(P, Pointers, Slice, Meetings, *F);
     Functions += "\n" + Print.function();

@@ -105,7 +105,7 @@ void Files::add(Function &F, const CallExpr *Call, const CallSpec &Spec) {
         int64_t Flags = Value.Val.getInt().getExtValue();
         New->Reads = (Flags & O_ACCMODE) != O_WRONLY;
         New->Writes = (Flags & O_ACCMODE) != O_RDONLY;
-        New->Creates = Flags & (O_CREAT | O_TRUNC);
+        New->Creates = Flags & (O_CREAT | O_TRUNC | O_APPEND);
       } else {
         New->Writes = New->Creates = true;
       }

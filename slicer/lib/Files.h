@@ -15,7 +15,7 @@ struct File {
   bool Regular = false;       // opened by path
   bool Reads = true;          // the way it is opened allows reading
   bool Writes = false;        // … writing
-  bool Creates = false;       // … creating or emptying it
+  bool Creates = false;       // … creating or emptying it, or making it longer
   bool Written = false;       // the program writes to it
   bool Wanted = false;        // read, and to be prefetched
   bool MayChange = false;     // something the program writes may be this file

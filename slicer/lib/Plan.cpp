@@ -1,5 +1,7 @@
 #include "Plan.h"
 
+#include <cstdio>
+
 #include "clang/Basic/CharInfo.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -91,13 +93,70 @@ void Plan::exportTargets(const Function &Caller, PointsTo &Pointers) {
   }
 }
 
+namespace {
+
+// The one call in a statement, if it is made whenever the statement is executed; or null.
+const CallExpr *onlyCall(const Function &F, const Stmt *Within) {
+  const CallExpr *Only = nullptr;
+  for (const CallExpr *Call : F.Calls) {
+    const Stmt *At = Call;
+    for (; At && At != Within; At = F.Parents.lookup(At))
+      if (isa<AbstractConditionalOperator, StmtExpr>(At) ||
+          (isa<BinaryOperator>(At) && cast<BinaryOperator>(At)->isLogicalOp()))
+        return nullptr;
+    if (At && Only)
+      return nullptr;
+    Only = At ? Call : Only;
+  }
+  return Only;
+}
+
+} // namespace
+
+// The place that the statement before a call has moved its descriptor to; or null.
+const Expr *Plan::soughtBefore(const Function &F, const CallExpr *Call) const {
+  const Stmt *At = Call, *Block = F.Parents.lookup(Call);
+  for (; isa_and_nonnull<Expr, DeclStmt>(Block); Block = F.Parents.lookup(At))
+    At = Block;
+  if (onlyCall(F, At) != Call)
+    return nullptr;
+  // What is asked first where it stands in a condition.
+  if (const auto *If = dyn_cast_or_null<IfStmt>(Block);
+      If && If->getCond() == At && !If->getInit() && !If->getConditionVariable()) {
+    At = If;
+    Block = F.Parents.lookup(If);
+  }
+  const auto *Around = dyn_cast_or_null<CompoundStmt>(Block);
+  if (!Around)
+    return nullptr;
+  auto Here = llvm::find(Around->body(), At);
+  const auto *Before = Here == Around->body_begin() ? nullptr : dyn_cast<Expr>(*std::prev(Here));
+  const CallExpr *Seek = Before ? onlyCall(F, Before) : nullptr;
+  const CallSpec *Of = Seek ? P.spec(Seek) : nullptr;
+  if (!Of || plainName(Of->Name) != "lseek" || Seek->getNumArgs() != 3)
+    return nullptr;
+  Expr::EvalResult Whence;
+  const auto *One = dyn_cast<DeclRefExpr>(strip(Seek->getArg(0)));
+  const auto *Other = dyn_cast<DeclRefExpr>(strip(Call->getArg(0)));
+  bool Same = One && Other && One->getDecl() == Other->getDecl();
+  return Same && Seek->getArg(2)->EvaluateAsInt(Whence, F.Home->context()) &&
+                 Whence.Val.getInt() == SEEK_SET
+             ? Seek->getArg(1)
+             : nullptr;
+}
+
 // The bytes of a file that a call is on, if they are known: last one included.
 std::optional<Range> Plan::bytes(const Function &F, const CallExpr *Call, const CallSpec &Spec) {
   llvm::StringRef Name = plainName(Spec.Name);
-  if ((Name != "pread" && Name != "pwrite") || Call->getNumArgs() != 4)
+  const Expr *Place = nullptr;
+  if ((Name == "pread" || Name == "pwrite") && Call->getNumArgs() == 4)
+    Place = Call->getArg(3);
+  else if ((Name == "read" || Name == "write") && Call->getNumArgs() == 3)
+    Place = soughtBefore(F, Call);
+  if (!Place)
     return std::nullopt;
   Ranges Known(F);
-  std::optional<Range> Length = Known.of(Call->getArg(2)), Offset = Known.of(Call->getArg(3));
+  std::optional<Range> Length = Known.of(Call->getArg(2)), Offset = Known.of(Place);
   if (!Length || !Offset || Length->Last < 1 || Offset->First < 0)
     return std::nullopt;
   return Range{Offset->First, Offset->Last + Length->Last - 1};

@@ -38,6 +38,7 @@ public:
 private:
   bool needsWait(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   bool dataNeeded(const File &Of, std::optional<Range> Written);
+  const clang::Expr *soughtBefore(const Function &F, const clang::CallExpr *Call) const;
   std::optional<Range> bytes(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   void exportTargets(const Function &Caller, PointsTo &Pointers);
   bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);

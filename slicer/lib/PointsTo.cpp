@@ -223,7 +223,7 @@ void PointsTo::initialise(NodeId Into, QualType Type, const Expr *Value) {
         if (I >= List->getNumInits())
           break;
         if (const Expr *Part = List->getInit(I++))
-          initialise(P.field(Field), Field->getType(), Part);
+          initialiseObject(P.field(Field), Field->getType(), Part);
       }
       return;
     }
@@ -240,21 +240,24 @@ void PointsTo::initialise(NodeId Into, QualType Type, const Expr *Value) {
   copy(bound(Value, Type->isReferenceType()), Into);
 }
 
+// A variable or a field, which may be an array that is cut.
+void PointsTo::initialiseObject(NodeId Into, QualType Type, const Expr *Value) {
+  const auto *List = dyn_cast<InitListExpr>(Value);
+  if (!List || !P.Arrays.contains(Into))
+    return initialise(Into, Type, Value);
+  if (List->isSyntacticForm() && List->getSemanticForm())
+    List = List->getSemanticForm();
+  QualType Element(Type->getArrayElementTypeNoTypeQual(), 0);
+  for (unsigned I = 0; I < List->getNumInits(); ++I)
+    if (const Expr *Part = List->getInit(I))
+      initialise(P.piece(Into, I), Element, Part);
+}
+
 void PointsTo::declare(const VarDecl *Variable) {
   NodeId Id = P.variable(Variable);
   cell(Id);
-  const Expr *Init = Variable->getInit();
-  if (!Init)
-    return;
-  const auto *List = dyn_cast<InitListExpr>(Init);
-  if (!List || !P.Arrays.contains(Id))
-    return initialise(Id, Variable->getType(), Init);
-  if (List->isSyntacticForm() && List->getSemanticForm())
-    List = List->getSemanticForm();
-  QualType Element(Variable->getType()->getArrayElementTypeNoTypeQual(), 0);
-  for (unsigned I = 0; I < List->getNumInits(); ++I)
-    if (const Expr *Part = List->getInit(I))
-      initialise(P.piece(Id, I), Element, Part);
+  if (const Expr *Init = Variable->getInit())
+    initialiseObject(Id, Variable->getType(), Init);
 }
 
 void PointsTo::cover(const Stmt *S) {

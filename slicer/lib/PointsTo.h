@@ -53,6 +53,7 @@ private:
   void cover(const clang::Stmt *S);
   void declare(const clang::VarDecl *Variable);
   void initialise(NodeId Into, clang::QualType Type, const clang::Expr *Value);
+  void initialiseObject(NodeId Into, clang::QualType Type, const clang::Expr *Value);
   NodeId value(const clang::Expr *E);
   NodeId generate(const clang::Expr *E);
   Place place(const clang::Expr *E);

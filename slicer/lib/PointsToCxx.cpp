@@ -171,7 +171,7 @@ void PointsTo::initialisers(const Function &F) {
     return;
   for (const CXXCtorInitializer *Part : Constructor->inits())
     if (const FieldDecl *Field = Part->getAnyMember())
-      initialise(P.field(Field), Field->getType(), Part->getInit());
+      initialiseObject(P.field(Field), Field->getType(), Part->getInit());
     else
       value(Part->getInit());
 }

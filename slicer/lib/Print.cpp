@@ -156,7 +156,7 @@ bool Printer::declaredHere(const Function &Other) const {
 // A function of the program.  Through a pointer, the prefetch version of whichever it points to.
 std::string Printer::userCall(const CallExpr *Call) {
   auto Arguments = [&](const Function &Target) {
-    std::string List = Target.method() ? object(Call) : "";
+    std::string List = Target.method() && !Target.lambda() ? object(Call) : "";
     for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I)
       List += (List.empty() ? "" : ", ") +
               (Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I));
@@ -166,6 +166,8 @@ std::string Printer::userCall(const CallExpr *Call) {
     const Function &Target = *P.function(Direct);
     if (F.Home->cxx() && Meetings.runsAsIs(Target))
       return asItIs(Call);
+    if (Target.lambda())
+      return text(objectOf(Call)) + Arguments(Target);
     if (!Meetings.runsAsIs(Target))
       Called.insert({&Target, Direct});
     return Meetings.nameOf(Target) + Arguments(Target);

@@ -16,7 +16,7 @@ public:
   Printer(Program &P, PointsTo &Pointers, Related &Slice, const Plan &Meetings, const Function &F);
 
   // The prefetch version, complete.
-  std::string function();
+  std::string function(unsigned At = 0);
   // Its declaration, without a semicolon.
   std::string declaration() const;
 
@@ -39,6 +39,8 @@ public:
 
 private:
   std::string head() const;
+  std::string lambda(const clang::LambdaExpr *Made);
+  std::string lambdaHead() const;
   std::string parameters(const clang::FunctionDecl *Seen) const;
   bool declaredHere(const Function &Other) const;
   std::string text(const clang::Expr *E);
@@ -91,6 +93,7 @@ private:
   const Plan &Meetings;
   const Function &F;
   clang::PrintingPolicy Policy;
+  const clang::LambdaExpr *Expression = nullptr; // whose body the function is
   std::string Text;
   unsigned Depth = 0;
   llvm::DenseSet<const clang::VarDecl *> Mentioned;

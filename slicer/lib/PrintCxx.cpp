@@ -46,7 +46,7 @@ std::string Printer::object(const CallExpr *Call) {
 
 std::string Printer::self(const FunctionDecl *Seen) const {
   const auto *Method = dyn_cast<CXXMethodDecl>(Seen);
-  return Method && Method->isInstance()
+  return Method && Method->isInstance() && !Method->getParent()->isLambda()
              ? typed(Method->getThisType(), "self", Seen->getASTContext())
              : "";
 }
@@ -65,6 +65,8 @@ std::string Printer::granted(const MemberExpr *Member, const FieldDecl *Field) {
   std::string Tag = "foreread_" + Program::qualified(Field);
   for (size_t Scope; (Scope = Tag.find("::")) != std::string::npos;)
     Tag.replace(Scope, 2, "_");
+  for (char &Each : Tag)
+    Each = isAsciiIdentifierContinue(Each) ? Each : '_';
   std::string Type =
       typed(Context.getMemberPointerType(Field->getType(), Class.getTypePtr()), "type");
   Grants[Tag] = "struct " + Tag + " { typedef " + Type + "; friend type foreread_private(" + Tag +
@@ -72,6 +74,48 @@ std::string Printer::granted(const MemberExpr *Member, const FieldDecl *Field) {
                 ">;\n";
   return "(" + text(Member->getBase()) + (Member->isArrow() ? "->*" : ".*") + "foreread_private(" +
          Tag + "()))";
+}
+
+// A lambda expression's captures, of those that are named what is mentioned, and its parameters.
+std::string Printer::lambdaHead() const {
+  std::vector<std::string> Captured;
+  if (Expression->getCaptureDefault() != LCD_None)
+    Captured.push_back(Expression->getCaptureDefault() == LCD_ByRef ? "&" : "=");
+  for (const LambdaCapture &Each : Expression->explicit_captures())
+    if (Each.capturesThis())
+      Captured.push_back(Expression->getCaptureDefault() == LCD_None ? "self" : "");
+    else if (const ValueDecl *Variable = Each.getCapturedVar();
+             Mentioned.contains(cast<VarDecl>(Variable)->getCanonicalDecl()))
+      Captured.push_back((Each.getCaptureKind() == LCK_ByRef ? "&" : "") +
+                         Variable->getNameAsString());
+  std::string List;
+  for (const std::string &Each : Captured)
+    List += (List.empty() || Each.empty() ? "" : ", ") + Each;
+  return "[" + List + "]" + parameters(F.Decl) + (Expression->isMutable() ? " mutable" : "") +
+         " -> " + typed(F.Decl->getReturnType(), "");
+}
+
+// Made again where it is made, so that it captures what is there; its body is sliced, or as it is.
+std::string Printer::lambda(const LambdaExpr *Made) {
+  const Function &Inner = *P.function(Made->getCallOperator());
+  Printer Body(P, Pointers, Slice, Meetings, Inner);
+  Body.Expression = Made;
+  std::string Result;
+  if (Inner.WholeBecause.empty()) {
+    Result = Body.function(Depth);
+  } else {
+    llvm::raw_string_ostream Out(Result);
+    // Clang indents by two spaces.
+    PrintingPolicy Here = Policy;
+    Here.Indentation = 2;
+    Made->getCompoundStmtBody()->printPretty(Out, &Body, Here, 2 * Depth);
+    Result = Body.head() + "\n" + Out.str();
+  }
+  Mentioned.insert(Body.Mentioned.begin(), Body.Mentioned.end());
+  Called.insert(Body.Called.begin(), Body.Called.end());
+  Unseen.insert(Body.Unseen.begin(), Body.Unseen.end());
+  Grants.insert(Body.Grants.begin(), Body.Grants.end());
+  return llvm::StringRef(Result).trim().str();
 }
 
 bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
@@ -84,6 +128,8 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   };
   if (isa<CXXThisExpr>(E)) {
     Out << "self";
+  } else if (const auto *Made = dyn_cast<LambdaExpr>(E)) {
+    Out << lambda(Made);
   } else if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
     if (isPrivate(Ref->getDecl()) && constant(Ref)) {
       Out << llvm::toString(*constant(Ref), 10);

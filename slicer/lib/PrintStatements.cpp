@@ -48,6 +48,8 @@ std::string Printer::plainDeclaration(const Function &Other) const {
 // The head of the definition: parameters in the old style, if that is how they were written, so
 // that calls may pass what they always did.
 std::string Printer::head() const {
+  if (Expression)
+    return lambdaHead();
   if (F.Name == "main" || (F.Decl->hasPrototype() && !F.LooseCalls))
     return declaration();
   std::string Names, Types;
@@ -61,7 +63,7 @@ std::string Printer::head() const {
          typed(F.Decl->getReturnType(), Meetings.nameOf(F) + "(" + Names + ")") + Types;
 }
 
-std::string Printer::function() {
+std::string Printer::function(unsigned At) {
   // What is printed decides which variables are declared, and declarations are printed: until
   // nothing more is mentioned.
   size_t Before;
@@ -69,10 +71,10 @@ std::string Printer::function() {
     Before = Mentioned.size();
     Text.clear();
     Waited.clear();
-    Depth = 0;
+    Depth = At;
     line(head());
     line("{");
-    Depth = 1;
+    ++Depth;
     if (F.Name == "main" && F.Decl->getNumParams() > 2 &&
         Mentioned.contains(F.Decl->getParamDecl(2)->getCanonicalDecl())) {
       line("extern char **environ;");
@@ -86,7 +88,7 @@ std::string Printer::function() {
         !Body->body_empty() && isa<ReturnStmt>(Body->body_back()) && Slice.keeps(Body->body_back());
     if (F.Home->cxx() && F.Name != "main" && !Result->isVoidType() && !Returns)
       line("return " + zero(Result) + ";");
-    Depth = 0;
+    --Depth;
     line("}");
   } while (Mentioned.size() != Before);
   return Text;
@@ -174,7 +176,10 @@ void Printer::variable(const VarDecl *Variable) {
   // What has no value cannot be constant in C++.
   QualType Type =
       Value || !F.Home->cxx() ? Variable->getType() : Variable->getType().getUnqualifiedType();
-  std::string Declared = typed(Type, Variable->getNameAsString());
+  const auto *Record = Type->getAsCXXRecordDecl();
+  std::string Declared = Record && Record->isLambda()
+                             ? "auto " + Variable->getNameAsString()
+                             : typed(Type, Variable->getNameAsString());
   if (Variable->isStaticLocal())
     Declared = "static " + Declared;
   else if (Variable->hasExternalStorage())

@@ -92,7 +92,8 @@ void Program::add(Unit &U, const FunctionDecl *Declared) {
       indexBody(*F, Part->getInit());
   indexBody(*F, Declared->getBody());
   Internal[Declared->getCanonicalDecl()] = F.get();
-  F->Private = !Declared->isExternallyVisible() || Declared->isInlined();
+  F->Private = !Declared->isExternallyVisible() || Declared->isInlined() ||
+               Declared->isTemplateInstantiation();
   if (!F->Private)
     External[F->Symbol] = F.get();
   std::vector<const CXXMethodDecl *> Overridden;
@@ -119,6 +120,18 @@ void Program::alias(Unit &U, const FunctionDecl *Other) {
     }
 }
 
+// Functions that are made from one template have one text, and parts of their trees, in common.
+void Program::leaveShared() {
+  llvm::DenseMap<const FunctionDecl *, std::vector<Function *>> Made;
+  for (auto &F : Functions)
+    if (const FunctionDecl *Pattern = F->Decl->getTemplateInstantiationPattern())
+      Made[Pattern].push_back(F.get());
+  for (auto &[Pattern, Each] : Made)
+    if (Each.size() > 1)
+      for (Function *F : Each)
+        F->NotCarried = "it is one of several that are made from a template";
+}
+
 void Program::index() {
   for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty())
@@ -126,6 +139,7 @@ void Program::index() {
         if (!Internal.count(F->getCanonicalDecl()))
           add(*U, F);
       }).TraverseDecl(U->context().getTranslationUnitDecl());
+  leaveShared();
   for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty())
       for (const Decl *D : U->context().getTranslationUnitDecl()->decls())
@@ -235,6 +249,17 @@ NodeId Program::reference(const DeclRefExpr *Ref) {
 NodeId Program::readBy(const Expr *Target) const {
   const auto *Ref = dyn_cast<DeclRefExpr>(Target->IgnoreParens());
   return Ref ? WebsRead.lookup(Ref) : 0;
+}
+
+void Program::cut(NodeId Array, const std::vector<std::pair<uint64_t, NodeId>> &Into) {
+  NodeSet All;
+  for (auto &[Start, Piece] : Into)
+    All.set(Piece);
+  for (auto &[Start, Piece] : Into)
+    Pieces[Piece] = All;
+  Arrays[Array] = Into;
+  // What fields a record has is known without the pieces.
+  RecordFields.clear();
 }
 
 NodeSet Program::pieces(NodeId Id) const {
@@ -362,7 +387,7 @@ NodeSet Program::fields(QualType Type) {
     for (const CXXBaseSpecifier &Base : Class->bases())
       All |= fields(Base.getType());
   for (const FieldDecl *Part : Decl->fields()) {
-    All.set(field(Part));
+    All |= pieces(field(Part));
     NodeSet Inner = fields(Part->getType());
     All |= Inner;
   }

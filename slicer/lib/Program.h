@@ -70,6 +70,8 @@ struct Function {
     const auto *Method = llvm::dyn_cast<clang::CXXMethodDecl>(Decl);
     return Method && Method->isInstance() ? Method : nullptr;
   }
+  // The body of a lambda expression.
+  bool lambda() const { return method() && method()->getParent()->isLambda(); }
 };
 
 class Program {
@@ -108,6 +110,7 @@ public:
   llvm::DenseMap<NodeId, std::vector<std::pair<uint64_t, NodeId>>> Arrays;
   llvm::DenseMap<NodeId, NodeSet> Pieces;
   llvm::DenseMap<const clang::ArraySubscriptExpr *, NodeSet> Elements;
+  void cut(NodeId Array, const std::vector<std::pair<uint64_t, NodeId>> &Into);
   // The pieces of an array, or the node alone.
   NodeSet pieces(NodeId Id) const;
   // The piece that has an element.
@@ -138,6 +141,7 @@ public:
 private:
   void add(Unit &U, const clang::FunctionDecl *Declared);
   void alias(Unit &U, const clang::FunctionDecl *Other);
+  void leaveShared();
   std::string symbol(const clang::NamedDecl *Named) const;
 
   llvm::StringMap<Function *> External;

@@ -8,13 +8,30 @@ using namespace clang;
 
 Ranges::Ranges(const Function &F) : F(F) { pointedTo(F.Decl->getBody()); }
 
+namespace {
+
+// Whether a variable that is a part of this is looked at or assigned, and not pointed or referred
+// to.
+bool names(const Stmt *S) {
+  if (const auto *Cast = dyn_cast<CastExpr>(S))
+    return Cast->getCastKind() == CK_LValueToRValue;
+  if (const auto *Unary = dyn_cast<UnaryOperator>(S))
+    return Unary->isIncrementDecrementOp();
+  const auto *Binary = dyn_cast<BinaryOperator>(S);
+  return isa<ParenExpr>(S) || (Binary && Binary->isAssignmentOp());
+}
+
+} // namespace
+
 void Ranges::pointedTo(const Stmt *S) {
-  if (const auto *Unary = dyn_cast<UnaryOperator>(S); Unary && Unary->getOpcode() == UO_AddrOf)
-    if (const auto *Ref = dyn_cast<DeclRefExpr>(Unary->getSubExpr()->IgnoreParens()))
-      AddressTaken.insert(Ref->getDecl());
-  for (const Stmt *Child : S->children())
-    if (Child)
-      pointedTo(Child);
+  for (const Stmt *Child : S->children()) {
+    if (!Child)
+      continue;
+    if (const auto *Part = dyn_cast<Expr>(Child); Part && !names(S))
+      if (const auto *Ref = dyn_cast<DeclRefExpr>(Part->IgnoreParens()))
+        AddressTaken.insert(Ref->getDecl());
+    pointedTo(Child);
+  }
 }
 
 std::optional<Range> Ranges::of(const Expr *E) const {

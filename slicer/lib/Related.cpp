@@ -125,7 +125,7 @@ void Related::effect(const NodeSet &Touched, bool Direct) {
   for (NodeId Id : Touched) {
     const Node &Now = P.Nodes[Id];
     bool Own = Now.Kind == NodeKind::Variable && Now.Local &&
-               (Direct || Now.Decl->getDeclContext() == Current->Decl);
+               Now.Decl->getDeclContext() == Current->Decl;
     if (!Own && (Direct || Marked.test(Id)))
       Outside = true;
   }
@@ -259,7 +259,7 @@ bool Related::passesObject(const CallExpr *Call) {
   if (!Object || Kept.contains(Object) || Effects.contains(Object))
     return Object;
   for (Function *Target : Pointers.callees(Call).Functions)
-    if (Wholes.test(Target->Index) || related(P.self(*Target)))
+    if (Wholes.test(Target->Index) || related(P.self(*Target)) || Target->lambda())
       return true;
   return false;
 }

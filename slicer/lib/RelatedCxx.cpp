@@ -48,6 +48,12 @@ void Related::refuseUncarried(const Expr *E) {
   if (AsItIs || !Current->Home->cxx())
     return;
   std::string Why = notCarried(E);
+  if (const auto *Lambda = dyn_cast<LambdaExpr>(E)) {
+    const Function *Body = P.function(Lambda->getCallOperator());
+    bool Whole = !onlyCalled(Lambda->getLambdaClass()) || (Body && !Body->WholeBecause.empty());
+    if (Whole && (!Body || mayHaveEffects(*Body) || !standsAlone(Lambda)))
+      Why = "it makes a lambda expression that is left whole";
+  }
   if (!Why.empty())
     refuse(*Current, Why);
 }
@@ -64,9 +70,11 @@ bool Related::valueCxx(const Expr *E) {
   } else if (const auto *Made = dyn_cast<CXXConstructExpr>(E)) {
     make(Made);
   } else if (const auto *Lambda = dyn_cast<LambdaExpr>(E)) {
-    for (const Expr *Captured : Lambda->capture_inits())
-      if (Captured)
-        operand(Captured);
+    // What is kept of its body tells what is needed of what it captures.
+    if (AsItIs)
+      for (const Expr *Captured : Lambda->capture_inits())
+        if (Captured)
+          operand(Captured);
     runs(Lambda->getCallOperator());
   } else if (const auto *Call = dyn_cast<CallExpr>(E); Call && assignsPlainly(Call)) {
     address(Call->getArg(0));
@@ -155,7 +163,7 @@ bool Related::initialisers(const Function &F) {
       const FieldDecl *Field = Part->getAnyMember();
       NodeSet Defines = Field ? P.fields(Field->getType()) : NodeSet();
       if (Field)
-        Defines.set(P.field(Field));
+        Defines |= P.pieces(P.field(Field));
       if (relatedAny(Defines)) {
         value(Part->getInit());
         effect({}, false);

@@ -73,7 +73,8 @@ private:
     if (const auto *Ref = dyn_cast<DeclRefExpr>(S))
       if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()); Variable && scalar(Variable)) {
         auto [Uses, Defines] = role(Ref);
-        if (!Uses && !Defines)
+        // A lambda expression's captures are defined elsewhere, too.
+        if ((!Uses && !Defines) || Variable->getDeclContext() != F.Decl)
           Excluded.insert(Variable);
         else
           Variables.insert(Variable);

@@ -30,6 +30,8 @@
 /* The report may take this long, in ns. */
 #define REPORT_PATIENCE INT64_C(1000000000)
 #define CPU_SECONDS 5.0
+/* A program that is over sooner than this, in ns, has had no use for a prefetch thread. */
+#define SHORT_LIFE 2000000
 /* How much nicer than the program it is: where both want one processor, the program has most of it. */
 #define NICER 10
 
@@ -180,7 +182,16 @@ static void outlive(void) {
         shared_wait(life, word, -1);
 }
 
-/* A short program is over before all is ready for it: the rest would take a processor from the next. */
+/* Lets the program run first, until it has waited for a file (find_counter() in program.c). Being made ready takes more
+ * processor time than being born, and takes it from the program, or the next, where no processor is idle. */
+static void let_begin(void) {
+    _Atomic uint32_t *life = life_word(birth.shared);
+    uint32_t word = atomic_load(life);
+    if (!is_over(word))
+        shared_wait(life, word, SHORT_LIFE);
+}
+
+/* Where the program has ended meanwhile, so does this, unless it is to report. */
 static void leave_if_over(void) {
     if (report < 0 && is_over(atomic_load(life_word(birth.shared))))
         syscall(SYS_exit_group, 0);
@@ -202,11 +213,13 @@ static void open_nowhere(void) {
 
 /* From a copy of the program to a prefetch process; NULL, or what it lacks. */
 static const char *settle(void) {
+    let_begin();
     open_nowhere();
+    report = report_open();
+    leave_if_over();
     prctl(PR_SET_NAME, "foreread-pre");
     nice(NICER);
     quarantine_faults();
-    report = report_open();
     bool quarantined = quarantine_process(birth.shared);
     leave_if_over();
     if (!quarantined || !quarantine_calls(report))

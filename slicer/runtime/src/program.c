@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,9 @@ static _Thread_local struct {
     /* Threads it has made. */
     uint64_t made;
 } self;
+
+/* How often the program's first thread had waited for something when the prefetch process was born. */
+static long waits_at_birth;
 
 /* Of threads before their first call: each call rings. */
 static struct foreread_counter unknown;
@@ -96,6 +100,12 @@ static void leave_lane(void) {
     foreread_counter = &unknown;
 }
 
+/* How often the calling thread has waited for something. */
+static long waits(void) {
+    struct rusage used;
+    return getrusage(RUSAGE_THREAD, &used) == 0 ? used.ru_nvcsw : 0;
+}
+
 static void create(void (*f)(int, char **), int argc, char **argv) {
     struct shared *shared = make_shared();
     if (shared == NULL)
@@ -106,6 +116,7 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
         foreread_counter = &unknown;
         anchor = made;
         pthread_atfork(NULL, NULL, leave_lane);
+        waits_at_birth = waits();
         return;
     }
     if (made != NULL)
@@ -124,6 +135,9 @@ void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **a
 /* At a thread's first call. */
 static struct foreread_counter *find_counter(void) {
     struct shared *shared = program_shared();
+    /* Files are not in memory: the prefetch process need not see first whether the program is a short one. */
+    if (shared != NULL && self.path == MAIN_PATH && waits() > waits_at_birth)
+        shared_wake(life_word(shared));
     struct shared_lane *lane = shared != NULL ? shared_lane(shared, self.path) : NULL;
     return lane != NULL ? &lane->counter : &nobody;
 }

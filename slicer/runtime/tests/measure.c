@@ -1,6 +1,10 @@
-/* measure.c - what the calls cost the computation thread. */
+/* measure.c - what the calls cost the computation thread, and what a short program's prefetch process does. */
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +22,48 @@ static double nanoseconds(double began, double times) {
     return (now() - began) * 1e9 / times;
 }
 
+/* Runs this program as one that lives for some ms, many times, with a prefetch process or without. */
+static void measure_short(const char *milliseconds, bool prefetched) {
+    const int times = 200;
+    char *const command[] = {"measure", "lives", (char *)milliseconds, NULL};
+    char *const environment[] = {prefetched ? "FOREREAD_PREEXEC=1" : "FOREREAD_PREEXEC=0", NULL};
+    double seconds = 0, processor = 0;
+    for (int n = 0; n < times; n++) {
+        double began = now();
+        pid_t pid;
+        CHECK(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, command, environment) == 0);
+        struct rusage used;
+        while (wait4(-1, NULL, 0, &used) != pid)
+            ;
+        seconds += now() - began;
+        do
+            processor += (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                         (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+        while (wait4(-1, NULL, 0, &used) > 0);
+    }
+    printf("a program of %s ms %-7s %5.0f us, %5.0f us of processor\n", milliseconds,
+           prefetched ? "" : "without", seconds * 1e6 / times, processor * 1e6 / times);
+}
+
+/* Computes for so long, counting calls. */
+static int lives(double milliseconds) {
+    for (double end = now() + milliseconds / 1000; now() < end;)
+        foreread_call();
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2) {
+        foreread_create_prefetch_thread(slice, argc, argv);
+        return lives(strtod(argv[2], NULL));
+    }
+    /* So that prefetch processes, which are nobody's children, are reaped here. */
+    CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+    for (const char *const *span = (const char *const[]){"0", "1", NULL}; *span != NULL; span++) {
+        measure_short(*span, false);
+        measure_short(*span, true);
+    }
+    CHECK(prctl(PR_SET_CHILD_SUBREAPER, 0) == 0);
     /* A program of some size: its page tables are what cloning copies. */
     size_t megabytes = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
     if (megabytes > 0) {

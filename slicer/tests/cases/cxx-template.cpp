@@ -1,10 +1,16 @@
-// What is made from a template runs as it is, and takes nothing else with it, nor does what its class alone may know.
+// What a template is used for once is sliced as if it were written out; of what it is used for several times each runs as it
+// is, and takes nothing else with it, nor does what its class alone may know.
 //: STATUS scaled refused
-//: WHY scaled template
+//: WHY scaled one of several
+//: STATUS look sliced
+//: STATUS Blocks<char>::read sliced
 //: STATUS main sliced
 //: STATUS Walk::step refused
 //: WHY Walk::step private
-//: KEEPS prefetch_pread(fd, 1, scaled(i))
+//: KEEPS unsigned char pf_look(int fd, long at)
+//: KEEPS prefetch_pread(fd, sizeof(unsigned char), at * 2)
+//: KEEPS prefetch_pread((self->*foreread_private(
+//: KEEPS pf_look(fd, scaled(i))
 //: DATA data 70000
 //: RUN
 //: COUNTS
@@ -13,6 +19,28 @@
 #include <unistd.h>
 
 template <class T> T scaled(T n) { return n * 13 % 4000; }
+
+template <class T> T look(int fd, long at)
+{
+	T value = 0;
+	pread(fd, &value, sizeof(T), at * 2);
+	return value;
+}
+
+template <class T> class Blocks {
+	int fd;
+	enum { Size = 64 };
+	T block[Size];
+
+public:
+	explicit Blocks(int fd) : fd(fd), block() {}
+	T read(int number)
+	{
+		if (pread(fd, block, Size * sizeof(T), number * Size) < Size)
+			return 0;
+		return block[Size / 2];
+	}
+};
 
 class Walk {
 	enum Mode { Up, Down };
@@ -30,11 +58,11 @@ int main()
 	unsigned sum = 0;
 	Walk walk;
 	int fd = open("data", O_RDONLY);
+	Blocks<char> blocks(fd);
 	for (int i = 0; i < 50; i++) {
-		pread(fd, &c, 1, scaled(i));
-		sum = sum * 3 + c;
-		pread(fd, &c, 1, walk.next());
-		sum = sum * 3 + c;
+		sum = sum * 3 + look<unsigned char>(fd, scaled(i));
+		pread(fd, &c, 1, walk.next() + scaled(2L * i));
+		sum = sum * 3 + c + blocks.read(i);
 	}
 	printf("%u\n", sum);
 	usleep(200000);

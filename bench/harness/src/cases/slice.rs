@@ -1,4 +1,5 @@
-//! The programs AASFP was measured with (its Table 1), which `foreread cc` translates.
+//! The programs AASFP was measured with (its Table 1), which `foreread cc` translates, and one that looks at a mapped
+//! file, which the paper left undone.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,6 +31,9 @@ struct VolVis {
     along: &'static str,
 }
 
+/// The density of a volume of 16 MiB by the distance from its centre, its voxels looked at where they are mapped.
+struct Profile;
+
 /// The Fourier transform of 2^`log2` points, in place.
 struct Fft {
     log2: u32,
@@ -52,7 +56,7 @@ impl Video {
     }
 }
 
-/// The rows of Table 1, in its order.
+/// The rows of Table 1, in its order, and the mapped volume.
 pub fn cases() -> Vec<Case> {
     let case = |name, about, purpose, work| Case {
         name,
@@ -134,6 +138,12 @@ pub fn cases() -> Vec<Case> {
             true,
             2 * UNIT,
         ),
+        case(
+            "profile",
+            "mapped volume, bricks of 4 KiB from its centre outward",
+            Purpose::Gain,
+            Box::new(Profile),
+        ),
     ]
 }
 
@@ -196,6 +206,20 @@ impl Workload for VolVis {
             scratch,
             tools,
         )
+    }
+}
+
+impl Workload for Profile {
+    fn data_name(&self) -> &'static str {
+        "volume-16"
+    }
+
+    fn generate(&self, dir: &Path, _: Size, tools: &Tools) -> Result<()> {
+        generate("volume", 16, &dir.join("volume"), tools)
+    }
+
+    fn job(&self, dir: &Path, scratch: &Path, _: Size, tools: &Tools) -> Result<Job> {
+        job("profile", &[], &dir.join("volume"), scratch, tools)
     }
 }
 
