@@ -352,11 +352,6 @@ impl Client {
             .is_ok_and(|inner| lock(&inner.list).is_random(file))
     }
 
-    /// Whether this process is the one that made the client, and not a child of it.
-    pub fn is_ours(&self) -> bool {
-        self.birth.is_here()
-    }
-
     /// Where the client stands; all zero in a child of its process.
     pub fn stats(&self) -> Stats {
         self.inner()

@@ -82,6 +82,8 @@ pub struct Report {
     pub reads: u64,
     /// Reads that the plan knew of.
     pub foreseen: u64,
+    /// Of the bytes missed, those by reads that began after all that the plan names had been found in memory.
+    pub missed_hot: u64,
     /// Times the program was lost and found again.
     pub found_again: u64,
     /// Files that differ from the record.
@@ -125,6 +127,9 @@ pub struct Engine<B> {
     events: Vec<Event>,
     disclosed: Vec<Expected>,
     exhausted: bool,
+    /// When the plan was known to be in memory, in ns.
+    hot_since: Option<u64>,
+    missed_hot: u64,
     reads: u64,
     foreseen: u64,
     found_again: u64,
@@ -155,6 +160,8 @@ impl<B: Backend> Engine<B> {
             events: Vec::new(),
             disclosed: Vec::new(),
             exhausted: false,
+            hot_since: None,
+            missed_hot: 0,
             reads: 0,
             foreseen: 0,
             found_again: 0,
@@ -261,6 +268,9 @@ impl<B: Backend> Engine<B> {
     /// the caller knows to come back soon.
     pub fn step(&mut self, now: u64) -> bool {
         self.collect(now);
+        if self.phase == Phase::Hot {
+            self.hot_since.get_or_insert(now);
+        }
         if self.closed || matches!(self.phase, Phase::Hot | Phase::GaveUp | Phase::Finished) {
             return self.scheduler.in_flight() > 0;
         }
@@ -334,6 +344,7 @@ impl<B: Backend> Engine<B> {
             phase: self.phase,
             reads: self.reads,
             foreseen: self.foreseen,
+            missed_hot: self.missed_hot,
             found_again: self.found_again,
             devices: self.table.devices(),
             changed: std::mem::take(&mut self.table.changed),
@@ -517,7 +528,11 @@ impl<B: Backend> Engine<B> {
                 self.ledger.useful += there;
             } else {
                 self.ledger.useful += there;
-                self.ledger.missed += (pages.end - pages.start - ours) * PAGE;
+                let missed = (pages.end - pages.start - ours) * PAGE;
+                self.ledger.missed += missed;
+                if self.hot_since.is_some_and(|since| access.start >= since) {
+                    self.missed_hot += missed;
+                }
             }
         }
         there + under_way > 0

@@ -73,6 +73,11 @@ pub const TESTS: &[Test] = &[
         &[],
         nearest,
     ),
+    (
+        "a_program_that_waits_for_what_a_plan_in_memory_does_not_tell_is_recorded_anew",
+        &[],
+        elsewhere,
+    ),
     ("another_executable_does_not", &[], unrelated),
     (
         "another_command_gets_a_record_even_if_the_nearest_is_hot",
@@ -200,6 +205,24 @@ fn outrun() {
         let outcome = account.of(finish(start(&mut traced)));
         assert!(lab.record().is_file(), "{outcome:?}");
     }
+}
+
+fn elsewhere() {
+    let lab = Lab::new();
+    lab.data("data", 48);
+    lab.write("at", "0");
+    let command = "dd if=data of=/dev/null bs=1M count=6 skip=$(cat at) status=none";
+    let command = ["sh", "-c", command];
+    lab.cold(&["data"]);
+    lab.run(&command);
+    // What is recorded is in memory, and the program goes to another place of the same file.
+    lab.cold(&["data"]);
+    lab.plain(&command);
+    lab.write("at", "32");
+    let outcome = lab.run(&command);
+    assert!(outcome.reason().contains("recorded anew"), "{outcome:?}");
+    lab.cold(&["data"]);
+    assert_eq!(lab.run(&command).mode(), "recorded");
 }
 
 fn warmed_up() {

@@ -195,19 +195,15 @@ impl Account {
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
         // reads waited.
-        let least = if report.ledger.missed == 0 {
-            told / 2
-        } else {
-            told.saturating_mul(2)
-        };
-        let elsewhere = self.device_bytes.unwrap_or(0);
-        if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < least {
+        let before = report.ledger.missed - report.missed_hot;
+        let elsewhere = self.device_bytes.unwrap_or(0).saturating_sub(before);
+        if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
             return None;
         }
         let path = self.followed.as_ref()?.path.clone();
         self.say(format!(
             "{} came from elsewhere than the record {} tells; the next run is recorded anew",
-            bytes(self.device_bytes.unwrap_or(0)),
+            bytes(elsewhere),
             path.display()
         ));
         Some(path)
@@ -223,8 +219,7 @@ impl Account {
     /// Whether what was followed is a record of this very command that a run like the recorded
     /// one adds nothing to: it is whole, and the program was not killed before its end.
     pub(super) fn has_lasting_record(&self) -> bool {
-        let killed = |baseline: &Summary| baseline.exit_status.is_some_and(|status| status >= 128);
-        self.has_own_record() && !self.baseline.as_ref().is_some_and(killed)
+        self.has_own_record() && !self.baseline.as_ref().is_some_and(was_killed)
     }
 
     /// Whether what was followed is a whole record of this very command.
@@ -391,6 +386,10 @@ impl Account {
             return String::new();
         };
         match baseline.cold_wall_ns {
+            _ if was_killed(baseline) => format!(
+                ", by the record of a run that was killed after {}",
+                duration(baseline.wall_ns)
+            ),
             Some(cold) => format!(" against {} recorded cold", duration(cold)),
             None => format!(
                 " against {} when recorded, partly in memory",
@@ -459,6 +458,11 @@ impl Account {
     }
 }
 
+/// Whether the run that was recorded ended by a signal.
+fn was_killed(recorded: &Summary) -> bool {
+    recorded.exit_status.is_some_and(|status| status >= 128)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -500,6 +504,7 @@ mod tests {
                 phase,
                 reads: 0,
                 foreseen: 0,
+                missed_hot: 0,
                 found_again: 0,
                 changed: Vec::new(),
                 gone: Vec::new(),

@@ -1,8 +1,8 @@
 //! A record file that appears whole, or not at all.
 //!
 //! The record grows in a hidden file beside its destination, `.NAME.partial-PID-…`, and
-//! takes the destination's place by one rename once it is complete and on the device. If
-//! the writer is killed, the hidden file remains: [`partials`] finds it, a
+//! takes the destination's place by one rename once it is complete. It is not synced: what a power failure
+//! leaves is known by its checksums. If the writer is killed, the hidden file remains: [`partials`] finds it, a
 //! [`super::Reader`] reads what it holds, and [`adopt`] lets it take the destination's place.
 
 use std::ffi::{OsStr, OsString};
@@ -125,7 +125,7 @@ impl RecordFile {
     /// Ends the record, as [`Writer::finish`] does, and lets it take the destination's place.
     ///
     /// The accesses left out are added to the summary's `lost`. When this returns, the
-    /// record is on the device under its name.
+    /// record is under its name, and survives the death of any process.
     ///
     /// # Errors
     /// As [`Writer::access`], or [`WriteError::File`]; the destination is then as it was.

@@ -41,7 +41,7 @@ impl Account {
                 part.map_or_else(|| "-".to_owned(), |part| format!("{:.1} %", part * 100.0))
             };
             row(
-                "reads",
+                "reads seen",
                 &format_args!("{}, {} foreseen", report.reads, report.foreseen),
             );
             row(
