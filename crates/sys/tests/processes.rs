@@ -106,7 +106,32 @@ fn blocked_signals_are_taken_from_the_descriptor_in_turn() {
         let received = signals.next().unwrap().unwrap();
         assert_eq!(received.signal, libc::SIGUSR2);
         assert!(!received.from_kernel);
+        assert!(received.from_self);
         assert_eq!(signals.next().unwrap(), None);
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn who_sent_a_signal_is_told_apart() {
+    std::thread::spawn(|| {
+        let signals = Signals::block(&[libc::SIGUSR1]).unwrap();
+        // SAFETY: only the number of this thread.
+        let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+        // A thread can be sent to by its number, as nobody else in this process may get the signal.
+        let send = format!(
+            "import ctypes; ctypes.CDLL(None).syscall({}, {}, {thread}, {})",
+            libc::SYS_tgkill,
+            std::process::id(),
+            libc::SIGUSR1
+        );
+        match Command::new("python3").args(["-c", &send]).status() {
+            Ok(status) => assert!(status.success()),
+            Err(_) => return println!("skipped: no python3 here"),
+        }
+        let received = signals.next().unwrap().unwrap();
+        assert!(!received.from_kernel && !received.from_self, "{received:?}");
     })
     .join()
     .unwrap();

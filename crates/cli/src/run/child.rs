@@ -73,8 +73,9 @@ impl Incoming {
 
     /// Whether a signal is to be passed on.
     fn is_for_program(&self, received: Received) -> bool {
+        // What foreread has used or done concerns nobody else.
         let own_limit = received.from_kernel && signals::is_limit(received.signal);
-        !own_limit && !self.went_to_group(received)
+        !received.from_self && !own_limit && !self.went_to_group(received)
     }
 
     /// Whether a signal was sent to the whole process group: the program has it then, unless it
