@@ -1,6 +1,11 @@
 //! Under limits that leave foreread less than it asks for, the program has all that it would have without it.
 
-use foreread_tests::{Lab, Need, Outcome, finish, start};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use foreread_tests::{Lab, Need, Outcome, eventually, finish, foreread, start, text};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Test;
 
@@ -15,17 +20,32 @@ pub const TESTS: &[Test] = &[
         &[Need::Command("prlimit")],
         record_too_large,
     ),
+    (
+        "with_hardly_any_descriptors_the_program_runs_as_ever",
+        &[],
+        few_descriptors,
+    ),
+    (
+        "with_hardly_any_descriptors_signals_and_stops_are_passed_through",
+        &[],
+        few_descriptors_and_signals,
+    ),
 ];
 
-/// `foreread run` of a command, under a limit of the shell's `ulimit`.
-fn under(lab: &Lab, limit: &str, args: &[&str]) -> Outcome {
-    let (command, account) = lab.running(&[], args);
+/// A command under a limit of the shell's `ulimit`.
+fn limited(lab: &Lab, limit: &str, command: &Command) -> Command {
     let mut shell = lab.command("sh");
     shell
         .args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh"])
         .arg(command.get_program())
         .args(command.get_args());
-    account.of(finish(start(&mut shell)))
+    shell
+}
+
+/// `foreread run` of a command under a limit.
+fn under(lab: &Lab, limit: &str, args: &[&str]) -> Outcome {
+    let (command, account) = lab.running(&[], args);
+    account.of(finish(start(&mut limited(lab, limit, &command))))
 }
 
 fn ring_too_large() {
@@ -65,5 +85,55 @@ fn record_too_large() {
             "{outcome:?}"
         );
         assert!(lab.records().is_empty(), "{:?}", lab.records());
+    }
+}
+
+/// There are three besides the standard ones before a program is watched: for signals, the ring and the group.
+fn few_descriptors() {
+    let lab = Lab::new();
+    let command = ["run", "--", "sh", "-c", "echo out; exit 5"];
+    for limit in (4..16).chain(4..16) {
+        let mut run = lab.command(foreread());
+        let output = finish(start(&mut limited(
+            &lab,
+            &format!("-n {limit}"),
+            run.args(command),
+        )));
+        let (code, said) = (output.status.code(), text(&output.stderr));
+        assert_eq!((code, &*output.stdout), (Some(5), &b"out\n"[..]), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.starts_with("foreread: "), "{said}");
+    }
+}
+
+fn few_descriptors_and_signals() {
+    let lab = Lab::new();
+    let script = "trap 'echo usr1' USR1; trap 'exit 6' TERM
+        echo ready; kill -STOP $$; while :; do sleep 0.01; done";
+    for limit in [4, 5, 6] {
+        let mut run = lab.command("env");
+        // Whoever started the tests may ignore some.
+        let run = run.args(["--default-signal", foreread().to_str().expect("a path")]);
+        let run = run.args(["run", "-q", "--", "sh", "-c", script]);
+        let mut child = start(limited(&lab, &format!("-n {limit}"), run).process_group(0));
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n");
+        let pid = Pid::from_child(&child);
+        let signal = |signal| kill_process(pid, signal).expect("our own child");
+        let stat = format!("/proc/{}/stat", child.id());
+        eventually("foreread stops too", || {
+            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
+        });
+        signal(Signal::CONT);
+        signal(Signal::USR1);
+        line.clear();
+        stdout.read_line(&mut line).expect("a line");
+        assert_eq!(line, "usr1\n");
+        signal(Signal::TERM);
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).expect("output");
+        assert_eq!((rest.as_str(), finish(child).status.code()), ("", Some(6)));
     }
 }
