@@ -213,7 +213,10 @@ impl Place {
             account.say(trouble);
         }
         let destination = match (&args.output, &store) {
-            (Some(path), _) => Some(path.clone()),
+            (Some(path), _) => {
+                let refused = |why| anyhow!("{why:#}; nothing is recorded");
+                account.note(record::destination(path).map_err(refused))
+            }
             (None, Some(store)) if args.record && !taken => Some(store.path_for(&identity)),
             _ => None,
         };
