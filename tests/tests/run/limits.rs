@@ -22,7 +22,7 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "with_hardly_any_descriptors_the_program_runs_as_ever",
-        &[],
+        &[Need::Command("env")],
         few_descriptors,
     ),
     (
@@ -91,14 +91,17 @@ fn record_too_large() {
 /// There are three besides the standard ones before a program is watched: for signals, the ring and the group.
 fn few_descriptors() {
     let lab = Lab::new();
-    let command = ["run", "--", "sh", "-c", "echo out; exit 5"];
-    for limit in (4..16).chain(4..16) {
-        let mut run = lab.command(foreread());
-        let output = finish(start(&mut limited(
-            &lab,
-            &format!("-n {limit}"),
-            run.args(command),
-        )));
+    let foreread = foreread();
+    let foreread = foreread.to_str().expect("a readable path");
+    // A program that is to find it ignored is started in another way.
+    let ways = ["--default-signal=CHLD", "--ignore-signal=CHLD"];
+    for (limit, way) in (4..16)
+        .chain(4..16)
+        .flat_map(|limit| ways.map(|way| (limit, way)))
+    {
+        let mut run = lab.command("env");
+        run.args([way, foreread, "run", "--", "sh", "-c", "echo out; exit 5"]);
+        let output = finish(start(&mut limited(&lab, &format!("-n {limit}"), &run)));
         let (code, said) = (output.status.code(), text(&output.stderr));
         assert_eq!((code, &*output.stdout), (Some(5), &b"out\n"[..]), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
