@@ -8,6 +8,8 @@
 mod aside;
 #[path = "run/files.rs"]
 mod files;
+#[path = "run/limits.rs"]
+mod limits;
 #[path = "run/memory.rs"]
 mod memory;
 #[path = "run/oracle.rs"]
@@ -41,6 +43,7 @@ fn main() {
         replay::TESTS,
         records::TESTS,
         files::TESTS,
+        limits::TESTS,
         memory::TESTS,
         aside::TESTS,
         store::TESTS,

@@ -156,6 +156,8 @@ pub(crate) struct Record {
     #[arg(short, long)]
     quiet: bool,
     /// Write the record to FILE, and leave what is known as it is
+    ///
+    /// A link is followed. Where FILE is no regular file, nothing is recorded.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The command and its arguments

@@ -1,94 +1,91 @@
-//! Another process: watching it, hearing of its end, counting its reads.
+//! A child process: hearing of its end, counting its reads.
 //!
-//! Invariant: a process is named by its pidfd, so no call can hit a stranger that was given
-//! the same number.
+//! Invariant: a child is named by its number until its end is taken, and no longer: till then the kernel gives
+//! that to nobody else, so no call can hit a stranger. No descriptor is needed, of which there may be none left.
 //!
-//! Data flow: [`open`] a child just started, [`ended`] it while it runs, read what only a
-//! not yet reaped process tells ([`IoCounters::of`]), then [`change`] takes its status.
+//! Data flow: [`Child::new`] of one just started; on `SIGCHLD`, whether it [`has_ended`](Child::has_ended); then what only
+//! a not yet reaped process tells ([`IoCounts::read`]); then [`Child::end`] takes its status.
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::checked;
 
-/// A descriptor for process `pid`.
-pub fn open(pid: u32) -> io::Result<OwnedFd> {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| {
+/// A child of this process whose end has not been taken.
+#[derive(Debug)]
+pub struct Child(Pid);
+
+impl Child {
+    /// The child just started under this number.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a number that no process has.
+    pub fn new(pid: u32) -> io::Result<Self> {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        number.map(Self).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("no process is {pid}"))
-        })?;
-    Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
-}
-
-/// Whether the process has ended, waiting at most `timeout` for it; `None` waits for good.
-pub fn ended<Fd: AsFd>(pidfd: Fd, timeout: Option<Duration>) -> io::Result<bool> {
-    let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
-    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-    match rustix::event::poll(&mut fds, timeout.as_ref()) {
-        Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
+        })
     }
-}
 
-/// What became of a child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It ended by itself, with this code.
-    Exited(i32),
-    /// A signal ended it.
-    Killed(i32),
-    /// A signal stopped it.
-    Stopped(i32),
-    /// It goes on after a stop.
-    Continued,
-}
+    /// Whether it has ended; its status is still to be taken.
+    ///
+    /// # Errors
+    /// `ECHILD` if it was taken.
+    pub fn has_ended(&self) -> io::Result<bool> {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(self.0), look)?.is_some())
+    }
 
-impl Change {
-    /// The status a shell would show: the code, or 128 + the signal; `None` while it lives.
-    pub fn exit_status(self) -> Option<i32> {
-        match self {
-            Change::Exited(code) => Some(code),
-            Change::Killed(signal) => Some(128 + signal),
-            Change::Stopped(_) | Change::Continued => None,
+    /// Whether it has been stopped since this was last asked, and has not ended.
+    ///
+    /// # Errors
+    /// None that are known.
+    pub fn was_stopped(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        match waitid(WaitId::Pid(self.0), options) {
+            // It has ended, and will not be stopped any more.
+            Err(Errno::CHILD) => Ok(false),
+            status => Ok(status?.is_some()),
+        }
+    }
+
+    /// How it ended, if it has: reaps it, so that nothing more is to be asked of it.
+    ///
+    /// # Errors
+    /// `ECHILD` if that was taken.
+    pub fn end(&self) -> io::Result<Option<End>> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let status = waitid(WaitId::Pid(self.0), options)?;
+        Ok(status.and_then(|status| {
+            let exited = status.exit_status().map(End::Exited);
+            exited.or_else(|| status.terminating_signal().map(End::Killed))
+        }))
+    }
+
+    /// Sends it a signal by its number. If it has ended already that is no error.
+    ///
+    /// # Errors
+    /// `EPERM` if it has other privileges.
+    pub fn send(&self, signal: i32) -> io::Result<()> {
+        // SAFETY: two numbers and no memory; the first is our child's.
+        match checked(unsafe { libc::kill(self.0.as_raw_nonzero().get(), signal) }) {
+            Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+            _ => Ok(()),
         }
     }
 }
 
-/// The next change of a child's state, if there has been one; takes an end's status, reaping the child.
-pub fn change<Fd: AsFd>(pidfd: Fd) -> io::Result<Option<Change>> {
-    let options = WaitIdOptions::EXITED
-        | WaitIdOptions::STOPPED
-        | WaitIdOptions::CONTINUED
-        | WaitIdOptions::NOHANG;
-    let status = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), options)?;
-    Ok(status.and_then(|status| {
-        status
-            .exit_status()
-            .map(Change::Exited)
-            .or_else(|| status.terminating_signal().map(Change::Killed))
-            .or_else(|| status.stopping_signal().map(Change::Stopped))
-            .or_else(|| status.continued().then_some(Change::Continued))
-    }))
-}
-
-/// Sends a signal by its number. A process that has ended already is no error.
-pub fn send<Fd: AsFd>(pidfd: Fd, signal: i32) -> io::Result<()> {
-    let pidfd = pidfd.as_fd().as_raw_fd();
-    let info = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: a descriptor, two numbers and no memory: without information the kernel fills in who sends.
-    match checked(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, info, 0) }) {
-        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
-        _ => Ok(()),
-    }
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
 }
 
 /// What the kernel counts of a process's input, in bytes.

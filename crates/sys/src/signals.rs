@@ -59,6 +59,9 @@ pub struct Received {
     pub signal: i32,
     /// Whether the kernel sent it, as it does for the terminal's keys.
     pub from_kernel: bool,
+    /// Whether this process sent it, or did what the kernel sends it for in its name: with a write beyond the limit on
+    /// a file's size, say.
+    pub from_self: bool,
 }
 
 impl Signals {
@@ -107,6 +110,7 @@ impl Signals {
             Ok(got) if got as usize == size => Ok(Some(Received {
                 signal: info.ssi_signo as i32,
                 from_kernel: info.ssi_code == libc::SI_KERNEL,
+                from_self: info.ssi_pid == std::process::id(),
             })),
             Ok(_) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

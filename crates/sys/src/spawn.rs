@@ -8,13 +8,14 @@
 
 use std::env;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
-use std::io::{self, Read};
+use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::checked;
 use crate::signals::Signals;
@@ -153,12 +154,14 @@ fn fork(
     environment: &[*mut c_char],
     signals: &Signals,
 ) -> io::Result<u32> {
-    // It is closed by the program's start, or tells why that failed.
-    let (mut failed, tell) = io::pipe()?;
-    // SAFETY: the child makes async-signal-safe calls only, on strings and lists that are terminated, and
-    // never returns.
+    let failed = Shared::new()?;
+    // As `fork`, but that this thread waits until the program has been started, or could not be: there may be no
+    // descriptors left for a pipe to hear of it by.
+    let flags = libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the child, on a copy of this process's memory, makes async-signal-safe calls only, on strings and lists
+    // that are terminated, and never returns.
     let pid = unsafe {
-        let pid = checked(libc::fork())?;
+        let pid = checked(libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0))?;
         if pid == 0 {
             let pipe = PIPE_IGNORED.load(Ordering::Relaxed);
             libc::signal(
@@ -180,24 +183,47 @@ fn fork(
                 words.as_ptr().cast(),
                 environment.as_ptr().cast(),
             );
-            let errno = *libc::__errno_location();
-            libc::write(
-                tell.as_raw_fd(),
-                (&raw const errno).cast(),
-                size_of::<c_int>(),
-            );
+            failed
+                .get()
+                .store(*libc::__errno_location(), Ordering::Relaxed);
             libc::_exit(127)
         }
-        pid
+        pid as libc::pid_t
     };
-    drop(tell);
-    let mut errno = [0; size_of::<c_int>()];
-    if failed.read_exact(&mut errno).is_err() {
-        return Ok(pid.unsigned_abs());
+    match failed.get().load(Ordering::Relaxed) {
+        0 => Ok(pid.unsigned_abs()),
+        errno => {
+            // SAFETY: our own child, not reaped before; no memory is involved.
+            unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+            Err(io::Error::from_raw_os_error(errno))
+        }
     }
-    // SAFETY: our own child, not reaped before; no memory is involved.
-    unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
-    Err(io::Error::from_raw_os_error(c_int::from_ne_bytes(errno)))
+}
+
+/// A number that a child has in common with this process.
+struct Shared(NonNull<AtomicI32>);
+
+impl Shared {
+    fn new() -> io::Result<Self> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let size = size_of::<AtomicI32>();
+        // SAFETY: a fresh page at an address of the kernel's choosing, zeroed, known to nobody else.
+        let page = unsafe { mmap_anonymous(ptr::null_mut(), size, access, MapFlags::SHARED)? };
+        let page = NonNull::new(page.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self(page))
+    }
+
+    fn get(&self) -> &AtomicI32 {
+        // SAFETY: the page lives as long as the value, and only an atomic on it is used.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this length; no reference outlives the value.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<AtomicI32>()) };
+    }
 }
 
 /// The standard descriptors that the runtime opened: they were closed.

@@ -8,21 +8,19 @@ use std::time::Duration;
 use foreread_sys::features::{Features, State};
 use foreread_sys::page_size;
 use foreread_sys::pagemap::PageMap;
-use foreread_sys::process::{self, Change, IoCounters};
+use foreread_sys::process::{Child, End, IoCounters};
 use foreread_sys::signals::Signals;
 
-const LONG: Option<Duration> = Some(Duration::from_secs(10));
-
-/// Starts a child that the test reaps through its pidfd.
-fn start(command: &mut Command) -> u32 {
-    command.spawn().unwrap().id()
+/// Starts a child that the test reaps itself.
+fn start(command: &mut Command) -> Child {
+    Child::new(command.spawn().unwrap().id()).unwrap()
 }
 
-/// The next change, waited for.
-fn next_change(pidfd: &impl std::os::fd::AsFd) -> Change {
-    for _ in 0..5000 {
-        if let Some(change) = process::change(pidfd).unwrap() {
-            return change;
+/// Waits until `condition` holds.
+fn eventually(mut condition: impl FnMut() -> bool) {
+    for _ in 0..10_000 {
+        if condition() {
+            return;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -30,32 +28,36 @@ fn next_change(pidfd: &impl std::os::fd::AsFd) -> Change {
 }
 
 #[test]
-fn stops_continues_and_the_final_signal_are_told_apart() {
-    let pid = start(Command::new("sleep").arg("60"));
-    let pidfd = process::open(pid).unwrap();
-    assert!(!process::ended(&pidfd, Some(Duration::ZERO)).unwrap());
-    assert_eq!(process::change(&pidfd).unwrap(), None);
-    process::send(&pidfd, libc::SIGSTOP).unwrap();
-    assert_eq!(next_change(&pidfd), Change::Stopped(libc::SIGSTOP));
-    process::send(&pidfd, libc::SIGCONT).unwrap();
-    assert_eq!(next_change(&pidfd), Change::Continued);
-    process::send(&pidfd, libc::SIGTERM).unwrap();
-    assert!(process::ended(&pidfd, LONG).unwrap());
-    let last = process::change(&pidfd).unwrap().unwrap();
-    assert_eq!(last, Change::Killed(libc::SIGTERM));
-    assert_eq!(last.exit_status(), Some(143));
-    process::send(&pidfd, libc::SIGTERM).unwrap();
+fn a_stop_and_the_final_signal_are_told_apart() {
+    let child = start(Command::new("sleep").arg("60"));
+    assert!(!child.has_ended().unwrap() && !child.was_stopped().unwrap());
+    assert_eq!(child.end().unwrap(), None);
+    child.send(libc::SIGSTOP).unwrap();
+    eventually(|| child.was_stopped().unwrap());
+    assert!(!child.was_stopped().unwrap() && !child.has_ended().unwrap());
+    child.send(libc::SIGCONT).unwrap();
+    child.send(libc::SIGTERM).unwrap();
+    eventually(|| child.has_ended().unwrap());
+    // It is there until its end is taken.
+    child.send(libc::SIGTERM).unwrap();
+    assert!(!child.was_stopped().unwrap() && child.has_ended().unwrap());
+    assert_eq!(child.end().unwrap(), Some(End::Killed(libc::SIGTERM)));
+    assert!(child.has_ended().is_err());
 }
 
 #[test]
 fn an_ended_process_still_tells_what_it_read_until_it_is_reaped() {
     let script = "cat /proc/self/exe /proc/self/exe >/dev/null; exit 3";
-    let pid = start(Command::new("sh").args(["-c", script]));
-    let pidfd = process::open(pid).unwrap();
-    assert!(process::ended(&pidfd, LONG).unwrap());
+    let pid = Command::new("sh")
+        .args(["-c", script])
+        .spawn()
+        .unwrap()
+        .id();
+    let child = Child::new(pid).unwrap();
+    eventually(|| child.has_ended().unwrap());
     let counters = IoCounters::of(pid).unwrap();
     assert!(counters.rchar > 10_000, "{counters:?}");
-    assert_eq!(process::change(&pidfd).unwrap(), Some(Change::Exited(3)));
+    assert_eq!(child.end().unwrap(), Some(End::Exited(3)));
     assert!(IoCounters::of(pid).is_err());
 }
 
@@ -77,9 +79,9 @@ fn a_spawned_program_has_the_signal_mask_from_before_the_block() {
         let line = format!("cat /proc/self/status > {}", file.path().display());
         let command = ["sh", "-c", &line].map(Into::into);
         let pid = foreread_sys::spawn::spawn(&command, &[], &signals).unwrap();
-        let pidfd = process::open(pid).unwrap();
-        assert!(process::ended(&pidfd, None).unwrap());
-        assert_eq!(process::change(&pidfd).unwrap(), Some(Change::Exited(0)));
+        let child = Child::new(pid).unwrap();
+        eventually(|| child.has_ended().unwrap());
+        assert_eq!(child.end().unwrap(), Some(End::Exited(0)));
         let text = std::fs::read_to_string(file.path()).unwrap();
         assert_eq!(mask(&text), before);
     })
@@ -106,7 +108,32 @@ fn blocked_signals_are_taken_from_the_descriptor_in_turn() {
         let received = signals.next().unwrap().unwrap();
         assert_eq!(received.signal, libc::SIGUSR2);
         assert!(!received.from_kernel);
+        assert!(received.from_self);
         assert_eq!(signals.next().unwrap(), None);
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn who_sent_a_signal_is_told_apart() {
+    std::thread::spawn(|| {
+        let signals = Signals::block(&[libc::SIGUSR1]).unwrap();
+        // SAFETY: only the number of this thread.
+        let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+        // A thread can be sent to by its number, as nobody else in this process may get the signal.
+        let send = format!(
+            "import ctypes; ctypes.CDLL(None).syscall({}, {}, {thread}, {})",
+            libc::SYS_tgkill,
+            std::process::id(),
+            libc::SIGUSR1
+        );
+        match Command::new("python3").args(["-c", &send]).status() {
+            Ok(status) => assert!(status.success()),
+            Err(_) => return println!("skipped: no python3 here"),
+        }
+        let received = signals.next().unwrap().unwrap();
+        assert!(!received.from_kernel && !received.from_self, "{received:?}");
     })
     .join()
     .unwrap();
@@ -158,7 +185,7 @@ fn a_process_that_is_gone_has_no_pages_to_show() {
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     assert!(PageMap::open(child.id()).is_err());
-    assert!(process::open(child.id()).is_err());
+    assert!(Child::new(0).is_err());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use foreread_ring::{ENV, Passage};
 
-use crate::{maps, report, sys};
+use crate::{maps, report};
 
 /// A list of strings, terminated by a null.
 pub type Strings = *const *const c_char;
@@ -16,7 +16,7 @@ pub type Strings = *const *const c_char;
 pub fn ending() {
     if let Some(area) = report::area() {
         // An exec may have failed without coming back here.
-        area.stay(sys::getpid());
+        area.stay(report::known_as());
         leaving();
     }
 }
@@ -24,7 +24,7 @@ pub fn ending() {
 /// The process is about to become another program, with this environment.
 fn replacing(environment: Strings) {
     if let Some(area) = report::area() {
-        area.pass(sys::getpid(), passage(environment));
+        area.pass(report::known_as(), passage(environment));
         leaving();
     }
 }
@@ -39,7 +39,7 @@ pub fn exec<T>(environment: Strings, call: impl FnOnce() -> T) -> T {
     replacing(environment);
     let result = call();
     if let Some(area) = report::area() {
-        area.stay(sys::getpid());
+        area.stay(report::known_as());
     }
     result
 }
@@ -74,7 +74,11 @@ fn passage(mut environment: Strings) -> Passage {
                 .to_bytes()
                 .strip_prefix(ENV.as_bytes());
             if rest.is_some_and(|rest| rest.first() == Some(&b'=')) {
-                return Passage::Gone;
+                return if report::is_apart() {
+                    Passage::Apart
+                } else {
+                    Passage::Gone
+                };
             }
             environment = environment.add(1);
         }

@@ -57,6 +57,10 @@ static LENT: AtomicBool = AtomicBool::new(false);
 /// Whether this process was forked and has not become another program since.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
+/// This process's number outside, if it was forked as the first of another PID namespace: its parent's library does not
+/// see that.
+static OUTER: AtomicU32 = AtomicU32::new(0);
+
 /// Events since all rings were last found taken.
 static UNCLAIMED: AtomicU32 = AtomicU32::new(0);
 
@@ -222,6 +226,12 @@ pub fn attach() -> bool {
     threads::ask();
     let pid = sys::getpid();
     OWN.pid.store(pid, Ordering::Relaxed);
+    if let Some(outer) = outer_pid_of_first() {
+        // It may have been said to be on its way by the one number or by the other.
+        shared.stay(pid);
+        shared.pass(outer, Passage::Apart);
+        return false;
+    }
     // Rings left behind by the program that this process was before, unless the number
     // is another process's in another namespace.
     if Writer::any_of(shared, pid) && same_pid_namespace() {
@@ -242,18 +252,28 @@ pub fn attach() -> bool {
     true
 }
 
-/// The supervisor looks for our threads in /proc, by the numbers we report: both need
-/// that /proc and we agree on who we are.
-fn same_pid_namespace() -> bool {
+/// This process's number in /proc. The supervisor looks for our threads there, by the numbers we report: both need that
+/// /proc, and we agree on who we are.
+fn outer_pid() -> Option<u32> {
     let mut buffer = [const { MaybeUninit::uninit() }; 16];
-    let Some(digits) = sys::readlink(c"/proc/self", &mut buffer) else {
-        return false;
-    };
-    let pid = digits.iter().fold(0_u32, |n, digit| {
+    let digits = sys::readlink(c"/proc/self", &mut buffer)?;
+    Some(digits.iter().fold(0_u32, |n, digit| {
         n.wrapping_mul(10)
             .wrapping_add(u32::from(digit.wrapping_sub(b'0')))
-    });
-    pid == OWN.pid.load(Ordering::Relaxed)
+    }))
+}
+
+fn same_pid_namespace() -> bool {
+    outer_pid() == Some(OWN.pid.load(Ordering::Relaxed))
+}
+
+/// This process's number in /proc, if its parent is in another PID namespace: where there is none such, that is all that
+/// is asked.
+fn outer_pid_of_first() -> Option<u32> {
+    if sys::getppid() != 0 {
+        return None;
+    }
+    outer_pid().filter(|&outer| outer != OWN.pid.load(Ordering::Relaxed))
 }
 
 extern "C" fn before_fork() {
@@ -274,6 +294,21 @@ pub fn lending() {
 pub fn at_home() -> bool {
     notice_fork();
     !LENT.load(Ordering::Relaxed) || OWN.pid.load(Ordering::Relaxed) == sys::getpid()
+}
+
+/// Whether this process was forked as the first of another PID namespace.
+pub fn is_apart() -> bool {
+    notice_fork();
+    OUTER.load(Ordering::Relaxed) != 0
+}
+
+/// The number that this process is known by to the supervisor.
+pub fn known_as() -> u32 {
+    if is_apart() {
+        OUTER.load(Ordering::Relaxed)
+    } else {
+        sys::getpid()
+    }
 }
 
 /// Whether this is a forked child that has done nothing worth reporting: one that a shell
@@ -298,6 +333,8 @@ fn begin_anew() {
     }
     OWN.pid.store(sys::getpid(), Ordering::Relaxed);
     FORKED.store(true, Ordering::Relaxed);
+    // Before it may see a /proc of the new namespace's own.
+    OUTER.store(outer_pid_of_first().unwrap_or(0), Ordering::Relaxed);
     LENT.store(false, Ordering::Relaxed);
     // SAFETY: our own key.
     unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::null()) };
@@ -401,7 +438,8 @@ fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer) -> bool) -> bo
         _ => match quiet_seat(area) {
             Some(seat) => seat,
             None => {
-                area.add_lost(1);
+                // A process that does not report loses nothing.
+                area.add_lost(u64::from(self::area().is_some()));
                 return false;
             }
         },
@@ -499,7 +537,13 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
         return None;
     }
     let (pid, tid) = (OWN.pid.load(Ordering::Relaxed), sys::gettid());
-    if !same_pid_namespace() {
+    let outer = if is_apart() {
+        Some(known_as())
+    } else {
+        outer_pid()
+    };
+    if outer != Some(pid) {
+        area.pass(outer.unwrap_or(pid), Passage::Apart);
         detach();
         return None;
     }

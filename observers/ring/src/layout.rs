@@ -15,7 +15,7 @@ pub const ENV: &str = "FOREREAD_RING";
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -146,9 +146,9 @@ pub struct Header {
     pub(crate) heartbeat: Line<AtomicU64>,
     pub(crate) instances: Line<AtomicU32>,
     pub(crate) lost: Line<AtomicU64>,
-    /// Processes not heard of again whose place in `passages` another has taken: by cleared
-    /// environment, and for other reasons.
-    pub(crate) unobserved: [AtomicU32; 2],
+    /// Processes not heard of again whose place in `passages` another has taken: by cleared environment, in another PID
+    /// namespace, and for other reasons.
+    pub(crate) unobserved: [AtomicU32; 3],
 }
 
 /// One ring's read and write positions, counting slots, wrapping at 2^32.

@@ -2,7 +2,9 @@
 //!
 //! The library says so when its process is about to become another program, and the library in
 //! the new program says that it is there. Whoever is not back by the end ran unobserved: the new
-//! program is statically linked, has other privileges, or was given an environment without us.
+//! program is statically linked, has other privileges, is in another PID namespace, or was given an
+//! environment without us. Who finds itself in such a namespace says so,
+//! if it can.
 //!
 //! Invariant: a process has one place, by its number; a place that another process takes over is
 //! counted first. No entry costs more than one atomic exchange.
@@ -27,6 +29,8 @@ pub enum Passage {
     Gone = 2,
     /// The same, and the environment it took along does not name the ring.
     Cleared = 3,
+    /// In another PID namespace, where no program reports.
+    Apart = 4,
 }
 
 /// How many processes became a program that did not report.
@@ -34,6 +38,9 @@ pub enum Passage {
 pub struct Unobserved {
     /// With an environment that does not name the ring.
     pub cleared: u32,
+    /// In another PID namespace, or without the supervisor's /proc: its number there is another one than the
+    /// supervisor would look for it by.
+    pub apart: u32,
     /// For another reason: statically linked or privileged, as a rule.
     pub other: u32,
 }
@@ -50,12 +57,12 @@ impl Shared {
     }
 
     /// Process `pid`, a child made as another program, is where `passage` says, unless it has
-    /// reported already.
+    /// said itself already.
     pub fn pass_child(&self, pid: u32, passage: Passage) {
         let place = &self.passages[pid as usize % PASSAGES];
-        let here = word(pid, Passage::Here);
+        let own = [Passage::Here, Passage::Apart].map(|said| word(pid, said));
         let found = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |found| {
-            (found != here).then_some(word(pid, passage))
+            (!own.contains(&found)).then_some(word(pid, passage))
         });
         if let Ok(evicted) = found {
             self.count_evicted(evicted, pid);
@@ -73,15 +80,17 @@ impl Shared {
 
     /// Who has not come back by now.
     pub fn unobserved(&self) -> Unobserved {
-        let [cleared, other] = &self.header.unobserved;
+        let [cleared, apart, other] = &self.header.unobserved;
         let mut count = Unobserved {
             cleared: cleared.load(Ordering::Relaxed),
+            apart: apart.load(Ordering::Relaxed),
             other: other.load(Ordering::Relaxed),
         };
         for place in &self.passages {
             match place.load(Ordering::Relaxed) as u8 {
                 code if code == Passage::Gone as u8 => count.other += 1,
                 code if code == Passage::Cleared as u8 => count.cleared += 1,
+                code if code == Passage::Apart as u8 => count.apart += 1,
                 _ => {}
             }
         }
@@ -92,10 +101,11 @@ impl Shared {
         if found >> 8 == u64::from(pid) {
             return;
         }
-        let [cleared, other] = &self.header.unobserved;
+        let [cleared, apart, other] = &self.header.unobserved;
         match found as u8 {
             code if code == Passage::Gone as u8 => other.fetch_add(1, Ordering::Relaxed),
             code if code == Passage::Cleared as u8 => cleared.fetch_add(1, Ordering::Relaxed),
+            code if code == Passage::Apart as u8 => apart.fetch_add(1, Ordering::Relaxed),
             _ => 0,
         };
     }

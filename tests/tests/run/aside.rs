@@ -26,6 +26,15 @@ pub const TESTS: &[Test] = &[
         static_child,
     ),
     (
+        "a_child_in_another_pid_namespace_runs_as_ever_and_it_is_said",
+        &[
+            Need::Root,
+            Need::Command("unshare"),
+            Need::Command("python3"),
+        ],
+        other_namespace,
+    ),
+    (
         "programs_that_are_observed_are_not_said_to_be_unobserved",
         &[Need::Command("python3")],
         all_observed,
@@ -148,6 +157,46 @@ fn static_child() {
             .contains("1 process was not observed: statically"),
         "{outcome:?}"
     );
+}
+
+/// There a program finds the ring, and not where its children say they are.
+fn other_namespace() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let said =
+        |count: &str| format!("{count} not observed: in another PID namespace or without /proc");
+    let run = |command: &[&str], count: &str| {
+        let outcome = lab.run(command);
+        outcome.assert_as(&lab.plain(command));
+        assert_eq!(outcome.reason(), said(count), "{outcome:?}");
+        assert_eq!(outcome.account["lost"], 0, "{outcome:?}");
+    };
+    run(&["unshare", "-p", "-f", "cksum", "data"], "1 process was");
+    // One becomes the other, which starts two more.
+    let script = "exec sh -c 'cksum data; cksum data; :'";
+    run(
+        &["unshare", "-p", "-f", "sh", "-c", script],
+        "3 processes were",
+    );
+    // With a /proc of its own, where there is no ring to be found.
+    run(
+        &["unshare", "-p", "-f", "--mount-proc", "cksum", "data"],
+        "1 process was",
+    );
+    // What only forks, and what is spawned.
+    let ways = "import ctypes, os
+assert ctypes.CDLL(None).unshare(0x20000000) == 0  # CLONE_NEWPID
+wait, go = os.pipe()
+if os.fork() == 0:
+    os.close(go)
+    open('data', 'rb').read()
+    os.read(wait, 1)  # With the first of them the namespace ends.
+    os._exit(0)
+os.waitpid(os.posix_spawn('/usr/bin/env', ['env', 'cksum', 'data'], os.environ), 0)
+os.close(go)
+os.wait()
+";
+    run(&["python3", "-c", ways], "2 processes were");
 }
 
 fn all_observed() {

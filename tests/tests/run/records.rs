@@ -2,6 +2,7 @@
 //! and is replaced; the others stay as they are. One of a newer foreread stays as well.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use foreread_plan::format::Reader;
@@ -46,6 +47,16 @@ pub const TESTS: &[Test] = &[
         "a_pipe_in_a_records_place_is_named_and_replaced",
         &[Need::Command("mkfifo")],
         pipe,
+    ),
+    (
+        "a_record_for_a_place_that_is_no_file_s_is_refused_and_the_program_runs",
+        &[Need::Command("mkfifo")],
+        no_file_s_place,
+    ),
+    (
+        "a_record_for_a_link_s_place_goes_where_the_link_leads",
+        &[],
+        link_s_place,
     ),
     (
         "two_runs_of_one_command_at_once_leave_one_whole_record",
@@ -246,6 +257,56 @@ fn pipe() {
     let outcome = lab.run(COMMAND);
     outcome.assert_as(&lab.plain(COMMAND));
     assert_named_and_replaced(&lab, &outcome, "not a regular file");
+}
+
+fn no_file_s_place() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let plain = lab.plain(&["cksum", "data"]);
+    assert!(lab.plain(&["mkfifo", "pipe"]).status.success());
+    symlink("/dev/null", lab.path("null")).expect("a link");
+    fs::create_dir(lab.path("folder")).expect("a folder");
+    fs::create_dir(lab.path("home")).expect("a folder");
+    let all = || {
+        let listed = fs::read_dir(lab.path("")).expect("our own folder");
+        let mut all: Vec<_> = listed
+            .map(|entry| {
+                let entry = entry.expect("our own folder");
+                (entry.file_name(), entry.metadata().expect("ours").ino())
+            })
+            .collect();
+        all.sort();
+        all
+    };
+    let before = all();
+    for name in ["pipe", "null", "folder"] {
+        let output = lab.foreread(&["record", "-o", name, "--", "cksum", "data"]);
+        assert_eq!(output.status, plain.status);
+        assert_eq!(output.stdout, plain.stdout);
+        let said = format!("{name} is not a regular file; nothing is recorded");
+        assert_eq!(
+            text(&output.stderr),
+            format!("foreread: stood aside: {said}\n")
+        );
+        assert_eq!(all(), before);
+    }
+}
+
+fn link_s_place() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    fs::create_dir(lab.path("kept")).expect("a folder");
+    symlink("kept/mine.fr", lab.path("link")).expect("a link");
+    // Where there is none yet, and in the place of the first.
+    for _ in 0..2 {
+        let output = lab.foreread(&["record", "-o", "link", "--", "cksum", "data"]);
+        let said = text(&output.stderr);
+        assert!(said.ends_with("to kept/mine.fr\n"), "{said}");
+        assert!(lab.path("link").is_symlink());
+        let record = Reader::open(&lab.path("kept/mine.fr")).expect("a record");
+        assert!(record.is_complete());
+        assert_eq!(fs::read_dir(lab.path("kept")).expect("ours").count(), 1);
+    }
 }
 
 fn two_runs() {

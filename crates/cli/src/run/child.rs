@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use foreread_ring as ring;
 use foreread_sys::group::GroupWatch;
-use foreread_sys::process::{self, Change, IoCounters, IoCounts};
+use foreread_sys::process::{self, End, IoCounters, IoCounts};
 use foreread_sys::signals::{self, Received, Signals};
 use foreread_sys::{spawn, thread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -73,8 +73,9 @@ impl Incoming {
 
     /// Whether a signal is to be passed on.
     fn is_for_program(&self, received: Received) -> bool {
+        // What foreread has used or done concerns nobody else.
         let own_limit = received.from_kernel && signals::is_limit(received.signal);
-        !own_limit && !self.went_to_group(received)
+        !received.from_self && !own_limit && !self.went_to_group(received)
     }
 
     /// Whether a signal was sent to the whole process group: the program has it then, unless it
@@ -87,10 +88,11 @@ impl Incoming {
     }
 }
 
-/// The running program.
+/// The running program. Once it is there nothing more is needed to watch it: `SIGCHLD`, which is among the signals, tells of
+/// its end.
 pub(super) struct Child {
     counts: Option<IoCounts>,
-    pidfd: OwnedFd,
+    process: process::Child,
     incoming: Incoming,
 }
 
@@ -118,37 +120,53 @@ impl Child {
             (Ending::Code(code), why)
         };
         let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
-        let pidfd = process::open(pid).map_err(failed)?;
         Ok(Self {
             counts: IoCounts::open(pid).ok(),
-            pidfd,
+            process: process::Child::new(pid).map_err(failed)?,
             incoming,
         })
     }
 
     /// Wait for the program's end, at most `timeout`, passing signals on meanwhile.
     pub(super) fn wait(&self, timeout: Option<Duration>) -> Result<Option<Ended>> {
-        let mut fds = [
-            PollFd::new(&self.pidfd, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.incoming.signals.as_fd(), PollFlags::IN),
-        ];
+        let mut fds = [PollFd::from_borrowed_fd(
+            self.incoming.signals.as_fd(),
+            PollFlags::IN,
+        )];
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(why) => return Err(why).context("waiting for the program"),
         }
-        let (ended, signalled) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
-        if signalled {
-            self.pass_on()?;
-        }
-        if !ended {
+        if fds[0].revents().is_empty() {
             return Ok(None);
         }
+        self.pass_on()
+    }
+
+    /// Pass on the signals that are there, as far as the program's end.
+    fn pass_on(&self) -> Result<Option<Ended>> {
+        while let Some(received) = self.incoming.signals.next()? {
+            if received.signal == Signal::CHILD.as_raw() {
+                if self.process.has_ended().context("asking for its end")? {
+                    return self.end();
+                }
+                self.stop_along()?;
+            } else if self.incoming.is_for_program(received) {
+                // A program with other privileges cannot be signalled: no more could the sender.
+                let _ = self.process.send(received.signal);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Take the end of the program.
+    fn end(&self) -> Result<Option<Ended>> {
         let io = self.counts.as_ref().and_then(|counts| counts.read().ok());
-        let ending = match process::change(&self.pidfd).context("taking the exit status")? {
-            Some(Change::Exited(code)) => Ending::Code(code),
-            Some(Change::Killed(signal)) => Ending::Signal(signal),
-            _ => return Ok(None),
+        let ending = match self.process.end().context("taking the exit status")? {
+            Some(End::Exited(code)) => Ending::Code(code),
+            Some(End::Killed(signal)) => Ending::Signal(signal),
+            None => return Ok(None),
         };
         // Nobody is left to pass signals on to.
         if let Some(group) = &self.incoming.group {
@@ -157,26 +175,11 @@ impl Child {
         Ok(Some(Ended { ending, io }))
     }
 
-    fn pass_on(&self) -> Result<()> {
-        while let Some(received) = self.incoming.signals.next()? {
-            if received.signal == Signal::CHILD.as_raw() {
-                self.stop_along()?;
-            } else if self.incoming.is_for_program(received) {
-                // A program with other privileges cannot be signalled: no more could the sender.
-                let _ = process::send(&self.pidfd, received.signal);
-            }
-        }
-        Ok(())
-    }
-
     /// If the program was stopped, stop too, so that the shell sees it; go on together.
     fn stop_along(&self) -> Result<()> {
-        if process::ended(&self.pidfd, Some(Duration::ZERO))? {
-            return Ok(());
-        }
-        if let Some(Change::Stopped(_)) = process::change(&self.pidfd)? {
+        if self.process.was_stopped()? {
             signals::stop_self()?;
-            process::send(&self.pidfd, Signal::CONT.as_raw())?;
+            self.process.send(Signal::CONT.as_raw())?;
         }
         Ok(())
     }

@@ -213,7 +213,10 @@ impl Place {
             account.say(trouble);
         }
         let destination = match (&args.output, &store) {
-            (Some(path), _) => Some(path.clone()),
+            (Some(path), _) => {
+                let refused = |why| anyhow!("{why:#}; nothing is recorded");
+                account.note(record::destination(path).map_err(refused))
+            }
             (None, Some(store)) if args.record && !taken => Some(store.path_for(&identity)),
             _ => None,
         };
@@ -513,14 +516,63 @@ impl Supervisor {
 }
 
 /// Which of the programs it started were not observed, and why, in one sentence.
-fn unseen(Unobserved { cleared, other }: Unobserved) -> Option<String> {
-    let count = cleared.saturating_add(other);
+fn unseen(unobserved: Unobserved) -> Option<String> {
+    let Unobserved {
+        cleared,
+        apart,
+        other,
+    } = unobserved;
+    let count = cleared.saturating_add(apart).saturating_add(other);
     let were = counted(count.into(), "process was", "processes were");
-    let why = match (cleared, other) {
-        (0, 0) => return None,
-        (_, 0) => "given an environment without foreread's variables",
-        (0, _) => "statically linked or privileged",
-        _ => "statically linked, privileged, or given an environment without foreread's variables",
+    let why: Vec<&str> = [
+        (other, "statically linked"),
+        (other, "privileged"),
+        (apart, "in another PID namespace"),
+        (apart, "without /proc"),
+        (cleared, "given an environment without foreread's variables"),
+    ]
+    .into_iter()
+    .filter_map(|(count, why)| (count > 0).then_some(why))
+    .collect();
+    let why = match why[..] {
+        [] => return None,
+        [one] => one.to_owned(),
+        [one, two] => format!("{one} or {two}"),
+        [ref all @ .., last] => format!("{}, or {last}", all.join(", ")),
     };
     Some(format!("{were} not observed: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_processes_were_not_observed_is_told_as_far_as_it_is_known() {
+        let told = |cleared, apart, other| {
+            unseen(Unobserved {
+                cleared,
+                apart,
+                other,
+            })
+        };
+        assert_eq!(told(0, 0, 0), None);
+        for (counts, said) in [
+            (
+                (0, 0, 1),
+                "1 process was not observed: statically linked or privileged",
+            ),
+            (
+                (0, 2, 0),
+                "2 processes were not observed: in another PID namespace or without /proc",
+            ),
+            (
+                (1, 0, 1),
+                "2 processes were not observed: statically linked, privileged, \
+                 or given an environment without foreread's variables",
+            ),
+        ] {
+            assert_eq!(told(counts.0, counts.1, counts.2).as_deref(), Some(said));
+        }
+    }
 }

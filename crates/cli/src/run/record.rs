@@ -7,11 +7,13 @@
 //! Data flow: watcher → [`Recorder`] (a batch at a time, a bounded number of batches) → writer thread →
 //! [`RecordFile`].
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, bail};
 use foreread_plan::format::{RecordFile, WriteError};
 use foreread_plan::{FileId, FileMeta, Kind, Meta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
 use foreread_sys::processor::Aside;
@@ -38,8 +40,33 @@ const SMALL: u64 = 64 * 1024;
 const SAMPLE: usize = 1 << 14;
 /// Waits that tell something.
 const ENOUGH_WAITS: usize = 16;
+/// As many links as the kernel follows.
+const LINKS: usize = 40;
 /// A file is read in no order if less than one in this many reads goes on from the last.
 const ONWARD_SHARE: u64 = 10;
+
+/// Where a record goes that is to be at the user's `path`: there, or where the link there leads. Nothing is opened.
+///
+/// # Errors
+/// When something is there that is no regular file, or cannot be looked at: it is not to be replaced.
+pub(super) fn destination(path: &Path) -> anyhow::Result<PathBuf> {
+    match path.metadata() {
+        Ok(meta) if !meta.is_file() => bail!("{} is not a regular file", path.display()),
+        Err(why) if why.kind() != io::ErrorKind::NotFound => {
+            return Err(why).with_context(|| path.display().to_string());
+        }
+        _ => {}
+    }
+    let mut place = path.to_owned();
+    // Each leads on, to a file or to where there is none yet: a circle has been refused.
+    for _ in 0..LINKS {
+        let Ok(target) = place.read_link() else {
+            break;
+        };
+        place = place.with_file_name("").join(target);
+    }
+    Ok(place)
+}
 
 /// Boxed what is rare: an item is no larger than a sequence.
 enum Item {
@@ -366,6 +393,37 @@ mod tests {
             }));
         }
         order
+    }
+
+    #[test]
+    fn a_record_goes_where_links_lead_and_replaces_nothing_but_a_regular_file() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("dir")).unwrap();
+        std::fs::write(at("dir/file"), "").unwrap();
+        symlink("dir/file", at("link")).unwrap();
+        symlink(at("link"), at("second")).unwrap();
+        symlink("dir/new", at("dangling")).unwrap();
+        symlink("circle", at("circle")).unwrap();
+        symlink("/dev/null", at("null")).unwrap();
+        let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for (given, place) in [
+            ("dir/file", "dir/file"),
+            ("none", "none"),
+            ("link", "dir/file"),
+            ("second", "dir/file"),
+            ("dangling", "dir/new"),
+        ] {
+            assert_eq!(destination(&at(given)).unwrap(), at(place));
+        }
+        for refused in ["dir", "dir/.", "circle", "null", "socket", "dir/file/x"] {
+            let why = destination(&at(refused)).unwrap_err();
+            assert!(format!("{why:#}").contains(at(refused).to_str().unwrap()));
+        }
+        // As it was given.
+        assert_eq!(destination(Path::new("x.fr")).unwrap(), Path::new("x.fr"));
+        drop(socket);
     }
 
     #[test]

@@ -15,7 +15,11 @@ fn who_does_not_come_back_from_becoming_another_program_is_counted() {
     }
     shared.stay(5);
     shared.pass(6, Passage::Cleared);
-    let counted = |cleared, other| Unobserved { cleared, other };
+    let counted = |cleared, other| Unobserved {
+        cleared,
+        apart: 0,
+        other,
+    };
     assert_eq!(ring.unobserved(), counted(1, 2));
     // The place of one that never came back is taken by another: it still counts.
     shared.pass(6 + PASSAGES as u32, Passage::Here);
@@ -29,6 +33,17 @@ fn who_does_not_come_back_from_becoming_another_program_is_counted() {
     assert_eq!(ring.unobserved(), counted(1, 2));
     shared.pass_child(22, Passage::Cleared);
     assert_eq!(ring.unobserved(), counted(2, 2));
+    // One that has said itself that it is in another PID namespace, whatever its parent tells, and whatever it becomes.
+    shared.pass(30, Passage::Apart);
+    shared.pass_child(30, Passage::Gone);
+    shared.pass(30, Passage::Apart);
+    let apart = Unobserved {
+        apart: 1,
+        ..counted(2, 2)
+    };
+    assert_eq!(ring.unobserved(), apart);
+    shared.pass(30 + PASSAGES as u32, Passage::Here);
+    assert_eq!(ring.unobserved(), apart);
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! Under limits that leave foreread less than it asks for, the program has all that it would have without it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use foreread_tests::{Lab, Need, Outcome, eventually, finish, foreread, start, text};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_limit_on_file_sizes_below_the_rings_leaves_the_program_unobserved_and_alive",
+        &[],
+        ring_too_large,
+    ),
+    (
+        "a_limit_on_file_sizes_below_the_records_leaves_the_program_unrecorded_and_alive",
+        &[Need::Command("prlimit")],
+        record_too_large,
+    ),
+    (
+        "with_hardly_any_descriptors_the_program_runs_as_ever",
+        &[Need::Command("env")],
+        few_descriptors,
+    ),
+    (
+        "with_hardly_any_descriptors_signals_and_stops_are_passed_through",
+        &[],
+        few_descriptors_and_signals,
+    ),
+];
+
+/// A command under a limit of the shell's `ulimit`.
+fn limited(lab: &Lab, limit: &str, command: &Command) -> Command {
+    let mut shell = lab.command("sh");
+    shell
+        .args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    shell
+}
+
+/// `foreread run` of a command under a limit.
+fn under(lab: &Lab, limit: &str, args: &[&str]) -> Outcome {
+    let (command, account) = lab.running(&[], args);
+    account.of(finish(start(&mut limited(lab, limit, &command))))
+}
+
+fn ring_too_large() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let command = ["sh", "-c", "sleep 0.2; cksum data; exit 3"];
+    let plain = lab.plain(&command);
+    for _ in 0..2 {
+        // 10 or 20 MiB: shells differ in the unit.
+        let outcome = under(&lab, "-f 20000", &command);
+        outcome.assert_as(&plain);
+        assert_eq!(outcome.mode(), "aside", "{outcome:?}");
+        assert!(outcome.reason().contains("File too large"), "{outcome:?}");
+    }
+}
+
+/// The program sets the limit, so that the ring is there and the record is not.
+fn record_too_large() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let begin = "./scatter 500 0 data; sleep 0.5";
+    let limit = "prlimit --pid $PPID --fsize=0:unlimited; ./scatter 900 0 data; sleep 0.5";
+    // For the account.
+    let end = "prlimit --pid $PPID --fsize=unlimited; echo alive; exit 7";
+    // The record cannot be begun, and cannot be gone on with.
+    for script in [
+        format!("{limit}; {end}"),
+        format!("{begin}; {limit}; {end}"),
+    ] {
+        let outcome = lab.run(&["sh", "-c", &script]);
+        assert_eq!(outcome.output.status.code(), Some(7), "{outcome:?}");
+        assert!(outcome.stdout().ends_with("alive\n"), "{outcome:?}");
+        assert_eq!(outcome.mode(), "aside", "{outcome:?}");
+        assert!(
+            outcome.reason().ends_with("File too large; not recorded"),
+            "{outcome:?}"
+        );
+        assert!(lab.records().is_empty(), "{:?}", lab.records());
+    }
+}
+
+/// There are three besides the standard ones before a program is watched: for signals, the ring and the group.
+fn few_descriptors() {
+    let lab = Lab::new();
+    let foreread = foreread();
+    let foreread = foreread.to_str().expect("a readable path");
+    // A program that is to find it ignored is started in another way.
+    let ways = ["--default-signal=CHLD", "--ignore-signal=CHLD"];
+    for (limit, way) in (4..16)
+        .chain(4..16)
+        .flat_map(|limit| ways.map(|way| (limit, way)))
+    {
+        let mut run = lab.command("env");
+        run.args([way, foreread, "run", "--", "sh", "-c", "echo out; exit 5"]);
+        let output = finish(start(&mut limited(&lab, &format!("-n {limit}"), &run)));
+        let (code, said) = (output.status.code(), text(&output.stderr));
+        assert_eq!((code, &*output.stdout), (Some(5), &b"out\n"[..]), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.starts_with("foreread: "), "{said}");
+    }
+}
+
+fn few_descriptors_and_signals() {
+    let lab = Lab::new();
+    let script = "trap 'echo usr1' USR1; trap 'exit 6' TERM
+        echo ready; kill -STOP $$; while :; do sleep 0.01; done";
+    for limit in [4, 5, 6] {
+        let mut run = lab.command("env");
+        // Whoever started the tests may ignore some.
+        let run = run.args(["--default-signal", foreread().to_str().expect("a path")]);
+        let run = run.args(["run", "-q", "--", "sh", "-c", script]);
+        let mut child = start(limited(&lab, &format!("-n {limit}"), run).process_group(0));
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n");
+        let pid = Pid::from_child(&child);
+        let signal = |signal| kill_process(pid, signal).expect("our own child");
+        let stat = format!("/proc/{}/stat", child.id());
+        eventually("foreread stops too", || {
+            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
+        });
+        signal(Signal::CONT);
+        signal(Signal::USR1);
+        line.clear();
+        stdout.read_line(&mut line).expect("a line");
+        assert_eq!(line, "usr1\n");
+        signal(Signal::TERM);
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).expect("output");
+        assert_eq!((rest.as_str(), finish(child).status.code()), ("", Some(6)));
+    }
+}
