@@ -20,6 +20,7 @@
 
 mod exec;
 mod files;
+mod heartbeat;
 mod hooks;
 mod maps;
 mod open;

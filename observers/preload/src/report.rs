@@ -11,9 +11,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
-};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 
 use foreread_ring::{
     Clock, Full, Mode, Passage, RINGS, Shared, Slot, Switches, THREAD_NO_STDIO, Wanted, Writer,
@@ -21,16 +19,7 @@ use foreread_ring::{
 };
 
 use crate::pace::{Pace, Times};
-use crate::{files, paths, stdio, sys, threads};
-
-/// How long a full ring is waited for while recording, in ns.
-const WAIT: u64 = 20_000_000;
-
-/// After this long without a poll the supervisor is taken for dead, in ns.
-const DEAD_AFTER: u64 = 1_000_000_000;
-
-/// So much of the time between two reads counts at most towards it, in ns.
-const AT_A_TIME: u64 = 50_000_000;
+use crate::{files, heartbeat, paths, stdio, sys, threads};
 
 /// How long a thread that found all rings taken goes without one, in events.
 const CLAIM_EVERY: u32 = 1024;
@@ -63,15 +52,6 @@ static OUTER: AtomicU32 = AtomicU32::new(0);
 
 /// Events since all rings were last found taken.
 static UNCLAIMED: AtomicU32 = AtomicU32::new(0);
-
-/// The heartbeat at which a wait was last in vain, and when that was first seen.
-static STALLED_BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
-static STALLED_SINCE: AtomicU64 = AtomicU64::new(0);
-
-/// The heartbeat as last looked at, when that was, and for how long it had been the same then, in ns.
-static BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
-static LOOKED: AtomicU64 = AtomicU64::new(0);
-static SILENCE: AtomicU64 = AtomicU64::new(0);
 
 /// The states of a [`Seat`].
 const WIPED: u32 = 0;
@@ -396,7 +376,7 @@ pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64)
 /// Publishes a read. Returns whether it was published.
 #[inline(never)]
 pub fn emit_read(area: &Shared, read: &Read) -> bool {
-    if files::is_advised() && is_forsaken(area) {
+    if files::is_advised() && heartbeat::is_silent(area) {
         detach();
         return false;
     }
@@ -416,7 +396,7 @@ pub fn emit_read(area: &Shared, read: &Read) -> bool {
         seat.goes_on
             .store(quick && writer.is_like_last(&slot), Ordering::Relaxed);
         let mut put = || writer.push_access(area, &slot).is_ok();
-        put() || wait(area, put)
+        put() || heartbeat::wait(area, put)
     })
 }
 
@@ -425,7 +405,7 @@ pub fn emit_read(area: &Shared, read: &Read) -> bool {
 pub fn emit(area: &Shared, put: impl Fn(&mut Writer) -> Result<(), Full>) -> bool {
     seated(area, |seat, writer| {
         seat.goes_on.store(false, Ordering::Relaxed);
-        put(writer).is_ok() || wait(area, || put(writer).is_ok())
+        put(writer).is_ok() || heartbeat::wait(area, || put(writer).is_ok())
     })
 }
 
@@ -624,53 +604,8 @@ extern "C" fn thread_ends(seat: *mut c_void) {
     }
 }
 
-/// The ring is full. While recording, waits a little for the supervisor to make room;
-/// otherwise, and when waiting was in vain, the event is lost.
-#[cold]
-fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> bool {
-    let beat = area.heartbeat();
-    if STALLED_BEAT.load(Ordering::Relaxed) == beat {
-        // Nobody has read since the last time this was in vain: do not wait again.
-        if sys::clock(libc::CLOCK_MONOTONIC_COARSE)
-            .saturating_sub(STALLED_SINCE.load(Ordering::Relaxed))
-            > DEAD_AFTER
-        {
-            detach();
-        }
-        area.add_lost(1);
-        return false;
-    }
-    if area.mode() == Mode::Record {
-        let until = sys::clock(libc::CLOCK_MONOTONIC) + WAIT;
-        while sys::clock(libc::CLOCK_MONOTONIC) < until {
-            sys::nap();
-            if retry() {
-                return true;
-            }
-        }
-    }
-    STALLED_SINCE.store(sys::clock(libc::CLOCK_MONOTONIC_COARSE), Ordering::Relaxed);
-    STALLED_BEAT.store(area.heartbeat(), Ordering::Relaxed);
-    area.add_lost(1);
-    false
-}
-
-/// Whether the supervisor has been silent for long, as far as reads went on meanwhile: a process that was stopped was
-/// stopped together with it.
-fn is_forsaken(area: &Shared) -> bool {
-    let beat = area.heartbeat();
-    let now = sys::clock(libc::CLOCK_MONOTONIC_COARSE);
-    let since = now.saturating_sub(LOOKED.swap(now, Ordering::Relaxed));
-    if BEAT.swap(beat, Ordering::Relaxed) != beat {
-        SILENCE.store(0, Ordering::Relaxed);
-        return false;
-    }
-    let silence = SILENCE.fetch_add(since.min(AT_A_TIME), Ordering::Relaxed);
-    silence > DEAD_AFTER
-}
-
 /// The supervisor is gone: from now on the library only hands calls through.
-fn detach() {
+pub fn detach() {
     WANTED.store((&raw const NOTHING).cast_mut(), Ordering::Relaxed);
     AREA.store(ptr::null_mut(), Ordering::Relaxed);
     files::restore_all();

@@ -184,7 +184,8 @@ fn streaming() {
     let again = lab.run(command);
     let looks = again.account["found_again"].as_u64().expect("a number");
     let seconds = again.account["wall_ns"].as_u64().expect("a number") / 1_000_000_000;
-    assert!(looks <= seconds, "{again:?}");
+    // And one before it is known to stream.
+    assert!(looks <= seconds + 1, "{again:?}");
 }
 
 fn outrun() {

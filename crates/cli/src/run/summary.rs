@@ -176,7 +176,9 @@ impl Account {
             .baseline
             .as_ref()
             .is_none_or(|baseline| recorder.accesses() > baseline.accesses);
-        let keep = fits && (self.has_lasting_record() || self.has_own_record() && !more);
+        // What a run read that waited for next to nothing tells less than what a cold one did.
+        let keep = (fits || !self.was_cold())
+            && (self.has_lasting_record() || self.has_own_record() && !more);
         recorder.reads() > 0 && self.lost == 0 && !keep
     }
 

@@ -1,0 +1,73 @@
+//! Whether anybody listens.
+//!
+//! The supervisor counts its looks at the rings. Where that count stands still for long while there is something to report,
+//! it is gone, and the library lets go ([`report::detach`]).
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use foreread_ring::{Mode, Shared};
+
+use crate::{report, sys};
+
+/// How long a full ring is waited for while recording, in ns.
+const WAIT: u64 = 20_000_000;
+
+/// After this long without a poll the supervisor is taken for dead, in ns.
+const DEAD_AFTER: u64 = 1_000_000_000;
+
+/// So much of the time between two reads counts at most towards it, in ns.
+const AT_A_TIME: u64 = 50_000_000;
+
+/// The heartbeat at which a wait was last in vain, and when that was first seen.
+static STALLED_BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
+static STALLED_SINCE: AtomicU64 = AtomicU64::new(0);
+
+/// The heartbeat as last looked at, when that was, and for how long it had been the same then, in ns.
+static BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
+static LOOKED: AtomicU64 = AtomicU64::new(0);
+static SILENCE: AtomicU64 = AtomicU64::new(0);
+
+/// The ring is full. While recording, waits a little for the supervisor to make room;
+/// otherwise, and when waiting was in vain, the event is lost.
+#[cold]
+pub fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> bool {
+    let beat = area.heartbeat();
+    if STALLED_BEAT.load(Ordering::Relaxed) == beat {
+        // Nobody has read since the last time this was in vain: do not wait again.
+        if sys::clock(libc::CLOCK_MONOTONIC_COARSE)
+            .saturating_sub(STALLED_SINCE.load(Ordering::Relaxed))
+            > DEAD_AFTER
+        {
+            report::detach();
+        }
+        area.add_lost(1);
+        return false;
+    }
+    if area.mode() == Mode::Record {
+        let until = sys::clock(libc::CLOCK_MONOTONIC) + WAIT;
+        while sys::clock(libc::CLOCK_MONOTONIC) < until {
+            sys::nap();
+            if retry() {
+                return true;
+            }
+        }
+    }
+    STALLED_SINCE.store(sys::clock(libc::CLOCK_MONOTONIC_COARSE), Ordering::Relaxed);
+    STALLED_BEAT.store(area.heartbeat(), Ordering::Relaxed);
+    area.add_lost(1);
+    false
+}
+
+/// Whether the supervisor has been silent for long, as far as reads went on meanwhile: a process that was stopped was
+/// stopped together with it.
+pub fn is_silent(area: &Shared) -> bool {
+    let beat = area.heartbeat();
+    let now = sys::clock(libc::CLOCK_MONOTONIC_COARSE);
+    let since = now.saturating_sub(LOOKED.swap(now, Ordering::Relaxed));
+    if BEAT.swap(beat, Ordering::Relaxed) != beat {
+        SILENCE.store(0, Ordering::Relaxed);
+        return false;
+    }
+    let silence = SILENCE.fetch_add(since.min(AT_A_TIME), Ordering::Relaxed);
+    silence > DEAD_AFTER
+}
