@@ -517,6 +517,24 @@ mod tests {
     }
 
     #[test]
+    fn a_time_is_not_set_against_that_of_a_killed_run() {
+        let mut helped = by_anothers_record(Phase::Ahead, 4096);
+        helped.recorded = None;
+        helped.followed.as_mut().unwrap().exact = true;
+        let against = |status| Summary {
+            wall_ns: 624_000_000,
+            cold_wall_ns: Some(624_000_000),
+            exit_status: Some(status),
+            ..Summary::default()
+        };
+        helped.baseline = Some(against(0));
+        assert_eq!(helped.against(), " against 624 ms recorded cold");
+        helped.baseline = Some(against(137));
+        let killed = ", by the record of a run that was killed after 624 ms";
+        assert_eq!(helped.against(), killed);
+    }
+
+    #[test]
     fn a_recording_is_told_in_one_sentence_and_not_by_whose_record_nothing_was_fetched() {
         let told = "foreread: recorded 20 reads of sh in 2.43 ms, to keep ahead of the next run";
         assert_eq!(recorded().line(), told);
