@@ -50,8 +50,8 @@ impl Mode {
     }
 }
 
-/// What the supervisor wants: the [`Mode`], whether the kernel is to read ahead of programs by itself again, and how often the mode has become
-/// [`Mode::Mute`].
+/// What the supervisor wants: the [`Mode`], whether the kernel is to read ahead of programs by itself again, and how
+/// often the mode has become [`Mode::Mute`].
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Wanted(AtomicU32);
