@@ -6,7 +6,7 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use foreread_plan::format::{Reader, Writer};
-use foreread_plan::{Access, Extent, FileId, Identity, Kind, Meta, PAGE, Summary, ThreadId};
+use foreread_plan::{Access, Extent, FileId, Identity, Kind, Meta, PAGE, Sequence, Summary, ThreadId};
 
 const COUNT: u64 = 500_000;
 
@@ -55,7 +55,34 @@ fn write(accesses: &[Access], out: impl io::Write) {
     writer.finish(Summary::default()).expect("an end");
 }
 
+/// Reads in pieces of a page that hardly take time, as the observer hands them on.
+fn write_sequences(count: u64, out: impl io::Write) {
+    let mut writer = Writer::new(out, &meta()).expect("a header");
+    let (more, took) = (62, 900);
+    let reads = u64::from(more) + 1;
+    for n in 0..count / reads {
+        let first = Access {
+            file: FileId(0),
+            extent: Extent::new(n * reads * PAGE, PAGE),
+            thread: ThreadId(0),
+            kind: Kind::Read,
+            start: n * (reads + 1) * took,
+            took,
+        };
+        writer
+            .sequence(Sequence { first, more })
+            .expect("a sequence");
+    }
+    writer.finish(Summary::default()).expect("an end");
+}
+
 fn record(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sequences");
+    group
+        .throughput(Throughput::Elements(COUNT))
+        .sample_size(10);
+    group.bench_function("write", |b| b.iter(|| write_sequences(COUNT, io::sink())));
+    group.finish();
     let traces = [
         ("sequential", trace(|n, _| (0, n, 0))),
         ("random", trace(|_, noise| (0, noise % (1 << 18), 0))),

@@ -139,6 +139,22 @@ impl BlockEncoder {
         self.model.learn(thread, stream, &seen);
     }
 
+    /// Takes an access that goes on where the latest one ended, of the same kind and length, by the same thread in the same
+    /// file. Returns whether only its time had to be told, as [`BlockEncoder::push`] would have found at more length: if
+    /// not, it is still to be pushed.
+    #[inline]
+    pub(super) fn go_on(&mut self, access: &Access) -> bool {
+        let (start, took) = (micros(access.start), micros(access.took));
+        let Some(last_end) = self.model.go_on(access.extent.offset, start, took) else {
+            return false;
+        };
+        self.columns[OFFSETS].push(0);
+        self.columns[GAPS].push(zigzag(start.wrapping_sub(last_end) as i64));
+        self.columns[TOOKS].push(took);
+        self.heads.push(access.kind as u8);
+        true
+    }
+
     /// The block's payload as the streams it is made of: prefix, heads, and each plane.
     pub(super) fn streams(&mut self) -> impl Iterator<Item = &[u8]> + Clone {
         self.prefix.clear();

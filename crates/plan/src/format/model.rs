@@ -156,14 +156,38 @@ impl Model {
         }
     }
 
+    /// Takes note of an access at `offset` by the thread of the latest one, in the same file and of the same length, and
+    /// returns that one's end in µs. `None` if more than its time has to be told: it must be learnt then.
+    #[inline]
+    pub(super) fn go_on(&mut self, offset: u64, start: u64, took: u64) -> Option<u64> {
+        let thread = self.threads.get_mut(self.last_slot?)?;
+        let stream = self.streams.get_mut(thread.stream?)?;
+        let file_end = self.file_ends.get_mut(stream.file_slot)?;
+        // One by one: compared as arrays they are put together in memory first, which takes longer than all the rest.
+        let [stride, end, anyones, _] = stream.candidates(*file_end);
+        let agree = stride == offset && end == offset && anyones == offset;
+        let [costs @ .., nothing] = stream.costs;
+        let [first, second, third] = costs;
+        if !agree || nothing < first.min(second).min(third) + MARGIN {
+            return None;
+        }
+        let [first, second, third] = costs.map(|cost| charged(cost, 0));
+        let nothing = charged(nothing, residual(offset, 0).1);
+        stream.costs = [first, second, third, nothing];
+        stream.offset = offset;
+        stream.end = offset.wrapping_add(stream.len);
+        *file_end = stream.end;
+        self.last_start = start;
+        Some(std::mem::replace(&mut thread.end, start.wrapping_add(took)))
+    }
+
     /// Takes note of an access: `start` and `took` in µs.
     pub(super) fn learn(&mut self, thread_slot: usize, stream_slot: usize, access: &Seen) {
         let stream = &mut self.streams[stream_slot];
         let file_end = &mut self.file_ends[stream.file_slot];
         let candidates = stream.candidates(*file_end);
         for (cost, candidate) in stream.costs.iter_mut().zip(candidates) {
-            let bits = u64::BITS - residual(access.offset, candidate).1.leading_zeros();
-            *cost = *cost - (*cost >> DECAY) + bits * BIT;
+            *cost = charged(*cost, residual(access.offset, candidate).1);
         }
         stream.stride = access.offset.wrapping_sub(stream.offset);
         stream.offset = access.offset;
@@ -180,6 +204,12 @@ impl Model {
         self.last_file = access.file;
         self.last_start = access.start;
     }
+}
+
+/// A rule's running cost, after it was `distance` off.
+fn charged(cost: u32, distance: u64) -> u32 {
+    let bits = u64::BITS - distance.leading_zeros();
+    cost - (cost >> DECAY) + bits * BIT
 }
 
 /// An access as the format keeps it: times in µs.

@@ -100,12 +100,14 @@ impl<W: Write> Writer<W> {
         } = sequence.first;
         limit("a file's number", file.0 as usize, MAX_ID as usize - 1)?;
         limit("a thread's number", thread.0 as usize, MAX_ID as usize - 1)?;
-        for access in sequence.accesses() {
+        for (number, access) in sequence.accesses().enumerate() {
             let span = micros(access.start).saturating_sub(self.block.first());
             if self.block.len() > 0 && span >= BLOCK_SPAN_US {
                 self.flush()?;
             }
-            self.block.push(&access);
+            if number == 0 || !self.block.go_on(&access) {
+                self.block.push(&access);
+            }
             self.accesses += 1;
             if self.block.len() == GATHERED {
                 self.flush()?;
