@@ -6,7 +6,9 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use foreread_plan::format::{Reader, Writer};
-use foreread_plan::{Access, Extent, FileId, Identity, Kind, Meta, PAGE, Sequence, Summary, ThreadId};
+use foreread_plan::{
+    Access, Extent, FileId, Identity, Kind, Meta, PAGE, Sequence, Summary, ThreadId,
+};
 
 const COUNT: u64 = 500_000;
 

@@ -29,7 +29,7 @@ use crate::event::{
 };
 use crate::layout::{ADVICE_SLOTS, Clock, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
 use crate::layout::{path_hash, probe};
-use crate::passage::Unobserved;
+use crate::passage::{Passage, Unobserved};
 use crate::switched::Switches;
 
 /// How often rings of dead threads are looked for.
@@ -242,6 +242,11 @@ impl Ring {
     /// Events dropped so far, by producers and by this side's checks.
     pub fn lost(&self) -> u64 {
         self.shared().lost()
+    }
+
+    /// The program has been started as process `pid`, to which the ring is named.
+    pub fn started(&self, pid: u32) {
+        self.shared().pass_child(pid, Passage::Gone);
     }
 
     /// The processes that became another program and were not heard of again.

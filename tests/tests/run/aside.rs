@@ -26,6 +26,11 @@ pub const TESTS: &[Test] = &[
         static_child,
     ),
     (
+        "of_a_statically_linked_program_with_children_it_is_said_that_it_was_not_observed",
+        &[Need::StaticC],
+        static_parent,
+    ),
+    (
         "a_child_in_another_pid_namespace_runs_as_ever_and_it_is_said",
         &[
             Need::Root,
@@ -155,6 +160,20 @@ fn static_child() {
         outcome
             .stderr()
             .contains("1 process was not observed: statically"),
+        "{outcome:?}"
+    );
+}
+
+fn static_parent() {
+    let lab = Lab::new();
+    lab.program("starter", &["-static"]);
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let outcome = lab.run(&["./starter", "./scatter", "500", "0", "data"]);
+    assert_eq!(outcome.mode(), "recorded");
+    assert_eq!(
+        outcome.reason(),
+        "1 process was not observed: statically linked or privileged",
         "{outcome:?}"
     );
 }

@@ -33,6 +33,11 @@ pub const TESTS: &[Test] = &[
         closed,
     ),
     (
+        "a_program_built_with_a_sanitizer_runs_as_ever",
+        &[],
+        sanitized,
+    ),
+    (
         "the_environment_is_as_given_but_for_what_observing_takes",
         &[],
         environment,
@@ -190,11 +195,25 @@ fn environment() {
     let said = |command: &[&str]| text(&lab.plain(&[&given, command].concat()).stdout);
     let plain = said(&["/usr/bin/env"]);
     let observed = said(&[foreread, "run", "-q", "--", "/usr/bin/env"]);
+    let added = ["LD_PRELOAD=", "FOREREAD_RING=", "ASAN_OPTIONS="];
     let (own, others): (Vec<_>, Vec<_>) = observed
         .lines()
-        .partition(|line| line.starts_with("LD_PRELOAD=") || line.starts_with("FOREREAD_RING="));
-    assert_eq!(own.len(), 2, "{observed}");
+        .partition(|line| added.iter().any(|name| line.starts_with(name)));
+    assert_eq!(own.len(), added.len(), "{observed}");
     assert!(others.into_iter().eq(plain.lines()), "{observed}");
+}
+
+/// Their libraries want to be the first loaded.
+fn sanitized() {
+    for sanitizer in ["address", "thread", "undefined"] {
+        let lab = Lab::new();
+        lab.program("scatter", &["-g", &format!("-fsanitize={sanitizer}")]);
+        lab.data("data", 8);
+        let command = ["./scatter", "500", "0", "data"];
+        let outcome = lab.run(&command);
+        outcome.assert_as(&lab.plain(&command));
+        assert_eq!(outcome.mode(), "recorded", "{sanitizer}: {outcome:?}");
+    }
 }
 
 fn report_unread() {

@@ -104,11 +104,9 @@ impl Child {
         observed: Option<&Observed>,
         incoming: Incoming,
     ) -> Result<Self, (Ending, io::Error)> {
-        let present = std::env::var_os("LD_PRELOAD");
         let mut variables = Vec::new();
         if let Some(observed) = observed {
-            let value = preload::value(&observed.library, present.as_deref());
-            variables.push(("LD_PRELOAD", value));
+            variables.extend(preload::variables(&observed.library));
             variables.push((ring::ENV, observed.ring.env_value().into()));
         }
         let failed = |why: io::Error| {
@@ -120,6 +118,9 @@ impl Child {
             (Ending::Code(code), why)
         };
         let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
+        if let Some(observed) = observed {
+            observed.ring.started(pid);
+        }
         Ok(Self {
             counts: IoCounts::open(pid).ok(),
             process: process::Child::new(pid).map_err(failed)?,

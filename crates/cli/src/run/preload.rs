@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 const LIBRARY: &str = "libforeread_preload.so";
 /// Names the library explicitly.
 const OVERRIDE: &str = "FOREREAD_PRELOAD";
+/// What the loader is to load first.
+const PRELOAD: &str = "LD_PRELOAD";
+/// The options of AddressSanitizer, and the one that lets others be loaded before its library.
+const SANITIZER: &str = "ASAN_OPTIONS";
+const ANY_ORDER: &str = "verify_asan_link_order=0";
 
 /// Where the library is: where `FOREREAD_PRELOAD` says, beside the executable (a build tree), or in
 /// `../lib/foreread` from it (an installation). `Err` says why not, or lists the places looked at.
@@ -51,14 +56,23 @@ fn look() -> Result<PathBuf, String> {
         })
 }
 
-/// `LD_PRELOAD` with the library in front of what the user preloads already.
-pub(super) fn value(library: &Path, present: Option<&OsStr>) -> OsString {
-    let mut value = library.as_os_str().to_owned();
-    if let Some(present) = present.filter(|present| !present.is_empty()) {
-        value.push(":");
-        value.push(present);
-    }
-    value
+/// What the program is to find in its environment: the library in front of what the user preloads already. A program built
+/// with gcc's AddressSanitizer otherwise ends at once where its own library is not the first.
+pub(super) fn variables(library: &Path) -> [(&'static str, OsString); 2] {
+    let given = |name| std::env::var_os(name);
+    [
+        (PRELOAD, joined([Some(library.into()), given(PRELOAD)])),
+        (
+            SANITIZER,
+            joined([given(SANITIZER), Some(ANY_ORDER.into())]),
+        ),
+    ]
+}
+
+/// The parts of a list that there are.
+fn joined(parts: [Option<OsString>; 2]) -> OsString {
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(OsStr::new(":"))
 }
 
 #[cfg(test)]
@@ -67,10 +81,11 @@ mod tests {
 
     #[test]
     fn the_users_own_preloads_are_kept() {
-        let library = Path::new("/lib/x.so");
-        assert_eq!(value(library, None), "/lib/x.so");
+        let library = || Some("/lib/x.so".into());
+        assert_eq!(joined([library(), None]), "/lib/x.so");
+        assert_eq!(joined([library(), Some("".into())]), "/lib/x.so");
         assert_eq!(
-            value(library, Some(OsStr::new("/a.so:/b.so"))),
+            joined([library(), Some("/a.so:/b.so".into())]),
             "/lib/x.so:/a.so:/b.so"
         );
     }
