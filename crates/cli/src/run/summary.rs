@@ -267,6 +267,9 @@ impl Account {
         }
         if let Some(report) = &self.report {
             match report.phase {
+                Phase::Hot if report.ledger.issued > 0 => {
+                    return Some("its other reads hardly waited".into());
+                }
                 Phase::Hot if report.reads > 0 => return Some("its reads hardly waited".into()),
                 Phase::Hot if !self.was_cold() => {
                     let changed = self.files.first().cloned();
@@ -372,10 +375,10 @@ impl Account {
             }
         }
         if let Some(reason) = self.reason() {
-            // That it was recorded is not for that reason.
+            // What it did is not for that reason.
             let joint = match self.outcome() {
-                Outcome::Recorded => ";",
-                Outcome::Prefetched | Outcome::Aside => ":",
+                Outcome::Recorded | Outcome::Prefetched => ";",
+                Outcome::Aside => ":",
             };
             let _ = write!(line, "{joint} {reason}");
         }
