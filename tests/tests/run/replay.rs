@@ -80,6 +80,11 @@ pub const TESTS: &[Test] = &[
     ),
     ("another_executable_does_not", &[], unrelated),
     (
+        "a_file_that_only_the_other_command_names_is_not_fetched",
+        &[],
+        other_file,
+    ),
+    (
         "another_command_gets_a_record_even_if_the_nearest_is_hot",
         &[],
         nearest_is_hot,
@@ -366,6 +371,22 @@ fn nearest() {
     );
     assert!(outcome.bytes("useful") + outcome.bytes("late") > 900 * 4096 * 8 / 10);
     outcome.assert_as(&lab.plain(other));
+}
+
+fn other_file() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("one", 8);
+    lab.data("two", 8);
+    let of = |name| ["./scatter", "1000", "50", name];
+    lab.cold(&["one", "two"]);
+    lab.run(&of("one"));
+    lab.cold(&["one", "two"]);
+    let outcome = lab.run(&of("two"));
+    assert!(outcome.bytes("wasted") < 100 * 4096, "{outcome:?}");
+    assert!(!outcome.account["recorded"].is_null(), "{outcome:?}");
+    lab.cold(&["one", "two"]);
+    assert_covered(&lab.run(&of("two")), 1000 * 4096);
 }
 
 fn unrelated() {

@@ -64,14 +64,16 @@ pub(super) struct Opened {
     head: Option<Head>,
     record: PathBuf,
     files: Arc<BTreeMap<FileId, FileMeta>>,
+    /// Files of it that are not followed.
+    skipped: HashSet<FileId>,
     trouble: Trouble,
     /// The foot of the record, if it is whole.
     pub(super) summary: Option<Summary>,
 }
 
 impl Opened {
-    /// A record to be followed.
-    pub(super) fn new(reader: Reader) -> Self {
+    /// A record to be followed, but for the `foreign` of its files and those that the recorded run wrote itself.
+    pub(super) fn new(reader: Reader, foreign: &HashSet<FileId>) -> Self {
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
             trouble.get_or_init(|| {
@@ -83,13 +85,15 @@ impl Opened {
         }
         let (record, summary) = (reader.path().to_owned(), reader.summary().cloned());
         let files = Arc::new(reader.files().clone());
-        let written = files.iter().filter(|(_, meta)| meta.written);
-        let written = written.map(|(&id, _)| id).collect();
+        let skipped = files
+            .iter()
+            .filter(|(id, meta)| meta.written || foreign.contains(id));
+        let skipped: HashSet<_> = skipped.map(|(&id, _)| id).collect();
         let recorded = Recorded {
             reader,
             trouble: Arc::clone(&trouble),
         };
-        let mut source = Box::new(Replay::new(recorded, written));
+        let mut source = Box::new(Replay::new(recorded, skipped.clone()));
         let mut backend = PageCache::new(&files);
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
@@ -98,6 +102,7 @@ impl Opened {
             head,
             record,
             files,
+            skipped,
             trouble,
             summary,
         }
@@ -149,7 +154,10 @@ impl Follower {
     pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
         let passes = opened.summary.as_ref().is_some_and(computes);
         let waits = opened.summary.and_then(|summary| summary.wait_ns);
-        let read = opened.files.iter().filter(|(_, meta)| !meta.written);
+        let read = opened
+            .files
+            .iter()
+            .filter(|(id, _)| !opened.skipped.contains(id));
         let planned = read.map(|(&id, meta)| (meta.path.clone(), id)).collect();
         let (devices, unmeasured) = (Devices::default(), Trouble::default());
         let (met, why_not) = (Arc::clone(&devices), Arc::clone(&unmeasured));

@@ -90,8 +90,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let mut plan = place.plan(args, &mut account);
     let known = plan.known.take().filter(|_| library.is_some());
     let opened = known.map(|(found, reader)| {
+        let opened = Opened::new(reader, &found.foreign);
         account.followed = Some(found);
-        Opened::new(reader)
+        opened
     });
     account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
     // While what the program will read first comes from its disk.

@@ -502,6 +502,7 @@ mod tests {
                 path: "/records/y.fr".into(),
                 exact: false,
                 differs: "the command with 'exit 9' for 'exit 10'".into(),
+                foreign: HashSet::new(),
                 trouble: None,
             }),
             report: Some(Report {

@@ -16,6 +16,7 @@ mod identity;
 mod nearest;
 mod upkeep;
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -23,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow, bail};
-use foreread_plan::Identity;
 use foreread_plan::format::{ReadError, Reader};
+use foreread_plan::{FileId, Identity};
 use foreread_sys::cache;
 
 pub(crate) use identity::identity_of;
@@ -58,6 +59,8 @@ pub(crate) struct Found {
     pub(crate) exact: bool,
     /// Whose record it is, if it is not: a phrase to follow "the record of".
     pub(crate) differs: String,
+    /// Those of its files that this program will not read, as the arguments have it.
+    pub(crate) foreign: HashSet<FileId>,
     /// Why its own record is not used, if there is one.
     pub(crate) trouble: Option<String>,
 }
@@ -167,6 +170,7 @@ impl Store {
                     path,
                     exact: true,
                     differs: String::new(),
+                    foreign: HashSet::new(),
                     trouble: None,
                 };
                 return Ok(Some((found, reader)));
@@ -187,6 +191,7 @@ impl Store {
                     path: entry.path,
                     exact: false,
                     differs,
+                    foreign: nearest::foreign(identity, &reader),
                     trouble: own.map(|error| format!("{error:#}")),
                 };
                 Ok(Some((found, reader)))

@@ -5,12 +5,16 @@
 //! tells more of the program it was taken from than of this one. In another folder relative
 //! names stand for other files, so there an absolute path must be among the common words.
 //!
+//! What the record's command was told to read and this one is not, by words or by folder, this one will not read
+//! ([`foreign`]): the rest of the record may still hold for it.
+//!
 //! Invariant: never a record of another executable.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
-use foreread_plan::Identity;
 use foreread_plan::format::Reader;
+use foreread_plan::{FileId, Identity};
 
 use super::Entry;
 use crate::units::cut;
@@ -46,6 +50,34 @@ pub(super) fn nearest(
         let differs = difference(wanted, &reader.meta().identity);
         (entry, reader, differs)
     })
+}
+
+/// The files of a record that only its own command names, or that lie in folders only it names.
+pub(super) fn foreign(wanted: &Identity, record: &Reader) -> HashSet<FileId> {
+    let here = named(wanted);
+    let there = named(&record.meta().identity);
+    let is_foreign = |path: &Path| {
+        // What names it most closely decides.
+        let by = path
+            .ancestors()
+            .find(|&path| here.contains(path) || there.contains(path));
+        by.is_some_and(|path| !here.contains(path))
+    };
+    let files = record.files().iter();
+    let foreign = files.filter(|(_, meta)| is_foreign(&meta.path));
+    foreign.map(|(&id, _)| id).collect()
+}
+
+/// The files and folders that arguments name, also as in `--file=NAME`.
+fn named(identity: &Identity) -> HashSet<PathBuf> {
+    let folder = Path::new(&identity.cwd);
+    let words = identity.argv.iter().skip(1);
+    let names =
+        words.flat_map(|word| [Some(&word[..]), word.split_once('=').map(|(_, name)| name)]);
+    let paths = names.flatten().filter(|name| !name.is_empty());
+    paths
+        .filter_map(|name| folder.join(name).canonicalize().ok())
+        .collect()
 }
 
 /// How near one identity is to another; `None` if not near enough to be of use.
@@ -121,6 +153,8 @@ fn difference(wanted: &Identity, other: &Identity) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foreread_plan::format::Writer;
+    use foreread_plan::{FileMeta, Meta, Summary};
 
     fn of(cwd: &str, argv: &[&str]) -> Identity {
         Identity {
@@ -128,6 +162,77 @@ mod tests {
             argv: argv.iter().map(|&word| word.into()).collect(),
             cwd: cwd.into(),
         }
+    }
+
+    #[test]
+    fn files_named_by_the_records_command_alone_are_foreign() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        for (folder, files) in [("a", 2), ("b", 2), ("a/deep", 1)] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+            for n in 0..files {
+                std::fs::write(root.join(folder).join(format!("{n}")), "").unwrap();
+            }
+        }
+        let paths = ["a/0", "a/1", "a/deep/0", "b/0", "b/1", "gone"];
+        let foreign_of = |there: (&str, &[&str]), here: (&str, &[&str])| -> Vec<&str> {
+            let in_root = |(cwd, argv)| of(root.join(cwd).to_str().unwrap(), argv);
+            let record = record_of(in_root(there), paths.map(|path| root.join(path)));
+            let foreign = foreign(&in_root(here), &record);
+            let mut ids: Vec<_> = foreign.into_iter().map(|id| id.0 as usize).collect();
+            ids.sort_unstable();
+            ids.into_iter().map(|id| paths[id]).collect()
+        };
+        let same = ("", &["tool", "-v", "a/0"][..]);
+        assert!(foreign_of(same, same).is_empty());
+        assert_eq!(
+            foreign_of(("", &["tool", "a/0"]), ("", &["tool", "a/1"])),
+            ["a/0"]
+        );
+        assert_eq!(
+            foreign_of(("", &["tool", "--db=a/0"]), ("", &["tool", "--db=b/0"])),
+            ["a/0"]
+        );
+        assert_eq!(
+            foreign_of(("a", &["tool", "0"]), ("b", &["tool", "0"])),
+            ["a/0"]
+        );
+        assert_eq!(
+            foreign_of(("", &["tool", "a"]), ("", &["tool", "b"])),
+            ["a/0", "a/1", "a/deep/0"]
+        );
+        assert_eq!(
+            foreign_of(("", &["tool", "a"]), ("", &["tool", "a/deep"])),
+            ["a/0", "a/1"]
+        );
+        assert!(foreign_of(("", &["tool", "a/deep"]), ("", &["tool", "a"])).len() == 1);
+        assert!(foreign_of(("", &["tool", "gone"]), ("", &["tool", "none"])).is_empty());
+    }
+
+    fn record_of<const N: usize>(identity: Identity, paths: [PathBuf; N]) -> Reader {
+        let meta = Meta {
+            identity,
+            recorded_at: 0,
+            writer: "test".into(),
+        };
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes, &meta).unwrap();
+        for (id, path) in (0..).map(FileId).zip(paths) {
+            let meta = FileMeta {
+                path,
+                dev: 1,
+                ino: 1,
+                size: 0,
+                mtime_ns: 0,
+                written: false,
+                random: false,
+            };
+            writer.file(id, meta).unwrap();
+        }
+        writer.finish(Summary::default()).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        Reader::open(file.path()).unwrap()
     }
 
     #[test]
