@@ -6,7 +6,8 @@
 //!
 //! Data flow: [`RawEvent`] → [`Watch::take`] → [`Sink`], in order of start.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -38,6 +39,8 @@ pub(super) struct Watch {
     /// Files opened for writing: their facts are looked up again at the end.
     writable: Vec<FileId>,
     by_path: HashMap<PathBuf, Option<FileId>>,
+    /// Folders whose paths lead through no symbolic link.
+    direct: HashSet<PathBuf>,
     instances: FxHashMap<u32, FileId>,
     threads: FxHashMap<(u32, u32), ThreadId>,
     /// The last access's, which mostly are the next one's too.
@@ -57,6 +60,7 @@ impl Watch {
             files: Vec::new(),
             writable: Vec::new(),
             by_path: HashMap::new(),
+            direct: HashSet::new(),
             instances: FxHashMap::default(),
             threads: FxHashMap::default(),
             last_instance: None,
@@ -290,13 +294,13 @@ impl Watch {
 
     /// The regular file a path leads to, symbolic links resolved.
     fn resolve(&mut self, path: &Path, sink: &mut impl Sink) -> Option<FileId> {
-        let canonical = path.canonicalize().ok()?;
+        let (canonical, stat) = self.place(path)?;
         if canonical != path
             && let Some(&known) = self.by_path.get(&canonical)
         {
             return known;
         }
-        let meta = self.facts(&canonical)?;
+        let meta = self.facts_in(&canonical, &stat)?;
         let id = FileId(u32::try_from(self.files.len()).ok()?);
         sink.file(id, &meta);
         self.files.push(meta);
@@ -304,10 +308,41 @@ impl Watch {
         Some(id)
     }
 
+    /// Where a path leads, and what is there. To follow it link by link takes a call for each of its folders, so those
+    /// that were found to lead through no link are kept.
+    fn place(&mut self, path: &Path) -> Option<(PathBuf, Metadata)> {
+        let (folder, name) = (path.parent()?, path.file_name()?);
+        if !self.direct.contains(folder) {
+            if folder.canonicalize().ok()? != folder {
+                let canonical = path.canonicalize().ok()?;
+                let stat = canonical.symlink_metadata().ok()?;
+                return Some((canonical, stat));
+            }
+            if self.direct.len() >= REMEMBERED {
+                self.direct.clear();
+            }
+            self.direct.insert(folder.to_owned());
+        }
+        // Without the dots and slashes that mean nothing.
+        let mut place: PathBuf = folder.components().collect();
+        place.push(name);
+        let stat = place.symlink_metadata().ok()?;
+        if !stat.is_symlink() {
+            return Some((place, stat));
+        }
+        let canonical = place.canonicalize().ok()?;
+        let stat = canonical.symlink_metadata().ok()?;
+        Some((canonical, stat))
+    }
+
     /// What identifies the regular file at `path` now.
     pub(super) fn facts(&self, path: &Path) -> Option<FileMeta> {
-        let meta = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        Some(FileMeta {
+        self.facts_in(path, &path.metadata().ok()?)
+    }
+
+    /// The same, if that is what was found there.
+    fn facts_in(&self, path: &Path, meta: &Metadata) -> Option<FileMeta> {
+        meta.is_file().then(|| FileMeta {
             path: path.to_owned(),
             dev: meta.dev(),
             ino: meta.ino(),
@@ -316,5 +351,53 @@ impl Watch {
             written: meta.created().is_ok_and(|born| born >= self.began),
             random: false,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_place_is_where_all_links_lead() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        for file in ["a/f", "a/b/f"] {
+            std::fs::write(at(file), file).unwrap();
+        }
+        symlink("a", at("link")).unwrap();
+        symlink("f", at("a/b/again")).unwrap();
+        symlink("../f", at("a/b/up")).unwrap();
+        symlink("nowhere", at("a/dangling")).unwrap();
+        let mut watch = Watch::new(SystemTime::now());
+        // Twice: the second time the folders are known.
+        for _ in 0..2 {
+            for name in [
+                "a/f",
+                "a/b/f",
+                "a//b/./f",
+                "a/b/../f",
+                "link/f",
+                "link/b/f",
+                "a/b/again",
+                "a/b/up",
+                "link/b/up",
+                "a/dangling",
+                "a/none",
+                "none/f",
+                "a/f/f",
+            ] {
+                let found = watch.place(&at(name)).map(|(place, _)| place);
+                // As bytes: paths that differ in dots are equal.
+                let bytes = |path: PathBuf| path.into_os_string();
+                let expected = at(name).canonicalize().ok();
+                assert_eq!(found.map(bytes), expected.map(bytes), "{name}");
+            }
+        }
+        // A folder that a link has taken the place of is not remembered by that path.
+        assert!(!watch.direct.contains(&at("link")));
     }
 }
