@@ -147,9 +147,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     if let Some(store) = &plan.store {
         store.tidy();
     }
+    let (ring, library) = observed.map(|one| (one.ring, one.library)).unzip();
     let mut supervisor = Supervisor {
-        ring: observed.map(|observed| observed.ring),
-        watch: Watch::new(began),
+        ring,
+        watch: Watch::new(began, library),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
         sinks: Sinks {

@@ -34,6 +34,8 @@ pub(super) trait Sink {
 /// What is known of the program tree.
 pub(super) struct Watch {
     began: SystemTime,
+    /// The preload library, which is no file of the program's.
+    own: Option<PathBuf>,
     files: Vec<FileMeta>,
     /// Files opened for writing: their facts are looked up again at the end.
     writable: Vec<FileId>,
@@ -50,10 +52,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watch a run that began at `began`.
-    pub(super) fn new(began: SystemTime) -> Self {
+    /// Watch a run that began at `began`, and reports by the library `own`.
+    pub(super) fn new(began: SystemTime, own: Option<PathBuf>) -> Self {
         Self {
             began,
+            own,
             files: Vec::new(),
             writable: Vec::new(),
             by_path: HashMap::new(),
@@ -296,12 +299,23 @@ impl Watch {
         {
             return known;
         }
+        if self.is_own(&canonical) {
+            return None;
+        }
         let meta = self.facts(&canonical)?;
         let id = FileId(u32::try_from(self.files.len()).ok()?);
         sink.file(id, &meta);
         self.files.push(meta);
         self.by_path.insert(canonical, Some(id));
         Some(id)
+    }
+
+    fn is_own(&self, canonical: &Path) -> bool {
+        let own = self.own.as_ref();
+        own.is_some_and(|own| {
+            own.file_name() == canonical.file_name()
+                && own.canonicalize().is_ok_and(|own| own == canonical)
+        })
     }
 
     /// What identifies the regular file at `path` now.
