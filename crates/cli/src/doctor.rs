@@ -21,7 +21,7 @@ use crate::args;
 use crate::calibrate::in_force;
 use crate::run::find_preload;
 use crate::store::Store;
-use crate::units::{WIDTH, bytes, duration, wrapped};
+use crate::units::{WIDTH, bytes, duration, folded, wrapped};
 use crate::words::{plain, shown};
 
 /// Longer than any pause in which a thread keeps its processor.
@@ -34,6 +34,8 @@ const HARMLESS: &str = "/bin/true";
 const COLUMN: usize = 22;
 /// Where the words on a device's profile begin.
 const PROFILE_COLUMN: usize = 4;
+/// Columns left for a mount point beside its device.
+const MOUNT_WIDTH: usize = 19;
 
 /// One thing looked at.
 #[derive(Serialize)]
@@ -87,7 +89,10 @@ pub(crate) fn doctor(args: &args::Doctor) -> Result<ExitCode> {
         Ok(profiles) => (profiles, None),
         Err(error) => (
             Profiles::default(),
-            Some(format!("{:#}", anyhow::Error::from(error))),
+            Some(format!(
+                "{:#}; the built-in profiles are, until `foreread calibrate` replaces it",
+                anyhow::Error::from(error)
+            )),
         ),
     };
     checks.push(check_switches());
@@ -297,17 +302,28 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
         )?;
     }
     for disk in &diagnosis.devices {
+        let mounted_at = shown(&disk.mounted_at);
+        let fits = mounted_at.chars().count() <= MOUNT_WIDTH;
+        let beside = if fits {
+            format!("  {mounted_at}")
+        } else {
+            String::new()
+        };
         writeln!(
             out,
-            "{:<10} {:<8} {:<10} {:>10} {:>10} {:>6}  {}",
+            "{:<10} {:<8} {:<10} {:>10} {:>10} {:>6}{beside}",
             disk.name,
             disk.fs_type,
             if disk.rotational { "rotating" } else { "other" },
             bytes(disk.read_ahead),
             bytes(disk.max_hint),
             disk.queue_depth,
-            shown(&disk.mounted_at)
         )?;
+        if !fits {
+            for line in folded(&mounted_at, WIDTH - PROFILE_COLUMN) {
+                writeln!(out, "{:PROFILE_COLUMN$}{line}", "")?;
+            }
+        }
         for line in wrapped(&disk.in_force, WIDTH - PROFILE_COLUMN) {
             writeln!(out, "{:PROFILE_COLUMN$}{line}", "")?;
         }

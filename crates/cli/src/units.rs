@@ -94,6 +94,14 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<Cow<'_, str>> {
     textwrap::wrap(text, options)
 }
 
+/// As [`wrapped`], but that a longer word, such as a path, is broken.
+pub(crate) fn folded(text: &str, width: usize) -> Vec<Cow<'_, str>> {
+    textwrap::wrap(
+        text,
+        Options::new(width).word_splitter(WordSplitter::NoHyphenation),
+    )
+}
+
 /// Reads a size such as `4096`, `500M` or `1GiB`; all units are powers of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -172,6 +180,7 @@ mod tests {
     #[test]
     fn wrapped_lines_keep_to_the_width_where_words_allow() {
         assert_eq!(wrapped("ab cd efghij k", 5), ["ab cd", "efghij", "k"]);
+        assert_eq!(folded("ab cd efghij k", 5), ["ab cd", "efghi", "j k"]);
     }
 
     #[test]

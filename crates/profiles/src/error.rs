@@ -12,10 +12,7 @@ pub enum Error {
     #[error("no place for profiles: neither XDG_DATA_HOME nor HOME is set")]
     NoPlace,
     /// The file is not what it should be.
-    #[error(
-        "{}: cannot be used, so the built-in profiles are; `foreread calibrate` replaces it",
-        path.display()
-    )]
+    #[error("{}: cannot be used", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,

@@ -5,8 +5,11 @@
 //! while the device is busy, so at depth it is the time a request *adds*, which is what
 //! `(K+1)·T` in the pacing rule needs.
 
+use std::collections::VecDeque;
+
 use foreread_plan::{Access, ThreadId};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// Weight of a new sample: 1/16, so a few dozen accesses change the mean's mind.
 const WEIGHT: u32 = 4;
@@ -54,8 +57,13 @@ impl Feedback {
     }
 }
 
-/// Requests over which throughput is taken.
+/// Requests over which throughput is taken, and how many times at least they were seen complete: those that all
+/// completed while a busy processor did not look tell nothing.
 const WINDOW: u64 = 64;
+const SIGHTS: u64 = 4;
+/// Windows that tell what an operation costs, and those of them from which on one may be too quick to be true.
+const WINDOWS: usize = 4;
+const SEVERAL: usize = 3;
 /// Pages of a request that is small: an operation costs more than its transfer.
 const SMALL_PAGES: u64 = 4;
 /// A page's share of a large transfer, in ns, where none was measured: 100 MB/s.
@@ -70,8 +78,8 @@ pub(crate) struct Service {
     mean: Mean,
     busy_since: u64,
     window: Window,
-    /// Time of a small request at depth, in ns.
-    small: Option<u64>,
+    /// Time of a small request at depth in the last few windows, in ns.
+    small: VecDeque<u64>,
     /// Whether gaps twice as large cost nothing either; `None` until that can be told.
     wide: Option<bool>,
 }
@@ -82,6 +90,7 @@ struct Window {
     ns: u64,
     requests: u64,
     pages: u64,
+    sights: u64,
 }
 
 impl Service {
@@ -91,7 +100,7 @@ impl Service {
             mean: Mean(Some(assumed)),
             busy_since: 0,
             window: Window::default(),
-            small: None,
+            small: VecDeque::with_capacity(WINDOWS),
             wide: None,
         }
     }
@@ -114,11 +123,20 @@ impl Service {
         self.window.ns += sample;
         self.window.requests += 1;
         self.window.pages += pages;
-        if self.window.requests == WINDOW {
-            let Window { ns, pages, .. } = std::mem::take(&mut self.window);
-            self.weigh_gaps(ns / WINDOW);
-            if pages <= SMALL_PAGES * WINDOW {
-                self.small = Some(ns / WINDOW);
+        self.window.sights += u64::from(sample > 0);
+        if self.window.requests >= WINDOW && self.window.sights >= SIGHTS {
+            let window = std::mem::take(&mut self.window);
+            let each = window.ns / window.requests;
+            self.weigh_gaps(each);
+            let small = if window.pages <= SMALL_PAGES * window.requests {
+                Some(each)
+            } else {
+                // Large ones take no less than a small one would.
+                self.operation_ns().map(|ns| ns.min(each))
+            };
+            if let Some(ns) = small {
+                self.small.truncate(WINDOWS - 1);
+                self.small.push_front(ns);
             }
         }
     }
@@ -126,7 +144,7 @@ impl Service {
     /// Whether requests with gaps in them take longer than small ones did: if not, operations are all that is waited
     /// for, and twice the gap is tried; if so, never again.
     fn weigh_gaps(&mut self, each_ns: u64) {
-        let Some(small) = self.small.filter(|_| self.gap_pages(false) > 0) else {
+        let Some(small) = self.operation_ns().filter(|_| self.gap_pages(false) > 0) else {
             return;
         };
         let as_quick = each_ns <= small + small / 4;
@@ -137,12 +155,20 @@ impl Service {
         }
     }
 
+    /// What an operation costs, in ns, once that can be told. Of the last windows it is nearly the least: what a busy
+    /// machine adds to some is no cost of an operation, and one may be of what had come before and was seen late.
+    fn operation_ns(&self) -> Option<u64> {
+        let mut sorted: SmallVec<[u64; WINDOWS]> = self.small.iter().copied().collect();
+        sorted.sort_unstable();
+        sorted.get(usize::from(sorted.len() >= SEVERAL)).copied()
+    }
+
     /// The largest gap, in pages, whose transfer costs less than one more operation. 0 until enough
     /// small requests were made of a busy device: of one that serves a number of operations a second, as
     /// network volumes do, gaps are free; of a local one they are not. Where memory is plentiful those twice as large,
     /// too, while the bandwidth is not used up by them.
     pub(crate) fn gap_pages(&self, plentiful: bool) -> u64 {
-        let gap = self.small.map_or(0, |ns| ns / PAGE_NS);
+        let gap = self.operation_ns().map_or(0, |ns| ns / PAGE_NS);
         if gap < LEAST_GAP {
             0
         } else if plentiful && self.wide == Some(true) {
@@ -242,6 +268,42 @@ mod tests {
             0,
             "the program reads no faster"
         );
+    }
+
+    #[test]
+    fn what_a_busy_machine_adds_is_no_cost_of_an_operation() {
+        // A local disk, looked at late: once while it had all of a window ready, once in the middle of one.
+        for late in [1, WINDOW / 2, WINDOW, WINDOW + 1, 3 * WINDOW] {
+            let mut service = Service::new(80_000);
+            service.started(0);
+            let mut now = 0;
+            for n in 1..=8 * WINDOW {
+                now += if n == late { 300_000_000 } else { 80_000 };
+                service.completed(now, 1, true);
+                // A first window has nothing to be held against.
+                if n >= 2 * WINDOW {
+                    assert_eq!(service.gap_pages(true), 0, "after {n}, late at {late}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn requests_that_were_seen_complete_all_at_once_tell_nothing() {
+        let mut service = Service::new(80_000);
+        service.started(0);
+        let mut now = 0;
+        for n in 1..=8 * WINDOW {
+            now += 333_333;
+            // Four windows' worth completed before anybody looked.
+            let seen = if n <= 4 * WINDOW {
+                4 * WINDOW * 333_333
+            } else {
+                now
+            };
+            service.completed(seen, 1, true);
+        }
+        assert_eq!(service.gap_pages(false), 8);
     }
 
     #[test]

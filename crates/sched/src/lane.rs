@@ -27,6 +27,10 @@ const NEIGHBOURHOOD: u64 = 1 << 17;
 /// for nothing where all is in memory.
 const EARNED: u64 = 32;
 
+/// Pages read along because that was measured to cost nothing, for each one asked for: what costs no time still costs
+/// memory and others' bandwidth, and the measurement may be of a machine that was busy.
+const ALONG: u64 = 4;
+
 /// One device's pending entries and measurements.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -40,6 +44,9 @@ pub(crate) struct Lane {
     pub(crate) pass_pages: u64,
     /// Pages of the requests in flight.
     pub(crate) pages_in_flight: u64,
+    /// Pages of all requests: those some entry asked for, and those read along.
+    pub(crate) asked: u64,
+    pub(crate) along: u64,
     /// Whether some file's layout has come, and with it what kind of device this is.
     pub(crate) settled: bool,
 }
@@ -53,6 +60,8 @@ impl Lane {
             in_flight: 0,
             fetched: 0,
             pages_in_flight: 0,
+            asked: 0,
+            along: 0,
             settled: false,
             profile,
         }
@@ -93,6 +102,17 @@ impl Lane {
         self.in_flight < self.depth() && self.pages_in_flight < FULL_PAGES
     }
 
+    /// A request is made of so many pages, `along` of which lie in gaps.
+    pub(crate) fn started(&mut self, pages: u64, along: u64, now: u64) {
+        if self.in_flight == 0 {
+            self.service.started(now);
+        }
+        self.in_flight += 1;
+        self.pages_in_flight += pages;
+        self.asked += pages - along;
+        self.along += along;
+    }
+
     /// A request of `pages` for which the device was used is complete. It sets the pace, and not the program, with
     /// many requests in flight or with many pages in fewer.
     pub(crate) fn completed(&mut self, pages: u64, now: u64) {
@@ -117,6 +137,7 @@ impl Lane {
     /// where memory is plentiful.
     pub(crate) fn infill_pages(&self, plentiful: bool) -> u64 {
         match self.profile.order {
+            Order::Program if self.along > ALONG * self.asked => self.profile.infill_pages,
             Order::Program => {
                 let measured = self.service.gap_pages(plentiful);
                 self.profile.infill_pages.max(measured)

@@ -332,6 +332,8 @@ impl Scheduler {
             fetched: lane.fetched,
             in_flight: lane.in_flight,
             pages_in_flight: lane.pages_in_flight,
+            asked: lane.asked,
+            along: lane.along,
             settled: true,
             ..Lane::new(profile)
         };
@@ -390,15 +392,10 @@ impl Scheduler {
         for (&device, lane) in &mut lanes {
             lane.turn(mostly_waits);
             while lane.has_room() {
-                let Some((last, request)) = self.issue(lane) else {
+                let Some((last, request)) = self.issue(lane, now) else {
                     break;
                 };
-                if lane.in_flight == 0 {
-                    lane.service.started(now);
-                }
                 let pages = request.pages.end - request.pages.start;
-                lane.in_flight += 1;
-                lane.pages_in_flight += pages;
                 let flight = Flight {
                     device,
                     last,
@@ -548,7 +545,7 @@ impl Scheduler {
     }
 
     /// The next request of one lane, by its order and the pacing rule, and the last ordinal it serves.
-    fn issue(&mut self, lane: &mut Lane) -> Option<(u64, Request)> {
+    fn issue(&mut self, lane: &mut Lane, now: u64) -> Option<(u64, Request)> {
         let (position, floor) = (self.queue.position(), self.queue.floor());
         let (c, t) = (self.feedback.compute_ns(), lane.service.service_ns());
         let k = lane.in_flight;
@@ -602,6 +599,7 @@ impl Scheduler {
         };
         let infill = asked.infill.iter().map(|gap| gap.end - gap.start).sum();
         self.budget.hold(infill);
+        lane.started(request.pages.end - request.pages.start, infill, now);
         self.asked.insert((last, id), asked);
         Some((last, request))
     }

@@ -65,7 +65,7 @@ pub struct Received {
 }
 
 impl Signals {
-    /// Blocks `signals` in the calling thread and those it starts from now on.
+    /// Blocks `signals` in the calling thread and those it starts from now on; none where that fails.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
@@ -80,11 +80,10 @@ impl Signals {
                 0 => {}
                 error => return Err(io::Error::from_raw_os_error(error)),
             }
-            let fd = checked(libc::signalfd(
-                -1,
-                set.as_ptr(),
-                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-            ))?;
+            let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+            let fd = checked(libc::signalfd(-1, set.as_ptr(), flags)).inspect_err(|_| {
+                libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+            })?;
             Ok(Self {
                 fd: OwnedFd::from_raw_fd(fd as i32),
                 before: before.assume_init(),

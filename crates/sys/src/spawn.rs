@@ -4,7 +4,7 @@
 //! for the variables named, the environment that this process was given. The Rust runtime changes some of these before
 //! `main`; they are looked up before it runs.
 //!
-//! Data flow: [`note`] at the process's start → [`keep_children`] → [`spawn`].
+//! Data flow: [`note`] at the process's start → [`keep_children`] → [`spawn`], or [`replace`] where nothing can be watched.
 
 use std::env;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
@@ -163,26 +163,7 @@ fn fork(
     let pid = unsafe {
         let pid = checked(libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0))?;
         if pid == 0 {
-            let pipe = PIPE_IGNORED.load(Ordering::Relaxed);
-            libc::signal(
-                libc::SIGPIPE,
-                if pipe { libc::SIG_IGN } else { libc::SIG_DFL },
-            );
-            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-            if SETXID_IGNORED.load(Ordering::Relaxed) {
-                let mut ignored = Action::default();
-                ignored[0] = libc::SIG_IGN;
-                disposition(SETXID, &ignored, ptr::null_mut());
-            }
-            for fd in opened() {
-                libc::close(fd);
-            }
-            libc::sigprocmask(libc::SIG_SETMASK, signals.before(), ptr::null_mut());
-            libc::execvpe(
-                program.as_ptr(),
-                words.as_ptr().cast(),
-                environment.as_ptr().cast(),
-            );
+            turn_into(program, words, environment, signals.before());
             failed
                 .get()
                 .store(*libc::__errno_location(), Ordering::Relaxed);
@@ -197,6 +178,66 @@ fn fork(
             unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
             Err(io::Error::from_raw_os_error(errno))
         }
+    }
+}
+
+/// Puts `command`, found as `execvp` finds it, in the place of this process, which has started nothing and blocks no
+/// signals of its own: it is what whoever started this process had asked for.
+///
+/// Comes back only with what the system says when it cannot be found or started, or `EINVAL` for a word with a zero byte.
+pub fn replace(command: &[OsString]) -> io::Error {
+    let words = command
+        .iter()
+        .map(|word| terminated(word.as_bytes().to_vec()));
+    let words: Vec<CString> = match words.collect() {
+        Ok(words) => words,
+        Err(error) => return error,
+    };
+    let Some(program) = words.first() else {
+        return io::Error::from_raw_os_error(libc::ENOENT);
+    };
+    let list = pointers(words.iter().map(CString::as_c_str));
+    // SAFETY: the strings and both lists of them are terminated.
+    unsafe { turn_into(program, &list, &environment(&[], &[]), ptr::null()) };
+    io::Error::last_os_error()
+}
+
+/// Becomes a program that finds everything as this process found it; comes back, with `errno` set, if that fails.
+/// Allocates nothing and takes no lock.
+///
+/// # Safety
+///
+/// `words` and `environment` end with a null and hold terminated strings; `mask` is null or a set of signals.
+unsafe fn turn_into(
+    program: &CStr,
+    words: &[*mut c_char],
+    environment: &[*mut c_char],
+    mask: *const libc::sigset_t,
+) {
+    // SAFETY: async-signal-safe calls only, with dispositions that run no code of ours; the rest is the caller's.
+    unsafe {
+        let pipe = PIPE_IGNORED.load(Ordering::Relaxed);
+        libc::signal(
+            libc::SIGPIPE,
+            if pipe { libc::SIG_IGN } else { libc::SIG_DFL },
+        );
+        if CHILD_IGNORED.load(Ordering::Relaxed) {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        }
+        if SETXID_IGNORED.load(Ordering::Relaxed) {
+            let mut ignored = Action::default();
+            ignored[0] = libc::SIG_IGN;
+            disposition(SETXID, &ignored, ptr::null_mut());
+        }
+        for fd in opened() {
+            libc::close(fd);
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut());
+        libc::execvpe(
+            program.as_ptr(),
+            words.as_ptr().cast(),
+            environment.as_ptr().cast(),
+        );
     }
 }
 

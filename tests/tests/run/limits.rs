@@ -26,6 +26,11 @@ pub const TESTS: &[Test] = &[
         few_descriptors,
     ),
     (
+        "without_a_descriptor_to_spare_the_program_takes_the_place_of_foreread",
+        &[],
+        no_descriptors,
+    ),
+    (
         "with_hardly_any_descriptors_signals_and_stops_are_passed_through",
         &[],
         few_descriptors_and_signals,
@@ -107,6 +112,32 @@ fn few_descriptors() {
         assert_eq!(said.lines().count(), 1, "{said}");
         assert!(said.starts_with("foreread: "), "{said}");
     }
+}
+
+/// A dynamically linked program could not even load its libraries.
+fn no_descriptors() {
+    let lab = Lab::new();
+    lab.program("scatter", &["-static"]);
+    lab.data("data", 8);
+    // It has the descriptor that is closed, for its file.
+    let limit = "-c 0; exec <&-; ulimit -n 3";
+    let mut plain = lab.command("./scatter");
+    plain.args(["50", "0", "data"]);
+    let plain = finish(start(&mut limited(&lab, limit, &plain)));
+    assert!(plain.status.success(), "{plain:?}");
+    let mut run = lab.command(foreread());
+    run.args(["run", "--", "./scatter", "50", "0", "data"]);
+    let output = finish(start(&mut limited(&lab, limit, &run)));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), plain.status.code(), "{said}");
+    assert_eq!(output.stdout, plain.stdout);
+    assert_eq!(said, "foreread: stood aside: Too many open files\n");
+    let mut run = lab.command(foreread());
+    run.args(["run", "-q", "--", "./none"]);
+    let output = finish(start(&mut limited(&lab, limit, &run)));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(127), "{said}");
+    assert_eq!(said, "foreread: ./none: No such file or directory\n");
 }
 
 fn few_descriptors_and_signals() {

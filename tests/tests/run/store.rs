@@ -50,6 +50,16 @@ pub const TESTS: &[Test] = &[
         &[],
         one_of_each,
     ),
+    (
+        "what_is_said_to_a_terminal_keeps_to_its_width",
+        &[],
+        narrow_lines,
+    ),
+    (
+        "the_preload_library_is_no_file_of_the_program",
+        &[],
+        no_own_library,
+    ),
 ];
 
 const COMMAND: &[&str] = &["cksum", "data"];
@@ -316,6 +326,42 @@ fn odd_names() {
     for output in [missing, absent] {
         assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
     }
+}
+
+/// Whether every line of it fits 80 columns.
+fn assert_narrow(said: &str) {
+    let long = said.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(long, None, "{said}");
+}
+
+fn narrow_lines() {
+    let lab = Lab::new().with_home("a-rather-long-name-for-a-folder/".repeat(3).as_ref());
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let command = ["./scatter", "500", "50", "data"];
+    lab.cold(&["data"]);
+    lab.run(&command);
+    lab.cold(&["data"]);
+    let explained = lab.run_with(&["--explain"], &command);
+    assert!(explained.stderr().contains("followed"), "{explained:?}");
+    assert_narrow(explained.stderr().split_once('\n').expect("more").1);
+    let record = lab.record();
+    let mut bytes = fs::read(&record).expect("the record");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    fs::write(&record, &bytes).expect("our own store");
+    let shown = text(&lab.foreread(&["show"]).stdout);
+    let (_, damaged) = shown.split_once("\ndamaged ").expect("a damaged record");
+    assert_narrow(damaged);
+}
+
+fn no_own_library() {
+    let lab = Lab::new();
+    lab.run(&["cat", "/etc/passwd"]);
+    let shown = text(&lab.foreread(&["show", "--json"]).stdout);
+    assert!(shown.contains("passwd"), "{shown}");
+    assert!(shown.contains("libc.so"), "{shown}");
+    assert!(!shown.contains("foreread_preload"), "{shown}");
 }
 
 /// A record with so many reads of one file.

@@ -10,6 +10,7 @@
 mod devices;
 mod file;
 mod files;
+mod looks;
 mod worker;
 
 use std::collections::{BTreeMap, HashSet};

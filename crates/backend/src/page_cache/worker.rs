@@ -16,10 +16,9 @@ use super::Job;
 use super::devices::Devices;
 use super::file::Opened;
 use super::files::Files;
+use super::looks::Looks;
 use crate::Event;
 
-/// How long to wait between looks at what is on its way.
-const LOOK: Duration = Duration::from_micros(100);
 /// Requests found still under way that end a look: each costs a call.
 const STRAGGLERS: usize = 8;
 /// How long pages may take before the hint is thought lost and given once more.
@@ -51,6 +50,7 @@ pub(super) struct Worker {
     reported: HashSet<FileId>,
     devices: Devices,
     flights: VecDeque<Flight>,
+    looks: Looks,
     aside: Aside,
 }
 
@@ -66,19 +66,20 @@ impl Worker {
             reported: HashSet::new(),
             devices,
             flights: VecDeque::new(),
+            looks: Looks::new(Instant::now()),
             aside,
         }
     }
 
     /// Work until the backend is dropped.
     pub(super) fn run(mut self, inbox: &Receiver<Job>) {
-        let mut looked = Instant::now();
         loop {
             self.aside.keep();
             let job = if self.flights.is_empty() {
                 inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
-                inbox.recv_timeout(LOOK)
+                let due = self.looks.due();
+                inbox.recv_timeout(due.saturating_duration_since(Instant::now()))
             };
             match job {
                 Ok(job) => {
@@ -90,9 +91,8 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if looked.elapsed() >= LOOK {
+            if !self.flights.is_empty() && self.looks.due() <= Instant::now() {
                 self.look();
-                looked = Instant::now();
             }
         }
     }
@@ -203,11 +203,15 @@ impl Worker {
             self.done(request.id, false, true);
             return;
         }
+        let since = Instant::now();
+        if self.flights.is_empty() {
+            self.looks.begin(since);
+        }
         self.flights.push_back(Flight {
             id: request.id,
             file: request.file,
             parts,
-            since: Instant::now(),
+            since,
             again: false,
         });
     }
@@ -227,6 +231,7 @@ impl Worker {
     /// See what has arrived: mostly the oldest, so a few that have not end the look.
     fn look(&mut self) {
         let mut waiting = Vec::new();
+        let before = self.flights.len();
         while waiting.len() < STRAGGLERS
             && let Some(mut flight) = self.flights.pop_front()
         {
@@ -238,6 +243,8 @@ impl Worker {
         for flight in waiting.into_iter().rev() {
             self.flights.push_front(flight);
         }
+        let arrived = before - self.flights.len();
+        self.looks.looked(arrived as u32, Instant::now());
     }
 
     /// Whether a flight is over, and if so, whether all of it arrived.

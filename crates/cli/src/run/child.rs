@@ -52,12 +52,12 @@ pub(super) struct Incoming {
 
 impl Incoming {
     /// Block the signals to be passed on, and make room for descriptors; before any thread is started.
-    pub(super) fn block() -> Result<Self> {
+    pub(super) fn block() -> io::Result<Self> {
         // And what tells of the program's stops.
         let signals: Vec<i32> = signals::messages()
             .chain([Signal::CHILD.as_raw()])
             .collect();
-        let signals = Signals::block(&signals).context("blocking signals")?;
+        let signals = Signals::block(&signals)?;
         thread::make_room(&signals);
         Ok(Self {
             signals,
@@ -88,6 +88,16 @@ impl Incoming {
     }
 }
 
+/// That a command cannot be run: the status a shell would give, and why.
+pub(super) fn failed(why: io::Error) -> (Ending, io::Error) {
+    let code = if why.kind() == io::ErrorKind::NotFound {
+        127
+    } else {
+        126
+    };
+    (Ending::Code(code), why)
+}
+
 /// The running program. Once it is there nothing more is needed to watch it: `SIGCHLD`, which is among the signals, tells of
 /// its end.
 pub(super) struct Child {
@@ -109,14 +119,6 @@ impl Child {
             variables.extend(preload::variables(&observed.library));
             variables.push((ring::ENV, observed.ring.env_value().into()));
         }
-        let failed = |why: io::Error| {
-            let code = if why.kind() == io::ErrorKind::NotFound {
-                127
-            } else {
-                126
-            };
-            (Ending::Code(code), why)
-        };
         let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
         if let Some(observed) = observed {
             observed.ring.started(pid);

@@ -27,6 +27,7 @@ use foreread_plan::format::{Reader, redefine};
 use foreread_plan::{FileId, FileMeta, Identity, Meta, Sequence, ThreadId, ThreadMeta};
 use foreread_ring::{Clock, Mode, Ring, Unobserved};
 use foreread_sys::processor::Aside;
+use foreread_sys::spawn;
 
 use crate::list::quoted;
 use crate::store::{self, Store};
@@ -82,7 +83,16 @@ pub(crate) struct RunArgs {
 /// Only when the command could not be watched to its end.
 pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let mut account = Account::new(args);
-    let mut incoming = Incoming::block()?;
+    let mut incoming = match Incoming::block() {
+        Ok(incoming) => incoming,
+        Err(why) => {
+            // Not one descriptor to hear of the program by.
+            if !args.quiet {
+                eprintln!("foreread: stood aside: {}", plain(&why.to_string()));
+            }
+            return Ok(not_run(args, child::failed(spawn::replace(&args.command))));
+        }
+    };
     let started = Instant::now();
     let began = SystemTime::now();
     let place = Place::of(args, &mut account);
@@ -120,11 +130,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     }
     let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
         Ok(child) => child,
-        Err((ending, why)) => {
-            let name = quoted(&args.command[0].to_string_lossy());
-            eprintln!("foreread: {name}: {}", plain(&why.to_string()));
-            return Ok(ending);
-        }
+        Err(failure) => return Ok(not_run(args, failure)),
     };
     let recorder = match (&plan.destination, &observed) {
         (Some(path), Some(_)) => Some(Recorder::new(path, plan.meta(began), store::RECORD_LIMIT)),
@@ -142,9 +148,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     if let Some(store) = &plan.store {
         store.tidy();
     }
+    let (ring, library) = observed.map(|one| (one.ring, one.library)).unzip();
     let mut supervisor = Supervisor {
-        ring: observed.map(|observed| observed.ring),
-        watch: Watch::new(began),
+        ring,
+        watch: Watch::new(began, library),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
         sinks: Sinks {
@@ -165,6 +172,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     supervisor.close(&mut account, store.as_ref());
     account.print(args);
     Ok(ended.ending)
+}
+
+/// Says why the command could not be run; how foreread is to end for that.
+fn not_run(args: &RunArgs, (ending, why): (Ending, std::io::Error)) -> Ending {
+    let name = quoted(&args.command[0].to_string_lossy());
+    eprintln!("foreread: {name}: {}", plain(&why.to_string()));
+    ending
 }
 
 /// Where to look for what is known of the program.

@@ -79,7 +79,8 @@ struct Json<'a> {
     device_bytes: Option<u64>,
     read_bytes: Option<u64>,
     ledger: Option<Ledger>,
-    reads: Option<u64>,
+    /// Reads that were reported and set against the plan: not those of a program that was left to itself by then.
+    reads_seen: Option<u64>,
     foreseen: Option<u64>,
     found_again: Option<u64>,
     devices: &'a [String],
@@ -421,7 +422,7 @@ impl Account {
             device_bytes: self.device_bytes,
             read_bytes: self.baseline.as_ref().map(|base| base.bytes),
             ledger: report.map(|report| report.ledger),
-            reads: report.map(|report| report.reads),
+            reads_seen: report.map(|report| report.reads),
             foreseen: report.map(|report| report.foreseen),
             found_again: report.map(|report| report.found_again),
             devices: report.map_or(&[], |report| &report.devices),

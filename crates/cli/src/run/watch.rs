@@ -35,6 +35,8 @@ pub(super) trait Sink {
 /// What is known of the program tree.
 pub(super) struct Watch {
     began: SystemTime,
+    /// The preload library, which is no file of the program's.
+    own: Option<PathBuf>,
     files: Vec<FileMeta>,
     /// Files opened for writing: their facts are looked up again at the end.
     writable: Vec<FileId>,
@@ -53,10 +55,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watch a run that began at `began`.
-    pub(super) fn new(began: SystemTime) -> Self {
+    /// Watch a run that began at `began`, and reports by the library `own`.
+    pub(super) fn new(began: SystemTime, own: Option<PathBuf>) -> Self {
         Self {
             began,
+            own,
             files: Vec::new(),
             writable: Vec::new(),
             by_path: HashMap::new(),
@@ -300,6 +303,9 @@ impl Watch {
         {
             return known;
         }
+        if self.is_own(&canonical) {
+            return None;
+        }
         let meta = self.facts_in(&canonical, &stat)?;
         let id = FileId(u32::try_from(self.files.len()).ok()?);
         sink.file(id, &meta);
@@ -333,6 +339,14 @@ impl Watch {
         let canonical = place.canonicalize().ok()?;
         let stat = canonical.symlink_metadata().ok()?;
         Some((canonical, stat))
+    }
+
+    fn is_own(&self, canonical: &Path) -> bool {
+        let own = self.own.as_ref();
+        own.is_some_and(|own| {
+            own.file_name() == canonical.file_name()
+                && own.canonicalize().is_ok_and(|own| own == canonical)
+        })
     }
 
     /// What identifies the regular file at `path` now.
@@ -372,7 +386,7 @@ mod tests {
         symlink("f", at("a/b/again")).unwrap();
         symlink("../f", at("a/b/up")).unwrap();
         symlink("nowhere", at("a/dangling")).unwrap();
-        let mut watch = Watch::new(SystemTime::now());
+        let mut watch = Watch::new(SystemTime::now(), None);
         // Twice: the second time the folders are known.
         for _ in 0..2 {
             for name in [

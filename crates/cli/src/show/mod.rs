@@ -6,6 +6,7 @@
 mod pattern;
 mod picture;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -21,7 +22,7 @@ use serde::Serialize;
 use crate::args;
 use crate::list::{command_line, short_command_line};
 use crate::store::{Store, identity_of};
-use crate::units::{WIDTH, ago, bytes, cut, duration, wrapped};
+use crate::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
 use crate::words::{counted, plain, shown};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
@@ -243,11 +244,8 @@ fn print_head(
     let read = files
         .iter()
         .fold(0u64, |sum, (_, digest)| sum.saturating_add(digest.bytes));
-    let mut label = "command";
-    for line in wrapped(&short_command_line(identity), WIDTH - COLUMN) {
-        writeln!(out, "{label:<COLUMN$}{line}")?;
-        label = "";
-    }
+    let command = short_command_line(identity);
+    print_row(out, "command", wrapped(&command, WIDTH - COLUMN))?;
     writeln!(out, "program   {}", shown(&identity.exe))?;
     writeln!(out, "folder    {}", shown(&identity.cwd))?;
     writeln!(
@@ -282,12 +280,26 @@ fn print_head(
         print_summary(out, summary)?;
     }
     match (reader.ending(), damage) {
-        (_, Some(damage)) => writeln!(out, "damaged   {damage}; this is what comes before")?,
-        (Ending::Damaged { at, why }, None) => writeln!(out, "damaged   at byte {at}: {why}")?,
+        (_, Some(damage)) => {
+            let text = format!("{damage}; this is what comes before");
+            print_row(out, "damaged", folded(&text, WIDTH - COLUMN))?;
+        }
+        (Ending::Damaged { at, why }, None) => {
+            let text = format!("at byte {at}: {why}");
+            print_row(out, "damaged", folded(&text, WIDTH - COLUMN))?;
+        }
         (Ending::Truncated { at }, None) => {
             writeln!(out, "cut short after byte {at}; this is what comes before")?;
         }
         (Ending::Complete, None) => {}
+    }
+    Ok(())
+}
+
+fn print_row(out: &mut impl Write, mut label: &str, lines: Vec<Cow<'_, str>>) -> Result<()> {
+    for line in lines {
+        writeln!(out, "{label:<COLUMN$}{line}")?;
+        label = "";
     }
     Ok(())
 }

@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use super::*;
 use crate::Horizon;
 use foreread_plan::{Expected, Extent, Kind, PAGE, ThreadId};
@@ -463,4 +465,33 @@ fn all_held_pages_are_released_when_the_plan_is_given_up() {
     scheduler.restart();
     assert_eq!(scheduler.budget().held(), 0);
     assert!(!scheduler.is_due() && scheduler.waiting() == 0);
+}
+
+#[test]
+fn what_is_read_along_stays_in_proportion_however_late_completions_are_seen() {
+    let mut disk = ssd(4096, 128);
+    // An eleventh of a file, in an order of its own.
+    let pages: Vec<u64> = (0..3000).map(|n| n * 7919 % 3001 * 11).collect();
+    let mut scheduler = scheduler(&pages, 1 << 16);
+    let mut under_way = VecDeque::new();
+    let mut fetched = 0;
+    for turn in 0.. {
+        // A busy machine gives foreread a turn now and then.
+        let now = turn * 50_000_000;
+        for id in under_way.drain(..under_way.len().min(32)) {
+            scheduler.completed(id, true, now);
+        }
+        let requests = scheduler.next(now, &mut disk);
+        if requests.is_empty() && under_way.is_empty() {
+            break;
+        }
+        for request in requests {
+            fetched += request.pages.end - request.pages.start;
+            under_way.push_back(request.id);
+        }
+    }
+    assert!(
+        (3000..=5 * 3000 + 256).contains(&fetched),
+        "{fetched} pages for 3,000 that are read"
+    );
 }

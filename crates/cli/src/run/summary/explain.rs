@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 
 use super::Account;
-use crate::units::{WIDTH, bytes, duration, wrapped};
+use crate::units::{WIDTH, bytes, duration, folded};
 use crate::words::{counted, shown};
 
 /// Where a row's words begin.
@@ -18,7 +18,7 @@ impl Account {
         let mut row = |name: &str, value: &dyn Display| {
             let value = value.to_string();
             let mut name = name;
-            for line in wrapped(&shown(&value), WIDTH - COLUMN) {
+            for line in folded(&shown(&value), WIDTH - COLUMN) {
                 let _ = write!(text, "\nforeread:   {name:<12} {line}");
                 name = "";
             }

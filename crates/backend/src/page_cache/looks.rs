@@ -1,0 +1,119 @@
+//! When a worker looks again for what is on its way.
+//!
+//! A look costs a call for each request it asks about, and what it finds late leaves a place in the device's queue
+//! empty for so long: so a worker looks a few times in the time in which its device has something ready, which it
+//! learns from what the looks find.
+
+use std::time::{Duration, Instant};
+
+/// Looks in the time from one arrival to the next.
+const LOOKS: u32 = 4;
+/// Between looks at a device that is quicker than they are: sleeping shorter costs more than it saves.
+const LEAST: Duration = Duration::from_micros(100);
+/// Between looks at a slow one: the last arrival of a pass is waited for.
+const MOST: Duration = Duration::from_millis(2);
+
+/// When looks are due.
+#[derive(Debug)]
+pub(super) struct Looks {
+    /// The time from one arrival to the next.
+    spacing: Duration,
+    /// Of the last arrival, or when the first request went out after all had arrived.
+    since: Instant,
+    looked: Instant,
+}
+
+impl Looks {
+    /// Nothing is known yet.
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            spacing: Duration::ZERO,
+            since: now,
+            looked: now,
+        }
+    }
+
+    /// A request is under way, where none was.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// When to look.
+    pub(super) fn due(&self) -> Instant {
+        let waited = self.looked.saturating_duration_since(self.since);
+        self.looked + (self.spacing.max(waited) / LOOKS).clamp(LEAST, MOST)
+    }
+
+    /// A look found so many arrived.
+    pub(super) fn looked(&mut self, arrived: u32, now: Instant) {
+        self.looked = now;
+        if arrived == 0 {
+            return;
+        }
+        let each = now.saturating_duration_since(self.since) / arrived;
+        // Down at once: to look too seldom costs the program time, and to look too often only the processor.
+        self.spacing = if each < self.spacing {
+            (self.spacing + each) / 2
+        } else {
+            self.spacing + (each - self.spacing) / 8
+        };
+        self.since = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at a device that has something ready every `each`, 200 times, and how late the last 100 of those were
+    /// found on average.
+    fn watch(each: Duration) -> (u32, Duration) {
+        let begun = Instant::now();
+        let mut looks = Looks::new(begun);
+        looks.begin(begun);
+        let (mut count, mut found, mut late) = (0, 0, Duration::ZERO);
+        while found < 200 {
+            let now = looks.due();
+            count += 1;
+            let ready = (((now - begun).as_nanos() / each.as_nanos()) as u32).min(200);
+            for n in (found + 1).max(101)..=ready {
+                late += now - (begun + each * n);
+            }
+            looks.looked(ready - found, now);
+            found = ready;
+        }
+        (count, late / 100)
+    }
+
+    #[test]
+    fn a_slow_device_is_asked_a_few_times_for_each_arrival() {
+        let (count, late) = watch(Duration::from_millis(12));
+        assert!(count < 200 * 8, "{count} looks for 200 arrivals");
+        assert!(late < MOST, "{late:?} late");
+    }
+
+    #[test]
+    fn a_quick_device_is_not_kept_waiting() {
+        let (_, late) = watch(Duration::from_micros(20));
+        assert!(late < LEAST, "{late:?} late");
+        let (_, late) = watch(Duration::from_micros(700));
+        assert!(late < LEAST, "{late:?} late");
+    }
+
+    #[test]
+    fn a_device_that_was_slow_may_be_quick_again() {
+        let mut now = Instant::now();
+        let mut looks = Looks::new(now);
+        looks.begin(now);
+        for _ in 0..100 {
+            now += Duration::from_millis(20);
+            looks.looked(1, now);
+        }
+        assert_eq!(looks.due() - now, MOST);
+        for _ in 0..8 {
+            now = looks.due();
+            looks.looked(20, now);
+        }
+        assert_eq!(looks.due() - now, LEAST);
+    }
+}
