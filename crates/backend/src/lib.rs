@@ -109,7 +109,7 @@ pub trait Backend: Send {
     fn facts(&mut self, device: u64) -> DeviceFacts;
     /// Whether position matters on a device is known, and need not be found out.
     fn assume(&mut self, _device: u64, _positions: bool) {}
-    /// Open a file ahead of its use: brings its metadata into memory, and its layout.
+    /// Look a file up ahead of its use: brings its metadata into memory, and its layout where that may matter.
     fn prepare(&mut self, file: FileId);
     /// Fetch these pages. The answer is `Issued` for each part that comes from the device, then `Done`.
     fn submit(&mut self, request: Request);

@@ -48,6 +48,8 @@ const ALERT: u32 = 64;
 const LOOK_AHEAD: u64 = 5_000_000;
 /// And after so many ns for each run of them: a look takes about a fiftieth of that.
 const LOOK_AHEAD_EACH: u64 = 50_000;
+/// And for each file that they are in one after the other: it is opened for that.
+const LOOK_AHEAD_FILE: u64 = 500_000;
 /// Runs looked for at a time.
 const LOOK_AHEAD_MOST: usize = 1 << 14;
 
@@ -392,7 +394,11 @@ impl<B: Backend> Engine<B> {
     /// fill one memory when that happens, and not when the program comes to those pages.
     fn look_ahead(&mut self, now: u64) {
         let waiting = self.pages.waiting(LOOK_AHEAD_MOST);
-        self.look_at = now + LOOK_AHEAD.max(waiting.len() as u64 * LOOK_AHEAD_EACH);
+        let files = waiting
+            .chunk_by(|(one, _), (other, _)| one == other)
+            .count();
+        let price = waiting.len() as u64 * LOOK_AHEAD_EACH + files as u64 * LOOK_AHEAD_FILE;
+        self.look_at = now + LOOK_AHEAD.max(price);
         let (mut looked, mut gone) = (0, 0);
         for (file, pages) in waiting {
             looked += pages.end - pages.start;

@@ -366,6 +366,44 @@ fn what_is_not_a_regular_file_is_never_opened() {
 }
 
 #[test]
+fn a_file_looked_up_ahead_is_opened_when_something_is_fetched_from_it() {
+    let dir = dir();
+    let Some((_, meta)) = cold_file(dir.path()) else {
+        return;
+    };
+    // Told by the same worker, after it.
+    let removed = FileId(FILE.0 + 4);
+    let mut files = BTreeMap::clone(&files(meta.clone()));
+    let path = dir.path().join("removed");
+    files.insert(
+        removed,
+        FileMeta {
+            path,
+            ..meta.clone()
+        },
+    );
+    let mut backend = PageCache::new(&files);
+    let is_opened = |event: &Event| matches!(event, Event::Opened { .. });
+    backend.assume(meta.dev, false);
+    backend.prepare(FILE);
+    backend.prepare(removed);
+    let events = wait_for(&mut backend, |event| matches!(event, Event::Gone { .. }));
+    assert!(!events.iter().any(is_opened), "{events:?}");
+    backend.submit(Request {
+        id: RequestId(9),
+        file: FILE,
+        pages: 0..4,
+    });
+    let events = wait_for(&mut backend, |event| matches!(event, Event::Done { .. }));
+    assert!(events.iter().any(is_opened), "{events:?}");
+    // Where it lies is told ahead if that may matter.
+    let mut backend = PageCache::new(&files);
+    backend.assume(meta.dev, true);
+    backend.prepare(FILE);
+    wait_for(&mut backend, is_opened);
+}
+
+#[test]
 fn a_file_that_was_removed_is_gone_and_its_requests_are_answered() {
     let dir = dir();
     let Some((_, meta)) = cold_file(dir.path()) else {

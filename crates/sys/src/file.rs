@@ -36,6 +36,11 @@ impl FileFacts {
         Ok(Self::from_stat(&rustix::fs::fstat(fd)?))
     }
 
+    /// The facts of what a path leads to, which is not opened.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self::from_stat(&rustix::fs::stat(path)?))
+    }
+
     fn from_stat(stat: &Stat) -> Self {
         Self {
             dev: stat.st_dev,

@@ -56,6 +56,12 @@ impl Devices {
         *lock(&self.positions).entry(dev).or_insert_with(measure)
     }
 
+    /// Whether position matters on a device, or may: that is not found out yet.
+    pub(super) fn may_go_by_position(&self, dev: u64) -> bool {
+        let known = lock(&self.positions).get(&dev).copied();
+        known.unwrap_or_else(|| self.of(dev).rotational)
+    }
+
     /// Whether position matters on a device is known.
     pub(super) fn assume(&self, dev: u64, positions: bool) {
         lock(&self.positions).insert(dev, positions);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use foreread_plan::{PAGE, Request};
+use foreread_plan::{FileMeta, PAGE, Request};
 use foreread_sys::cache::CacheStat;
 use foreread_sys::file::FileFacts;
 use foreread_sys::residency::Residency;
@@ -45,15 +45,7 @@ impl Opened {
                 (Arc::new(fd), facts)
             }
         };
-        let change = if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
-            Some(Change::Replaced)
-        } else if facts.size != meta.size {
-            Some(Change::Resized(facts.size))
-        } else if facts.mtime_ns != meta.mtime_ns {
-            Some(Change::Modified)
-        } else {
-            None
-        };
+        let change = changed(&meta, &facts);
         Ok(Self {
             fd,
             size: facts.size,
@@ -231,6 +223,19 @@ impl Opened {
             self.watch = Some(Residency::new(&self.fd, self.size)?);
         }
         Ok(self.watch.as_ref())
+    }
+}
+
+/// How a file differs from what is known of it.
+pub(super) fn changed(meta: &FileMeta, facts: &FileFacts) -> Option<Change> {
+    if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
+        Some(Change::Replaced)
+    } else if facts.size != meta.size {
+        Some(Change::Resized(facts.size))
+    } else if facts.mtime_ns != meta.mtime_ns {
+        Some(Change::Modified)
+    } else {
+        None
     }
 }
 

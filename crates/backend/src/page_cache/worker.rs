@@ -10,11 +10,12 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, Request, RequestId};
+use foreread_sys::file::FileFacts;
 use foreread_sys::processor::Aside;
 
 use super::Job;
 use super::devices::Devices;
-use super::file::Opened;
+use super::file::{Opened, changed};
 use super::files::Files;
 use super::looks::Looks;
 use crate::Event;
@@ -99,9 +100,7 @@ impl Worker {
 
     fn take(&mut self, job: Job) {
         match job {
-            Job::Prepare(file) => {
-                self.ready(file);
-            }
+            Job::Prepare(file) => self.prepare(file),
             Job::Fetch(request) => {
                 let parts = self.issue(&request).unwrap_or_default();
                 self.watch(&request, parts);
@@ -122,6 +121,20 @@ impl Worker {
                     opened.discard(&pages);
                 }
             }
+        }
+    }
+
+    /// Bring a file's metadata into memory. It is opened only if there is something to report: of those that are opened
+    /// ahead, more than may be kept open would have to be opened again.
+    fn prepare(&mut self, file: FileId) {
+        let as_known = self.files.get(file).is_some_and(|known| {
+            let meta = &known.meta;
+            let is_the_same = |facts| changed(meta, &facts).is_none();
+            !self.devices.may_go_by_position(meta.dev)
+                && FileFacts::at(&meta.path).is_ok_and(is_the_same)
+        });
+        if !as_known {
+            self.ready(file);
         }
     }
 
