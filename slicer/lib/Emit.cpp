@@ -77,9 +77,30 @@ private:
     need("void foreread_create_prefetch_thread(void (*)(int, char **), int, char **);");
     Prototype = "static void " + Meetings.nameOf(F) + "(int, char **);";
     Declared.insert(Prototype);
+    std::string Asked;
+    if (std::optional<Paths> Read = Meetings.paths()) {
+      need("int foreread_may_wait(int, char **, const char *);");
+      Asked = "if (foreread_may_wait(" + (Read->Arguments ? Count + ", " + Values : "0, 0") + ", " +
+              list(Read->Constants) + ")) ";
+    }
     Into.after(*afterBrace(U, Body),
-               " foreread_create_prefetch_thread(" + Meetings.nameOf(F) + ", " + Count + ", " +
+               " " + Asked + "foreread_create_prefetch_thread(" + Meetings.nameOf(F) + ", " + Count + ", " +
                    Values + ");");
+  }
+
+  // As one literal: each ends with a zero byte of its own.
+  static std::string list(const std::vector<std::string> &Paths) {
+    std::string Result;
+    for (const std::string &Each : Paths) {
+      Result += '"';
+      for (unsigned char Byte : Each)
+        if (llvm::isAlnum(Byte) || llvm::StringRef("/._-+, ").contains(Byte))
+          Result += Byte;
+        else
+          Result += {'\\', char('0' + Byte / 64), char('0' + Byte / 8 % 8), char('0' + Byte % 8)};
+      Result += "\\0\" ";
+    }
+    return Result + "\"\"";
   }
 
   void spawn(const CallExpr *Call) {

@@ -126,6 +126,8 @@ void PointsTo::run() {
         if ((Name == "stdin" || Name == "stdout" || Name == "stderr") &&
             Variable->hasExternalStorage())
           points(P.variable(Variable), P.standardStream(Name));
+        if (Name == "optarg" && Variable->hasExternalStorage())
+          points(P.variable(Variable), P.state("arguments"));
       }
     }
   for (auto &F : P.Functions) {
