@@ -26,7 +26,7 @@ static int runs_alone(int argc, char **argv) {
 }
 
 static bool is_decided(const void *unused) {
-    return is_slice_over(unused) || is_there(path_of("report"));
+    return is_slice_over(unused) || is_written(path_of("report"));
 }
 
 /* Ends when its prefetch thread has ended, or has told that it could not be. */

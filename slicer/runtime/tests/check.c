@@ -105,7 +105,7 @@ static void read_all(int fd, char *text, size_t bytes) {
     text[have] = '\0';
 }
 
-bool is_there(const void *path) {
+bool is_written(const void *path) {
     struct stat facts;
     return stat(path, &facts) == 0 && facts.st_size > 0;
 }
@@ -133,7 +133,7 @@ struct outcome run(const char *scenario, const char *argument) {
     close(pipes[0]);
     CHECK(waitpid(pid, &outcome.status, 0) == pid);
     outcome.seconds = ended - began;
-    if (comes_true_in(2, is_there, report)) {
+    if (comes_true_in(2, is_written, report)) {
         int fd = open(report, O_RDONLY);
         CHECK(fd >= 0);
         read_all(fd, outcome.report, sizeof outcome.report);

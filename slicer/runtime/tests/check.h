@@ -85,7 +85,7 @@ bool is_slice_over(const void *unused);
 /* Waits for it, however busy the machine is. */
 void await_slice(void);
 /* Whether there is a file of this path that is not empty; a condition for comes_true(). */
-bool is_there(const void *path);
+bool is_written(const void *path);
 void sleep_ms(unsigned milliseconds);
 double now(void);
 /* Whether a prefetch process of this run is alive; a condition for comes_true(). */
