@@ -65,9 +65,13 @@ private:
   void create(const Function &F) {
     const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
     std::string Count = "0", Values = "0";
-    if (F.Decl->getNumParams() > 1 && F.Decl->getParamDecl(0)->getIdentifier() &&
-        F.Decl->getParamDecl(1)->getIdentifier()) {
+    // One without a name is used nowhere.
+    auto Named = [&](unsigned I) {
+      return I < F.Decl->getNumParams() && F.Decl->getParamDecl(I)->getIdentifier();
+    };
+    if (Named(0))
       Count = F.Decl->getParamDecl(0)->getNameAsString();
+    if (Named(1)) {
       Values = "(char **)" + F.Decl->getParamDecl(1)->getNameAsString();
       if (U.context().hasSameUnqualifiedType(
               F.Decl->getParamDecl(1)->getType(),

@@ -204,6 +204,8 @@ PointsTo::Callees PointsTo::callees(const CallExpr *Call) {
   Callees Result;
   if (const CXXMethodDecl *Virtual = virtualCallee(Call)) {
     Result.Functions = P.overriders(Virtual);
+    // A class of a library is one that others are made from, too.
+    Result.Others = !P.function(Virtual) && !Virtual->isPureVirtual();
     return Result;
   }
   if (const FunctionDecl *Direct = directCallee(Call)) {
