@@ -318,8 +318,6 @@ std::string notCarried(const Expr *E) {
   if (const auto *New = dyn_cast<CXXNewExpr>(E))
     return hiddenType(New->getAllocatedType());
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
-    if (const CXXMethodDecl *Virtual = virtualCallee(Call))
-      return "it calls " + Virtual->getQualifiedNameAsString() + "(), which is virtual";
     if (isa<CXXMemberCallExpr>(Call) && !Call->getDirectCallee() &&
         !isa<CXXPseudoDestructorExpr>(Call->getCallee()->IgnoreParens()))
       return "it calls through a pointer to a member";

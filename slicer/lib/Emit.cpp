@@ -65,9 +65,13 @@ private:
   void create(const Function &F) {
     const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
     std::string Count = "0", Values = "0";
-    if (F.Decl->getNumParams() > 1 && F.Decl->getParamDecl(0)->getIdentifier() &&
-        F.Decl->getParamDecl(1)->getIdentifier()) {
+    // One without a name is used nowhere.
+    auto Named = [&](unsigned I) {
+      return I < F.Decl->getNumParams() && F.Decl->getParamDecl(I)->getIdentifier();
+    };
+    if (Named(0))
       Count = F.Decl->getParamDecl(0)->getNameAsString();
+    if (Named(1)) {
       Values = "(char **)" + F.Decl->getParamDecl(1)->getNameAsString();
       if (U.context().hasSameUnqualifiedType(
               F.Decl->getParamDecl(1)->getType(),
@@ -77,9 +81,30 @@ private:
     need("void foreread_create_prefetch_thread(void (*)(int, char **), int, char **);");
     Prototype = "static void " + Meetings.nameOf(F) + "(int, char **);";
     Declared.insert(Prototype);
+    std::string Asked;
+    if (std::optional<Paths> Read = Meetings.paths()) {
+      need("int foreread_may_wait(int, char **, const char *);");
+      Asked = "if (foreread_may_wait(" + (Read->Arguments ? Count + ", " + Values : "0, 0") + ", " +
+              list(Read->Constants) + ")) ";
+    }
     Into.after(*afterBrace(U, Body),
-               " foreread_create_prefetch_thread(" + Meetings.nameOf(F) + ", " + Count + ", " +
+               " " + Asked + "foreread_create_prefetch_thread(" + Meetings.nameOf(F) + ", " + Count + ", " +
                    Values + ");");
+  }
+
+  // As one literal: each ends with a zero byte of its own.
+  static std::string list(const std::vector<std::string> &Paths) {
+    std::string Result;
+    for (const std::string &Each : Paths) {
+      Result += '"';
+      for (unsigned char Byte : Each)
+        if (llvm::isAlnum(Byte) || llvm::StringRef("/._-+, ").contains(Byte))
+          Result += Byte;
+        else
+          Result += {'\\', char('0' + Byte / 64), char('0' + Byte / 8 % 8), char('0' + Byte % 8)};
+      Result += "\\0\" ";
+    }
+    return Result + "\"\"";
   }
 
   void spawn(const CallExpr *Call) {

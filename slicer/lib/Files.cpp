@@ -23,6 +23,10 @@ OpenShape shape(llvm::StringRef Name) {
   return {0, -1, 1}; // fopen, freopen
 }
 
+const Expr *pathOf(const File &Of) {
+  return Of.Site->getArg(shape(plainName(directCallee(Of.Site)->getName())).Path);
+}
+
 std::string constantString(const Expr *E) {
   const auto *Literal = dyn_cast<StringLiteral>(E->IgnoreParenCasts());
   return Literal && Literal->isOrdinary() ? Literal->getString().str() : std::string();
@@ -123,6 +127,28 @@ void Files::add(Function &F, const CallExpr *Call, const CallSpec &Spec) {
 
 bool Files::chosen(const File &Candidate) { return !Choose || Chosen.test(Candidate.Node); }
 
+std::optional<Paths> Files::paths() {
+  Paths Result;
+  NodeSet Arguments;
+  Arguments.set(P.state("arguments"));
+  for (auto &Each : All) {
+    if (!Each->Wanted)
+      continue;
+    // A path that begins in another folder is not looked for.
+    if (Each->MayAppear || plainName(directCallee(Each->Site)->getName()) == "openat")
+      return std::nullopt;
+    if (!Each->Path.empty())
+      Result.Constants.push_back(Each->Path);
+    else if (Pointers.pointees(pathOf(*Each)) == Arguments)
+      Result.Arguments = true;
+    else
+      return std::nullopt;
+  }
+  llvm::sort(Result.Constants);
+  Result.Constants.erase(llvm::unique(Result.Constants), Result.Constants.end());
+  return Result;
+}
+
 // Two constant paths are the same file if they are equal; a path that is computed may be any file
 // whose path is computed from the same memory.
 bool Files::mayBeSame(const File &Read, const File &Write) {
@@ -132,11 +158,8 @@ bool Files::mayBeSame(const File &Read, const File &Write) {
     return Read.Path == Write.Path;
   if (!Read.Path.empty() || !Write.Path.empty())
     return false;
-  auto PathOf = [](const File &Of) {
-    return Of.Site->getArg(shape(plainName(directCallee(Of.Site)->getName())).Path);
-  };
-  const Expr *Left = PathOf(Read)->IgnoreParenImpCasts(),
-             *Right = PathOf(Write)->IgnoreParenImpCasts();
+  const Expr *Left = pathOf(Read)->IgnoreParenImpCasts(),
+             *Right = pathOf(Write)->IgnoreParenImpCasts();
   // argv[1] and argv[2]
   if (const auto *A = dyn_cast<ArraySubscriptExpr>(Left))
     if (const auto *B = dyn_cast<ArraySubscriptExpr>(Right)) {

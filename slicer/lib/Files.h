@@ -23,6 +23,12 @@ struct File {
   bool Configuration = false; // all its reads steer the program: sent
 };
 
+// Where a program finds what it reads.
+struct Paths {
+  bool Arguments = false;             // main's arguments, or parts of them
+  std::vector<std::string> Constants; // and these
+};
+
 class Files {
 public:
   Files(Program &P, PointsTo &Pointers, const Options &Chosen);
@@ -35,6 +41,10 @@ public:
   bool wanted(const clang::CallExpr *Call, const CallSpec &Spec);
   File *opened(const clang::CallExpr *Site);
   bool onlyInput(const clang::CallExpr *Call, const CallSpec &Spec);
+
+  // The paths of all files that are prefetched, if they can be told before anything is opened, and none is
+  // made by the program.
+  std::optional<Paths> paths();
 
   std::vector<std::unique_ptr<File>> All;
 

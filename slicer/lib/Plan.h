@@ -32,6 +32,8 @@ public:
   // Descriptors come from the program (paper: inform_open, inform_close).
   bool sendsDescriptors() const { return Chosen.Open == OpenMode::Send; }
   bool anything() const { return Anything; }
+  // Where all that is prefetched is found, if that can be told at main's beginning.
+  std::optional<Paths> paths() const { return Opened.paths(); }
   unsigned points() const { return Points; }
   unsigned channels() const { return Channels; }
 

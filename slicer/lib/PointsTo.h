@@ -66,6 +66,7 @@ private:
   std::optional<NodeSet> locationsCxx(const clang::Expr *Lvalue);
   void construct(NodeId Object, const clang::CXXConstructExpr *Made);
   void initialisers(const Function &F);
+  void part(const Function &F, const clang::Expr *Init);
   NodeId call(const clang::CallExpr *Call);
   NodeId libraryCall(const clang::CallExpr *Call, const CallSpec &Spec);
   NodeId unknownCall(const clang::CallExpr *Call);

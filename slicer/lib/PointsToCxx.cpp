@@ -93,6 +93,10 @@ std::optional<NodeId> PointsTo::generateCxx(const Expr *E) {
       initialise(Object, New->getAllocatedType(), New->getInitializer());
     return Result;
   }
+  if (const auto *Made = dyn_cast<CXXConstructExpr>(E); Made && !copied(E)) {
+    construct(P.heap(E), Made);
+    return 0;
+  }
   if (isa<CXXConstructExpr, MaterializeTemporaryExpr>(E)) {
     place(E);
     return 0;
@@ -173,7 +177,15 @@ void PointsTo::initialisers(const Function &F) {
     if (const FieldDecl *Field = Part->getAnyMember())
       initialiseObject(P.field(Field), Field->getType(), Part->getInit());
     else
-      value(Part->getInit());
+      part(F, Part->getInit());
+}
+
+// What is made of an object by the constructor of a class that its own is made from, or by another of its own.
+void PointsTo::part(const Function &F, const Expr *Init) {
+  value(Init);
+  const auto *Made = dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit());
+  if (const Function *Of = Made ? P.function(Made->getConstructor()) : nullptr)
+    copy(P.self(F), P.self(*Of));
 }
 
 } // namespace foreread::slicer

@@ -126,6 +126,8 @@ void PointsTo::run() {
         if ((Name == "stdin" || Name == "stdout" || Name == "stderr") &&
             Variable->hasExternalStorage())
           points(P.variable(Variable), P.standardStream(Name));
+        if (Name == "optarg" && Variable->hasExternalStorage())
+          points(P.variable(Variable), P.state("arguments"));
       }
     }
   for (auto &F : P.Functions) {
@@ -202,6 +204,8 @@ PointsTo::Callees PointsTo::callees(const CallExpr *Call) {
   Callees Result;
   if (const CXXMethodDecl *Virtual = virtualCallee(Call)) {
     Result.Functions = P.overriders(Virtual);
+    // A class of a library is one that others are made from, too.
+    Result.Others = !P.function(Virtual) && !Virtual->isPureVirtual();
     return Result;
   }
   if (const FunctionDecl *Direct = directCallee(Call)) {

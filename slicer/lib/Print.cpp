@@ -162,6 +162,8 @@ std::string Printer::userCall(const CallExpr *Call) {
               (Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I));
     return "(" + List + ")";
   };
+  if (virtualCallee(Call))
+    return virtualCall(Call);
   if (const FunctionDecl *Direct = directCallee(Call)) {
     const Function &Target = *P.function(Direct);
     if (F.Home->cxx() && Meetings.runsAsIs(Target))

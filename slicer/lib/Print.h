@@ -57,6 +57,7 @@ private:
   std::string initialisation(const clang::VarDecl *Variable);
   std::string asItIs(const clang::CallExpr *Call);
   std::string call(const clang::CallExpr *Call);
+  std::string virtualCall(const clang::CallExpr *Call);
   std::string userCall(const clang::CallExpr *Call);
   std::string libraryCall(const clang::CallExpr *Call, const CallSpec &Spec,
                           llvm::StringRef Prefix);

@@ -44,6 +44,37 @@ std::string Printer::object(const CallExpr *Call) {
   return Object->getType()->isPointerType() ? pointer(Object) : "&" + text(Object);
 }
 
+// A virtual call: the function of the class that the object is of, or of the nearest one that that is made from.
+std::string Printer::virtualCall(const CallExpr *Call) {
+  PointsTo::Callees Callees = Pointers.callees(Call);
+  auto Class = [](const Function *Of) { return cast<CXXMethodDecl>(Of->Decl)->getParent(); };
+  auto Nearer = [&](const Function *One, const Function *Other) {
+    return Class(One)->isDerivedFrom(Class(Other));
+  };
+  std::vector<const Function *> Targets;
+  for (const Function *Target : Callees.Functions)
+    Targets.insert(llvm::find_if(Targets, [&](auto *Each) { return Nearer(Target, Each); }), Target);
+  std::string Result = "__extension__({ auto *foreread_object = " + object(Call) + "; ";
+  std::string List;
+  for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I)
+    List += ", " + argument(Call, I);
+  const CXXMethodDecl *Named = virtualCallee(Call);
+  std::string AsItIs = "foreread_object->" + Named->getNameAsString() + "(" +
+                       (List.empty() ? "" : List.substr(2)) + ")";
+  for (const Function *Target : Targets) {
+    std::string Self = "dynamic_cast<" +
+                       typed(cast<CXXMethodDecl>(Target->Decl)->getThisType(), "") +
+                       ">(foreread_object)";
+    bool Version = !Meetings.runsAsIs(*Target);
+    if (Version)
+      Called.insert({Target, Target->Decl});
+    Result += Self + " ? " +
+              (Version ? Meetings.nameOf(*Target) + "(" + Self + List + ")" : AsItIs) + " : ";
+  }
+  QualType Type = Named->getReturnType();
+  return Result + (Callees.Others ? AsItIs : Type->isVoidType() ? "(void)0" : zero(Type)) + "; })";
+}
+
 std::string Printer::self(const FunctionDecl *Seen) const {
   const auto *Method = dyn_cast<CXXMethodDecl>(Seen);
   return Method && Method->isInstance() && !Method->getParent()->isLambda()

@@ -21,6 +21,12 @@ std::string Printer::declaration() const {
          Parameter(1, "argv") + ")";
 }
 
+// A va_list is an array on some machines, and then a parameter a pointer, to a type that has no name.
+static QualType parameterType(const ParmVarDecl *Parameter) {
+  QualType Written = Parameter->getOriginalType();
+  return Written->getAs<TypedefType>() ? Written : Parameter->getType();
+}
+
 std::string Printer::parameters(const FunctionDecl *Seen) const {
   const Function *Defined = P.function(Seen);
   if (!Seen->hasPrototype() || (Defined && Defined->LooseCalls))
@@ -29,7 +35,7 @@ std::string Printer::parameters(const FunctionDecl *Seen) const {
   for (unsigned I = 0; I < Seen->getNumParams(); ++I) {
     const ParmVarDecl *Parameter = Seen->getParamDecl(I);
     List += (List.empty() ? "" : ", ") +
-            typed(Parameter->getType(), Parameter->getNameAsString(), Seen->getASTContext());
+            typed(parameterType(Parameter), Parameter->getNameAsString(), Seen->getASTContext());
   }
   return "(" + (List.empty() ? "void" : List) + (Seen->isVariadic() ? ", ..." : "") + ")";
 }
@@ -56,7 +62,7 @@ std::string Printer::head() const {
   for (unsigned I = 0; I < F.Decl->getNumParams(); ++I) {
     const ParmVarDecl *Parameter = F.Decl->getParamDecl(I);
     Names += (I ? ", " : "") + Parameter->getNameAsString();
-    Types += " " + typed(Parameter->getType(), Parameter->getNameAsString()) + ";";
+    Types += " " + typed(parameterType(Parameter), Parameter->getNameAsString()) + ";";
   }
   bool Static = F.Private && !Meetings.exported(F);
   return (Static ? "static " : "") +

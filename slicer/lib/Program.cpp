@@ -120,6 +120,24 @@ void Program::alias(Unit &U, const FunctionDecl *Other) {
     }
 }
 
+// A name whose function is chosen when the program is loaded (ifunc): any that the resolver names. Calls by that name are not
+// known to be of one of them, so that what they read must not be counted.
+void Program::leaveChosen(Unit &U, const FunctionDecl *Other) {
+  struct Names : RecursiveASTVisitor<Names> {
+    Program &P;
+    explicit Names(Program &P) : P(P) {}
+    bool VisitDeclRefExpr(DeclRefExpr *Ref) {
+      if (Function *F = P.function(dyn_cast<FunctionDecl>(Ref->getDecl())))
+        F->NotCarried = "it may be called by a name that is resolved when the program is loaded";
+      return true;
+    }
+  };
+  llvm::StringRef Resolver = Other->getAttr<IFuncAttr>()->getResolver();
+  for (auto &F : Functions)
+    if (F->Home == &U && F->Symbol == Resolver)
+      Names(*this).TraverseStmt(F->Decl->getBody());
+}
+
 // Functions that are made from one template have one text, and parts of their trees, in common.
 void Program::leaveShared() {
   llvm::DenseMap<const FunctionDecl *, std::vector<Function *>> Made;
@@ -142,9 +160,13 @@ void Program::index() {
   leaveShared();
   for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty())
-      for (const Decl *D : U->context().getTranslationUnitDecl()->decls())
-        if (const auto *Other = dyn_cast<FunctionDecl>(D); Other && Other->hasAttr<AliasAttr>())
+      for (const Decl *D : U->context().getTranslationUnitDecl()->decls()) {
+        const auto *Other = dyn_cast<FunctionDecl>(D);
+        if (Other && Other->hasAttr<AliasAttr>())
           alias(*U, Other);
+        else if (Other && Other->hasAttr<IFuncAttr>())
+          leaveChosen(*U, Other);
+      }
   for (auto &Caller : Functions)
     for (const CallExpr *Call : Caller->Calls)
       if (Function *F = function(directCallee(Call)); F && !F->Decl->isVariadic() &&

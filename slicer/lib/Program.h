@@ -58,7 +58,7 @@ struct Function {
   bool LooseCalls = false; // calls pass another number of arguments than it has parameters
   bool Allocates =
       false; // returns memory it allocates: each call of it is an allocation of its own
-  std::string NotCarried; // why C++ has it left whole, should it matter; empty if it need not be
+  std::string NotCarried; // why it is left whole, should it matter; empty if it need not be
   std::string WholeBecause;
   llvm::DenseMap<const clang::Stmt *, const clang::Stmt *> Parents;
   std::vector<const clang::CallExpr *> Calls;
@@ -141,6 +141,7 @@ public:
 private:
   void add(Unit &U, const clang::FunctionDecl *Declared);
   void alias(Unit &U, const clang::FunctionDecl *Other);
+  void leaveChosen(Unit &U, const clang::FunctionDecl *Other);
   void leaveShared();
   std::string symbol(const clang::NamedDecl *Named) const;
 

@@ -256,7 +256,7 @@ bool Related::passes(const CallExpr *Call, unsigned Argument) {
 
 bool Related::passesObject(const CallExpr *Call) {
   const Expr *Object = objectOf(Call);
-  if (!Object || Kept.contains(Object) || Effects.contains(Object))
+  if (!Object || Kept.contains(Object) || Effects.contains(Object) || virtualCallee(Call))
     return Object;
   for (Function *Target : Pointers.callees(Call).Functions)
     if (Wholes.test(Target->Index) || related(P.self(*Target)) || Target->lambda())

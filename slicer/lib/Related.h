@@ -122,6 +122,8 @@ private:
   bool isPure(const clang::CallExpr *Call) const;
   void callValue(const clang::CallExpr *Call);
   void keepCall(const clang::CallExpr *Call, const CallSpec &Spec);
+  void callVirtual(const clang::CallExpr *Call, const clang::CXXMethodDecl *Named,
+                   const PointsTo::Callees &Callees);
   void callFunctions(const clang::CallExpr *Call, const PointsTo::Callees &Callees);
   void readCall(const clang::CallExpr *Call, const CallSpec &Spec, bool Value);
   void receiveCall(const clang::CallExpr *Call, const CallSpec &Spec);

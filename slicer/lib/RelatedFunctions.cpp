@@ -134,9 +134,28 @@ bool Related::unknownEffects(const CallExpr *Call) {
   return true;
 }
 
+// Which function it is, the object says, which must have been made for that.
+void Related::callVirtual(const CallExpr *Call, const CXXMethodDecl *Named,
+                          const PointsTo::Callees &Callees) {
+  std::string Name = Named->getQualifiedNameAsString();
+  for (const Function *F : Callees.Functions) {
+    const auto *Method = cast<CXXMethodDecl>(F->Decl);
+    if (F->Home != Current->Home)
+      refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean another unit's");
+    else if (std::string Hidden = hiddenType(QualType(Method->getParent()->getTypeForDecl(), 0));
+             !Hidden.empty() || Method->getParent()->isLocalClass())
+      refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean that of a class without a name");
+  }
+  const Expr *Object = objectOf(Call);
+  for (NodeId Id : Object->isGLValue() ? Pointers.locations(Object) : Pointers.pointees(Object))
+    mark(Id);
+}
+
 void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Callees) {
   set(Call, Treatment::Translate);
   refuseUncarried(Call);
+  if (const CXXMethodDecl *Named = virtualCallee(Call))
+    callVirtual(Call, Named, Callees);
   if (!directCallee(Call))
     value(Call->getCallee());
   if (!Callees.Complete)

@@ -17,7 +17,8 @@
  * Calls of one side do nothing on the other. errno is left alone by every call of the
  * computation thread.
  *
- * Environment. FOREREAD_PREEXEC=0 turns all of this off. FOREREAD_PREEXEC_REPORT=FILE appends
+ * Environment. FOREREAD_PREEXEC=0 turns all of this off; =1 has a prefetch process born even where all
+ * that is read is known to be in memory already. FOREREAD_PREEXEC_REPORT=FILE appends
  * a line of JSON to the file when the program ends. FOREREAD_PREEXEC_QUEUE=N is the number of
  * reads the prefetch thread may be ahead (65536). FOREREAD_PREEXEC_CPU=SECONDS is the processor
  * time it may use between two calls of this header (5).
@@ -98,6 +99,10 @@ extern "C" {
 #define FOREREAD_WAIT 2
 
 /* ---- the computation thread ---- */
+
+/* Whether the program may come to wait for a file: whether one of these paths, each ended by a zero byte and the last by two, or
+ * of main's arguments, is of a file that is not in memory, or it cannot be told. It must read no others. */
+int foreread_may_wait(int __argc, char **__argv, const char *__paths);
 
 /* Clones the prefetch process, which runs f(argc, argv). At the start of main, before the program
  * starts threads. Does nothing the second time, nor in a process that cannot have one. */

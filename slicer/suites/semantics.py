@@ -95,8 +95,8 @@ class Laboratory:
             # Under the same name: what a program prints may hold it.
             (folder / "sliced").rename(folder / "in/test")
             report = folder / "report"
-            ours = self.execute("in/test", folder, FOREREAD_PREEXEC_REPORT=str(report),
-                                HARNESS_LINGERS="1")
+            ours = self.execute("in/test", folder, FOREREAD_PREEXEC="1",
+                                FOREREAD_PREEXEC_REPORT=str(report), HARNESS_LINGERS="1")
             if ours != plain:
                 return "different", f"{ours} instead of {plain}", False
             told = json.loads(explained.read_text().splitlines()[-1])

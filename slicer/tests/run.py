@@ -145,7 +145,8 @@ class Case:
         given = "".join(self.all("INPUT")).replace("\\n", "\n")
         environment = dict(os.environ)
         if report:
-            environment["FOREREAD_PREEXEC_REPORT"] = report
+            # Its files are in memory.
+            environment |= {"FOREREAD_PREEXEC_REPORT": report, "FOREREAD_PREEXEC": "1"}
         done = subprocess.run([os.path.join(folder, name), *arguments], input=given, capture_output=True,
                               text=True, cwd=work, env=environment, timeout=60)
         left = {}

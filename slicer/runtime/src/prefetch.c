@@ -71,7 +71,7 @@ void prefetch_end_thread(const char *why) {
 }
 
 void prefetch_fail(const char *why) {
-    report_failure(report, why);
+    report_failure(report, birth.program, why);
     for (;;)
         syscall(SYS_exit_group, 0);
 }

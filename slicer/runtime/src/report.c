@@ -71,10 +71,10 @@ static void append(int fd, const char *text, int length) {
         return;
 }
 
-void report_failure(int fd, const char *why) {
+void report_failure(int fd, pid_t program, const char *why) {
     char text[256];
     int length = snprintf(text, sizeof text, "{\"pid\": %d, \"ended\": \"%s\"}\n",
-                          (int)prefetch_program(), why);
+                          (int)program, why);
     append(fd, text, length);
 }
 

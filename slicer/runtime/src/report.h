@@ -2,11 +2,13 @@
 #ifndef REPORT_H
 #define REPORT_H
 
+#include <sys/types.h>
+
 /* Opens the file that FOREREAD_PREEXEC_REPORT names, before the filter is on; -1 if none is wanted. */
 int report_open(void);
 /* Appends the report. `born_ns` is when the process began, by CLOCK_MONOTONIC. */
 void report_write(int fd, long long born_ns);
 /* Appends that there was no prefetch thread, and why. */
-void report_failure(int fd, const char *why);
+void report_failure(int fd, pid_t program, const char *why);
 
 #endif

@@ -11,26 +11,35 @@ static void slice(int argc, char **argv) {
     int fd = prefetch_open(argv[2], O_RDONLY);
     prefetch_pread(fd, 1, 8192);
     prefetch_pread(fd, 1, 0);
+    leave_sign();
 }
 
-static int program(int argc, char **argv) {
+static int runs_alone(int argc, char **argv) {
     (void)argc, (void)argv;
-    sleep_ms(30);
     for (int n = 0; n < 100000; n++)
         foreread_call();
     foreread_send(1, "x", 1);
     foreread_send_fd(1, 0);
     foreread_synchronize(1, FOREREAD_SIGNAL);
-    sleep_ms(30);
     printf("ran");
     return 9;
 }
 
-static struct outcome runs(void) {
+static bool is_decided(const void *unused) {
+    return is_slice_over(unused) || is_written(path_of("report"));
+}
+
+/* Ends when its prefetch thread has ended, or has told that it could not be. */
+static int program(int argc, char **argv) {
+    CHECK(comes_true(is_decided, NULL));
+    return runs_alone(argc, argv);
+}
+
+static struct outcome runs(const char *scenario) {
     const char *file = make_file("data", 4);
     if (!make_cold(file))
         exit(77);
-    struct outcome outcome = run("program", file);
+    struct outcome outcome = run(scenario, file);
     CHECK(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 9);
     CHECK(strcmp(outcome.out, "ran") == 0);
     return outcome;
@@ -38,12 +47,12 @@ static struct outcome runs(void) {
 
 static void test_off(void) {
     setenv("FOREREAD_PREEXEC", "0", 1);
-    CHECK(runs().report[0] == '\0');
+    CHECK(runs("alone").report[0] == '\0');
 }
 
 static void test_no_library(void) {
     setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
-    struct outcome outcome = runs();
+    struct outcome outcome = runs("program");
     if (strcmp(reported_text(&outcome, "ended"), "without libforeread") != 0)
         FAIL("%s", outcome.report);
 }
@@ -65,7 +74,7 @@ static void test_path(void) {
     CHECK(folder != NULL && realpath(folder, path) != NULL);
     setenv("CHECK_LIBRARY", strcat(path, "/libforeread.so.1"), 1);
     setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
-    struct outcome outcome = runs();
+    struct outcome outcome = runs("program");
     if (strcmp(reported_text(&outcome, "ended"), "finished") != 0 ||
         strcmp(reported_text(&outcome, "library"), "not needed") == 0)
         FAIL("%s", outcome.report);
@@ -83,7 +92,8 @@ int main(int argc, char **argv) {
         limit_memory();
     const struct scenario scenarios[] = {
         {"program", slice, program},
-        {"limited", slice, program},
+        {"alone", slice, runs_alone},
+        {"limited", slice, runs_alone},
         {0},
     };
     const struct test tests[] = {

@@ -28,14 +28,18 @@ void sleep_ms(unsigned milliseconds) {
         ;
 }
 
-bool comes_true(bool (*condition)(const void *), const void *argument) {
-    double end = now() + 2;
+static bool comes_true_in(double seconds, bool (*condition)(const void *), const void *argument) {
+    double end = now() + seconds;
     while (!condition(argument)) {
         if (now() > end)
             return false;
         sleep_ms(2);
     }
     return true;
+}
+
+bool comes_true(bool (*condition)(const void *), const void *argument) {
+    return comes_true_in(20, condition, argument);
 }
 
 const char *path_of(const char *name) {
@@ -83,6 +87,12 @@ bool make_cold(const char *path) {
     return resident(path) == 0;
 }
 
+void leave_sign(void) {
+    char byte;
+    int fd = prefetch_open(path_of("sign"), O_RDONLY);
+    (void)FOREREAD_UNCOUNTED(fetch_pread(fd, &byte, 1, 0));
+}
+
 /* All of a descriptor, to its end; without waiting beyond `seconds`. */
 static void read_all(int fd, char *text, size_t bytes) {
     size_t have = 0;
@@ -95,7 +105,7 @@ static void read_all(int fd, char *text, size_t bytes) {
     text[have] = '\0';
 }
 
-static bool is_there(const void *path) {
+bool is_written(const void *path) {
     struct stat facts;
     return stat(path, &facts) == 0 && facts.st_size > 0;
 }
@@ -104,6 +114,7 @@ struct outcome run(const char *scenario, const char *argument) {
     struct outcome outcome = {0};
     const char *report = path_of("report");
     unlink(report);
+    make_cold(make_file("sign", 1));
     int pipes[2];
     CHECK(pipe2(pipes, O_CLOEXEC) == 0);
     double began = now();
@@ -122,7 +133,7 @@ struct outcome run(const char *scenario, const char *argument) {
     close(pipes[0]);
     CHECK(waitpid(pid, &outcome.status, 0) == pid);
     outcome.seconds = ended - began;
-    if (comes_true(is_there, report)) {
+    if (comes_true_in(2, is_written, report)) {
         int fd = open(report, O_RDONLY);
         CHECK(fd >= 0);
         read_all(fd, outcome.report, sizeof outcome.report);
@@ -161,7 +172,7 @@ bool is_closed(const struct outcome *outcome) {
 
 /* A file of /proc/PID, and how many bytes it has. */
 static size_t read_proc(const char *pid, const char *name, char *text, size_t bytes) {
-    char path[300];
+    char path[700];
     snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
     memset(text, 0, bytes);
     int fd = open(path, O_RDONLY);
@@ -172,8 +183,25 @@ static size_t read_proc(const char *pid, const char *name, char *text, size_t by
     return got > 0 ? (size_t)got : 0;
 }
 
-bool has_prefetch_process(const void *unused) {
-    (void)unused;
+/* Whether a thread of a process is named so. */
+static bool has_thread(const char *pid, const char *wanted) {
+    char path[600], name[32];
+    snprintf(path, sizeof path, "/proc/%s/task", pid);
+    DIR *threads = opendir(path);
+    bool found = false;
+    struct dirent *entry;
+    while (threads != NULL && !found && (entry = readdir(threads)) != NULL) {
+        snprintf(path, sizeof path, "task/%s/comm", entry->d_name);
+        read_proc(pid, path, name, sizeof name);
+        found = strcmp(name, wanted) == 0;
+    }
+    if (threads != NULL)
+        closedir(threads);
+    return found;
+}
+
+/* Whether a prefetch process of this run is alive, with such a thread if one is named. */
+static bool is_alive(const char *thread) {
     bool found = false;
     DIR *processes = opendir("/proc");
     CHECK(processes != NULL);
@@ -188,10 +216,25 @@ bool has_prefetch_process(const void *unused) {
         size_t bytes = read_proc(entry->d_name, "environ", environment, sizeof environment);
         read_proc(entry->d_name, "stat", state, sizeof state);
         bool dead = strstr(state, ") Z") != NULL || strstr(state, ") X") != NULL;
-        found |= !dead && memmem(environment, bytes, folder, strlen(folder)) != NULL;
+        found |= !dead && memmem(environment, bytes, folder, strlen(folder)) != NULL &&
+                 (thread == NULL || has_thread(entry->d_name, thread));
     }
     closedir(processes);
     return found;
+}
+
+bool has_prefetch_process(const void *unused) {
+    (void)unused;
+    return is_alive(NULL);
+}
+
+bool is_slice_over(const void *unused) {
+    (void)unused;
+    return resident(path_of("sign")) != 0 && !is_alive("prefetch\n");
+}
+
+void await_slice(void) {
+    CHECK(comes_true(is_slice_over, NULL));
 }
 
 /* Runs a test in a process of its own, which a failing one ends; its exit status, 1 if it was killed. */

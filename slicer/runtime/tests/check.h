@@ -76,8 +76,16 @@ const char *path_of(const char *name);
 size_t resident(const char *path);
 /* Writes the file out, and has none of it in memory; whether that worked (not on every file system). */
 bool make_cold(const char *path);
-/* Waits for up to two seconds until the condition holds; whether it does. */
+/* Waits for up to twenty seconds until the condition holds; whether it does. */
 bool comes_true(bool (*condition)(const void *), const void *argument);
+/* In a slice: leaves a sign that it has come so far, without a call. It is the first to read a certain file. */
+void leave_sign(void);
+/* In a program: whether its slice has left that and has ended; a condition for comes_true(). */
+bool is_slice_over(const void *unused);
+/* Waits for it, however busy the machine is. */
+void await_slice(void);
+/* Whether there is a file of this path that is not empty; a condition for comes_true(). */
+bool is_written(const void *path);
 void sleep_ms(unsigned milliseconds);
 double now(void);
 /* Whether a prefetch process of this run is alive; a condition for comes_true(). */

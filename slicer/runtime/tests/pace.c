@@ -14,6 +14,7 @@ static void announces(int argc, char **argv) {
     int fd = prefetch_open(argv[2], O_RDONLY);
     for (int n = PAGES - 1; n >= 0; n--)
         prefetch_pread(fd, PAGE, (off_t)n * PAGE);
+    leave_sign();
 }
 
 /* Comes when the program has gone past most of it. */
@@ -28,6 +29,7 @@ static void in_bytes(int argc, char **argv) {
     FILE *file = prefetch_fopen(argv[2], "r");
     for (int n = 0; n < 4 * PAGE; n++)
         prefetch_getc(file);
+    leave_sign();
 }
 
 /* Two files, each in order, in turn. */
@@ -38,6 +40,7 @@ static void in_order(int argc, char **argv) {
         prefetch_pread(fd, PAGE, (off_t)n * PAGE);
         prefetch_pread(other, PAGE, (off_t)n * PAGE);
     }
+    leave_sign();
 }
 
 /* Needs all data of a file. */
@@ -48,6 +51,7 @@ static void reads_itself(int argc, char **argv) {
     FILE *file = prefetch_fopen(argv[2], "r");
     for (int n = 0; n < PAGES; n++)
         fetch_fread(page, PAGE, 1, file);
+    leave_sign();
 }
 
 /* Needs all data of a long index first. */
@@ -73,6 +77,7 @@ static void reads_index(int argc, char **argv) {
         if (n % 20 == 0)
             prefetch_pread(other, PAGE, (off_t)(PAGES - 1 - n) * PAGE);
     }
+    leave_sign();
 }
 
 static int reads(const char *path, int count) {
@@ -125,6 +130,7 @@ static int dawdles(int argc, char **argv) {
         if (n % (QUEUE / 2) == 0)
             sleep_ms(5);
     }
+    await_slice();
     return 0;
 }
 
@@ -132,13 +138,13 @@ static int hurries(int argc, char **argv) {
     (void)argc;
     int status = reads(argv[2], PAGES - 1000);
     foreread_synchronize(0, FOREREAD_SIGNAL);
-    sleep_ms(300);
+    await_slice();
     return status;
 }
 
 static int counts_bytes(int argc, char **argv) {
     (void)argc, (void)argv;
-    sleep_ms(100);
+    await_slice();
     foreread_calls(4 * PAGE);
     return 0;
 }
@@ -146,6 +152,7 @@ static int counts_bytes(int argc, char **argv) {
 /* Takes longer for its calls than the program for its reads. */
 static void is_slow(int argc, char **argv) {
     (void)argc;
+    leave_sign();
     int fd = prefetch_open(argv[2], O_RDONLY);
     for (int n = 0; n < 100000; n++) {
         prefetch_pread(fd, 1, 0);
@@ -157,7 +164,9 @@ static void is_slow(int argc, char **argv) {
 static int hurries_on(int argc, char **argv) {
     (void)argc, (void)argv;
     sleep_ms(30);
-    for (int n = 0; n < 300; n++) {
+    double end = now() + 20;
+    while (!is_slice_over(NULL)) {
+        CHECK(now() < end);
         foreread_calls(100000);
         sleep_ms(1);
     }
@@ -181,15 +190,20 @@ static int goes_slowly(int argc, char **argv) {
 
 static int waits(int argc, char **argv) {
     (void)argc;
-    sleep_ms(100);
+    await_slice();
     CHECK(resident(argv[2]) == 0);
     return 0;
 }
 
+static bool is_whole(const void *path) {
+    return resident(path) == PAGES;
+}
+
 /* Has its file's pages where they are for as long as the prefetch thread looks. */
 static int looks_on(int argc, char **argv) {
-    (void)argc, (void)argv;
-    sleep_ms(200);
+    (void)argc;
+    await_slice();
+    CHECK(comes_true(is_whole, argv[2]));
     return 0;
 }
 
@@ -198,7 +212,7 @@ static int begins(int argc, char **argv) {
     (void)argc, (void)argv;
     foreread_call();
     foreread_synchronize(0, FOREREAD_SIGNAL);
-    sleep_ms(800);
+    await_slice();
     return 0;
 }
 
@@ -222,7 +236,7 @@ static int reads_index_along(int argc, char **argv) {
 static int begins_later(int argc, char **argv) {
     (void)argc, (void)argv;
     foreread_synchronize(0, FOREREAD_SIGNAL);
-    sleep_ms(800);
+    await_slice();
     return 0;
 }
 

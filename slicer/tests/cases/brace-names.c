@@ -1,6 +1,6 @@
 // Braces that are macros: main begins at one, and turns of a loop are counted at another.
 //: STATUS main sliced
-//: PROGRAM begin foreread_create_prefetch_thread(
+//: PROGRAM begin if (foreread_may_wait(0, 0, "data\0" "")) foreread_create_prefetch_thread(
 //: PROGRAM i++) begin foreread_call();
 //: DATA data 81920
 //: RUN

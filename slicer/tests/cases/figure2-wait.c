@@ -1,7 +1,7 @@
 // The example of the long paper's Figure 2, with its synchronization: the prefetch thread opens the file
 // once the program has.
 //: ARGS --open=wait
-//: PROGRAM { foreread_create_prefetch_thread(pf_main, 0, 0);
+//: PROGRAM { if (foreread_may_wait(0, 0, "mydata.dat\0" "")) foreread_create_prefetch_thread(pf_main, 0, 0);
 //: PROGRAM fp = open("mydata.dat", O_RDONLY); foreread_synchronize(1, FOREREAD_SIGNAL);
 //: PROGRAM read(fp, &data[99-i], 4); foreread_call();
 //: PROGRAM data[99-i] = data[99-i]*i;

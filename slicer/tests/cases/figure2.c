@@ -1,6 +1,6 @@
 // The same, as it is done by default: the path is known and nobody writes the file, so that nothing is waited
 // for.
-//: PROGRAM { foreread_create_prefetch_thread(pf_main, 0, 0);
+//: PROGRAM { if (foreread_may_wait(0, 0, "mydata.dat\0" "")) foreread_create_prefetch_thread(pf_main, 0, 0);
 //: PROGRAM fp = open("mydata.dat", O_RDONLY);
 //: PROGRAM read(fp, &data[99-i], 4); foreread_call();
 //: PROGRAM data[99-i] = data[99-i]*i;

@@ -82,6 +82,7 @@ fn a_reader() {
     let mut command = lab.command("./sliced");
     let ran = command
         .arg("data")
+        .env("FOREREAD_PREEXEC", "1")
         .env("FOREREAD_PREEXEC_REPORT", &report)
         .env_remove("LD_LIBRARY_PATH");
     succeeded(&finish(start(ran)));

@@ -1,0 +1,107 @@
+/*
+ * outlook.c - whether a program may come to wait for what it reads, asked before it has a prefetch process.
+ *
+ * To be born costs a program more than all of a short one's work. Where the translator knows the paths of all that
+ * is read, as constants and as arguments of main, the files can be looked at first: one that is in memory
+ * is read without waiting, and then nothing is born.
+ *
+ * A wrong answer costs time and nothing else. In doubt it is yes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../foreread_preexec.h"
+#include "report.h"
+#include "residency.h"
+
+/* Files looked at: a program that is given more of them is no short one. */
+#define FILES_MOST 16
+/* What is looked at of a file: so many pieces, evenly apart, of so many bytes. */
+#define PIECES 16
+#define PIECE (64u << 10)
+
+/* What is known of a path. */
+enum found { NO_FILE, IN_MEMORY, COLD };
+
+static bool is_in_memory(int fd, uint64_t size) {
+    if (size <= PIECES * PIECE)
+        return is_resident(fd, 0, size);
+    uint64_t step = (size - PIECE) / (PIECES - 1);
+    for (uint64_t n = 0; n < PIECES; n++)
+        if (!is_resident(fd, n * step, PIECE))
+            return false;
+    return true;
+}
+
+/* Nothing but a regular file is opened: to open another may do something. By bare system calls: a program may have an
+ * open() of its own. */
+static enum found look_at(const char *path) {
+    struct stat facts;
+    if (syscall(SYS_newfstatat, AT_FDCWD, path, &facts, 0) != 0 || !S_ISREG(facts.st_mode))
+        return NO_FILE;
+    if (facts.st_size == 0)
+        return IN_MEMORY;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return NO_FILE;
+    bool in_memory = is_in_memory(fd, (uint64_t)facts.st_size);
+    syscall(SYS_close, fd);
+    return in_memory ? IN_MEMORY : COLD;
+}
+
+/* What of an argument may be a path: all of it; of an option what follows its letter or `=`. NULL: an option without. */
+static const char *path_in(const char *argument) {
+    if (argument[0] != '-')
+        return argument;
+    if (argument[1] != '-')
+        return argument[1] != '\0' && argument[2] != '\0' ? argument + 2 : NULL;
+    const char *value = strchr(argument, '=');
+    return value != NULL ? value + 1 : NULL;
+}
+
+static bool may_wait(int argc, char **argv, const char *paths) {
+    for (const char *path = paths; *path != '\0'; path += strlen(path) + 1)
+        if (look_at(path) == COLD)
+            return true;
+    if (argc > FILES_MOST)
+        return true;
+    /* A path may be a part of an argument: one who is given none, but arguments, may read anything. */
+    bool found = false, unknown = false;
+    for (int n = 1; n < argc; n++) {
+        const char *path = path_in(argv[n]);
+        enum found here = path != NULL ? look_at(path) : NO_FILE;
+        if (here == COLD)
+            return true;
+        found |= here == IN_MEMORY;
+        unknown |= here == NO_FILE && path != NULL;
+    }
+    return unknown && !found;
+}
+
+static void tell_unneeded(void) {
+    int fd = getauxval(AT_SECURE) == 0 ? report_open() : -1;
+    if (fd < 0)
+        return;
+    report_failure(fd, getpid(), "not needed");
+    close(fd);
+}
+
+int foreread_may_wait(int argc, char **argv, const char *paths) {
+    /* By a number it is had, or not, whatever is in memory. */
+    const char *chosen = getenv("FOREREAD_PREEXEC");
+    if (chosen != NULL && *chosen != '\0')
+        return true;
+    int error = errno;
+    bool may = may_wait(argc, argv, paths);
+    if (!may)
+        tell_unneeded();
+    errno = error;
+    return may;
+}

@@ -1,0 +1,41 @@
+// A descriptor that the constructor of a class hands to that of the class it is made from; and one that another
+// constructor of its own is given.
+//: STATUS File::get sliced
+//: KEEPS prefetch_pread(
+//: DATA data 200000
+//: RUN
+//: COUNTS
+#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+
+class File {
+public:
+	explicit File(int of) : fd(of) {}
+	int get(long at)
+	{
+		unsigned char c = 0;
+		pread(fd, &c, 1, at);
+		return c;
+	}
+
+private:
+	int fd;
+};
+class Rows : public File {
+public:
+	explicit Rows(int of) : File(of) {}
+	explicit Rows(const char *path) : Rows(open(path, O_RDONLY)) {}
+	int row(int i) { return get(i * 37 % 40 * 4096); }
+};
+
+int main()
+{
+	Rows rows("data");
+	int sum = 0;
+	for (int i = 0; i < 40; i++)
+		sum += rows.row(i);
+	std::printf("%d\n", sum);
+	usleep(200000);
+	return 0;
+}
