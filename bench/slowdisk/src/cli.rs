@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use foreread_disk::Model;
+use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::At;
@@ -282,7 +283,9 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
             "model", "figure", "specified", "realised", "off", "allowed"
         ))?;
     }
+    let bar = progress(models.len());
     for model in models {
+        bar.set_message(model.name());
         let scratch = tempfile::tempdir().at("make a directory in", std::env::temp_dir())?;
         let options = selftest::options(*model, scratch.path().join("disk"));
         let mut signals = signals()?;
@@ -296,7 +299,7 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
                 std::process::exit(130);
             }
         });
-        let measured = selftest::measure(&mounted);
+        let measured = selftest::measure(&mounted, || bar.inc(1));
         interrupted.close();
         if watch.join().is_err() {
             eprintln!("foreread slowdisk: the thread waiting for Ctrl-C panicked");
@@ -304,11 +307,12 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
         unmount(&mounted.dir)?;
         for row in measured? {
             if !json {
-                say(&format!("{}\n", line(&row)))?;
+                bar.suspend(|| say(&format!("{}\n", line(&row))))?;
             }
             rows.push(row);
         }
     }
+    bar.finish_and_clear();
     if json {
         say(&format!("{:#}\n", serde_json::json!(rows)))?;
     }
@@ -325,6 +329,16 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// A bar that shows only on a terminal.
+fn progress(models: usize) -> ProgressBar {
+    let bar = ProgressBar::new((models * selftest::FIGURES) as u64);
+    if let Ok(style) = ProgressStyle::with_template("{msg:<11} {bar:40} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 fn line(row: &Row) -> String {

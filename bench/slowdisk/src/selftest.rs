@@ -76,8 +76,11 @@ pub fn options(model: Model, dir: impl Into<PathBuf>) -> Options {
     }
 }
 
-/// Measures a disk made by [`options`], for some seconds.
-pub fn measure(mounted: &Mounted) -> Result<Vec<Row>, Error> {
+/// The figures of a disk.
+pub const FIGURES: usize = 3;
+
+/// Measures a disk made by [`options`], for some seconds; after each of the [`FIGURES`] `measured` is told.
+pub fn measure(mounted: &Mounted, measured: impl Fn()) -> Result<Vec<Row>, Error> {
     let spec = mounted.model.spec();
     let path = mounted.device();
     let device = File::options()
@@ -88,7 +91,9 @@ pub fn measure(mounted: &Mounted) -> Result<Vec<Row>, Error> {
     let blocks = mounted.size / BLOCK;
     let read = |reads, depth, block: &(dyn Fn(u64) -> u64 + Sync), len| {
         mounted.forget()?;
-        time(&device, reads, depth, len, block).at("read", &path)
+        let times = time(&device, reads, depth, len, block).at("read", &path);
+        measured();
+        times
     };
     let reads = (5e6 / spec.random_us) as u64;
     let mut alone = read(reads, 1, &|i| scatter(i) % blocks * BLOCK, BLOCK)?.each;

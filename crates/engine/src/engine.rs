@@ -21,6 +21,7 @@ use crate::pages::Pages;
 use crate::site::{Site, Table};
 use crate::survey::{Head, all_in_memory};
 use crate::track::{Course, Track};
+use crate::worth::Worth;
 
 /// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
 /// waiting for the rest.
@@ -29,14 +30,6 @@ pub(crate) const FIRST: usize = 256;
 /// Entries that wait to be looked at, beyond which nothing more is disclosed: on a device whose order is the
 /// program's they would lie there for nothing.
 const BACKLOG: usize = 4 * DISCLOSE;
-/// Reads weighed at a time.
-const WEIGHED: u64 = 8192;
-/// Reads weighed at a time once the plan has run out.
-const AFTERWARDS: u64 = 1024;
-/// Reads that follow each other in less than this come from memory, in ns.
-const FAST_NS: u64 = 5_000;
-/// One read in this many has to gain for a program that fast to be worth watching.
-const WORTH: u64 = 32;
 /// Pages looked at on both sides of one that seems to have been evicted: eviction takes many at a time.
 const AROUND: u64 = 512;
 /// Of the reads that do not tell whether they waited, one in this many is looked up.
@@ -110,10 +103,7 @@ pub struct Engine<B> {
     track: Track,
     phase: Phase,
     closed: bool,
-    /// Reads weighed since `weighed_since` ns, and how many of them gained or could have.
-    weighed: u64,
-    gained: u64,
-    weighed_since: u64,
+    worth: Worth,
     /// Whether all of the plan has been fetched and read: what comes now is in no plan yet.
     ran_out: bool,
     /// Reads without times that are not looked up yet, and that are all to be looked up.
@@ -150,9 +140,7 @@ impl<B: Backend> Engine<B> {
             track: Track::default(),
             phase: Phase::Ahead,
             closed: false,
-            weighed: 0,
-            gained: 0,
-            weighed_since: 0,
+            worth: Worth::default(),
             ran_out: false,
             passed_up: 0,
             alert: 0,
@@ -255,7 +243,7 @@ impl<B: Backend> Engine<B> {
         if self.phase == Phase::Hot && !self.closed {
             self.scheduler.restart();
             self.track = Track::seeking();
-            (self.weighed, self.gained, self.weighed_since) = (0, 0, now);
+            self.worth.restart(now);
             self.phase = Phase::Lost;
         }
     }
@@ -475,32 +463,16 @@ impl<B: Backend> Engine<B> {
     /// reads what no plan tells of yet, and whoever records it must see all of that.
     fn run_out(&mut self, now: u64) {
         if !std::mem::replace(&mut self.ran_out, true) {
-            (self.weighed, self.gained, self.weighed_since) = (0, 0, now);
+            self.worth.restart(now);
         }
     }
 
-    /// Give up a plan that is as good as hot: where thousands of reads follow each other faster than
-    /// any device answers and next to none of them gained or could have, watching costs more than
-    /// it brings. The same where the plan has run out and next to no read since has waited.
     fn weigh(&mut self, start: u64, gained: bool) {
-        if self.source.is_live() {
-            return;
-        }
-        self.weighed += 1;
-        self.gained += u64::from(gained);
-        let (enough, end) = if self.ran_out {
-            (AFTERWARDS, Phase::Finished)
-        } else {
-            (WEIGHED, Phase::Hot)
-        };
-        if self.weighed < enough {
-            return;
-        }
-        let fast = start.saturating_sub(self.weighed_since) < enough * FAST_NS;
-        if (fast || self.ran_out) && self.gained * WORTH < enough {
+        if !self.source.is_live()
+            && let Some(end) = self.worth.weigh(start, gained, self.ran_out)
+        {
             self.phase = end;
         }
-        (self.weighed, self.gained, self.weighed_since) = (0, 0, start);
     }
 
     /// Enter a read into the ledger; whether any of it was fetched for it.

@@ -22,6 +22,7 @@ mod session;
 mod site;
 mod survey;
 mod track;
+mod worth;
 
 pub use engine::{Config, Engine, Phase, Report};
 pub use foreread_sched::{Horizon, Order, Profile};

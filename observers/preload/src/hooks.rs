@@ -10,7 +10,7 @@ use libc::{AT_FDCWD, FILE, aiocb, iovec, off_t, size_t, ssize_t};
 
 use crate::exec::Strings;
 use crate::real::{Real, real};
-use crate::{exec, files, maps, open, paths, report, watch};
+use crate::{exec, files, maps, open, paths, report, root, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -179,6 +179,7 @@ hooks! {
     fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
     fn chdir(path: Path) -> c_int = |call| moving(call);
     fn fchdir(fd: c_int) -> c_int = |call| moving(call);
+    fn chroot(path: Path) -> c_int = |call| root::changing(call);
 }
 
 fn closing_range(first: c_uint, last: c_uint, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {

@@ -28,6 +28,7 @@ mod pace;
 mod paths;
 mod real;
 mod report;
+mod root;
 mod stdio;
 mod sys;
 mod threads;

@@ -1,5 +1,7 @@
 //! Where foreread can do nothing it stands aside, says why, and the program is as it is.
 
+use std::fs;
+
 use foreread_tests::{Lab, Need, Outcome, text};
 
 use crate::Test;
@@ -89,6 +91,11 @@ pub const TESTS: &[Test] = &[
         &[],
         not_started,
     ),
+    (
+        "a_program_under_another_root_runs_as_ever_and_it_is_said",
+        &[Need::Root, Need::Command("chroot")],
+        other_root,
+    ),
 ];
 
 /// Runs a command that reads `data` cold, twice, and holds it to what it does by itself.
@@ -176,6 +183,38 @@ fn static_parent() {
         "1 process was not observed: statically linked or privileged",
         "{outcome:?}"
     );
+}
+
+/// With libraries of its own, and without foreread's.
+fn other_root() {
+    let lab = Lab::new();
+    let root = lab.path("root");
+    for program in ["/bin/sh", "/bin/cat"] {
+        let listed = text(&lab.plain(&["ldd", program]).stdout);
+        let libraries = listed
+            .split_whitespace()
+            .filter(|word| word.starts_with('/'));
+        for file in libraries.chain([program]) {
+            let copy = root.join(&file[1..]);
+            fs::create_dir_all(copy.parent().expect("a folder")).expect("our own folder");
+            fs::copy(file, copy).expect("a copy");
+        }
+    }
+    fs::write(root.join("data"), "of the other root\n").expect("our own file");
+    // One that becomes another program, and one that it starts.
+    let script = "cat data; exec cat data";
+    let command = ["chroot", "root", "/bin/sh", "-c", script];
+    let plain = lab.plain(&command);
+    assert!(plain.status.success(), "{plain:?}");
+    let outcome = lab.run_with(&["-q"], &command);
+    outcome.assert_as(&plain);
+    assert_eq!(outcome.stderr(), "", "{outcome:?}");
+    let said = lab.run(&command);
+    assert_eq!(said.stderr().lines().count(), 1, "{said:?}");
+    assert!(said.stderr().contains("not observed"), "{said:?}");
+    // Where the library is there, it is loaded.
+    let here = lab.run(&["chroot", "/", "/bin/cat", "/etc/passwd"]);
+    assert!(!here.stderr().contains("not observed"), "{here:?}");
 }
 
 /// There a program finds the ring, and not where its children say they are.
