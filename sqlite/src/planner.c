@@ -72,6 +72,9 @@ static void give_up(void)
 
 static void *run(void *unused)
 {
+    /* Before anything else: by its name libforeread and the observer of `foreread run`, where they are preloaded, tell it
+     * from the program's threads, whose descriptors they follow. */
+    pthread_setname_np(pthread_self(), "foreread-hint-s");
     /* A copy of the descriptor table, emptied: what is opened and closed here from now on leaves
      * the program's descriptors, and the locks that hang on them, alone. */
     if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) != 0) {

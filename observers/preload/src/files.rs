@@ -7,7 +7,7 @@
 //! one descriptor of it is left; the offset of either is asked of the kernel at each read.
 //!
 //! Invariant: an entry is cleared before the real close and set after the real open, and
-//! only by the process the table belongs to. Descriptors beyond the table are not watched.
+//! only by the process the table belongs to, and its own threads. Descriptors beyond the table are not watched.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -134,6 +134,8 @@ fn advance(cursor: &AtomicU64, by: u64) -> u64 {
         }
         return number;
     }
+    // Whose number means another file moves nothing.
+    let by = if report::in_helper() { 0 } else { by };
     cursor.fetch_add(by, Ordering::Relaxed)
 }
 
@@ -158,7 +160,11 @@ pub fn set(fd: c_int, entry: Entry) {
 /// Forgets descriptors that are about to be closed.
 pub fn closing(first: c_int, last: c_int) {
     let none = usize::try_from(first).is_ok_and(|first| first >= END.load(Ordering::Relaxed));
-    if report::area().is_none() || (none && paths::is_empty()) || !report::at_home() {
+    if report::area().is_none()
+        || (none && paths::is_empty())
+        || !report::at_home()
+        || report::in_helper()
+    {
         return;
     }
     let end = usize::try_from(last).map_or(0, |last| last + 1);
@@ -187,7 +193,12 @@ fn left_alone(inst: u32) {
 
 /// One more descriptor for a file description: from now on neither owns the cursor.
 pub fn duplicated(old: c_int, new: c_int) {
-    if report::area().is_none() || old == new || new < 0 || !report::at_home() {
+    if report::area().is_none()
+        || old == new
+        || new < 0
+        || !report::at_home()
+        || report::in_helper()
+    {
         return;
     }
     paths::forget(new, new);
@@ -261,6 +272,9 @@ pub fn is_advice_over() -> bool {
 /// Finds out what a descriptor is that was not seen being opened.
 #[cold]
 fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
+    if report::in_helper() {
+        return None;
+    }
     let start = report::stamp();
     let status = sys::status_flags(fd);
     let mode = status & libc::O_ACCMODE;

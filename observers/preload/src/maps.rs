@@ -146,7 +146,7 @@ pub fn mapping(
 #[cold]
 fn mapped(mut mapping: Mapping, (prot, flags): (c_int, c_int), fd: c_int, start: u64) {
     let took = report::stamp().wrapping_sub(start);
-    if !report::at_home() {
+    if !report::at_home() || report::in_helper() {
         return;
     }
     let Some(area) = report::active() else { return };

@@ -57,6 +57,7 @@ static UNCLAIMED: AtomicU32 = AtomicU32::new(0);
 const WIPED: u32 = 0;
 const QUIET: u32 = 1;
 const BUSY: u32 = 2;
+const NOBODYS: u32 = 3;
 
 /// The process's main thread, as [`thread`] has it, once it has a seat, and the seat. Only that thread changes it, so
 /// whoever finds itself there finds its own seat. Most programs read in no other.
@@ -74,8 +75,8 @@ struct Own {
 /// A thread's end of the ring with the same index.
 #[repr(C, align(128))]
 pub struct Seat {
-    /// [`WIPED`] in a forked child, else whether an event is being written: a signal handler's
-    /// own events must not come between.
+    /// [`WIPED`] in a forked child, [`NOBODYS`] of the one that is [`HELPERS`], else whether an event is being written:
+    /// a signal handler's own events must not come between.
     state: AtomicU32,
     /// Whether its next read is not to be looked up the start of.
     goes_on: AtomicBool,
@@ -89,17 +90,24 @@ pub struct Seat {
 // after that thread has filled it.
 unsafe impl Sync for Seat {}
 
-static OWN: Own = Own {
-    pid: AtomicU32::new(0),
-    seats: [const {
-        Seat {
-            state: AtomicU32::new(WIPED),
+impl Seat {
+    const fn new(state: u32) -> Self {
+        Self {
+            state: AtomicU32::new(state),
             tid: AtomicU32::new(0),
             writer: UnsafeCell::new(MaybeUninit::uninit()),
             pace: UnsafeCell::new(Pace::NEW),
             goes_on: AtomicBool::new(false),
         }
-    }; RINGS],
+    }
+}
+
+/// In place of a seat, for threads that are not the program's and report nothing ([`threads::is_helper`]).
+static HELPERS: Seat = Seat::new(NOBODYS);
+
+static OWN: Own = Own {
+    pid: AtomicU32::new(0),
+    seats: [const { Seat::new(WIPED) }; RINGS],
 };
 
 /// The area, if attached.
@@ -418,8 +426,8 @@ fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer) -> bool) -> bo
         _ => match quiet_seat(area) {
             Some(seat) => seat,
             None => {
-                // A process that does not report loses nothing.
-                area.add_lost(u64::from(self::area().is_some()));
+                // Neither a process that does not report loses anything nor a thread that has nothing to.
+                area.add_lost(u64::from(self::area().is_some() && !in_helper()));
                 return false;
             }
         },
@@ -506,9 +514,42 @@ fn seat(area: &Shared) -> Option<&'static Seat> {
     }
 }
 
+/// Whether this thread is not one of the program's ([`threads::is_helper`]): what it does with descriptors is to be left
+/// alone.
+pub fn in_helper() -> bool {
+    if threads::is_alone() || main_seat().is_some() {
+        return false;
+    }
+    // SAFETY: our own key.
+    let seat = unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) };
+    if seat.is_null() {
+        sit_with_helpers()
+    } else {
+        ptr::eq(seat.cast(), &raw const HELPERS)
+    }
+}
+
+/// Sees whether this thread, which has no seat, is a helper, and gives it theirs.
+#[cold]
+fn sit_with_helpers() -> bool {
+    let helps = threads::is_helper();
+    if helps {
+        // Without the memory for it the thread is asked for its name each time.
+        // SAFETY: our own key, and a value that its destructor understands.
+        unsafe {
+            let key = KEY.load(Ordering::Relaxed);
+            libc::pthread_setspecific(key, (&raw const HELPERS).cast());
+        }
+    }
+    helps
+}
+
 /// Claims a ring for this thread and introduces the thread in it.
 #[cold]
 fn take_seat(area: &Shared) -> Option<&'static Seat> {
+    if in_helper() {
+        return None;
+    }
     if UNCLAIMED.load(Ordering::Relaxed) != 0
         && !UNCLAIMED
             .fetch_add(1, Ordering::Relaxed)
@@ -597,6 +638,9 @@ extern "C" fn thread_ends(seat: *mut c_void) {
     let Some(seat) = (unsafe { seat.cast::<Seat>().as_ref() }) else {
         return;
     };
+    if ptr::eq(seat, &HELPERS) {
+        return;
+    }
     if let (Some(area), true) = (area(), pid != 0) {
         // SAFETY: as above.
         let writer = unsafe { (*seat.writer.get()).assume_init() };

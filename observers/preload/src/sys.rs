@@ -57,6 +57,20 @@ pub fn gettid() -> u32 {
     unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
 }
 
+/// This thread's name, with zeros after it.
+pub fn thread_name() -> [u8; 16] {
+    let mut name = [0; 16];
+    let at = name.as_mut_ptr() as usize;
+    // SAFETY: the kernel writes at most 16 bytes.
+    unsafe {
+        call(
+            libc::SYS_prctl,
+            [libc::PR_GET_NAME as usize, at, 0, 0, 0, 0],
+        )
+    };
+    name
+}
+
 pub fn exit_group(status: c_int) -> ! {
     loop {
         // SAFETY: ends the process.

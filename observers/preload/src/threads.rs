@@ -1,10 +1,12 @@
-//! What the C library tells of the program's threads: where the kernel writes that one was switched out, and whether
-//! there is more than one.
+//! What is known of the process's threads: where the kernel writes that one was switched out, whether there is more than
+//! one, and which are the program's.
 
 use core::ptr;
 use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, Ordering};
 
 use foreread_ring::{Shared, Switches};
+
+use crate::sys;
 
 /// [`Switches::raw`].
 static SWITCHES: AtomicIsize = AtomicIsize::new(0);
@@ -42,4 +44,11 @@ pub fn is_alone() -> bool {
     // SAFETY: null or the C library's byte.
     let byte = unsafe { ALONE.load(Ordering::Relaxed).as_ref() };
     byte.is_some_and(|byte| byte.load(Ordering::Relaxed) != 0)
+}
+
+/// Whether this thread is not the program's but libforeread's or the SQLite extension's, which go by these names. Their
+/// tables of descriptors are their own: the numbers in them mean other files.
+pub fn is_helper() -> bool {
+    let name = sys::thread_name();
+    name.starts_with(b"foreread-engine") || name.starts_with(b"foreread-hint")
 }

@@ -71,7 +71,7 @@ pub fn at_pointer(kind: u8, fd: c_int, offset: *const i64, call: impl FnOnce() -
 #[inline(always)]
 pub fn seek(fd: c_int, call: impl FnOnce() -> i64) -> i64 {
     let at = call();
-    if report::area().is_some() && at >= 0 {
+    if report::area().is_some() && at >= 0 && !report::in_helper() {
         files::moved(fd, at as u64);
     }
     at

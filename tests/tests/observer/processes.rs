@@ -17,6 +17,11 @@ pub const TESTS: &[Test] = &[
         "cc",
         objects,
     ),
+    (
+        "a_helper_thread_leaves_the_programs_descriptors_alone",
+        "cc",
+        helper,
+    ),
     ("a_forked_child_shares_the_cursor", "cc", fork),
     (
         "a_vfork_child_leaves_the_parents_descriptors_alone",
@@ -45,6 +50,21 @@ fn run(stage: &Stage, name: &str) -> Seen {
     });
     check_end(&seen, 0);
     seen
+}
+
+fn helper() {
+    let stage = Stage::new();
+    let program = stage.cc("helper", &[]);
+    let seen = observe(program, |command| {
+        command.arg(stage.data()).arg(stage.other());
+    });
+    check_end(&seen, 0);
+    assert_eq!(
+        seen.reads(&stage.data()),
+        [(AtCursor, 0, 100), (AtCursor, 100, 100), (Pread, 7000, 100)]
+    );
+    assert_eq!(seen.opens(&stage.data()), [0], "it is not looked for again");
+    assert!(seen.opens(&stage.other()).is_empty());
 }
 
 fn threads() {
