@@ -7,7 +7,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use foreread_ring::{ENV, Passage};
 
-use crate::{maps, report};
+use crate::{maps, report, seats};
 
 /// A list of strings, terminated by a null.
 pub type Strings = *const *const c_char;
@@ -97,5 +97,5 @@ fn leaving() {
         maps::report_all_touched();
         report::emit_exit(area);
     }
-    report::leave_seat();
+    seats::leave_seat();
 }

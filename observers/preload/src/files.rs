@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use foreread_ring::{OPEN_FOUND, OPEN_WRITTEN, Shared, encode};
 
-use crate::{paths, report, sys, threads};
+use crate::{paths, report, seats, sys, threads};
 
 /// How many descriptors can be watched; the table's pages are touched only where used.
 const DESCRIPTORS: usize = 65536;
@@ -135,7 +135,7 @@ fn advance(cursor: &AtomicU64, by: u64) -> u64 {
         return number;
     }
     // Whose number means another file moves nothing.
-    let by = if report::in_helper() { 0 } else { by };
+    let by = if seats::in_helper() { 0 } else { by };
     cursor.fetch_add(by, Ordering::Relaxed)
 }
 
@@ -163,7 +163,7 @@ pub fn closing(first: c_int, last: c_int) {
     if report::area().is_none()
         || (none && paths::is_empty())
         || !report::at_home()
-        || report::in_helper()
+        || seats::in_helper()
     {
         return;
     }
@@ -193,11 +193,7 @@ fn left_alone(inst: u32) {
 
 /// One more descriptor for a file description: from now on neither owns the cursor.
 pub fn duplicated(old: c_int, new: c_int) {
-    if report::area().is_none()
-        || old == new
-        || new < 0
-        || !report::at_home()
-        || report::in_helper()
+    if report::area().is_none() || old == new || new < 0 || !report::at_home() || seats::in_helper()
     {
         return;
     }
@@ -272,7 +268,7 @@ pub fn is_advice_over() -> bool {
 /// Finds out what a descriptor is that was not seen being opened.
 #[cold]
 fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
-    if report::in_helper() {
+    if seats::in_helper() {
         return None;
     }
     let start = report::stamp();

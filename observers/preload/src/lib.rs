@@ -29,6 +29,7 @@ mod paths;
 mod real;
 mod report;
 mod root;
+mod seats;
 mod stdio;
 mod sys;
 mod threads;

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use foreread_ring::{Mode, OPEN_FOUND, Shared, encode, kind};
 
-use crate::{files, paths, report, sys};
+use crate::{files, paths, report, seats, sys};
 
 /// How many mappings are kept; of further ones the touched pages are not reported here.
 const MAPPINGS: usize = 1024;
@@ -146,7 +146,7 @@ pub fn mapping(
 #[cold]
 fn mapped(mut mapping: Mapping, (prot, flags): (c_int, c_int), fd: c_int, start: u64) {
     let took = report::stamp().wrapping_sub(start);
-    if !report::at_home() || report::in_helper() {
+    if !report::at_home() || seats::in_helper() {
         return;
     }
     let Some(area) = report::active() else { return };

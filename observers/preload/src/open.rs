@@ -7,7 +7,7 @@ use core::ffi::{CStr, c_char, c_int};
 use foreread_ring::{OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, Shared, encode};
 
 use crate::files::{self, Entry};
-use crate::{maps, paths, report};
+use crate::{maps, paths, report, seats};
 
 /// An open: `call` returns the new descriptor.
 #[inline(always)]
@@ -47,7 +47,7 @@ pub fn opening_how(
 /// A descriptor was opened by a path, which the kernel has accepted.
 pub fn opened(fd: c_int, base: c_int, path: *const c_char, flags: c_int, start: u64) {
     let took = report::stamp().wrapping_sub(start);
-    if !report::at_home() || report::in_helper() {
+    if !report::at_home() || seats::in_helper() {
         return;
     }
     paths::forget(fd, fd);

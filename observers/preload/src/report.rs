@@ -1,32 +1,22 @@
 //! Events into the ring.
 //!
 //! The library is attached when the area named by the environment could be mapped and
-//! is of this layout, and silent otherwise. Each thread that has something to say claims
-//! a ring, kept under a `pthread` key. What a process knows of its rings lies on one page
-//! that the kernel wipes in forked children, so that a child can never write into its
-//! parent's rings, however it was forked; a child that shares memory (vfork) borrows
-//! its parent's ring while the parent waits.
+//! is of this layout, and silent otherwise. Here it is known which process this is, also after a
+//! fork, and what is wanted of it; which thread has which ring is [`seats`]' business.
 
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use foreread_ring::{
-    Clock, Full, Mode, Passage, RINGS, Shared, Slot, Switches, THREAD_NO_STDIO, Wanted, Writer,
-    encode, thread,
-};
+use foreread_ring::{Clock, Full, Mode, Passage, Shared, Slot, Switches, Wanted, Writer, encode};
 
-use crate::pace::{Pace, Times};
-use crate::{files, heartbeat, paths, stdio, sys, threads};
-
-/// How long a thread that found all rings taken goes without one, in events.
-const CLAIM_EVERY: u32 = 1024;
+use crate::pace::Times;
+use crate::seats::{self, Busy, QUIET, Seat, seated};
+use crate::{files, heartbeat, paths, sys, threads};
 
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
-static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// What is wanted: what the area says, if there is one.
 static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const NOTHING).cast_mut());
@@ -49,66 +39,6 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 /// This process's number outside, if it was forked as the first of another PID namespace: its parent's library does not
 /// see that.
 static OUTER: AtomicU32 = AtomicU32::new(0);
-
-/// Events since all rings were last found taken.
-static UNCLAIMED: AtomicU32 = AtomicU32::new(0);
-
-/// The states of a [`Seat`].
-const WIPED: u32 = 0;
-const QUIET: u32 = 1;
-const BUSY: u32 = 2;
-const NOBODYS: u32 = 3;
-
-/// The process's main thread, as [`thread`] has it, once it has a seat, and the seat. Only that thread changes it, so
-/// whoever finds itself there finds its own seat. Most programs read in no other.
-static MAIN: AtomicUsize = AtomicUsize::new(0);
-static MAIN_SEAT: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
-
-/// What a fork must not copy.
-#[repr(C, align(4096))]
-struct Own {
-    /// This process, 0 in a forked child that has not noticed yet.
-    pid: AtomicU32,
-    seats: [Seat; RINGS],
-}
-
-/// A thread's end of the ring with the same index.
-#[repr(C, align(128))]
-pub struct Seat {
-    /// [`WIPED`] in a forked child, [`NOBODYS`] of the one that is [`HELPERS`], else whether an event is being written:
-    /// a signal handler's own events must not come between.
-    state: AtomicU32,
-    /// Whether its next read is not to be looked up the start of.
-    goes_on: AtomicBool,
-    tid: AtomicU32,
-    /// On one line of the processor's cache with what is before it: a read that goes on needs no more.
-    writer: UnsafeCell<MaybeUninit<Writer>>,
-    pace: UnsafeCell<Pace>,
-}
-
-// SAFETY: a seat is used by the thread that owns the ring of its index alone, and only
-// after that thread has filled it.
-unsafe impl Sync for Seat {}
-
-impl Seat {
-    const fn new(state: u32) -> Self {
-        Self {
-            state: AtomicU32::new(state),
-            tid: AtomicU32::new(0),
-            writer: UnsafeCell::new(MaybeUninit::uninit()),
-            pace: UnsafeCell::new(Pace::NEW),
-            goes_on: AtomicBool::new(false),
-        }
-    }
-}
-
-/// In place of a seat, for threads that are not the program's and report nothing ([`threads::is_helper`]).
-static HELPERS: Seat = Seat::new(NOBODYS);
-
-static OWN: Own = Own {
-    pid: AtomicU32::new(0),
-    seats: [const { Seat::new(WIPED) }; RINGS],
-};
 
 /// The area, if attached.
 #[inline(always)]
@@ -201,19 +131,13 @@ pub fn attach() -> bool {
     };
     // SAFETY: the mapping is as long as `Shared`, which consists of atomics, and stays.
     let shared = unsafe { &*area };
-    if !shared.is_valid() || !sys::wipe_on_fork(&OWN) {
+    if !shared.is_valid() || !seats::ready() {
         return false;
     }
-    let mut key = 0;
-    // SAFETY: `key` is writable, `thread_ends` is a destructor of the type asked for.
-    if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } != 0 {
-        return false;
-    }
-    KEY.store(key, Ordering::Relaxed);
     TSC.store(shared.clock() == Clock::Tsc, Ordering::Relaxed);
     threads::ask();
-    let pid = sys::getpid();
-    OWN.pid.store(pid, Ordering::Relaxed);
+    seats::own();
+    let pid = seats::owner();
     if let Some(outer) = outer_pid_of_first() {
         // It may have been said to be on its way by the one number or by the other.
         shared.stay(pid);
@@ -242,7 +166,7 @@ pub fn attach() -> bool {
 
 /// This process's number in /proc. The supervisor looks for our threads there, by the numbers we report: both need that
 /// /proc, and we agree on who we are.
-fn outer_pid() -> Option<u32> {
+pub fn outer_pid() -> Option<u32> {
     let mut buffer = [const { MaybeUninit::uninit() }; 16];
     let digits = sys::readlink(c"/proc/self", &mut buffer)?;
     Some(digits.iter().fold(0_u32, |n, digit| {
@@ -252,7 +176,7 @@ fn outer_pid() -> Option<u32> {
 }
 
 fn same_pid_namespace() -> bool {
-    outer_pid() == Some(OWN.pid.load(Ordering::Relaxed))
+    outer_pid() == Some(seats::owner())
 }
 
 /// This process's number in /proc, if its parent is in another PID namespace: where there is none such, that is all that
@@ -261,7 +185,7 @@ fn outer_pid_of_first() -> Option<u32> {
     if sys::getppid() != 0 {
         return None;
     }
-    outer_pid().filter(|&outer| outer != OWN.pid.load(Ordering::Relaxed))
+    outer_pid().filter(|&outer| outer != seats::owner())
 }
 
 extern "C" fn before_fork() {
@@ -281,7 +205,7 @@ pub fn lending() {
 /// only borrows it (vfork).
 pub fn at_home() -> bool {
     notice_fork();
-    !LENT.load(Ordering::Relaxed) || OWN.pid.load(Ordering::Relaxed) == sys::getpid()
+    !LENT.load(Ordering::Relaxed) || seats::owner() == sys::getpid()
 }
 
 /// Whether this process was forked as the first of another PID namespace.
@@ -302,12 +226,12 @@ pub fn known_as() -> u32 {
 /// Whether this is a forked child that has done nothing worth reporting: one that a shell
 /// makes only to become another program.
 pub fn is_mere_fork() -> bool {
-    FORKED.load(Ordering::Relaxed) && !is_seated()
+    FORKED.load(Ordering::Relaxed) && !seats::is_seated()
 }
 
 #[inline(always)]
-fn notice_fork() {
-    if OWN.pid.load(Ordering::Relaxed) == 0 {
+pub fn notice_fork() {
+    if seats::owner() == 0 {
         begin_anew();
     }
 }
@@ -319,14 +243,12 @@ fn begin_anew() {
     if area().is_none() {
         return;
     }
-    OWN.pid.store(sys::getpid(), Ordering::Relaxed);
+    seats::own();
     FORKED.store(true, Ordering::Relaxed);
     // Before it may see a /proc of the new namespace's own.
     OUTER.store(outer_pid_of_first().unwrap_or(0), Ordering::Relaxed);
     LENT.store(false, Ordering::Relaxed);
-    // SAFETY: our own key.
-    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::null()) };
-    forget_main();
+    seats::forget();
     paths::unlock();
     crate::maps::unlock();
     files::share_all();
@@ -358,7 +280,7 @@ pub enum Start {
 #[inline(always)]
 pub fn begin(area: &Shared) -> (Switches, Start) {
     let switches = threads::switches(area);
-    if let Some(seat) = main_seat()
+    if let Some(seat) = seats::main_seat()
         && seat.goes_on.load(Ordering::Relaxed)
         && switches.is_marked()
     {
@@ -417,69 +339,6 @@ pub fn emit(area: &Shared, put: impl Fn(&mut Writer) -> Result<(), Full>) -> boo
     })
 }
 
-/// Does with this thread's end of its ring what publishes one event, and returns what that returns: whether it was
-/// published.
-#[inline(always)]
-fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer) -> bool) -> bool {
-    let seat = match main_seat() {
-        Some(seat) if seat.state.load(Ordering::Relaxed) == QUIET => seat,
-        _ => match quiet_seat(area) {
-            Some(seat) => seat,
-            None => {
-                // Neither a process that does not report loses anything nor a thread that has nothing to.
-                area.add_lost(u64::from(self::area().is_some() && !in_helper()));
-                return false;
-            }
-        },
-    };
-    publish(seat, Busy::at(seat).writer())
-}
-
-/// This thread's end of its ring while an event is written, which keeps signal handlers of this thread out of it.
-struct Busy<'a>(&'a Seat);
-
-impl<'a> Busy<'a> {
-    #[inline(always)]
-    fn at(seat: &'a Seat) -> Self {
-        seat.state.store(BUSY, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        Self(seat)
-    }
-
-    #[inline(always)]
-    fn writer(&mut self) -> &mut Writer {
-        // SAFETY: this thread owns the seat and has filled it.
-        unsafe { (*self.0.writer.get()).assume_init_mut() }
-    }
-}
-
-impl Drop for Busy<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        compiler_fence(Ordering::SeqCst);
-        self.0.state.store(QUIET, Ordering::Relaxed);
-    }
-}
-
-/// This thread's seat, if it is the main thread and has one.
-#[inline(always)]
-fn main_seat() -> Option<&'static Seat> {
-    let own = thread()?.as_ptr() as usize;
-    if MAIN.load(Ordering::Relaxed) != own {
-        return None;
-    }
-    // SAFETY: null or a seat.
-    unsafe { MAIN_SEAT.load(Ordering::Relaxed).as_ref() }
-}
-
-/// This thread's seat, unless an event is being written already.
-#[inline(never)]
-fn quiet_seat(area: &Shared) -> Option<&'static Seat> {
-    notice_fork();
-    let seat = seat(area)?;
-    (seat.state.load(Ordering::Relaxed) == QUIET).then_some(seat)
-}
-
 /// Publishes an event of one slot.
 #[inline(always)]
 pub fn emit_slot(area: &Shared, slot: &Slot) -> bool {
@@ -489,162 +348,8 @@ pub fn emit_slot(area: &Shared, slot: &Slot) -> bool {
 /// Publishes that the process ends. A process of which nothing was seen while merely
 /// following it stays unseen.
 pub fn emit_exit(area: &Shared) {
-    if is_seated() || area.mode() == Mode::Record {
+    if seats::is_seated() || area.mode() == Mode::Record {
         emit_slot(area, &encode::exit(stamp()));
-    }
-}
-
-/// Whether this thread has a ring.
-fn is_seated() -> bool {
-    // SAFETY: our own key.
-    unsafe { !libc::pthread_getspecific(KEY.load(Ordering::Relaxed)).is_null() }
-}
-
-fn seat(area: &Shared) -> Option<&'static Seat> {
-    // SAFETY: our own key; its values are null or seats.
-    let seat = unsafe {
-        libc::pthread_getspecific(KEY.load(Ordering::Relaxed))
-            .cast::<Seat>()
-            .as_ref()
-    };
-    if seat.is_some() {
-        seat
-    } else {
-        take_seat(area)
-    }
-}
-
-/// Whether this thread is not one of the program's ([`threads::is_helper`]): what it does with descriptors is to be left
-/// alone.
-pub fn in_helper() -> bool {
-    if threads::is_alone() || main_seat().is_some() {
-        return false;
-    }
-    // SAFETY: our own key.
-    let seat = unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) };
-    if seat.is_null() {
-        sit_with_helpers()
-    } else {
-        ptr::eq(seat.cast(), &raw const HELPERS)
-    }
-}
-
-/// Sees whether this thread, which has no seat, is a helper, and gives it theirs.
-#[cold]
-fn sit_with_helpers() -> bool {
-    let helps = threads::is_helper();
-    if helps {
-        // Without the memory for it the thread is asked for its name each time.
-        // SAFETY: our own key, and a value that its destructor understands.
-        unsafe {
-            let key = KEY.load(Ordering::Relaxed);
-            libc::pthread_setspecific(key, (&raw const HELPERS).cast());
-        }
-    }
-    helps
-}
-
-/// Claims a ring for this thread and introduces the thread in it.
-#[cold]
-fn take_seat(area: &Shared) -> Option<&'static Seat> {
-    if in_helper() {
-        return None;
-    }
-    if UNCLAIMED.load(Ordering::Relaxed) != 0
-        && !UNCLAIMED
-            .fetch_add(1, Ordering::Relaxed)
-            .is_multiple_of(CLAIM_EVERY)
-    {
-        return None;
-    }
-    let (pid, tid) = (OWN.pid.load(Ordering::Relaxed), sys::gettid());
-    let outer = if is_apart() {
-        Some(known_as())
-    } else {
-        outer_pid()
-    };
-    if outer != Some(pid) {
-        area.pass(outer.unwrap_or(pid), Passage::Apart);
-        detach();
-        return None;
-    }
-    let Some(mut writer) = Writer::claim(area, pid, tid) else {
-        UNCLAIMED.fetch_max(1, Ordering::Relaxed);
-        return None;
-    };
-    UNCLAIMED.store(0, Ordering::Relaxed);
-    let mut buffer = paths::Buffer::new();
-    let exe = sys::readlink(c"/proc/self/exe", &mut buffer.0).unwrap_or(b"");
-    let flags = if stdio::is_hooked() {
-        0
-    } else {
-        THREAD_NO_STDIO
-    };
-    let first = encode::thread(pid, tid, sys::getppid(), flags, stamp(), exe.len());
-    if writer.push_path(area, &first, exe).is_err() {
-        // The last owner's events still fill it, and nothing may follow them unannounced.
-        writer.release(area, pid, tid);
-        return None;
-    }
-    let seat = OWN.seats.get(writer.ring())?;
-    seat.state.store(QUIET, Ordering::Relaxed);
-    seat.tid.store(tid, Ordering::Relaxed);
-    // SAFETY: the claim makes the seat this thread's.
-    unsafe {
-        (*seat.writer.get()).write(writer);
-        *seat.pace.get() = Pace::NEW;
-    }
-    seat.goes_on.store(false, Ordering::Relaxed);
-    // SAFETY: our own key, and a value that its destructor understands.
-    let set = unsafe {
-        libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::from_ref(seat).cast())
-    };
-    if set != 0 {
-        writer.release(area, pid, tid);
-        return None;
-    }
-    if let (Some(own), true) = (thread(), tid == pid) {
-        MAIN_SEAT.store(ptr::from_ref(seat).cast_mut(), Ordering::Relaxed);
-        MAIN.store(own.as_ptr() as usize, Ordering::Relaxed);
-    }
-    Some(seat)
-}
-
-/// Gives this thread's ring back.
-pub fn leave_seat() {
-    // SAFETY: our own key; its values are null or seats.
-    unsafe {
-        let key = KEY.load(Ordering::Relaxed);
-        let seat = libc::pthread_getspecific(key);
-        if libc::pthread_setspecific(key, ptr::null()) == 0 {
-            thread_ends(seat);
-        }
-    }
-}
-
-/// The main thread has no seat.
-fn forget_main() {
-    MAIN_SEAT.store(ptr::null_mut(), Ordering::Relaxed);
-    MAIN.store(0, Ordering::Relaxed);
-}
-
-extern "C" fn thread_ends(seat: *mut c_void) {
-    if main_seat().is_some() {
-        forget_main();
-    }
-    let pid = OWN.pid.load(Ordering::Relaxed);
-    // SAFETY: a value of our key: null, or a seat that this thread has filled. In a
-    // forked child that has not noticed (pid 0) the seat is the parent's.
-    let Some(seat) = (unsafe { seat.cast::<Seat>().as_ref() }) else {
-        return;
-    };
-    if ptr::eq(seat, &HELPERS) {
-        return;
-    }
-    if let (Some(area), true) = (area(), pid != 0) {
-        // SAFETY: as above.
-        let writer = unsafe { (*seat.writer.get()).assume_init() };
-        writer.release(area, pid, seat.tid.load(Ordering::Relaxed));
     }
 }
 

@@ -2,8 +2,8 @@
 
 use core::ffi::c_int;
 
-use crate::files;
 use crate::report::{self, Read, Start};
+use crate::{files, seats};
 
 /// A read at the descriptor's cursor.
 #[inline(always)]
@@ -71,7 +71,7 @@ pub fn at_pointer(kind: u8, fd: c_int, offset: *const i64, call: impl FnOnce() -
 #[inline(always)]
 pub fn seek(fd: c_int, call: impl FnOnce() -> i64) -> i64 {
     let at = call();
-    if report::area().is_some() && at >= 0 && !report::in_helper() {
+    if report::area().is_some() && at >= 0 && !seats::in_helper() {
         files::moved(fd, at as u64);
     }
     at

@@ -57,12 +57,11 @@ impl Shared {
     }
 
     /// Process `pid`, a child made as another program, is where `passage` says, unless it has
-    /// said itself already.
+    /// said itself already where it is.
     pub fn pass_child(&self, pid: u32, passage: Passage) {
         let place = &self.passages[pid as usize % PASSAGES];
-        let own = [Passage::Here, Passage::Apart].map(|said| word(pid, said));
         let found = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |found| {
-            (!own.contains(&found)).then_some(word(pid, passage))
+            (found >> 8 != u64::from(pid)).then_some(word(pid, passage))
         });
         if let Ok(evicted) = found {
             self.count_evicted(evicted, pid);

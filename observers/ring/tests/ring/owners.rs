@@ -33,13 +33,17 @@ fn who_does_not_come_back_from_becoming_another_program_is_counted() {
     assert_eq!(ring.unobserved(), counted(1, 2));
     shared.pass_child(22, Passage::Cleared);
     assert_eq!(ring.unobserved(), counted(2, 2));
+    // Or have gone on to become yet another, and said how.
+    shared.pass(23, Passage::Cleared);
+    shared.pass_child(23, Passage::Gone);
+    assert_eq!(ring.unobserved(), counted(3, 2));
     // One that has said itself that it is in another PID namespace, whatever its parent tells, and whatever it becomes.
     shared.pass(30, Passage::Apart);
     shared.pass_child(30, Passage::Gone);
     shared.pass(30, Passage::Apart);
     let apart = Unobserved {
         apart: 1,
-        ..counted(2, 2)
+        ..counted(3, 2)
     };
     assert_eq!(ring.unobserved(), apart);
     shared.pass(30 + PASSAGES as u32, Passage::Here);
