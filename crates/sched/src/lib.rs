@@ -18,6 +18,7 @@
 mod asked;
 mod behind;
 mod budget;
+mod config;
 mod feedback;
 mod horizon;
 mod index;
@@ -30,9 +31,10 @@ mod sweep;
 
 pub use asked::Asked;
 pub use budget::Budget;
+pub use config::Config;
 pub use feedback::Feedback;
 pub use horizon::{Horizon, Verdict};
 pub use profile::{DeviceId, Layout, Order, Profile, Run};
 pub use queue::{Entry, Matched, Queue, State, Taken};
-pub use scheduler::{Config, Devices, Scheduler};
+pub use scheduler::{Devices, Scheduler};
 pub use sweep::{Batch, Place, Sweep};
