@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use foreread_backend::PageCache;
 use foreread_client::{Client, Entry, Extent, FileId, Options};
 use foreread_engine::{Config, Engine, Profile, Session};
-use foreread_plan::{Access, FileMeta, Kind, PAGE, ThreadId};
+use foreread_plan::{Access, Advice, FileMeta, Kind, PAGE, ThreadId};
 use foreread_sources::{Replay, Trace};
 
 use crate::cases::Random;
@@ -260,7 +260,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         size: facts.size,
         mtime_ns: facts.mtime_ns,
         written: false,
-        random: true,
+        advice: Advice::Random,
     };
     let files = BTreeMap::from([(FILE, meta)]);
     let list = List {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use foreread_plan::format::RecordFile;
 use foreread_plan::{
-    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
 };
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ fn write_record(path: &Path, argv: &[&str]) {
             size: 1 << 20,
             mtime_ns: 0,
             written: false,
-            random: false,
+            advice: Advice::Normal,
         };
         record.file(FileId(id as u32), file).unwrap();
     }

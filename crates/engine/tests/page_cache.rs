@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use foreread_backend::{Backend, Change, Event, PageCache};
 use foreread_engine::{Config, Engine, Phase, Report, Session, fetch_head};
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId};
+use foreread_plan::{
+    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId,
+};
 use foreread_sources::{Replay, Trace};
 use foreread_sys::cache;
 
@@ -49,7 +51,7 @@ fn meta(path: &Path) -> FileMeta {
         size: facts.size(),
         mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
         written: false,
-        random: false,
+        advice: Advice::Normal,
     }
 }
 

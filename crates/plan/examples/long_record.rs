@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{
-    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, PAGE, Summary, ThreadId,
+    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, PAGE, Summary, ThreadId,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             size: 1 << 30,
             mtime_ns: 0,
             written: false,
-            random: false,
+            advice: Advice::Normal,
         };
         record.file(FileId(n as u32), file)?;
     }

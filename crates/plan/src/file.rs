@@ -22,9 +22,20 @@ pub struct FileMeta {
     /// Whether the recorded run created or truncated the file itself: such a file
     /// is in memory because it was just written, and there is nothing to prefetch.
     pub written: bool,
-    /// Whether the recorded run read it in an order the kernel's read-ahead cannot serve, and would
-    /// only fetch too much for.
-    pub random: bool,
+    /// How the recorded run read it.
+    pub advice: Advice,
+}
+
+/// What the kernel is best told of the order in which a file is read, in the terms of posix_fadvise(2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing.
+    #[default]
+    Normal,
+    /// From front to back, nearly all of it by calls: the kernel's read-ahead can be twice as long.
+    Sequential,
+    /// In an order that the kernel's read-ahead cannot serve, and would only fetch too much for.
+    Random,
 }
 
 impl FileMeta {

@@ -16,6 +16,6 @@ mod request;
 
 pub use access::{Access, Extent, Kind, PAGE, Sequence, waited};
 pub use expected::Expected;
-pub use file::{FileId, FileMeta};
+pub use file::{Advice, FileId, FileMeta};
 pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};
 pub use request::{Request, RequestId};

@@ -4,7 +4,9 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use foreread_ring::{OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, Shared, encode};
+use foreread_ring::{
+    Advice, OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, Shared, encode,
+};
 
 use crate::files::{self, Entry};
 use crate::{maps, paths, report, seats};
@@ -100,10 +102,13 @@ fn tell(area: &Shared, fd: c_int, path: &[u8], flags: c_int, (start, took): (u64
     if directory || mode == libc::O_WRONLY {
         return Entry::IGNORED;
     }
-    let advised = area.is_advised(path);
-    if advised {
-        files::advise_random(fd);
+    let advice = area.advice(path);
+    match advice {
+        Some(Advice::Random) => files::advise_random(fd),
+        Some(Advice::Sequential) => files::advise_sequential(fd),
+        None => {}
     }
+    let advised = advice == Some(Advice::Random);
     // Writes move the cursor of a descriptor opened for both unseen.
     Entry::tracked(inst, mode == libc::O_RDWR, advised)
 }

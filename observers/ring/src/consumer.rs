@@ -27,7 +27,9 @@ use crate::event::{
     COMMON_BITS, EXTRA_MAX, Malformed, Slot, What, after, code, decode, extent_and_time, extra,
     held,
 };
-use crate::layout::{ADVICE_SLOTS, Clock, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION};
+use crate::layout::{
+    ADVICE_SLOTS, Advice, Clock, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION,
+};
 use crate::layout::{path_hash, probe};
 use crate::passage::{Passage, Unobserved};
 use crate::switched::Switches;
@@ -182,10 +184,12 @@ impl Ring {
         self.shared().mode()
     }
 
-    /// Sets the absolute paths on which programs shall turn the kernel's read-ahead
-    /// off when they open them. Returns how many there was room for (three quarters of
-    /// the table). Call it before the program starts.
-    pub fn set_advice<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> usize {
+    /// Sets what programs shall tell the kernel of the files at these absolute paths when they open them, one for each
+    /// path. Returns for how many there was room (three quarters of the table). Call it before the program starts.
+    pub fn set_advice<P: AsRef<Path>>(
+        &self,
+        paths: impl IntoIterator<Item = (P, Advice)>,
+    ) -> usize {
         let Shared { header, advice, .. } = self.shared();
         header.wanted.give_up(false);
         // A new table is all zeros, and not in memory yet.
@@ -195,14 +199,14 @@ impl Ring {
                 .for_each(|slot| slot.store(0, Ordering::Relaxed));
         }
         let mut count = 0;
-        for path in paths.into_iter().take(ADVICE_SLOTS / 4 * 3) {
+        for (path, told) in paths.into_iter().take(ADVICE_SLOTS / 4 * 3) {
             let hash = path_hash(path.as_ref().as_os_str().as_bytes());
             let free = probe(hash).map(|i| &advice[i]).find(|slot| {
                 let found = slot.load(Ordering::Relaxed);
-                found == 0 || found == hash
+                found == 0 || Advice::of(found, hash).is_some()
             });
             if let Some(slot) = free {
-                slot.store(hash, Ordering::Relaxed);
+                slot.store(told.entry(hash), Ordering::Relaxed);
                 count += 1;
             }
         }

@@ -15,7 +15,7 @@ pub const ENV: &str = "FOREREAD_RING";
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -26,6 +26,33 @@ pub const RING_SLOTS: usize = 16384;
 
 /// Entries of the advice table, a power of two.
 pub const ADVICE_SLOTS: usize = 8192;
+
+/// What programs tell the kernel of a file that they open, in the terms of posix_fadvise(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Advice {
+    /// To read nothing ahead: somebody else does.
+    Random = 0,
+    /// To read twice as far ahead.
+    Sequential = 1,
+}
+
+impl Advice {
+    /// The bit of an advice table's entry that says which; the others are the path's.
+    const BIT: u64 = 1;
+
+    /// The entry for the path of this hash.
+    pub(crate) fn entry(self, hash: u64) -> u64 {
+        hash & !Self::BIT | self as u64
+    }
+
+    /// The advice of an entry, if it is for the path of this hash.
+    pub(crate) fn of(entry: u64, hash: u64) -> Option<Self> {
+        [Self::Random, Self::Sequential]
+            .into_iter()
+            .find(|one| one.entry(hash) == entry)
+    }
+}
 
 /// What the observed programs report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,20 +266,18 @@ impl Shared {
         self.header.advice_len.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the kernel's own read-ahead should be off for the file at this path.
-    pub fn is_advised(&self, path: &[u8]) -> bool {
-        if !self.has_advice() || self.wanted().is_given_up() {
-            return false;
+    /// What the kernel is to be told of the file at this path.
+    pub fn advice(&self, path: &[u8]) -> Option<Advice> {
+        if !self.has_advice() {
+            return None;
         }
         let hash = path_hash(path);
-        for slot in probe(hash) {
-            match self.advice[slot].load(Ordering::Relaxed) {
-                0 => return false,
-                found if found == hash => return true,
-                _ => {}
-            }
-        }
-        false
+        let told = probe(hash)
+            .map(|slot| self.advice[slot].load(Ordering::Relaxed))
+            .take_while(|&entry| entry != 0)
+            .find_map(|entry| Advice::of(entry, hash))?;
+        // A longer read-ahead of a stream does no harm where the plan is left; none at all would.
+        (told == Advice::Sequential || !self.wanted().is_given_up()).then_some(told)
     }
 }
 
@@ -262,11 +287,11 @@ pub(crate) fn probe(hash: u64) -> impl Iterator<Item = usize> {
     (0..ADVICE_SLOTS).map(move |i| first.wrapping_add(i) % ADVICE_SLOTS)
 }
 
-/// FNV-1a, 64 bits, never 0: the advice table's key of an absolute path.
+/// FNV-1a, 64 bits, more than its lowest: the advice table's key of an absolute path.
 pub fn path_hash(path: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for &byte in path {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
-    hash.max(1)
+    hash.max(2)
 }

@@ -30,8 +30,8 @@ pub use event::{
     OPEN_WRITTEN, PATH_MAX, Slot, THREAD_NO_STDIO, What, code, decode, encode, kind,
 };
 pub use layout::{
-    ADVICE_SLOTS, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION, Wanted,
-    path_hash,
+    ADVICE_SLOTS, Advice, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION,
+    Wanted, path_hash,
 };
 pub use passage::{PASSAGES, Passage, Unobserved};
 pub use switched::{Switches, thread};

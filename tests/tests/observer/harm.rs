@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use foreread_ring::{Clock, ENV, Mode, Ring};
+use foreread_ring::{Advice, Clock, ENV, Mode, Ring};
 
 use crate::Test;
 use crate::harness::{Stage, check_end, library, observe, observe_in, preloaded};
@@ -287,7 +287,7 @@ fn advised() {
     };
     let ring = Ring::create(Clock::detect()).expect("a ring");
     ring.set_mode(Mode::Progress);
-    assert_eq!(ring.set_advice([&data]), 1);
+    assert_eq!(ring.set_advice([(&data, Advice::Random)]), 1);
     evict();
     let mut child = preloaded(&ring, &program)
         .arg(&data)

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use foreread_plan::{FileId, FileMeta};
+use foreread_plan::{Advice, FileId, FileMeta};
 use foreread_sys::file;
 
 use super::Job;
@@ -92,7 +92,7 @@ impl Register {
                 size: facts.size,
                 mtime_ns: facts.mtime_ns,
                 written: false,
-                random: false,
+                advice: Advice::Normal,
             },
             live: true,
             kept: keep.then(|| Arc::new(fd)),

@@ -21,7 +21,9 @@ use anyhow::{Context, Result, bail};
 use foreread_backend::{Backend, Event, PageCache};
 use foreread_engine::calibrate::{Probe, Trial};
 use foreread_engine::{Config, Engine, Profile, Session};
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId};
+use foreread_plan::{
+    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId,
+};
 use foreread_sources::{Replay, Trace};
 use foreread_sys::file::FileFacts;
 use foreread_sys::{cache, device, memory};
@@ -82,7 +84,7 @@ impl ColdFile {
             size: facts.size,
             mtime_ns: facts.mtime_ns,
             written: false,
-            random: true,
+            advice: Advice::Random,
         };
         let files = Arc::new(BTreeMap::from([(FILE, meta)]));
         let mut made = Self {

@@ -15,9 +15,13 @@ use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
 use foreread_plan::format::{Ending, ReadError, Reader};
-use foreread_plan::{Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{
+    self as plan, Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
+};
 use foreread_profiles::{Measured, Profiles};
+use foreread_ring::Advice;
 use foreread_sources::{Replay, Trace};
+use foreread_sys::device::Device;
 use foreread_sys::memory;
 
 use super::watch::Sink;
@@ -25,6 +29,10 @@ use crate::calibrate::in_force;
 
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
+
+/// The kernel's read-ahead is not made longer where it is longer than this already, in bytes: what lies ahead has to
+/// have room in memory.
+const LONG_READ_AHEAD: u64 = 1 << 20;
 
 /// A file that no record knows: they are numbered from 0 on.
 const UNKNOWN_FILE: FileId = FileId(u32::MAX);
@@ -108,12 +116,24 @@ impl Opened {
         }
     }
 
-    /// The planned files that are read in no order: read-ahead would only fetch too much of them.
-    pub(super) fn random_files(&self) -> impl Iterator<Item = &Path> {
-        self.files
-            .values()
-            .filter(|meta| meta.random && !meta.written)
-            .map(|meta| meta.path.as_path())
+    /// What the kernel is best told of the planned files.
+    pub(super) fn advice(&self) -> impl Iterator<Item = (&Path, Advice)> {
+        let mut long = HashMap::new();
+        let mut is_short = move |dev| {
+            let read_ahead = long
+                .entry(dev)
+                .or_insert_with(|| Device::of(dev).read_ahead);
+            *read_ahead <= LONG_READ_AHEAD
+        };
+        let read = self.files.values().filter(|meta| !meta.written);
+        read.filter_map(move |meta| {
+            let advice = match meta.advice {
+                plan::Advice::Random => Advice::Random,
+                plan::Advice::Sequential if is_short(meta.dev) => Advice::Sequential,
+                plan::Advice::Sequential | plan::Advice::Normal => return None,
+            };
+            Some((meta.path.as_path(), advice))
+        })
     }
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     let observed = library.and_then(|library| observe(library, &mut account));
     if let Some(observed) = &observed {
         if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
-            observed.ring.set_advice(opened.random_files());
+            observed.ring.set_advice(opened.advice());
         }
         // Before the program starts, or its first reads would go unseen.
         observed.ring.set_mode(match (&opened, &plan.destination) {
@@ -522,7 +522,7 @@ impl Supervisor {
                     .then(|| self.watch.facts(&meta.path))??;
                 Some(FileMeta {
                     written: meta.written,
-                    random: meta.random,
+                    advice: meta.advice,
                     ..now
                 })
             });

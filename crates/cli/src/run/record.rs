@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use foreread_plan::format::{RecordFile, WriteError};
-use foreread_plan::{FileId, FileMeta, Kind, Meta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{
+    Advice, FileId, FileMeta, Kind, Meta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
+};
 use foreread_sys::processor::Aside;
 
 use super::watch::Sink;
@@ -42,8 +44,11 @@ const SAMPLE: usize = 1 << 14;
 const ENOUGH_WAITS: usize = 16;
 /// As many links as the kernel follows.
 const LINKS: usize = 40;
-/// A file is read in no order if less than one in this many reads goes on from the last.
-const ONWARD_SHARE: u64 = 10;
+/// A file is read in no order if less than one in this many reads goes on from the last; from front to back, if all
+/// but one in this many times as many do.
+const SHARE: u64 = 10;
+/// Bytes that are worth a longer read-ahead: what that fetches in vain, at the most, is a small part of them.
+const ENOUGH_BYTES: u64 = 2 << 20;
 
 /// Where a record goes that is to be at the user's `path`: there, or where the link there leads. Nothing is opened.
 ///
@@ -227,6 +232,8 @@ impl Recorder {
 struct Order {
     meta: FileMeta,
     reads: u64,
+    /// In bytes, by those.
+    bytes: u64,
     onward: u64,
     end: u64,
 }
@@ -236,6 +243,7 @@ impl Order {
         Self {
             meta,
             reads: 0,
+            bytes: 0,
             onward: 0,
             end: 0,
         }
@@ -248,6 +256,7 @@ impl Order {
             return;
         }
         self.reads += sequence.count();
+        self.bytes += sequence.extent().len;
         let offset = first.extent.offset;
         let onward = offset / PAGE == self.end / PAGE
             || (self.end..=self.end.saturating_add(SKIP)).contains(&offset);
@@ -255,8 +264,15 @@ impl Order {
         self.end = sequence.extent().end();
     }
 
-    fn is_random(&self) -> bool {
-        self.reads >= ENOUGH_READS && self.onward * ONWARD_SHARE < self.reads
+    fn advice(&self) -> Advice {
+        let elsewhere = self.reads - self.onward;
+        if self.reads >= ENOUGH_READS && self.onward * SHARE < self.reads {
+            Advice::Random
+        } else if self.bytes >= ENOUGH_BYTES && elsewhere * SHARE * SHARE < self.reads {
+            Advice::Sequential
+        } else {
+            Advice::Normal
+        }
     }
 }
 
@@ -337,9 +353,10 @@ fn write(
         }
     }
     for (id, order) in (0..).zip(orders) {
-        if order.is_random() {
+        let advice = order.advice();
+        if advice != Advice::Normal {
             let meta = FileMeta {
-                random: true,
+                advice,
                 ..order.meta
             };
             file.file(FileId(id), meta)?;
@@ -380,7 +397,7 @@ mod tests {
             size: 0,
             mtime_ns: 0,
             written: false,
-            random: false,
+            advice: Advice::Normal,
         });
         for offset in offsets {
             order.read(&Sequence::from(Access {
@@ -448,11 +465,30 @@ mod tests {
     #[test]
     fn only_a_file_read_in_no_order_is_called_random() {
         let scattered = || (0..100).map(|n| n * 7919 % 1000 * 4096);
-        assert!(order(Kind::Pread, scattered()).is_random());
-        assert!(!order(Kind::Touch, scattered()).is_random());
-        assert!(!order(Kind::Pread, scattered().take(60)).is_random());
-        assert!(!order(Kind::Read, (0..1000).map(|n| n * 4096)).is_random());
-        assert!(!order(Kind::Read, (0..1000).map(|n| n * 8192)).is_random());
-        assert!(order(Kind::Read, (0..1000).rev().map(|n| n * 4096)).is_random());
+        let random = |kind, offsets: &mut dyn Iterator<Item = u64>| {
+            order(kind, offsets).advice() == Advice::Random
+        };
+        assert!(random(Kind::Pread, &mut scattered()));
+        assert!(!random(Kind::Touch, &mut scattered()));
+        assert!(!random(Kind::Pread, &mut scattered().take(60)));
+        assert!(!random(Kind::Read, &mut (0..1000).map(|n| n * 4096)));
+        assert!(!random(Kind::Read, &mut (0..1000).map(|n| n * 8192)));
+        assert!(random(Kind::Read, &mut (0..1000).rev().map(|n| n * 4096)));
+    }
+
+    #[test]
+    fn only_a_long_file_read_from_front_to_back_is_called_sequential() {
+        let sequential = |kind, offsets: &mut dyn Iterator<Item = u64>| {
+            order(kind, offsets).advice() == Advice::Sequential
+        };
+        let onward = || (0..1000).map(|n| n * 4096);
+        assert!(sequential(Kind::Read, &mut onward()));
+        assert!(sequential(Kind::Read, &mut (0..1000).map(|n| n * 8192)));
+        // Its head once more.
+        assert!(sequential(Kind::Read, &mut [0].into_iter().chain(onward())));
+        assert!(!sequential(Kind::Read, &mut onward().take(500)), "short");
+        assert!(!sequential(Kind::Touch, &mut onward()));
+        let leaps = (0..1000).map(|n| (n + n / 50 * 100) * 4096);
+        assert!(!sequential(Kind::Read, &mut leaps.into_iter()), "it leaps");
     }
 }

@@ -12,7 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Sequence, ThreadId, ThreadMeta};
+use foreread_plan::{
+    Access, Advice, Extent, FileId, FileMeta, Kind, Sequence, ThreadId, ThreadMeta,
+};
 use foreread_ring::{OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, What};
 use rustc_hash::FxHashMap;
 
@@ -363,7 +365,7 @@ impl Watch {
             size: meta.size(),
             mtime_ns: meta.mtime().saturating_mul(1_000_000_000) + meta.mtime_nsec(),
             written: meta.created().is_ok_and(|born| born >= self.began),
-            random: false,
+            advice: Advice::Normal,
         })
     }
 }

@@ -154,7 +154,7 @@ fn difference(wanted: &Identity, other: &Identity) -> String {
 mod tests {
     use super::*;
     use foreread_plan::format::Writer;
-    use foreread_plan::{FileMeta, Meta, Summary};
+    use foreread_plan::{Advice, FileMeta, Meta, Summary};
 
     fn of(cwd: &str, argv: &[&str]) -> Identity {
         Identity {
@@ -225,7 +225,7 @@ mod tests {
                 size: 0,
                 mtime_ns: 0,
                 written: false,
-                random: false,
+                advice: Advice::Normal,
             };
             writer.file(id, meta).unwrap();
         }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use foreread_plan::format::RecordFile;
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Meta, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{
+    Access, Advice, Extent, FileId, FileMeta, Kind, Meta, Summary, ThreadId, ThreadMeta,
+};
 
 use super::*;
 
@@ -37,7 +39,7 @@ fn begun(store: &Store, identity: &Identity) -> RecordFile {
         size: 8192,
         mtime_ns: 3,
         written: false,
-        random: false,
+        advice: Advice::Normal,
     };
     record.file(FileId(0), file).unwrap();
     let thread = ThreadMeta {

@@ -13,10 +13,15 @@ use std::path::PathBuf;
 use super::frame::{FrameWriter, Tag};
 use super::model::{unzigzag, zigzag};
 use super::{MAX_ID, MAX_PATH, MAX_PATHS, WriteError};
-use crate::{FileId, FileMeta, ThreadId, ThreadMeta};
+use crate::{Advice, FileId, FileMeta, ThreadId, ThreadMeta};
 
 /// A row without its path, at most, in bytes: the numbers of a file.
 const ROW_RAW: usize = 5 + 2 + 2 + 4 * 10 + 1;
+
+/// Marks of a file: whether it was written, and one of the orders it was read in, if any.
+const WRITTEN: u8 = 1;
+const RANDOM: u8 = 2;
+const SEQUENTIAL: u8 = 4;
 
 /// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
 const ROWS_RAW: usize = 1 << 20;
@@ -146,8 +151,13 @@ impl RowEncoder {
         put(&mut self.bytes, meta.ino);
         put(&mut self.bytes, meta.size);
         put(&mut self.bytes, zigzag(meta.mtime_ns));
+        let order = match meta.advice {
+            Advice::Normal => 0,
+            Advice::Random => RANDOM,
+            Advice::Sequential => SEQUENTIAL,
+        };
         self.bytes
-            .push(u8::from(meta.written) | u8::from(meta.random) << 1);
+            .push(if meta.written { WRITTEN } else { 0 } | order);
     }
 
     pub(super) fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
@@ -195,14 +205,16 @@ pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), &'
             size: rows.take()?,
             mtime_ns: unzigzag(rows.take()?),
             written: false,
-            random: false,
+            advice: Advice::Normal,
         };
         let marks = rows.byte()?;
-        if marks & !3 != 0 {
-            return Err("a file has unknown marks");
-        }
-        meta.written = marks & 1 != 0;
-        meta.random = marks & 2 != 0;
+        meta.written = marks & WRITTEN != 0;
+        meta.advice = match marks & !WRITTEN {
+            0 => Advice::Normal,
+            RANDOM => Advice::Random,
+            SEQUENTIAL => Advice::Sequential,
+            _ => return Err("a file has unknown marks"),
+        };
         tables
             .define_file(FileId(id), meta)
             .map_err(|_| "a file is beyond the limits")?;
@@ -328,7 +340,7 @@ mod tests {
                 size: 1 << n,
                 mtime_ns: -1,
                 written: n % 2 == 0,
-                random: n % 3 == 0,
+                advice: [Advice::Normal, Advice::Random, Advice::Sequential][n as usize % 3],
             };
             files.file(FileId(n * 1_000), &meta);
             let meta = ThreadMeta {

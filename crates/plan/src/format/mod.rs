@@ -37,7 +37,7 @@ pub use record_file::{Partial, RecordFile, adopt, partials, redefine};
 pub use writer::Writer;
 
 /// The version of the format written here, and the newest that is read.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Accesses in one block, at most.
 pub const BLOCK_ACCESSES: usize = 65_536;

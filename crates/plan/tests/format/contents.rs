@@ -7,7 +7,7 @@ use foreread_plan::format::{
     Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, WriteError, Writer,
 };
 use foreread_plan::{
-    Access, Extent, FileId, FileMeta, Kind, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
+    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
 };
 use proptest::prelude::*;
 
@@ -50,16 +50,19 @@ fn access() -> impl Strategy<Value = Access> {
     )
 }
 
+const ADVICE: &[Advice] = &[Advice::Normal, Advice::Sequential, Advice::Random];
+
 fn any_file() -> impl Strategy<Value = (u32, FileMeta)> {
     let numbers = (
         number(),
         number(),
         number(),
         any::<i64>(),
-        any::<[bool; 2]>(),
+        any::<bool>(),
+        prop::sample::select(ADVICE),
     );
     (0..MAX_ID, "(/[a-z\u{e9}]{1,8}){1,4}", numbers).prop_map(
-        |(id, path, (dev, ino, size, mtime_ns, [written, random]))| {
+        |(id, path, (dev, ino, size, mtime_ns, written, advice))| {
             let path = path.into();
             let meta = FileMeta {
                 path,
@@ -68,7 +71,7 @@ fn any_file() -> impl Strategy<Value = (u32, FileMeta)> {
                 size,
                 mtime_ns,
                 written,
-                random,
+                advice,
             };
             (id, meta)
         },
@@ -363,7 +366,7 @@ fn a_later_definition_holds_for_the_whole_record() {
         let grown = FileMeta {
             size: 7,
             written: true,
-            random: false,
+            advice: Advice::Normal,
             ..file(0)
         };
         writer.file(FileId(0), grown.clone()).unwrap();
@@ -373,6 +376,21 @@ fn a_later_definition_holds_for_the_whole_record() {
         }
         assert_eq!(open(&bytes).unwrap().files()[&FileId(0)], grown);
     }
+}
+
+#[test]
+fn a_record_of_the_first_version_is_read() {
+    let accesses: Vec<_> = (0..100).map(|n| pread(0, 0, n * 7, 0, 1)).collect();
+    let mut first = written(&accesses);
+    first[8] = 1;
+    let described = u32::from_le_bytes(first[12..16].try_into().unwrap()) as usize;
+    let (header, crc) = first[..16 + described + 4].split_at_mut(16 + described);
+    crc.copy_from_slice(&crc32fast::hash(header).to_le_bytes());
+    let mut reader = open(&first).unwrap();
+    assert!(reader.is_complete());
+    let read: Vec<_> = std::iter::from_fn(|| reader.next_access()).collect();
+    assert_eq!(read.len(), 100);
+    assert!(read.iter().all(Result::is_ok));
 }
 
 #[test]
@@ -389,9 +407,9 @@ fn what_is_no_record_is_told_apart() {
     ));
     assert!(matches!(named(&[0; 100_000]), ReadError::Foreign { .. }));
     let mut future = written(&[]);
-    future[8] = 2;
+    future[8] = 3;
     let error = named(&future);
-    assert!(matches!(error, ReadError::Future { version: 2, .. }));
+    assert!(matches!(error, ReadError::Future { version: 3, .. }));
     assert!(error.to_string().contains("memory"));
     let mut damaged = written(&[]);
     damaged[20] ^= 1;

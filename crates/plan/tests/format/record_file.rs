@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support::{Noise, file, meta, pread, thread};
 use foreread_plan::format::{Ending, Reader, RecordFile, WriteError, adopt, partials, redefine};
-use foreread_plan::{FileId, FileMeta, PAGE, Summary, ThreadId};
+use foreread_plan::{Advice, FileId, FileMeta, PAGE, Summary, ThreadId};
 
 const AMPLE: u64 = 1 << 30;
 
@@ -137,7 +137,7 @@ fn definitions_alone_keep_to_the_limit_too() {
     let grown = FileMeta {
         size: 1,
         written: true,
-        random: true,
+        advice: Advice::Sequential,
         ..file(0)
     };
     record.file(FileId(0), grown.clone()).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use foreread_plan::format::{Reader, Writer};
 use foreread_plan::{
-    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
 };
 
 pub fn meta() -> Meta {
@@ -27,7 +27,7 @@ pub fn file(number: u32) -> FileMeta {
         size: 1 << 30,
         mtime_ns: 1_700_000_000_123_456_789,
         written: false,
-        random: false,
+        advice: Advice::Normal,
     }
 }
 

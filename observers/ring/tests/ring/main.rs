@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_ring::{
-    Clock, EXTRA_MAX, Full, MORE_MAX, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS,
-    RINGS, RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, Wanted, What, Writer, code,
-    decode, encode, kind,
+    Advice, Clock, EXTRA_MAX, Full, MORE_MAX, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage,
+    RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, Wanted, What,
+    Writer, code, decode, encode, kind,
 };
 
 mod added;
@@ -267,18 +267,34 @@ fn nothing_is_lost_or_reordered_between_two_threads() {
 fn advice_names_exactly_its_paths_until_it_is_given_up() {
     let ring = ring();
     let paths: Vec<PathBuf> = (0..5000).map(|i| format!("/data/{i}").into()).collect();
-    assert!(!ring.shared().is_advised(b"/data/0"));
-    assert_eq!(ring.set_advice(&paths), 5000);
-    let advised = |path: &str| ring.shared().is_advised(path.as_bytes());
+    let random = |path| (path, Advice::Random);
+    assert!(ring.shared().advice(b"/data/0").is_none());
+    assert_eq!(ring.set_advice(paths.iter().map(random)), 5000);
+    let advised = |path: &str| ring.shared().advice(path.as_bytes()).is_some();
     assert!((0..5000).all(|i| advised(&format!("/data/{i}"))));
     assert!(!(5000..10_000).any(|i| advised(&format!("/data/{i}"))));
     ring.give_up(true);
     assert!(!advised("/data/0"));
     // More than there is room for.
     let many = (0..20_000).map(|i| format!("/more/{i}"));
-    let taken = ring.set_advice(many);
+    let taken = ring.set_advice(many.map(|path| (path, Advice::Random)));
     assert!(taken < 20_000);
     assert!(advised("/more/0") && !advised("/data/0") && !advised("/more/19999"));
+}
+
+#[test]
+fn each_path_has_the_advice_it_was_given_and_a_stream_keeps_it() {
+    let ring = ring();
+    let advice = |n: usize| [Advice::Random, Advice::Sequential][n % 2];
+    let paths = (0..1000).map(|n| (format!("/data/{n}"), advice(n)));
+    assert_eq!(ring.set_advice(paths), 1000);
+    let told = |n: usize| ring.shared().advice(format!("/data/{n}").as_bytes());
+    assert!((0..1000).all(|n| told(n) == Some(advice(n))));
+    ring.give_up(true);
+    assert!((0..1000).all(|n| told(n) == (n % 2 == 1).then_some(Advice::Sequential)));
+    // The last word counts.
+    ring.set_advice([("/a", Advice::Sequential), ("/a", Advice::Random)]);
+    assert_eq!(ring.shared().advice(b"/a"), Some(Advice::Random));
 }
 
 #[test]
@@ -298,7 +314,7 @@ fn a_program_learns_that_it_was_mute_meanwhile_and_that_the_plan_was_given_up() 
     assert!(wanted.is_nothing(Wanted::NOT_DONE));
     ring.give_up(true);
     assert!(!wanted.is_given_up(), "there is no advice to take back");
-    ring.set_advice(["/data/0"]);
+    ring.set_advice([("/data/0", Advice::Random)]);
     ring.set_mode(Mode::Progress);
     let (_, time) = wanted.mode();
     ring.give_up(true);
