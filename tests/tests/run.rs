@@ -14,6 +14,8 @@ mod limits;
 mod memory;
 #[path = "run/oracle.rs"]
 mod oracle;
+#[path = "run/readahead.rs"]
+mod readahead;
 #[path = "run/records.rs"]
 mod records;
 #[path = "run/replay.rs"]
@@ -40,6 +42,7 @@ fn main() {
     for &(name, needs, test) in [
         streams::TESTS,
         signals::TESTS,
+        readahead::TESTS,
         replay::TESTS,
         records::TESTS,
         files::TESTS,

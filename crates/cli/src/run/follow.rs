@@ -30,9 +30,9 @@ use crate::calibrate::in_force;
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
 
-/// The kernel's read-ahead is not made longer where it is longer than this already, in bytes: what lies ahead has to
-/// have room in memory.
-const LONG_READ_AHEAD: u64 = 1 << 20;
+/// The kernel's read-ahead is made longer where this many times as much of it has room in memory: twice as much, for
+/// some streams at a time.
+const ROOM_FOR: u64 = 32;
 
 /// A file that no record knows: they are numbered from 0 on.
 const UNKNOWN_FILE: FileId = FileId(u32::MAX);
@@ -118,18 +118,17 @@ impl Opened {
 
     /// What the kernel is best told of the planned files.
     pub(super) fn advice(&self) -> impl Iterator<Item = (&Path, Advice)> {
-        let mut long = HashMap::new();
-        let mut is_short = move |dev| {
-            let read_ahead = long
+        let mut devices = HashMap::new();
+        let mut has_room = move |dev| {
+            *devices
                 .entry(dev)
-                .or_insert_with(|| Device::of(dev).read_ahead);
-            *read_ahead <= LONG_READ_AHEAD
+                .or_insert_with(|| Device::of(dev).read_ahead <= memory::budget() / ROOM_FOR)
         };
         let read = self.files.values().filter(|meta| !meta.written);
         read.filter_map(move |meta| {
             let advice = match meta.advice {
                 plan::Advice::Random => Advice::Random,
-                plan::Advice::Sequential if is_short(meta.dev) => Advice::Sequential,
+                plan::Advice::Sequential if has_room(meta.dev) => Advice::Sequential,
                 plan::Advice::Sequential | plan::Advice::Normal => return None,
             };
             Some((meta.path.as_path(), advice))
