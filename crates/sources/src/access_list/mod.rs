@@ -287,13 +287,11 @@ impl AccessList {
         self.counts
     }
 
-    /// Whether a file is listed in an order that the kernel's read-ahead cannot serve: less than half
+    /// Whether something is still listed, and a file in an order that the kernel's read-ahead cannot serve: less than half
     /// of its entries go on where the one before ended, or are so long that they are streams by themselves.
     pub fn is_random(&self, file: FileId) -> bool {
-        self.order
-            .files
-            .get(&file)
-            .is_some_and(|&(all, in_row)| in_row < all.div_ceil(2))
+        let random = |&(all, in_row): &(u32, u32)| in_row < all.div_ceil(2);
+        self.ahead() > 0 && self.order.files.get(&file).is_some_and(random)
     }
 
     /// Bytes of memory the entries and their index take.

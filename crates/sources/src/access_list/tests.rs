@@ -432,6 +432,8 @@ fn only_a_file_listed_out_of_sequence_is_random() {
     entries.extend((0..100).rev().map(|n| entry(B, n * PAGE, PAGE, false)));
     list.set(&entries);
     assert!(!list.is_random(A) && list.is_random(B));
+    list.at(199);
+    assert!(!list.is_random(B), "nothing is listed any more");
 }
 
 #[test]
@@ -545,6 +547,17 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_list_that_may_become_very_long_takes_no_memory_for_that_before() {
+    let mut list = list(MOST);
+    let entries: Vec<_> = (0..10_000).map(|n| page(scattered(n))).collect();
+    list.set(&entries);
+    assert!(list.memory() < 10 << 20, "{}", list.memory());
+    assert_eq!(read(&mut list, entries[4000]), Match::Listed);
+    assert_eq!(read(&mut list, entries[5000]), Match::Listed);
+    assert_eq!(list.counts().skipped, 4999);
 }
 
 #[test]
