@@ -354,6 +354,7 @@ impl Scheduler {
         let target = self.budget.target();
         if target < std::mem::replace(&mut self.target, target) {
             self.recall();
+            self.let_go(devices);
         }
         self.admit(devices);
         let mostly_waits = self.mostly_waits(now, devices);
@@ -423,6 +424,26 @@ impl Scheduler {
                     self.queue.set_state(ordinal, State::Waiting);
                     self.cursor = self.cursor.min(ordinal);
                 }
+            }
+        }
+    }
+
+    /// Pages fetched by position for a larger target are read all through what is listed: until most of those are read
+    /// there would be no room for what is read next. So what is read last is not counted on any more: the pages stay
+    /// while the memory lasts, and its turn comes again.
+    fn let_go(&mut self, devices: &mut impl Devices) {
+        for ordinal in (self.queue.floor()..self.queue.end()).rev() {
+            if !self.budget.is_stuck() {
+                return;
+            }
+            if let Some(entry) = self.queue.get(ordinal)
+                && entry.state == State::Admitted
+                && let Some(device) = devices.device(entry.file)
+                && self.lane(device, devices).profile.order == Order::Position
+            {
+                self.budget.release(entry.pages.into());
+                self.queue.set_state(ordinal, State::Waiting);
+                self.cursor = self.cursor.min(ordinal);
             }
         }
     }

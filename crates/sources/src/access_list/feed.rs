@@ -17,7 +17,7 @@ const TAKEN: usize = 256;
 /// have to wait until all of it has room in the budget.
 const PIECE: u64 = 256;
 /// Pages of an entry (16 MiB) from which on it is a sequential stream by itself.
-const BULK: u64 = 4096;
+pub(super) const BULK: u64 = 4096;
 
 /// A shared list as a source.
 #[derive(Debug)]

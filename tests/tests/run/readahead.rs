@@ -1,0 +1,34 @@
+//! What the kernel reads ahead by itself, it reads twice as far ahead of a program that is known to read from front to
+//! back.
+
+use foreread_tests::Lab;
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[(
+    "the_kernel_reads_twice_as_far_ahead_in_a_file_read_from_front_to_back",
+    &[],
+    twice_as_far,
+)];
+
+/// Beyond what is read here lies what was read ahead, however far that is as a rule (up to 8 MiB).
+const READ: &str = "8192";
+
+fn twice_as_far() {
+    let lab = Lab::new();
+    lab.data("data", 96);
+    lab.write("count", "24576");
+    let command = "dd if=data of=/dev/null bs=4k count=$(cat count) status=none";
+    let command = ["sh", "-c", command];
+    lab.cold(&["data"]);
+    lab.run(&command);
+    lab.write("count", READ);
+    lab.cold(&["data"]);
+    lab.plain(&command);
+    let by_itself = lab.cached("data");
+    lab.cold(&["data"]);
+    let outcome = lab.run(&command);
+    assert!(outcome.account["followed"].is_string(), "{outcome:?}");
+    let advised = lab.cached("data");
+    assert!(advised > by_itself, "{advised} for {by_itself} bytes");
+}
