@@ -23,6 +23,7 @@
 #include "channel.h"
 #include "files.h"
 #include "lane.h"
+#include "outlook.h"
 #include "quarantine.h"
 #include "report.h"
 
@@ -185,9 +186,12 @@ static void outlive(void) {
         shared_wait(life, word, -1);
 }
 
-/* Lets the program run first, until it has waited for a file (find_counter() in program.c). Being made ready takes more
- * processor time than being born, and takes it from the program, or the next, where no processor is idle. */
+/* Lets the program run first, until it has waited for a file (find_counter() in program.c), unless it is known that it is
+ * coming to. Being made ready takes more processor time than being born, and takes it from the program, or the next, where
+ * no processor is idle. */
 static void let_begin(void) {
+    if (outlook_found_cold())
+        return;
     _Atomic uint32_t *life = life_word(birth.shared);
     uint32_t word = atomic_load(life);
     if (!is_over(word))
