@@ -83,6 +83,23 @@ bool Printer::asWritten(const Expr *Literal, llvm::raw_ostream &Out) const {
   return true;
 }
 
+// A division of ints by what is no constant.  Where a place in a file is computed such divisors are sizes of bricks, pages
+// or buckets, mostly powers of two, and to divide takes most of the slice's time.
+bool Printer::division(const BinaryOperator *E, llvm::raw_ostream &Out) {
+  bool Quotient = E->getOpcode() == BO_Div;
+  const ASTContext &Context = F.Home->context();
+  if (!Quotient && E->getOpcode() != BO_Rem)
+    return false;
+  for (const Expr *Part : {E->getLHS(), E->getRHS()})
+    if (!Context.hasSameUnqualifiedType(Part->getType(), Context.IntTy))
+      return false;
+  if (E->getRHS()->isValueDependent() || E->getRHS()->isEvaluatable(Context))
+    return false;
+  Out << (Quotient ? "prefetch_quotient(" : "prefetch_remainder(") << text(E->getLHS()) << ", "
+      << text(E->getRHS()) << ")";
+  return true;
+}
+
 bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   const auto *E = dyn_cast<Expr>(S);
   if (!E)
@@ -113,6 +130,8 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
     return true;
   if (isa<IntegerLiteral, FloatingLiteral, ImaginaryLiteral>(E))
     return asWritten(E, Out);
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && division(Binary, Out))
+    return true;
   if (const auto *Block = dyn_cast<StmtExpr>(E)) {
     std::string Outer;
     std::swap(Outer, Text);

@@ -69,6 +69,7 @@ private:
   std::string zero(clang::QualType Type) const;
   bool asWritten(const clang::Expr *Literal, llvm::raw_ostream &Out) const;
   bool systemMacro(const clang::Expr *E, llvm::raw_ostream &Out);
+  bool division(const clang::BinaryOperator *E, llvm::raw_ostream &Out);
 
   void line(const std::string &Text);
   void statement(const clang::Stmt *S);
