@@ -153,7 +153,8 @@ struct Closure : RecursiveASTVisitor<Closure> {
 
   const CXXRecordDecl *Type;
   const LambdaExpr *Made = nullptr;
-  const VarDecl *Variable = nullptr;
+  bool Given = false; // where it is made
+  bool Kept = false;  // in a variable
   llvm::DenseSet<const DeclRefExpr *> Called;
   llvm::SmallVector<const DeclRefExpr *, 8> Named;
 
@@ -169,12 +170,16 @@ struct Closure : RecursiveASTVisitor<Closure> {
   bool VisitVarDecl(VarDecl *D) {
     if (D->getType()->getAsCXXRecordDecl() == Type && D->getInit())
       if (isa<LambdaExpr>(D->getInit()->IgnoreUnlessSpelledInSource()))
-        Variable = D;
+        Kept = true;
     return true;
   }
-  bool VisitCXXOperatorCallExpr(CXXOperatorCallExpr *Call) {
-    if (Call->getOperator() == OO_Call)
-      allow(Call->getArg(0));
+  // It is called, or handed to a function.
+  bool VisitCallExpr(CallExpr *Call) {
+    for (const Expr *Argument : Call->arguments()) {
+      const Expr *Written = Argument->IgnoreUnlessSpelledInSource();
+      Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
+      allow(Written);
+    }
     return true;
   }
   bool VisitDeclRefExpr(DeclRefExpr *Ref) {
@@ -199,16 +204,16 @@ bool capturesPlainly(const LambdaExpr *Made) {
 
 } // namespace
 
-const VarDecl *onlyCalled(const CXXRecordDecl *Type) {
+bool onlyCalled(const CXXRecordDecl *Type) {
   const auto *Around = dyn_cast<FunctionDecl>(Type->getDeclContext());
   if (!Around || !Around->getBody() || Type->isGenericLambda())
-    return nullptr;
+    return false;
   Closure Uses(Type);
   Uses.TraverseStmt(Around->getBody());
-  bool Only = Uses.Made && capturesPlainly(Uses.Made);
+  bool Only = Uses.Made && (Uses.Given || Uses.Kept) && capturesPlainly(Uses.Made);
   for (const DeclRefExpr *Ref : Uses.Named)
     Only &= Uses.Called.contains(Ref);
-  return Only ? Uses.Variable : nullptr;
+  return Only;
 }
 
 bool standsAlone(const LambdaExpr *Made) {

@@ -46,9 +46,8 @@ std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
 // Why they cannot name the type; empty if they can.
 std::string hiddenType(clang::QualType Type);
 
-// The variable that a lambda expression is the value of, if nothing is done with it but to call it;
-// or null.
-const clang::VarDecl *onlyCalled(const clang::CXXRecordDecl *Closure);
+// Whether nothing is done with a lambda expression but to call it, or to hand it to a function.
+bool onlyCalled(const clang::CXXRecordDecl *Closure);
 // Whether a lambda expression only computes a value, and can be printed as it is: nothing is
 // declared or changed in it, and it does not capture the object around it.
 bool standsAlone(const clang::LambdaExpr *Made);

@@ -33,7 +33,8 @@ public:
       if (Slice.treatment(Call) == Treatment::Spawn)
         spawn(Call);
       Meeting Here = Meetings.at(Call);
-      if (Here.Counted || Here.Point || Here.Channel)
+      // What is made from one template has one text.
+      if ((Here.Counted || Here.Point || Here.Channel) && Met.insert(Call->getBeginLoc()).second)
         meet(F, Call, Here);
     }
   }
@@ -272,6 +273,7 @@ private:
   Edits &Into;
   PrintingPolicy Policy;
   std::set<std::string> Declared;
+  std::set<SourceLocation> Met;
   std::string Prototype;
 
 public:
@@ -291,9 +293,11 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   const std::string Linkage = U.cxx() ? "extern \"C\" " : "";
   llvm::DenseMap<const Function *, const FunctionDecl *> Needed;
   for (auto &F : P.Functions) {
-    if (F->Home != &U || !Slice.translated(*F))
+    if (F->Home != &U || !(Slice.translated(*F) || F->CountsItself))
       continue;
     Original.function(*F);
+    if (!Slice.translated(*F))
+      continue;
     // A lambda expression is part of the function around it.
     if (Meetings.runsAsIs(*F) || F->lambda())
       continue;

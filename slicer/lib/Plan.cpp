@@ -18,6 +18,8 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
   if (!Main || !Slice.translated(*Main))
     return;
   for (auto &F : P.Functions) {
+    if (F->CountsItself)
+      countWhole(*F);
     if (!Slice.translated(*F))
       continue;
     Anything |= Slice.countsIn(*F);
@@ -52,6 +54,13 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
     if (Slice.translated(*F))
       exportTargets(*F, Pointers);
   nameFunctions();
+}
+
+// The reads of a function that both threads run as it is.
+void Plan::countWhole(const Function &F) {
+  for (const CallExpr *Call : F.Calls)
+    if (const CallSpec *Spec = P.spec(Call); Spec && Spec->Kind == CallKind::Read)
+      Meetings[Call].Counted = true;
 }
 
 void Plan::nameFunctions() {

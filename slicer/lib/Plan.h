@@ -42,6 +42,7 @@ private:
   bool dataNeeded(const File &Of, std::optional<Range> Written);
   const clang::Expr *soughtBefore(const Function &F, const clang::CallExpr *Call) const;
   std::optional<Range> bytes(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
+  void countWhole(const Function &F);
   void exportTargets(const Function &Caller, PointsTo &Pointers);
   bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);
   bool allKept(const clang::Stmt *S);

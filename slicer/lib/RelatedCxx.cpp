@@ -28,13 +28,15 @@ void Related::runs(const FunctionDecl *Unwritten) {
     return;
   if (Reached.test_and_set(F->Index))
     Changed = true;
-  if (!F->WholeBecause.empty() || AsItIs)
+  if (!F->WholeBecause.empty() || AsItIs || F->Through)
     whole(*F);
 }
 
 void Related::make(const CXXConstructExpr *Made) {
   const CXXConstructorDecl *Constructor = Made->getConstructor();
   runs(Constructor);
+  for (Function *F : P.runThrough(Constructor))
+    runs(F->Decl);
   bool Plain = Constructor->isTrivial();
   for (const Expr *Argument : Made->arguments())
     P.function(Constructor) || Plain ? hand(Argument) : operand(Argument);
@@ -99,7 +101,7 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
   };
   auto RunsEffects = [&](const CXXConstructExpr *Made) {
     Function *F = Made ? P.function(Made->getConstructor()) : nullptr;
-    return F && mayHaveEffects(*F);
+    return Made && (F ? mayHaveEffects(*F) : readsThrough(Made->getConstructor()));
   };
   Any = false;
   if (const Expr *Inner = behind(E)) {
