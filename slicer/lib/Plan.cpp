@@ -14,6 +14,7 @@ using namespace clang;
 
 Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const Options &Chosen)
     : P(P), Opened(Opened), Slice(Slice), Chosen(Chosen) {
+  Told = std::make_unique<Buffers>(P, Pointers, Slice);
   Function *Main = P.mainFunction();
   if (!Main || !Slice.translated(*Main))
     return;

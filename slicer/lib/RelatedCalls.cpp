@@ -291,6 +291,12 @@ void Related::callValue(const CallExpr *Call) {
   case CallKind::Seek:
   case CallKind::Close:
   case CallKind::Tell:
+    // Of a descriptor that nobody reads by, dup2() is none of its business.
+    if (Spec->Assumed && !Opened.wanted(Call, *Spec)) {
+      set(Call, Treatment::Assume);
+      Assumed.insert(Call);
+      return value(Call->getArg(1));
+    }
     set(Call, Treatment::Prefetch);
     keepCall(Call, *Spec);
     if (Spec->Kind != CallKind::Tell)

@@ -55,11 +55,15 @@ void Related::needAll(const Stmt *S) {
 // A call within such a function.
 void Related::callAsItIs(const CallExpr *Call) {
   value(Call->getCallee());
+  const CallSpec *Spec = P.spec(Call);
+  unsigned Number = 0;
   for (const Expr *Argument : operandsOf(Call)) {
     hand(Argument);
-    if (P.spec(Call))
+    char Letter = Spec ? Spec->parameter(Number++) : 'w';
+    // What is only written there is needed by those who look at it.
+    if (Letter != 'd' && Letter != 'w')
       markPointees(Argument);
-    else if (!P.function(directCallee(Call)))
+    if (!Spec && !P.function(directCallee(Call)))
       operand(Argument);
     for (Function *F : Pointers.functions(Argument))
       whole(*F);

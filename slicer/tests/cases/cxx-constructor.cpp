@@ -6,6 +6,8 @@
 //: STATUS Pair::sum sliced
 //: STATUS main sliced
 //: KEEPS Index index(file);
+//: KEEPS return (to ? fetch_pread((self->*foreread_private(foreread_File_fd_())), to, n, off) : prefetch_pread((self->*foreread_private(foreread_File_fd_())), n, off))
+//: KEEPS pf_File_at(&file, place, 0, 1);
 //: PROGRAM unsigned got = pread(fd_, &first, sizeof first, 0); foreread_call();
 //: DATA data 70000
 //: RUN
