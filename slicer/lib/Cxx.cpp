@@ -86,6 +86,9 @@ bool assignsPlainly(const CallExpr *Call) {
 }
 
 const Expr *behind(const Expr *E) {
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(E))
+    if (const auto *Part = dyn_cast<BindingDecl>(Ref->getDecl()))
+      return Part->getBinding();
   if (const auto *Default = dyn_cast<CXXDefaultArgExpr>(E))
     return Default->getExpr();
   if (const auto *Default = dyn_cast<CXXDefaultInitExpr>(E))
@@ -95,6 +98,15 @@ const Expr *behind(const Expr *E) {
   if (const auto *Ended = dyn_cast<CXXBindTemporaryExpr>(E))
     return Ended->getSubExpr();
   return nullptr;
+}
+
+llvm::SmallVector<const VarDecl *, 4> holding(const VarDecl *Variable) {
+  llvm::SmallVector<const VarDecl *, 4> All;
+  if (const auto *Apart = dyn_cast<DecompositionDecl>(Variable))
+    for (const BindingDecl *Part : Apart->bindings())
+      if (const VarDecl *Each = Part->getHoldingVar())
+        All.push_back(Each);
+  return All;
 }
 
 bool isOpaque(const RecordDecl *Record) {
@@ -331,8 +343,6 @@ std::string notCarried(const Expr *E) {
     return "";
   }
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
-    if (isa<BindingDecl>(Ref->getDecl()))
-      return "it takes an object apart";
     if (isPrivate(Ref->getDecl()) && !isa<FunctionDecl>(Ref->getDecl()) && !constant(Ref))
       return Ref->getDecl()->getQualifiedNameAsString() + " is private to its class";
   }

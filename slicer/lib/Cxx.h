@@ -31,8 +31,10 @@ const clang::CXXMethodDecl *virtualCallee(const clang::CallExpr *Call);
 const clang::Expr *copied(const clang::Expr *E);
 // Whether the call assigns plain data.
 bool assignsPlainly(const clang::CallExpr *Call);
-// The expression that stands behind a default, or within what only ends temporary objects.
+// The expression that stands behind a default, behind a name of auto [a, b], or within what only ends temporary objects.
 const clang::Expr *behind(const clang::Expr *E);
+// The variables that auto [a, b] declares for what functions give for them.
+llvm::SmallVector<const clang::VarDecl *, 4> holding(const clang::VarDecl *Variable);
 // Whether it is a class of the C++ library: one piece of memory, whatever it consists of.
 bool isOpaque(const clang::RecordDecl *Record);
 // Whether making or ending objects of this type runs code, or says what is run.

@@ -100,6 +100,8 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
       Out << Replacement;
       return true;
     }
+    if (const auto *Part = dyn_cast<BindingDecl>(Ref->getDecl()))
+      Mentioned.insert(cast<VarDecl>(Part->getDecomposedDecl())->getCanonicalDecl());
     if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
       Mentioned.insert(Variable->getCanonicalDecl());
     return F.Home->cxx() && handledCxx(E, Out);

@@ -49,6 +49,7 @@ private:
   }
   std::string typed(clang::QualType Type, const std::string &Name,
                     const clang::ASTContext &In) const;
+  std::string declared(const clang::VarDecl *Variable, clang::QualType Type) const;
   bool handledCxx(const clang::Expr *E, llvm::raw_ostream &Out);
   std::string pointer(const clang::Expr *E);
   std::string object(const clang::CallExpr *Call);

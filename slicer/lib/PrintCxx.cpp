@@ -30,6 +30,18 @@ std::string Printer::zero(QualType Type) const {
   return Type->isRecordType() ? Name + "()" : Type->isEnumeralType() ? "(" + Name + ")0" : "0";
 }
 
+// A variable's type and name; of auto [a, b] as they are written.
+std::string Printer::declared(const VarDecl *Variable, QualType Type) const {
+  const auto *Apart = dyn_cast<DecompositionDecl>(Variable);
+  if (!Apart)
+    return typed(Type, Variable->getNameAsString());
+  std::string Names;
+  for (const BindingDecl *Part : Apart->bindings())
+    Names += (Names.empty() ? "" : ", ") + Part->getNameAsString();
+  return std::string(Type.getNonReferenceType().isConstQualified() ? "const auto " : "auto ") +
+         (Type->isLValueReferenceType() ? "&" : Type->isReferenceType() ? "&&" : "") + "[" + Names + "]";
+}
+
 // A pointer as such; what is printed of an overloaded -> is its object.
 std::string Printer::pointer(const Expr *E) {
   const auto *Arrow = dyn_cast<CXXOperatorCallExpr>(E->IgnoreParenImpCasts());

@@ -185,8 +185,6 @@ bool Related::rangeFor(const CXXForRangeStmt *For) {
     return statement(For->getRangeStmt());
   if (For->getInit())
     refuse(*Current, "a loop over a range declares something more");
-  if (isa<DecompositionDecl>(For->getLoopVariable()))
-    refuse(*Current, "it takes an object apart");
   value(For->getCond());
   value(For->getInc());
   for (const DeclStmt *Declared : {For->getRangeStmt(), For->getBeginStmt(), For->getEndStmt()})
