@@ -317,7 +317,15 @@ namespace {
 // Reads of a stream of the C++ library that may be standard input.
 bool readsStream(const CallExpr *Call) {
   for (const Expr *Operand : operandsOf(Call)) {
-    const auto *Record = Operand->IgnoreParenImpCasts()->getType()->getAsCXXRecordDecl();
+    // file >> a >> b reads the file.
+    const Expr *Root = Operand->IgnoreParenImpCasts();
+    while (const auto *Inner = dyn_cast<CallExpr>(Root)) {
+      const Expr *Back = givenBack(Inner);
+      if (!Back)
+        break;
+      Root = Back->IgnoreParenImpCasts();
+    }
+    const auto *Record = Root->getType()->getAsCXXRecordDecl();
     if (Record && Record->isInStdNamespace() && Record->getIdentifier() &&
         (Record->getName() == "basic_istream" || Record->getName() == "basic_iostream"))
       return true;
