@@ -71,6 +71,31 @@ const CXXMethodDecl *virtualCallee(const CallExpr *Call) {
   return Named && Named->hasQualifier() ? nullptr : Method;
 }
 
+const CXXMethodDecl *firstOf(const CXXMethodDecl *Method) {
+  while (Method->size_overridden_methods() == 1)
+    Method = *Method->begin_overridden_methods();
+  return Method->size_overridden_methods() == 0 ? Method : nullptr;
+}
+
+bool derives(const CXXRecordDecl *Class, const CXXRecordDecl *From) {
+  std::string Name = From->getQualifiedNameAsString();
+  return !Class->forallBases([&](const CXXRecordDecl *Base) {
+    return Base->getQualifiedNameAsString() != Name;
+  });
+}
+
+std::vector<Function *> seenBy(const Unit &U, const std::vector<Function *> &Functions) {
+  std::vector<Function *> Result;
+  for (Function *F : Functions) {
+    bool Twice = F->Home != &U && llvm::any_of(Functions, [&](const Function *Other) {
+                   return Other->Home == &U && Other->Decl->isExternallyVisible() && Other->Symbol == F->Symbol;
+                 });
+    if (!Twice)
+      Result.push_back(F);
+  }
+  return Result;
+}
+
 const Expr *copied(const Expr *E) {
   const auto *Made = dyn_cast<CXXConstructExpr>(E);
   return Made && Made->getConstructor()->isCopyOrMoveConstructor() &&

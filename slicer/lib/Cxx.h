@@ -27,6 +27,12 @@ const clang::Expr *givenBack(const clang::CallExpr *Call);
 
 // The function a virtual call names, which need not be the one that is called; or null.
 const clang::CXXMethodDecl *virtualCallee(const clang::CallExpr *Call);
+// The first of the functions that a virtual one overrides, or null where it overrides several.
+const clang::CXXMethodDecl *firstOf(const clang::CXXMethodDecl *Method);
+// Whether a class is made from another, which another unit may have declared.
+bool derives(const clang::CXXRecordDecl *Class, const clang::CXXRecordDecl *From);
+// Functions as one unit knows them: where several units have one and the same, the unit's own.
+std::vector<Function *> seenBy(const Unit &U, const std::vector<Function *> &Functions);
 // What is copied, where making an object is copying plain data; or null.
 const clang::Expr *copied(const clang::Expr *E);
 // Whether the call assigns plain data.

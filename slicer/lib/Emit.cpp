@@ -310,9 +310,7 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     for (auto &[Other, Seen] : Print.called())
       Needed.insert({Other, Seen});
     if (Meetings.exported(*F))
-      Functions += "\n" + Linkage + "int " + Meetings.nameOf(*F) +
-                   "_is(const void *pointer)\n{\n    return pointer == (const void *)" +
-                   Print.address() + ";\n}\n";
+      Functions += "\n" + Linkage + Print.asked(false);
   }
   if (Changes.empty() && Functions.empty())
     return std::nullopt;
@@ -353,7 +351,7 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     Prototypes.push_back((llvm::StringRef(Declared).starts_with("static ") ? "" : Linkage) +
                          Declared + ";\n");
     if (Meetings.exported(*F) && F->Home != &U)
-      Prototypes.push_back(Linkage + "int " + Meetings.nameOf(*F) + "_is(const void *);\n");
+      Prototypes.push_back(Linkage + Print.asked(true) + ";\n");
   }
   llvm::sort(Prototypes);
   Prototypes.erase(std::unique(Prototypes.begin(), Prototypes.end()), Prototypes.end());

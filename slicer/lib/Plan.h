@@ -45,6 +45,7 @@ private:
   bool dataNeeded(const File &Of, std::optional<Range> Written);
   const clang::Expr *soughtBefore(const Function &F, const clang::CallExpr *Call) const;
   std::optional<Range> bytes(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
+  void findRemote(const Function &Caller, PointsTo &Pointers);
   void countWhole(const Function &F);
   void exportTargets(const Function &Caller, PointsTo &Pointers);
   bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);
@@ -57,6 +58,8 @@ private:
   const Options &Chosen;
   llvm::DenseMap<const clang::CallExpr *, Meeting> Meetings;
   llvm::DenseSet<const Function *> AsIs, Exported;
+  // Virtual functions that another unit's prefetch functions call.
+  llvm::DenseSet<const Function *> Remote;
   llvm::DenseMap<const Function *, std::string> Names; // of C++ functions, without the prefix
   std::unique_ptr<Buffers> Told;
   std::string Prefix = "pf_";

@@ -20,6 +20,8 @@ public:
   // Its declaration, without a semicolon.
   std::string declaration() const;
 
+  // What tells other units' prefetch functions whether a pointer is to this function, or an object has it.
+  std::string asked(bool Declared) const;
   // The function as it is, as a value.
   std::string address() const;
 

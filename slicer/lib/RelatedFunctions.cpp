@@ -89,10 +89,11 @@ bool Related::unknownEffects(const CallExpr *Call) {
 void Related::callVirtual(const CallExpr *Call, const CXXMethodDecl *Named,
                           const PointsTo::Callees &Callees) {
   std::string Name = Named->getQualifiedNameAsString();
-  for (const Function *F : Callees.Functions) {
+  for (const Function *F : seenBy(*Current->Home, Callees.Functions)) {
     const auto *Method = cast<CXXMethodDecl>(F->Decl);
-    if (F->Home != Current->Home)
-      refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean another unit's");
+    // Another unit's answers by a version of its own, which is asked by the class that they have in common.
+    if (F->Home != Current->Home && (!F->WholeBecause.empty() || !firstOf(Method)))
+      refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean another unit's that is left whole");
     else if (std::string Hidden = hiddenType(QualType(Method->getParent()->getTypeForDecl(), 0));
              !Hidden.empty() || Method->getParent()->isLocalClass())
       refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean that of a class without a name");
