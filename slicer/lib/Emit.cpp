@@ -83,7 +83,9 @@ private:
     Prototype = "static void " + Meetings.nameOf(F) + "(int, char **);";
     Declared.insert(Prototype);
     std::string Asked;
-    if (std::optional<Paths> Read = Meetings.paths()) {
+    // How many arguments there are cannot be told without a name for it.
+    std::optional<Paths> Read = Meetings.paths();
+    if (Read && (!Read->Arguments || (Named(0) && Named(1)))) {
       need("int foreread_may_wait(int, char **, const char *);");
       Asked = "if (foreread_may_wait(" + (Read->Arguments ? Count + ", " + Values : "0, 0") + ", " +
               list(Read->Constants) + ")) ";
