@@ -33,7 +33,8 @@ Buffers::Buffers(Program &P, PointsTo &Pointers, const Related &Slice) : P(P), P
         Do(*F, I, F->Decl->getParamDecl(I));
   };
   Each([&](const Function &F, unsigned, const ParmVarDecl *Parameter) {
-    if (Parameter->getType()->isPointerType() && !F.Decl->isVariadic() && !F.LooseCalls && !F.lambda() && F.Name != "main")
+    bool Plain = !F.Decl->isVariadic() && !F.LooseCalls && !F.lambda() && F.Name != "main";
+    if (Plain && Parameter->getType()->isPointerType())
       Known.insert(Parameter);
   });
   bool Changed = true;
@@ -55,8 +56,11 @@ bool Buffers::onlyRead(const Function &F, unsigned Number) {
     if (const Expr *To = Spec ? target(Call, *Spec) : nullptr; To && Slice.treatment(Call) == Treatment::Fetch)
       Handed.insert(To->IgnoreParenCasts());
     const Function *Target = P.function(directCallee(Call));
-    for (unsigned I = firstArgument(Call); Target && !virtualCallee(Call) && I < Call->getNumArgs(); ++I)
-      if (unsigned At = I - firstArgument(Call); At < Target->Decl->getNumParams() && has(Target->Decl->getParamDecl(At)))
+    if (!Target || virtualCallee(Call))
+      continue;
+    unsigned First = firstArgument(Call), End = std::min(Call->getNumArgs(), First + Target->Decl->getNumParams());
+    for (unsigned I = First; I < End; ++I)
+      if (has(Target->Decl->getParamDecl(I - First)))
         Handed.insert(Call->getArg(I)->IgnoreParenCasts());
   }
   struct Uses : RecursiveASTVisitor<Uses> {

@@ -241,9 +241,21 @@ bool capturesPlainly(const LambdaExpr *Made) {
 
 } // namespace
 
+const FunctionDecl *operatorOf(const CXXRecordDecl *Closure) {
+  if (!Closure->isGenericLambda())
+    return Closure->getLambdaCallOperator();
+  const FunctionDecl *Only = nullptr;
+  for (const FunctionDecl *Made : Closure->getDependentLambdaCallOperator()->specializations()) {
+    if (Only)
+      return nullptr;
+    Only = Made;
+  }
+  return Only;
+}
+
 bool onlyCalled(const CXXRecordDecl *Type) {
   const auto *Around = dyn_cast<FunctionDecl>(Type->getDeclContext());
-  if (!Around || !Around->getBody() || Type->isGenericLambda())
+  if (!Around || !Around->getBody() || !operatorOf(Type))
     return false;
   Closure Uses(Type);
   Uses.TraverseStmt(Around->getBody());
@@ -307,7 +319,9 @@ std::string notCarried(const FunctionDecl *F) {
     if (llvm::any_of(Pattern->parameters(),
                      [](const ParmVarDecl *Each) { return Each->isParameterPack(); }))
       return "it is made from a template that takes any number of arguments";
-  if (F->isTemplateInstantiation() && madeForLocal(F))
+  const auto *Closure = dyn_cast<CXXRecordDecl>(F->getDeclContext());
+  bool Generic = Closure && Closure->isLambda();
+  if (F->isTemplateInstantiation() && !Generic && madeForLocal(F))
     return "it is made from a template for a type that is known in one function only";
   if (isa<CXXConstructorDecl>(F))
     return "it is a constructor";

@@ -54,6 +54,8 @@ std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
 // Why they cannot name the type; empty if they can.
 std::string hiddenType(clang::QualType Type);
 
+// The function that a lambda expression is; of a generic one what is made of it, if that is one only.
+const clang::FunctionDecl *operatorOf(const clang::CXXRecordDecl *Closure);
 // Whether nothing is done with a lambda expression but to call it, or to hand it to a function.
 bool onlyCalled(const clang::CXXRecordDecl *Closure);
 // Whether a lambda expression only computes a value, and can be printed as it is: nothing is

@@ -161,7 +161,7 @@ std::string Printer::lambdaHead() const {
 
 // Made again where it is made, so that it captures what is there; its body is sliced, or as it is.
 std::string Printer::lambda(const LambdaExpr *Made) {
-  const Function &Inner = *P.function(Made->getCallOperator());
+  const Function &Inner = *P.function(operatorOf(Made->getLambdaClass()));
   Printer Body(P, Pointers, Slice, Meetings, Inner);
   Body.Expression = Made;
   std::string Result;

@@ -56,7 +56,11 @@ public:
           VisitFunctionDecl(Each);
     return true;
   }
-  bool VisitLambdaExpr(LambdaExpr *Lambda) { return VisitFunctionDecl(Lambda->getCallOperator()); }
+  bool VisitLambdaExpr(LambdaExpr *Lambda) {
+    if (const FunctionDecl *Only = operatorOf(Lambda->getLambdaClass()))
+      VisitFunctionDecl(const_cast<FunctionDecl *>(Only));
+    return true;
+  }
 
 private:
   const SourceManager &Sources;

@@ -51,7 +51,7 @@ void Related::refuseUncarried(const Expr *E) {
     return;
   std::string Why = notCarried(E);
   if (const auto *Lambda = dyn_cast<LambdaExpr>(E)) {
-    const Function *Body = P.function(Lambda->getCallOperator());
+    const Function *Body = P.function(operatorOf(Lambda->getLambdaClass()));
     bool Whole = !onlyCalled(Lambda->getLambdaClass()) || (Body && !Body->WholeBecause.empty());
     if (Whole && (!Body || mayHaveEffects(*Body) || !standsAlone(Lambda)))
       Why = "it makes a lambda expression that is left whole";
@@ -77,7 +77,7 @@ bool Related::valueCxx(const Expr *E) {
       for (const Expr *Captured : Lambda->capture_inits())
         if (Captured)
           operand(Captured);
-    runs(Lambda->getCallOperator());
+    runs(operatorOf(Lambda->getLambdaClass()));
   } else if (const auto *Call = dyn_cast<CallExpr>(E); Call && assignsPlainly(Call)) {
     address(Call->getArg(0));
     if (relatedAny(defined(Call->getArg(0))))

@@ -13,7 +13,9 @@ using namespace clang;
 // what the functions it calls look at.
 void Related::whole(Function &F) {
   // A lambda expression is printed where it is made: there it is what is sliced of it.
-  const Function *Around = F.lambda() ? P.function(dyn_cast<FunctionDecl>(F.method()->getParent()->getDeclContext())) : nullptr;
+  const Function *Around = nullptr;
+  if (F.lambda())
+    Around = P.function(dyn_cast<FunctionDecl>(F.method()->getParent()->getDeclContext()));
   if (Around && F.WholeBecause.empty() && !Wholes.test(Around->Index))
     return mark(P.result(F));
   if (!Wholes.test_and_set(F.Index))
@@ -91,7 +93,7 @@ std::vector<Function *> Related::runBy(const Function &F) {
       llvm::append_range(All, P.runThrough(Made->getConstructor()));
     const CXXDestructorDecl *End = Made ? destructorOf(Made->getType()) : nullptr;
     for (const FunctionDecl *Run : std::initializer_list<const FunctionDecl *>{
-             Made ? Made->getConstructor() : cast<LambdaExpr>(Each)->getCallOperator(), End})
+             Made ? Made->getConstructor() : operatorOf(cast<LambdaExpr>(Each)->getLambdaClass()), End})
       if (Function *Known = P.function(Run))
         All.push_back(Known);
   }
