@@ -291,11 +291,15 @@ void Related::callValue(const CallExpr *Call) {
   case CallKind::Seek:
   case CallKind::Close:
   case CallKind::Tell:
-    // Of a descriptor that nobody reads by, dup2() is none of its business.
-    if (Spec->Assumed && !Opened.wanted(Call, *Spec)) {
+    // What nobody reads by is not open there.
+    if (bool Names = llvm::StringRef(Spec->Name) == "dup2";
+        (Names || Spec->Kind == CallKind::Close) && !Opened.wanted(Call, *Spec)) {
       set(Call, Treatment::Assume);
       Assumed.insert(Call);
-      return value(Call->getArg(1));
+      effects(Call->getArg(0));
+      if (Names)
+        value(Call->getArg(1));
+      return;
     }
     set(Call, Treatment::Prefetch);
     keepCall(Call, *Spec);
