@@ -117,6 +117,8 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
       Out << Replacement;
       return true;
     }
+    if (const auto *Part = dyn_cast<BindingDecl>(Ref->getDecl()))
+      Mentioned.insert(cast<VarDecl>(Part->getDecomposedDecl())->getCanonicalDecl());
     if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
       Mentioned.insert(Variable->getCanonicalDecl());
     return F.Home->cxx() && handledCxx(E, Out);
@@ -153,7 +155,7 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
 
 std::string Printer::argument(const CallExpr *Call, unsigned Index) {
   const Expr *E = Call->getArg(Index);
-  if (Slice.passes(Call, Index))
+  if (Slice.passes(Call, Index) && !Meetings.buffers().needless(Call, Index, Pointers.callees(Call).Functions))
     return text(E);
   unsigned Number = Index - firstArgument(Call);
   const FunctionDecl *Callee = directCallee(Call);
@@ -362,8 +364,12 @@ std::string Printer::call(const CallExpr *Call) {
       return "(foreread_synchronize(" + std::to_string(Point) + ", FOREREAD_WAIT), " + Result + ")";
     return Result;
   }
-  case Treatment::Fetch:
-    return libraryCall(Call, *Spec, "fetch_");
+  case Treatment::Fetch: {
+    std::string Made = libraryCall(Call, *Spec, "fetch_");
+    if (const VarDecl *Buffer = Meetings.buffers().of(Call, *Spec))
+      return "(" + Buffer->getNameAsString() + " ? " + Made + " : " + libraryCall(Call, *Spec, "prefetch_") + ")";
+    return Made;
+  }
   case Treatment::Receive:
     return receive(Call, *Spec);
   case Treatment::Assume:

@@ -14,7 +14,8 @@
  * prefetch thread are the same read. The calls marked [1] below count as one each,
  * whatever they return; all others count nothing. Every thread that reads counts for itself.
  *
- * Calls of one side do nothing on the other. errno is left alone by every call of the
+ * Calls of one side do nothing on the other, but for foreread_call() in what of the program the prefetch thread
+ * runs as it is: there it counts the prefetch thread's. errno is left alone by every call of the
  * computation thread.
  *
  * Environment. FOREREAD_PREEXEC=0 turns all of this off; =1 has a prefetch process born even where all

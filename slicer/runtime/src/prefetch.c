@@ -64,6 +64,9 @@ void prefetch_end_thread(const char *why) {
     /* libforeread's threads, and the watcher, hold up everything. */
     if (lane == NULL)
         syscall(SYS_exit_group, 0);
+    /* Its last characters, as the program's are at its end. */
+    atomic_fetch_add(&lane->next_id, FOREREAD_CHARACTERS - foreread_left);
+    foreread_left = FOREREAD_CHARACTERS;
     atomic_store(&lane->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
     const char *none = NULL;
     atomic_compare_exchange_strong(&lane->ended, &none, why);
