@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foreread_plan::{Access, FileId, Request, RequestId};
+use foreread_plan::{Access, FileId, Pattern, Request, RequestId};
 use rustc_hash::FxHashMap;
 
 use crate::asked::Asked;
@@ -152,7 +152,7 @@ impl Scheduler {
         asked
             && self.unplaced.is_empty()
             && self.in_flight.is_empty()
-            && next.is_none_or(|entry| entry.sequential)
+            && next.is_none_or(|entry| entry.pattern == Pattern::Sequential)
     }
 
     /// Entries in the queue that were not looked at yet.
@@ -457,10 +457,11 @@ impl Scheduler {
         while let Some(entry) = self.queue.get(self.cursor) {
             let ordinal = self.cursor;
             let lead = ordinal.saturating_sub(self.queue.position());
-            if entry.sequential && lead > STREAM_LEAD {
+            let streams = matches!(entry.pattern, Pattern::Sequential | Pattern::Gapped);
+            if streams && lead > STREAM_LEAD {
                 return;
             }
-            if entry.state != State::Waiting || entry.sequential {
+            if entry.state != State::Waiting || entry.pattern == Pattern::Sequential {
                 self.cursor += 1;
                 continue;
             }
@@ -472,6 +473,10 @@ impl Scheduler {
             let lane = self.lane(device, devices);
             let infill_pages = lane.infill_pages(false);
             let by_position = lane.profile.order == Order::Position;
+            if by_position && entry.pattern == Pattern::Gapped {
+                self.cursor += 1;
+                continue;
+            }
             if lead > lane.neighbourhood() {
                 return;
             }

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::Horizon;
-use foreread_plan::{Expected, Extent, Kind, PAGE, ThreadId};
+use foreread_plan::{Expected, Extent, Kind, PAGE, Pattern, ThreadId};
 
 /// One file on one device.
 struct OneDisk(Profile);
@@ -36,8 +36,7 @@ fn expected(page: u64) -> Expected {
         file: FileId(0),
         pages: page..page + 1,
         thread: ThreadId(0),
-        sequential: false,
-        loose: false,
+        pattern: Pattern::Scattered,
     }
 }
 
@@ -363,7 +362,7 @@ fn by_position_a_smaller_target_has_what_is_read_next_fetched_before_what_is_rea
 fn it_rests_when_only_a_stream_is_left_and_never_while_reading_makes_room() {
     let mut disk = ssd(1000, 1000);
     let stream = |page| Expected {
-        sequential: true,
+        pattern: Pattern::Sequential,
         ..expected(page)
     };
     let mut scheduler = scheduler(&[], 256);
@@ -385,6 +384,29 @@ fn it_rests_when_only_a_stream_is_left_and_never_while_reading_makes_room() {
         !scheduler.is_due() && !scheduler.rests(),
         "no room for more"
     );
+}
+
+#[test]
+fn a_stream_with_gaps_is_left_to_the_kernel_where_a_head_moves_and_fetched_elsewhere() {
+    for (mut disk, fetched) in [
+        (ssd(1000, 1000), true),
+        (OneDisk(Profile::rotational()), false),
+    ] {
+        let mut scheduler = scheduler(&[], 256);
+        for n in 0..100 {
+            scheduler.queue().push(&Expected {
+                pattern: Pattern::Gapped,
+                ..expected(2 * n)
+            });
+        }
+        scheduler.queue().push(&expected(5000));
+        let pages = scheduler.next(0, &mut disk);
+        let pages: u64 = pages
+            .iter()
+            .map(|one| one.pages.end - one.pages.start)
+            .sum();
+        assert_eq!(pages, if fetched { 101 } else { 1 });
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use foreread_plan::{Access, Expected, Extent, FileId, PAGE};
+use foreread_plan::{Access, Expected, Extent, FileId, PAGE, Pattern};
 
 use super::{AccessList, Entry, THREAD};
 use crate::Source;
@@ -74,8 +74,11 @@ impl Feed {
             file: rest.file,
             pages,
             thread: THREAD,
-            sequential: rest.sequential || bulk,
-            loose: false,
+            pattern: if rest.sequential || bulk {
+                Pattern::Sequential
+            } else {
+                Pattern::Scattered
+            },
         };
         if rest.pages.is_empty() {
             self.rest = None;
