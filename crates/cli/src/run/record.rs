@@ -299,12 +299,14 @@ impl Waits {
         if !sequence.first.waited() || sequence.first.extent.len > SMALL {
             return;
         }
-        let took = sequence.accesses().map(|access| access.took);
-        if onward {
-            took.for_each(|took| self.onward.add(took));
+        let first = if onward {
+            &mut self.onward
         } else {
-            // Those that go on in the sequence wait for no head either, but for no longer.
-            took.for_each(|took| self.scattered.add(took));
+            &mut self.scattered
+        };
+        first.add(sequence.first.took);
+        for access in sequence.accesses().skip(1) {
+            self.onward.add(access.took);
         }
     }
 }
@@ -475,18 +477,21 @@ mod tests {
         let mut waits = Waits::default();
         for n in 0..200_000u64 {
             let took = if n % 50 == 0 { 9_000_000 } else { 90_000 };
-            waits.read(&Sequence::from(Access {
+            let read = Sequence::from(Access {
                 file: FileId(0),
                 extent: Extent::new(0, 4096),
                 thread: ThreadId(0),
                 kind: Kind::Pread,
                 start: 0,
                 took,
-            }));
+            });
+            waits.read(&read, n % 4 == 0);
         }
-        assert!(waits.sample.len() <= SAMPLE);
-        assert_eq!(waits.ninth_tenth(), Some(90_000));
-        assert_eq!(Waits::default().ninth_tenth(), None);
+        assert!(waits.scattered.kept.len() <= SAMPLE);
+        assert_eq!(waits.scattered.seen, 150_000);
+        assert_eq!(waits.scattered.ninth_tenth(), Some(90_000));
+        assert_eq!(waits.onward.seen, 50_000);
+        assert_eq!(Sample::default().ninth_tenth(), None);
     }
 
     #[test]
