@@ -64,11 +64,6 @@ impl Streams {
         before
     }
 
-    /// How many bytes the stream had run, without a page left out, that this access goes on with; 0 if with none.
-    pub(crate) fn run(&mut self, thread: ThreadId, file: FileId, extent: Extent) -> u64 {
-        self.runs(thread, file, extent).whole
-    }
-
     /// Start afresh.
     pub(crate) fn clear(&mut self) {
         self.0.clear();

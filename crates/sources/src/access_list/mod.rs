@@ -23,7 +23,7 @@ use std::ops::Range;
 use foreread_plan::{Extent, FileId, PAGE, ThreadId};
 use rustc_hash::FxHashMap;
 
-use crate::streams::{STREAM_AFTER, Streams};
+use crate::streams::{Runs, STREAM_AFTER, Streams};
 use feed::BULK;
 pub use feed::Feed;
 pub use regions::RegionId;
@@ -109,16 +109,16 @@ struct Order {
 impl Order {
     /// Add an entry; whether it is part of a stream that is to be left to the kernel.
     fn add(&mut self, entry: &Entry) -> bool {
-        let run = self.streams.run(THREAD, entry.file, entry.extent);
+        let Runs { whole, gapped } = self.streams.runs(THREAD, entry.file, entry.extent);
         let (all, in_row) = self.files.entry(entry.file).or_default();
         if *all >= REMEMBERED {
             (*all, *in_row) = (*all / 2, *in_row / 2);
         }
         *all += 1;
         let long = entry.extent.len >= STREAM_AFTER;
-        *in_row += u32::from(run > 0 || long);
+        *in_row += u32::from(gapped > 0 || long);
         // What is long is fetched however it is cut up: among others, the kernel's small windows would wait for those.
-        run >= if long { BULK * PAGE } else { STREAM_AFTER }
+        whole >= if long { BULK * PAGE } else { STREAM_AFTER }
     }
 }
 
