@@ -5,12 +5,8 @@
 use crate::feedback::Service;
 use crate::{Order, Profile, Sweep};
 
-/// Requests to have in flight of a device that is asked in the program's order: so many times what it works on side by
-/// side, and at least so many; at first fewer, and one more for so many that have been served.
-const AHEAD: u64 = 4;
-const LEAST_DEPTH: u64 = 32;
-const FIRST_DEPTH: u64 = 16;
-const DEEPER: u64 = 4;
+/// A read of the program's own should wait no longer behind a queue of hints than this, in ns.
+const DRAINED_NS: u64 = 4_000_000;
 
 /// Pages in flight beyond which a device is asked for no more (4 MiB): by then its transfers take
 /// longer than its seeks and operations.
@@ -42,8 +38,6 @@ pub(crate) struct Lane {
     pub(crate) sweep: Sweep,
     pub(crate) service: Service,
     pub(crate) in_flight: usize,
-    /// The shortest time that a request for which the device was used took, in ns.
-    pub(crate) latency_ns: Option<u64>,
     /// Requests for which the device was used.
     pub(crate) fetched: u64,
     /// Pages of the next pass by position.
@@ -64,7 +58,6 @@ impl Lane {
             sweep: Sweep::in_passes(),
             pass_pages: FIRST_PASS,
             in_flight: 0,
-            latency_ns: None,
             fetched: 0,
             pages_in_flight: 0,
             asked: 0,
@@ -74,18 +67,16 @@ impl Lane {
         }
     }
 
-    /// Requests to keep in flight: the profile's depth, or, in the program's order, as many as the device has been seen to
-    /// have a use for. A longer queue gains nothing: it keeps the program's own reads waiting, and the requests in it
-    /// grow no more by neighbours that become known. Slowly at first: a volume that has rested serves many at once.
+    /// Requests to keep in flight: the profile's depth, or half of it where that many keep a read of
+    /// the program's own waiting for long.
     fn depth(&self) -> usize {
         let depth = self.profile.depth;
-        if self.profile.order == Order::Position {
-            return depth;
+        let drained_in = self.service.service_ns().saturating_mul(depth as u64);
+        if self.profile.order == Order::Program && drained_in > DRAINED_NS {
+            depth.div_ceil(2)
+        } else {
+            depth
         }
-        let side_by_side = self.latency_ns.unwrap_or(0) / self.service.service_ns().max(1);
-        let useful = side_by_side.saturating_mul(AHEAD).max(LEAST_DEPTH);
-        let so_far = FIRST_DEPTH + self.fetched / DEEPER;
-        depth.min(usize::try_from(useful.min(so_far)).unwrap_or(usize::MAX))
     }
 
     /// The last ordinal that may be asked for by itself when the program is at `position`: equation 2.
@@ -122,11 +113,10 @@ impl Lane {
         self.along += along;
     }
 
-    /// A request of `pages` for which the device was used is complete, after `took` ns. The device sets the pace, and not
-    /// the program, with many requests in flight or with many pages in fewer.
-    pub(crate) fn completed(&mut self, pages: u64, took: u64, now: u64) {
+    /// A request of `pages` for which the device was used is complete. It sets the pace, and not the program, with
+    /// many requests in flight or with many pages in fewer.
+    pub(crate) fn completed(&mut self, pages: u64, now: u64) {
         self.fetched += 1;
-        self.latency_ns = Some(self.latency_ns.map_or(took, |least| least.min(took)));
         let is_busy = self.in_flight >= BUSY || self.pages_in_flight >= FULL_PAGES / 2;
         self.service.completed(now, pages, is_busy);
     }

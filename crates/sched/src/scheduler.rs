@@ -51,8 +51,6 @@ struct Flight {
     /// The last ordinal it serves.
     last: u64,
     pages: u64,
-    /// When it was made, in ns.
-    since: u64,
 }
 
 /// Queue, pacing, order and budget of one session.
@@ -301,7 +299,6 @@ impl Scheduler {
         }
         let mut pending: Vec<u64> = lane.sweep.drain().collect();
         *lane = Lane {
-            latency_ns: lane.latency_ns,
             fetched: lane.fetched,
             in_flight: lane.in_flight,
             pages_in_flight: lane.pages_in_flight,
@@ -329,7 +326,7 @@ impl Scheduler {
         }
         if let Some(lane) = self.lanes.get_mut(&flight.device) {
             if fetched {
-                lane.completed(flight.pages, now.saturating_sub(flight.since), now);
+                lane.completed(flight.pages, now);
             }
             lane.in_flight = lane.in_flight.saturating_sub(1);
             lane.pages_in_flight = lane.pages_in_flight.saturating_sub(flight.pages);
@@ -374,7 +371,6 @@ impl Scheduler {
                     device,
                     last,
                     pages,
-                    since: now,
                 };
                 self.in_flight.insert(request.id, flight);
                 requests.push(request);

@@ -79,47 +79,6 @@ fn no_more_than_the_depth_is_in_flight() {
     assert_eq!(scheduler.next(3, &mut disk).len(), 1);
 }
 
-/// The most that is in flight, of 2000 requests, on a device that takes `latency` ns for each and begins one every `spacing`
-/// ns.
-fn deepest(latency: u64, spacing: u64) -> usize {
-    let mut disk = ssd(100_000, 128);
-    // So far apart that no gap is read along.
-    let pages: Vec<u64> = (0..2000).map(|n| n * 10_000).collect();
-    let mut scheduler = scheduler(&pages, 10_000);
-    let (mut under_way, mut begun, mut now, mut most) = (VecDeque::new(), 0, 0, 0);
-    loop {
-        for request in scheduler.next(now, &mut disk) {
-            begun = now.max(begun + spacing);
-            under_way.push_back((begun + latency, request.id));
-        }
-        most = most.max(under_way.len());
-        let Some((done, id)) = under_way.pop_front() else {
-            return most;
-        };
-        now = done;
-        scheduler.completed(id, true, now);
-    }
-}
-
-#[test]
-fn a_device_is_asked_for_no_more_than_it_has_a_use_for() {
-    assert_eq!(deepest(700_000, 333_333), 32, "3000 operations a second");
-    assert_eq!(deepest(700_000, 1000), 128, "as many as there are");
-    assert_eq!(deepest(20_000_000, 1000), 128, "far away");
-}
-
-#[test]
-fn the_first_requests_are_few() {
-    let mut disk = ssd(100_000, 128);
-    let mut scheduler = scheduler(&scattered(2000), 10_000);
-    let first = scheduler.next(0, &mut disk);
-    assert_eq!(first.len(), 16);
-    for request in first {
-        scheduler.completed(request.id, true, 1);
-    }
-    assert_eq!(scheduler.next(1, &mut disk).len(), 20);
-}
-
 #[test]
 fn nothing_beyond_the_queue_threshold_is_fetched() {
     let mut disk = ssd(10, 1000);
@@ -184,11 +143,12 @@ fn nothing_beyond_the_queue_threshold_is_looked_at_where_nothing_had_to_be_fetch
 fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
     let mut disk = ssd(100_000, 100_000);
     let mut scheduler = scheduler(&scattered(1000), 300);
-    assert_eq!(fetch_all(&mut scheduler, &mut disk, 0), 300);
+    assert_eq!(scheduler.next(0, &mut disk).len(), 300);
+    assert!(scheduler.next(0, &mut disk).is_empty());
     for page in scattered(100) {
         scheduler.observe(&read(page));
     }
-    assert_eq!(fetch_all(&mut scheduler, &mut disk, 0), 100);
+    assert_eq!(scheduler.next(0, &mut disk).len(), 100);
 }
 
 #[test]
@@ -379,7 +339,7 @@ fn it_rests_when_only_a_stream_is_left_and_never_while_reading_makes_room() {
     for request in first {
         scheduler.completed(request.id, true, 1);
     }
-    fetch_all(&mut scheduler, &mut disk, 2);
+    assert!(scheduler.next(2, &mut disk).is_empty());
     assert!(
         !scheduler.is_due() && !scheduler.rests(),
         "no room for more"
