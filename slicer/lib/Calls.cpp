@@ -90,7 +90,7 @@ const CallSpec Table[] = {
     {"pclose", K::Effect, "v", 'v', nullptr, "0"},
     {"tmpfile", K::Stream, "", 'v', nullptr, "0"},
     {"mkstemp", K::Stream, "b", 'v', nullptr, "3"},
-    {"dup2", K::Effect, "vv", 'v', nullptr, "#1"},
+    {"dup2", K::Seek, "fv", '0', nullptr, "#1"},
 
     // Effects.
     {"printf", K::Effect, ".", 'v', nullptr, "1"},

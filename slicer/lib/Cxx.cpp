@@ -71,6 +71,31 @@ const CXXMethodDecl *virtualCallee(const CallExpr *Call) {
   return Named && Named->hasQualifier() ? nullptr : Method;
 }
 
+const CXXMethodDecl *firstOf(const CXXMethodDecl *Method) {
+  while (Method->size_overridden_methods() == 1)
+    Method = *Method->begin_overridden_methods();
+  return Method->size_overridden_methods() == 0 ? Method : nullptr;
+}
+
+bool derives(const CXXRecordDecl *Class, const CXXRecordDecl *From) {
+  std::string Name = From->getQualifiedNameAsString();
+  return !Class->forallBases([&](const CXXRecordDecl *Base) {
+    return Base->getQualifiedNameAsString() != Name;
+  });
+}
+
+std::vector<Function *> seenBy(const Unit &U, const std::vector<Function *> &Functions) {
+  std::vector<Function *> Result;
+  for (Function *F : Functions) {
+    bool Twice = F->Home != &U && llvm::any_of(Functions, [&](const Function *Other) {
+                   return Other->Home == &U && Other->Decl->isExternallyVisible() && Other->Symbol == F->Symbol;
+                 });
+    if (!Twice)
+      Result.push_back(F);
+  }
+  return Result;
+}
+
 const Expr *copied(const Expr *E) {
   const auto *Made = dyn_cast<CXXConstructExpr>(E);
   return Made && Made->getConstructor()->isCopyOrMoveConstructor() &&
@@ -86,6 +111,9 @@ bool assignsPlainly(const CallExpr *Call) {
 }
 
 const Expr *behind(const Expr *E) {
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(E))
+    if (const auto *Part = dyn_cast<BindingDecl>(Ref->getDecl()))
+      return Part->getBinding();
   if (const auto *Default = dyn_cast<CXXDefaultArgExpr>(E))
     return Default->getExpr();
   if (const auto *Default = dyn_cast<CXXDefaultInitExpr>(E))
@@ -95,6 +123,15 @@ const Expr *behind(const Expr *E) {
   if (const auto *Ended = dyn_cast<CXXBindTemporaryExpr>(E))
     return Ended->getSubExpr();
   return nullptr;
+}
+
+llvm::SmallVector<const VarDecl *, 4> holding(const VarDecl *Variable) {
+  llvm::SmallVector<const VarDecl *, 4> All;
+  if (const auto *Apart = dyn_cast<DecompositionDecl>(Variable))
+    for (const BindingDecl *Part : Apart->bindings())
+      if (const VarDecl *Each = Part->getHoldingVar())
+        All.push_back(Each);
+  return All;
 }
 
 bool isOpaque(const RecordDecl *Record) {
@@ -153,7 +190,8 @@ struct Closure : RecursiveASTVisitor<Closure> {
 
   const CXXRecordDecl *Type;
   const LambdaExpr *Made = nullptr;
-  const VarDecl *Variable = nullptr;
+  bool Given = false; // where it is made
+  bool Kept = false;  // in a variable
   llvm::DenseSet<const DeclRefExpr *> Called;
   llvm::SmallVector<const DeclRefExpr *, 8> Named;
 
@@ -169,12 +207,16 @@ struct Closure : RecursiveASTVisitor<Closure> {
   bool VisitVarDecl(VarDecl *D) {
     if (D->getType()->getAsCXXRecordDecl() == Type && D->getInit())
       if (isa<LambdaExpr>(D->getInit()->IgnoreUnlessSpelledInSource()))
-        Variable = D;
+        Kept = true;
     return true;
   }
-  bool VisitCXXOperatorCallExpr(CXXOperatorCallExpr *Call) {
-    if (Call->getOperator() == OO_Call)
-      allow(Call->getArg(0));
+  // It is called, or handed to a function.
+  bool VisitCallExpr(CallExpr *Call) {
+    for (const Expr *Argument : Call->arguments()) {
+      const Expr *Written = Argument->IgnoreUnlessSpelledInSource();
+      Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
+      allow(Written);
+    }
     return true;
   }
   bool VisitDeclRefExpr(DeclRefExpr *Ref) {
@@ -199,16 +241,28 @@ bool capturesPlainly(const LambdaExpr *Made) {
 
 } // namespace
 
-const VarDecl *onlyCalled(const CXXRecordDecl *Type) {
+const FunctionDecl *operatorOf(const CXXRecordDecl *Closure) {
+  if (!Closure->isGenericLambda())
+    return Closure->getLambdaCallOperator();
+  const FunctionDecl *Only = nullptr;
+  for (const FunctionDecl *Made : Closure->getDependentLambdaCallOperator()->specializations()) {
+    if (Only)
+      return nullptr;
+    Only = Made;
+  }
+  return Only;
+}
+
+bool onlyCalled(const CXXRecordDecl *Type) {
   const auto *Around = dyn_cast<FunctionDecl>(Type->getDeclContext());
-  if (!Around || !Around->getBody() || Type->isGenericLambda())
-    return nullptr;
+  if (!Around || !Around->getBody() || !operatorOf(Type))
+    return false;
   Closure Uses(Type);
   Uses.TraverseStmt(Around->getBody());
-  bool Only = Uses.Made && capturesPlainly(Uses.Made);
+  bool Only = Uses.Made && (Uses.Given || Uses.Kept) && capturesPlainly(Uses.Made);
   for (const DeclRefExpr *Ref : Uses.Named)
     Only &= Uses.Called.contains(Ref);
-  return Only ? Uses.Variable : nullptr;
+  return Only;
 }
 
 bool standsAlone(const LambdaExpr *Made) {
@@ -265,7 +319,9 @@ std::string notCarried(const FunctionDecl *F) {
     if (llvm::any_of(Pattern->parameters(),
                      [](const ParmVarDecl *Each) { return Each->isParameterPack(); }))
       return "it is made from a template that takes any number of arguments";
-  if (F->isTemplateInstantiation() && madeForLocal(F))
+  const auto *Closure = dyn_cast<CXXRecordDecl>(F->getDeclContext());
+  bool Generic = Closure && Closure->isLambda();
+  if (F->isTemplateInstantiation() && !Generic && madeForLocal(F))
     return "it is made from a template for a type that is known in one function only";
   if (isa<CXXConstructorDecl>(F))
     return "it is a constructor";
@@ -300,7 +356,15 @@ namespace {
 // Reads of a stream of the C++ library that may be standard input.
 bool readsStream(const CallExpr *Call) {
   for (const Expr *Operand : operandsOf(Call)) {
-    const auto *Record = Operand->IgnoreParenImpCasts()->getType()->getAsCXXRecordDecl();
+    // file >> a >> b reads the file.
+    const Expr *Root = Operand->IgnoreParenImpCasts();
+    while (const auto *Inner = dyn_cast<CallExpr>(Root)) {
+      const Expr *Back = givenBack(Inner);
+      if (!Back)
+        break;
+      Root = Back->IgnoreParenImpCasts();
+    }
+    const auto *Record = Root->getType()->getAsCXXRecordDecl();
     if (Record && Record->isInStdNamespace() && Record->getIdentifier() &&
         (Record->getName() == "basic_istream" || Record->getName() == "basic_iostream"))
       return true;
@@ -326,8 +390,6 @@ std::string notCarried(const Expr *E) {
     return "";
   }
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
-    if (isa<BindingDecl>(Ref->getDecl()))
-      return "it takes an object apart";
     if (isPrivate(Ref->getDecl()) && !isa<FunctionDecl>(Ref->getDecl()) && !constant(Ref))
       return Ref->getDecl()->getQualifiedNameAsString() + " is private to its class";
   }

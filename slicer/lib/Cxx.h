@@ -27,12 +27,20 @@ const clang::Expr *givenBack(const clang::CallExpr *Call);
 
 // The function a virtual call names, which need not be the one that is called; or null.
 const clang::CXXMethodDecl *virtualCallee(const clang::CallExpr *Call);
+// The first of the functions that a virtual one overrides, or null where it overrides several.
+const clang::CXXMethodDecl *firstOf(const clang::CXXMethodDecl *Method);
+// Whether a class is made from another, which another unit may have declared.
+bool derives(const clang::CXXRecordDecl *Class, const clang::CXXRecordDecl *From);
+// Functions as one unit knows them: where several units have one and the same, the unit's own.
+std::vector<Function *> seenBy(const Unit &U, const std::vector<Function *> &Functions);
 // What is copied, where making an object is copying plain data; or null.
 const clang::Expr *copied(const clang::Expr *E);
 // Whether the call assigns plain data.
 bool assignsPlainly(const clang::CallExpr *Call);
-// The expression that stands behind a default, or within what only ends temporary objects.
+// The expression that stands behind a default, behind a name of auto [a, b], or within what only ends temporary objects.
 const clang::Expr *behind(const clang::Expr *E);
+// The variables that auto [a, b] declares for what functions give for them.
+llvm::SmallVector<const clang::VarDecl *, 4> holding(const clang::VarDecl *Variable);
 // Whether it is a class of the C++ library: one piece of memory, whatever it consists of.
 bool isOpaque(const clang::RecordDecl *Record);
 // Whether making or ending objects of this type runs code, or says what is run.
@@ -46,9 +54,10 @@ std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
 // Why they cannot name the type; empty if they can.
 std::string hiddenType(clang::QualType Type);
 
-// The variable that a lambda expression is the value of, if nothing is done with it but to call it;
-// or null.
-const clang::VarDecl *onlyCalled(const clang::CXXRecordDecl *Closure);
+// The function that a lambda expression is; of a generic one what is made of it, if that is one only.
+const clang::FunctionDecl *operatorOf(const clang::CXXRecordDecl *Closure);
+// Whether nothing is done with a lambda expression but to call it, or to hand it to a function.
+bool onlyCalled(const clang::CXXRecordDecl *Closure);
 // Whether a lambda expression only computes a value, and can be printed as it is: nothing is
 // declared or changed in it, and it does not capture the object around it.
 bool standsAlone(const clang::LambdaExpr *Made);

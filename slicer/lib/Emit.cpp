@@ -33,7 +33,8 @@ public:
       if (Slice.treatment(Call) == Treatment::Spawn)
         spawn(Call);
       Meeting Here = Meetings.at(Call);
-      if (Here.Counted || Here.Point || Here.Channel)
+      // What is made from one template has one text.
+      if ((Here.Counted || Here.Point || Here.Channel) && Met.insert(Call->getBeginLoc()).second)
         meet(F, Call, Here);
     }
   }
@@ -82,7 +83,9 @@ private:
     Prototype = "static void " + Meetings.nameOf(F) + "(int, char **);";
     Declared.insert(Prototype);
     std::string Asked;
-    if (std::optional<Paths> Read = Meetings.paths()) {
+    // How many arguments there are cannot be told without a name for it.
+    std::optional<Paths> Read = Meetings.paths();
+    if (Read && (!Read->Arguments || (Named(0) && Named(1)))) {
       need("int foreread_may_wait(int, char **, const char *);");
       Asked = "if (foreread_may_wait(" + (Read->Arguments ? Count + ", " + Values : "0, 0") + ", " +
               list(Read->Constants) + ")) ";
@@ -272,6 +275,7 @@ private:
   Edits &Into;
   PrintingPolicy Policy;
   std::set<std::string> Declared;
+  std::set<SourceLocation> Met;
   std::string Prototype;
 
 public:
@@ -291,9 +295,11 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   const std::string Linkage = U.cxx() ? "extern \"C\" " : "";
   llvm::DenseMap<const Function *, const FunctionDecl *> Needed;
   for (auto &F : P.Functions) {
-    if (F->Home != &U || !Slice.translated(*F))
+    if (F->Home != &U || !(Slice.translated(*F) || F->CountsItself))
       continue;
     Original.function(*F);
+    if (!Slice.translated(*F))
+      continue;
     // A lambda expression is part of the function around it.
     if (Meetings.runsAsIs(*F) || F->lambda())
       continue;
@@ -306,9 +312,7 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     for (auto &[Other, Seen] : Print.called())
       Needed.insert({Other, Seen});
     if (Meetings.exported(*F))
-      Functions += "\n" + Linkage + "int " + Meetings.nameOf(*F) +
-                   "_is(const void *pointer)\n{\n    return pointer == (const void *)" +
-                   Print.address() + ";\n}\n";
+      Functions += "\n" + Linkage + Print.asked(false);
   }
   if (Changes.empty() && Functions.empty())
     return std::nullopt;
@@ -349,7 +353,7 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     Prototypes.push_back((llvm::StringRef(Declared).starts_with("static ") ? "" : Linkage) +
                          Declared + ";\n");
     if (Meetings.exported(*F) && F->Home != &U)
-      Prototypes.push_back(Linkage + "int " + Meetings.nameOf(*F) + "_is(const void *);\n");
+      Prototypes.push_back(Linkage + Print.asked(true) + ";\n");
   }
   llvm::sort(Prototypes);
   Prototypes.erase(std::unique(Prototypes.begin(), Prototypes.end()), Prototypes.end());

@@ -49,6 +49,14 @@ Files::Files(Program &P, PointsTo &Pointers, const Options &Wish) : P(P), Pointe
         if (Spec->Kind == CallKind::Open || Spec->Kind == CallKind::Stream)
           add(*F, Call, *Spec);
 
+  for (auto &F : P.Functions)
+    for (const CallExpr *Call : F->Calls)
+      if (const CallSpec *Spec = P.spec(Call); Spec && llvm::StringRef(Spec->Name) == "dup2" && Call->getNumArgs() == 2)
+        if (const auto *Number = dyn_cast<IntegerLiteral>(Call->getArg(1)->IgnoreParenImpCasts()))
+          for (File *Each : of(Call->getArg(0)))
+            if (Each->Regular)
+              ByNumber[Number->getValue().getLimitedValue()].push_back(Each);
+
   for (NodeId Id = 0; Id < P.Nodes.size(); ++Id) {
     const Node &Candidate = P.Nodes[Id];
     if (Candidate.Kind != NodeKind::Variable && Candidate.Kind != NodeKind::Field)
@@ -179,9 +187,11 @@ std::vector<File *> Files::of(const Expr *Descriptor) {
   for (NodeId Id : Pointers.pointees(Descriptor))
     if (File *Known = ByNode.lookup(Id))
       Result.push_back(Known);
-  if (const auto *Number = dyn_cast<IntegerLiteral>(Descriptor->IgnoreParenImpCasts()))
+  if (const auto *Number = dyn_cast<IntegerLiteral>(Descriptor->IgnoreParenImpCasts())) {
     if (Number->getValue() == 0)
       Result.push_back(All.front().get());
+    llvm::append_range(Result, ByNumber.lookup(Number->getValue().getLimitedValue()));
+  }
   return Result;
 }
 

@@ -58,6 +58,8 @@ private:
   NodeSet Chosen;
   bool Choose = false;
   llvm::DenseMap<NodeId, File *> ByNode;
+  // What dup2() makes of a descriptor's number that is written out.
+  llvm::DenseMap<uint64_t, std::vector<File *>> ByNumber;
 };
 
 } // namespace foreread::slicer

@@ -14,10 +14,13 @@ using namespace clang;
 
 Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const Options &Chosen)
     : P(P), Opened(Opened), Slice(Slice), Chosen(Chosen) {
+  Told = std::make_unique<Buffers>(P, Pointers, Slice);
   Function *Main = P.mainFunction();
   if (!Main || !Slice.translated(*Main))
     return;
   for (auto &F : P.Functions) {
+    if (F->CountsItself)
+      countWhole(*F);
     if (!Slice.translated(*F))
       continue;
     Anything |= Slice.countsIn(*F);
@@ -43,7 +46,10 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
     }
   }
   for (auto &F : P.Functions)
-    if (F.get() != Main && Slice.translated(*F)) {
+    if (Slice.translated(*F))
+      findRemote(*F, Pointers);
+  for (auto &F : P.Functions)
+    if (F.get() != Main && Slice.translated(*F) && !Remote.contains(F.get())) {
       llvm::DenseSet<const Function *> Visited;
       if (computesOnly(*F, Visited))
         AsIs.insert(F.get());
@@ -52,6 +58,13 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
     if (Slice.translated(*F))
       exportTargets(*F, Pointers);
   nameFunctions();
+}
+
+// The reads of a function that both threads run as it is.
+void Plan::countWhole(const Function &F) {
+  for (const CallExpr *Call : F.Calls)
+    if (const CallSpec *Spec = P.spec(Call); Spec && Spec->Kind == CallKind::Read)
+      Meetings[Call].Counted = true;
 }
 
 void Plan::nameFunctions() {
@@ -78,6 +91,16 @@ void Plan::nameFunctions() {
   for (auto &F : P.Functions)
     while (P.functionNamed(Prefix + (F->Home->cxx() ? Names.lookup(F.get()) : F->Name)))
       Prefix += "_";
+}
+
+void Plan::findRemote(const Function &Caller, PointsTo &Pointers) {
+  for (const CallExpr *Call : Caller.Calls)
+    if (virtualCallee(Call) && Slice.treatment(Call) == Treatment::Translate)
+      for (const Function *Target : seenBy(*Caller.Home, Pointers.callees(Call).Functions))
+        if (Target->Home != Caller.Home) {
+          Remote.insert(Target);
+          Exported.insert(Target);
+        }
 }
 
 // What a function calls through pointers, or gives library functions to call.
@@ -257,7 +280,7 @@ bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Vis
         return false;
       continue;
     }
-    if (!directCallee(Call))
+    if (!directCallee(Call) || virtualCallee(Call))
       return false;
     if (const Function *Target = P.function(directCallee(Call))) {
       if (!Slice.translated(*Target) || !computesOnly(*Target, Visited))

@@ -2,6 +2,7 @@
 // is sent over which channel (paper, 3.2 and 3.3); and what the prefetch versions are called.
 #pragma once
 
+#include "Buffers.h"
 #include "Ranges.h"
 #include "Related.h"
 
@@ -31,6 +32,8 @@ public:
   }
   // Descriptors come from the program (paper: inform_open, inform_close).
   bool sendsDescriptors() const { return Chosen.Open == OpenMode::Send; }
+  // Calls of one function are told apart by them.
+  Buffers &buffers() const { return *Told; }
   bool anything() const { return Anything; }
   // Where all that is prefetched is found, if that can be told at main's beginning.
   std::optional<Paths> paths() const { return Opened.paths(); }
@@ -42,6 +45,8 @@ private:
   bool dataNeeded(const File &Of, std::optional<Range> Written);
   const clang::Expr *soughtBefore(const Function &F, const clang::CallExpr *Call) const;
   std::optional<Range> bytes(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
+  void findRemote(const Function &Caller, PointsTo &Pointers);
+  void countWhole(const Function &F);
   void exportTargets(const Function &Caller, PointsTo &Pointers);
   bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);
   bool allKept(const clang::Stmt *S);
@@ -53,7 +58,10 @@ private:
   const Options &Chosen;
   llvm::DenseMap<const clang::CallExpr *, Meeting> Meetings;
   llvm::DenseSet<const Function *> AsIs, Exported;
+  // Virtual functions that another unit's prefetch functions call.
+  llvm::DenseSet<const Function *> Remote;
   llvm::DenseMap<const Function *, std::string> Names; // of C++ functions, without the prefix
+  std::unique_ptr<Buffers> Told;
   std::string Prefix = "pf_";
   unsigned Points = 0, Channels = 0;
   bool Anything = false;

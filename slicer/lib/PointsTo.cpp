@@ -258,6 +258,8 @@ void PointsTo::declare(const VarDecl *Variable) {
   cell(Id);
   if (const Expr *Init = Variable->getInit())
     initialiseObject(Id, Variable->getType(), Init);
+  for (const VarDecl *Part : holding(Variable))
+    declare(Part);
 }
 
 void PointsTo::cover(const Stmt *S) {

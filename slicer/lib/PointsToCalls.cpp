@@ -75,6 +75,21 @@ void PointsTo::connectCallback(const CallExpr *Call, Function &F) {
   }
 }
 
+// A function of the C++ library calls the program's by name, with what it was given and what that leads to.
+void PointsTo::connectThrough(const FunctionDecl *Library, NodeId Given) {
+  for (Function *F : P.runThrough(Library)) {
+    NodeId Inner = load({0, Given});
+    auto Hand = [&](NodeId To) {
+      copy(Given, To);
+      copy(Inner, To);
+    };
+    if (F->method())
+      Hand(P.self(*F));
+    for (unsigned I = 0; I < F->Decl->getNumParams(); ++I)
+      Hand(P.parameter(*F, I));
+  }
+}
+
 NodeId PointsTo::libraryCall(const CallExpr *Call, const CallSpec &Spec) {
   llvm::StringRef Name = plainName(directCallee(Call)->getName());
   unsigned Count = Call->getNumArgs();
@@ -158,6 +173,7 @@ NodeId PointsTo::unknownCall(const CallExpr *Call) {
       }
     }
   NodeId All = anything(P.heap(Call), Given, Written);
+  connectThrough(directCallee(Call), All);
   if (const Expr *Back = givenBack(Call))
     return bound(Back, !Back->getType()->isPointerType());
   return All;

@@ -166,7 +166,7 @@ void PointsTo::construct(NodeId Object, const CXXConstructExpr *Made) {
       Written.push_back(Value);
   }
   if (!F && !Constructor->isTrivial())
-    anything(P.heap(Made), Given, Written);
+    connectThrough(Constructor, anything(P.heap(Made), Given, Written));
 }
 
 void PointsTo::initialisers(const Function &F) {

@@ -83,6 +83,23 @@ bool Printer::asWritten(const Expr *Literal, llvm::raw_ostream &Out) const {
   return true;
 }
 
+// A division of ints by what is no constant.  Where a place in a file is computed such divisors are sizes of bricks, pages
+// or buckets, mostly powers of two, and to divide takes most of the slice's time.
+bool Printer::division(const BinaryOperator *E, llvm::raw_ostream &Out) {
+  bool Quotient = E->getOpcode() == BO_Div;
+  const ASTContext &Context = F.Home->context();
+  if (!Quotient && E->getOpcode() != BO_Rem)
+    return false;
+  for (const Expr *Part : {E->getLHS(), E->getRHS()})
+    if (!Context.hasSameUnqualifiedType(Part->getType(), Context.IntTy))
+      return false;
+  if (E->getRHS()->isValueDependent() || E->getRHS()->isEvaluatable(Context))
+    return false;
+  Out << (Quotient ? "prefetch_quotient(" : "prefetch_remainder(") << text(E->getLHS()) << ", "
+      << text(E->getRHS()) << ")";
+  return true;
+}
+
 bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   const auto *E = dyn_cast<Expr>(S);
   if (!E)
@@ -100,6 +117,8 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
       Out << Replacement;
       return true;
     }
+    if (const auto *Part = dyn_cast<BindingDecl>(Ref->getDecl()))
+      Mentioned.insert(cast<VarDecl>(Part->getDecomposedDecl())->getCanonicalDecl());
     if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
       Mentioned.insert(Variable->getCanonicalDecl());
     return F.Home->cxx() && handledCxx(E, Out);
@@ -113,6 +132,8 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
     return true;
   if (isa<IntegerLiteral, FloatingLiteral, ImaginaryLiteral>(E))
     return asWritten(E, Out);
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && division(Binary, Out))
+    return true;
   if (const auto *Block = dyn_cast<StmtExpr>(E)) {
     std::string Outer;
     std::swap(Outer, Text);
@@ -134,7 +155,7 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
 
 std::string Printer::argument(const CallExpr *Call, unsigned Index) {
   const Expr *E = Call->getArg(Index);
-  if (Slice.passes(Call, Index))
+  if (Slice.passes(Call, Index) && !Meetings.buffers().needless(Call, Index, Pointers.callees(Call).Functions))
     return text(E);
   unsigned Number = Index - firstArgument(Call);
   const FunctionDecl *Callee = directCallee(Call);
@@ -343,8 +364,12 @@ std::string Printer::call(const CallExpr *Call) {
       return "(foreread_synchronize(" + std::to_string(Point) + ", FOREREAD_WAIT), " + Result + ")";
     return Result;
   }
-  case Treatment::Fetch:
-    return libraryCall(Call, *Spec, "fetch_");
+  case Treatment::Fetch: {
+    std::string Made = libraryCall(Call, *Spec, "fetch_");
+    if (const VarDecl *Buffer = Meetings.buffers().of(Call, *Spec))
+      return "(" + Buffer->getNameAsString() + " ? " + Made + " : " + libraryCall(Call, *Spec, "prefetch_") + ")";
+    return Made;
+  }
   case Treatment::Receive:
     return receive(Call, *Spec);
   case Treatment::Assume:

@@ -20,6 +20,8 @@ public:
   // Its declaration, without a semicolon.
   std::string declaration() const;
 
+  // What tells other units' prefetch functions whether a pointer is to this function, or an object has it.
+  std::string asked(bool Declared) const;
   // The function as it is, as a value.
   std::string address() const;
 
@@ -49,6 +51,7 @@ private:
   }
   std::string typed(clang::QualType Type, const std::string &Name,
                     const clang::ASTContext &In) const;
+  std::string declared(const clang::VarDecl *Variable, clang::QualType Type) const;
   bool handledCxx(const clang::Expr *E, llvm::raw_ostream &Out);
   std::string pointer(const clang::Expr *E);
   std::string object(const clang::CallExpr *Call);
@@ -69,6 +72,7 @@ private:
   std::string zero(clang::QualType Type) const;
   bool asWritten(const clang::Expr *Literal, llvm::raw_ostream &Out) const;
   bool systemMacro(const clang::Expr *E, llvm::raw_ostream &Out);
+  bool division(const clang::BinaryOperator *E, llvm::raw_ostream &Out);
 
   void line(const std::string &Text);
   void statement(const clang::Stmt *S);

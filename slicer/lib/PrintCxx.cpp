@@ -30,6 +30,18 @@ std::string Printer::zero(QualType Type) const {
   return Type->isRecordType() ? Name + "()" : Type->isEnumeralType() ? "(" + Name + ")0" : "0";
 }
 
+// A variable's type and name; of auto [a, b] as they are written.
+std::string Printer::declared(const VarDecl *Variable, QualType Type) const {
+  const auto *Apart = dyn_cast<DecompositionDecl>(Variable);
+  if (!Apart)
+    return typed(Type, Variable->getNameAsString());
+  std::string Names;
+  for (const BindingDecl *Part : Apart->bindings())
+    Names += (Names.empty() ? "" : ", ") + Part->getNameAsString();
+  return std::string(Type.getNonReferenceType().isConstQualified() ? "const auto " : "auto ") +
+         (Type->isLValueReferenceType() ? "&" : Type->isReferenceType() ? "&&" : "") + "[" + Names + "]";
+}
+
 // A pointer as such; what is printed of an overloaded -> is its object.
 std::string Printer::pointer(const Expr *E) {
   const auto *Arrow = dyn_cast<CXXOperatorCallExpr>(E->IgnoreParenImpCasts());
@@ -49,10 +61,10 @@ std::string Printer::virtualCall(const CallExpr *Call) {
   PointsTo::Callees Callees = Pointers.callees(Call);
   auto Class = [](const Function *Of) { return cast<CXXMethodDecl>(Of->Decl)->getParent(); };
   auto Nearer = [&](const Function *One, const Function *Other) {
-    return Class(One)->isDerivedFrom(Class(Other));
+    return derives(Class(One), Class(Other));
   };
   std::vector<const Function *> Targets;
-  for (const Function *Target : Callees.Functions)
+  for (const Function *Target : seenBy(*F.Home, Callees.Functions))
     Targets.insert(llvm::find_if(Targets, [&](auto *Each) { return Nearer(Target, Each); }), Target);
   std::string Result = "__extension__({ auto *foreread_object = " + object(Call) + "; ";
   std::string List;
@@ -66,13 +78,34 @@ std::string Printer::virtualCall(const CallExpr *Call) {
                        typed(cast<CXXMethodDecl>(Target->Decl)->getThisType(), "") +
                        ">(foreread_object)";
     bool Version = !Meetings.runsAsIs(*Target);
+    const FunctionDecl *Seen = Target->Decl;
+    if (Target->Home != F.Home) {
+      // Its class has no name here: its unit is asked.
+      Seen = firstOf(Named);
+      std::string First = "(" + typed(firstOf(Named)->getThisType(), "") + ")";
+      Self = First + Meetings.nameOf(*Target) + "_is(" + First + "foreread_object)";
+    }
     if (Version)
-      Called.insert({Target, Target->Decl});
+      Called.insert({Target, Seen});
     Result += Self + " ? " +
               (Version ? Meetings.nameOf(*Target) + "(" + Self + List + ")" : AsItIs) + " : ";
   }
   QualType Type = Named->getReturnType();
   return Result + (Callees.Others ? AsItIs : Type->isVoidType() ? "(void)0" : zero(Type)) + "; })";
+}
+
+// Whether a pointer is to this function; of a virtual one, whether an object has it, and where what it is called on is.
+std::string Printer::asked(bool Declared) const {
+  const CXXMethodDecl *Method = F.method();
+  std::string Head = (Method ? "void *" : "int ") + Meetings.nameOf(F) + "_is(const void *pointer)";
+  if (Declared)
+    return Head;
+  if (!Method)
+    return Head + "\n{\n    return pointer == (const void *)" + address() + ";\n}\n";
+  auto Pointer = [&](const CXXMethodDecl *To) {
+    return typed(F.Home->context().getPointerType(QualType(To->getParent()->getTypeForDecl(), 0)), "");
+  };
+  return Head + "\n{\n    return dynamic_cast<" + Pointer(Method) + ">((" + Pointer(firstOf(Method)) + ")pointer);\n}\n";
 }
 
 std::string Printer::self(const FunctionDecl *Seen) const {
@@ -128,7 +161,7 @@ std::string Printer::lambdaHead() const {
 
 // Made again where it is made, so that it captures what is there; its body is sliced, or as it is.
 std::string Printer::lambda(const LambdaExpr *Made) {
-  const Function &Inner = *P.function(Made->getCallOperator());
+  const Function &Inner = *P.function(operatorOf(Made->getLambdaClass()));
   Printer Body(P, Pointers, Slice, Meetings, Inner);
   Body.Expression = Made;
   std::string Result;

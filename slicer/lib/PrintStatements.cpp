@@ -185,7 +185,7 @@ void Printer::variable(const VarDecl *Variable) {
   const auto *Record = Type->getAsCXXRecordDecl();
   std::string Declared = Record && Record->isLambda()
                              ? "auto " + Variable->getNameAsString()
-                             : typed(Type, Variable->getNameAsString());
+                             : declared(Variable, Type);
   if (Variable->isStaticLocal())
     Declared = "static " + Declared;
   else if (Variable->hasExternalStorage())
@@ -453,7 +453,7 @@ void Printer::statement(const Stmt *S) {
     const VarDecl *Each = For->getLoopVariable();
     if (!Slice.keeps(For->getBody()))
       return statement(For->getRangeStmt());
-    line("for (" + typed(Each->getType(), Each->getNameAsString()) + " : " +
+    line("for (" + declared(Each, Each->getType()) + " : " +
          text(For->getRangeInit()) + ") {");
     ++Depth;
     block(For->getBody());

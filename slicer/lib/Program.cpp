@@ -48,7 +48,19 @@ public:
       Found(F);
     return true;
   }
-  bool VisitLambdaExpr(LambdaExpr *Lambda) { return VisitFunctionDecl(Lambda->getCallOperator()); }
+  // What makes an object of what its members are made of, where nobody has written it.
+  bool VisitCXXRecordDecl(CXXRecordDecl *Class) {
+    if (Class->isThisDeclarationADefinition())
+      for (CXXConstructorDecl *Each : Class->ctors())
+        if (Each->isImplicit() && Each->isDefaultConstructor())
+          VisitFunctionDecl(Each);
+    return true;
+  }
+  bool VisitLambdaExpr(LambdaExpr *Lambda) {
+    if (const FunctionDecl *Only = operatorOf(Lambda->getLambdaClass()))
+      VisitFunctionDecl(const_cast<FunctionDecl *>(Only));
+    return true;
+  }
 
 private:
   const SourceManager &Sources;
@@ -102,6 +114,7 @@ void Program::add(Unit &U, const FunctionDecl *Declared) {
   while (!Overridden.empty()) {
     const CXXMethodDecl *Method = Overridden.back();
     Overridden.pop_back();
+    F->RunByLibrary |= U.sources().isInSystemHeader(Method->getLocation());
     Overriders[symbol(Method)].push_back(F.get());
     Overridden.insert(Overridden.end(), Method->begin_overridden_methods(),
                       Method->end_overridden_methods());
@@ -121,33 +134,39 @@ void Program::alias(Unit &U, const FunctionDecl *Other) {
 }
 
 // A name whose function is chosen when the program is loaded (ifunc): any that the resolver names. Calls by that name are not
-// known to be of one of them, so that what they read must not be counted.
+// known to be of one of them: the one that is called counts for itself.
 void Program::leaveChosen(Unit &U, const FunctionDecl *Other) {
   struct Names : RecursiveASTVisitor<Names> {
     Program &P;
-    explicit Names(Program &P) : P(P) {}
+    std::vector<const FunctionDecl *> &Chosen;
+    Names(Program &P, std::vector<const FunctionDecl *> &Chosen) : P(P), Chosen(Chosen) {}
     bool VisitDeclRefExpr(DeclRefExpr *Ref) {
-      if (Function *F = P.function(dyn_cast<FunctionDecl>(Ref->getDecl())))
+      if (Function *F = P.function(dyn_cast<FunctionDecl>(Ref->getDecl()))) {
         F->NotCarried = "it may be called by a name that is resolved when the program is loaded";
+        Chosen.push_back(F->Decl);
+      }
       return true;
     }
   };
   llvm::StringRef Resolver = Other->getAttr<IFuncAttr>()->getResolver();
   for (auto &F : Functions)
     if (F->Home == &U && F->Symbol == Resolver)
-      Names(*this).TraverseStmt(F->Decl->getBody());
+      Names(*this, LibraryCalls[Other->getCanonicalDecl()]).TraverseStmt(F->Decl->getBody());
 }
 
 // Functions that are made from one template have one text, and parts of their trees, in common.
 void Program::leaveShared() {
-  llvm::DenseMap<const FunctionDecl *, std::vector<Function *>> Made;
   for (auto &F : Functions)
     if (const FunctionDecl *Pattern = F->Decl->getTemplateInstantiationPattern())
-      Made[Pattern].push_back(F.get());
-  for (auto &[Pattern, Each] : Made)
+      FromTemplate[Pattern].push_back(F.get());
+  for (auto &[Pattern, Each] : FromTemplate)
     if (Each.size() > 1)
       for (Function *F : Each)
         F->NotCarried = "it is one of several that are made from a template";
+}
+
+std::vector<Function *> Program::sameText(const Function &F) const {
+  return FromTemplate.lookup(F.Decl->getTemplateInstantiationPattern());
 }
 
 void Program::index() {
@@ -159,6 +178,9 @@ void Program::index() {
       }).TraverseDecl(U->context().getTranslationUnitDecl());
   leaveShared();
   for (auto &U : Units)
+    if (U->AST && U->WholeBecause.empty() && U->cxx())
+      readLibrary(*U);
+  for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty())
       for (const Decl *D : U->context().getTranslationUnitDecl()->decls()) {
         const auto *Other = dyn_cast<FunctionDecl>(D);
@@ -167,6 +189,7 @@ void Program::index() {
         else if (Other && Other->hasAttr<IFuncAttr>())
           leaveChosen(*U, Other);
       }
+  findThrough();
   for (auto &Caller : Functions)
     for (const CallExpr *Call : Caller->Calls)
       if (Function *F = function(directCallee(Call)); F && !F->Decl->isVariadic() &&

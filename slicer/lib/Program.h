@@ -60,6 +60,11 @@ struct Function {
       false; // returns memory it allocates: each call of it is an allocation of its own
   std::string NotCarried; // why it is left whole, should it matter; empty if it need not be
   std::string WholeBecause;
+  // Left whole, but the prefetch thread can run it as it is and make the same reads, which its own text counts; and
+  // whether there are any.
+  bool CountsItself = false, Reads = false;
+  bool RunByLibrary = false; // a function of the library may call it, and which does is not known
+  bool Through = false;      // … does call it, in calls that are known: runThrough()
   llvm::DenseMap<const clang::Stmt *, const clang::Stmt *> Parents;
   std::vector<const clang::CallExpr *> Calls;
   // The objects it makes, and the lambda expressions: what runs without a call.
@@ -93,6 +98,11 @@ public:
   std::vector<const clang::VarDecl *> globals(const Unit &U) const;
   // The functions that a virtual call of this one may call.
   std::vector<Function *> overriders(const clang::CXXMethodDecl *Method) const;
+  // The functions of the program that one without a body in it comes to call by their names: a template of the C++
+  // library, or a name that is resolved when the program is loaded.
+  const std::vector<Function *> &runThrough(const clang::FunctionDecl *Library);
+  // The functions that are made from the same template.
+  std::vector<Function *> sameText(const Function &F) const;
   // What the call table says of a call, or null.  Functions of the program are not looked up.
   const CallSpec *spec(const clang::CallExpr *Call) const;
 
@@ -143,11 +153,17 @@ private:
   void alias(Unit &U, const clang::FunctionDecl *Other);
   void leaveChosen(Unit &U, const clang::FunctionDecl *Other);
   void leaveShared();
+  void readLibrary(const Unit &U);
+  void findThrough();
   std::string symbol(const clang::NamedDecl *Named) const;
 
   llvm::StringMap<Function *> External;
   llvm::StringMap<std::vector<Function *>> Overriders;
   llvm::DenseMap<const clang::FunctionDecl *, Function *> Internal;
+  llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> FromTemplate, ThroughKnown;
+  // What functions of the library call by name; those whose address is taken, or which are virtual.
+  llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
+  std::vector<const clang::FunctionDecl *> LibraryEscaping;
   llvm::DenseMap<const void *, NodeId> ByDecl;
   llvm::StringMap<NodeId> ByName;
   llvm::DenseMap<const void *, NodeSet> RecordFields;

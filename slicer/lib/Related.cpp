@@ -166,10 +166,13 @@ void findReachable(Program &P, PointsTo &Pointers) {
     for (const CallExpr *Call : F->Calls) {
       for (Function *Target : Pointers.callees(Call).Functions)
         Reach(Target);
-      if (!P.function(directCallee(Call)))
+      if (!P.function(directCallee(Call))) {
         for (const Expr *Argument : Call->arguments())
           for (Function *Target : Pointers.functions(Argument))
             Reach(Target);
+        for (Function *Target : P.runThrough(directCallee(Call)))
+          Reach(Target);
+      }
     }
   }
 }
@@ -217,16 +220,8 @@ void Related::run() {
           statement(F->Decl->getBody());
         }
     } while (Changed || decideFailures());
-    for (auto &F : P.Functions)
-      if (!F->NotCarried.empty() && (translated(*F) || hasEffects(*F)))
-        refuse(*F, F->NotCarried);
-    // What a function that is left whole calls is counted by nobody.
-    for (auto &F : P.Functions)
-      if (F->Reachable && !F->WholeBecause.empty())
-        for (const CallExpr *Call : F->Calls)
-          for (Function *Target : Pointers.callees(Call).Functions)
-            if (hasEffects(*Target) && Target != F.get())
-              refuse(*Target, "it is called from " + F->Name + ", which is left whole");
+    refuseLeftWhole();
+    findCounting();
     for (const Expr *Cast : InPlace)
       Refused |= Looks.withdraw(Cast);
     for (auto &F : P.Functions)

@@ -117,6 +117,7 @@ private:
   bool callEffects(const clang::CallExpr *Call);
   bool libraryEffects(const clang::CallExpr *Call, const CallSpec &Spec);
   void handOver(const clang::CallExpr *Call, const CallSpec &Spec);
+  bool readsThrough(const clang::FunctionDecl *Library);
   bool unknownEffects(const clang::CallExpr *Call);
   void runUnknown(const clang::CallExpr *Call);
   bool isPure(const clang::CallExpr *Call) const;
@@ -131,6 +132,11 @@ private:
   void announce(const Load &Each);
   bool announceBefore(const clang::Stmt *Loop);
   bool steers(const clang::CallExpr *Call, const CallSpec &Spec);
+  std::vector<Function *> runBy(const Function &F);
+  bool sameThere(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
+  bool makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visited);
+  void findCounting();
+  void refuseLeftWhole();
   void whole(Function &F);
   void needAll(const clang::Stmt *S);
   void callAsItIs(const clang::CallExpr *Call);

@@ -291,6 +291,16 @@ void Related::callValue(const CallExpr *Call) {
   case CallKind::Seek:
   case CallKind::Close:
   case CallKind::Tell:
+    // What nobody reads by is not open there.
+    if (bool Names = llvm::StringRef(Spec->Name) == "dup2";
+        (Names || Spec->Kind == CallKind::Close) && !Opened.wanted(Call, *Spec)) {
+      set(Call, Treatment::Assume);
+      Assumed.insert(Call);
+      effects(Call->getArg(0));
+      if (Names)
+        value(Call->getArg(1));
+      return;
+    }
     set(Call, Treatment::Prefetch);
     keepCall(Call, *Spec);
     if (Spec->Kind != CallKind::Tell)

@@ -28,13 +28,15 @@ void Related::runs(const FunctionDecl *Unwritten) {
     return;
   if (Reached.test_and_set(F->Index))
     Changed = true;
-  if (!F->WholeBecause.empty() || AsItIs)
+  if (!F->WholeBecause.empty() || AsItIs || F->Through)
     whole(*F);
 }
 
 void Related::make(const CXXConstructExpr *Made) {
   const CXXConstructorDecl *Constructor = Made->getConstructor();
   runs(Constructor);
+  for (Function *F : P.runThrough(Constructor))
+    runs(F->Decl);
   bool Plain = Constructor->isTrivial();
   for (const Expr *Argument : Made->arguments())
     P.function(Constructor) || Plain ? hand(Argument) : operand(Argument);
@@ -49,7 +51,7 @@ void Related::refuseUncarried(const Expr *E) {
     return;
   std::string Why = notCarried(E);
   if (const auto *Lambda = dyn_cast<LambdaExpr>(E)) {
-    const Function *Body = P.function(Lambda->getCallOperator());
+    const Function *Body = P.function(operatorOf(Lambda->getLambdaClass()));
     bool Whole = !onlyCalled(Lambda->getLambdaClass()) || (Body && !Body->WholeBecause.empty());
     if (Whole && (!Body || mayHaveEffects(*Body) || !standsAlone(Lambda)))
       Why = "it makes a lambda expression that is left whole";
@@ -75,7 +77,7 @@ bool Related::valueCxx(const Expr *E) {
       for (const Expr *Captured : Lambda->capture_inits())
         if (Captured)
           operand(Captured);
-    runs(Lambda->getCallOperator());
+    runs(operatorOf(Lambda->getLambdaClass()));
   } else if (const auto *Call = dyn_cast<CallExpr>(E); Call && assignsPlainly(Call)) {
     address(Call->getArg(0));
     if (relatedAny(defined(Call->getArg(0))))
@@ -99,7 +101,7 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
   };
   auto RunsEffects = [&](const CXXConstructExpr *Made) {
     Function *F = Made ? P.function(Made->getConstructor()) : nullptr;
-    return F && mayHaveEffects(*F);
+    return Made && (F ? mayHaveEffects(*F) : readsThrough(Made->getConstructor()));
   };
   Any = false;
   if (const Expr *Inner = behind(E)) {
@@ -183,8 +185,6 @@ bool Related::rangeFor(const CXXForRangeStmt *For) {
     return statement(For->getRangeStmt());
   if (For->getInit())
     refuse(*Current, "a loop over a range declares something more");
-  if (isa<DecompositionDecl>(For->getLoopVariable()))
-    refuse(*Current, "it takes an object apart");
   value(For->getCond());
   value(For->getInc());
   for (const DeclStmt *Declared : {For->getRangeStmt(), For->getBeginStmt(), For->getEndStmt()})

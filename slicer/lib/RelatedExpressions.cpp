@@ -59,6 +59,10 @@ void Related::address(const Expr *E) {
   E = E->IgnoreParens();
   refuseUncarried(E);
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const auto *Part = dyn_cast<BindingDecl>(Ref->getDecl())) {
+      mark(P.variable(cast<VarDecl>(Part->getDecomposedDecl())));
+      return address(Part->getBinding());
+    }
     if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl());
         Variable && (refers(E) || runsCode(Variable->getType())))
       mark(P.variable(Variable));

@@ -1,65 +1,10 @@
-// Calls of functions of the program (paper, section 4.2), of functions that are left whole, and of
-// those of which nothing is known.
+// Calls of functions of the program (paper, section 4.2), and of those of which nothing is known.
 #include "Cxx.h"
 #include "Related.h"
 
 namespace foreread::slicer {
 
 using namespace clang;
-
-// A function that runs in the prefetch thread as it is: everything it looks at is needed, and so is
-// what the functions it calls look at.
-void Related::whole(Function &F) {
-  if (!Wholes.test_and_set(F.Index))
-    return;
-  Changed = true;
-  Function *Outer = Current;
-  bool Was = AsItIs;
-  Current = &F;
-  AsItIs = true;
-  if (const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl))
-    for (const CXXCtorInitializer *Part : Constructor->inits())
-      needAll(Part->getInit());
-  needAll(F.Decl->getBody());
-  Current = Outer;
-  AsItIs = Was;
-}
-
-void Related::needAll(const Stmt *S) {
-  if (!S)
-    return;
-  if (const auto *E = dyn_cast<Expr>(S))
-    return value(E);
-  if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
-    for (const Decl *D : Declared->decls())
-      if (const auto *Variable = dyn_cast<VarDecl>(D)) {
-        typeSizes(Variable->getType());
-        if (Variable->getInit())
-          value(Variable->getInit());
-        if (const CXXDestructorDecl *End = destructorOf(Variable->getType()))
-          runs(End);
-      }
-    return;
-  }
-  for (const Stmt *Child : S->children())
-    needAll(Child);
-}
-
-// A call within such a function.
-void Related::callAsItIs(const CallExpr *Call) {
-  value(Call->getCallee());
-  for (const Expr *Argument : operandsOf(Call)) {
-    hand(Argument);
-    if (P.spec(Call))
-      markPointees(Argument);
-    else if (!P.function(directCallee(Call)))
-      operand(Argument);
-    for (Function *F : Pointers.functions(Argument))
-      whole(*F);
-  }
-  for (Function *F : Pointers.callees(Call).Functions)
-    whole(*F);
-}
 
 // A library function calls one of the program's that reads files: it is given the prefetch version.
 void Related::handOver(const CallExpr *Call, const CallSpec &Spec) {
@@ -104,11 +49,17 @@ void Related::runUnknown(const CallExpr *Call) {
       if (!hasEffects(*F))
         whole(*F);
   }
+  for (Function *F : P.runThrough(directCallee(Call)))
+    runs(F->Decl);
   effect({}, false);
 }
 
+bool Related::readsThrough(const FunctionDecl *Library) {
+  return llvm::any_of(P.runThrough(Library), [&](const Function *F) { return mayHaveEffects(*F); });
+}
+
 bool Related::unknownEffects(const CallExpr *Call) {
-  bool Any = false, Writes = false;
+  bool Any = false, Writes = readsThrough(directCallee(Call));
   for (const Expr *Argument : operandsOf(Call)) {
     Any |= effects(Argument);
     if (isPure(Call) || !mayWrite(Call, Argument))
@@ -138,10 +89,11 @@ bool Related::unknownEffects(const CallExpr *Call) {
 void Related::callVirtual(const CallExpr *Call, const CXXMethodDecl *Named,
                           const PointsTo::Callees &Callees) {
   std::string Name = Named->getQualifiedNameAsString();
-  for (const Function *F : Callees.Functions) {
+  for (const Function *F : seenBy(*Current->Home, Callees.Functions)) {
     const auto *Method = cast<CXXMethodDecl>(F->Decl);
-    if (F->Home != Current->Home)
-      refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean another unit's");
+    // Another unit's answers by a version of its own, which is asked by the class that they have in common.
+    if (F->Home != Current->Home && (!F->WholeBecause.empty() || !firstOf(Method)))
+      refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean another unit's that is left whole");
     else if (std::string Hidden = hiddenType(QualType(Method->getParent()->getTypeForDecl(), 0));
              !Hidden.empty() || Method->getParent()->isLocalClass())
       refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean that of a class without a name");

@@ -17,6 +17,8 @@ bool Related::declaration(const VarDecl *Variable) {
     if (!Hidden.empty())
       refuse(*Current, Hidden);
   }
+  for (const VarDecl *Part : holding(Variable))
+    declaration(Part);
   if (defines(Variable)) {
     typeSizes(Variable->getType());
     if (Variable->getInit())

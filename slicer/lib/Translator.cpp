@@ -29,7 +29,12 @@ void accountFunctions(Program &P, Related &Slice, const Plan &Meetings, Translat
     PresumedLoc At = F->Home->sources().getPresumedLoc(F->Decl->getLocation());
     Row.File = At.isValid() ? At.getFilename() : F->Home->File;
     Row.Line = At.isValid() ? At.getLine() : 0;
-    if (!F->WholeBecause.empty()) {
+    if (F->Decl->isImplicit())
+      continue;
+    if (F->CountsItself && F->Reads && Meetings.anything()) {
+      Row.Status = "whole";
+      Row.Why = "both threads run it as it is, and its reads are counted: " + F->WholeBecause;
+    } else if (!F->WholeBecause.empty()) {
       Row.Status = "refused";
       Row.Why = F->WholeBecause;
     } else if (!Meetings.anything()) {

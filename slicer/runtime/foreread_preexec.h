@@ -14,7 +14,8 @@
  * prefetch thread are the same read. The calls marked [1] below count as one each,
  * whatever they return; all others count nothing. Every thread that reads counts for itself.
  *
- * Calls of one side do nothing on the other. errno is left alone by every call of the
+ * Calls of one side do nothing on the other, but for foreread_call() in what of the program the prefetch thread
+ * runs as it is: there it counts the prefetch thread's. errno is left alone by every call of the
  * computation thread.
  *
  * Environment. FOREREAD_PREEXEC=0 turns all of this off; =1 has a prefetch process born even where all
@@ -229,6 +230,15 @@ int prefetch_pthread_create(pthread_t *__newthread, const pthread_attr_t *__attr
                             void *__argument);
 /* What the program's exit() is to the prefetch thread: its end. What it has announced is still fetched. */
 void prefetch_exit(int __status) __attribute__((__noreturn__));
+
+/* a / b and a % b, quicker where b is a power of two. */
+static inline int prefetch_quotient(int __a, int __b) {
+    return __a >= 0 && __b > 0 && (__b & (__b - 1)) == 0 ? __a >> __builtin_ctz(__b) : __a / __b;
+}
+
+static inline int prefetch_remainder(int __a, int __b) {
+    return __a >= 0 && __b > 0 && (__b & (__b - 1)) == 0 ? __a & (__b - 1) : __a % __b;
+}
 
 #pragma GCC visibility pop
 

@@ -124,6 +124,7 @@ static int watched_fetch(sqlite3_file *file, sqlite3_int64 offset, int amount, v
     struct watch *watch = watch_of(file);
     int result = watch->real->xFetch(file, offset, amount, page);
     if (result == SQLITE_OK && *page) {
+        atomic_store_explicit(&watch->mapped, true, memory_order_relaxed);
         bool reported = report(watch, false, amount, offset);
         uint64_t began = reported ? now_ns() : 0;
         /* The first look is what waits. */

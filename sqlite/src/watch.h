@@ -51,6 +51,7 @@ struct watch {
     atomic_uint_fast64_t quiet_until; /* ns of CLOCK_MONOTONIC: no alarm before */
     atomic_uint reach;                /* overflow pages read of one row, at most, in this statement */
     atomic_bool sees_wal;             /* reads of the WAL come by here */
+    atomic_bool mapped;               /* pages are read through a mapping */
     atomic_bool walking;              /* reads are to be reported */
     atomic_bool aside;                /* not a database we understand */
     atomic_bool closing;

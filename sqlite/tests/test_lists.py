@@ -1,7 +1,9 @@
 """What is disclosed, and what is not."""
 
+import os
 import random
 import sqlite3
+import time
 
 from lab import BY_ZIP, KINDS, LARGE, Lab, Log, child, evict, make, status_of
 
@@ -13,6 +15,13 @@ db.execute(arguments[0]).fetchall(); db.close()
 STATUS = """
 db = sqlite3.connect(path); load(db)
 db.execute(arguments[0]).fetchall(); time.sleep(0.2)
+print(status(db))
+"""
+
+
+MAPPED = """
+db = sqlite3.connect(path); load(db)
+db.execute(arguments[0]).fetchall(); db.execute(arguments[1]).fetchall(); time.sleep(0.2)
 print(status(db))
 """
 
@@ -61,6 +70,24 @@ class Lists(Lab):
         for extension in self.each_extension():
             status = child(extension, "open(path, 'rb').read()\n" + STATUS, path, BY_ZIP)
             self.assertEqual(status_of(status)["walks"], 0)
+
+    def test_a_mapped_database_on_a_quick_device_is_left_to_the_kernel(self):
+        path = self.path()
+        make(path, "", **LARGE)
+        took = []
+        for place in range(1, 10):
+            evict(path)
+            with open(path, "rb", buffering=0) as file:
+                began = time.monotonic()
+                os.pread(file.fileno(), 1, place << 20)
+                took.append(time.monotonic() - began)
+        if sorted(took)[-2] > 1e-3:
+            self.skipTest("the device is not quick")
+        query = "pragma mmap_size=1000000000"
+        for extension in self.each_extension():
+            evict(path)
+            status = child(extension, MAPPED, path, query, BY_ZIP)
+            self.assertEqual(status_of(status)["disclosed"], 0)
 
     def test_an_index_that_suffices_discloses_index_pages_alone(self):
         path, rng = self.path(), random.Random(7)

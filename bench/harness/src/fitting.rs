@@ -41,30 +41,31 @@ pub fn computing(case: &Case, disk: DiskKind) -> Option<f64> {
 }
 
 /// Has the program compute so much for each block that the hot run takes `share` of the cold one, and says how
-/// much that is. The more it computes, the more of the waiting the kernel's read-ahead hides, so a guess is
-/// tried and mended as long as cold runs are short.
+/// much that is. The more it computes, the more of the waiting the kernel's read-ahead hides, and the first units may take
+/// longer than later ones: so a guess is tried, hot and cold, and mended as long as those runs are short.
 pub fn fit(runs: &mut Runs, share: f64) -> Result<u64> {
     let began = Instant::now();
-    let mut cold = runs.plain()?.seconds;
     let least = shortest_hot(runs)?;
+    let (mut hot, mut cold) = (least, runs.plain()?.seconds);
     runs.compute(TRIED_WORK);
-    let unit = (shortest_hot(runs)? - least) / (TRIED_WORK - 1) as f64;
-    let hot = |work: f64| least + unit * (work - 1.0);
-    let fitting = |work: f64, cold: f64| {
-        let waiting = (cold - hot(work)).max(0.0);
-        1.0 + ((share / (1.0 - share) * waiting - least) / unit).max(0.0)
-    };
-    let mut work = fitting(1.0, cold).round();
-    runs.compute(work as u64);
-    while began.elapsed().as_secs_f64() < FITTING_SECONDS {
-        cold = runs.plain()?.seconds;
-        if (hot(work) / cold / share - 1.0).abs() < FITTING {
-            break;
+    let mut unit = (shortest_hot(runs)? - least) / (TRIED_WORK - 1) as f64;
+    let mut tried = None;
+    loop {
+        let wanted = share / (1.0 - share) * (cold - hot).max(0.0);
+        let work = 1 + ((wanted - least) / unit).max(0.0).round() as u64;
+        if tried.replace(work) == Some(work) {
+            return Ok(work);
         }
-        work = f64::midpoint(work, fitting(work, cold)).round();
-        runs.compute(work as u64);
+        runs.compute(work);
+        (hot, cold) = (shortest_hot(runs)?, runs.plain()?.seconds);
+        let fits = (hot / cold / share - 1.0).abs() < FITTING;
+        if fits || began.elapsed().as_secs_f64() > FITTING_SECONDS {
+            return Ok(work);
+        }
+        if work > 1 {
+            unit = (hot - least) / (work - 1) as f64;
+        }
     }
-    Ok(work as u64)
 }
 
 /// The shortest of several hot runs, in seconds.

@@ -134,8 +134,9 @@ pub unsafe extern "C" fn foreread_register_file(
 /// is another descriptor.
 ///
 /// While the list reads the file in no order, the library turns the kernel's read-ahead off on
-/// the descriptor (POSIX_FADV_RANDOM) and back on afterwards; never if the program gave such
-/// advice itself.
+/// the descriptor (POSIX_FADV_RANDOM) and back on afterwards: when the list has run out, the
+/// descriptor is closed, the client or the program ends. Never if the program gave such advice
+/// itself.
 ///
 /// @param fd     a descriptor of a regular file, open for reading, or a pseudo-descriptor.
 /// @param start  first byte.

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use foreread_client::{Client, Extent, FileId, Match};
@@ -26,6 +26,8 @@ const DESCRIPTORS: usize = 1 << 20;
 const REGISTERED: u8 = 1;
 /// The program has chosen the kernel's read-ahead on it.
 const CHOSEN: u8 = 2;
+/// The kernel's read-ahead is off on it, by us.
+const QUIET: u8 = 4;
 /// Reads of a descriptor from one look at what it is, and how it is read, to the next.
 const LOOK_EVERY: u32 = 16;
 
@@ -55,6 +57,16 @@ pub fn closed(fd: c_int) {
     }
 }
 
+/// The kernel's read-ahead as the program had it, for others may share the opening (`dup`, `fork`). Takes no
+/// lock.
+pub fn restore(fd: c_int) {
+    let Some(flags) = flags(fd) else { return };
+    let before = flags.fetch_and(!QUIET, Ordering::Relaxed);
+    if before & QUIET != 0 && before & CHOSEN == 0 {
+        real::advise(fd, libc::POSIX_FADV_NORMAL);
+    }
+}
+
 /// The program has chosen the kernel's read-ahead on this descriptor itself.
 pub fn chosen(fd: c_int) {
     if let Some(flags) = flags(fd) {
@@ -62,16 +74,21 @@ pub fn chosen(fd: c_int) {
     }
 }
 
-/// Whether the program has chosen the kernel's read-ahead on this descriptor, or may have.
-fn is_chosen(fd: c_int) -> bool {
-    flags(fd).is_none_or(|flags| flags.load(Ordering::Relaxed) & CHOSEN != 0)
+/// Whether the kernel's read-ahead is to be turned off on a registered descriptor: it is not yet, and the program has
+/// not chosen it. It counts as off then.
+fn make_quiet(fd: c_int) -> bool {
+    flags(fd).is_some_and(|flags| {
+        let change = |now| (now == REGISTERED).then_some(REGISTERED | QUIET);
+        let (ordering, before) = (Ordering::Relaxed, Ordering::Relaxed);
+        flags.fetch_update(ordering, before, change).is_ok()
+    })
 }
 
-/// No descriptor is registered. What the program chose still holds.
+/// No descriptor is registered, and none quiet by us. What the program chose still holds.
 pub fn unflag_all() {
     for flags in &FLAGS {
-        if flags.load(Ordering::Relaxed) & REGISTERED != 0 {
-            flags.fetch_and(!REGISTERED, Ordering::Relaxed);
+        if flags.load(Ordering::Relaxed) & (REGISTERED | QUIET) != 0 {
+            flags.fetch_and(!(REGISTERED | QUIET), Ordering::Relaxed);
         }
     }
 }
@@ -98,8 +115,6 @@ struct Seen {
     reads: AtomicU32,
     /// The file's size in bytes at the last look.
     size: AtomicU64,
-    /// Whether the kernel's read-ahead is off on it, by us.
-    quiet: AtomicBool,
 }
 
 impl Descriptor {
@@ -147,26 +162,17 @@ impl Descriptor {
                 .users
                 .iter()
                 .all(|user| user.handle.client.is_random(user.file));
-        if random == self.seen.quiet.load(Ordering::Relaxed) {
-            return;
+        if !random {
+            restore(fd);
+        } else if make_quiet(fd) {
+            real::advise(fd, libc::POSIX_FADV_RANDOM);
         }
-        if is_chosen(fd) {
-            return;
-        }
-        self.seen.quiet.store(random, Ordering::Relaxed);
-        let advice = if random {
-            libc::POSIX_FADV_RANDOM
-        } else {
-            libc::POSIX_FADV_NORMAL
-        };
-        real::advise(fd, advice);
     }
 
     /// As the program had it; what it has chosen meanwhile stays.
     fn restore(&self, fd: c_int) {
-        let still_it = real::facts(fd).is_ok_and(|facts| facts.file == self.file);
-        if self.seen.quiet.swap(false, Ordering::Relaxed) && still_it && !is_chosen(fd) {
-            real::advise(fd, libc::POSIX_FADV_NORMAL);
+        if real::facts(fd).is_ok_and(|facts| facts.file == self.file) {
+            restore(fd);
         }
     }
 
@@ -246,6 +252,14 @@ impl Descriptors {
         self.change(None, |users| {
             users.retain(|user| !Arc::ptr_eq(&user.handle, handle));
         });
+    }
+
+    /// The kernel's read-ahead as the program had it, wherever nobody is just changing the table.
+    pub fn restore_all(&self) {
+        let Ok(table) = self.0.try_read() else { return };
+        for (&fd, descriptor) in table.iter().filter(|&(&fd, _)| flagged(fd)) {
+            descriptor.restore(fd);
+        }
     }
 
     fn change(&self, only: Option<c_int>, change: impl Fn(&mut Vec<User>)) {

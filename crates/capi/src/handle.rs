@@ -314,8 +314,8 @@ impl Handle {
     /// Whether there is memory for so many entries more, where it is limited (`RLIMIT_AS`): to find none
     /// later would end the process.
     fn has_memory(&self, entries: usize) -> bool {
-        // The index of a long list has 8 bytes for every fourth entry that it may come to have.
-        let index = (self.capacity.min(1 << 30) / 4).next_power_of_two() * 8;
+        // An entry takes less in the list than it does here; its index, which grows in steps, up to 32 bytes.
+        let index = entries.min(self.capacity) * 32;
         let bytes = entries * size_of::<foreread_entry>() + index + SPARE;
         Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
     }

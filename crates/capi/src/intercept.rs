@@ -184,6 +184,7 @@ fn ours(fd: c_int) -> bool {
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     // Before the real call: after it, another thread may have the number already.
     if ours(fd) {
+        descriptors::restore(fd);
         descriptors::closed(fd);
     }
     real!(
@@ -200,6 +201,9 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
+    if old != new && ours(new) {
+        descriptors::restore(new);
+    }
     let result = real!(
         DUP2 as unsafe extern "C-unwind" fn(c_int, c_int) -> c_int,
         (old, new),
@@ -224,6 +228,9 @@ pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    if old != new && ours(new) {
+        descriptors::restore(new);
+    }
     let result = real!(
         DUP3 as unsafe extern "C-unwind" fn(c_int, c_int, c_int) -> c_int,
         (old, new, flags),

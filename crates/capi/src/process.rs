@@ -125,7 +125,8 @@ pub fn find(number: usize) -> Result<Arc<Handle>, c_int> {
     }
 }
 
-/// Clients that the program leaves to the end of the process still report.
+/// Clients that the program leaves to the end of the process still report, and whoever shares its openings has the
+/// kernel's read-ahead back.
 extern "C" fn at_exit() {
     let _ = std::panic::catch_unwind(|| {
         let Ok(_inside) = crate::inside::enter() else {
@@ -134,6 +135,7 @@ extern "C" fn at_exit() {
         let Some(process) = Process::current() else {
             return;
         };
+        process.descriptors.restore_all();
         // Another thread may have been stopped with the lock held.
         if let Ok(clients) = process.clients.try_lock() {
             for handle in clients.values() {

@@ -142,8 +142,10 @@ pub fn readable(fd: c_int) -> bool {
 
 /// Advises the kernel on a descriptor's read-ahead, past the interposer.
 pub fn advise(fd: c_int, advice: c_int) {
+    let errno = errno();
     // SAFETY: a hint about a whole file. A refusal costs nothing.
     unsafe { libc::syscall(libc::SYS_fadvise64, fd, 0i64, 0i64, advice) };
+    set_errno(errno);
 }
 
 /// Where a descriptor's cursor stands.

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
-use foreread_plan::{Access, Expected, FileId, Kind, PAGE, RequestId};
+use foreread_plan::{Access, Expected, FileId, Kind, PAGE, Pattern, RequestId};
 use foreread_sched::{Asked, Profile, Scheduler};
 use foreread_sources::Source;
 use rustc_hash::FxHashMap;
@@ -218,7 +218,8 @@ impl<B: Backend> Engine<B> {
         self.judge(access, matched.known);
         // What waits for the kernel's read-ahead would not gain by ours.
         let mut taken = matched.consumed.iter();
-        let streams = !matched.consumed.is_empty() && taken.all(|(_, one)| one.sequential);
+        let streams = !matched.consumed.is_empty()
+            && taken.all(|(_, one)| one.pattern == Pattern::Sequential);
         // Nobody knows whether a touch waited; one of a page that is new may have.
         let may_wait = self.ran_out && access.kind == Kind::Touch && !matched.known;
         self.weigh(

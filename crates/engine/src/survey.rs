@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use foreread_backend::Backend;
-use foreread_plan::{Expected, FileId, Request, RequestId};
+use foreread_plan::{Expected, FileId, Pattern, Request, RequestId};
 use foreread_sources::Source;
 
 use crate::engine::{DISCLOSE, FIRST};
@@ -77,13 +77,15 @@ impl Head {
             pages: first.pages.clone(),
             gaps: Vec::new(),
         };
-        if first.loose || first.pages.is_empty() {
+        if first.pattern == Pattern::Loose || first.pages.is_empty() {
             return None;
         }
         let others = expected[1..].iter();
         for one in others.filter(|one| one.file == head.file && !one.pages.is_empty()) {
             let end = head.pages.end;
-            if one.loose || !(head.pages.start..=end + SKIP_PAGES).contains(&one.pages.start) {
+            if one.pattern == Pattern::Loose
+                || !(head.pages.start..=end + SKIP_PAGES).contains(&one.pages.start)
+            {
                 break;
             }
             if one.pages.start > end {
@@ -157,8 +159,7 @@ mod tests {
             file: FileId(1),
             pages: page..page + 1,
             thread: ThreadId(0),
-            sequential: false,
-            loose: false,
+            pattern: Pattern::Scattered,
         };
         pages.into_iter().map(read).collect()
     }
@@ -195,7 +196,9 @@ mod tests {
         assert_eq!(Head::of(&reads((0..500).rev())), None);
         assert_eq!(Head::of(&reads((0..10).chain(500..600))), None);
         let mut sampled = reads(0..500);
-        sampled.iter_mut().for_each(|one| one.loose = true);
+        sampled
+            .iter_mut()
+            .for_each(|one| one.pattern = Pattern::Loose);
         assert_eq!(Head::of(&sampled), None);
         assert_eq!(Head::of(&[]), None);
     }

@@ -13,8 +13,21 @@ pub struct Expected {
     pub pages: Range<u64>,
     /// The thread expected to read.
     pub thread: ThreadId,
+    /// How it goes with its neighbours.
+    pub pattern: Pattern,
+}
+
+/// How an expected access goes with those before and after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pattern {
+    /// One for itself.
+    #[default]
+    Scattered,
     /// Part of a sequential stream, which the kernel's own read-ahead serves better.
-    pub sequential: bool,
+    Sequential,
+    /// Part of a stream that leaves out a few pages between its reads. The kernel reads those along, and waits for the
+    /// device with each of its windows: right only where that is one with a moving head.
+    Gapped,
     /// Its place among its neighbours is not known: it was found in a sample.
-    pub loose: bool,
+    Loose,
 }

@@ -15,7 +15,7 @@ mod meta;
 mod request;
 
 pub use access::{Access, Extent, Kind, PAGE, Sequence, waited};
-pub use expected::Expected;
+pub use expected::{Expected, Pattern};
 pub use file::{Advice, FileId, FileMeta};
 pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};
 pub use request::{Request, RequestId};

@@ -58,10 +58,13 @@ pub struct Summary {
     pub wall_ns: u64,
     /// Time the program spent inside recorded calls, in ns, summed over threads.
     pub read_ns: u64,
-    /// Of the small reads that waited for a device, nine in ten took at most this, in ns; `None`
-    /// if too few did. Tells a disk with a moving head from one that only says it has one.
+    /// Of the small reads that waited for a device and did not go on from the last of their file, nine in ten took at
+    /// most this, in ns; `None` if too few did. Tells a disk with a moving head from one that only says it has one.
     #[serde(default)]
     pub wait_ns: Option<u64>,
+    /// The same of those that did go on: what a disk takes for what the kernel reads ahead at a time.
+    #[serde(default)]
+    pub onward_wait_ns: Option<u64>,
     /// Bytes fetched from the device during the run, where the kernel tells.
     pub device_bytes: Option<u64>,
     /// Accesses that could not be recorded, because a ring was full or a limit reached.

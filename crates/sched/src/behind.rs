@@ -181,7 +181,7 @@ fn joined(pages: &[(FileId, u64)]) -> Vec<(FileId, Range<u64>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Expected, ThreadId};
+    use foreread_plan::{Expected, Pattern, ThreadId};
     use proptest::prelude::*;
 
     const FILE: FileId = FileId(4);
@@ -193,8 +193,7 @@ mod tests {
                 file: FILE,
                 pages: pages.clone(),
                 thread: ThreadId(0),
-                sequential: false,
-                loose: false,
+                pattern: Pattern::Scattered,
             });
         }
         queue

@@ -28,7 +28,7 @@ pub struct Budget {
     held: u64,
     seen: u64,
     evicted: u64,
-    /// Held pages still to be released that were admitted under a larger target.
+    /// Verdicts still to come on pages that were admitted under a larger target.
     older: u64,
     /// Whether the target moves at all.
     adapts: bool,
@@ -83,6 +83,11 @@ impl Budget {
         self.held < self.target / LITTLE
     }
 
+    /// Whether more is held than leaves room for a pass over a device, after the target has fallen.
+    pub fn is_stuck(&self) -> bool {
+        self.held > self.target / 4
+    }
+
     /// Whether `pages` more may be admitted, with `spare` pages of the target left free. An empty budget
     /// admits anything, or a read larger than the target would wait for ever.
     pub fn admits(&self, pages: u64, spare: u64) -> bool {
@@ -97,7 +102,6 @@ impl Budget {
     /// `pages` were read or given up.
     pub fn release(&mut self, pages: u64) {
         self.held = self.held.saturating_sub(pages);
-        self.older = self.older.saturating_sub(pages);
     }
 
     /// A prefetched page was there when the program read it.
@@ -112,6 +116,7 @@ impl Budget {
 
     fn count(&mut self, seen: u64, evicted: u64) {
         if self.older > 0 || !self.adapts {
+            self.older = self.older.saturating_sub(seen);
             return;
         }
         self.seen += seen;

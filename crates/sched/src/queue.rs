@@ -23,7 +23,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use foreread_plan::{Expected, FileId, ThreadId};
+use foreread_plan::{Expected, FileId, Pattern, ThreadId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -74,10 +74,8 @@ pub struct Entry {
     pub first: u64,
     /// Pages; 0 announces that the file will be opened.
     pub pages: u32,
-    /// Part of a sequential stream, which the kernel's read-ahead serves better.
-    pub sequential: bool,
-    /// Found in a sample: its place among its neighbours is not known.
-    pub loose: bool,
+    /// How it goes with its neighbours.
+    pub pattern: Pattern,
     /// Where it is in its life.
     pub state: State,
 }
@@ -92,8 +90,7 @@ impl Entry {
 /// An entry as it is kept.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    /// From the lowest bit: the state (2 bits), whether sequential (1), whether loose (1), pages (9),
-    /// first page (51).
+    /// From the lowest bit: the state (2 bits), the pattern (2), pages (9), first page (51).
     what: u64,
     file: FileId,
     /// The low bits of the ordinal of the next entry in the ring.
@@ -101,8 +98,7 @@ struct Packed {
 }
 
 const STATE: u64 = 0b11;
-const SEQUENTIAL: u64 = 1 << 2;
-const LOOSE: u64 = 1 << 3;
+const PATTERN: u32 = 2;
 const PAGES: u32 = 4;
 const FIRST: u32 = 13;
 
@@ -113,8 +109,7 @@ impl Packed {
         Self {
             what: pages.start << FIRST
                 | count << PAGES
-                | if expected.sequential { SEQUENTIAL } else { 0 }
-                | if expected.loose { LOOSE } else { 0 }
+                | (expected.pattern as u64) << PATTERN
                 | State::Waiting as u64,
             file: expected.file,
             next: ordinal as u32,
@@ -138,13 +133,22 @@ impl Packed {
         }
     }
 
+    fn pattern(&self) -> Pattern {
+        const PATTERNS: [Pattern; 4] = [
+            Pattern::Scattered,
+            Pattern::Sequential,
+            Pattern::Gapped,
+            Pattern::Loose,
+        ];
+        PATTERNS[(self.what >> PATTERN) as usize & 0b11]
+    }
+
     fn entry(&self) -> Entry {
         Entry {
             file: self.file,
             first: self.first(),
             pages: self.pages(),
-            sequential: self.what & SEQUENTIAL != 0,
-            loose: self.what & LOOSE != 0,
+            pattern: self.pattern(),
             state: self.state(),
         }
     }
@@ -181,8 +185,8 @@ pub struct Taken {
     pub pages: Range<u64>,
     /// Whether its pages were held in the budget.
     pub admitted: bool,
-    /// Whether it was part of a sequential stream, left to the kernel.
-    pub sequential: bool,
+    /// How it went with its neighbours.
+    pub pattern: Pattern,
 }
 
 /// The last few matches.
@@ -348,7 +352,7 @@ impl Queue {
         let &Expected {
             file,
             thread,
-            loose,
+            pattern,
             ..
         } = expected;
         let ordinal = self.end();
@@ -356,7 +360,7 @@ impl Queue {
             .last_thread
             .replace(thread)
             .is_some_and(|last| last != thread);
-        if switched || loose {
+        if switched || pattern == Pattern::Loose {
             self.switched_at = Some(ordinal);
         }
         let mut entry = Packed::new(expected, pages, ordinal);
@@ -439,11 +443,11 @@ impl Queue {
                     Taken {
                         pages: range.clone(),
                         admitted: entry.state == State::Admitted,
-                        sequential: entry.sequential,
+                        pattern: entry.pattern,
                     },
                 ));
                 self.remember(file, range);
-                self.advance(ordinal, entry.loose);
+                self.advance(ordinal, entry.pattern == Pattern::Loose);
             } else if self.was_last_read(file, page) {
                 matched.known = true;
                 page = self.recent[&file].end;
@@ -478,7 +482,9 @@ impl Queue {
         self.strict = self.strict.max(self.position);
         while self.strict < end
             && let Some(entry) = self.get(self.strict)
-            && (entry.loose || entry.pages == 0 || entry.state == State::Consumed)
+            && (entry.pattern == Pattern::Loose
+                || entry.pages == 0
+                || entry.state == State::Consumed)
         {
             self.strict += 1;
         }

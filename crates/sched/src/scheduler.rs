@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foreread_plan::{Access, FileId, Request, RequestId};
+use foreread_plan::{Access, FileId, Pattern, Request, RequestId};
 use rustc_hash::FxHashMap;
 
 use crate::asked::Asked;
@@ -150,7 +150,7 @@ impl Scheduler {
         asked
             && self.unplaced.is_empty()
             && self.in_flight.is_empty()
-            && next.is_none_or(|entry| entry.sequential)
+            && next.is_none_or(|entry| entry.pattern == Pattern::Sequential)
     }
 
     /// Entries in the queue that were not looked at yet.
@@ -354,6 +354,7 @@ impl Scheduler {
         let target = self.budget.target();
         if target < std::mem::replace(&mut self.target, target) {
             self.recall();
+            self.let_go(devices);
         }
         self.admit(devices);
         let mostly_waits = self.mostly_waits(now, devices);
@@ -427,15 +428,36 @@ impl Scheduler {
         }
     }
 
+    /// Pages fetched by position for a larger target are read all through what is listed: until most of those are read
+    /// there would be no room for what is read next. So what is read last is not counted on any more: the pages stay
+    /// while the memory lasts, and its turn comes again.
+    fn let_go(&mut self, devices: &mut impl Devices) {
+        for ordinal in (self.queue.floor()..self.queue.end()).rev() {
+            if !self.budget.is_stuck() {
+                return;
+            }
+            if let Some(entry) = self.queue.get(ordinal)
+                && entry.state == State::Admitted
+                && let Some(device) = devices.device(entry.file)
+                && self.lane(device, devices).profile.order == Order::Position
+            {
+                self.budget.release(entry.pages.into());
+                self.queue.set_state(ordinal, State::Waiting);
+                self.cursor = self.cursor.min(ordinal);
+            }
+        }
+    }
+
     fn admit(&mut self, devices: &mut impl Devices) {
         self.cursor = self.cursor.max(self.queue.floor());
         while let Some(entry) = self.queue.get(self.cursor) {
             let ordinal = self.cursor;
             let lead = ordinal.saturating_sub(self.queue.position());
-            if entry.sequential && lead > STREAM_LEAD {
+            let streams = matches!(entry.pattern, Pattern::Sequential | Pattern::Gapped);
+            if streams && lead > STREAM_LEAD {
                 return;
             }
-            if entry.state != State::Waiting || entry.sequential {
+            if entry.state != State::Waiting || entry.pattern == Pattern::Sequential {
                 self.cursor += 1;
                 continue;
             }
@@ -447,6 +469,10 @@ impl Scheduler {
             let lane = self.lane(device, devices);
             let infill_pages = lane.infill_pages(false);
             let by_position = lane.profile.order == Order::Position;
+            if by_position && entry.pattern == Pattern::Gapped {
+                self.cursor += 1;
+                continue;
+            }
             if lead > lane.neighbourhood() {
                 return;
             }

@@ -2,7 +2,7 @@
 
 use std::alloc::System;
 
-use foreread_plan::{Expected, FileId, ThreadId};
+use foreread_plan::{Expected, FileId, Pattern, ThreadId};
 use foreread_sched::{Place, Queue, Sweep};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -31,8 +31,7 @@ fn an_entry_costs_at_most_24_bytes_in_the_queue_and_few_more_while_pending() {
             file: FileId((n % 3) as u32),
             pages: page(n)..page(n) + 1,
             thread: ThreadId(0),
-            sequential: false,
-            loose: false,
+            pattern: Pattern::Scattered,
         });
     };
     for n in 0..ENTRIES {

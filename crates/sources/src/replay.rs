@@ -12,10 +12,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
-use foreread_plan::{Access, Expected, FileId, Kind};
+use foreread_plan::{Access, Expected, FileId, Kind, Pattern};
 
 use crate::Source;
-use crate::streams::{STREAM_AFTER, Streams};
+use crate::streams::{Runs, STREAM_AFTER, Streams};
 
 /// Trace accesses a resynchronisation looks at before it gives up; bounds it to well under a second.
 const SEARCH: usize = 2_000_000;
@@ -79,8 +79,7 @@ impl<T: Trace> Replay<T> {
                 file,
                 pages: 0..0,
                 thread,
-                sequential: false,
-                loose: false,
+                pattern: Pattern::Scattered,
             });
             return;
         }
@@ -93,12 +92,18 @@ impl<T: Trace> Replay<T> {
                 file,
                 pages: page..page + 1,
                 thread,
-                sequential: false,
-                loose: true,
+                pattern: Pattern::Loose,
             }));
             return;
         }
-        let sequential = self.streams.run(thread, file, access.extent) >= STREAM_AFTER;
+        let Runs { whole, gapped } = self.streams.runs(thread, file, access.extent);
+        let pattern = if whole >= STREAM_AFTER {
+            Pattern::Sequential
+        } else if gapped >= STREAM_AFTER {
+            Pattern::Gapped
+        } else {
+            Pattern::Scattered
+        };
         let repeat = self.last.as_ref().is_some_and(|(last, seen)| {
             *last == file && seen.start <= pages.start && pages.end <= seen.end
         });
@@ -110,8 +115,7 @@ impl<T: Trace> Replay<T> {
             file,
             pages,
             thread,
-            sequential,
-            loose: false,
+            pattern,
         });
     }
 
@@ -245,23 +249,43 @@ mod tests {
     fn a_stream_is_left_to_the_kernel_after_its_beginning() {
         let reads = (0..256).map(|n| access(1, n * PAGE, PAGE)).collect();
         let disclosed = all(&mut replay(reads));
-        let first = disclosed.iter().position(|d| d.sequential).unwrap();
+        let first = disclosed
+            .iter()
+            .position(|d| d.pattern != Pattern::Scattered)
+            .unwrap();
         assert_eq!(first as u64 * PAGE, STREAM_AFTER);
-        assert!(disclosed[first..].iter().all(|d| d.sequential));
+        assert!(
+            disclosed[first..]
+                .iter()
+                .all(|d| d.pattern == Pattern::Sequential)
+        );
     }
 
     #[test]
-    fn a_stream_may_leave_a_little_out() {
+    fn a_stream_that_leaves_a_little_out_is_told_from_one_that_does_not() {
         let reads = (0..256).map(|n| access(1, n * 2 * PAGE, PAGE)).collect();
         let disclosed = all(&mut replay(reads));
-        let first = disclosed.iter().position(|d| d.sequential).unwrap();
+        let first = disclosed
+            .iter()
+            .position(|d| d.pattern != Pattern::Scattered)
+            .unwrap();
         assert_eq!(first as u64 * 2 * PAGE, STREAM_AFTER);
+        let rest = &disclosed[first..];
+        assert!(rest.iter().all(|d| d.pattern == Pattern::Gapped));
+        // A part of each page.
+        let reads = (0..256).map(|n| access(1, n * PAGE + 8, 100)).collect();
+        let last = all(&mut replay(reads)).pop().unwrap();
+        assert_eq!(last.pattern, Pattern::Sequential);
     }
 
     #[test]
     fn one_large_read_is_not_a_stream_by_itself() {
         let reads = vec![access(1, 0, 1 << 20), access(1, 1 << 30, 1 << 20)];
-        assert!(all(&mut replay(reads)).iter().all(|d| !d.sequential));
+        assert!(
+            all(&mut replay(reads))
+                .iter()
+                .all(|d| d.pattern == Pattern::Scattered)
+        );
     }
 
     #[test]
@@ -269,7 +293,7 @@ mod tests {
         let backward = (0..256).rev().map(|n| access(1, n * PAGE, PAGE));
         let strided = (0..256).map(|n| access(2, n * 5 * PAGE, PAGE));
         let disclosed = all(&mut replay(backward.chain(strided).collect()));
-        assert!(disclosed.iter().all(|d| !d.sequential));
+        assert!(disclosed.iter().all(|d| d.pattern == Pattern::Scattered));
     }
 
     #[test]

@@ -5,13 +5,14 @@
 
 use rustc_hash::FxHashMap;
 
-use foreread_plan::{Extent, FileId, ThreadId};
+use foreread_plan::{Extent, FileId, PAGE, ThreadId};
 
 /// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead
 /// windows (128 KiB), time enough for its own detection to ramp up.
 pub(crate) const STREAM_AFTER: u64 = 256 * 1024;
-/// Bytes a stream may leave out between two reads: with more, a read misses the four pages that the
-/// kernel's read-ahead begins with, and it never starts.
+/// Bytes a stream may leave out between two reads for the kernel's read-ahead to go on at all: with more, a read misses
+/// the four pages that it begins with. But with a page left out, it is mostly the one that the kernel has marked, to read
+/// further when that is come to, and the program waits for each window.
 const SKIP: u64 = 12 * 1024;
 /// Streams remembered at a time; beyond it the table starts afresh.
 const STREAMS: usize = 1 << 16;
@@ -20,7 +21,16 @@ const STREAMS: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     end: u64,
-    run: u64,
+    runs: Runs,
+}
+
+/// How many bytes a stream had run before an access that goes on with it; 0 where it does not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Runs {
+    /// Without a page left out.
+    pub(crate) whole: u64,
+    /// With a few pages left out at a time, at most.
+    pub(crate) gapped: u64,
 }
 
 /// All of them.
@@ -28,25 +38,29 @@ struct Stream {
 pub(crate) struct Streams(FxHashMap<(ThreadId, FileId), Stream>);
 
 impl Streams {
-    /// How many bytes the stream had run when this access continued it; 0 if it continues none.
-    pub(crate) fn run(&mut self, thread: ThreadId, file: FileId, extent: Extent) -> u64 {
+    /// How far the stream had run that this access goes on with.
+    pub(crate) fn runs(&mut self, thread: ThreadId, file: FileId, extent: Extent) -> Runs {
         if self.0.len() >= STREAMS {
             self.0.clear();
         }
         let offset = extent.offset;
-        let before = match self.0.get(&(thread, file)) {
-            Some(stream) if (stream.end..=stream.end.saturating_add(SKIP)).contains(&offset) => {
-                stream.run + (offset - stream.end)
+        let mut before = Runs::default();
+        if let Some(&Stream { end, runs }) = self.0.get(&(thread, file))
+            && let Some(skipped) = offset.checked_sub(end)
+        {
+            if offset / PAGE <= end.div_ceil(PAGE) {
+                before.whole = runs.whole + skipped;
             }
-            _ => 0,
+            if skipped <= SKIP {
+                before.gapped = runs.gapped + skipped;
+            }
+        }
+        let runs = Runs {
+            whole: before.whole.saturating_add(extent.len),
+            gapped: before.gapped.saturating_add(extent.len),
         };
-        self.0.insert(
-            (thread, file),
-            Stream {
-                end: extent.end(),
-                run: before.saturating_add(extent.len),
-            },
-        );
+        let end = extent.end();
+        self.0.insert((thread, file), Stream { end, runs });
         before
     }
 

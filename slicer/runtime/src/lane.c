@@ -235,6 +235,9 @@ static void rest(struct lane *lane, uint64_t id) {
 
 /* Whether the next read is still to come; its ID. */
 static bool next_call(struct lane *lane, uint64_t *id) {
+    /* Characters that the program's own code has read here. */
+    if (foreread_left != FOREREAD_CHARACTERS)
+        foreread_characters();
     *id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
     atomic_store_explicit(&lane->next_id, *id + 1, memory_order_relaxed);
     if (!has_counter(lane)) {
@@ -253,6 +256,11 @@ void lane_count(void) {
     uint64_t id;
     if (lane_self != NULL)
         next_call(lane_self, &id);
+}
+
+void lane_calls(unsigned n) {
+    while (n-- > 0)
+        lane_count();
 }
 
 void prefetch_uncount(void) {

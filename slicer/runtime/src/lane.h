@@ -139,6 +139,8 @@ bool lane_begin(uint64_t path);
 
 /* The next read, which need not be fetched. */
 void lane_count(void);
+/* Reads that the program's own code, run by this thread as it is, has made and counted. */
+void lane_calls(unsigned n);
 /* The next read: these bytes of a file, which `fd` has open. Without a file or bytes, lane_count(). */
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes);
 /* Bytes that the program looks at before its next read, which this is not. */

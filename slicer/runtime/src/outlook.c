@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../foreread_preexec.h"
+#include "outlook.h"
 #include "report.h"
 #include "residency.h"
 
@@ -29,6 +30,12 @@
 
 /* What is known of a path. */
 enum found { NO_FILE, IN_MEMORY, COLD };
+
+static bool found_cold;
+
+bool outlook_found_cold(void) {
+    return found_cold;
+}
 
 static bool is_in_memory(int fd, uint64_t size) {
     if (size <= PIECES * PIECE)
@@ -53,6 +60,7 @@ static enum found look_at(const char *path) {
         return NO_FILE;
     bool in_memory = is_in_memory(fd, (uint64_t)facts.st_size);
     syscall(SYS_close, fd);
+    found_cold |= !in_memory;
     return in_memory ? IN_MEMORY : COLD;
 }
 

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -22,6 +23,7 @@
 #include "channel.h"
 #include "files.h"
 #include "lane.h"
+#include "outlook.h"
 #include "quarantine.h"
 #include "report.h"
 
@@ -32,6 +34,8 @@
 #define CPU_SECONDS 5.0
 /* A program that is over sooner than this, in ns, has had no use for a prefetch thread. */
 #define SHORT_LIFE 2000000
+/* What its heap grows by, in bytes. */
+#define HEAP_STEP (1 << 20)
 /* How much nicer than the program it is: where both want one processor, the program has most of it. */
 #define NICER 10
 
@@ -60,6 +64,9 @@ void prefetch_end_thread(const char *why) {
     /* libforeread's threads, and the watcher, hold up everything. */
     if (lane == NULL)
         syscall(SYS_exit_group, 0);
+    /* Its last characters, as the program's are at its end. */
+    atomic_fetch_add(&lane->next_id, FOREREAD_CHARACTERS - foreread_left);
+    foreread_left = FOREREAD_CHARACTERS;
     atomic_store(&lane->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
     const char *none = NULL;
     atomic_compare_exchange_strong(&lane->ended, &none, why);
@@ -182,9 +189,12 @@ static void outlive(void) {
         shared_wait(life, word, -1);
 }
 
-/* Lets the program run first, until it has waited for a file (find_counter() in program.c). Being made ready takes more
- * processor time than being born, and takes it from the program, or the next, where no processor is idle. */
+/* Lets the program run first, until it has waited for a file (find_counter() in program.c), unless it is known that it is
+ * coming to. Being made ready takes more processor time than being born, and takes it from the program, or the next, where
+ * no processor is idle. */
 static void let_begin(void) {
+    if (outlook_found_cold())
+        return;
     _Atomic uint32_t *life = life_word(birth.shared);
     uint32_t word = atomic_load(life);
     if (!is_over(word))
@@ -211,6 +221,13 @@ static void open_nowhere(void) {
     while (fd >= 0 && fd < STDERR_FILENO);
 }
 
+/* A slice allocates what the program reads into, and writes to none of it. The C library has a heap for each thread, which
+ * grows by a system call a page; the first thread's grows by what it is told. */
+static void set_heap(void) {
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TOP_PAD, HEAP_STEP);
+}
+
 /* From a copy of the program to a prefetch process; NULL, or what it lacks. */
 static const char *settle(void) {
     let_begin();
@@ -225,6 +242,7 @@ static const char *settle(void) {
     if (!quarantined || !quarantine_calls(report))
         return "could not be quarantined";
     leave_if_over();
+    set_heap();
     files_make_room();
     files_enter(STDIN_FILENO, O_RDONLY);
     lanes_set_size((uint64_t)number_from("FOREREAD_PREEXEC_QUEUE", 65536));

@@ -21,6 +21,7 @@
 
 #include "birth.h"
 #include "channel.h"
+#include "lane.h"
 #include "prefetch.h"
 
 /* At the beginning of a page of its own. */
@@ -114,6 +115,8 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
     if (made != NULL && birth(shared, f, argc, argv)) {
         self.path = MAIN_PATH;
         foreread_counter = &unknown;
+        /* What was read before main is counted by nobody. */
+        foreread_left = FOREREAD_CHARACTERS;
         anchor = made;
         pthread_atfork(NULL, NULL, leave_lane);
         waits_at_birth = waits();
@@ -143,6 +146,11 @@ static struct foreread_counter *find_counter(void) {
 }
 
 void foreread_ring(unsigned n) {
+    /* The program's own code, which the prefetch thread runs as it is. */
+    if (prefetch_is_here()) {
+        lane_calls(n);
+        return;
+    }
     if (foreread_counter == &unknown) {
         foreread_counter = find_counter();
         foreread_calls(n);

@@ -1,36 +1,80 @@
-// A function of another unit cannot be named where its class is not known.
-//: UNCHANGED
-//: STATUS main refused
-//: WHY main it calls Order::next(), which is virtual, and may mean another unit's
+// A function of another unit cannot be named where its class is not known: that unit says whether an object has it.
+//: STATUS main sliced
+//: STATUS Backward::next sliced
+//: STATUS Twice::next sliced
+//: KEEPS (Order *)pf_Backward_next_1_is((Order *)foreread_object) ? pf_Backward_next_1((Order *)pf_Backward_next_1_is((Order *)foreread_object), fd)
+//: KEEPS return dynamic_cast<Backward *>((Order *)pointer);
+//: DATA data 200000
+//: RUN
+//: COUNTS
 //: UNIT order.h
 struct Order {
 	virtual ~Order() {}
-	virtual long next() = 0;
+	virtual long next(int fd) = 0;
 };
-Order *make();
+struct Up : Order {
+	long at = 0;
+	long next(int fd) override;
+};
+Order *make(int kind);
 //: UNIT backward.cpp
+#include <unistd.h>
 #include "order.h"
 
-struct Backward : Order {
-	long at = 5000;
-	long next() override { return at -= 100; }
+struct Named {
+	virtual ~Named() {}
+	long pad = 3;
 };
 
-Order *make()
+struct Backward : Named, Order {
+	long at = 90000;
+	long next(int fd) override
+	{
+		unsigned char c = 0;
+		pread(fd, &c, 1, at / 2);
+		return at -= 900 + c;
+	}
+};
+
+struct Twice : Up {
+	long next(int fd) override { return Up::next(fd) * 2; }
+};
+
+Order *make(int kind)
 {
-	return new Backward;
+	if (kind == 0)
+		return new Backward;
+	if (kind == 1)
+		return new Twice;
+	return new Up;
+}
+//: UNIT up.cpp
+#include "order.h"
+
+long Up::next(int fd)
+{
+	return at += 1500 + fd % 2;
 }
 //: UNIT main.cpp
+#include <cstdio>
 #include <fcntl.h>
 #include <unistd.h>
 #include "order.h"
 
 int main()
 {
-	char c;
+	unsigned char c;
+	unsigned sum = 0;
 	int fd = open("data", O_RDONLY);
-	Order *order = make();
-	for (int i = 0; i < 50; i++)
-		pread(fd, &c, 1, order->next());
+	for (int kind = 0; kind < 3; kind++) {
+		Order *order = make(kind);
+		for (int i = 0; i < 30; i++) {
+			c = 0;
+			pread(fd, &c, 1, order->next(fd));
+			sum = sum * 3 + c;
+		}
+	}
+	printf("%u\n", sum);
+	usleep(200000);
 	return 0;
 }

@@ -61,10 +61,52 @@ static foreread_client *under_way(int fd, int stride)
 	return c;
 }
 
+/* Whoever shares the opening has the kernel's read-ahead when the descriptor is closed, by whatever
+ * call. */
+static void closed_by(int (*close_it)(int), int number)
+{
+	int fd = cold(), other = dup(fd);
+	foreread_client *c = under_way(fd, 101);
+
+	CHECK(other >= 0 && !reads_ahead(other, number));
+	CHECK(close_it(fd) >= 0);
+	CHECK(reads_ahead(other, number + 8));
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(close(fd) == 0 || errno == EBADF);
+	CHECK(close(other) == 0);
+}
+
+static int by_dup2(int fd)
+{
+	return dup2(STDIN_FILENO, fd);
+}
+
+static int by_dup3(int fd)
+{
+	return dup3(STDIN_FILENO, fd, O_CLOEXEC);
+}
+
+/* Nor does the end of a process keep it off. */
+static void ended(void)
+{
+	int fd = cold(), status = -1;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		under_way(fd, 101);
+		CHECK(!reads_ahead(fd, 600));
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	CHECK(reads_ahead(fd, 900));
+	CHECK(close(fd) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	foreread_client *c;
-	int fd;
+	int fd, i;
 
 	CHECK(argc > 1);
 	make_path(path, argv[1], "file", PAGES * PAGE);
@@ -106,5 +148,20 @@ int main(int argc, char **argv)
 	SAME(foreread_unregister_client(c), 0);
 	CHECK(!reads_ahead(fd, 900));
 	CHECK(close(fd) == 0);
+
+	/* A list that has run out says nothing of what is read next. */
+	fd = cold();
+	c = under_way(fd, 101);
+	SAME(foreread_at(c, PAGES / 4 - 1), 0);
+	for (i = 0; i < 16; i++)
+		CHECK(pread(fd, page, PAGE, 600 * PAGE) == PAGE);
+	CHECK(reads_ahead(fd, 900));
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(close(fd) == 0);
+
+	closed_by(close, 600);
+	closed_by(by_dup2, 700);
+	closed_by(by_dup3, 800);
+	ended();
 	return 0;
 }

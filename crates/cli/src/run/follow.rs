@@ -30,6 +30,10 @@ use crate::calibrate::in_force;
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
 
+/// What goes on from the last moves no head; a disk with one still takes this long for the 128 KiB that the kernel reads
+/// ahead at a time.
+const MOVING_PLATTER_NS: u64 = 500_000;
+
 /// The kernel's read-ahead is made longer where this many times as much of it has room in memory: twice as much, for
 /// some streams at a time.
 const ROOM_FOR: u64 = 32;
@@ -172,7 +176,7 @@ impl Follower {
     /// Follow a record; observations' times count from `start`.
     pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
         let passes = opened.summary.as_ref().is_some_and(computes);
-        let waits = opened.summary.and_then(|summary| summary.wait_ns);
+        let turns = opened.summary.as_ref().and_then(turns);
         let read = opened
             .files
             .iter()
@@ -194,7 +198,7 @@ impl Follower {
             engine
                 .with_head(opened.head)
                 .with_profiles(move |dev, device| {
-                    let (profile, said) = chosen(device, profiles.of(dev), waits);
+                    let (profile, said) = chosen(device, profiles.of(dev), turns);
                     if let Ok(mut met) = met.lock() {
                         met.insert(device.name.clone(), said);
                     }
@@ -292,11 +296,18 @@ fn look_through(record: &Path, trouble: &OnceLock<String>) {
     }
 }
 
+/// Whether the recorded run's reads waited as for a disk that turns, as far as enough of them waited.
+fn turns(recorded: &Summary) -> Option<bool> {
+    let scattered = recorded.wait_ns.map(|ns| ns >= MOVING_HEAD_NS);
+    let onward = recorded.onward_wait_ns.map(|ns| ns >= MOVING_PLATTER_NS);
+    scattered.or(onward)
+}
+
 /// The profile a device goes by, if it is settled, and that in words.
 fn chosen(
     device: &DeviceFacts,
     measured: Option<&Measured>,
-    wait_ns: Option<u64>,
+    turns: Option<bool>,
 ) -> (Option<Profile>, String) {
     let say = |how: &str, profile: &Profile| {
         let profile = in_force(profile);
@@ -311,11 +322,11 @@ fn chosen(
     }
     // What the recorded run's reads waited for saves asking the device itself, which takes some
     // 25 ms of a real one.
-    let Some(wait_ns) = wait_ns else {
+    let Some(turns) = turns else {
         let asked = "built-in profile, chosen by a few direct reads";
         return (None, format!("{} ({asked})", device.name));
     };
-    let profile = if wait_ns >= MOVING_HEAD_NS {
+    let profile = if turns {
         Profile::rotational()
     } else {
         Profile::solid_state()
@@ -381,18 +392,34 @@ mod tests {
             name: "sda".into(),
             rotational,
         };
-        let (profile, said) = chosen(&device(false), None, Some(9_000_000));
+        let (profile, said) = chosen(&device(false), None, Some(true));
         assert!(profile.is_none() && said.contains("built-in profile: in the program's order"));
-        let (profile, said) = chosen(&device(true), None, Some(9_000_000));
+        let (profile, said) = chosen(&device(true), None, Some(true));
         assert_eq!(profile, Some(Profile::rotational()));
         assert!(
             said.contains("sda (built-in profile: by position"),
             "{said}"
         );
-        let (profile, _) = chosen(&device(true), None, Some(100_000));
+        let (profile, _) = chosen(&device(true), None, Some(false));
         assert_eq!(profile, Some(Profile::solid_state()));
         let (profile, said) = chosen(&device(true), None, None);
         assert!(profile.is_none() && said.contains("direct reads"), "{said}");
+    }
+
+    #[test]
+    fn what_was_read_onward_tells_of_a_device_where_nothing_else_does() {
+        let waited = |wait_ns, onward_wait_ns| {
+            turns(&Summary {
+                wait_ns,
+                onward_wait_ns,
+                ..Summary::default()
+            })
+        };
+        assert_eq!(waited(Some(9_000_000), Some(100_000)), Some(true));
+        assert_eq!(waited(Some(100_000), Some(1_200_000)), Some(false));
+        assert_eq!(waited(None, Some(1_200_000)), Some(true));
+        assert_eq!(waited(None, Some(100_000)), Some(false));
+        assert_eq!(waited(None, None), None);
     }
 
     #[test]

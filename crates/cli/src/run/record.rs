@@ -200,7 +200,8 @@ impl Recorder {
             Writer::Failed(why) => return Err(why),
         };
         file.commit(Summary {
-            wait_ns: waits.ninth_tenth(),
+            wait_ns: waits.scattered.ninth_tenth(),
+            onward_wait_ns: waits.onward.ninth_tenth(),
             ..summary
         })?;
         Ok(self.path)
@@ -234,7 +235,9 @@ struct Order {
     reads: u64,
     /// In bytes, by those.
     bytes: u64,
+    /// Reads that go on from the last, and those of them that leave out no page.
     onward: u64,
+    whole: u64,
     end: u64,
 }
 
@@ -245,27 +248,33 @@ impl Order {
             reads: 0,
             bytes: 0,
             onward: 0,
+            whole: 0,
             end: 0,
         }
     }
 
-    fn read(&mut self, sequence: &Sequence) {
+    /// Add a read; whether it goes on from another.
+    fn read(&mut self, sequence: &Sequence) -> bool {
         let first = &sequence.first;
         // What is touched in a mapping does not go by the descriptor that advice is given on.
         if !first.kind.reads() || first.kind == Kind::Touch {
-            return;
+            return false;
         }
+        let begun = self.reads > 0;
         self.reads += sequence.count();
         self.bytes += sequence.extent().len;
         let offset = first.extent.offset;
         let onward = offset / PAGE == self.end / PAGE
             || (self.end..=self.end.saturating_add(SKIP)).contains(&offset);
         self.onward += u64::from(onward) + u64::from(sequence.more);
+        let whole = onward && offset / PAGE <= self.end.div_ceil(PAGE);
+        self.whole += u64::from(whole) + u64::from(sequence.more);
         self.end = sequence.extent().end();
+        onward && begun
     }
 
     fn advice(&self) -> Advice {
-        let elsewhere = self.reads - self.onward;
+        let elsewhere = self.reads - self.whole;
         if self.reads >= ENOUGH_READS && self.onward * SHARE < self.reads {
             Advice::Random
         } else if self.bytes >= ENOUGH_BYTES && elsewhere * SHARE * SHARE < self.reads {
@@ -276,43 +285,64 @@ impl Order {
     }
 }
 
-/// How long small reads waited for a device: a sample of bounded size.
+/// How long small reads waited for a device.
 #[derive(Default)]
 struct Waits {
-    sample: Vec<u64>,
-    /// Every so many reads one is kept, as a power of two.
+    /// Those that went elsewhere in their file, or to another.
+    scattered: Sample,
+    /// Those that went on from the last, for which no head moves.
+    onward: Sample,
+}
+
+impl Waits {
+    fn read(&mut self, sequence: &Sequence, onward: bool) {
+        if !sequence.first.waited() || sequence.first.extent.len > SMALL {
+            return;
+        }
+        let first = if onward {
+            &mut self.onward
+        } else {
+            &mut self.scattered
+        };
+        first.add(sequence.first.took);
+        for access in sequence.accesses().skip(1) {
+            self.onward.add(access.took);
+        }
+    }
+}
+
+/// A sample of bounded size.
+#[derive(Default)]
+struct Sample {
+    kept: Vec<u64>,
+    /// Every so many are kept, as a power of two.
     thinned: u32,
     seen: u64,
 }
 
-impl Waits {
-    fn read(&mut self, sequence: &Sequence) {
-        if !sequence.first.waited() || sequence.first.extent.len > SMALL {
+impl Sample {
+    fn add(&mut self, value: u64) {
+        self.seen += 1;
+        if self.seen.trailing_zeros() < self.thinned {
             return;
         }
-        for access in sequence.accesses() {
-            self.seen += 1;
-            if self.seen.trailing_zeros() < self.thinned {
-                continue;
-            }
-            self.sample.push(access.took);
-            if self.sample.len() > SAMPLE {
-                let mut keep = false;
-                self.sample.retain(|_| {
-                    keep = !keep;
-                    keep
-                });
-                self.thinned += 1;
-            }
+        self.kept.push(value);
+        if self.kept.len() > SAMPLE {
+            let mut keep = false;
+            self.kept.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.thinned += 1;
         }
     }
 
     fn ninth_tenth(mut self) -> Option<u64> {
-        if self.sample.len() < ENOUGH_WAITS {
+        if self.kept.len() < ENOUGH_WAITS {
             return None;
         }
-        self.sample.sort_unstable();
-        self.sample.get(self.sample.len() * 9 / 10).copied()
+        self.kept.sort_unstable();
+        self.kept.get(self.kept.len() * 9 / 10).copied()
     }
 }
 
@@ -339,10 +369,9 @@ fn write(
                 }
                 Item::Thread(id, meta) => file.thread(*id, ThreadMeta::clone(meta))?,
                 Item::Accesses(sequence) => {
-                    if let Some(order) = orders.get_mut(sequence.first.file.0 as usize) {
-                        order.read(sequence);
-                    }
-                    waits.read(sequence);
+                    let order = orders.get_mut(sequence.first.file.0 as usize);
+                    let onward = order.is_some_and(|order| order.read(sequence));
+                    waits.read(sequence, onward);
                     file.sequence(*sequence)?;
                 }
             }
@@ -448,18 +477,21 @@ mod tests {
         let mut waits = Waits::default();
         for n in 0..200_000u64 {
             let took = if n % 50 == 0 { 9_000_000 } else { 90_000 };
-            waits.read(&Sequence::from(Access {
+            let read = Sequence::from(Access {
                 file: FileId(0),
                 extent: Extent::new(0, 4096),
                 thread: ThreadId(0),
                 kind: Kind::Pread,
                 start: 0,
                 took,
-            }));
+            });
+            waits.read(&read, n % 4 == 0);
         }
-        assert!(waits.sample.len() <= SAMPLE);
-        assert_eq!(waits.ninth_tenth(), Some(90_000));
-        assert_eq!(Waits::default().ninth_tenth(), None);
+        assert!(waits.scattered.kept.len() <= SAMPLE);
+        assert_eq!(waits.scattered.seen, 150_000);
+        assert_eq!(waits.scattered.ninth_tenth(), Some(90_000));
+        assert_eq!(waits.onward.seen, 50_000);
+        assert_eq!(Sample::default().ninth_tenth(), None);
     }
 
     #[test]
@@ -483,7 +515,10 @@ mod tests {
         };
         let onward = || (0..1000).map(|n| n * 4096);
         assert!(sequential(Kind::Read, &mut onward()));
-        assert!(sequential(Kind::Read, &mut (0..1000).map(|n| n * 8192)));
+        assert!(
+            !sequential(Kind::Read, &mut (0..1000).map(|n| n * 8192)),
+            "pages left out"
+        );
         // Its head once more.
         assert!(sequential(Kind::Read, &mut [0].into_iter().chain(onward())));
         assert!(!sequential(Kind::Read, &mut onward().take(500)), "short");

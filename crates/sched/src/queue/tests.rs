@@ -9,8 +9,7 @@ fn expected(pages: Range<u64>, thread: ThreadId) -> Expected {
         file: FILE,
         pages,
         thread,
-        sequential: false,
-        loose: false,
+        pattern: Pattern::Scattered,
     }
 }
 
@@ -96,7 +95,7 @@ fn sampled(queue: &mut Queue, pages: Range<u64>) {
     for page in pages {
         queue.push(&Expected {
             file: LIBRARY,
-            loose: true,
+            pattern: Pattern::Loose,
             ..expected(page..page + 1, ONE)
         });
     }

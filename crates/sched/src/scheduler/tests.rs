@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::Horizon;
-use foreread_plan::{Expected, Extent, Kind, PAGE, ThreadId};
+use foreread_plan::{Expected, Extent, Kind, PAGE, Pattern, ThreadId};
 
 /// One file on one device.
 struct OneDisk(Profile);
@@ -36,8 +36,7 @@ fn expected(page: u64) -> Expected {
         file: FileId(0),
         pages: page..page + 1,
         thread: ThreadId(0),
-        sequential: false,
-        loose: false,
+        pattern: Pattern::Scattered,
     }
 }
 
@@ -288,10 +287,42 @@ fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
 }
 
 #[test]
+fn by_position_a_smaller_target_has_what_is_read_next_fetched_before_what_is_read_last() {
+    let mut disk = hdd();
+    // One request after another, in an order that has nothing to do with the positions.
+    let pages: Vec<u64> = (0..2000).map(|n| n * 769 % 2000 * 100).collect();
+    let mut scheduler = scheduler(&pages, 4096);
+    let mut asked = Vec::new();
+    while asked.len() < 500 {
+        for request in scheduler.next(0, &mut disk) {
+            scheduler.completed(request.id, true, 0);
+            asked.push(request.pages.start);
+        }
+    }
+    while scheduler.budget().target() > 512 {
+        scheduler.budget().lost(4096);
+    }
+    let fetched = fetch_all(&mut scheduler, &mut disk, 1);
+    assert!(fetched > 0);
+    let first = |page: &u64| pages.iter().position(|one| one == page).expect("listed");
+    let next: Vec<usize> = (0..200).filter(|&n| !asked.contains(&pages[n])).collect();
+    assert!(next.len() > 100, "the pass was far from over");
+    let held = scheduler.budget().held();
+    assert!(held <= 512, "{held}");
+    for n in next {
+        let entry = scheduler
+            .queue()
+            .get(first(&pages[n]) as u64)
+            .expect("held");
+        assert_eq!(entry.state, State::Admitted, "{n}");
+    }
+}
+
+#[test]
 fn it_rests_when_only_a_stream_is_left_and_never_while_reading_makes_room() {
     let mut disk = ssd(1000, 1000);
     let stream = |page| Expected {
-        sequential: true,
+        pattern: Pattern::Sequential,
         ..expected(page)
     };
     let mut scheduler = scheduler(&[], 256);
@@ -313,6 +344,25 @@ fn it_rests_when_only_a_stream_is_left_and_never_while_reading_makes_room() {
         !scheduler.is_due() && !scheduler.rests(),
         "no room for more"
     );
+}
+
+#[test]
+fn a_stream_with_gaps_is_left_to_the_kernel_where_a_head_moves_and_fetched_elsewhere() {
+    for (mut disk, fetched) in [
+        (ssd(1000, 1000), true),
+        (OneDisk(Profile::rotational()), false),
+    ] {
+        let mut scheduler = scheduler(&[], 256);
+        for n in 0..100 {
+            scheduler.queue().push(&Expected {
+                pattern: Pattern::Gapped,
+                ..expected(2 * n)
+            });
+        }
+        scheduler.queue().push(&expected(5000));
+        let first = scheduler.next(0, &mut disk).remove(0).pages.start;
+        assert_eq!(first, if fetched { 0 } else { 5000 });
+    }
 }
 
 #[test]

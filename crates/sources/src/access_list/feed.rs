@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use foreread_plan::{Access, Expected, Extent, FileId, PAGE};
+use foreread_plan::{Access, Expected, Extent, FileId, PAGE, Pattern};
 
 use super::{AccessList, Entry, THREAD};
 use crate::Source;
@@ -17,7 +17,7 @@ const TAKEN: usize = 256;
 /// have to wait until all of it has room in the budget.
 const PIECE: u64 = 256;
 /// Pages of an entry (16 MiB) from which on it is a sequential stream by itself.
-const BULK: u64 = 4096;
+pub(super) const BULK: u64 = 4096;
 
 /// A shared list as a source.
 #[derive(Debug)]
@@ -74,8 +74,11 @@ impl Feed {
             file: rest.file,
             pages,
             thread: THREAD,
-            sequential: rest.sequential || bulk,
-            loose: false,
+            pattern: if rest.sequential || bulk {
+                Pattern::Sequential
+            } else {
+                Pattern::Scattered
+            },
         };
         if rest.pages.is_empty() {
             self.rest = None;

@@ -9,7 +9,7 @@
 //! [`crate::Source`], discloses them from the program's place on; [`AccessList::read`] moves that
 //! place, and says when to ask the program for more.
 //!
-//! Invariant: nothing is taken for disclosure that was passed before, and what was disclosed of a
+//! Invariant: nothing is taken for disclosure that was passed before, unless it is being read; and what was disclosed of a
 //! list that has been replaced is declared void before anything else is disclosed.
 
 mod feed;
@@ -20,10 +20,11 @@ mod tests;
 
 use std::ops::Range;
 
-use foreread_plan::{Extent, FileId, ThreadId};
+use foreread_plan::{Extent, FileId, PAGE, ThreadId};
 use rustc_hash::FxHashMap;
 
-use crate::streams::{STREAM_AFTER, Streams};
+use crate::streams::{Runs, STREAM_AFTER, Streams};
+use feed::BULK;
 pub use feed::Feed;
 pub use regions::RegionId;
 use regions::Regions;
@@ -86,6 +87,8 @@ pub struct AccessList {
     goal: u64,
     /// The next ordinal to disclose.
     disclosed: u64,
+    /// The entry passed last, if it was not read to its end: its rest is still to be fetched.
+    at_hand: Option<u64>,
     void: bool,
     done: bool,
     /// The last read far ahead, which the next may confirm.
@@ -99,21 +102,23 @@ pub struct AccessList {
 #[derive(Debug, Default)]
 struct Order {
     streams: Streams,
-    /// Entries of each file, and those that go on where the one before ended.
+    /// Entries of each file, and those that go on where the one before ended or are a stream by themselves.
     files: FxHashMap<FileId, (u32, u32)>,
 }
 
 impl Order {
     /// Add an entry; whether it is part of a stream that is to be left to the kernel.
     fn add(&mut self, entry: &Entry) -> bool {
-        let run = self.streams.run(THREAD, entry.file, entry.extent);
+        let Runs { whole, gapped } = self.streams.runs(THREAD, entry.file, entry.extent);
         let (all, in_row) = self.files.entry(entry.file).or_default();
         if *all >= REMEMBERED {
             (*all, *in_row) = (*all / 2, *in_row / 2);
         }
         *all += 1;
-        *in_row += u32::from(run > 0);
-        run >= STREAM_AFTER
+        let long = entry.extent.len >= STREAM_AFTER;
+        *in_row += u32::from(gapped > 0 || long);
+        // What is long is fetched however it is cut up: among others, the kernel's small windows would wait for those.
+        whole >= if long { BULK * PAGE } else { STREAM_AFTER }
     }
 }
 
@@ -152,6 +157,7 @@ impl AccessList {
             first: 0,
             goal: 0,
             disclosed: 0,
+            at_hand: None,
             void: false,
             done: false,
             far: None,
@@ -189,6 +195,7 @@ impl AccessList {
         self.first = 0;
         self.goal = 0;
         self.disclosed = 0;
+        self.at_hand = None;
         self.void = true;
         self.done = false;
         self.far = None;
@@ -280,13 +287,11 @@ impl AccessList {
         self.counts
     }
 
-    /// Whether a file is listed in an order that the kernel's read-ahead cannot serve: less than half
-    /// of its entries go on where the one before ended.
+    /// Whether something is still listed, and a file in an order that the kernel's read-ahead cannot serve: less than half
+    /// of its entries go on where the one before ended, or are so long that they are streams by themselves.
     pub fn is_random(&self, file: FileId) -> bool {
-        self.order
-            .files
-            .get(&file)
-            .is_some_and(|&(all, in_row)| in_row < all.div_ceil(2))
+        let random = |&(all, in_row): &(u32, u32)| in_row < all.div_ceil(2);
+        self.ahead() > 0 && self.order.files.get(&file).is_some_and(random)
     }
 
     /// Bytes of memory the entries and their index take.
@@ -395,6 +400,8 @@ impl AccessList {
         {
             last = self.take();
         }
+        let is_left = read.end() < last.extent.end();
+        self.at_hand = is_left.then(|| self.store.position() - 1);
         if self.done && self.ahead() == 0 {
             Match::RanOut
         } else {
@@ -412,6 +419,7 @@ impl AccessList {
 
     /// Pass the next entry over.
     fn pass(&mut self) {
+        self.at_hand = None;
         let passed = self.store.pass();
         self.counts.skipped += u64::from(!passed.read);
     }
@@ -428,7 +436,8 @@ impl AccessList {
         if self.void {
             return;
         }
-        let from = self.disclosed.max(self.store.position());
+        let at_hand = self.at_hand.unwrap_or(u64::MAX);
+        let from = self.disclosed.max(self.store.position().min(at_hand));
         let to = self.store.end().min(from + most as u64);
         out.extend((from..to).map(|ordinal| self.store.get(ordinal)));
         self.disclosed = to;

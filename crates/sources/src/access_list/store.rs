@@ -23,9 +23,13 @@ pub(super) const MOST: usize = 1 << 30;
 
 /// Entries in a chunk (80 KiB).
 const CHUNK: u64 = 4096;
-/// Buckets of a short list, and the entries it may have.
+/// Buckets of a short list, and at most of one that has become longer (8 MiB). A still longer one gets so many times
+/// more: chaining millions anew takes a while, and memory for entries that never come is lost.
 const FEW_BUCKETS: usize = 1024;
-const FEW: u64 = 4096;
+const MANY_BUCKETS: usize = 1 << 20;
+const GROWTH: usize = 16;
+/// Entries for a bucket, at most, but where the list has all it may have.
+const CROWDED: u64 = 4;
 /// The smallest block, as a power of two.
 const SMALLEST: u32 = 12;
 /// The next entries looked at before any bucket is: programs mostly do what they said.
@@ -139,7 +143,7 @@ impl Store {
     /// Add at the end. `capacity` is what the list may grow to.
     pub(super) fn push(&mut self, entry: &Entry, sequential: bool, capacity: usize) {
         let ordinal = self.end;
-        if self.ahead() >= FEW && self.buckets.len() == FEW_BUCKETS && capacity as u64 > FEW {
+        if self.ahead() >= self.buckets.len() as u64 * CROWDED {
             self.widen(capacity);
         }
         let offset = entry.extent.offset.min(LAST);
@@ -380,9 +384,13 @@ impl Store {
         self.buckets[at].tail = short(ordinal);
     }
 
-    /// The list is becoming a long one: chain all anew, for as many entries as it may come to have.
+    /// The list is becoming a long one: chain all anew, if it may have more entries.
     fn widen(&mut self, capacity: usize) {
-        let buckets = (capacity / 4).next_power_of_two().max(FEW_BUCKETS * 2);
+        let most = capacity.div_ceil(CROWDED as usize).next_power_of_two();
+        let buckets = most.min(MANY_BUCKETS.max(self.buckets.len() * GROWTH));
+        if buckets <= self.buckets.len() {
+            return;
+        }
         self.buckets = vec![Bucket::default(); buckets];
         for ordinal in self.position..self.end {
             self.packed_mut(ordinal).link = 0;

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use foreread_plan::{Expected, PAGE};
+use foreread_plan::{Expected, PAGE, Pattern};
 use proptest::prelude::*;
 
 use super::*;
@@ -432,6 +432,18 @@ fn only_a_file_listed_out_of_sequence_is_random() {
     entries.extend((0..100).rev().map(|n| entry(B, n * PAGE, PAGE, false)));
     list.set(&entries);
     assert!(!list.is_random(A) && list.is_random(B));
+    list.at(199);
+    assert!(!list.is_random(B), "nothing is listed any more");
+}
+
+#[test]
+fn a_file_listed_in_long_pieces_is_not_random_whatever_their_order() {
+    let mut list = list(1 << 20);
+    let long = |n: u64| entry(A, n << 22, 1 << 22, false);
+    let short = |n: u64| entry(B, n << 22, 1 << 16, false);
+    let entries: Vec<_> = (0..100).rev().flat_map(|n| [long(n), short(n)]).collect();
+    list.set(&entries);
+    assert!(!list.is_random(A) && list.is_random(B));
 }
 
 fn disclosed(feed: &mut Feed, room: usize) -> Vec<Expected> {
@@ -462,6 +474,19 @@ fn what_the_program_has_passed_is_not_disclosed_any_more() {
 }
 
 #[test]
+fn the_rest_of_an_entry_that_is_being_read_is_disclosed() {
+    let long = entry(A, 100 * PAGE, 8 * PAGE, false);
+    let (list, mut feed) = fed(&[page(1), long, page(7)]);
+    let beginning = entry(A, 100 * PAGE, PAGE, false);
+    read(&mut list.lock().unwrap(), beginning);
+    let pages: Vec<_> = disclosed(&mut feed, 10)
+        .into_iter()
+        .map(|expected| expected.pages)
+        .collect();
+    assert_eq!(pages, [100..108, 7..8]);
+}
+
+#[test]
 fn nothing_of_a_new_list_is_disclosed_before_the_old_one_is_void() {
     let (list, mut feed) = fed(&[page(1), page(3)]);
     disclosed(&mut feed, 1);
@@ -481,7 +506,13 @@ fn nothing_of_a_new_list_is_disclosed_before_the_old_one_is_void() {
 fn streams_and_very_long_entries_are_left_to_the_kernel_after_their_beginning() {
     let (_, mut feed) = fed(&(0..256).map(page).collect::<Vec<_>>());
     let stream = disclosed(&mut feed, usize::MAX);
-    assert_eq!(stream.iter().filter(|one| !one.sequential).count(), 64);
+    assert_eq!(
+        stream
+            .iter()
+            .filter(|one| one.pattern == Pattern::Scattered)
+            .count(),
+        64
+    );
 
     let (_, mut feed) = fed(&[entry(A, 0, 1 << 40, false)]);
     let long = disclosed(&mut feed, usize::MAX);
@@ -489,9 +520,9 @@ fn streams_and_very_long_entries_are_left_to_the_kernel_after_their_beginning() 
     assert!(
         long[..16]
             .iter()
-            .all(|one| !one.sequential && one.pages.end - one.pages.start == 256)
+            .all(|one| one.pattern == Pattern::Scattered && one.pages.end - one.pages.start == 256)
     );
-    assert!(long[16].sequential && long[16].pages.end == (1 << 40) / PAGE);
+    assert!(long[16].pattern == Pattern::Sequential && long[16].pages.end == (1 << 40) / PAGE);
 }
 
 #[test]
@@ -522,6 +553,17 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_list_that_may_become_very_long_takes_no_memory_for_that_before() {
+    let mut list = list(MOST);
+    let entries: Vec<_> = (0..10_000).map(|n| page(scattered(n))).collect();
+    list.set(&entries);
+    assert!(list.memory() < 10 << 20, "{}", list.memory());
+    assert_eq!(read(&mut list, entries[4000]), Match::Listed);
+    assert_eq!(read(&mut list, entries[5000]), Match::Listed);
+    assert_eq!(list.counts().skipped, 4999);
 }
 
 #[test]

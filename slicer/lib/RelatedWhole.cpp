@@ -1,0 +1,201 @@
+// Functions that are left whole.  The prefetch thread runs them as they are, with all that they look at; those that
+// make the same reads there as in the program count them by their own text, which both run.
+#include "Cxx.h"
+#include "Edits.h"
+#include "Exchange.h"
+#include "Related.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+// A function that runs in the prefetch thread as it is: everything it looks at is needed, and so is
+// what the functions it calls look at.
+void Related::whole(Function &F) {
+  // A lambda expression is printed where it is made: there it is what is sliced of it.
+  const Function *Around = nullptr;
+  if (F.lambda())
+    Around = P.function(dyn_cast<FunctionDecl>(F.method()->getParent()->getDeclContext()));
+  if (Around && F.WholeBecause.empty() && !Wholes.test(Around->Index))
+    return mark(P.result(F));
+  if (!Wholes.test_and_set(F.Index))
+    return;
+  Changed = true;
+  mark(P.result(F));
+  Function *Outer = Current;
+  bool Was = AsItIs;
+  Current = &F;
+  AsItIs = true;
+  if (const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl))
+    for (const CXXCtorInitializer *Part : Constructor->inits())
+      needAll(Part->getInit());
+  needAll(F.Decl->getBody());
+  Current = Outer;
+  AsItIs = Was;
+}
+
+void Related::needAll(const Stmt *S) {
+  if (!S)
+    return;
+  if (const auto *E = dyn_cast<Expr>(S))
+    return value(E);
+  if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D)) {
+        typeSizes(Variable->getType());
+        if (Variable->getInit())
+          value(Variable->getInit());
+        if (const CXXDestructorDecl *End = destructorOf(Variable->getType()))
+          runs(End);
+      }
+    return;
+  }
+  for (const Stmt *Child : S->children())
+    needAll(Child);
+}
+
+// A call within such a function.
+void Related::callAsItIs(const CallExpr *Call) {
+  value(Call->getCallee());
+  const CallSpec *Spec = P.spec(Call);
+  unsigned Number = 0;
+  for (const Expr *Argument : operandsOf(Call)) {
+    hand(Argument);
+    char Letter = Spec ? Spec->parameter(Number++) : 'w';
+    // What is only written there is needed by those who look at it.
+    if (Letter != 'd' && Letter != 'w')
+      markPointees(Argument);
+    if (!Spec && !P.function(directCallee(Call)))
+      operand(Argument);
+    for (Function *F : Pointers.functions(Argument))
+      whole(*F);
+  }
+  for (Function *F : P.runThrough(directCallee(Call)))
+    whole(*F);
+  for (Function *F : Pointers.callees(Call).Functions)
+    whole(*F);
+}
+
+// What a function calls, and what is run without a call where it makes objects.
+std::vector<Function *> Related::runBy(const Function &F) {
+  std::vector<Function *> All;
+  for (const CallExpr *Call : F.Calls) {
+    llvm::append_range(All, Pointers.callees(Call).Functions);
+    if (P.function(directCallee(Call)))
+      continue;
+    llvm::append_range(All, P.runThrough(directCallee(Call)));
+    for (const Expr *Argument : Call->arguments())
+      llvm::append_range(All, Pointers.functions(Argument));
+  }
+  for (const Expr *Each : F.Makes) {
+    const auto *Made = dyn_cast<CXXConstructExpr>(Each);
+    if (Made)
+      llvm::append_range(All, P.runThrough(Made->getConstructor()));
+    const CXXDestructorDecl *End = Made ? destructorOf(Made->getType()) : nullptr;
+    for (const FunctionDecl *Run : std::initializer_list<const FunctionDecl *>{
+             Made ? Made->getConstructor() : operatorOf(cast<LambdaExpr>(Each)->getLambdaClass()), End})
+      if (Function *Known = P.function(Run))
+        All.push_back(Known);
+  }
+  return All;
+}
+
+// Whether a call of the library does the same in the prefetch thread, as far as its function can tell.
+bool Related::sameThere(const Function &F, const CallExpr *Call, const CallSpec &Spec) {
+  std::vector<File *> Of = Opened.concerning(Call, Spec);
+  auto Unchanging = [](const File *Each) { return Each->Wanted && !Each->MayChange; };
+  switch (Spec.Kind) {
+  case CallKind::Private:
+  case CallKind::Query:
+  case CallKind::Close:
+  case CallKind::Exit:
+    return true;
+  case CallKind::Open: {
+    const File *Each = Opened.opened(Call);
+    return Each && Each->Regular && !Each->Writes && !Each->Creates && !Each->MayChange;
+  }
+  case CallKind::Read:
+    return !Of.empty() && llvm::all_of(Of, Unchanging) && F.InMainFile &&
+           (editable(F, Call) || expansionAround(F, Call));
+  case CallKind::Seek:
+  case CallKind::Tell:
+    return llvm::all_of(Of, Unchanging);
+  case CallKind::Write:
+    return !resultUsed(F, Call) && llvm::none_of(Of, [](const File *Each) { return Each->Wanted; });
+  case CallKind::Effect:
+  case CallKind::Handler:
+    return !resultUsed(F, Call);
+  default:
+    return false;
+  }
+}
+
+// Whether a function, with all that it calls, makes the same reads where the prefetch thread runs it as it is.
+bool Related::makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visited) {
+  if (!Visited.insert(&F).second)
+    return true;
+  for (const CallExpr *Call : F.Calls) {
+    const CallSpec *Spec = P.spec(Call);
+    if (Spec ? !sameThere(F, Call, *Spec) : !notCarried(Call).empty())
+      return false;
+    F.Reads |= Spec && Spec->Kind == CallKind::Read;
+    PointsTo::Callees Callees = Pointers.callees(Call);
+    if (!Spec && !directCallee(Call) && (!Callees.Complete || Callees.Others))
+      return false;
+  }
+  for (Function *Each : runBy(F)) {
+    if (!makesSameReads(*Each, Visited))
+      return false;
+    F.Reads |= Each->Reads;
+  }
+  return true;
+}
+
+// What has no prefetch version, whatever is in it.
+void Related::refuseLeftWhole() {
+  for (auto &F : P.Functions) {
+    llvm::DenseSet<const Function *> Visited;
+    bool Once = F->lambda() && !F->RunByLibrary;
+    if (F->Reachable && hasEffects(*F) && F->NotCarried.empty() &&
+        (F->RunByLibrary || (F->Through && !Once && !makesSameReads(*F, Visited))))
+      refuse(*F, "a function of the library calls it");
+    if (F->NotCarried.empty() || !(translated(*F) || hasEffects(*F)))
+      continue;
+    refuse(*F, F->NotCarried);
+    // One text is counted in all or in none.
+    for (Function *Other : P.sameText(*F))
+      if (Other->Reachable && hasEffects(*F)) {
+        refuse(*Other, Other->NotCarried);
+        HadEffects.set(Other->Index);
+      }
+  }
+}
+
+// Of the functions that are left whole and read files: which count for themselves.  A destructor does not: not all
+// ends of objects are in the prefetch thread.  Nor does what others run that are in it only in part.
+void Related::findCounting() {
+  std::vector<Function *> Left;
+  for (auto &F : P.Functions) {
+    llvm::DenseSet<const Function *> Visited;
+    bool Effects = hasEffects(*F) || HadEffects.test(F->Index);
+    F->CountsItself = !F->WholeBecause.empty() && F->Reachable && Effects && !F->RunByLibrary &&
+                      !isa<CXXDestructorDecl>(F->Decl) && F->Name != "main" && makesSameReads(*F, Visited);
+    if (F->Reachable && !F->WholeBecause.empty() && !F->CountsItself)
+      Left.push_back(F.get());
+  }
+  while (!Left.empty()) {
+    Function *F = Left.back();
+    Left.pop_back();
+    std::vector<Function *> Within = runBy(*F);
+    llvm::append_range(Within, P.sameText(*F));
+    for (Function *Each : Within)
+      if (Each != F && (hasEffects(*Each) || Each->CountsItself)) {
+        if (Each->CountsItself)
+          Left.push_back(Each);
+        Each->CountsItself = false;
+        refuse(*Each, "it is called from " + F->Name + ", which is left whole");
+      }
+  }
+}
+
+} // namespace foreread::slicer

@@ -1,0 +1,10 @@
+/* outlook.h - what was found out before the prefetch process was born. */
+#ifndef OUTLOOK_H
+#define OUTLOOK_H
+
+#include <stdbool.h>
+
+/* Whether foreread_may_wait() found a file that is not in memory. In the prefetch process, too. */
+bool outlook_found_cold(void);
+
+#endif

@@ -1,0 +1,59 @@
+// A constructor that asks standard input would find nothing there in the prefetch thread: it is announced by nobody, nor
+// is what it calls. Of a destructor that reads it is not known when it is run.
+//: STATUS Choice::Choice refused
+//: WHY Choice::Choice it is a constructor
+//: STATUS peek refused
+//: WHY peek it is called from Choice::Choice, which is left whole
+//: STATUS Last::~Last refused
+//: WHY Last::~Last it is a destructor
+//: STATUS main sliced
+//: DATA data 70000
+//: INPUT 7\n
+//: RUN
+//: COUNTS
+#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+
+static int peek(int fd, long at)
+{
+	unsigned char c = 0;
+	pread(fd, &c, 1, at);
+	return c;
+}
+
+struct Choice {
+	int number;
+	explicit Choice(int fd)
+	{
+		if (scanf("%d", &number) == 1)
+			number += peek(fd, number * 1000L);
+	}
+};
+
+struct Last {
+	int fd, &into;
+	~Last()
+	{
+		unsigned char c = 0;
+		pread(fd, &c, 1, 60000);
+		into += c;
+	}
+};
+
+int main()
+{
+	int fd = open("data", O_RDONLY), sum = 0;
+	{
+		Last last{fd, sum};
+		for (int n = 0; n < 20; n++) {
+			unsigned char c = 0;
+			pread(fd, &c, 1, n * 3000L);
+			sum += c;
+		}
+	}
+	Choice choice(fd);
+	printf("%d %d\n", sum, choice.number);
+	usleep(200000);
+	return 0;
+}
