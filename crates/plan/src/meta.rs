@@ -62,7 +62,7 @@ pub struct Summary {
     /// most this, in ns; `None` if too few did. Tells a disk with a moving head from one that only says it has one.
     #[serde(default)]
     pub wait_ns: Option<u64>,
-    /// The same of those that did go on: what a disk takes for what the kernel reads ahead at a time.
+    /// The same of those that did go on; that tells of no head.
     #[serde(default)]
     pub onward_wait_ns: Option<u64>,
     /// Bytes fetched from the device during the run, where the kernel tells.
