@@ -81,7 +81,8 @@ pub enum Event {
         /// Why, in plain words.
         why: String,
     },
-    /// These pages are on their way from the device. Pages that were in memory already are left out.
+    /// These pages are on their way from the device. Pages that were in memory already, and those of holes, are
+    /// left out.
     Issued {
         /// The request they belong to.
         id: RequestId,

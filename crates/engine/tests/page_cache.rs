@@ -14,7 +14,7 @@ use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId,
 };
 use foreread_sources::{Replay, Trace};
-use foreread_sys::cache;
+use foreread_sys::{cache, file as sys_file};
 
 const FILE: FileId = FileId(0);
 const PAGES: u64 = 4096;
@@ -344,6 +344,54 @@ fn a_changed_file_is_said_to_be_so_and_a_shrunk_one_is_fetched_as_far_as_it_goes
         Event::Opened { change: Some(Change::Resized(size)), .. } if *size == PAGES * PAGE
     )));
     assert_eq!(cache::stat(&file, 0..PAGES * PAGE).unwrap().cached, 1);
+}
+
+#[test]
+fn the_pages_of_holes_are_neither_fetched_nor_counted() {
+    let dir = dir();
+    let path = dir.path().join("data");
+    let file = File::create_new(&path).unwrap();
+    file.set_len(64 * PAGE).unwrap();
+    // A page, and a byte, whose block may be smaller than a page.
+    file.write_all_at(&[7; PAGE as usize], 10 * PAGE).unwrap();
+    file.write_all_at(&[7; 1], 40 * PAGE).unwrap();
+    file.sync_all().unwrap();
+    if sys_file::written(&file, 0..64 * PAGE).is_err() || cache::evict(&file).unwrap() > 0 {
+        eprintln!("skipped: {} does not tell holes", dir.path().display());
+        return;
+    }
+    let mut backend = PageCache::new(&files(meta(&path)));
+    backend.submit(Request {
+        id: RequestId(1),
+        file: FILE,
+        pages: 0..64,
+    });
+    let events = wait_for(&mut backend, |event| matches!(event, Event::Done { .. }));
+    let issued = events.iter().filter_map(|event| match event {
+        Event::Issued { pages, .. } => Some(pages.clone()),
+        _ => None,
+    });
+    assert_eq!(issued.collect::<Vec<_>>(), [10..11, 40..41]);
+    // Nothing but holes: the device is not used.
+    backend.submit(Request {
+        id: RequestId(2),
+        file: FILE,
+        pages: 50..60,
+    });
+    let events = wait_for(&mut backend, |event| matches!(event, Event::Done { .. }));
+    assert_eq!(
+        events,
+        [Event::Done {
+            id: RequestId(2),
+            fetched: false,
+            complete: true
+        }]
+    );
+    let cached = |pages: std::ops::Range<u64>| {
+        let bytes = pages.start * PAGE..pages.end * PAGE;
+        cache::stat(&file, bytes).unwrap().cached
+    };
+    assert_eq!((cached(50..60), cached(40..41)), (0, 1));
 }
 
 #[test]

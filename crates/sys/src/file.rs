@@ -1,4 +1,4 @@
-//! Files: opening them safely, and where their bytes lie on the device.
+//! Files: opening them safely, where their bytes lie on the device, and which of them lie there at all.
 //!
 //! Invariant: nothing but a regular file is ever opened. The path is resolved once, without
 //! opening (`O_PATH`), examined, and that same object is opened, so nothing can be put in
@@ -24,6 +24,8 @@ pub struct FileFacts {
     pub ino: u64,
     /// Size in bytes.
     pub size: u64,
+    /// Bytes that are set aside for it on its device: fewer than its size where it has holes, or is compressed.
+    pub allocated: u64,
     /// Modification time, in ns since the epoch.
     pub mtime_ns: i64,
     /// Owner.
@@ -46,6 +48,8 @@ impl FileFacts {
             dev: stat.st_dev,
             ino: stat.st_ino,
             size: stat.st_size.max(0) as u64,
+            // The unit is 512 bytes, whatever the file system's.
+            allocated: (stat.st_blocks.max(0) as u64).saturating_mul(512),
             mtime_ns: stat
                 .st_mtime
                 .saturating_mul(1_000_000_000)
@@ -143,6 +147,23 @@ const FS_IOC_FIEMAP: libc::Ioctl =
 ///
 /// `EOPNOTSUPP` on file systems without FIEMAP.
 pub fn fiemap<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<Vec<PhysicalExtent>> {
+    extents(fd, range, PLACELESS)
+}
+
+/// The bytes of `range` that are read from somewhere, in file order, neighbours not joined: not those in holes, nor in room
+/// that was set aside and never written to, which are zero without any device.
+///
+/// # Errors
+///
+/// As [`fiemap`].
+pub fn written<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    let extents = extents(fd, range, FIEMAP_EXTENT_UNWRITTEN)?;
+    let bytes = |extent: PhysicalExtent| extent.logical..extent.logical + extent.len;
+    Ok(extents.into_iter().map(bytes).collect())
+}
+
+/// The extents of `range` that have none of the flags `without`.
+fn extents<Fd: AsFd>(fd: Fd, range: Range<u64>, without: u32) -> io::Result<Vec<PhysicalExtent>> {
     let fd = fd.as_fd();
     let mut extents = Vec::new();
     let mut start = range.start;
@@ -163,7 +184,7 @@ pub fn fiemap<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<Vec<PhysicalExt
         extents.extend(
             found
                 .iter()
-                .filter(|raw| raw.flags & PLACELESS == 0)
+                .filter(|raw| raw.flags & without == 0)
                 .filter_map(|raw| within(raw, &range)),
         );
         match found.last() {

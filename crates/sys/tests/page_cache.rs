@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_sys::device::Device;
+use foreread_sys::file::FileFacts;
 use foreread_sys::residency::Residency;
 use foreread_sys::{cache, file, page_size};
 
@@ -244,6 +245,33 @@ fn the_extents_of_a_file_cover_its_data_and_leave_out_its_holes() {
         }
         Err(error) => println!("skipped: no FIEMAP here: {error}"),
     }
+}
+
+#[test]
+fn what_was_never_written_is_told_from_what_was() {
+    let name = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = name.as_file();
+    file.set_len(8 * MIB).unwrap();
+    // Set aside and not written to, and then written in its middle.
+    let aside = rustix::fs::FallocateFlags::empty();
+    if let Err(error) = rustix::fs::fallocate(file, aside, 2 * MIB, MIB) {
+        println!("skipped: no room can be set aside here: {error}");
+        return;
+    }
+    file.write_all_at(&[1; 65536], 2 * MIB + 65536).unwrap();
+    file.write_all_at(&[1; 65536], 5 * MIB).unwrap();
+    file.sync_all().unwrap();
+    match file::written(file, 0..8 * MIB) {
+        Ok(written) => assert_eq!(
+            written,
+            [2 * MIB + 65536..2 * MIB + 131_072, 5 * MIB..5 * MIB + 65536]
+        ),
+        Err(error) => println!("skipped: no FIEMAP here: {error}"),
+    }
+    let facts = FileFacts::of(file).unwrap();
+    assert!(facts.allocated < facts.size, "{facts:?}");
+    file.set_len(0).unwrap();
+    assert_eq!(FileFacts::of(file).unwrap().allocated, 0);
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(super) struct Opened {
     pub(super) size: u64,
     /// The device it is on.
     pub(super) dev: u64,
+    /// Whether less is set aside for it on the device than it is long: it may have holes.
+    sparse: bool,
     /// How it differs from the record.
     pub(super) change: Option<Change>,
     watch: Option<Residency>,
@@ -50,6 +52,7 @@ impl Opened {
             fd,
             size: facts.size,
             dev: facts.dev,
+            sparse: is_sparse(&facts),
             change,
             watch: None,
             probed: false,
@@ -61,6 +64,7 @@ impl Opened {
         let Ok(facts) = FileFacts::of(&self.fd) else {
             return;
         };
+        self.sparse = is_sparse(&facts);
         if facts.size != self.size {
             self.size = facts.size;
             // It shows the file as long as it was.
@@ -174,7 +178,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Hint about what is missing of a request, and tell of it; the parts hinted about.
+    /// Hint about what is missing of a request, as far as the device has it, and tell of it; the parts hinted about.
     pub(super) fn hint_missing(
         &mut self,
         request: &Request,
@@ -185,7 +189,12 @@ impl Opened {
         if request.pages.start >= end {
             return Vec::new();
         }
-        let mut parts = self.missing(&(request.pages.start..end));
+        let missing = self.missing(&(request.pages.start..end));
+        let mut parts = if self.sparse {
+            self.without_holes(missing)
+        } else {
+            missing
+        };
         parts.retain(|part| {
             // Announced first: the program may read the page before the hint has returned.
             let _ = events.send(Event::Issued {
@@ -196,6 +205,28 @@ impl Opened {
             self.hint(part, max_hint).is_ok()
         });
         parts
+    }
+
+    /// What of these parts lies on the device: nothing is fetched for the pages of a hole, which the program finds
+    /// as quickly without.
+    fn without_holes(&self, parts: Vec<Range<u64>>) -> Vec<Range<u64>> {
+        let mut kept: Vec<Range<u64>> = Vec::new();
+        for part in parts {
+            let Ok(written) = file::written(&self.fd, part.start * PAGE..part.end * PAGE) else {
+                // Nobody can tell.
+                add(&mut kept, part);
+                continue;
+            };
+            for bytes in written {
+                // Blocks may be smaller than pages.
+                let after = kept.last().map_or(0, |last| last.end);
+                let pages = (bytes.start / PAGE).max(after)..bytes.end.div_ceil(PAGE);
+                if !pages.is_empty() {
+                    add(&mut kept, pages);
+                }
+            }
+        }
+        kept
     }
 
     /// Have the kernel drop these pages, as far as nobody has mapped or written to them.
@@ -224,6 +255,10 @@ impl Opened {
         }
         Ok(self.watch.as_ref())
     }
+}
+
+fn is_sparse(facts: &FileFacts) -> bool {
+    facts.allocated < facts.size
 }
 
 /// How a file differs from what is known of it.

@@ -8,7 +8,7 @@ use foreread_client::{Error, FileId, Flags, Match, Options};
 use foreread_sys::cache;
 
 use crate::{
-    PAGE, PAGES, client, cold, cold_region, dir, entry, read, scattered, settle, wait_for,
+    PAGE, PAGES, cached, client, cold, cold_region, dir, entry, read, scattered, settle, wait_for,
     wait_for_all,
 };
 
@@ -130,9 +130,11 @@ fn a_file_may_grow_shrink_and_have_holes_under_its_list() {
         .unwrap();
     cache::evict(&writable).unwrap();
     client
-        .request(&[entry(id, PAGES + 1999), entry(id, PAGES + 5)], Flags::SET)
+        .request(&[entry(id, PAGES + 5), entry(id, PAGES + 1999)], Flags::SET)
         .unwrap();
-    wait_for(&file, 2);
+    wait_for(&file, 1);
+    settle();
+    assert_eq!(cached(&file), 1, "there is nothing to fetch of a hole");
     // Shorter: what is past the end is left out, the rest goes on.
     writable.set_len(100 * PAGE).unwrap();
     cache::evict(&writable).unwrap();
