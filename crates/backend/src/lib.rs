@@ -91,6 +91,15 @@ pub enum Event {
         /// The pages.
         pages: Range<u64>,
     },
+    /// A request reaches past the end of its file: these pages of it.
+    Short {
+        /// The request.
+        id: RequestId,
+        /// The file.
+        file: FileId,
+        /// The pages.
+        pages: Range<u64>,
+    },
     /// A request is finished, one way or the other.
     Done {
         /// The request.
@@ -112,7 +121,8 @@ pub trait Backend: Send {
     fn assume(&mut self, _device: u64, _positions: bool) {}
     /// Look a file up ahead of its use: brings its metadata into memory, and its layout where that may matter.
     fn prepare(&mut self, file: FileId);
-    /// Fetch these pages. The answer is `Issued` for each part that comes from the device, then `Done`.
+    /// Fetch these pages. The answer is `Issued` for each part that comes from the device, `Short` if the file ends
+    /// before, then `Done`.
     fn submit(&mut self, request: Request);
     /// As [`Backend::submit`], asking the device before it returns, although that may wait for the file to be found;
     /// whether anything comes from the device. Nothing was submitted before.
@@ -125,6 +135,8 @@ pub trait Backend: Send {
     /// How many of these pages are in memory now; `None` if that cannot be told. All of them, for a
     /// file that cannot be opened.
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
+    /// How many pages a file has now; `None` if that cannot be told.
+    fn pages(&mut self, file: FileId) -> Option<u64>;
     /// Whether all of a file is in memory.
     fn is_whole(&mut self, file: FileId) -> bool;
     /// Whether all files of the plan are in memory whole. Gives up at the first that is not.
@@ -162,6 +174,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         (**self).resident(file, pages)
+    }
+    fn pages(&mut self, file: FileId) -> Option<u64> {
+        (**self).pages(file)
     }
     fn is_whole(&mut self, file: FileId) -> bool {
         (**self).is_whole(file)

@@ -42,6 +42,10 @@ impl Backend for NullBackend {
         None
     }
 
+    fn pages(&mut self, _: FileId) -> Option<u64> {
+        None
+    }
+
     fn is_whole(&mut self, _: FileId) -> bool {
         false
     }

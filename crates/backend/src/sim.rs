@@ -32,6 +32,8 @@ pub struct SimMachine {
     capacity: usize,
     /// Where each file starts on the device, in bytes.
     files: HashMap<FileId, u64>,
+    /// How many pages files have; those that are not here go on for ever.
+    lengths: HashMap<FileId, u64>,
     /// When each resident page was last used, and the same the other way round.
     used: HashMap<Page, u64>,
     lru: BTreeMap<u64, Page>,
@@ -53,6 +55,7 @@ impl SimMachine {
             now: 0,
             capacity,
             files: HashMap::new(),
+            lengths: HashMap::new(),
             used: HashMap::new(),
             lru: BTreeMap::new(),
             clock: 0,
@@ -67,6 +70,15 @@ impl SimMachine {
     /// Lay out a file from `start` bytes on the device.
     pub fn place(&mut self, file: FileId, start: u64) {
         self.files.insert(file, start);
+    }
+
+    /// Let a file have so many pages.
+    pub fn resize(&mut self, file: FileId, pages: u64) {
+        self.lengths.insert(file, pages);
+    }
+
+    fn length(&self, file: FileId) -> u64 {
+        self.lengths.get(&file).copied().unwrap_or(u64::MAX)
     }
 
     /// Pages in memory.
@@ -237,8 +249,17 @@ impl Backend for Sim {
     }
 
     fn submit(&mut self, request: Request) {
+        let length = self.machine().length(request.file);
+        let Range { start, end } = request.pages;
+        if end > length {
+            self.events.push(Event::Short {
+                id: request.id,
+                file: request.file,
+                pages: start.max(length)..end,
+            });
+        }
         let mut machine = self.machine();
-        let runs = machine.missing(request.file, request.pages);
+        let runs = machine.missing(request.file, start..end.min(length));
         let ids = runs
             .iter()
             .map(|run| machine.fetch(request.file, run.clone()))
@@ -280,8 +301,12 @@ impl Backend for Sim {
         )
     }
 
+    fn pages(&mut self, file: FileId) -> Option<u64> {
+        Some(self.machine().length(file))
+    }
+
     fn is_whole(&mut self, _: FileId) -> bool {
-        // Files on this machine have no size.
+        // Nobody asks on this machine.
         false
     }
 

@@ -53,6 +53,9 @@ impl Backend for Instantly {
     fn resident(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
         None
     }
+    fn pages(&mut self, _: FileId) -> Option<u64> {
+        None
+    }
     fn is_whole(&mut self, _: FileId) -> bool {
         false
     }

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::Ledger;
+use crate::beyond::Beyond;
 use crate::pages::Pages;
 use crate::site::{Site, Table};
 use crate::survey::{Head, all_in_memory};
@@ -113,6 +114,7 @@ pub struct Engine<B> {
     parts: FxHashMap<RequestId, Parts>,
     /// What was fetched before anything was scheduled.
     head: Option<Head>,
+    beyond: Beyond,
     /// When the pages that wait to be read are to be looked for.
     look_at: u64,
     /// Kept for their room.
@@ -146,6 +148,7 @@ impl<B: Backend> Engine<B> {
             alert: 0,
             parts: FxHashMap::default(),
             head: None,
+            beyond: Beyond::default(),
             look_at: 0,
             events: Vec::new(),
             disclosed: Vec::new(),
@@ -271,6 +274,8 @@ impl<B: Backend> Engine<B> {
         if now >= self.look_at {
             self.look_ahead(now);
         }
+        let (backend, scheduler) = (&mut self.backend, &mut self.scheduler);
+        self.beyond.look(now, backend, scheduler);
         for (file, pages) in self.scheduler.give_back() {
             // Unread among them is only what nobody had asked for.
             self.ledger.infill += self.pages.give_up(file, &pages, |_| ()) * PAGE;
@@ -367,6 +372,13 @@ impl<B: Backend> Engine<B> {
                     self.ledger.issued += self.pages.issue(file, &pages) * PAGE;
                     self.parts.entry(id).or_default().push((file, pages));
                 }
+                Event::Short { id, file, pages } => {
+                    // What an earlier run read may be written by this one, and is in memory then.
+                    let (is_live, range) = (self.source.is_live(), pages.clone());
+                    if is_live && self.scheduler.past_end(id, file, range) {
+                        self.beyond.add(id, file, pages);
+                    }
+                }
                 Event::Done { id, fetched, .. } => {
                     for (file, pages) in self.parts.remove(&id).unwrap_or_default() {
                         self.scheduler.arrived(id, file, &pages);
@@ -416,6 +428,7 @@ impl<B: Backend> Engine<B> {
     /// The program is past a request: what it has not read of it, it will not read.
     fn give_up(&mut self, asked: &Asked) {
         let file = asked.request.file;
+        self.beyond.forget(asked);
         let (pages, scheduler) = (&mut self.pages, &mut self.scheduler);
         let mut wasted = 0;
         for part in asked.wanted() {

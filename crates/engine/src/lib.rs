@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod beyond;
 pub mod calibrate;
 mod engine;
 mod ledger;

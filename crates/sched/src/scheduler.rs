@@ -229,22 +229,6 @@ impl Scheduler {
         }
     }
 
-    /// A page that was fetched is gone again before it was read. What begins with it is left to the program, for a page
-    /// fetched twice counts as much used with the kernel, and pushes out others that are still to be read; but where
-    /// little of the memory is held, it was not for want of memory, and is fetched again.
-    pub fn lost(&mut self, file: FileId, page: u64, devices: &mut impl Devices) {
-        let Some(ordinal) = self.queue.listed_at(file, page) else {
-            return;
-        };
-        if self.budget.holds_little() {
-            self.place(ordinal, devices);
-        } else if let Some(entry) = self.queue.get(ordinal)
-            && entry.state == State::Admitted
-        {
-            self.leave(ordinal, entry.range());
-        }
-    }
-
     /// A part of a request has arrived. Infill is to be given back before anything that will be read: where
     /// pages are given back at all it holds no room, but lies with those the program is past.
     pub fn arrived(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
@@ -601,5 +585,6 @@ impl Scheduler {
     }
 }
 
+mod anew;
 #[cfg(test)]
 mod tests;

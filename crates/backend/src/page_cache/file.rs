@@ -185,7 +185,16 @@ impl Opened {
         max_hint: u64,
         events: &Sender<Event>,
     ) -> Vec<Range<u64>> {
-        let end = request.pages.end.min(self.size.div_ceil(PAGE));
+        let whole = self.size.div_ceil(PAGE);
+        let end = request.pages.end.min(whole);
+        if end < request.pages.end {
+            // This backend has the other end.
+            let _ = events.send(Event::Short {
+                id: request.id,
+                file: request.file,
+                pages: request.pages.start.max(whole)..request.pages.end,
+            });
+        }
         if request.pages.start >= end {
             return Vec::new();
         }

@@ -249,6 +249,12 @@ impl Backend for PageCache {
         Some(opened.resident(&(pages.start..end))? + (pages.end - end))
     }
 
+    fn pages(&mut self, file: FileId) -> Option<u64> {
+        let opened = self.look_at(file)?;
+        opened.look_again();
+        Some(opened.size.div_ceil(PAGE))
+    }
+
     fn is_whole(&mut self, file: FileId) -> bool {
         let Some(opened) = self.look_at(file) else {
             return false;

@@ -208,7 +208,7 @@ impl Probe for ColdFile {
                     }
                     Event::Done { .. } => (under_way, count) = (under_way - 1, count + 1),
                     Event::Gone { why, .. } => bail!("the file cannot be read: {why}"),
-                    Event::Opened { .. } | Event::Changed { .. } => {}
+                    Event::Opened { .. } | Event::Changed { .. } | Event::Short { .. } => {}
                 }
             }
             if begun.elapsed() > limit + HUNG {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use foreread_client::{Error, FileId, Flags, Match, Options};
 use foreread_sys::cache;
@@ -146,6 +146,40 @@ fn a_file_may_grow_shrink_and_have_holes_under_its_list() {
     }
     let report = client.finish();
     assert!(report.stats.ledger.is_closed(), "{:?}", report.stats.ledger);
+}
+
+#[test]
+fn what_lies_past_the_end_is_fetched_once_the_file_has_grown() {
+    let dir = dir();
+    let Some((path, file)) = cold(dir.path(), "data") else {
+        return;
+    };
+    // Past the page cache, as another machine's writes to a shared file system go.
+    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+    let Ok(writable) = File::options().write(true).custom_flags(direct).open(&path) else {
+        eprintln!("skipped: no O_DIRECT here");
+        return;
+    };
+    let client = client();
+    let id = client.add_path(&path).unwrap();
+    client.region(id, 0..u64::MAX).unwrap();
+    let list: Vec<_> = (0..100).map(|n| entry(id, PAGES + n * 7 % 100)).collect();
+    client.request(&list, Flags::SET).unwrap();
+    settle();
+    assert_eq!(client.stats().ledger.issued, 0);
+    let mut memory = vec![0u8; 101 * PAGE as usize];
+    let from = memory.as_ptr().align_offset(PAGE as usize);
+    let bytes = &mut memory[from..from + 100 * PAGE as usize];
+    bytes.fill(7);
+    writable.write_all_at(bytes, PAGES * PAGE).unwrap();
+    wait_for(&file, 100);
+    for one in &list {
+        assert_eq!(read(&client, id, &file, one.extent), Match::Listed);
+    }
+    let ledger = client.finish().stats.ledger;
+    assert!(ledger.is_closed(), "{ledger:?}");
+    let read = ledger.useful + ledger.late;
+    assert_eq!((ledger.issued, read), (100 * PAGE, 100 * PAGE));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod behind;
 mod follow;
+mod growing;
 mod passes;
 mod sharing;
 

@@ -399,6 +399,40 @@ fn entries_passed_over_hold_no_room_in_a_small_budget() {
     assert!(scheduler.budget().held() <= 256);
 }
 
+#[test]
+fn what_begins_past_the_end_of_its_file_holds_no_room_until_the_file_has_grown() {
+    let mut disk = ssd(1000, 1000);
+    let mut scheduler = scheduler(&scattered(100), 300);
+    let requests = scheduler.next(0, &mut disk);
+    assert_eq!((requests.len(), scheduler.budget().held()), (100, 100));
+    // The file has 150 pages: 75 of the entries.
+    for request in requests {
+        let pages = request.pages;
+        assert_eq!(
+            scheduler.past_end(request.id, request.file, pages.start.max(150)..pages.end),
+            pages.start >= 150
+        );
+        scheduler.completed(request.id, pages.start < 150, 1);
+    }
+    assert_eq!(scheduler.budget().held(), 75);
+    assert!(scheduler.next(2, &mut disk).is_empty());
+    scheduler.grown(FileId(0), 150..160);
+    let again: Vec<u64> = scheduler
+        .next(3, &mut disk)
+        .iter()
+        .map(|request| request.pages.start)
+        .collect();
+    assert_eq!(again, [150, 152, 154, 156, 158]);
+    assert_eq!(scheduler.budget().held(), 80);
+    // What the program is past is not asked for any more.
+    for page in scattered(100) {
+        scheduler.observe(&read(page));
+    }
+    scheduler.grown(FileId(0), 160..200);
+    assert!(scheduler.next(4, &mut disk).is_empty());
+    assert_eq!(scheduler.budget().held(), 0);
+}
+
 /// A disk that reads every second page with the one between.
 fn with_infill(evict_behind: bool) -> (OneDisk, Scheduler, Vec<Request>) {
     let mut disk = OneDisk(Profile {

@@ -1,0 +1,87 @@
+//! What was asked for past the end of a file, which may still grow.
+//!
+//! Invariant: a request is kept from its answer until its file has grown or the program is past it, so there are never
+//! more of them than the program still has before it.
+//!
+//! Data flow: the backend's answers → [`Beyond`] → how long the files are now → the scheduler, which asks again.
+
+use std::ops::Range;
+
+use foreread_backend::Backend;
+use foreread_plan::{FileId, RequestId};
+use foreread_sched::{Asked, Scheduler};
+use rustc_hash::FxHashMap;
+
+/// Files are looked at this often at most, in ns.
+const EVERY: u64 = 5_000_000;
+/// And after so many ns for each of them, and for each request: a look takes about a fiftieth of that.
+const EVERY_FILE: u64 = 500_000;
+const EVERY_REQUEST: u64 = 1_000;
+
+/// One file that was too short.
+#[derive(Debug)]
+struct Short {
+    /// What of each request is past its end.
+    requests: FxHashMap<RequestId, Range<u64>>,
+    /// The first page of them all, or one before.
+    first: u64,
+}
+
+/// The files that were too short for their requests.
+#[derive(Debug, Default)]
+pub(crate) struct Beyond {
+    files: FxHashMap<FileId, Short>,
+    /// When to look next.
+    at: u64,
+}
+
+impl Beyond {
+    /// These pages of a request lie past the end of its file.
+    pub(crate) fn add(&mut self, id: RequestId, file: FileId, pages: Range<u64>) {
+        let short = self.files.entry(file).or_insert_with(|| Short {
+            requests: FxHashMap::default(),
+            first: u64::MAX,
+        });
+        short.first = short.first.min(pages.start);
+        short.requests.insert(id, pages);
+    }
+
+    /// The program is past this request.
+    pub(crate) fn forget(&mut self, asked: &Asked) {
+        let request = &asked.request;
+        if let Some(short) = self.files.get_mut(&request.file) {
+            short.requests.remove(&request.id);
+            if short.requests.is_empty() {
+                self.files.remove(&request.file);
+            }
+        }
+    }
+
+    /// Look, if it is time, which files have grown, and have what they hold now asked for.
+    pub(crate) fn look(&mut self, now: u64, backend: &mut impl Backend, scheduler: &mut Scheduler) {
+        if self.files.is_empty() || now < self.at {
+            return;
+        }
+        let mut price = 0;
+        for (&file, short) in &mut self.files {
+            price += EVERY_FILE + short.requests.len() as u64 * EVERY_REQUEST;
+            let Some(pages) = backend.pages(file) else {
+                continue;
+            };
+            if pages <= short.first {
+                continue;
+            }
+            short.first = u64::MAX;
+            short.requests.retain(|_, asked| {
+                if asked.start < pages {
+                    scheduler.grown(file, asked.clone());
+                    return false;
+                }
+                short.first = short.first.min(asked.start);
+                true
+            });
+        }
+        self.files.retain(|_, short| !short.requests.is_empty());
+        self.at = now + EVERY.max(price);
+    }
+}
