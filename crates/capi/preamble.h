@@ -23,10 +23,15 @@
  * Reads. A program that is linked with -lforeread (before -lc, as is usual), or that runs with
  * LD_PRELOAD=libforeread.so.1, has these intercepted: read, pread, readv, preadv and preadv2, in
  * all their variants. Their results and errno are the kernel's. A read of a descriptor in no
- * region costs a load and a comparison. Not intercepted: stdio (fread and the like call the C
- * library's own read), C++ streams for the same reason, mmap, io_uring, system calls made
- * directly. They are told of by foreread_reading() or foreread_at(). Reads that bypass the page
- * cache (O_DIRECT) gain nothing.
+ * region costs a load and a comparison. A read counts as far as it lies inside the file; one that
+ * begins at its end or past it does not count.
+ *
+ * Other means are not intercepted: stdio (fread and the like call the C library's own read), C++
+ * streams for the same reason, mmap, sendfile, splice, copy_file_range, asynchronous reads of the C
+ * library (aio_read, lio_listio), of Linux (io_submit) and by io_uring, and system calls made
+ * directly. They gain as much: foreread_reading() or foreread_at() tells of each, or of every so
+ * many, just before. Reads that bypass the page cache (O_DIRECT) gain nothing: entries of a
+ * descriptor that was registered so are followed like others, and not fetched.
  *
  * Threads. Every call may be made from any thread. The library runs threads of its own, with all
  * signals blocked and with a descriptor table of their own: no descriptor of a registered file is

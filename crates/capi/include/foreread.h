@@ -23,10 +23,15 @@
  * Reads. A program that is linked with -lforeread (before -lc, as is usual), or that runs with
  * LD_PRELOAD=libforeread.so.1, has these intercepted: read, pread, readv, preadv and preadv2, in
  * all their variants. Their results and errno are the kernel's. A read of a descriptor in no
- * region costs a load and a comparison. Not intercepted: stdio (fread and the like call the C
- * library's own read), C++ streams for the same reason, mmap, io_uring, system calls made
- * directly. They are told of by foreread_reading() or foreread_at(). Reads that bypass the page
- * cache (O_DIRECT) gain nothing.
+ * region costs a load and a comparison. A read counts as far as it lies inside the file; one that
+ * begins at its end or past it does not count.
+ *
+ * Other means are not intercepted: stdio (fread and the like call the C library's own read), C++
+ * streams for the same reason, mmap, sendfile, splice, copy_file_range, asynchronous reads of the C
+ * library (aio_read, lio_listio), of Linux (io_submit) and by io_uring, and system calls made
+ * directly. They gain as much: foreread_reading() or foreread_at() tells of each, or of every so
+ * many, just before. Reads that bypass the page cache (O_DIRECT) gain nothing: entries of a
+ * descriptor that was registered so are followed like others, and not fetched.
  *
  * Threads. Every call may be made from any thread. The library runs threads of its own, with all
  * signals blocked and with a descriptor table of their own: no descriptor of a registered file is
@@ -343,7 +348,9 @@ int foreread_unregister_region(foreread_client *client, int region);
  * entry that it matches is passed, and so are those before it.
  *
  * Entries that are duplicate, overlap, lie in holes or past the end of the file are no errors:
- * nothing is fetched twice, nor where there is nothing.
+ * nothing is fetched twice, nor where there is nothing, and what is not fetched is not issued. An
+ * entry is fetched as far as its file goes when its turn comes. One that begins past the end holds
+ * no memory, and is fetched once the file has grown that far, unless the program has passed it.
  *
  * @param entries  n entries, in the order of the reads; may be null if n is 0. They are copied.
  * @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE,

@@ -180,7 +180,9 @@ pub unsafe extern "C" fn foreread_unregister_region(
 /// entry that it matches is passed, and so are those before it.
 ///
 /// Entries that are duplicate, overlap, lie in holes or past the end of the file are no errors:
-/// nothing is fetched twice, nor where there is nothing.
+/// nothing is fetched twice, nor where there is nothing, and what is not fetched is not issued. An
+/// entry is fetched as far as its file goes when its turn comes. One that begins past the end holds
+/// no memory, and is fetched once the file has grown that far, unless the program has passed it.
 ///
 /// @param entries  n entries, in the order of the reads; may be null if n is 0. They are copied.
 /// @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE,

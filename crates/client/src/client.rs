@@ -73,7 +73,7 @@ impl Client {
     }
 
     /// Register an open file. It stays registered when the descriptor is closed: the session keeps
-    /// its own opening.
+    /// its own opening. Of one that is open past the page cache (`O_DIRECT`) nothing is fetched.
     ///
     /// # Errors
     /// [`Error::File`] unless it is a regular file this user may read.

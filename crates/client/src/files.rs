@@ -1,7 +1,8 @@
 //! The files of a client, by identity and by number.
 //!
 //! Invariant: one number for one file (device and inode), however often and by whatever name or
-//! descriptor it is registered; no number is given twice.
+//! descriptor it is registered, and another for what is read of it past the page cache; no number is given
+//! twice.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use foreread_plan::FileId;
 use foreread_sys::file::FileFacts;
+use rustix::fs::OFlags;
 
 use crate::Error;
 use crate::threads::{Addition, Threads};
@@ -21,9 +23,19 @@ const KEPT: usize = 256;
 /// Device and inode.
 type Identity = (u64, u64);
 
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Way {
+    /// Through the page cache.
+    Cached,
+    /// Past it (`O_DIRECT`): the threads do not know of such a file, for fetching it would be for nothing.
+    Direct,
+}
+
 #[derive(Debug)]
 struct File {
     identity: Identity,
+    way: Way,
     path: PathBuf,
     kept: bool,
     /// Times it was added and not removed.
@@ -33,7 +45,7 @@ struct File {
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    numbers: HashMap<Identity, FileId>,
+    numbers: HashMap<(Identity, Way), FileId>,
     known: HashMap<FileId, File>,
     next: u32,
     kept: usize,
@@ -50,7 +62,7 @@ impl Files {
         let name = path.canonicalize().map_err(refused)?;
         let facts = rustix::fs::stat(&name).map_err(|error| refused(error.into()))?;
         let identity = (facts.st_dev, facts.st_ino);
-        self.add(identity, name.clone(), name, threads)
+        self.add(identity, Way::Cached, name.clone(), name, threads)
             .map_err(refused)
     }
 
@@ -66,42 +78,52 @@ impl Files {
             source,
         };
         let facts = FileFacts::of(fd).map_err(refused)?;
+        let flags = rustix::fs::fcntl_getfl(fd).map_err(|error| refused(error.into()))?;
+        let way = if flags.contains(OFlags::DIRECT) {
+            Way::Direct
+        } else {
+            Way::Cached
+        };
         // Not /proc/self: the main thread may have ended, or have another table.
         let thread = rustix::thread::gettid().as_raw_nonzero();
         let now = PathBuf::from(format!("/proc/self/task/{thread}/fd/{number}"));
         let path = std::fs::read_link(&now).map_err(refused)?;
-        self.add((facts.dev, facts.ino), now, path, threads)
+        self.add((facts.dev, facts.ino), way, now, path, threads)
             .map_err(refused)
     }
 
     fn add(
         &mut self,
         identity: Identity,
+        way: Way,
         now: PathBuf,
         path: PathBuf,
         threads: &Threads,
     ) -> io::Result<FileId> {
-        if let Some(&file) = self.numbers.get(&identity) {
+        if let Some(&file) = self.numbers.get(&(identity, way)) {
             if let Some(known) = self.known.get_mut(&file) {
                 known.uses += 1;
             }
             return Ok(file);
         }
         let file = FileId(self.next);
-        let kept = self.kept < KEPT;
-        threads.add(Addition {
-            file,
-            now,
-            path: path.clone(),
-            keep: kept,
-        })?;
+        let kept = way == Way::Cached && self.kept < KEPT;
+        if way == Way::Cached {
+            threads.add(Addition {
+                file,
+                now,
+                path: path.clone(),
+                keep: kept,
+            })?;
+        }
         self.next += 1;
         self.kept += usize::from(kept);
-        self.numbers.insert(identity, file);
+        self.numbers.insert((identity, way), file);
         self.known.insert(
             file,
             File {
                 identity,
+                way,
                 path,
                 kept,
                 uses: 1,
@@ -118,9 +140,11 @@ impl Files {
             return Some(false);
         }
         let known = self.known.remove(&file)?;
-        self.numbers.remove(&known.identity);
+        self.numbers.remove(&(known.identity, known.way));
         self.kept -= usize::from(known.kept);
-        threads.remove(file);
+        if known.way == Way::Cached {
+            threads.remove(file);
+        }
         Some(true)
     }
 

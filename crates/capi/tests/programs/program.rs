@@ -18,6 +18,7 @@ pub const PROGRAMS: &[&str] = &[
     "bad_input",
     "descriptors",
     "told",
+    "means",
     "closed",
     "threads",
     "signals",
