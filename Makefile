@@ -32,7 +32,7 @@ help:
 	@echo 'make demo                   a real program, several times faster on its second cold run'
 	@echo 'make bench-quick, bench     the benchmarks: under ten minutes, or all'
 	@echo 'make fuzz                   FUZZ_SECONDS of each fuzz target (nightly and cargo-fuzz)'
-	@echo 'make install PREFIX=DIR     the program, its library, man pages and completions'
+	@echo 'make install PREFIX=DIR     the program, the libraries and headers, man pages and completions'
 	@echo 'make deps                   the Debian packages all this needs (as root)'
 	@echo 'make clean                  remove what was built'
 
@@ -111,7 +111,8 @@ bench-quick: bench-build
 demo: build
 	bench/demo.sh
 
-# Builds only what is missing, so that `sudo make install` after `make build` needs no cargo.
+# Builds only what is missing, so that `sudo make install` after `make build` needs no cargo. The dynamic linker finds
+# what is new in its own folders, /usr/local/lib among them, by a cache, which ldconfig brings up to date.
 install:
 	test -x $(RELEASE)/foreread -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/foreread $(BIN)/foreread
@@ -139,6 +140,7 @@ install:
 	$(RELEASE)/foreread completions bash > $(SHARE)/bash-completion/completions/foreread
 	$(RELEASE)/foreread completions zsh > $(SHARE)/zsh/site-functions/_foreread
 	$(RELEASE)/foreread completions fish > $(SHARE)/fish/vendor_completions.d/foreread.fish
+	test -n '$(DESTDIR)' || ldconfig 2>/dev/null || true
 
 uninstall:
 	rm -f $(BIN)/foreread $(SHARE)/man/man1/foreread.1 $(SHARE)/man/man1/foreread-*.1 \

@@ -10,7 +10,8 @@ use libtest_mimic::Failed;
 use crate::library::{built, here, scratch};
 use crate::program::succeed;
 
-type Test = (&'static str, Option<String>, fn() -> Result<(), Failed>);
+/// A test: its title, what this machine lacks for it, and what it does.
+pub type Test = (&'static str, Option<String>, fn() -> Result<(), Failed>);
 
 /// The tests of this module.
 pub fn tests() -> Vec<Test> {

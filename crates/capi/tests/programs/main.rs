@@ -7,6 +7,7 @@
 //! Data flow: [`library::built`] → [`compile`](program::compile) → run in a directory of its own.
 
 mod headers;
+mod installed;
 mod library;
 mod program;
 
@@ -36,7 +37,7 @@ fn main() {
     }
     let title = "the examples do the same work with foreread and without".to_owned();
     trials.push(trial(title, None, program::examples));
-    for (title, missing, test) in headers::tests() {
+    for (title, missing, test) in headers::tests().into_iter().chain(installed::tests()) {
         trials.push(trial(title.to_owned(), missing, test));
     }
     libtest_mimic::run(&arguments, trials).exit();
