@@ -3,10 +3,11 @@
 import concurrent.futures
 import json
 import random
+import shutil
 import subprocess
 import sys
 
-from lab import BY_ZIP, EXTENSIONS, KINDS, PRELUDE, Lab, child, evict, make, stands_in
+from lab import BY_ZIP, EXTENSIONS, KINDS, PRELUDE, Lab, child, environment, evict, make, stands_in, status_of
 
 QUERIES = [
     BY_ZIP,
@@ -27,6 +28,13 @@ QUERIES = [
     "select max(zip), min(zip), avg(zip) from customer where name > 'n3' and name < 'n5'",
     "select body from long order by tag",
 ]
+
+ENCRYPTED = """
+create table customer(id integer primary key, zip integer, name text, data text);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 6000)
+insert into customer select i, i * 7919 % 10007, 'n' || i, hex(zeroblob(400)) from n;
+create index zip on customer(zip);
+"""
 
 HOWS = ("adopted", "opened", "named")
 
@@ -171,6 +179,31 @@ class Answers(Lab):
         for extension in self.each_extension():
             evict(*paths)
             self.assertEqual(plain, child(extension, FAIL, whole, queries, *paths))
+
+    def test_an_encrypted_database_answers_as_without_the_extension_and_is_left_alone(self):
+        shell = shutil.which("sqlcipher")
+        if not shell:
+            self.skipTest("no sqlcipher shell on this machine")
+        path, key = self.path(), "pragma key = 'a secret';\n"
+
+        def said(extension, script):
+            done = subprocess.run([shell, path], input=script, env=environment(extension), capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout
+
+        said(None, key + ENCRYPTED)
+        with open(path, "rb") as file:
+            self.assertNotEqual(file.read(15), b"SQLite format 3")
+        queries = "".join(f"{query};\n" for query in (QUERIES[0], QUERIES[1], QUERIES[4], "pragma integrity_check"))
+        plain = said(None, key + queries)
+        self.assertTrue(plain.endswith("ok\n"))
+        for extension in self.each_extension():
+            loading = f".load {extension[:-3]}\n"
+            for beginning in (loading + key, key + loading):
+                evict(path)
+                *answer, told = said(extension, beginning + queries + "select foreread_status();\n").splitlines(True)
+                self.assertEqual("".join(answer), plain)
+                self.assertEqual(status_of(told)["disclosed"], 0)
 
     def test_a_database_replaced_or_removed_is_left_alone(self):
         code = """
