@@ -151,6 +151,9 @@ impl Client {
     /// Change the list. Returns how many entries were accepted, the first ones; fewer than given
     /// means that the list is full, and the rest is to be handed over later.
     ///
+    /// Entries may repeat, overlap, lie in holes or past the end of their file: nothing is fetched twice, nor where there is
+    /// nothing. What begins past the end is fetched once the file has grown that far, unless the program has passed it.
+    ///
     /// # Errors
     /// [`Error::Flags`], [`Error::UnknownFile`] (and then nothing has changed), [`Error::Forked`].
     pub fn request(&self, entries: &[Entry], flags: Flags) -> Result<usize, Error> {

@@ -11,7 +11,7 @@ use crate::{Client, Error, Options, Report};
 /// Prefetches what `accesses` yields, in that order: pairs of an index into `files` and a byte range.
 ///
 /// The iterator runs on a thread of its own and is drawn from as the list is used up, so it may be
-/// endless. Tell the guard where the program is by [`Guard::at`].
+/// endless. An index that is none of a file's ends the list. Tell the guard where the program is by [`Guard::at`].
 ///
 /// # Errors
 /// When a file cannot be opened or the session's threads cannot be started.

@@ -1,6 +1,7 @@
 //! What is fetched, and that every byte of it is accounted for.
 
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use foreread_client::{Entry, Error, Extent, Flags, Ledger, Match, Options};
@@ -64,6 +65,86 @@ fn reads_that_are_only_announced_make_room_for_what_the_budget_does_not_hold_at_
     let ledger = report.stats.ledger;
     assert!(ledger.is_closed(), "{ledger:?}");
     assert!(ledger.useful + ledger.late + ledger.evicted >= PAGES * PAGE * 99 / 100);
+}
+
+#[test]
+fn what_was_in_memory_before_stays_there_and_what_was_fetched_makes_room() {
+    let mut options = Options::default();
+    options.budget = Some(1 << 20);
+    let Some((_dir, file, client, id)) = cold_region(options) else {
+        return;
+    };
+    let before = |page: u64| (page / 64).is_multiple_of(4);
+    for page in (0..PAGES).filter(|&page| before(page)) {
+        file.read_exact_at(&mut [0], page * PAGE).unwrap();
+    }
+    // Every page, in no order: eight times the budget, a quarter of it there already.
+    let list: Vec<Entry> = (0..PAGES).map(|n| entry(id, n * 1021 % PAGES)).collect();
+    assert_eq!(client.request(&list, Flags::SET).unwrap(), list.len());
+    for one in &list {
+        is_fetched(&file, one);
+        assert_eq!(read(&client, id, &file, one.extent), Match::Listed);
+    }
+    settle();
+    let (mut theirs, mut ours) = (0, 0);
+    for page in 0..PAGES {
+        let there = cache::stat(&file, page * PAGE..(page + 1) * PAGE);
+        let there = there.unwrap().cached;
+        *(if before(page) { &mut theirs } else { &mut ours }) += there;
+    }
+    // Such systems as take pages back from time to time may do so to a few.
+    assert!(theirs >= PAGES / 4 * 98 / 100, "{theirs} of {}", PAGES / 4);
+    assert!(ours <= PAGES / 4, "{ours} pages of a budget of 256");
+    let ledger = client.finish().stats.ledger;
+    assert!(ledger.is_closed(), "{ledger:?}");
+    // Of what was there nothing was fetched; gaps may be read along more than once.
+    let read = ledger.useful + ledger.late;
+    assert!(read <= PAGES / 4 * 3 * PAGE, "{ledger:?}");
+}
+
+/// Runs the example as its first lines say; what it prints but for times.
+fn example(data: &std::path::Path, more: &[&str]) -> String {
+    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .unwrap();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let done = std::process::Command::new(cargo)
+        .args([
+            "run",
+            "-q",
+            "-p",
+            "foreread-client",
+            "--example",
+            "random_blocks",
+            "--target-dir",
+        ])
+        .arg(target)
+        .arg("--")
+        .arg(data)
+        .args(more)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{said}");
+    let text = String::from_utf8(done.stdout).unwrap();
+    text.split_once("sum ")
+        .unwrap()
+        .1
+        .lines()
+        .next()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn the_example_does_the_same_work_with_foreread_and_without() {
+    let dir = dir();
+    let Some((path, _)) = cold(dir.path(), "data") else {
+        return;
+    };
+    let plain = example(&path, &["plain"]);
+    assert_eq!(plain, (20_000 * 4096 * 7).to_string());
+    assert_eq!(example(&path, &[]), plain);
 }
 
 #[test]
