@@ -475,6 +475,46 @@ fn a_file_that_was_removed_is_gone_and_its_requests_are_answered() {
 }
 
 #[test]
+fn what_is_discarded_before_anybody_looked_is_not_waited_for_and_not_fetched_again() {
+    let dir = dir();
+    let Some((file, meta)) = cold_file(dir.path()) else {
+        return;
+    };
+    let mut backend = PageCache::new(&files(meta));
+    let single = |n: u64, page: u64| Request {
+        id: RequestId(n),
+        file: FILE,
+        pages: page..page + 1,
+    };
+    // All for one thread, which does not look before all are asked for.
+    let pages: Vec<u64> = (0..PAGES).filter(|page| page / 256 % 4 == 0).collect();
+    for (n, &page) in (0..).zip(&pages) {
+        backend.submit(single(n, page));
+        if n == 8 {
+            // As a program that reads what is on its way, and is past it.
+            let bytes = pages[0] * PAGE..(pages[0] + 1) * PAGE;
+            while cache::stat(&file, bytes.clone()).unwrap().cached == 0 {
+                std::thread::yield_now();
+            }
+            file.read_exact_at(&mut [0], bytes.start).unwrap();
+            backend.discard(FILE, pages[0]..pages[0] + 1);
+        }
+    }
+    let mut left = pages.len();
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut events = Vec::new();
+    while left > 0 {
+        assert!(Instant::now() < until, "{left} requests are not answered");
+        std::thread::sleep(Duration::from_millis(1));
+        backend.poll(&mut events);
+        let done = |event: &Event| matches!(event, Event::Done { .. });
+        left -= events.drain(..).filter(done).count();
+    }
+    let first = pages[0] * PAGE..(pages[0] + 1) * PAGE;
+    assert_eq!(cache::stat(&file, first).unwrap().cached, 0);
+}
+
+#[test]
 fn discarded_pages_leave_memory_and_their_neighbours_stay() {
     let dir = dir();
     let Some((file, meta)) = cold_file(dir.path()) else {

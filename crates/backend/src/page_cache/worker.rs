@@ -119,8 +119,23 @@ impl Worker {
                     && let Some(opened) = self.open.get(&file)
                 {
                     opened.discard(&pages);
+                    self.forget(file, &pages);
                 }
             }
+        }
+    }
+
+    /// Watch these pages no longer: a quick program has read them before anybody looked, and they will not be seen to
+    /// arrive any more. Waited for, they would be fetched again.
+    fn forget(&mut self, file: FileId, pages: &Range<u64>) {
+        for flight in self.flights.iter_mut().filter(|one| one.file == file) {
+            let parts = std::mem::take(&mut flight.parts).into_iter();
+            let halves = parts.flat_map(|part| {
+                let before = part.start..part.end.min(pages.start);
+                let after = part.start.max(pages.end)..part.end;
+                [before, after]
+            });
+            flight.parts = halves.filter(|half| !half.is_empty()).collect();
         }
     }
 
