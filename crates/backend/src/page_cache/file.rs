@@ -238,6 +238,24 @@ impl Opened {
         kept
     }
 
+    /// Leave out of these parts the pages that are neither in memory nor on their way any more, where `cachestat` tells.
+    pub(super) fn leave_gone_out(&self, parts: &mut Vec<Range<u64>>) {
+        let mut left = Vec::with_capacity(parts.len());
+        for part in std::mem::take(parts) {
+            let mut gone = Vec::new();
+            if self.split(part.clone(), &mut gone).is_err() {
+                gone.clear();
+            }
+            let mut from = part.start;
+            for gap in gone {
+                left.extend((from < gap.start).then_some(from..gap.start));
+                from = gap.end;
+            }
+            left.extend((from < part.end).then_some(from..part.end));
+        }
+        *parts = left;
+    }
+
     /// Have the kernel drop these pages, as far as nobody has mapped or written to them.
     pub(super) fn discard(&self, pages: &Range<u64>) {
         // Pages that stay cost memory and nothing else.

@@ -286,6 +286,12 @@ impl Worker {
         if flight.parts.is_empty() {
             return Some(true);
         }
+        // Taken away again before anybody looked: by whoever is short of memory, or by a program that drops what it
+        // has read. It does not come any more.
+        opened.leave_gone_out(&mut flight.parts);
+        if flight.parts.is_empty() {
+            return Some(false);
+        }
         if flight.since.elapsed() < PATIENCE {
             return None;
         }
