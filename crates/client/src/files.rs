@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use foreread_plan::FileId;
+use foreread_sys::device::Device;
 use foreread_sys::file::FileFacts;
 
 use crate::Error;
@@ -28,6 +29,8 @@ struct File {
     kept: bool,
     /// Times it was added and not removed.
     uses: u64,
+    /// The kernel's read-ahead for it, in bytes, once that was asked for.
+    read_ahead: Option<u64>,
 }
 
 /// All of them.
@@ -105,6 +108,7 @@ impl Files {
                 path,
                 kept,
                 uses: 1,
+                read_ahead: None,
             },
         );
         Ok(file)
@@ -126,6 +130,16 @@ impl Files {
 
     pub(crate) fn identity(&self, file: FileId) -> Option<Identity> {
         Some(self.known.get(&file)?.identity)
+    }
+
+    /// The kernel's read-ahead for a file, in bytes. What the system has on its device is looked up once.
+    pub(crate) fn read_ahead(&mut self, file: FileId) -> Option<u64> {
+        let File {
+            identity,
+            read_ahead,
+            ..
+        } = self.known.get_mut(&file)?;
+        Some(*read_ahead.get_or_insert_with(|| Device::of(identity.0).read_ahead))
     }
 
     pub(crate) fn has(&self, file: FileId) -> bool {
