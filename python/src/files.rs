@@ -20,13 +20,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{ptr, slice};
 
-use foreread_client::{Client, Extent, FileId};
+use foreread_client::{Advice, Client, Extent, FileId};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
-use rustix::fs::{Advice, fadvise, fstat};
+use rustix::fs::{fadvise, fstat};
 use rustix::io::{Errno, pread};
 
 use crate::error;
@@ -153,23 +153,23 @@ impl Files {
         &self,
         name: &Bound<'py, PyAny>,
         id: FileId,
-        random: impl FnOnce() -> bool,
+        advice: impl FnOnce() -> Advice,
         extent: Extent,
     ) -> PyResult<Bound<'py, PyBytes>> {
         if is_path(name)? {
-            self.read(name.py(), id, random, extent)
+            self.read(name.py(), id, advice, extent)
         } else {
             read_plainly(name, extent)
         }
     }
 
-    /// Read a file that was named before. `random` tells whether the kernel is not to read ahead; asked where the file
-    /// has to be opened.
+    /// Read a file that was named before. `advice` tells how the kernel is to read ahead; asked where the file has to be
+    /// opened.
     pub fn read<'py>(
         &self,
         py: Python<'py>,
         id: FileId,
-        random: impl FnOnce() -> bool,
+        advice: impl FnOnce() -> Advice,
         extent: Extent,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (name, means) = match self.maps().known.get(&id) {
@@ -186,7 +186,7 @@ impl Files {
         let means = match means {
             Ok(means) => means,
             Err(path) => {
-                let means = Means::of(&name, path, random())?;
+                let means = Means::of(&name, path, advice())?;
                 if let Some(known) = self.maps().known.get_mut(&id) {
                     known.means = Some(means.clone_ref(py));
                 }
@@ -230,13 +230,12 @@ pub fn read_plainly<'py>(
     name: &Bound<'py, PyAny>,
     extent: Extent,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    Means::of(name, None, false)?.read(name, extent)
+    Means::of(name, None, Advice::Normal)?.read(name, extent)
 }
 
 impl Means {
-    /// How to read what `name` names. `path` instead of the name, if it is known; `random` if the
-    /// kernel is not to read ahead.
-    fn of(name: &Bound<'_, PyAny>, path: Option<PathBuf>, random: bool) -> PyResult<Self> {
+    /// How to read what `name` names. `path` instead of the name, if it is known; `advice` is for an opening of this module.
+    fn of(name: &Bound<'_, PyAny>, path: Option<PathBuf>, advice: Advice) -> PyResult<Self> {
         let failed = |failure| error::os(name.py(), name.clone(), &failure);
         let named = match path {
             Some(path) => Name::Path(path),
@@ -245,9 +244,14 @@ impl Means {
         match named {
             Name::Path(path) => {
                 let file = File::open(path).map_err(failed)?;
-                if random {
-                    // Only advice: a file system that refuses it reads ahead.
-                    let _ = fadvise(&file, 0, None, Advice::Random);
+                let kernels = match advice {
+                    Advice::Normal => None,
+                    Advice::Random => Some(rustix::fs::Advice::Random),
+                    Advice::Sequential => Some(rustix::fs::Advice::Sequential),
+                };
+                if let Some(advice) = kernels {
+                    // Only advice: a file system that refuses it reads ahead as always.
+                    let _ = fadvise(&file, 0, None, advice);
                 }
                 Ok(Self::Own(Arc::new(file)))
             }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use foreread_client::{Client, Entry, Extent, FileId, Flags, Match, Missed, Options};
+use foreread_client::{Advice, Client, Entry, Extent, FileId, Flags, Match, Missed, Options};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -195,11 +195,14 @@ impl Session {
         extent: Extent,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let client = self.client()?;
-        let random = || client.as_ref().is_some_and(|client| client.is_random(file));
+        let advice = || {
+            let client = client.as_ref();
+            client.map_or(Advice::Normal, |client| client.advice(file))
+        };
         let start = Instant::now();
         let bytes = match name {
-            Some(name) => self.files.read_named(name, file, random, extent)?,
-            None => self.files.read(py, file, random, extent)?,
+            Some(name) => self.files.read_named(name, file, advice, extent)?,
+            None => self.files.read(py, file, advice, extent)?,
         };
         let took = start.elapsed();
         if let Some(client) = client {

@@ -309,7 +309,8 @@ int foreread_register_file(foreread_client *client, const char *path);
  * is another descriptor.
  *
  * While the list reads the file in no order, the library turns the kernel's read-ahead off on
- * the descriptor (POSIX_FADV_RANDOM) and back on afterwards: when the list has run out, the
+ * the descriptor (POSIX_FADV_RANDOM); while it reads it from front to back (2 MiB and more), twice as
+ * long (POSIX_FADV_SEQUENTIAL). And back to what it was afterwards: when the list has run out, the
  * descriptor is closed, the client or the program ends. Never if the program gave such advice
  * itself.
  *

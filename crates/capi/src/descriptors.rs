@@ -14,7 +14,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use foreread_client::{Client, Extent, FileId, Match};
+use foreread_client::{Advice, Client, Extent, FileId, Match};
 
 use crate::handle::Handle;
 use crate::real;
@@ -28,6 +28,8 @@ const REGISTERED: u8 = 1;
 const CHOSEN: u8 = 2;
 /// The kernel's read-ahead is off on it, by us.
 const QUIET: u8 = 4;
+/// The kernel's read-ahead is twice as long on it, by us.
+const LONG: u8 = 8;
 /// Reads of a descriptor from one look at what it is, and how it is read, to the next.
 const LOOK_EVERY: u32 = 16;
 
@@ -61,8 +63,8 @@ pub fn closed(fd: c_int) {
 /// lock.
 pub fn restore(fd: c_int) {
     let Some(flags) = flags(fd) else { return };
-    let before = flags.fetch_and(!QUIET, Ordering::Relaxed);
-    if before & QUIET != 0 && before & CHOSEN == 0 {
+    let before = flags.fetch_and(!(QUIET | LONG), Ordering::Relaxed);
+    if before & (QUIET | LONG) != 0 && before & CHOSEN == 0 {
         real::advise(fd, libc::POSIX_FADV_NORMAL);
     }
 }
@@ -74,21 +76,25 @@ pub fn chosen(fd: c_int) {
     }
 }
 
-/// Whether the kernel's read-ahead is to be turned off on a registered descriptor: it is not yet, and the program has
-/// not chosen it. It counts as off then.
-fn make_quiet(fd: c_int) -> bool {
-    flags(fd).is_some_and(|flags| {
-        let change = |now| (now == REGISTERED).then_some(REGISTERED | QUIET);
-        let (ordering, before) = (Ordering::Relaxed, Ordering::Relaxed);
-        flags.fetch_update(ordering, before, change).is_ok()
-    })
+/// Make the kernel's read-ahead on a registered descriptor `how` ([`QUIET`], [`LONG`]), by this advice, if it is not yet
+/// and the program has not chosen it.
+fn change(fd: c_int, how: u8, advice: c_int) {
+    let Some(flags) = flags(fd) else { return };
+    let wanted = |now: u8| {
+        let ours = now & REGISTERED != 0 && now & CHOSEN == 0;
+        (ours && now != REGISTERED | how).then_some(REGISTERED | how)
+    };
+    let (ordering, before) = (Ordering::Relaxed, Ordering::Relaxed);
+    if flags.fetch_update(ordering, before, wanted).is_ok() {
+        real::advise(fd, advice);
+    }
 }
 
 /// No descriptor is registered, and none quiet by us. What the program chose still holds.
 pub fn unflag_all() {
     for flags in &FLAGS {
-        if flags.load(Ordering::Relaxed) & (REGISTERED | QUIET) != 0 {
-            flags.fetch_and(!(REGISTERED | QUIET), Ordering::Relaxed);
+        if flags.load(Ordering::Relaxed) & (REGISTERED | QUIET | LONG) != 0 {
+            flags.fetch_and(!(REGISTERED | QUIET | LONG), Ordering::Relaxed);
         }
     }
 }
@@ -155,17 +161,18 @@ impl Descriptor {
         }
     }
 
-    /// The kernel's read-ahead is off while all lists say that the reads jump about.
+    /// The kernel's read-ahead is off while all lists say that the reads jump about, and longer while all say that they go
+    /// from front to back.
     fn adjust(&self, fd: c_int) {
-        let random = !self.users.is_empty()
-            && self
-                .users
-                .iter()
-                .all(|user| user.handle.client.is_random(user.file));
-        if !random {
-            restore(fd);
-        } else if make_quiet(fd) {
-            real::advise(fd, libc::POSIX_FADV_RANDOM);
+        let of = |user: &User| user.handle.client.advice(user.file);
+        let mut advice = self.users.iter().map(of);
+        let first = advice.next().unwrap_or_default();
+        let agreed = advice.all(|other| other == first);
+        match first {
+            _ if !agreed => restore(fd),
+            Advice::Random => change(fd, QUIET, libc::POSIX_FADV_RANDOM),
+            Advice::Sequential => change(fd, LONG, libc::POSIX_FADV_SEQUENTIAL),
+            Advice::Normal => restore(fd),
         }
     }
 

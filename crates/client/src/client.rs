@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use foreread_plan::{Extent, FileId};
+use foreread_plan::{Advice, Extent, FileId};
 use foreread_sources::{Draft, Entry, Match, RegionId};
 use foreread_sys::thread::{self, Birth};
 
@@ -348,11 +348,18 @@ impl Client {
         }
     }
 
-    /// Whether the kernel's own read-ahead only fetches too much of this file: its entries are
-    /// mostly not sequential. Then `POSIX_FADV_RANDOM` on the program's descriptor pays.
-    pub fn is_random(&self, file: FileId) -> bool {
-        self.inner()
-            .is_ok_and(|inner| lock(&inner.list).is_random(file))
+    /// What pays on the program's descriptor of this file, in the terms of posix_fadvise(2): `Random` where the kernel's
+    /// own read-ahead only fetches too much, because its entries are mostly not sequential; `Sequential` where they read it
+    /// from front to back, and twice the read-ahead has room in the session's memory.
+    pub fn advice(&self, file: FileId) -> Advice {
+        let Ok(inner) = self.inner() else {
+            return Advice::Normal;
+        };
+        let advice = lock(&inner.list).advice(file);
+        if advice == Advice::Sequential && !inner.has_room_for_streams(file) {
+            return Advice::Normal;
+        }
+        advice
     }
 
     /// Where the client stands; all zero in a child of its process.

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use foreread_plan::FileId;
+use foreread_sys::device::Device;
 use foreread_sys::file::FileFacts;
 use rustix::fs::OFlags;
 
@@ -40,6 +41,8 @@ struct File {
     kept: bool,
     /// Times it was added and not removed.
     uses: u64,
+    /// The kernel's read-ahead for it, in bytes, once that was asked for.
+    read_ahead: Option<u64>,
 }
 
 /// All of them.
@@ -127,6 +130,7 @@ impl Files {
                 path,
                 kept,
                 uses: 1,
+                read_ahead: None,
             },
         );
         Ok(file)
@@ -150,6 +154,16 @@ impl Files {
 
     pub(crate) fn identity(&self, file: FileId) -> Option<Identity> {
         Some(self.known.get(&file)?.identity)
+    }
+
+    /// The kernel's read-ahead for a file, in bytes. What the system has on its device is looked up once.
+    pub(crate) fn read_ahead(&mut self, file: FileId) -> Option<u64> {
+        let File {
+            identity,
+            read_ahead,
+            ..
+        } = self.known.get_mut(&file)?;
+        Some(*read_ahead.get_or_insert_with(|| Device::of(identity.0).read_ahead))
     }
 
     pub(crate) fn has(&self, file: FileId) -> bool {

@@ -46,6 +46,8 @@ pub(crate) struct Inner {
     pub(crate) streaming: Streaming,
     pub(crate) check: Option<Mutex<Check>>,
     pub(crate) capacity: usize,
+    /// The memory the session started with, in bytes.
+    budget: u64,
     teller: Mutex<Teller>,
     threads: Mutex<Option<Threads>>,
     start: Instant,
@@ -66,8 +68,9 @@ impl Inner {
         let capacity = list.capacity();
         let list = Arc::new(Mutex::new(list));
         let start = Instant::now();
+        let budget = options.budget.unwrap_or_else(memory::budget);
         let config = Config {
-            budget_pages: options.budget.unwrap_or_else(memory::budget) / PAGE,
+            budget_pages: budget / PAGE,
             evict_behind: options.evict_behind,
             passes: options.passes,
             ..Config::default()
@@ -83,6 +86,7 @@ impl Inner {
         Ok(Self {
             list,
             capacity,
+            budget,
             files: Mutex::default(),
             callback: RwLock::default(),
             ask: Ask::default(),
@@ -111,6 +115,12 @@ impl Inner {
             return Err(Error::Ended);
         };
         act(&mut files, threads)
+    }
+
+    /// Whether the kernel's read-ahead may be twice as long for a file.
+    pub(crate) fn has_room_for_streams(&self, file: FileId) -> bool {
+        let read_ahead = lock(&self.files).read_ahead(file);
+        read_ahead.is_some_and(|bytes| memory::has_room_for_streams(self.budget, bytes))
     }
 
     /// Have the session look at the list now.

@@ -49,7 +49,7 @@ pub use client::{Client, Missed};
 pub use error::Error;
 pub use flags::Flags;
 pub use foreread_engine::Ledger;
-pub use foreread_plan::{Extent, FileId};
+pub use foreread_plan::{Advice, Extent, FileId};
 pub use foreread_sources::{Entry, Match, RegionId};
 pub use options::Options;
 pub use prefetch::{Guard, prefetch};

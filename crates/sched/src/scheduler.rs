@@ -12,7 +12,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use foreread_plan::{Access, FileId, Pattern, Request, RequestId};
 use rustc_hash::FxHashMap;
@@ -22,7 +21,7 @@ use crate::behind::Behind;
 use crate::lane::Lane;
 use crate::stall::Stall;
 use crate::{
-    Budget, Config, DeviceId, Feedback, Layout, Matched, Order, Place, Profile, Queue, State,
+    Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Place, Profile, Queue, State,
     Verdict,
 };
 
@@ -31,18 +30,6 @@ const STREAM_LEAD: u64 = 16_384;
 
 /// Entries from the position on among which the next to be read is.
 const LAG: usize = 16;
-
-/// What the scheduler needs to know about files. The engine answers from what its backend told it.
-pub trait Devices {
-    /// The device a file is on; `None` if the file cannot be fetched at all.
-    fn device(&mut self, file: FileId) -> Option<DeviceId>;
-    /// A device's constants.
-    fn profile(&mut self, device: DeviceId) -> Profile;
-    /// Where a file lies; `None` while that is still being found out (asking starts it).
-    fn layout(&mut self, file: FileId) -> Option<Arc<Layout>>;
-    /// The file will soon be opened: have its metadata in memory.
-    fn announce(&mut self, file: FileId);
-}
 
 /// A request under way.
 #[derive(Debug)]

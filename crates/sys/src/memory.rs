@@ -15,6 +15,15 @@ use crate::text;
 /// Budget where the machine does not tell what is free: small enough for any machine.
 const UNKNOWN: u64 = 256 << 20;
 
+/// The kernel's read-ahead is made longer where this many times as much of it has room in memory: twice as much, for
+/// some streams at a time.
+const STREAMS: u64 = 32;
+
+/// Whether a read-ahead of so many bytes may be made twice as long for a session with so many bytes of memory.
+pub fn has_room_for_streams(memory: u64, read_ahead: u64) -> bool {
+    read_ahead <= memory / STREAMS
+}
+
 /// Bytes a session may fill at first: three quarters of what is free, as the program needs memory too.
 pub fn budget() -> u64 {
     share(available())

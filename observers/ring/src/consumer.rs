@@ -13,15 +13,14 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Pid, test_kill_process};
 
+use crate::area::Area;
 use crate::clock::Calibration;
 use crate::event::{
     COMMON_BITS, EXTRA_MAX, Malformed, Slot, What, after, code, decode, extent_and_time, extra,
@@ -130,10 +129,6 @@ struct Last {
     /// How many were handed out of the slot before [`Lane::head`], this one with them.
     taken: u16,
 }
-
-/// The mapped area; unmapped when dropped.
-#[derive(Debug)]
-struct Area(NonNull<Shared>);
 
 impl Ring {
     /// Makes an area with the given clock, in [`Mode::Mute`].
@@ -560,42 +555,4 @@ fn own_switches() -> Switches {
 
 fn path(bytes: &[u8]) -> PathBuf {
     OsString::from_vec(bytes.to_vec()).into()
-}
-
-impl Area {
-    fn map(memfd: &OwnedFd) -> rustix::io::Result<Self> {
-        // SAFETY: a new mapping at an address of the kernel's choice; nothing else in
-        // this process refers to it.
-        let at = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                size_of::<Shared>(),
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                memfd,
-                0,
-            )?
-        };
-        NonNull::new(at.cast()).map(Self).ok_or(Errno::NOMEM)
-    }
-
-    fn get(&self) -> &Shared {
-        // SAFETY: the mapping is readable, writable, page-aligned and as long as
-        // `Shared`, which consists of atomics only; it lives as long as `self`, and the
-        // seals keep anybody from shrinking the file beneath it.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-// SAFETY: the area is plain memory, not bound to a thread, and all of it is atomics.
-unsafe impl Send for Area {}
-// SAFETY: as above.
-unsafe impl Sync for Area {}
-
-impl Drop for Area {
-    fn drop(&mut self) {
-        // SAFETY: mapped in `map` with this length, and no reference outlives `self`.
-        // A failure leaves the mapping in place, which harms nobody.
-        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<Shared>()) };
-    }
 }

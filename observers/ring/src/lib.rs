@@ -21,6 +21,8 @@ mod switched;
 mod writer;
 
 #[cfg(feature = "std")]
+mod area;
+#[cfg(feature = "std")]
 mod clock;
 #[cfg(feature = "std")]
 mod consumer;

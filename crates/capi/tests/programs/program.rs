@@ -28,6 +28,7 @@ pub const PROGRAMS: &[&str] = &[
     "endless",
     "at_exit",
     "advice",
+    "front_to_back",
     "failed",
 ];
 

@@ -30,10 +30,6 @@ use crate::calibrate::in_force;
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
 
-/// The kernel's read-ahead is made longer where this many times as much of it has room in memory: twice as much, for
-/// some streams at a time.
-const ROOM_FOR: u64 = 32;
-
 /// A file that no record knows: they are numbered from 0 on.
 const UNKNOWN_FILE: FileId = FileId(u32::MAX);
 
@@ -120,9 +116,9 @@ impl Opened {
     pub(super) fn advice(&self) -> impl Iterator<Item = (&Path, Advice)> {
         let mut devices = HashMap::new();
         let mut has_room = move |dev| {
-            *devices
-                .entry(dev)
-                .or_insert_with(|| Device::of(dev).read_ahead <= memory::budget() / ROOM_FOR)
+            *devices.entry(dev).or_insert_with(|| {
+                memory::has_room_for_streams(memory::budget(), Device::of(dev).read_ahead)
+            })
         };
         let read = self.files.values().filter(|meta| !meta.written);
         read.filter_map(move |meta| {

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use foreread_client::{Entry, Error, Extent, Flags, Ledger, Match, Options};
+use foreread_client::{Advice, Entry, Error, Extent, Flags, Ledger, Match, Options};
 use foreread_sys::cache;
 
 use crate::{
@@ -157,11 +157,12 @@ fn a_sequential_list_is_left_to_the_kernel_after_its_beginning() {
     wait_for(&file, 64);
     settle();
     assert!(cached(&file) <= 64, "256 KiB");
-    assert!(!client.is_random(id));
+    assert_ne!(client.advice(id), Advice::Random);
     client.request(&scattered(id), Flags::SET).unwrap();
     client.request(&scattered(id), Flags::APPEND).unwrap();
-    assert!(
-        !client.is_random(id),
+    assert_ne!(
+        client.advice(id),
+        Advice::Random,
         "most of what was listed is still in sequence"
     );
 }

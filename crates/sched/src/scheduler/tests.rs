@@ -1,7 +1,8 @@
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::*;
-use crate::Horizon;
+use crate::{Horizon, Layout};
 use foreread_plan::{Expected, Extent, Kind, PAGE, Pattern, ThreadId};
 
 /// One file on one device.

@@ -20,7 +20,7 @@ mod tests;
 
 use std::ops::Range;
 
-use foreread_plan::{Extent, FileId, PAGE, ThreadId};
+use foreread_plan::{Advice, Extent, FileId, PAGE, ThreadId};
 use rustc_hash::FxHashMap;
 
 use crate::streams::{Runs, STREAM_AFTER, Streams};
@@ -34,6 +34,10 @@ use store::{BEHIND, MOST, Store};
 const THREAD: ThreadId = ThreadId(0);
 /// Entries of one file after which what it was like before counts half.
 const REMEMBERED: u32 = 4096;
+/// Bytes listed from front to back from which on a longer read-ahead pays.
+const ENOUGH_BYTES: u64 = 2 << 20;
+/// One entry in so many may go elsewhere for a file to be listed from front to back.
+const ELSEWHERE: u32 = 100;
 
 /// One access the program announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,21 +106,65 @@ pub struct AccessList {
 #[derive(Debug, Default)]
 struct Order {
     streams: Streams,
-    /// Entries of each file, and those that go on where the one before ended or are a stream by themselves.
-    files: FxHashMap<FileId, (u32, u32)>,
+    files: FxHashMap<FileId, Listed>,
+}
+
+/// How the entries of one file follow each other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Listed {
+    entries: u32,
+    /// Those that go on where the one before ended or are a stream by themselves.
+    in_row: u32,
+    /// Those that go on where the one before ended and leave no page out.
+    whole: u32,
+    /// In all of them.
+    bytes: u64,
+}
+
+impl Listed {
+    fn add(&mut self, other: Self) {
+        self.entries += other.entries;
+        self.in_row += other.in_row;
+        self.whole += other.whole;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+
+    /// Count what there was half, once that is much.
+    fn fade(&mut self) {
+        if self.entries >= REMEMBERED {
+            self.entries /= 2;
+            self.in_row /= 2;
+            self.whole /= 2;
+            self.bytes /= 2;
+        }
+    }
+
+    fn advice(self) -> Advice {
+        // The first goes on from nothing.
+        let elsewhere = (self.entries - self.whole).saturating_sub(1);
+        if self.in_row < self.entries.div_ceil(2) {
+            Advice::Random
+        } else if self.bytes >= ENOUGH_BYTES && elsewhere * ELSEWHERE < self.entries {
+            Advice::Sequential
+        } else {
+            Advice::Normal
+        }
+    }
 }
 
 impl Order {
     /// Add an entry; whether it is part of a stream that is to be left to the kernel.
     fn add(&mut self, entry: &Entry) -> bool {
         let Runs { whole, gapped } = self.streams.runs(THREAD, entry.file, entry.extent);
-        let (all, in_row) = self.files.entry(entry.file).or_default();
-        if *all >= REMEMBERED {
-            (*all, *in_row) = (*all / 2, *in_row / 2);
-        }
-        *all += 1;
         let long = entry.extent.len >= STREAM_AFTER;
-        *in_row += u32::from(gapped > 0 || long);
+        let listed = self.files.entry(entry.file).or_default();
+        listed.fade();
+        listed.add(Listed {
+            entries: 1,
+            in_row: u32::from(gapped > 0 || long),
+            whole: u32::from(whole > 0),
+            bytes: entry.extent.len,
+        });
         // What is long is fetched however it is cut up: among others, the kernel's small windows would wait for those.
         whole >= if long { BULK * PAGE } else { STREAM_AFTER }
     }
@@ -200,11 +248,11 @@ impl AccessList {
         self.done = false;
         self.far = None;
         std::mem::swap(&mut self.order.streams, &mut draft.order.streams);
-        for (file, (all, in_row)) in draft.order.files.drain() {
+        for (file, listed) in draft.order.files.drain() {
             let known = self.order.files.entry(file).or_default();
             // One list may say more than all before; none is forgotten at once.
-            let keep = |old: u32| if old >= REMEMBERED { old / 2 } else { old };
-            *known = (keep(known.0) + all, keep(known.1) + in_row);
+            known.fade();
+            known.add(listed);
         }
         self.counts.accepted += draft.accepted as u64;
         draft.accepted
@@ -287,11 +335,12 @@ impl AccessList {
         self.counts
     }
 
-    /// Whether something is still listed, and a file in an order that the kernel's read-ahead cannot serve: less than half
-    /// of its entries go on where the one before ended, or are so long that they are streams by themselves.
-    pub fn is_random(&self, file: FileId) -> bool {
-        let random = |&(all, in_row): &(u32, u32)| in_row < all.div_ceil(2);
-        self.ahead() > 0 && self.order.files.get(&file).is_some_and(random)
+    /// What the kernel is best told of the order in which a file is read, as long as something is still listed. No order at
+    /// all: less than half of its entries go on where the one before ended, or are so long that they are streams by
+    /// themselves. From front to back: 2 MiB at least, and next to all entries go on and leave no page out.
+    pub fn advice(&self, file: FileId) -> Advice {
+        let listed = self.order.files.get(&file).filter(|_| self.ahead() > 0);
+        listed.map_or(Advice::Normal, |listed| listed.advice())
     }
 
     /// Bytes of memory the entries and their index take.

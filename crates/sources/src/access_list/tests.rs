@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::Source;
 
+mod advice;
+
 const A: FileId = FileId(0);
 const B: FileId = FileId(1);
 
@@ -423,27 +425,6 @@ fn telling_a_place_that_is_still_to_come_passes_what_comes_before_it() {
     list.done();
     assert_eq!(list.at(5), None);
     assert_eq!(list.at(4), Some(Match::RanOut));
-}
-
-#[test]
-fn only_a_file_listed_out_of_sequence_is_random() {
-    let mut list = list(1 << 20);
-    let mut entries: Vec<_> = (0..100).map(page).collect();
-    entries.extend((0..100).rev().map(|n| entry(B, n * PAGE, PAGE, false)));
-    list.set(&entries);
-    assert!(!list.is_random(A) && list.is_random(B));
-    list.at(199);
-    assert!(!list.is_random(B), "nothing is listed any more");
-}
-
-#[test]
-fn a_file_listed_in_long_pieces_is_not_random_whatever_their_order() {
-    let mut list = list(1 << 20);
-    let long = |n: u64| entry(A, n << 22, 1 << 22, false);
-    let short = |n: u64| entry(B, n << 22, 1 << 16, false);
-    let entries: Vec<_> = (0..100).rev().flat_map(|n| [long(n), short(n)]).collect();
-    list.set(&entries);
-    assert!(!list.is_random(A) && list.is_random(B));
 }
 
 fn disclosed(feed: &mut Feed, room: usize) -> Vec<Expected> {

@@ -1,0 +1,19 @@
+//! Files and the devices that they are on, as the scheduler asks for them.
+
+use std::sync::Arc;
+
+use foreread_plan::FileId;
+
+use crate::{DeviceId, Layout, Profile};
+
+/// What the scheduler needs to know about files. The engine answers from what its backend told it.
+pub trait Devices {
+    /// The device a file is on; `None` if the file cannot be fetched at all.
+    fn device(&mut self, file: FileId) -> Option<DeviceId>;
+    /// A device's constants.
+    fn profile(&mut self, device: DeviceId) -> Profile;
+    /// Where a file lies; `None` while that is still being found out (asking starts it).
+    fn layout(&mut self, file: FileId) -> Option<Arc<Layout>>;
+    /// The file will soon be opened: have its metadata in memory.
+    fn announce(&mut self, file: FileId);
+}
