@@ -24,6 +24,7 @@ public:
   }
 
   void function(const Function &F) {
+    Into.beginFunction(F.Shared);
     if (F.Name == "main")
       create(F);
     count(F.Decl->getBody());
@@ -182,7 +183,7 @@ private:
     if (isa<Expr>(Expansion))
       Into.around(Range, "(foreread_call(), ", ")");
     else
-      Into.before(Range.Begin, "foreread_call(); ");
+      Into.before(Range, "foreread_call(); ");
   }
 
   // The variable an opening call's result is assigned to, if the statement is nothing else.
@@ -227,14 +228,13 @@ private:
         cast<CompoundStmt>(Up)->body_back() == At)
       return false;
     TextRange Range = statementText(U, At);
-    llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
-    if (!Range.Valid || Text[Range.End - 1] != ';')
+    if (!Range.Valid || U.sources().getBufferData(Range.File)[Range.End - 1] != ';')
       return false;
     std::string Line;
     for (const std::string &Each : Then)
       Line += " " + Each;
     if (isa<CompoundStmt>(Up))
-      Into.after(Range.End, Line);
+      Into.after(Range, Line);
     else
       Into.around(Range, "{ ", Line + " }");
     return true;
@@ -282,12 +282,21 @@ public:
   bool Signals = false, Counts = false;
 };
 
-} // namespace
+// The insertions that a unit's own functions come to.
+struct Changed {
+  Changed(const Unit &U, const Program &P, const Related &Slice, const Plan &Meetings)
+      : Changes(U), Original(U, P, Slice, Meetings, Changes) {
+    for (auto &F : P.Functions)
+      if (F->Home == &U && (Slice.translated(*F) || F->CountsItself))
+        Original.function(*F);
+  }
 
-std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, Related &Slice,
-                                const Plan &Meetings) {
-  Edits Changes(U);
-  Computation Original(U, P, Slice, Meetings, Changes);
+  Edits Changes;
+  Computation Original;
+};
+
+std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo &Pointers, Related &Slice,
+                              const Plan &Meetings) {
   std::string Functions;
   std::vector<std::string> Prototypes;
   std::map<std::string, std::string> Grants;
@@ -295,10 +304,7 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   const std::string Linkage = U.cxx() ? "extern \"C\" " : "";
   llvm::DenseMap<const Function *, const FunctionDecl *> Needed;
   for (auto &F : P.Functions) {
-    if (F->Home != &U || !(Slice.translated(*F) || F->CountsItself))
-      continue;
-    Original.function(*F);
-    if (!Slice.translated(*F))
+    if (F->Home != &U || !Slice.translated(*F))
       continue;
     // A lambda expression is part of the function around it.
     if (Meetings.runsAsIs(*F) || F->lambda())
@@ -314,24 +320,26 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     if (Meetings.exported(*F))
       Functions += "\n" + Linkage + Print.asked(false);
   }
-  if (Changes.empty() && Functions.empty())
+  if (Now.Changes.empty() && Functions.empty())
     return std::nullopt;
 
-  std::string Text = Original.declarations();
-  if (Original.Signals)
+  UnitText Whole;
+  Whole.Headers = Now.Changes.headers();
+  std::string &Result = Whole.Text;
+  std::string Text = Now.Original.declarations();
+  if (Now.Original.Signals)
     Text += " enum { FOREREAD_SIGNAL = 1 };";
-  std::string Result;
   // The counting alone: before the program's first line no header of the system may come.
-  if (Original.Counts)
+  if (Now.Original.Counts)
     Result =
         "#define FOREREAD_CALL_ONLY\n#include \"foreread_preexec.h\"\n#undef FOREREAD_CALL_ONLY\n";
   if (!Text.empty())
     Result += Text + "\n";
   if (!Result.empty())
     Result += "#line 1\n";
-  Result += Changes.apply();
+  Result += Now.Changes.apply();
   if (Functions.empty())
-    return Result;
+    return Whole;
   if (!llvm::StringRef(Result).ends_with("\n"))
     Result += "\n";
   Result += "\n/* The prefetch thread. */\n#include \"foreread_preexec.h\"\n\n";
@@ -359,7 +367,26 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   Prototypes.erase(std::unique(Prototypes.begin(), Prototypes.end()), Prototypes.end());
   for (const std::string &Each : Prototypes)
     Result += Each;
-  return Result + Functions;
+  Result += Functions;
+  return Whole;
+}
+
+} // namespace
+
+std::vector<std::optional<UnitText>> emit(Program &P, PointsTo &Pointers, Related &Slice, const Plan &Meetings) {
+  std::vector<std::unique_ptr<Changed>> Units;
+  for (auto &U : P.Units)
+    Units.push_back(U->AST ? std::make_unique<Changed>(*U, P, Slice, Meetings) : nullptr);
+  // Functions of headers are the same in all units that have them.
+  for (auto &Taking : Units)
+    for (auto &From : Units)
+      if (Taking && From && Taking != From)
+        Taking->Original.Counts |= Taking->Changes.take(From->Changes);
+  std::vector<std::optional<UnitText>> Result(P.Units.size());
+  for (auto &U : P.Units)
+    if (Units[U->Index])
+      Result[U->Index] = print(*U, *Units[U->Index], P, Pointers, Slice, Meetings);
+  return Result;
 }
 
 } // namespace foreread::slicer

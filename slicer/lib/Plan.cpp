@@ -39,7 +39,7 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
       if (Spec->Kind == CallKind::Open && Now == Treatment::Prefetch && Spec->Result == 'F' &&
           Chosen.Open == OpenMode::Send)
         Here.Channel = ++Channels;
-      else if (needsWait(*F, Call, *Spec) && F->InMainFile && editable(*F, Call))
+      else if (needsWait(*F, Call, *Spec) && F->AtHand && !F->Shared && editable(*F, Call))
         Here.Point = ++Points;
       if (Here.Counted || Here.Channel || Here.Point)
         Meetings[Call] = Here;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "Calls.h"
-#include "Clang.h"
+#include "Inclusions.h"
 
 namespace foreread::slicer {
 
@@ -38,6 +38,7 @@ struct Unit {
   std::string Path;      // absolute
   std::string Directory; // where the compiler ran
   std::unique_ptr<clang::ASTUnit> AST;
+  std::unique_ptr<Inclusions> Texts;
   std::string WholeBecause; // why it is left as it is; empty if it is analysed
 
   clang::ASTContext &context() const { return AST->getASTContext(); }
@@ -51,7 +52,8 @@ struct Function {
   Unit *Home = nullptr;
   std::string Name;        // with its namespace and class
   std::string Symbol;      // the linker's name for it
-  bool InMainFile = false; // defined in the unit's own file, not in a header
+  bool AtHand = false;     // its text can be changed
+  bool Shared = false;     // it stands in a header, and units that have it have one and the same
   bool Private = false;    // static or inline: no other unit can name it
   bool Reachable = false;  // from main
   bool AddressTaken = false;
@@ -87,6 +89,8 @@ public:
   std::vector<std::unique_ptr<Unit>> Units;
   std::vector<std::unique_ptr<Function>> Functions;
   std::vector<Node> Nodes;
+  // Whether there is no unit of which nothing is known, and which may have copies of what headers define.
+  bool AllKnown = true;
 
   // Fills Functions from Units.
   void index();
@@ -150,6 +154,7 @@ public:
 
 private:
   void add(Unit &U, const clang::FunctionDecl *Declared);
+  static std::string pattern(const Function &F);
   void alias(Unit &U, const clang::FunctionDecl *Other);
   void leaveChosen(Unit &U, const clang::FunctionDecl *Other);
   void leaveShared();
@@ -160,7 +165,8 @@ private:
   llvm::StringMap<Function *> External;
   llvm::StringMap<std::vector<Function *>> Overriders;
   llvm::DenseMap<const clang::FunctionDecl *, Function *> Internal;
-  llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> FromTemplate, ThroughKnown;
+  llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> ThroughKnown;
+  llvm::StringMap<std::vector<Function *>> FromTemplate;
   // What functions of the library call by name; those whose address is taken, or which are virtual.
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
   std::vector<const clang::FunctionDecl *> LibraryEscaping;

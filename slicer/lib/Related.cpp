@@ -91,21 +91,21 @@ void Related::keep(const Stmt *S) {
 }
 
 // Whether the program can be made to do something at this call for the prefetch thread: its text
-// must be at hand.
+// must be at hand, and for this unit alone.
 bool Related::meets(const CallExpr *Call) const {
-  return Current->InMainFile && editable(*Current, Call);
+  return Current->AtHand && !Current->Shared && editable(*Current, Call);
 }
 
 // Whether the program can be made to count the call, if not at the call then with the macro around
 // it.
 bool Related::countable(const CallExpr *Call) const {
-  return meets(Call) || (Current->InMainFile && expansionAround(*Current, Call));
+  return Current->AtHand && (editable(*Current, Call) || expansionAround(*Current, Call));
 }
 
 void Related::mustMeet(const CallExpr *Call) {
   if (meets(Call))
     return;
-  if (!Current->InMainFile)
+  if (!Current->AtHand || Current->Shared)
     return refuse(*Current, "it is defined in a header");
   refuse(*Current, std::string("a call of ") + P.spec(Call)->Name + "() stands in a macro");
 }
@@ -208,8 +208,8 @@ void Related::run() {
     if (Function *Main = P.mainFunction()) {
       Reached.set(Main->Index);
       if (const auto *Body = dyn_cast<CompoundStmt>(Main->Decl->getBody()))
-        if (!afterBrace(*Main->Home, Body))
-          refuse(*Main, Main->InMainFile ? "its brace stands in a macro" : "it is defined in a header");
+        if (!Main->AtHand || !afterBrace(*Main->Home, Body))
+          refuse(*Main, Main->AtHand ? "its brace stands in a macro" : "it is defined in a header");
     }
     do {
       Changed = false;

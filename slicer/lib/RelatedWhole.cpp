@@ -115,7 +115,7 @@ bool Related::sameThere(const Function &F, const CallExpr *Call, const CallSpec 
     return Each && Each->Regular && !Each->Writes && !Each->Creates && !Each->MayChange;
   }
   case CallKind::Read:
-    return !Of.empty() && llvm::all_of(Of, Unchanging) && F.InMainFile &&
+    return !Of.empty() && llvm::all_of(Of, Unchanging) && F.AtHand &&
            (editable(F, Call) || expansionAround(F, Call));
   case CallKind::Seek:
   case CallKind::Tell:

@@ -70,6 +70,7 @@ class Case:
         sources = [name for name in self.units if name.endswith((".c", ".cpp"))]
         flags = shlex.split(" ".join(self.all("CFLAGS")))
         for name, text in self.units.items():
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
             with open(os.path.join(folder, name), "w") as out:
                 out.write(text)
         commands = [{"directory": folder, "file": name, "arguments": ["cc", *flags, "-c", name]}

@@ -71,7 +71,8 @@ impl Compiler {
         Ending::Code(if missing { 127 } else { 126 })
     }
 
-    /// Compiles a unit again by the compiler of its record, from the text in `changed`, into `object`.
+    /// Compiles a unit again by the compiler of its record, from the text in `changed`, in which that of the
+    /// headers `taken_in` stands, into `object`.
     ///
     /// What the text says of itself stays the same: its names and its time are those of its source, and it
     /// finds the same headers ([`includes`]), as they were.
@@ -82,6 +83,7 @@ impl Compiler {
     pub(super) fn recompile(
         record: &Record,
         changed: &Path,
+        taken_in: &[PathBuf],
         headers: &Path,
         object: &Path,
     ) -> Result<()> {
@@ -127,7 +129,8 @@ impl Compiler {
             first_errors(&output.stderr)
         );
         let read = includes::listed(&fs::read(&read)?);
-        let read = read.iter().map(|header| record.directory.join(header));
+        let read = read.iter().chain(taken_in);
+        let read = read.map(|header| record.directory.join(header));
         for header in read.filter(|header| !header.starts_with(headers)) {
             let unchanged = record.is_younger_than(&header);
             ensure!(

@@ -86,10 +86,11 @@ impl Job<'_> {
             fs::create_dir(&folder)?;
             let begun = Instant::now();
             let records = units.known.iter().map(|unit| &unit.record);
-            let slice = Slice::of(&self.tools.slicer, records, &folder)?;
+            let others = units.reports.len() > units.known.len();
+            let slice = Slice::of(&self.tools.slicer, records, others, &folder)?;
             let changed: Vec<_> = slice
                 .changed()
-                .map(|(index, text)| (index, text.to_owned()))
+                .map(|(index, text, headers)| (index, text.to_owned(), headers.to_owned()))
                 .collect();
             for (index, why) in slice.left_whole() {
                 let report = &mut units.reports[units.known[index].report];
@@ -128,16 +129,16 @@ impl Job<'_> {
     fn compile(
         &self,
         units: &[Unit],
-        changed: &[(usize, PathBuf)],
+        changed: &[(usize, PathBuf, Vec<PathBuf>)],
         folder: &Path,
     ) -> Vec<(usize, Result<PathBuf>)> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
-            while let Some((index, text)) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some((index, text, taken_in)) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let object = folder.join(format!("unit-{index}.o"));
                 let record = &units[*index].record;
-                let compiled = Compiler::recompile(record, text, &self.tools.headers, &object);
+                let compiled = Compiler::recompile(record, text, taken_in, &self.tools.headers, &object);
                 done.push((*index, compiled.map(|()| object)));
             }
             done

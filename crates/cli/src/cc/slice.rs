@@ -43,6 +43,9 @@ pub(super) struct Slice {
 struct Unit {
     index: usize,
     output: Option<PathBuf>,
+    /// The headers whose text stands in it.
+    #[serde(default)]
+    headers: Vec<PathBuf>,
     /// Why the slicer could make nothing of it.
     #[serde(default)]
     why: Option<String>,
@@ -76,13 +79,15 @@ pub(super) struct Opened {
 }
 
 impl Slice {
-    /// Slices the program that consists of these units, the changed ones going into `folder`.
+    /// Slices the program that consists of these units, the changed ones going into `folder`; of these alone,
+    /// or of `others`, too, of which nothing is known.
     ///
     /// # Errors
     /// When the slicer fails, takes too long, or says what cannot be understood.
     pub(super) fn of<'a>(
         slicer: &Path,
         records: impl Iterator<Item = &'a Record>,
+        others: bool,
         folder: &Path,
     ) -> Result<Self> {
         let commands: Vec<_> = records
@@ -106,6 +111,7 @@ impl Slice {
             .arg(folder)
             .arg("--compile-commands")
             .arg(&database)
+            .args(others.then_some("--others"))
             .stdin(Stdio::null())
             .stdout(File::create(&said)?)
             .stderr(File::create(&errors)?)
@@ -139,10 +145,10 @@ impl Slice {
         Ok(slice)
     }
 
-    /// The changed units and where their text is.
-    pub(super) fn changed(&self) -> impl Iterator<Item = (usize, &Path)> {
+    /// The changed units, where their text is, and the headers whose text stands in it.
+    pub(super) fn changed(&self) -> impl Iterator<Item = (usize, &Path, &[PathBuf])> {
         let units = self.units.iter();
-        units.filter_map(|unit| Some((unit.index, unit.output.as_deref()?)))
+        units.filter_map(|unit| Some((unit.index, unit.output.as_deref()?, &*unit.headers)))
     }
 
     /// The units that the slicer could make nothing of, and why.
