@@ -59,6 +59,8 @@ private:
   std::string granted(const clang::MemberExpr *Member, const clang::FieldDecl *Field);
   std::string initialisation(const clang::VarDecl *Variable);
   std::string asItIs(const clang::CallExpr *Call);
+  std::string whole(const Function &Target, const std::string &Call) const;
+  bool makesInPlace(const clang::Expr *Init) const;
   std::string call(const clang::CallExpr *Call);
   std::string virtualCall(const clang::CallExpr *Call);
   std::string userCall(const clang::CallExpr *Call);

@@ -224,7 +224,8 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   } else if (const auto *Value = dyn_cast<CXXScalarValueInitExpr>(E)) {
     Out << typed(Value->getType(), "") << "()";
   } else if (const auto *Made = dyn_cast<CXXTemporaryObjectExpr>(E)) {
-    Out << typed(Made->getType(), "") << Arguments(Made);
+    std::string Text = typed(Made->getType(), "") + Arguments(Made);
+    Out << (makesInPlace(Made) ? "(prefetch_whole(), " + Text + ")" : Text);
   } else if (const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E);
              Size && Size->isArgumentType() && Size->getKind() == UETT_SizeOf) {
     Out << "sizeof(" << typed(Size->getArgumentType(), "") << ')';
@@ -232,8 +233,9 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
     std::string Count = New->isArray() && *New->getArraySize()
                             ? "[" + text(*New->getArraySize()) + "]"
                             : std::string();
-    Out << "new " << typed(New->getAllocatedType(), Count);
     const Expr *Init = New->getInitializer();
+    bool Whole = makesInPlace(New->getConstructExpr());
+    Out << (Whole ? "(prefetch_whole(), new " : "new ") << typed(New->getAllocatedType(), Count);
     if (const auto *Made = dyn_cast_or_null<CXXConstructExpr>(Init))
       Out << Arguments(Made);
     else if (isa_and_nonnull<InitListExpr>(Init))
@@ -242,6 +244,7 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
       Out << "()";
     else if (Init)
       Out << (isa<ParenListExpr>(Init) ? text(Init) : "(" + text(Init) + ")");
+    Out << (Whole ? ")" : "");
   } else {
     return false;
   }

@@ -192,6 +192,8 @@ void Printer::variable(const VarDecl *Variable) {
     Declared = "extern " + Declared;
   if (Value)
     Declared += initialisation(Variable);
+  if (Value && makesInPlace(Variable->getInit()))
+    line("prefetch_whole();");
   line(Declared + ";");
 }
 

@@ -72,6 +72,8 @@ public:
   // Functions that library functions call, as they are.
   std::vector<Function *> targets(const clang::CallExpr *Call);
   bool threads() const { return Threads; }
+  // What a function calls, and what is run without a call where it makes objects.
+  std::vector<Function *> runBy(const Function &F);
   bool defines(const clang::VarDecl *Variable);
   // Functions that are run though nothing is known of them; for the report.
   const llvm::DenseSet<const clang::CallExpr *> &unknown() const { return Unknown; }
@@ -132,7 +134,6 @@ private:
   void announce(const Load &Each);
   bool announceBefore(const clang::Stmt *Loop);
   bool steers(const clang::CallExpr *Call, const CallSpec &Spec);
-  std::vector<Function *> runBy(const Function &F);
   bool sameThere(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   bool makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visited);
   void findCounting();

@@ -76,7 +76,6 @@ void Related::callAsItIs(const CallExpr *Call) {
     whole(*F);
 }
 
-// What a function calls, and what is run without a call where it makes objects.
 std::vector<Function *> Related::runBy(const Function &F) {
   std::vector<Function *> All;
   for (const CallExpr *Call : F.Calls) {

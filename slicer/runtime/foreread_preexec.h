@@ -177,6 +177,10 @@ ssize_t fetch_preadv(int __fd, const struct iovec *__parts, int __count, off_t _
     }))
 void prefetch_uncount(void);
 
+/* Before code of the program's own that reads runs as it is: it finds descriptors and streams where the slice has come,
+ * and the slice goes on where it leaves them. */
+void prefetch_whole(void);
+
 FILE *prefetch_fopen(const char *__path, const char *__mode);
 FILE *prefetch_fdopen(int __fd, const char *__mode);
 FILE *prefetch_freopen(const char *__path, const char *__mode, FILE *__stream);
