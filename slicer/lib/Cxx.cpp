@@ -219,6 +219,15 @@ struct Closure : RecursiveASTVisitor<Closure> {
     }
     return true;
   }
+  bool VisitCXXConstructExpr(CXXConstructExpr *Made) {
+    const Expr *Second = nullptr;
+    if (const Expr *Body = givenToThread(Made, Second)) {
+      const Expr *Written = Body->IgnoreUnlessSpelledInSource();
+      Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
+      allow(Written);
+    }
+    return true;
+  }
   bool VisitDeclRefExpr(DeclRefExpr *Ref) {
     if (Ref->getType()->getAsCXXRecordDecl() == Type)
       Named.push_back(Ref);

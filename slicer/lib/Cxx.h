@@ -54,6 +54,10 @@ std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
 // Why they cannot name the type; empty if they can.
 std::string hiddenType(clang::QualType Type);
 
+// What a call, or what makes an object, hands to a new thread of the C++ library to be run, and the first argument of that;
+// or null.
+const clang::Expr *givenToThread(const clang::Expr *E, const clang::Expr *&Second);
+
 // The function that a lambda expression is; of a generic one what is made of it, if that is one only.
 const clang::FunctionDecl *operatorOf(const clang::CXXRecordDecl *Closure);
 // Whether nothing is done with a lambda expression but to call it, or to hand it to a function.

@@ -30,7 +30,10 @@ public:
     count(F.Decl->getBody());
     for (const auto &[Part, Outer] : F.Parents)
       count(Part);
+    for (const Expr *Made : F.Makes)
+      wrapBody(Made);
     for (const CallExpr *Call : F.Calls) {
+      wrapBody(Call);
       if (Slice.treatment(Call) == Treatment::Spawn)
         spawn(Call);
       Meeting Here = Meetings.at(Call);
@@ -109,6 +112,15 @@ private:
       Result += "\\0\" ";
     }
     return Result + "\"\"";
+  }
+
+  // What a thread of the C++ library is given to run.
+  void wrapBody(const Expr *Starts) {
+    Program::Thread Started = P.thread(Starts);
+    if (!Started.Target || !Slice.countsThread(*Started.Target) || !Met.insert(Started.Body->getBeginLoc()).second)
+      return;
+    Counts = true;
+    Into.around(textOf(U, Started.Body), "foreread_body(", ")");
   }
 
   void spawn(const CallExpr *Call) {

@@ -104,6 +104,11 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   const auto *E = dyn_cast<Expr>(S);
   if (!E)
     return false;
+  if (E != Body && F.Home->cxx())
+    if (Function *Run = P.threadBody(E); Run && Slice.countsThread(*Run)) {
+      Out << threadBody(E, *Run);
+      return true;
+    }
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
     if (Call == Unwrapped)
       return false;

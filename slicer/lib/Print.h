@@ -60,6 +60,7 @@ private:
   std::string initialisation(const clang::VarDecl *Variable);
   std::string asItIs(const clang::CallExpr *Call);
   std::string whole(const Function &Target, const std::string &Call) const;
+  std::string threadBody(const clang::Expr *Given, const Function &Run);
   bool makesInPlace(const clang::Expr *Init) const;
   std::string call(const clang::CallExpr *Call);
   std::string virtualCall(const clang::CallExpr *Call);
@@ -109,6 +110,7 @@ private:
   std::map<std::string, std::string> Grants;
   llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
   const clang::CallExpr *Unwrapped = nullptr;
+  const clang::Expr *Body = nullptr; // of a thread, which is being printed
   const clang::Expr *Discarded = nullptr; // whose value is not needed
   // A variable in whose place something else is printed.
   const clang::VarDecl *Replaced = nullptr;

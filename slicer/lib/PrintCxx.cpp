@@ -182,6 +182,18 @@ std::string Printer::lambda(const LambdaExpr *Made) {
   return llvm::StringRef(Result).trim().str();
 }
 
+// What a thread is given to run: its calls belong to those of the program's.
+std::string Printer::threadBody(const Expr *Given, const Function &Run) {
+  bool Version = !Run.lambda() && !Meetings.runsAsIs(Run);
+  if (Version)
+    Called.insert({&Run, Run.Decl});
+  const Expr *Outer = Body;
+  Body = Given;
+  std::string Result = "foreread_body(" + (Version ? Meetings.nameOf(Run) : text(Given)) + ")";
+  Body = Outer;
+  return Result;
+}
+
 bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   auto Arguments = [&](const CXXConstructExpr *Made) {
     std::string List;

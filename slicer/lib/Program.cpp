@@ -213,6 +213,7 @@ void Program::index() {
           leaveChosen(*U, Other);
       }
   findThrough();
+  findThreads();
   for (auto &Caller : Functions)
     for (const CallExpr *Call : Caller->Calls)
       if (Function *F = function(directCallee(Call)); F && !F->Decl->isVariadic() &&

@@ -107,6 +107,14 @@ public:
   const std::vector<Function *> &runThrough(const clang::FunctionDecl *Library);
   // The functions that are made from the same template.
   std::vector<Function *> sameText(const Function &F) const;
+  // A thread of the C++ library that an expression starts, a call or what makes an object: what is given to it, and what
+  // that runs.
+  struct Thread {
+    const clang::Expr *Body = nullptr;
+    Function *Target = nullptr;
+  };
+  Thread thread(const clang::Expr *Starts) const { return Threads.lookup(Starts); }
+  Function *threadBody(const clang::Expr *Given) const { return ThreadBodies.lookup(Given); }
   // What the call table says of a call, or null.  Functions of the program are not looked up.
   const CallSpec *spec(const clang::CallExpr *Call) const;
 
@@ -160,6 +168,7 @@ private:
   void leaveShared();
   void readLibrary(const Unit &U);
   void findThrough();
+  void findThreads();
   std::string symbol(const clang::NamedDecl *Named) const;
 
   llvm::StringMap<Function *> External;
@@ -167,6 +176,8 @@ private:
   llvm::DenseMap<const clang::FunctionDecl *, Function *> Internal;
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> ThroughKnown;
   llvm::StringMap<std::vector<Function *>> FromTemplate;
+  llvm::DenseMap<const clang::Expr *, Thread> Threads;
+  llvm::DenseMap<const clang::Expr *, Function *> ThreadBodies;
   // What functions of the library call by name; those whose address is taken, or which are virtual.
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
   std::vector<const clang::FunctionDecl *> LibraryEscaping;

@@ -163,7 +163,12 @@ void findReachable(Program &P, PointsTo &Pointers) {
   while (!Work.empty()) {
     Function *F = Work.back();
     Work.pop_back();
+    for (const Expr *Made : F->Makes)
+      if (Function *Body = P.thread(Made).Target)
+        Reach(Body);
     for (const CallExpr *Call : F->Calls) {
+      if (Function *Body = P.thread(Call).Target)
+        Reach(Body);
       for (Function *Target : Pointers.callees(Call).Functions)
         Reach(Target);
       if (!P.function(directCallee(Call))) {

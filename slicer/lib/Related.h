@@ -72,6 +72,10 @@ public:
   // Functions that library functions call, as they are.
   std::vector<Function *> targets(const clang::CallExpr *Call);
   bool threads() const { return Threads; }
+  // Whether the reads of a thread that is started with this function are counted.
+  bool countsThread(const Function &Body) const {
+    return Body.WholeBecause.empty() ? hasEffects(Body) : Body.CountsItself && Body.Reads;
+  }
   // What a function calls, and what is run without a call where it makes objects.
   std::vector<Function *> runBy(const Function &F);
   bool defines(const clang::VarDecl *Variable);
@@ -111,6 +115,8 @@ private:
   void operand(const clang::Expr *E);
   void hand(const clang::Expr *E);
   void make(const clang::CXXConstructExpr *Made);
+  bool startsThread(const clang::Expr *E) const;
+  void start(const clang::Expr *E, const clang::Expr *Argument);
   void runs(const clang::FunctionDecl *Unwritten);
   bool object(const clang::VarDecl *Variable);
   bool initialisers(const Function &F);
@@ -120,6 +126,7 @@ private:
   bool libraryEffects(const clang::CallExpr *Call, const CallSpec &Spec);
   void handOver(const clang::CallExpr *Call, const CallSpec &Spec);
   bool readsThrough(const clang::FunctionDecl *Library);
+  NodeSet stoodFor(const clang::Expr *Operand);
   bool unknownEffects(const clang::CallExpr *Call);
   void runUnknown(const clang::CallExpr *Call);
   bool isPure(const clang::CallExpr *Call) const;

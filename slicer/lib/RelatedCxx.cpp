@@ -32,6 +32,22 @@ void Related::runs(const FunctionDecl *Unwritten) {
     whole(*F);
 }
 
+bool Related::startsThread(const Expr *E) const {
+  const Function *Body = P.thread(E).Target;
+  return Body && mayHaveEffects(*Body);
+}
+
+// What a new thread is given: the function that it runs is given the rest.
+void Related::start(const Expr *E, const Expr *Argument) {
+  Function &Body = *P.thread(E).Target;
+  if (Reached.test_and_set(Body.Index) || !Threads)
+    Changed = true;
+  Threads = true;
+  if (!Body.WholeBecause.empty())
+    whole(Body);
+  hand(Argument);
+}
+
 void Related::make(const CXXConstructExpr *Made) {
   const CXXConstructorDecl *Constructor = Made->getConstructor();
   runs(Constructor);
@@ -39,7 +55,10 @@ void Related::make(const CXXConstructExpr *Made) {
     runs(F->Decl);
   bool Plain = Constructor->isTrivial();
   for (const Expr *Argument : Made->arguments())
-    P.function(Constructor) || Plain ? hand(Argument) : operand(Argument);
+    if (startsThread(Made))
+      start(Made, Argument);
+    else
+      P.function(Constructor) || Plain ? hand(Argument) : operand(Argument);
   if (const CXXDestructorDecl *End = destructorOf(Made->getType()))
     runs(End);
   if (!Plain)
@@ -100,6 +119,8 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
     Any = true;
   };
   auto RunsEffects = [&](const CXXConstructExpr *Made) {
+    if (Made && startsThread(Made))
+      return true;
     Function *F = Made ? P.function(Made->getConstructor()) : nullptr;
     return Made && (F ? mayHaveEffects(*F) : readsThrough(Made->getConstructor()));
   };

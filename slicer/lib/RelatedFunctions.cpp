@@ -44,6 +44,10 @@ void Related::runUnknown(const CallExpr *Call) {
   if (isPrivate(directCallee(Call)))
     refuse(*Current, Name + "() is private to its class");
   for (const Expr *Argument : operandsOf(Call)) {
+    if (startsThread(Call) && Argument != objectOf(Call)) {
+      start(Call, Argument);
+      continue;
+    }
     operand(Argument);
     for (Function *F : Pointers.functions(Argument))
       if (!hasEffects(*F))
@@ -58,24 +62,43 @@ bool Related::readsThrough(const FunctionDecl *Library) {
   return llvm::any_of(P.runThrough(Library), [&](const Function *F) { return mayHaveEffects(*F); });
 }
 
+// The objects that an operand may be, and those that an iterator leads to, which may hold it.
+NodeSet Related::stoodFor(const Expr *Operand) {
+  NodeSet All = Pointers.locations(Operand);
+  if (const auto *Ref = dyn_cast<DeclRefExpr>(Operand->IgnoreParenImpCasts());
+      Ref && Operand->isLValue() && !Ref->getDecl()->getType()->isReferenceType())
+    return All;
+  std::vector<NodeId> Work;
+  for (NodeId Object : All)
+    Work.push_back(Object);
+  while (!Work.empty()) {
+    NodeId Object = Work.back();
+    Work.pop_back();
+    const Node &Now = P.Nodes[Object];
+    const auto *Record = Now.Type.isNull() ? nullptr : Now.Type.getNonReferenceType()->getAsCXXRecordDecl();
+    bool Library = (Record && Record->getDefinition() && isOpaque(Record->getDefinition())) ||
+                   (Now.Type.isNull() && Now.Kind == NodeKind::Heap);
+    if (Library)
+      for (NodeId Next : Pointers.pointees(Object))
+        if (All.test_and_set(Next))
+          Work.push_back(Next);
+  }
+  return All;
+}
+
 bool Related::unknownEffects(const CallExpr *Call) {
-  bool Any = false, Writes = readsThrough(directCallee(Call));
+  bool Any = false, Writes = readsThrough(directCallee(Call)) || startsThread(Call);
   for (const Expr *Argument : operandsOf(Call)) {
     Any |= effects(Argument);
+    // A thread ends all where nobody has it.
+    Writes |= startsThread(Argument->IgnoreUnlessSpelledInSource());
     if (isPure(Call) || !mayWrite(Call, Argument))
       continue;
     bool Itself = Argument->isGLValue() || Argument->getType()->isRecordType();
-    NodeSet Objects = Itself ? Pointers.locations(Argument) : Pointers.pointees(Argument);
-    for (NodeId Object : Objects) {
+    for (NodeId Object : Itself ? stoodFor(Argument) : Pointers.pointees(Argument))
       // Constants stay what they are.
-      if (P.Nodes[Object].Kind == NodeKind::Text)
-        continue;
-      Writes |= relatedAny(Pointers.whole(Object));
-      // What an iterator stands at.
-      if (Itself && !Argument->isLValue())
-        for (NodeId Inner : Pointers.pointees(Object))
-          Writes |= relatedAny(Pointers.whole(Inner));
-    }
+      if (P.Nodes[Object].Kind != NodeKind::Text)
+        Writes |= relatedAny(Pointers.whole(Object));
   }
   if (!Writes)
     return Any;

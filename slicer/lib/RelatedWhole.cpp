@@ -80,6 +80,8 @@ std::vector<Function *> Related::runBy(const Function &F) {
   std::vector<Function *> All;
   for (const CallExpr *Call : F.Calls) {
     llvm::append_range(All, Pointers.callees(Call).Functions);
+    if (Function *Body = P.thread(Call).Target)
+      All.push_back(Body);
     if (P.function(directCallee(Call)))
       continue;
     llvm::append_range(All, P.runThrough(directCallee(Call)));
@@ -87,6 +89,8 @@ std::vector<Function *> Related::runBy(const Function &F) {
       llvm::append_range(All, Pointers.functions(Argument));
   }
   for (const Expr *Each : F.Makes) {
+    if (Function *Body = P.thread(Each).Target)
+      All.push_back(Body);
     const auto *Made = dyn_cast<CXXConstructExpr>(Each);
     if (Made)
       llvm::append_range(All, P.runThrough(Made->getConstructor()));

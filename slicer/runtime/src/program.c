@@ -244,3 +244,23 @@ int foreread_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
         self.made++;
     return failed;
 }
+
+uint64_t foreread_thread_path(void) {
+    if (prefetch_is_here())
+        return prefetch_thread_path();
+    return program_shared() != NULL && self.path != 0 ? thread_path(self.path, ++self.made) : 0;
+}
+
+void foreread_thread_begin(uint64_t path) {
+    if (prefetch_is_here())
+        prefetch_thread_begin(path);
+    else
+        self.path = path;
+}
+
+void foreread_thread_end(void) {
+    if (prefetch_is_here())
+        prefetch_thread_end();
+    else
+        count_last();
+}

@@ -32,7 +32,7 @@ for index, command in enumerate(commands):
         output = os.path.join(folder, "%d.c" % index)
         with open(output, "w") as file:
             file.write(changed + "\n#include <foreread_preexec.h>\n")
-    headers = re.findall("stands here: (.*) ", text)
+    headers = re.findall(r"stands here: (.*?) \*/", text)
     units.append({"index": index, "output": output, "headers": headers})
     if "nonsense to me" in text:
         units[-1]["why"] = "it does not parse"
