@@ -291,6 +291,19 @@ bool standsAlone(const LambdaExpr *Made) {
          Looking().TraverseStmt(Made->getBody());
 }
 
+const CompoundStmt *blockOf(const FunctionDecl *F) {
+  const auto *Try = dyn_cast<CXXTryStmt>(F->getBody());
+  return Try ? Try->getTryBlock() : dyn_cast<CompoundStmt>(F->getBody());
+}
+
+bool canThrow(const CXXThrowExpr *E) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitLambdaExpr(LambdaExpr *) { return false; }
+    bool VisitExpr(Expr *Part) { return notCarried(Part).empty() && hiddenType(Part->getType()).empty(); }
+  };
+  return !E->getSubExpr() || Looking().TraverseStmt(const_cast<Expr *>(E->getSubExpr()));
+}
+
 namespace {
 
 bool anyLocal(const TemplateArgumentList &For);
@@ -349,8 +362,6 @@ std::string notCarried(const FunctionDecl *F) {
   }
   if (isa<CoroutineBodyStmt>(F->getBody()))
     return "it is a coroutine";
-  if (isa<CXXTryStmt>(F->getBody()))
-    return "all of it is a try block";
   const auto *Result = F->getReturnType()->getAsCXXRecordDecl();
   if (Result && !Result->hasDefaultConstructor())
     return "it gives an object that cannot be made of nothing";

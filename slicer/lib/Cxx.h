@@ -66,6 +66,11 @@ bool onlyCalled(const clang::CXXRecordDecl *Closure);
 // declared or changed in it, and it does not capture the object around it.
 bool standsAlone(const clang::LambdaExpr *Made);
 
+// The block that a function's body is, or that of its try.
+const clang::CompoundStmt *blockOf(const clang::FunctionDecl *F);
+// Whether the prefetch thread can throw what an expression throws.
+bool canThrow(const clang::CXXThrowExpr *E);
+
 // Why a function has no prefetch version, whatever is in it; empty if it may have one.
 std::string notCarried(const clang::FunctionDecl *F);
 // Why an expression cannot be evaluated by the prefetch thread; empty if it can.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "Cxx.h"
 #include "Edits.h"
 #include "Exchange.h"
 #include "Print.h"
@@ -68,7 +69,7 @@ private:
   }
 
   void create(const Function &F) {
-    const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
+    const CompoundStmt *Body = blockOf(F.Decl);
     std::string Count = "0", Values = "0";
     // One without a name is used nowhere.
     auto Named = [&](unsigned I) {

@@ -60,6 +60,7 @@ private:
   std::string initialisation(const clang::VarDecl *Variable);
   std::string asItIs(const clang::CallExpr *Call);
   std::string whole(const Function &Target, const std::string &Call) const;
+  void tryBlock(const clang::CXXTryStmt *Try);
   std::string threadBody(const clang::Expr *Given, const Function &Run);
   bool makesInPlace(const clang::Expr *Init) const;
   std::string call(const clang::CallExpr *Call);

@@ -182,6 +182,23 @@ std::string Printer::lambda(const LambdaExpr *Made) {
   return llvm::StringRef(Result).trim().str();
 }
 
+void Printer::tryBlock(const CXXTryStmt *Try) {
+  if (!Slice.catches())
+    return statement(Try->getTryBlock());
+  line("try {");
+  ++Depth;
+  block(Try->getTryBlock());
+  --Depth;
+  for (unsigned I = 0; I < Try->getNumHandlers(); ++I) {
+    const VarDecl *Caught = Try->getHandler(I)->getExceptionDecl();
+    line("} catch (" + (Caught ? typed(Caught->getType(), Caught->getNameAsString()) : "...") + ") {");
+    ++Depth;
+    block(Try->getHandler(I)->getHandlerBlock());
+    --Depth;
+  }
+  line("}");
+}
+
 // What a thread is given to run: its calls belong to those of the program's.
 std::string Printer::threadBody(const Expr *Given, const Function &Run) {
   bool Version = !Run.lambda() && !Meetings.runsAsIs(Run);
@@ -221,8 +238,11 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
     Out << granted(Member, Field);
   } else if (const auto *Default = dyn_cast<CXXDefaultArgExpr>(E)) {
     Out << text(Default->getExpr());
-  } else if (isa<CXXThrowExpr>(E)) {
-    Out << "prefetch_exit(1)";
+  } else if (const auto *Throw = dyn_cast<CXXThrowExpr>(E)) {
+    if (!Slice.throws(Throw))
+      Out << "prefetch_exit(1)";
+    else
+      Out << (Throw->getSubExpr() ? "throw " + text(Throw->getSubExpr()) : std::string("throw"));
   } else if (const auto *Cast = dyn_cast<CXXNamedCastExpr>(E)) {
     Out << Cast->getCastName() << '<' << typed(Cast->getTypeAsWritten(), "") << ">("
         << text(Cast->getSubExpr()) << ')';

@@ -1,4 +1,5 @@
 // Statements of the prefetch thread: only what is kept, always in braces.
+#include "Cxx.h"
 #include "Print.h"
 
 namespace foreread::slicer {
@@ -89,7 +90,7 @@ std::string Printer::function(unsigned At) {
     turn(F.Decl->getBody());
     // Nobody needs it where nothing kept returns, but C++ has no end without it.
     QualType Result = F.Decl->getReturnType();
-    const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
+    const CompoundStmt *Body = blockOf(F.Decl);
     bool Returns =
         !Body->body_empty() && isa<ReturnStmt>(Body->body_back()) && Slice.keeps(Body->body_back());
     if (F.Home->cxx() && F.Name != "main" && !Result->isVoidType() && !Returns)
@@ -463,7 +464,7 @@ void Printer::statement(const Stmt *S) {
     return line("}");
   }
   case Stmt::CXXTryStmtClass:
-    return statement(cast<CXXTryStmt>(S)->getTryBlock());
+    return tryBlock(cast<CXXTryStmt>(S));
   case Stmt::SwitchStmtClass: {
     const auto *Switch = cast<SwitchStmt>(S);
     if (!Slice.keeps(Switch->getBody()))

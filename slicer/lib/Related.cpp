@@ -185,6 +185,7 @@ void findReachable(Program &P, PointsTo &Pointers) {
 void Related::run() {
   Layouts.resize(P.Functions.size());
   do {
+    findCatching();
     Refused = false;
     Marked.clear();
     Kept.clear();
@@ -212,7 +213,7 @@ void Related::run() {
     }
     if (Function *Main = P.mainFunction()) {
       Reached.set(Main->Index);
-      if (const auto *Body = dyn_cast<CompoundStmt>(Main->Decl->getBody()))
+      if (const CompoundStmt *Body = blockOf(Main->Decl))
         if (!Main->AtHand || !afterBrace(*Main->Home, Body))
           refuse(*Main, Main->AtHand ? "its brace stands in a macro" : "it is defined in a header");
     }

@@ -7,6 +7,7 @@
 // one of two ways: for their value, or only for effects inside them that are kept.
 #pragma once
 
+#include "Cxx.h"
 #include "Failures.h"
 #include "Files.h"
 #include "Loads.h"
@@ -79,6 +80,9 @@ public:
   // What a function calls, and what is run without a call where it makes objects.
   std::vector<Function *> runBy(const Function &F);
   bool defines(const clang::VarDecl *Variable);
+  // Whether it is thrown in the prefetch thread, too; where nobody goes on after that it ends it.
+  bool throws(const clang::CXXThrowExpr *E) const { return Catches && canThrow(E); }
+  bool catches() const { return Catches; }
   // Functions that are run though nothing is known of them; for the report.
   const llvm::DenseSet<const clang::CallExpr *> &unknown() const { return Unknown; }
   // A call's answer is assumed; for the report.
@@ -119,6 +123,8 @@ private:
   void start(const clang::Expr *E, const clang::Expr *Argument);
   void runs(const clang::FunctionDecl *Unwritten);
   bool object(const clang::VarDecl *Variable);
+  void findCatching();
+  bool tryBlock(const clang::CXXTryStmt *Try);
   bool initialisers(const Function &F);
   bool rangeFor(const clang::CXXForRangeStmt *For);
 
@@ -189,6 +195,7 @@ private:
   std::vector<bool> Skipped;
   bool AsItIs = false;
   bool Threads = false;
+  bool Catches = false; // the program goes on after exceptions
   bool Changed = false;
   bool Refused = false;
   Function *Current = nullptr;

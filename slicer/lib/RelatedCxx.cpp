@@ -1,6 +1,5 @@
 // What C++ adds to expressions and statements: objects that are made and ended, references, calls
-// of member functions, exceptions.  A try block goes the way on which nothing is thrown, and what
-// throws ends the prefetch thread.
+// of member functions, exceptions.
 #include "Cxx.h"
 #include "Related.h"
 
@@ -129,13 +128,16 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
     Any = effects(Inner);
   } else if (isa<LambdaExpr>(E)) {
     return true;
-  } else if (isa<CXXThrowExpr>(E)) {
-    // The end of a program that has failed, as far as the prefetch thread is concerned.
+  } else if (const auto *Throw = dyn_cast<CXXThrowExpr>(E)) {
+    // Where nobody goes on after it: the end of a program that has failed.
     if (paid(E) && Effects.insert(E).second)
       Changed = true;
     Any = Effects.contains(E);
-    if (Any)
+    if (Any) {
+      if (throws(Throw) && Throw->getSubExpr())
+        value(Throw->getSubExpr());
       effect({}, false);
+    }
   } else if (const auto *Made = dyn_cast<CXXConstructExpr>(E)) {
     if (!RunsEffects(Made))
       return false;
@@ -164,6 +166,31 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
   if (Any)
     keep(E);
   return true;
+}
+
+// Whether a handler goes on with the program. Of main's it is known when something is kept there.
+void Related::findCatching() {
+  Catches = llvm::any_of(P.Functions, [](auto &F) {
+    bool Tries = llvm::any_of(F->Parents, [](auto &Each) { return isa<CXXTryStmt>(Each.first); });
+    return F->Reachable && F->Name != "main" && (Tries || isa<CXXTryStmt>(F->Decl->getBody()));
+  });
+}
+
+// Where nobody goes on after an exception, the way on which nothing is thrown.
+bool Related::tryBlock(const CXXTryStmt *Try) {
+  bool Any = statement(Try->getTryBlock()), Handled = false;
+  for (unsigned I = 0; I < Try->getNumHandlers(); ++I)
+    Handled |= statement(Try->getHandler(I)->getHandlerBlock());
+  if (!Catches && (Handled || (Any && keptAfter(Try))))
+    Catches = Changed = true;
+  for (unsigned I = 0; Catches && (Any || Handled) && I < Try->getNumHandlers(); ++I) {
+    const CXXCatchStmt *Handler = Try->getHandler(I);
+    std::string Hidden = Handler->getExceptionDecl() ? hiddenType(Handler->getCaughtType()) : "";
+    if (!Hidden.empty())
+      refuse(*Current, Hidden);
+    keep(Handler);
+  }
+  return Any || Handled;
 }
 
 // A variable of a class: where it is needed, so is what makes it and what ends it.

@@ -119,7 +119,7 @@ bool Related::statement(const Stmt *S) {
   case Stmt::CXXForRangeStmtClass:
     return rangeFor(cast<CXXForRangeStmt>(S));
   case Stmt::CXXTryStmtClass:
-    Any = statement(cast<CXXTryStmt>(S)->getTryBlock());
+    Any = tryBlock(cast<CXXTryStmt>(S));
     break;
   case Stmt::SwitchStmtClass: {
     const auto *Switch = cast<SwitchStmt>(S);

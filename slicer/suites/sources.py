@@ -12,6 +12,8 @@ TARBALLS = pathlib.Path("/usr/src/gcc-12")
 TESTS = "gcc/testsuite/gcc.c-torture/execute"
 GXX = "gcc/testsuite/g++.dg"
 LIBSTDCXX = "libstdc++-v3/testsuite"
+# What tests may require.
+HERE = {"pthread", "c++11", "c++14", "c++17", "c++20", "cxx11_abi", "lp64", "hosted"}
 CSMITH_HEADERS = pathlib.Path("/usr/include/csmith")
 # Seconds csmith may take for a seed.
 CSMITH_LIMIT = 30
@@ -152,7 +154,8 @@ def cxx_programs(cache, folder, tests, names, flags):
         name = test.relative_to(folder).as_posix()
         text = test.read_text(errors="replace")
         # Of several files; of what this machine's compiler has not, or only by special options.
-        if (names and name not in names) or "dg-additional-sources" in text or "dg-require-effective" in text:
+        wants = set(re.findall(r"dg-require-effective-target\s+([\w+-]+)", text))
+        if (names and name not in names) or "dg-additional-sources" in text or wants - HERE:
             continue
         made = with_test_main(text)
         if made is None:
