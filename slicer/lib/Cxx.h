@@ -51,8 +51,10 @@ const clang::CXXDestructorDecl *destructorOf(clang::QualType Type);
 bool isPrivate(const clang::Decl *D);
 // The number that a constant is, which can be written where the constant's name cannot.
 std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
-// Why they cannot name the type; empty if they can.
-std::string hiddenType(clang::QualType Type);
+// Whether a type's name is private, or a part of it is.
+bool namesPrivate(clang::QualType Type);
+// Whether there can be a pointer to the member, of a type that all may name.
+bool hasOwnAddress(const clang::FieldDecl *Field);
 
 // What a call, or what makes an object, hands to a new thread of the C++ library to be run, and the first argument of that;
 // or null.

@@ -310,6 +310,7 @@ struct Changed {
 
 std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo &Pointers, Related &Slice,
                               const Plan &Meetings) {
+  UnitText Whole;
   std::string Functions;
   std::vector<std::string> Prototypes;
   std::map<std::string, std::string> Grants;
@@ -326,6 +327,7 @@ std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo 
     Functions += "\n" + Print.function();
     Needed[F.get()] = F->Decl;
     Grants.insert(Print.grants().begin(), Print.grants().end());
+    Whole.NamesPrivate |= Print.namesPrivate();
     for (const Function *Other : Print.unseen())
       Prototypes.push_back(Print.plainDeclaration(*Other) + ";\n");
     for (auto &[Other, Seen] : Print.called())
@@ -336,7 +338,6 @@ std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo 
   if (Now.Changes.empty() && Functions.empty())
     return std::nullopt;
 
-  UnitText Whole;
   Whole.Headers = Now.Changes.headers();
   std::string &Result = Whole.Text;
   std::string Text = Now.Original.declarations();
@@ -375,7 +376,10 @@ std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo 
                          Declared + ";\n");
     if (Meetings.exported(*F) && F->Home != &U)
       Prototypes.push_back(Linkage + Print.asked(true) + ";\n");
+    Whole.NamesPrivate |= Print.namesPrivate();
   }
+  if (Whole.NamesPrivate)
+    Result += "/* Names what is private to classes: for a compiler with -fno-access-control. */\n";
   llvm::sort(Prototypes);
   Prototypes.erase(std::unique(Prototypes.begin(), Prototypes.end()), Prototypes.end());
   for (const std::string &Each : Prototypes)

@@ -1,6 +1,6 @@
 // C++: what the text outside of all namespaces and classes must say differently.  Names carry their
 // namespaces, types too; this is the parameter self; members that are private are reached by way of
-// a pointer that the class grants.
+// a pointer that the class grants.  Other private names are for a compiler that does not check access.
 #include "clang/AST/QualTypeNames.h"
 
 #include "Cxx.h"
@@ -16,6 +16,7 @@ std::string Printer::typed(QualType Type, const std::string &Name, const ASTCont
     bool Deduced = Type->getContainedDeducedType() || isa<DecltypeType, TypeOfExprType>(Type);
     Type = Deduced ? Type.getCanonicalType() : TypeName::getFullyQualifiedType(Type, In);
   }
+  Private |= In.getLangOpts().CPlusPlus && slicer::namesPrivate(Type);
   std::string Result = Name;
   Type.getAsStringInternal(Result, Policy);
   return Result;
@@ -179,6 +180,7 @@ std::string Printer::lambda(const LambdaExpr *Made) {
   Called.insert(Body.Called.begin(), Body.Called.end());
   Unseen.insert(Body.Unseen.begin(), Body.Unseen.end());
   Grants.insert(Body.Grants.begin(), Body.Grants.end());
+  Private |= Body.Private;
   return llvm::StringRef(Result).trim().str();
 }
 
@@ -219,6 +221,8 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
         List += (List.empty() ? "" : ", ") + text(Argument);
     return Made->isListInitialization() ? "{" + List + "}" : "(" + List + ")";
   };
+  if (const auto *Made = dyn_cast<CXXConstructExpr>(E))
+    Private |= isPrivate(Made->getConstructor());
   if (isa<CXXThisExpr>(E)) {
     Out << "self";
   } else if (const auto *Made = dyn_cast<LambdaExpr>(E)) {
@@ -228,13 +232,16 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
       Out << llvm::toString(*constant(Ref), 10);
       return true;
     }
+    Private |= isPrivate(Ref->getDecl());
     if (Ref->hasExplicitTemplateArgs() || Ref->getDecl()->getParentFunctionOrMethod())
       return false;
     Out << Program::qualified(Ref->getDecl());
   } else if (const auto *Member = dyn_cast<MemberExpr>(E)) {
     const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl());
-    if (!Field || !isPrivate(Field))
+    if (!Field || !isPrivate(Field) || !hasOwnAddress(Field)) {
+      Private |= isPrivate(Member->getMemberDecl());
       return false;
+    }
     Out << granted(Member, Field);
   } else if (const auto *Default = dyn_cast<CXXDefaultArgExpr>(E)) {
     Out << text(Default->getExpr());

@@ -122,7 +122,7 @@ private:
   bool startsThread(const clang::Expr *E) const;
   void start(const clang::Expr *E, const clang::Expr *Argument);
   void runs(const clang::FunctionDecl *Unwritten);
-  bool object(const clang::VarDecl *Variable);
+  void object(const clang::VarDecl *Variable);
   void findCatching();
   bool tryBlock(const clang::CXXTryStmt *Try);
   bool initialisers(const Function &F);

@@ -183,25 +183,17 @@ bool Related::tryBlock(const CXXTryStmt *Try) {
     Handled |= statement(Try->getHandler(I)->getHandlerBlock());
   if (!Catches && (Handled || (Any && keptAfter(Try))))
     Catches = Changed = true;
-  for (unsigned I = 0; Catches && (Any || Handled) && I < Try->getNumHandlers(); ++I) {
-    const CXXCatchStmt *Handler = Try->getHandler(I);
-    std::string Hidden = Handler->getExceptionDecl() ? hiddenType(Handler->getCaughtType()) : "";
-    if (!Hidden.empty())
-      refuse(*Current, Hidden);
-    keep(Handler);
-  }
+  for (unsigned I = 0; Catches && (Any || Handled) && I < Try->getNumHandlers(); ++I)
+    keep(Try->getHandler(I));
   return Any || Handled;
 }
 
 // A variable of a class: where it is needed, so is what makes it and what ends it.
-bool Related::object(const VarDecl *Variable) {
+void Related::object(const VarDecl *Variable) {
   const Expr *Init = Variable->getInit();
   const auto *Made = Init ? dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit()) : nullptr;
-  if (!defines(Variable) && !(Init && effects(Init)))
-    return false;
-  if (Made && runsCode(Variable->getType()))
+  if (Made && runsCode(Variable->getType()) && (defines(Variable) || effects(Init)))
     mark(P.variable(Variable));
-  return defines(Variable);
 }
 
 // What a constructor does before its body.

@@ -41,8 +41,6 @@ void Related::runUnknown(const CallExpr *Call) {
   set(Call, Treatment::Keep);
   Unknown.insert(Call);
   refuseUncarried(Call);
-  if (isPrivate(directCallee(Call)))
-    refuse(*Current, Name + "() is private to its class");
   for (const Expr *Argument : operandsOf(Call)) {
     if (startsThread(Call) && Argument != objectOf(Call)) {
       start(Call, Argument);
@@ -117,8 +115,7 @@ void Related::callVirtual(const CallExpr *Call, const CXXMethodDecl *Named,
     // Another unit's answers by a version of its own, which is asked by the class that they have in common.
     if (F->Home != Current->Home && (!F->WholeBecause.empty() || !firstOf(Method)))
       refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean another unit's that is left whole");
-    else if (std::string Hidden = hiddenType(QualType(Method->getParent()->getTypeForDecl(), 0));
-             !Hidden.empty() || Method->getParent()->isLocalClass())
+    else if (Method->getParent()->isLocalClass())
       refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean that of a class without a name");
   }
   const Expr *Object = objectOf(Call);
@@ -142,8 +139,6 @@ void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Calle
       whole(*F);
     if (F->Name == "main")
       refuse(*Current, "it calls main()");
-    if (!F->WholeBecause.empty() && isPrivate(F->Decl))
-      refuse(*Current, F->Name + "() is private to its class");
   }
   if (const Expr *Object = objectOf(Call)) {
     bool Effect = effects(Object);

@@ -19,6 +19,7 @@ namespace foreread::slicer {
 struct UnitText {
   std::string Text;
   std::vector<std::string> Headers; // whose text stands in it
+  bool NamesPrivate = false;        // it compiles only where access is not checked (-fno-access-control)
 };
 
 struct FunctionAccount {

@@ -179,7 +179,9 @@ class Case:
                 self.fail("units are changed: " + slices)
             self.check_text(program, slices)
             self.check_account(account)
-            header = os.path.dirname(self.runtime[1])
+            header, plain_flags = os.path.dirname(self.runtime[1]), flags
+            if any(unit.get("names_private") for unit in account["units"]):
+                flags = [*flags, "-fno-access-control"]
             if not outputs:
                 return
             runs = self.all("RUN")
@@ -191,7 +193,7 @@ class Case:
                     self.skipped = "the runtime is not built"
                 return
             libraries = ["-idirafter", header, self.runtime[0], "-ldl", "-lpthread", "-lm"]
-            if not self.build(folder, "original", sources, flags, ["-lm", "-lpthread"]) or \
+            if not self.build(folder, "original", sources, plain_flags, ["-lm", "-lpthread"]) or \
                     not self.build(folder, "translated", changed, flags, libraries):
                 return
             for text in runs:

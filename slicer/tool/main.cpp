@@ -120,8 +120,10 @@ llvm::json::Object account(const Translation &T, const std::vector<std::string> 
     llvm::json::Object Unit{{"index", static_cast<int64_t>(I)}, {"output", nullptr}};
     if (!Paths[I].empty())
       Unit["output"] = Paths[I];
-    if (T.Units[I])
+    if (T.Units[I]) {
       Unit["headers"] = llvm::json::Array(T.Units[I]->Headers);
+      Unit["names_private"] = T.Units[I]->NamesPrivate;
+    }
     if (!T.UnitNotes[I].empty())
       Unit["why"] = T.UnitNotes[I];
     Units.push_back(std::move(Unit));

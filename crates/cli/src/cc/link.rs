@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::command_line::CommandLine;
 use super::compiler::{Compiler, Tools, first_errors, linker_said, quoted};
 use super::explain::{Bytes, Report, Seconds};
-use super::slice::Slice;
+use super::slice::{Changed, Slice};
 use super::units::{Place, Unit, Units};
 use super::{object_file, response};
 
@@ -88,10 +88,7 @@ impl Job<'_> {
             let records = units.known.iter().map(|unit| &unit.record);
             let others = units.reports.len() > units.known.len();
             let slice = Slice::of(&self.tools.slicer, records, others, &folder)?;
-            let changed: Vec<_> = slice
-                .changed()
-                .map(|(index, text, headers)| (index, text.to_owned(), headers.to_owned()))
-                .collect();
+            let changed: Vec<_> = slice.changed().collect();
             for (index, why) in slice.left_whole() {
                 let report = &mut units.reports[units.known[index].report];
                 report.state = "left whole";
@@ -129,16 +126,16 @@ impl Job<'_> {
     fn compile(
         &self,
         units: &[Unit],
-        changed: &[(usize, PathBuf, Vec<PathBuf>)],
+        changed: &[(usize, Changed)],
         folder: &Path,
     ) -> Vec<(usize, Result<PathBuf>)> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
-            while let Some((index, text, taken_in)) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some((index, text)) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let object = folder.join(format!("unit-{index}.o"));
                 let record = &units[*index].record;
-                let compiled = Compiler::recompile(record, text, taken_in, &self.tools.headers, &object);
+                let compiled = Compiler::recompile(record, text, &self.tools.headers, &object);
                 done.push((*index, compiled.map(|()| object)));
             }
             done

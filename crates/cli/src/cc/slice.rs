@@ -46,9 +46,23 @@ struct Unit {
     /// The headers whose text stands in it.
     #[serde(default)]
     headers: Vec<PathBuf>,
+    /// Its prefetch functions name what is private to classes.
+    #[serde(default)]
+    names_private: bool,
     /// Why the slicer could make nothing of it.
     #[serde(default)]
     why: Option<String>,
+}
+
+/// The new text of a unit.
+#[derive(Debug)]
+pub(super) struct Changed {
+    /// Where it is.
+    pub(super) text: PathBuf,
+    /// The headers whose text stands in it.
+    pub(super) headers: Vec<PathBuf>,
+    /// It names what is private to classes, which a compiler that checks access does not take.
+    pub(super) names_private: bool,
 }
 
 /// What became of a function.
@@ -145,10 +159,16 @@ impl Slice {
         Ok(slice)
     }
 
-    /// The changed units, where their text is, and the headers whose text stands in it.
-    pub(super) fn changed(&self) -> impl Iterator<Item = (usize, &Path, &[PathBuf])> {
-        let units = self.units.iter();
-        units.filter_map(|unit| Some((unit.index, unit.output.as_deref()?, &*unit.headers)))
+    /// The changed units and their text.
+    pub(super) fn changed(&self) -> impl Iterator<Item = (usize, Changed)> {
+        self.units.iter().filter_map(|unit| {
+            let changed = Changed {
+                text: unit.output.clone()?,
+                headers: unit.headers.clone(),
+                names_private: unit.names_private,
+            };
+            Some((unit.index, changed))
+        })
     }
 
     /// The units that the slicer could make nothing of, and why.
