@@ -176,7 +176,8 @@ bool namesPrivate(QualType Type) {
 }
 
 bool hasOwnAddress(const FieldDecl *Field) {
-  return !Field->isBitField() && !Field->getType()->isReferenceType() && Field->getIdentifier() &&
+  // By a pointer to it a mutable member of a constant object cannot be changed.
+  return !Field->isBitField() && !Field->isMutable() && !Field->getType()->isReferenceType() && Field->getIdentifier() &&
          !Field->getParent()->isAnonymousStructOrUnion() && !namesPrivate(Field->getType()) &&
          !namesPrivate(QualType(Field->getParent()->getTypeForDecl(), 0));
 }

@@ -44,6 +44,18 @@ public:
     }
   }
 
+  // What a function calls is not counted.
+  void pause(const Function &F) {
+    Into.beginFunction(F.Shared);
+    TextRange Brace = *afterBrace(U, blockOf(F.Decl));
+    // What is made from one template has one text.
+    if (!Paused.insert({Brace.File, Brace.Begin}).second)
+      return;
+    Counts = true;
+    Into.after(Brace, " struct foreread_counter *foreread_paused __attribute__((__cleanup__(foreread_resume))) = "
+                      "foreread_pause();");
+  }
+
   // The declarations the inserted calls need, on one line.
   std::string declarations() const {
     std::string Result;
@@ -289,6 +301,7 @@ private:
   PrintingPolicy Policy;
   std::set<std::string> Declared;
   std::set<SourceLocation> Met;
+  std::set<std::pair<FileID, unsigned>> Paused;
   std::string Prototype;
 
 public:
@@ -300,7 +313,9 @@ struct Changed {
   Changed(const Unit &U, const Program &P, const Related &Slice, const Plan &Meetings)
       : Changes(U), Original(U, P, Slice, Meetings, Changes) {
     for (auto &F : P.Functions)
-      if (F->Home == &U && (Slice.translated(*F) || F->CountsItself))
+      if (F->Home == &U && F->Pauses)
+        Original.pause(*F);
+      else if (F->Home == &U && (Slice.translated(*F) || F->CountsItself))
         Original.function(*F);
   }
 

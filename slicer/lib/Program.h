@@ -65,6 +65,7 @@ struct Function {
   // Left whole, but the prefetch thread can run it as it is and make the same reads, which its own text counts; and
   // whether there are any.
   bool CountsItself = false, Reads = false;
+  bool Pauses = false;       // left whole, and what it calls is not counted meanwhile
   bool RunByLibrary = false; // a function of the library may call it, and which does is not known
   bool Through = false;      // … does call it, in calls that are known: runThrough()
   llvm::DenseMap<const clang::Stmt *, const clang::Stmt *> Parents;

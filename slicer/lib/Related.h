@@ -149,6 +149,9 @@ private:
   bool steers(const clang::CallExpr *Call, const CallSpec &Spec);
   bool sameThere(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   bool makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visited);
+  struct Reading;
+  bool meetsAt(const clang::CallExpr *Call, const CallSpec &Spec);
+  bool mayPause(const Function &F);
   void findCounting();
   void refuseLeftWhole();
   void whole(Function &F);

@@ -52,6 +52,9 @@ extern __thread unsigned foreread_left __attribute__((tls_model("local-exec")));
 void foreread_ring(unsigned n);
 /* Counts the characters that have been read. */
 void foreread_characters(void);
+/* The calling thread counts for nobody until it gives back what it was given. */
+struct foreread_counter *foreread_pause(void);
+void foreread_resume(struct foreread_counter **__counter);
 /* Which thread the one will be that the calling thread makes next, by means of a library: 0 if it is not to count. To be told at
  * its beginning; and its end. Of both sides. */
 __UINT64_TYPE__ foreread_thread_path(void);

@@ -168,6 +168,19 @@ void foreread_characters(void) {
     foreread_calls(0);
 }
 
+struct foreread_counter *foreread_pause(void) {
+    struct foreread_counter *counter = foreread_counter;
+    if (foreread_left != FOREREAD_CHARACTERS)
+        foreread_characters();
+    foreread_counter = &nobody;
+    return counter;
+}
+
+void foreread_resume(struct foreread_counter **counter) {
+    foreread_left = FOREREAD_CHARACTERS;
+    foreread_counter = *counter;
+}
+
 /* The last characters of a thread that ends, or of the program. */
 static __attribute__((destructor)) void count_last(void) {
     if (foreread_left != FOREREAD_CHARACTERS)
