@@ -63,6 +63,7 @@ private:
   std::string asItIs(const clang::CallExpr *Call);
   std::string whole(const Function &Target, const std::string &Call) const;
   void tryBlock(const clang::CXXTryStmt *Try);
+  bool otherArguments() const;
   std::string threadBody(const clang::Expr *Given, const Function &Run);
   bool makesInPlace(const clang::Expr *Init) const;
   std::string call(const clang::CallExpr *Call);

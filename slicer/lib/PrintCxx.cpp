@@ -11,6 +11,12 @@ namespace foreread::slicer {
 using namespace clang;
 
 std::string Printer::typed(QualType Type, const std::string &Name, const ASTContext &In) const {
+  // Of an array the elements' type gets its namespace.
+  if (const auto *Array = dyn_cast<ConstantArrayType>(Type.IgnoreParens().getTypePtr()); Array && In.getLangOpts().CPlusPlus)
+    return typed(In.getQualifiedType(Array->getElementType(), Type.getQualifiers()),
+                 (llvm::StringRef(Name).starts_with("*") ? "(" + Name + ")" : Name) + "[" +
+                     llvm::toString(Array->getSize(), 10, false) + "]",
+                 In);
   if (In.getLangOpts().CPlusPlus) {
     // What auto and decltype stand for.
     bool Deduced = Type->getContainedDeducedType() || isa<DecltypeType, TypeOfExprType>(Type);
@@ -125,15 +131,13 @@ std::string Printer::address() const {
 // A private member, by the pointer to it that the explicit instantiation of a template may name
 // ([temp.spec]/6: access is not checked there).
 std::string Printer::granted(const MemberExpr *Member, const FieldDecl *Field) {
-  ASTContext &Context = F.Home->context();
   QualType Class(Field->getParent()->getTypeForDecl(), 0);
   std::string Tag = "foreread_" + Program::qualified(Field);
   for (size_t Scope; (Scope = Tag.find("::")) != std::string::npos;)
     Tag.replace(Scope, 2, "_");
   for (char &Each : Tag)
     Each = isAsciiIdentifierContinue(Each) ? Each : '_';
-  std::string Type =
-      typed(Context.getMemberPointerType(Field->getType(), Class.getTypePtr()), "type");
+  std::string Type = typed(Field->getType(), "(" + typed(Class, "") + "::*type)");
   Grants[Tag] = "struct " + Tag + " { typedef " + Type + "; friend type foreread_private(" + Tag +
                 "); };\ntemplate struct foreread_grant<" + Tag + ", &" + Program::qualified(Field) +
                 ">;\n";
@@ -228,7 +232,8 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   } else if (const auto *Made = dyn_cast<LambdaExpr>(E)) {
     Out << lambda(Made);
   } else if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
-    if (isPrivate(Ref->getDecl()) && constant(Ref)) {
+    // An enumerator is of its type, where it is not made a number.
+    if (isPrivate(Ref->getDecl()) && constant(Ref) && !isa<EnumConstantDecl>(Ref->getDecl())) {
       Out << llvm::toString(*constant(Ref), 10);
       return true;
     }
@@ -236,6 +241,12 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
     if (Ref->hasExplicitTemplateArgs() || Ref->getDecl()->getParentFunctionOrMethod())
       return false;
     Out << Program::qualified(Ref->getDecl());
+  } else if (const auto *Cast = dyn_cast<ImplicitCastExpr>(E)) {
+    const auto *Ref = dyn_cast<DeclRefExpr>(Cast->getSubExpr());
+    if (Cast->getCastKind() != CK_IntegralCast || !Ref || !isa<EnumConstantDecl>(Ref->getDecl()) ||
+        !isPrivate(Ref->getDecl()) || !constant(Ref))
+      return false;
+    Out << llvm::toString(*constant(Ref), 10);
   } else if (const auto *Member = dyn_cast<MemberExpr>(E)) {
     const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl());
     if (!Field || !isPrivate(Field) || !hasOwnAddress(Field)) {

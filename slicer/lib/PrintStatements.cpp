@@ -19,7 +19,15 @@ std::string Printer::declaration() const {
                : std::string(Default);
   };
   return "static void " + Meetings.nameOf(F) + "(int " + Parameter(0, "argc") + ", char **" +
-         Parameter(1, "argv") + ")";
+         (otherArguments() ? "foreread_argv" : Parameter(1, "argv")) + ")";
+}
+
+// Whether main has its arguments' values as something else than char **.
+bool Printer::otherArguments() const {
+  ASTContext &Context = F.Home->context();
+  return F.Decl->getNumParams() > 1 && F.Decl->getParamDecl(1)->getIdentifier() &&
+         !Context.hasSameUnqualifiedType(F.Decl->getParamDecl(1)->getType(),
+                                         Context.getPointerType(Context.getPointerType(Context.CharTy)));
 }
 
 // A va_list is an array on some machines, and then a parameter a pointer, to a type that has no name.
@@ -86,6 +94,10 @@ std::string Printer::function(unsigned At) {
         Mentioned.contains(F.Decl->getParamDecl(2)->getCanonicalDecl())) {
       line("extern char **environ;");
       line("char **" + F.Decl->getParamDecl(2)->getNameAsString() + " = environ;");
+    }
+    if (F.Name == "main" && otherArguments()) {
+      const ParmVarDecl *Values = F.Decl->getParamDecl(1);
+      line(typed(Values->getType(), Values->getNameAsString()) + " = (" + typed(Values->getType(), "") + ")foreread_argv;");
     }
     turn(F.Decl->getBody());
     // Nobody needs it where nothing kept returns, but C++ has no end without it.

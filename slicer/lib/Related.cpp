@@ -61,20 +61,20 @@ void Related::markPointees(const Expr *Pointer) {
 
 // Everything that can be reached from these.
 void Related::markReachable(const NodeSet &Roots) {
-  NodeSet Seen;
   std::vector<NodeId> Work;
   for (NodeId Object : Roots)
     Work.push_back(Object);
   while (!Work.empty()) {
     NodeId Object = Work.back();
     Work.pop_back();
-    if (!Seen.test_and_set(Object))
+    // What was reached once is marked with all it leads to.
+    if (!Followed.test_and_set(Object))
       continue;
     for (NodeId Part : Pointers.whole(Object)) {
       mark(Part);
-      Seen.set(Part);
+      Followed.set(Part);
       for (NodeId Next : Pointers.pointees(Part))
-        if (!Seen.test(Next))
+        if (!Followed.test(Next))
           Work.push_back(Next);
     }
   }
@@ -188,6 +188,7 @@ void Related::run() {
     findCatching();
     Refused = false;
     Marked.clear();
+    Followed.clear();
     Kept.clear();
     Effects.clear();
     Regions.clear();

@@ -132,7 +132,7 @@ private:
   bool libraryEffects(const clang::CallExpr *Call, const CallSpec &Spec);
   void handOver(const clang::CallExpr *Call, const CallSpec &Spec);
   bool readsThrough(const clang::FunctionDecl *Library);
-  NodeSet stoodFor(const clang::Expr *Operand);
+  const NodeSet &mayChange(const clang::Expr *Operand);
   bool unknownEffects(const clang::CallExpr *Call);
   void runUnknown(const clang::CallExpr *Call);
   bool isPure(const clang::CallExpr *Call) const;
@@ -182,7 +182,8 @@ private:
   const Options &Chosen;
   Failures Wrong;
   llvm::DenseSet<const clang::IfStmt *> Ignored, Decided;
-  NodeSet Marked;
+  NodeSet Marked, Followed;
+  llvm::DenseMap<const clang::Expr *, NodeSet> Changeable;
   llvm::DenseSet<const clang::Stmt *> Kept;
   llvm::DenseSet<const clang::Expr *> Effects;
   llvm::DenseSet<const clang::Stmt *> Regions;

@@ -60,28 +60,45 @@ bool Related::readsThrough(const FunctionDecl *Library) {
   return llvm::any_of(P.runThrough(Library), [&](const Function *F) { return mayHaveEffects(*F); });
 }
 
-// The objects that an operand may be, and those that an iterator leads to, which may hold it.
-NodeSet Related::stoodFor(const Expr *Operand) {
-  NodeSet All = Pointers.locations(Operand);
-  if (const auto *Ref = dyn_cast<DeclRefExpr>(Operand->IgnoreParenImpCasts());
-      Ref && Operand->isLValue() && !Ref->getDecl()->getType()->isReferenceType())
-    return All;
+namespace {
+
+// Whether it is of the C++ library, or memory of which nothing is known.
+bool holdsAnything(const Node &Object) {
+  if (Object.Type.isNull())
+    return Object.Kind == NodeKind::Heap;
+  const auto *Record = Object.Type.getNonReferenceType()->getAsCXXRecordDecl();
+  return Record && Record->getDefinition() && isOpaque(Record->getDefinition());
+}
+
+} // namespace
+
+// The memory that a function of which nothing is known may change by an operand: of an object that itself, and what an
+// iterator leads to, which may hold it. Once for each, as the places of pointers are known.
+const NodeSet &Related::mayChange(const Expr *Operand) {
+  auto [Known, Fresh] = Changeable.try_emplace(Operand);
+  if (!Fresh)
+    return Known->second;
+  bool Itself = Operand->isGLValue() || Operand->getType()->isRecordType();
+  NodeSet Objects = Itself ? Pointers.locations(Operand) : Pointers.pointees(Operand);
+  const auto *Ref = dyn_cast<DeclRefExpr>(Operand->IgnoreParenImpCasts());
+  bool Named = Ref && Operand->isLValue() && !Ref->getDecl()->getType()->isReferenceType();
   std::vector<NodeId> Work;
-  for (NodeId Object : All)
+  for (NodeId Object : Objects)
     Work.push_back(Object);
-  while (!Work.empty()) {
+  while (Itself && !Named && !Work.empty()) {
     NodeId Object = Work.back();
     Work.pop_back();
-    const Node &Now = P.Nodes[Object];
-    const auto *Record = Now.Type.isNull() ? nullptr : Now.Type.getNonReferenceType()->getAsCXXRecordDecl();
-    bool Library = (Record && Record->getDefinition() && isOpaque(Record->getDefinition())) ||
-                   (Now.Type.isNull() && Now.Kind == NodeKind::Heap);
-    if (Library)
+    if (holdsAnything(P.Nodes[Object]))
       for (NodeId Next : Pointers.pointees(Object))
-        if (All.test_and_set(Next))
+        if (Objects.test_and_set(Next))
           Work.push_back(Next);
   }
-  return All;
+  NodeSet All;
+  for (NodeId Object : Objects)
+    // Constants stay what they are.
+    if (P.Nodes[Object].Kind != NodeKind::Text)
+      All |= Pointers.whole(Object);
+  return Changeable[Operand] = std::move(All);
 }
 
 bool Related::unknownEffects(const CallExpr *Call) {
@@ -92,11 +109,7 @@ bool Related::unknownEffects(const CallExpr *Call) {
     Writes |= startsThread(Argument->IgnoreUnlessSpelledInSource());
     if (isPure(Call) || !mayWrite(Call, Argument))
       continue;
-    bool Itself = Argument->isGLValue() || Argument->getType()->isRecordType();
-    for (NodeId Object : Itself ? stoodFor(Argument) : Pointers.pointees(Argument))
-      // Constants stay what they are.
-      if (P.Nodes[Object].Kind != NodeKind::Text)
-        Writes |= relatedAny(Pointers.whole(Object));
+    Writes |= relatedAny(mayChange(Argument));
   }
   if (!Writes)
     return Any;
