@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "clang/Basic/CharInfo.h"
+
 #include "Cxx.h"
 #include "Edits.h"
 #include "Exchange.h"
@@ -323,6 +325,29 @@ struct Changed {
   Computation Original;
 };
 
+// What the program has made macros of and the prefetch functions mean as it stands: they are the last in the unit.
+std::string withoutMacros(const Unit &U, llvm::StringRef Functions) {
+  const Preprocessor &Macros = U.AST->getPreprocessor();
+  std::set<std::string> Names;
+  for (size_t At = 0; At < Functions.size();) {
+    size_t End = At;
+    while (End < Functions.size() && isAsciiIdentifierContinue(Functions[End]))
+      ++End;
+    if (End > At)
+      Names.insert(Functions.slice(At, End).str());
+    At = End + (End == At);
+  }
+  std::string Result;
+  for (const std::string &Name : Names) {
+    const IdentifierInfo *Identifier = Macros.getIdentifierInfo(Name);
+    const MacroInfo *Macro = Identifier ? Macros.getMacroInfo(Identifier) : nullptr;
+    if (Macro && !Macro->isBuiltinMacro() && !U.sources().isInSystemHeader(Macro->getDefinitionLoc()) &&
+        !U.sources().isWrittenInBuiltinFile(Macro->getDefinitionLoc()))
+      Result += "#undef " + Name + "\n";
+  }
+  return Result;
+}
+
 std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo &Pointers, Related &Slice,
                               const Plan &Meetings) {
   UnitText Whole;
@@ -397,9 +422,11 @@ std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo 
     Result += "/* Names what is private to classes: for a compiler with -fno-access-control. */\n";
   llvm::sort(Prototypes);
   Prototypes.erase(std::unique(Prototypes.begin(), Prototypes.end()), Prototypes.end());
+  std::string Last;
   for (const std::string &Each : Prototypes)
-    Result += Each;
-  Result += Functions;
+    Last += Each;
+  Last += Functions;
+  Result += withoutMacros(U, Last) + Last;
   return Whole;
 }
 

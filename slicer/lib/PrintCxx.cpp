@@ -10,6 +10,19 @@ namespace foreread::slicer {
 
 using namespace clang;
 
+// Whether a template is used in it with an expression, which is written as it was: its names have no namespaces.
+static bool madeWithNames(QualType Type) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitTemplateSpecializationType(TemplateSpecializationType *T) {
+      return llvm::none_of(T->template_arguments(),
+                           [](const TemplateArgument &Each) { return Each.getKind() == TemplateArgument::Expression; });
+    }
+    // What a typedef stands for is not written.
+    bool TraverseTypedefType(TypedefType *) { return true; }
+  };
+  return !Looking().TraverseType(Type);
+}
+
 std::string Printer::typed(QualType Type, const std::string &Name, const ASTContext &In) const {
   // Of an array the elements' type gets its namespace.
   if (const auto *Array = dyn_cast<ConstantArrayType>(Type.IgnoreParens().getTypePtr()); Array && In.getLangOpts().CPlusPlus)
@@ -18,8 +31,9 @@ std::string Printer::typed(QualType Type, const std::string &Name, const ASTCont
                      llvm::toString(Array->getSize(), 10, false) + "]",
                  In);
   if (In.getLangOpts().CPlusPlus) {
-    // What auto and decltype stand for.
-    bool Deduced = Type->getContainedDeducedType() || isa<DecltypeType, TypeOfExprType>(Type);
+    // What auto, decltype and a template's parameters stand for.
+    bool Deduced = Type->getContainedDeducedType() || isa<DecltypeType, TypeOfExprType>(Type) ||
+                   F.Decl->getTemplateInstantiationPattern() || madeWithNames(Type);
     Type = Deduced ? Type.getCanonicalType() : TypeName::getFullyQualifiedType(Type, In);
   }
   Private |= In.getLangOpts().CPlusPlus && slicer::namesPrivate(Type);
@@ -60,7 +74,13 @@ std::string Printer::object(const CallExpr *Call) {
   const Expr *Object = objectOf(Call);
   if (!Slice.passesObject(Call))
     return "0";
-  return Object->getType()->isPointerType() ? pointer(Object) : "&" + text(Object);
+  if (Object->getType()->isPointerType())
+    return pointer(Object);
+  const Expr *Plain = Object->IgnoreParenImpCasts();
+  if (isa<MaterializeTemporaryExpr, CXXConstructExpr>(Plain) || !Object->isLValue())
+    return "prefetch_address(" + text(Object) + ")";
+  bool Simple = isa<DeclRefExpr, MemberExpr, ArraySubscriptExpr>(Plain);
+  return Simple ? "&" + text(Object) : "&(" + text(Object) + ")";
 }
 
 // A virtual call: the function of the class that the object is of, or of the nearest one that that is made from.

@@ -155,11 +155,8 @@ void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Calle
   }
   if (const Expr *Object = objectOf(Call)) {
     bool Effect = effects(Object);
-    if (Effect || passesObject(Call)) {
-      if (!Object->isLValue() && !Object->getType()->isPointerType())
-        refuse(*Current, "it calls a member function of a temporary object");
+    if (Effect || passesObject(Call))
       hand(Object);
-    }
   }
   for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I) {
     const Expr *Argument = Call->getArg(I);

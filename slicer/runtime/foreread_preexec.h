@@ -288,6 +288,11 @@ static inline int prefetch_remainder(int __a, int __b) {
 
 #ifdef __cplusplus
 }
+
+/* Of an object that is there only as long as the expression around it. */
+template <typename T> T *prefetch_address(const T &object) {
+    return const_cast<T *>(__builtin_addressof(object));
+}
 #endif
 
 #endif /* FOREREAD_PREEXEC_H */
