@@ -77,7 +77,7 @@ std::string Printer::object(const CallExpr *Call) {
   if (Object->getType()->isPointerType())
     return pointer(Object);
   const Expr *Plain = Object->IgnoreParenImpCasts();
-  if (isa<MaterializeTemporaryExpr, CXXConstructExpr>(Plain) || !Object->isLValue())
+  if (!Plain->isLValue())
     return "prefetch_address(" + text(Object) + ")";
   bool Simple = isa<DeclRefExpr, MemberExpr, ArraySubscriptExpr>(Plain);
   return Simple ? "&" + text(Object) : "&(" + text(Object) + ")";

@@ -22,7 +22,10 @@ public:
 	}
 	Error &operator<<(int part)
 	{
-		text += std::to_string(part);
+		unsigned char c = 0;
+		int fd = open("c", O_RDONLY);
+		pread(fd, &c, 1, part * 9L);
+		text += std::to_string(part) + std::to_string(c);
 		return *this;
 	}
 	long places(int n) const
@@ -46,14 +49,22 @@ static int shifted(const Field<Wide> &field, int n)
 }
 } // namespace trouble
 
-#define Worse() Worse() << __FUNCTION__
+#define Worse() Worse() << __LINE__
+
+static int get(const char *path, int number)
+{
+	int fd = open("a", O_RDONLY);
+	unsigned char c = 0;
+	pread(fd, &c, 1, number + (path[0] & 15) * 1000L);
+	return c;
+}
 
 static unsigned get(const char *path)
 {
 	trouble::Field<trouble::Wide> field;
 	int fd = open(path, O_RDONLY);
 	if (fd < 0)
-		throw trouble::Worse() << "no " << path << ' ' << 5;
+		throw trouble::Worse() << get(path, 7) << "no " << path << 5;
 	unsigned sum = 0;
 	for (int n = 0; n < 10; n++) {
 		unsigned char c = 0;

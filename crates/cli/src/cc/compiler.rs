@@ -93,11 +93,7 @@ impl Compiler {
             "its prefetch functions name what is private, and the program asks what is"
         );
         let mut bytes = format!("#line 1 {}\n", quoted(&record.source)).into_bytes();
-        bytes.extend(includes::as_if_in(
-            &record.source,
-            &record.directory,
-            &text,
-        ));
+        bytes.extend(includes::as_if_in(&record.source, &record.directory, &text));
         let input = object.with_extension("c");
         fs::write(&input, &bytes)?;
         // For __TIMESTAMP__.
