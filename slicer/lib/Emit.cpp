@@ -325,7 +325,8 @@ struct Changed {
   Computation Original;
 };
 
-// What the program has made macros of and the prefetch functions mean as it stands: they are the last in the unit.
+// What the program has made macros of and the prefetch functions mean as it stands: they are the last in the unit. Other
+// macros may stand in what is printed as it was written, in types that are defined on the spot.
 std::string withoutMacros(const Unit &U, llvm::StringRef Functions) {
   const Preprocessor &Macros = U.AST->getPreprocessor();
   std::set<std::string> Names;
@@ -341,7 +342,10 @@ std::string withoutMacros(const Unit &U, llvm::StringRef Functions) {
   for (const std::string &Name : Names) {
     const IdentifierInfo *Identifier = Macros.getIdentifierInfo(Name);
     const MacroInfo *Macro = Identifier ? Macros.getMacroInfo(Identifier) : nullptr;
-    if (Macro && !Macro->isBuiltinMacro() && !U.sources().isInSystemHeader(Macro->getDefinitionLoc()) &&
+    bool Itself = Macro && llvm::any_of(Macro->tokens(), [&](const Token &Part) {
+                    return Part.is(tok::identifier) && Part.getIdentifierInfo() == Identifier;
+                  });
+    if (Macro && (Macro->isFunctionLike() || Itself) && !Macro->isBuiltinMacro() && !U.sources().isInSystemHeader(Macro->getDefinitionLoc()) &&
         !U.sources().isWrittenInBuiltinFile(Macro->getDefinitionLoc()))
       Result += "#undef " + Name + "\n";
   }

@@ -20,10 +20,13 @@ struct walk {
 	long step;
 };
 #define step step * 2
+#define FIRST 0x10
+#define SECOND 0x20
 
 int main(void)
 {
-	struct walk walk = {3000};
+	enum { Both = FIRST | SECOND };
+	struct walk walk = {3000 + Both};
 	int fd = open("data", O_RDONLY);
 	unsigned sum = 0;
 	for (int n = 0; n < 20; n++) {
