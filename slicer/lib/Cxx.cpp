@@ -167,19 +167,19 @@ std::optional<llvm::APSInt> constant(const DeclRefExpr *Ref) {
   return Value && Value->isInt() ? std::optional(Value->getInt()) : std::nullopt;
 }
 
-std::string hiddenType(QualType Type) {
+bool namesPrivate(QualType Type) {
   struct Finder : RecursiveASTVisitor<Finder> {
-    std::string Name;
-    bool VisitTagType(TagType *T) { return see(T->getDecl()); }
-    bool VisitTypedefType(TypedefType *T) { return see(T->getDecl()); }
-    bool see(const NamedDecl *D) {
-      if (isPrivate(D))
-        Name = D->getQualifiedNameAsString();
-      return Name.empty();
-    }
-  } Looking;
-  Looking.TraverseType(Type);
-  return Looking.Name.empty() ? "" : Looking.Name + " is private to its class";
+    bool VisitTagType(TagType *T) { return !isPrivate(T->getDecl()); }
+    bool VisitTypedefType(TypedefType *T) { return !isPrivate(T->getDecl()); }
+  };
+  return !Finder().TraverseType(Type);
+}
+
+bool hasOwnAddress(const FieldDecl *Field) {
+  // By a pointer to it a mutable member of a constant object cannot be changed.
+  return !Field->isBitField() && !Field->isMutable() && !Field->getType()->isReferenceType() && Field->getIdentifier() &&
+         !Field->getParent()->isAnonymousStructOrUnion() && !namesPrivate(Field->getType()) &&
+         !namesPrivate(QualType(Field->getParent()->getTypeForDecl(), 0));
 }
 
 namespace {
@@ -214,6 +214,15 @@ struct Closure : RecursiveASTVisitor<Closure> {
   bool VisitCallExpr(CallExpr *Call) {
     for (const Expr *Argument : Call->arguments()) {
       const Expr *Written = Argument->IgnoreUnlessSpelledInSource();
+      Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
+      allow(Written);
+    }
+    return true;
+  }
+  bool VisitCXXConstructExpr(CXXConstructExpr *Made) {
+    const Expr *Second = nullptr;
+    if (const Expr *Body = givenToThread(Made, Second)) {
+      const Expr *Written = Body->IgnoreUnlessSpelledInSource();
       Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
       allow(Written);
     }
@@ -282,6 +291,19 @@ bool standsAlone(const LambdaExpr *Made) {
          Looking().TraverseStmt(Made->getBody());
 }
 
+const CompoundStmt *blockOf(const FunctionDecl *F) {
+  const auto *Try = dyn_cast<CXXTryStmt>(F->getBody());
+  return Try ? Try->getTryBlock() : dyn_cast<CompoundStmt>(F->getBody());
+}
+
+bool canThrow(const CXXThrowExpr *E) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitLambdaExpr(LambdaExpr *) { return false; }
+    bool VisitExpr(Expr *Part) { return notCarried(Part).empty(); }
+  };
+  return !E->getSubExpr() || Looking().TraverseStmt(const_cast<Expr *>(E->getSubExpr()));
+}
+
 namespace {
 
 bool anyLocal(const TemplateArgumentList &For);
@@ -335,20 +357,13 @@ std::string notCarried(const FunctionDecl *F) {
       return "its class is known in one function only";
     if (Method->isInstance() && Method->getRefQualifier() != RQ_None)
       return "it tells temporary objects from others";
-    if (isPrivate(Of))
-      return hiddenType(QualType(Of->getTypeForDecl(), 0));
   }
   if (isa<CoroutineBodyStmt>(F->getBody()))
     return "it is a coroutine";
-  if (isa<CXXTryStmt>(F->getBody()))
-    return "all of it is a try block";
   const auto *Result = F->getReturnType()->getAsCXXRecordDecl();
   if (Result && !Result->hasDefaultConstructor())
     return "it gives an object that cannot be made of nothing";
-  std::string Hidden = hiddenType(F->getReturnType());
-  for (const ParmVarDecl *Parameter : F->parameters())
-    Hidden = Hidden.empty() ? hiddenType(Parameter->getType()) : Hidden;
-  return Hidden;
+  return "";
 }
 
 namespace {
@@ -377,10 +392,6 @@ bool readsStream(const CallExpr *Call) {
 std::string notCarried(const Expr *E) {
   if (isa<CoawaitExpr, CoyieldExpr>(E))
     return "it is a coroutine";
-  if (const auto *Cast = dyn_cast<ExplicitCastExpr>(E))
-    return hiddenType(Cast->getTypeAsWritten());
-  if (const auto *New = dyn_cast<CXXNewExpr>(E))
-    return hiddenType(New->getAllocatedType());
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
     if (isa<CXXMemberCallExpr>(Call) && !Call->getDirectCallee() &&
         !isa<CXXPseudoDestructorExpr>(Call->getCallee()->IgnoreParens()))
@@ -388,20 +399,6 @@ std::string notCarried(const Expr *E) {
     if (readsStream(Call))
       return "a stream of the C++ library decides where it reads";
     return "";
-  }
-  if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
-    if (isPrivate(Ref->getDecl()) && !isa<FunctionDecl>(Ref->getDecl()) && !constant(Ref))
-      return Ref->getDecl()->getQualifiedNameAsString() + " is private to its class";
-  }
-  if (const auto *Member = dyn_cast<MemberExpr>(E)) {
-    const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl());
-    if (Field && isPrivate(Field)) {
-      std::string Name = Field->getQualifiedNameAsString();
-      if (Field->isBitField() || Field->getType()->isReferenceType() || !Field->getIdentifier() ||
-          Field->getParent()->isAnonymousStructOrUnion())
-        return Name + " is private and has no address of its own";
-      return hiddenType(Field->getType());
-    }
   }
   return "";
 }

@@ -51,8 +51,14 @@ const clang::CXXDestructorDecl *destructorOf(clang::QualType Type);
 bool isPrivate(const clang::Decl *D);
 // The number that a constant is, which can be written where the constant's name cannot.
 std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
-// Why they cannot name the type; empty if they can.
-std::string hiddenType(clang::QualType Type);
+// Whether a type's name is private, or a part of it is.
+bool namesPrivate(clang::QualType Type);
+// Whether there can be a pointer to the member, of a type that all may name.
+bool hasOwnAddress(const clang::FieldDecl *Field);
+
+// What a call, or what makes an object, hands to a new thread of the C++ library to be run, and the first argument of that;
+// or null.
+const clang::Expr *givenToThread(const clang::Expr *E, const clang::Expr *&Second);
 
 // The function that a lambda expression is; of a generic one what is made of it, if that is one only.
 const clang::FunctionDecl *operatorOf(const clang::CXXRecordDecl *Closure);
@@ -61,6 +67,11 @@ bool onlyCalled(const clang::CXXRecordDecl *Closure);
 // Whether a lambda expression only computes a value, and can be printed as it is: nothing is
 // declared or changed in it, and it does not capture the object around it.
 bool standsAlone(const clang::LambdaExpr *Made);
+
+// The block that a function's body is, or that of its try.
+const clang::CompoundStmt *blockOf(const clang::FunctionDecl *F);
+// Whether the prefetch thread can throw what an expression throws.
+bool canThrow(const clang::CXXThrowExpr *E);
 
 // Why a function has no prefetch version, whatever is in it; empty if it may have one.
 std::string notCarried(const clang::FunctionDecl *F);

@@ -8,10 +8,10 @@ TextRange textOf(const Unit &U, const Stmt *S) {
   const SourceManager &Sources = U.sources();
   CharSourceRange Range = Lexer::makeFileCharRange(
       CharSourceRange::getTokenRange(S->getSourceRange()), Sources, U.context().getLangOpts());
-  if (Range.isInvalid() || !Sources.isInMainFile(Range.getBegin()))
+  if (Range.isInvalid() || !U.Texts->atHand(Sources.getFileID(Range.getBegin())))
     return {};
-  TextRange Result{Sources.getFileOffset(Range.getBegin()), Sources.getFileOffset(Range.getEnd()),
-                   true};
+  TextRange Result{Sources.getFileID(Range.getBegin()), Sources.getFileOffset(Range.getBegin()),
+                   Sources.getFileOffset(Range.getEnd()), true};
   if (Result.Begin >= Result.End)
     return {};
   return Result;
@@ -44,7 +44,7 @@ TextRange statementText(const Unit &U, const Stmt *S) {
   TextRange Result = textOf(U, S);
   if (!Result.Valid || !endsOpen(S))
     return Result;
-  llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
+  llvm::StringRef Text = U.sources().getBufferData(Result.File);
   while (Result.End < Text.size() && isspace(static_cast<unsigned char>(Text[Result.End])))
     ++Result.End;
   Result.Valid = Result.End < Text.size() && Text[Result.End] == ';';
@@ -96,7 +96,7 @@ bool editable(const Function &F, const CallExpr *Call) {
   for (const CallExpr *Other : F.Calls)
     if (Other != Call && Call->getBeginLoc().isMacroID())
       if (TextRange There = textOf(U, Other);
-          There.Valid && There.Begin == Here.Begin && There.End == Here.End)
+          There.Valid && There.File == Here.File && There.Begin == Here.Begin && There.End == Here.End)
         return false;
   return true;
 }
@@ -156,7 +156,7 @@ const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
     TextRange Here = textOf(U, Up);
     // Of an argument the text is elsewhere than the macro's name.
     if (!Here.Valid || !Begin.isMacroID() ||
-        Sources.getFileOffset(Sources.getExpansionLoc(Begin)) != Here.Begin)
+        Sources.getDecomposedLoc(Sources.getExpansionLoc(Begin)) != std::make_pair(Here.File, Here.Begin))
       continue;
     if (isa<Expr>(Up) ? cast<Expr>(Up)->isPRValue()
                       : isa_and_nonnull<CompoundStmt>(F.Parents.lookup(Up)))
@@ -165,58 +165,57 @@ const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
   return nullptr;
 }
 
-std::optional<unsigned> afterBrace(const Unit &U, const CompoundStmt *Block) {
+std::optional<TextRange> afterBrace(const Unit &U, const CompoundStmt *Block) {
   const SourceManager &Sources = U.sources();
   const LangOptions &Language = U.context().getLangOpts();
   SourceLocation Brace = Block->getLBracLoc();
   if (Brace.isMacroID() && !Lexer::isAtEndOfMacroExpansion(Brace, Sources, Language, &Brace))
     return std::nullopt;
-  if (!Sources.isInMainFile(Brace))
+  FileID File = Sources.getFileID(Brace);
+  if (!U.Texts->atHand(File))
     return std::nullopt;
-  return Sources.getFileOffset(Brace) + Lexer::MeasureTokenLength(Brace, Sources, Language);
+  unsigned After = Sources.getFileOffset(Brace) + Lexer::MeasureTokenLength(Brace, Sources, Language);
+  return TextRange{File, After, After, true};
 }
 
-void Edits::before(unsigned Offset, std::string Text) {
-  Insertions.push_back({Offset, static_cast<long>(1) << 40, 0, std::move(Text)});
+void Edits::add(FileID File, Insertion Each) {
+  if (InShared)
+    Shared[U.Texts->path(File)].push_back(Each);
+  Into[File].push_back(std::move(Each));
 }
 
-void Edits::after(unsigned Offset, std::string Text) {
-  Insertions.push_back({Offset, -(static_cast<long>(1) << 40), 0, std::move(Text)});
+void Edits::before(TextRange Place, std::string Text) {
+  add(Place.File, {Place.Begin, static_cast<long>(1) << 40, 0, std::move(Text)});
+}
+
+void Edits::after(TextRange Place, std::string Text) {
+  add(Place.File, {Place.End, -(static_cast<long>(1) << 40), 0, std::move(Text)});
 }
 
 void Edits::around(TextRange Range, std::string Before, std::string After) {
   long Length = Range.End - Range.Begin;
   // At one place, what ends comes before what begins; inner ends first, outer begins first.
-  Insertions.push_back({Range.Begin, (static_cast<long>(1) << 41) - Length, 0, std::move(Before)});
-  Insertions.push_back({Range.End, Length - (static_cast<long>(1) << 41), 0, std::move(After)});
+  add(Range.File, {Range.Begin, (static_cast<long>(1) << 41) - Length, 0, std::move(Before)});
+  add(Range.File, {Range.End, Length - (static_cast<long>(1) << 41), 0, std::move(After)});
 }
 
 void Edits::replace(TextRange Range, std::string Text) {
-  Insertions.push_back(
-      {Range.Begin, static_cast<long>(1) << 42, Range.End - Range.Begin, std::move(Text)});
+  add(Range.File, {Range.Begin, static_cast<long>(1) << 42, Range.End - Range.Begin, std::move(Text)});
 }
 
-std::string Edits::apply() const {
-  std::vector<const Insertion *> Order;
-  for (const Insertion &Each : Insertions)
-    Order.push_back(&Each);
-  // The insertions are in one vector: among equals, the order they were made in.
-  llvm::sort(Order, [](const Insertion *A, const Insertion *B) {
-    return std::make_tuple(A->Offset, A->Rank, A) < std::make_tuple(B->Offset, B->Rank, B);
-  });
-  llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
-  std::string Result;
-  unsigned At = 0;
-  for (const Insertion *Each : Order) {
-    if (Each->Offset > At) {
-      Result += Text.substr(At, Each->Offset - At);
-      At = Each->Offset;
+bool Edits::take(const Edits &Other) {
+  bool Any = false;
+  for (auto &[Path, Theirs] : Other.Shared)
+    if (FileID File = U.Texts->header(Path); File.isValid()) {
+      // What is made from one template may be of several units.
+      for (const Insertion &Each : Theirs)
+        if (llvm::none_of(Into[File], [&](const Insertion &Here) {
+              return Here.Offset == Each.Offset && Here.Rank == Each.Rank && Here.Text == Each.Text;
+            }))
+          Into[File].push_back(Each);
+      Any = true;
     }
-    Result += Each->Text;
-    At += Each->Remove;
-  }
-  Result += Text.substr(At);
-  return Result;
+  return Any;
 }
 
 } // namespace foreread::slicer

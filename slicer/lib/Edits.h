@@ -1,5 +1,5 @@
-// Insertions into a unit's text.  The text itself is never touched, and no line is added: what the
-// program prints of its own line numbers stays as it was.
+// Insertions into a unit's text, that of its headers included.  The text itself is never touched, and no line is added:
+// what the program prints of its own line numbers stays as it was.
 #pragma once
 
 #include <map>
@@ -11,9 +11,10 @@
 
 namespace foreread::slicer {
 
-// The characters of the unit's file that an expression or statement is written as, or none: a part
+// The characters of a file at hand that an expression or statement is written as, or none: a part
 // of a macro's definition, or text that stands for several expressions.
 struct TextRange {
+  clang::FileID File;
   unsigned Begin = 0, End = 0;
   bool Valid = false;
 };
@@ -23,8 +24,8 @@ TextRange textOf(const Unit &U, const clang::Stmt *S);
 TextRange statementText(const Unit &U, const clang::Stmt *S);
 
 // Where the text of a block begins, after its brace or the macro that ends with it; none where the brace is in the
-// midst of a macro or in a header.
-std::optional<unsigned> afterBrace(const Unit &U, const clang::CompoundStmt *Block);
+// midst of a macro or in a file that is not at hand.  A range without length.
+std::optional<TextRange> afterBrace(const Unit &U, const clang::CompoundStmt *Block);
 
 // Whether text can be put around a call, once for each time it is executed.
 bool editable(const Function &F, const clang::CallExpr *Call);
@@ -38,23 +39,28 @@ class Edits {
 public:
   explicit Edits(const Unit &U) : U(U) {}
 
-  void before(unsigned Offset, std::string Text);
-  void after(unsigned Offset, std::string Text);
+  // Whether what follows is of a function that other units have, too.
+  void beginFunction(bool Shared) { InShared = Shared; }
+  void before(TextRange Place, std::string Text);
+  void after(TextRange Place, std::string Text);
   // Around a range; of two ranges that begin together the longer is outside.
   void around(TextRange Range, std::string Before, std::string After);
   void replace(TextRange Range, std::string Text);
-  bool empty() const { return Insertions.empty(); }
-  std::string apply() const;
+  // What another unit's functions of headers that both have come to.  Whether there is any.
+  bool take(const Edits &Other);
+  bool empty() const { return Into.empty(); }
+  std::string apply() const { return U.Texts->text(Into); }
+  // The headers whose text that has in it.
+  std::vector<std::string> headers() const { return U.Texts->takenIn(Into); }
 
 private:
-  struct Insertion {
-    unsigned Offset;
-    long Rank; // order among insertions at one place
-    unsigned Remove;
-    std::string Text;
-  };
+  void add(clang::FileID File, Insertion Each);
+
   const Unit &U;
-  std::vector<Insertion> Insertions;
+  bool InShared = false;
+  std::map<clang::FileID, std::vector<Insertion>> Into;
+  // Of functions that other units have, too: by the header's path.
+  std::map<std::string, std::vector<Insertion>> Shared;
 };
 
 } // namespace foreread::slicer

@@ -4,6 +4,9 @@
 #include <optional>
 #include <set>
 
+#include "clang/Basic/CharInfo.h"
+
+#include "Cxx.h"
 #include "Edits.h"
 #include "Exchange.h"
 #include "Print.h"
@@ -24,12 +27,16 @@ public:
   }
 
   void function(const Function &F) {
+    Into.beginFunction(F.Shared);
     if (F.Name == "main")
       create(F);
     count(F.Decl->getBody());
     for (const auto &[Part, Outer] : F.Parents)
       count(Part);
+    for (const Expr *Made : F.Makes)
+      wrapBody(Made);
     for (const CallExpr *Call : F.Calls) {
+      wrapBody(Call);
       if (Slice.treatment(Call) == Treatment::Spawn)
         spawn(Call);
       Meeting Here = Meetings.at(Call);
@@ -37,6 +44,18 @@ public:
       if ((Here.Counted || Here.Point || Here.Channel) && Met.insert(Call->getBeginLoc()).second)
         meet(F, Call, Here);
     }
+  }
+
+  // What a function calls is not counted.
+  void pause(const Function &F) {
+    Into.beginFunction(F.Shared);
+    TextRange Brace = *afterBrace(U, blockOf(F.Decl));
+    // What is made from one template has one text.
+    if (!Paused.insert({Brace.File, Brace.Begin}).second)
+      return;
+    Counts = true;
+    Into.after(Brace, " struct foreread_counter *foreread_paused __attribute__((__cleanup__(foreread_resume))) = "
+                      "foreread_pause();");
   }
 
   // The declarations the inserted calls need, on one line.
@@ -64,7 +83,7 @@ private:
   }
 
   void create(const Function &F) {
-    const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
+    const CompoundStmt *Body = blockOf(F.Decl);
     std::string Count = "0", Values = "0";
     // One without a name is used nowhere.
     auto Named = [&](unsigned I) {
@@ -108,6 +127,15 @@ private:
       Result += "\\0\" ";
     }
     return Result + "\"\"";
+  }
+
+  // What a thread of the C++ library is given to run.
+  void wrapBody(const Expr *Starts) {
+    Program::Thread Started = P.thread(Starts);
+    if (!Started.Target || !Slice.countsThread(*Started.Target) || !Met.insert(Started.Body->getBeginLoc()).second)
+      return;
+    Counts = true;
+    Into.around(textOf(U, Started.Body), "foreread_body(", ")");
   }
 
   void spawn(const CallExpr *Call) {
@@ -182,7 +210,7 @@ private:
     if (isa<Expr>(Expansion))
       Into.around(Range, "(foreread_call(), ", ")");
     else
-      Into.before(Range.Begin, "foreread_call(); ");
+      Into.before(Range, "foreread_call(); ");
   }
 
   // The variable an opening call's result is assigned to, if the statement is nothing else.
@@ -227,14 +255,13 @@ private:
         cast<CompoundStmt>(Up)->body_back() == At)
       return false;
     TextRange Range = statementText(U, At);
-    llvm::StringRef Text = U.sources().getBufferData(U.sources().getMainFileID());
-    if (!Range.Valid || Text[Range.End - 1] != ';')
+    if (!Range.Valid || U.sources().getBufferData(Range.File)[Range.End - 1] != ';')
       return false;
     std::string Line;
     for (const std::string &Each : Then)
       Line += " " + Each;
     if (isa<CompoundStmt>(Up))
-      Into.after(Range.End, Line);
+      Into.after(Range, Line);
     else
       Into.around(Range, "{ ", Line + " }");
     return true;
@@ -276,18 +303,58 @@ private:
   PrintingPolicy Policy;
   std::set<std::string> Declared;
   std::set<SourceLocation> Met;
+  std::set<std::pair<FileID, unsigned>> Paused;
   std::string Prototype;
 
 public:
   bool Signals = false, Counts = false;
 };
 
-} // namespace
+// The insertions that a unit's own functions come to.
+struct Changed {
+  Changed(const Unit &U, const Program &P, const Related &Slice, const Plan &Meetings)
+      : Changes(U), Original(U, P, Slice, Meetings, Changes) {
+    for (auto &F : P.Functions)
+      if (F->Home == &U && F->Pauses)
+        Original.pause(*F);
+      else if (F->Home == &U && (Slice.translated(*F) || F->CountsItself))
+        Original.function(*F);
+  }
 
-std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, Related &Slice,
-                                const Plan &Meetings) {
-  Edits Changes(U);
-  Computation Original(U, P, Slice, Meetings, Changes);
+  Edits Changes;
+  Computation Original;
+};
+
+// What the program has made macros of and the prefetch functions mean as it stands: they are the last in the unit. Other
+// macros may stand in what is printed as it was written, in types that are defined on the spot.
+std::string withoutMacros(const Unit &U, llvm::StringRef Functions) {
+  const Preprocessor &Macros = U.AST->getPreprocessor();
+  std::set<std::string> Names;
+  for (size_t At = 0; At < Functions.size();) {
+    size_t End = At;
+    while (End < Functions.size() && isAsciiIdentifierContinue(Functions[End]))
+      ++End;
+    if (End > At)
+      Names.insert(Functions.slice(At, End).str());
+    At = End + (End == At);
+  }
+  std::string Result;
+  for (const std::string &Name : Names) {
+    const IdentifierInfo *Identifier = Macros.getIdentifierInfo(Name);
+    const MacroInfo *Macro = Identifier ? Macros.getMacroInfo(Identifier) : nullptr;
+    bool Itself = Macro && llvm::any_of(Macro->tokens(), [&](const Token &Part) {
+                    return Part.is(tok::identifier) && Part.getIdentifierInfo() == Identifier;
+                  });
+    if (Macro && (Macro->isFunctionLike() || Itself) && !Macro->isBuiltinMacro() && !U.sources().isInSystemHeader(Macro->getDefinitionLoc()) &&
+        !U.sources().isWrittenInBuiltinFile(Macro->getDefinitionLoc()))
+      Result += "#undef " + Name + "\n";
+  }
+  return Result;
+}
+
+std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo &Pointers, Related &Slice,
+                              const Plan &Meetings) {
+  UnitText Whole;
   std::string Functions;
   std::vector<std::string> Prototypes;
   std::map<std::string, std::string> Grants;
@@ -295,10 +362,7 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
   const std::string Linkage = U.cxx() ? "extern \"C\" " : "";
   llvm::DenseMap<const Function *, const FunctionDecl *> Needed;
   for (auto &F : P.Functions) {
-    if (F->Home != &U || !(Slice.translated(*F) || F->CountsItself))
-      continue;
-    Original.function(*F);
-    if (!Slice.translated(*F))
+    if (F->Home != &U || !Slice.translated(*F))
       continue;
     // A lambda expression is part of the function around it.
     if (Meetings.runsAsIs(*F) || F->lambda())
@@ -307,6 +371,7 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     Functions += "\n" + Print.function();
     Needed[F.get()] = F->Decl;
     Grants.insert(Print.grants().begin(), Print.grants().end());
+    Whole.NamesPrivate |= Print.namesPrivate();
     for (const Function *Other : Print.unseen())
       Prototypes.push_back(Print.plainDeclaration(*Other) + ";\n");
     for (auto &[Other, Seen] : Print.called())
@@ -314,24 +379,25 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
     if (Meetings.exported(*F))
       Functions += "\n" + Linkage + Print.asked(false);
   }
-  if (Changes.empty() && Functions.empty())
+  if (Now.Changes.empty() && Functions.empty())
     return std::nullopt;
 
-  std::string Text = Original.declarations();
-  if (Original.Signals)
+  Whole.Headers = Now.Changes.headers();
+  std::string &Result = Whole.Text;
+  std::string Text = Now.Original.declarations();
+  if (Now.Original.Signals)
     Text += " enum { FOREREAD_SIGNAL = 1 };";
-  std::string Result;
   // The counting alone: before the program's first line no header of the system may come.
-  if (Original.Counts)
+  if (Now.Original.Counts)
     Result =
         "#define FOREREAD_CALL_ONLY\n#include \"foreread_preexec.h\"\n#undef FOREREAD_CALL_ONLY\n";
   if (!Text.empty())
     Result += Text + "\n";
   if (!Result.empty())
     Result += "#line 1\n";
-  Result += Changes.apply();
+  Result += Now.Changes.apply();
   if (Functions.empty())
-    return Result;
+    return Whole;
   if (!llvm::StringRef(Result).ends_with("\n"))
     Result += "\n";
   Result += "\n/* The prefetch thread. */\n#include \"foreread_preexec.h\"\n\n";
@@ -354,12 +420,36 @@ std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, R
                          Declared + ";\n");
     if (Meetings.exported(*F) && F->Home != &U)
       Prototypes.push_back(Linkage + Print.asked(true) + ";\n");
+    Whole.NamesPrivate |= Print.namesPrivate();
   }
+  if (Whole.NamesPrivate)
+    Result += "/* Names what is private to classes: for a compiler with -fno-access-control. */\n";
   llvm::sort(Prototypes);
   Prototypes.erase(std::unique(Prototypes.begin(), Prototypes.end()), Prototypes.end());
+  std::string Last;
   for (const std::string &Each : Prototypes)
-    Result += Each;
-  return Result + Functions;
+    Last += Each;
+  Last += Functions;
+  Result += withoutMacros(U, Last) + Last;
+  return Whole;
+}
+
+} // namespace
+
+std::vector<std::optional<UnitText>> emit(Program &P, PointsTo &Pointers, Related &Slice, const Plan &Meetings) {
+  std::vector<std::unique_ptr<Changed>> Units;
+  for (auto &U : P.Units)
+    Units.push_back(U->AST ? std::make_unique<Changed>(*U, P, Slice, Meetings) : nullptr);
+  // Functions of headers are the same in all units that have them.
+  for (auto &Taking : Units)
+    for (auto &From : Units)
+      if (Taking && From && Taking != From)
+        Taking->Original.Counts |= Taking->Changes.take(From->Changes);
+  std::vector<std::optional<UnitText>> Result(P.Units.size());
+  for (auto &U : P.Units)
+    if (Units[U->Index])
+      Result[U->Index] = print(*U, *Units[U->Index], P, Pointers, Slice, Meetings);
+  return Result;
 }
 
 } // namespace foreread::slicer

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "Plan.h"
+#include "Translator.h"
 
 namespace foreread::slicer {
 
-// The text, or none if nothing of the unit changes.
-std::optional<std::string> emit(const Unit &U, Program &P, PointsTo &Pointers, Related &Slice,
-                                const Plan &Meetings);
+// The text of each unit, or none if nothing of it changes.
+std::vector<std::optional<UnitText>> emit(Program &P, PointsTo &Pointers, Related &Slice, const Plan &Meetings);
 
 } // namespace foreread::slicer

@@ -13,9 +13,8 @@ std::string pointee(const Expr *Argument, const std::function<std::string(const 
   return "sizeof(*(" + Text(Argument) + "))";
 }
 
-bool isNull(const Expr *E) {
-  const auto *Number = dyn_cast<IntegerLiteral>(E->IgnoreParenCasts());
-  return Number && Number->getValue() == 0;
+bool isNull(const Expr *E, const Function &F) {
+  return E->isNullPointerConstant(F.Home->context(), Expr::NPC_ValueDependentIsNotNull);
 }
 
 } // namespace
@@ -85,7 +84,7 @@ Exchange exchange(const Program &P, const Function &F, const CallExpr *Call, int
   for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
     char Letter = Spec.parameter(I);
     const Expr *Argument = Call->getArg(I);
-    if ((Letter != 'd' && Letter != 'w') || isNull(Argument))
+    if ((Letter != 'd' && Letter != 'w') || isNull(Argument, F))
       continue;
     std::string Data = Text(Argument);
     if (Name == "fread")

@@ -53,7 +53,7 @@ Loads::Loads(Program &P, PointsTo &Pointers, Files &Opened) : P(P), Pointers(Poi
           Work.push_back(Target);
   }
   for (auto &F : P.Functions) {
-    if (!F->Reachable || !F->InMainFile || Callbacks.contains(F.get()))
+    if (!F->Reachable || !F->AtHand || Callbacks.contains(F.get()))
       continue;
     Current = F.get();
     FromLoads.clear();

@@ -25,6 +25,8 @@ struct Options {
   bool RefuseUnknown = false;
   // External functions that compute from their arguments alone.
   std::vector<std::string> Pure;
+  // The program has more units than these: they may have copies of what headers define.
+  bool Others = false;
 };
 
 } // namespace foreread::slicer

@@ -39,7 +39,7 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
       if (Spec->Kind == CallKind::Open && Now == Treatment::Prefetch && Spec->Result == 'F' &&
           Chosen.Open == OpenMode::Send)
         Here.Channel = ++Channels;
-      else if (needsWait(*F, Call, *Spec) && F->InMainFile && editable(*F, Call))
+      else if (needsWait(*F, Call, *Spec) && F->AtHand && !F->Shared && editable(*F, Call))
         Here.Point = ++Points;
       if (Here.Counted || Here.Channel || Here.Point)
         Meetings[Call] = Here;
@@ -58,6 +58,36 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
     if (Slice.translated(*F))
       exportTargets(*F, Pointers);
   nameFunctions();
+  findInPlace();
+}
+
+// What reads, seeks or tells, and what calls that.
+void Plan::findInPlace() {
+  llvm::DenseMap<const Function *, std::vector<const Function *>> Callers;
+  std::vector<const Function *> Work;
+  for (auto &F : P.Functions) {
+    for (const Function *Run : Slice.runBy(*F))
+      Callers[Run].push_back(F.get());
+    bool Moves = llvm::any_of(F->Calls, [&](const CallExpr *Call) {
+      const CallSpec *Spec = P.spec(Call);
+      llvm::StringRef Name = Spec ? plainName(Spec->Name) : "";
+      return Spec && (Spec->Kind == CallKind::Read || Spec->Kind == CallKind::Seek || Spec->Kind == CallKind::Tell) &&
+             Name != "pread" && Name != "preadv" && Name != "fstat" && Name != "fileno";
+    });
+    if (Moves && InPlace.insert(F.get()).second)
+      Work.push_back(F.get());
+  }
+  while (!Work.empty()) {
+    const Function *F = Work.back();
+    Work.pop_back();
+    for (const Function *Caller : Callers.lookup(F))
+      if (InPlace.insert(Caller).second)
+        Work.push_back(Caller);
+  }
+}
+
+bool Plan::readsInPlace(const FunctionDecl *Library) const {
+  return llvm::any_of(P.runThrough(Library), [&](const Function *F) { return readsInPlace(*F); });
 }
 
 // The reads of a function that both threads run as it is.

@@ -23,6 +23,10 @@ public:
   std::string nameOf(const Function &F) const;
   // Functions that only compute, all of which is needed, run as they are.
   bool runsAsIs(const Function &F) const { return AsIs.contains(&F) || !F.WholeBecause.empty(); }
+  // Whether a function that runs as it is reads where a descriptor or a stream stands, itself or by what it calls.
+  bool readsInPlace(const Function &F) const { return InPlace.contains(&F); }
+  // The same of a function of the library that calls the program's.
+  bool readsInPlace(const clang::FunctionDecl *Library) const;
   // Private functions whose prefetch version another unit's prefetch functions call.
   bool exported(const Function &F) const { return Exported.contains(&F); }
   // Whether the unit that calls a function through a pointer cannot name it there.
@@ -47,6 +51,7 @@ private:
   std::optional<Range> bytes(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   void findRemote(const Function &Caller, PointsTo &Pointers);
   void countWhole(const Function &F);
+  void findInPlace();
   void exportTargets(const Function &Caller, PointsTo &Pointers);
   bool computesOnly(const Function &F, llvm::DenseSet<const Function *> &Visited);
   bool allKept(const clang::Stmt *S);
@@ -57,7 +62,7 @@ private:
   Related &Slice;
   const Options &Chosen;
   llvm::DenseMap<const clang::CallExpr *, Meeting> Meetings;
-  llvm::DenseSet<const Function *> AsIs, Exported;
+  llvm::DenseSet<const Function *> AsIs, Exported, InPlace;
   // Virtual functions that another unit's prefetch functions call.
   llvm::DenseSet<const Function *> Remote;
   llvm::DenseMap<const Function *, std::string> Names; // of C++ functions, without the prefix

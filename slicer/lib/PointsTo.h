@@ -73,6 +73,7 @@ private:
   // Something that may give back anything it is given, and store it in what it may write to.
   NodeId anything(NodeId Result, llvm::ArrayRef<NodeId> Given, llvm::ArrayRef<NodeId> Written);
   void connect(const clang::CallExpr *Call, Function &F);
+  void runThread(Function &Body, llvm::ArrayRef<NodeId> Given);
   void connectThrough(const clang::FunctionDecl *Library, NodeId Given);
   void connectCallback(const clang::CallExpr *Call, Function &F);
   void findAllocators();

@@ -172,6 +172,14 @@ NodeId PointsTo::unknownCall(const CallExpr *Call) {
         touch(Value);
       }
     }
+  if (Function *Body = P.thread(Call).Target) {
+    // What holds threads holds nothing that anybody looks at.
+    std::vector<NodeId> Arguments;
+    for (const Expr *Argument : Call->arguments())
+      Arguments.push_back(bound(Argument, Argument->isGLValue()));
+    runThread(*Body, llvm::ArrayRef(Arguments).drop_front());
+    Given = Written = {bound(objectOf(Call), !objectOf(Call)->getType()->isPointerType())};
+  }
   NodeId All = anything(P.heap(Call), Given, Written);
   connectThrough(directCallee(Call), All);
   if (const Expr *Back = givenBack(Call))

@@ -165,8 +165,26 @@ void PointsTo::construct(NodeId Object, const CXXConstructExpr *Made) {
     if (!Argument->getType().isConstQualified())
       Written.push_back(Value);
   }
+  if (Function *Body = P.thread(Made).Target)
+    // The object holds nothing that anybody looks at.
+    return runThread(*Body, llvm::ArrayRef(Given).drop_front(2));
   if (!F && !Constructor->isTrivial())
     connectThrough(Constructor, anything(P.heap(Made), Given, Written));
+}
+
+// A thread's function is given what is behind it in the list: each itself, or what is there.
+void PointsTo::runThread(Function &Body, llvm::ArrayRef<NodeId> Given) {
+  auto Hand = [&](NodeId To) {
+    if (!Given.empty()) {
+      copy(Given.front(), To);
+      copy(load({0, Given.front()}), To);
+      Given = Given.drop_front();
+    }
+  };
+  if (Body.method() && !Body.lambda())
+    Hand(P.self(Body));
+  for (unsigned I = 0; I < Body.Decl->getNumParams(); ++I)
+    Hand(P.parameter(Body, I));
 }
 
 void PointsTo::initialisers(const Function &F) {

@@ -104,6 +104,11 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   const auto *E = dyn_cast<Expr>(S);
   if (!E)
     return false;
+  if (E != Body && F.Home->cxx())
+    if (Function *Run = P.threadBody(E); Run && Slice.countsThread(*Run)) {
+      Out << threadBody(E, *Run);
+      return true;
+    }
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
     if (Call == Unwrapped)
       return false;
@@ -188,12 +193,13 @@ std::string Printer::userCall(const CallExpr *Call) {
   if (const FunctionDecl *Direct = directCallee(Call)) {
     const Function &Target = *P.function(Direct);
     if (F.Home->cxx() && Meetings.runsAsIs(Target))
-      return asItIs(Call);
+      return whole(Target, asItIs(Call));
     if (Target.lambda())
       return text(objectOf(Call)) + Arguments(Target);
     if (!Meetings.runsAsIs(Target))
       Called.insert({&Target, Direct});
-    return Meetings.nameOf(Target) + Arguments(Target);
+    std::string Made = Meetings.nameOf(Target) + Arguments(Target);
+    return Meetings.runsAsIs(Target) ? whole(Target, Made) : Made;
   }
   QualType Type = Call->getType();
   // &* makes a pointer of a function and leaves a pointer what it is.
@@ -215,7 +221,8 @@ std::string Printer::userCall(const CallExpr *Call) {
     std::string Test = Elsewhere
                            ? Meetings.nameOf(*Target) + "_is((const void *)foreread_target)"
                            : "foreread_target == (__typeof__(foreread_target))" + Target->Name;
-    Result += Test + " ? " + Meetings.nameOf(*Target) + Arguments(*Target) + " : ";
+    std::string Made = Meetings.nameOf(*Target) + Arguments(*Target);
+    Result += Test + " ? " + (Meetings.runsAsIs(*Target) ? whole(*Target, Made) : Made) + " : ";
   }
   if (ByPointer) {
     std::string List;
@@ -340,6 +347,18 @@ std::string Printer::handingOver(const CallExpr *Call, const CallSpec &Spec) {
   return text(Call->getCallee()) + "(" + List + ")";
 }
 
+// A function that runs as it is.
+std::string Printer::whole(const Function &Target, const std::string &Call) const {
+  return Meetings.readsInPlace(Target) ? "(prefetch_whole(), " + Call + ")" : Call;
+}
+
+// The same of what makes an object.
+bool Printer::makesInPlace(const Expr *Init) const {
+  const auto *Made = Init ? dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit()) : nullptr;
+  const Function *Constructor = Made ? P.function(Made->getConstructor()) : nullptr;
+  return Made && (Constructor ? Meetings.readsInPlace(*Constructor) : Meetings.readsInPlace(Made->getConstructor()));
+}
+
 std::string Printer::asItIs(const CallExpr *Call) {
   const CallExpr *Outer = Unwrapped;
   Unwrapped = Call;
@@ -406,6 +425,8 @@ std::string Printer::call(const CallExpr *Call) {
       return "FOREREAD_UNCOUNTED(" + libraryCall(Call, *Spec, "fetch_") + ")";
     if (Spec && !Slice.targets(Call).empty())
       return handingOver(Call, *Spec);
+    if (!Spec && Meetings.readsInPlace(directCallee(Call)))
+      return "(prefetch_whole(), " + asItIs(Call) + ")";
     return asItIs(Call);
   case Treatment::Drop:
     return asItIs(Call);

@@ -35,6 +35,8 @@ public:
   const llvm::DenseSet<const Function *> &unseen() const { return Unseen; }
   // What lets the printed text reach private members, by name.
   const std::map<std::string, std::string> &grants() const { return Grants; }
+  // Whether it names what is private to a class, and access must not be checked.
+  bool namesPrivate() const { return Private; }
   std::string plainDeclaration(const Function &Other) const;
   // The declaration of another function's prefetch version as this unit knows the function.
   std::string declaration(const Function &Other, const clang::FunctionDecl *Seen) const;
@@ -59,6 +61,11 @@ private:
   std::string granted(const clang::MemberExpr *Member, const clang::FieldDecl *Field);
   std::string initialisation(const clang::VarDecl *Variable);
   std::string asItIs(const clang::CallExpr *Call);
+  std::string whole(const Function &Target, const std::string &Call) const;
+  void tryBlock(const clang::CXXTryStmt *Try);
+  bool otherArguments() const;
+  std::string threadBody(const clang::Expr *Given, const Function &Run);
+  bool makesInPlace(const clang::Expr *Init) const;
   std::string call(const clang::CallExpr *Call);
   std::string virtualCall(const clang::CallExpr *Call);
   std::string userCall(const clang::CallExpr *Call);
@@ -105,8 +112,10 @@ private:
   llvm::DenseMap<const Function *, const clang::FunctionDecl *> Called;
   llvm::DenseSet<const Function *> Unseen;
   std::map<std::string, std::string> Grants;
+  mutable bool Private = false;
   llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
   const clang::CallExpr *Unwrapped = nullptr;
+  const clang::Expr *Body = nullptr; // of a thread, which is being printed
   const clang::Expr *Discarded = nullptr; // whose value is not needed
   // A variable in whose place something else is printed.
   const clang::VarDecl *Replaced = nullptr;

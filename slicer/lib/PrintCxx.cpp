@@ -1,6 +1,6 @@
 // C++: what the text outside of all namespaces and classes must say differently.  Names carry their
 // namespaces, types too; this is the parameter self; members that are private are reached by way of
-// a pointer that the class grants.
+// a pointer that the class grants.  Other private names are for a compiler that does not check access.
 #include "clang/AST/QualTypeNames.h"
 
 #include "Cxx.h"
@@ -10,12 +10,33 @@ namespace foreread::slicer {
 
 using namespace clang;
 
+// Whether a template is used in it with an expression, which is written as it was: its names have no namespaces.
+static bool madeWithNames(QualType Type) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitTemplateSpecializationType(TemplateSpecializationType *T) {
+      return llvm::none_of(T->template_arguments(),
+                           [](const TemplateArgument &Each) { return Each.getKind() == TemplateArgument::Expression; });
+    }
+    // What a typedef stands for is not written.
+    bool TraverseTypedefType(TypedefType *) { return true; }
+  };
+  return !Looking().TraverseType(Type);
+}
+
 std::string Printer::typed(QualType Type, const std::string &Name, const ASTContext &In) const {
+  // Of an array the elements' type gets its namespace.
+  if (const auto *Array = dyn_cast<ConstantArrayType>(Type.IgnoreParens().getTypePtr()); Array && In.getLangOpts().CPlusPlus)
+    return typed(In.getQualifiedType(Array->getElementType(), Type.getQualifiers()),
+                 (llvm::StringRef(Name).starts_with("*") ? "(" + Name + ")" : Name) + "[" +
+                     llvm::toString(Array->getSize(), 10, false) + "]",
+                 In);
   if (In.getLangOpts().CPlusPlus) {
-    // What auto and decltype stand for.
-    bool Deduced = Type->getContainedDeducedType() || isa<DecltypeType, TypeOfExprType>(Type);
+    // What auto, decltype and a template's parameters stand for.
+    bool Deduced = Type->getContainedDeducedType() || isa<DecltypeType, TypeOfExprType>(Type) ||
+                   F.Decl->getTemplateInstantiationPattern() || madeWithNames(Type);
     Type = Deduced ? Type.getCanonicalType() : TypeName::getFullyQualifiedType(Type, In);
   }
+  Private |= In.getLangOpts().CPlusPlus && slicer::namesPrivate(Type);
   std::string Result = Name;
   Type.getAsStringInternal(Result, Policy);
   return Result;
@@ -53,7 +74,13 @@ std::string Printer::object(const CallExpr *Call) {
   const Expr *Object = objectOf(Call);
   if (!Slice.passesObject(Call))
     return "0";
-  return Object->getType()->isPointerType() ? pointer(Object) : "&" + text(Object);
+  if (Object->getType()->isPointerType())
+    return pointer(Object);
+  const Expr *Plain = Object->IgnoreParenImpCasts();
+  if (!Plain->isLValue())
+    return "prefetch_address(" + text(Object) + ")";
+  bool Simple = isa<DeclRefExpr, MemberExpr, ArraySubscriptExpr>(Plain);
+  return Simple ? "&" + text(Object) : "&(" + text(Object) + ")";
 }
 
 // A virtual call: the function of the class that the object is of, or of the nearest one that that is made from.
@@ -124,15 +151,13 @@ std::string Printer::address() const {
 // A private member, by the pointer to it that the explicit instantiation of a template may name
 // ([temp.spec]/6: access is not checked there).
 std::string Printer::granted(const MemberExpr *Member, const FieldDecl *Field) {
-  ASTContext &Context = F.Home->context();
   QualType Class(Field->getParent()->getTypeForDecl(), 0);
   std::string Tag = "foreread_" + Program::qualified(Field);
   for (size_t Scope; (Scope = Tag.find("::")) != std::string::npos;)
     Tag.replace(Scope, 2, "_");
   for (char &Each : Tag)
     Each = isAsciiIdentifierContinue(Each) ? Each : '_';
-  std::string Type =
-      typed(Context.getMemberPointerType(Field->getType(), Class.getTypePtr()), "type");
+  std::string Type = typed(Field->getType(), "(" + typed(Class, "") + "::*type)");
   Grants[Tag] = "struct " + Tag + " { typedef " + Type + "; friend type foreread_private(" + Tag +
                 "); };\ntemplate struct foreread_grant<" + Tag + ", &" + Program::qualified(Field) +
                 ">;\n";
@@ -179,7 +204,37 @@ std::string Printer::lambda(const LambdaExpr *Made) {
   Called.insert(Body.Called.begin(), Body.Called.end());
   Unseen.insert(Body.Unseen.begin(), Body.Unseen.end());
   Grants.insert(Body.Grants.begin(), Body.Grants.end());
+  Private |= Body.Private;
   return llvm::StringRef(Result).trim().str();
+}
+
+void Printer::tryBlock(const CXXTryStmt *Try) {
+  if (!Slice.catches())
+    return statement(Try->getTryBlock());
+  line("try {");
+  ++Depth;
+  block(Try->getTryBlock());
+  --Depth;
+  for (unsigned I = 0; I < Try->getNumHandlers(); ++I) {
+    const VarDecl *Caught = Try->getHandler(I)->getExceptionDecl();
+    line("} catch (" + (Caught ? typed(Caught->getType(), Caught->getNameAsString()) : "...") + ") {");
+    ++Depth;
+    block(Try->getHandler(I)->getHandlerBlock());
+    --Depth;
+  }
+  line("}");
+}
+
+// What a thread is given to run: its calls belong to those of the program's.
+std::string Printer::threadBody(const Expr *Given, const Function &Run) {
+  bool Version = !Run.lambda() && !Meetings.runsAsIs(Run);
+  if (Version)
+    Called.insert({&Run, Run.Decl});
+  const Expr *Outer = Body;
+  Body = Given;
+  std::string Result = "foreread_body(" + (Version ? Meetings.nameOf(Run) : text(Given)) + ")";
+  Body = Outer;
+  return Result;
 }
 
 bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
@@ -190,27 +245,42 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
         List += (List.empty() ? "" : ", ") + text(Argument);
     return Made->isListInitialization() ? "{" + List + "}" : "(" + List + ")";
   };
+  if (const auto *Made = dyn_cast<CXXConstructExpr>(E))
+    Private |= isPrivate(Made->getConstructor());
   if (isa<CXXThisExpr>(E)) {
     Out << "self";
   } else if (const auto *Made = dyn_cast<LambdaExpr>(E)) {
     Out << lambda(Made);
   } else if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
-    if (isPrivate(Ref->getDecl()) && constant(Ref)) {
+    // An enumerator is of its type, where it is not made a number.
+    if (isPrivate(Ref->getDecl()) && constant(Ref) && !isa<EnumConstantDecl>(Ref->getDecl())) {
       Out << llvm::toString(*constant(Ref), 10);
       return true;
     }
+    Private |= isPrivate(Ref->getDecl());
     if (Ref->hasExplicitTemplateArgs() || Ref->getDecl()->getParentFunctionOrMethod())
       return false;
     Out << Program::qualified(Ref->getDecl());
+  } else if (const auto *Cast = dyn_cast<ImplicitCastExpr>(E)) {
+    const auto *Ref = dyn_cast<DeclRefExpr>(Cast->getSubExpr());
+    if (Cast->getCastKind() != CK_IntegralCast || !Ref || !isa<EnumConstantDecl>(Ref->getDecl()) ||
+        !isPrivate(Ref->getDecl()) || !constant(Ref))
+      return false;
+    Out << llvm::toString(*constant(Ref), 10);
   } else if (const auto *Member = dyn_cast<MemberExpr>(E)) {
     const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl());
-    if (!Field || !isPrivate(Field))
+    if (!Field || !isPrivate(Field) || !hasOwnAddress(Field)) {
+      Private |= isPrivate(Member->getMemberDecl());
       return false;
+    }
     Out << granted(Member, Field);
   } else if (const auto *Default = dyn_cast<CXXDefaultArgExpr>(E)) {
     Out << text(Default->getExpr());
-  } else if (isa<CXXThrowExpr>(E)) {
-    Out << "prefetch_exit(1)";
+  } else if (const auto *Throw = dyn_cast<CXXThrowExpr>(E)) {
+    if (!Slice.throws(Throw))
+      Out << "prefetch_exit(1)";
+    else
+      Out << (Throw->getSubExpr() ? "throw " + text(Throw->getSubExpr()) : std::string("throw"));
   } else if (const auto *Cast = dyn_cast<CXXNamedCastExpr>(E)) {
     Out << Cast->getCastName() << '<' << typed(Cast->getTypeAsWritten(), "") << ">("
         << text(Cast->getSubExpr()) << ')';
@@ -224,7 +294,8 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   } else if (const auto *Value = dyn_cast<CXXScalarValueInitExpr>(E)) {
     Out << typed(Value->getType(), "") << "()";
   } else if (const auto *Made = dyn_cast<CXXTemporaryObjectExpr>(E)) {
-    Out << typed(Made->getType(), "") << Arguments(Made);
+    std::string Text = typed(Made->getType(), "") + Arguments(Made);
+    Out << (makesInPlace(Made) ? "(prefetch_whole(), " + Text + ")" : Text);
   } else if (const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E);
              Size && Size->isArgumentType() && Size->getKind() == UETT_SizeOf) {
     Out << "sizeof(" << typed(Size->getArgumentType(), "") << ')';
@@ -232,8 +303,9 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
     std::string Count = New->isArray() && *New->getArraySize()
                             ? "[" + text(*New->getArraySize()) + "]"
                             : std::string();
-    Out << "new " << typed(New->getAllocatedType(), Count);
     const Expr *Init = New->getInitializer();
+    bool Whole = makesInPlace(New->getConstructExpr());
+    Out << (Whole ? "(prefetch_whole(), new " : "new ") << typed(New->getAllocatedType(), Count);
     if (const auto *Made = dyn_cast_or_null<CXXConstructExpr>(Init))
       Out << Arguments(Made);
     else if (isa_and_nonnull<InitListExpr>(Init))
@@ -242,6 +314,7 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
       Out << "()";
     else if (Init)
       Out << (isa<ParenListExpr>(Init) ? text(Init) : "(" + text(Init) + ")");
+    Out << (Whole ? ")" : "");
   } else {
     return false;
   }

@@ -1,4 +1,5 @@
 // Statements of the prefetch thread: only what is kept, always in braces.
+#include "Cxx.h"
 #include "Print.h"
 
 namespace foreread::slicer {
@@ -18,7 +19,15 @@ std::string Printer::declaration() const {
                : std::string(Default);
   };
   return "static void " + Meetings.nameOf(F) + "(int " + Parameter(0, "argc") + ", char **" +
-         Parameter(1, "argv") + ")";
+         (otherArguments() ? "foreread_argv" : Parameter(1, "argv")) + ")";
+}
+
+// Whether main has its arguments' values as something else than char **.
+bool Printer::otherArguments() const {
+  ASTContext &Context = F.Home->context();
+  return F.Decl->getNumParams() > 1 && F.Decl->getParamDecl(1)->getIdentifier() &&
+         !Context.hasSameUnqualifiedType(F.Decl->getParamDecl(1)->getType(),
+                                         Context.getPointerType(Context.getPointerType(Context.CharTy)));
 }
 
 // A va_list is an array on some machines, and then a parameter a pointer, to a type that has no name.
@@ -86,10 +95,14 @@ std::string Printer::function(unsigned At) {
       line("extern char **environ;");
       line("char **" + F.Decl->getParamDecl(2)->getNameAsString() + " = environ;");
     }
+    if (F.Name == "main" && otherArguments()) {
+      const ParmVarDecl *Values = F.Decl->getParamDecl(1);
+      line(typed(Values->getType(), Values->getNameAsString()) + " = (" + typed(Values->getType(), "") + ")foreread_argv;");
+    }
     turn(F.Decl->getBody());
     // Nobody needs it where nothing kept returns, but C++ has no end without it.
     QualType Result = F.Decl->getReturnType();
-    const auto *Body = cast<CompoundStmt>(F.Decl->getBody());
+    const CompoundStmt *Body = blockOf(F.Decl);
     bool Returns =
         !Body->body_empty() && isa<ReturnStmt>(Body->body_back()) && Slice.keeps(Body->body_back());
     if (F.Home->cxx() && F.Name != "main" && !Result->isVoidType() && !Returns)
@@ -192,6 +205,8 @@ void Printer::variable(const VarDecl *Variable) {
     Declared = "extern " + Declared;
   if (Value)
     Declared += initialisation(Variable);
+  if (Value && makesInPlace(Variable->getInit()))
+    line("prefetch_whole();");
   line(Declared + ";");
 }
 
@@ -461,7 +476,7 @@ void Printer::statement(const Stmt *S) {
     return line("}");
   }
   case Stmt::CXXTryStmtClass:
-    return statement(cast<CXXTryStmt>(S)->getTryBlock());
+    return tryBlock(cast<CXXTryStmt>(S));
   case Stmt::SwitchStmtClass: {
     const auto *Switch = cast<SwitchStmt>(S);
     if (!Slice.keeps(Switch->getBody()))

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "clang/AST/Mangle.h"
+#include "llvm/Support/Path.h"
 
 #include "Cxx.h"
 
@@ -90,13 +91,23 @@ bool hasSideEffects(const Expr *E) {
 
 void Program::add(Unit &U, const FunctionDecl *Declared) {
   auto F = std::make_unique<Function>();
-  F->Index = Functions.size();
   F->Decl = Declared;
   F->Home = &U;
   F->Name = qualified(Declared);
   F->Symbol = symbol(Declared);
-  F->InMainFile = U.sources().isInMainFile(U.sources().getExpansionLoc(Declared->getBeginLoc())) &&
-                  U.sources().isInMainFile(U.sources().getExpansionLoc(Declared->getEndLoc()));
+  FileID File = U.sources().getFileID(U.sources().getExpansionLoc(Declared->getBeginLoc()));
+  // Of several copies of one function the linker takes any: of a unit that is not known, too.
+  bool Each = Declared->isInlined() || Declared->isTemplateInstantiation();
+  bool Copied = Each && File != U.sources().getMainFileID() && Declared->isExternallyVisible();
+  F->Shared = Copied && U.cxx();
+  F->AtHand = U.Texts->atHand(File) && (!Copied || (F->Shared && AllKnown)) &&
+              File == U.sources().getFileID(U.sources().getExpansionLoc(Declared->getEndLoc()));
+  if (Function *Known = F->Shared ? External.lookup(F->Symbol) : nullptr; Known && Known->Shared) {
+    Known->AtHand &= F->AtHand;
+    Internal[Declared->getCanonicalDecl()] = Known;
+    return;
+  }
+  F->Index = Functions.size();
   if (U.cxx())
     F->NotCarried = notCarried(Declared);
   if (const auto *Made = dyn_cast<CXXConstructorDecl>(Declared))
@@ -104,8 +115,7 @@ void Program::add(Unit &U, const FunctionDecl *Declared) {
       indexBody(*F, Part->getInit());
   indexBody(*F, Declared->getBody());
   Internal[Declared->getCanonicalDecl()] = F.get();
-  F->Private = !Declared->isExternallyVisible() || Declared->isInlined() ||
-               Declared->isTemplateInstantiation();
+  F->Private = !Declared->isExternallyVisible() || (Each && !F->Shared);
   if (!F->Private)
     External[F->Symbol] = F.get();
   std::vector<const CXXMethodDecl *> Overridden;
@@ -157,19 +167,32 @@ void Program::leaveChosen(Unit &U, const FunctionDecl *Other) {
 // Functions that are made from one template have one text, and parts of their trees, in common.
 void Program::leaveShared() {
   for (auto &F : Functions)
-    if (const FunctionDecl *Pattern = F->Decl->getTemplateInstantiationPattern())
-      FromTemplate[Pattern].push_back(F.get());
-  for (auto &[Pattern, Each] : FromTemplate)
-    if (Each.size() > 1)
+    if (std::string Where = pattern(*F); !Where.empty())
+      FromTemplate[Where].push_back(F.get());
+  for (auto &Entry : FromTemplate)
+    if (auto &Each = Entry.second; Each.size() > 1)
       for (Function *F : Each)
         F->NotCarried = "it is one of several that are made from a template";
 }
 
-std::vector<Function *> Program::sameText(const Function &F) const {
-  return FromTemplate.lookup(F.Decl->getTemplateInstantiationPattern());
+std::vector<Function *> Program::sameText(const Function &F) const { return FromTemplate.lookup(pattern(F)); }
+
+// Where the template stands that a function is made from; empty if it is made from none.
+std::string Program::pattern(const Function &F) {
+  const FunctionDecl *Pattern = F.Decl->getTemplateInstantiationPattern();
+  if (!Pattern)
+    return "";
+  auto [File, Offset] = F.Home->sources().getDecomposedExpansionLoc(Pattern->getLocation());
+  return F.Home->Texts->path(File) + ":" + std::to_string(Offset);
 }
 
 void Program::index() {
+  for (auto &U : Units) {
+    if (U->AST)
+      U->Texts = std::make_unique<Inclusions>(U->sources(), U->context().getLangOpts());
+    llvm::StringRef Extension = llvm::sys::path::extension(U->File);
+    AllKnown &= U->AST || Extension == ".s" || Extension == ".S";
+  }
   for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty())
       Definitions(U->sources(), [&](const FunctionDecl *F) {
@@ -190,6 +213,7 @@ void Program::index() {
           leaveChosen(*U, Other);
       }
   findThrough();
+  findThreads();
   for (auto &Caller : Functions)
     for (const CallExpr *Call : Caller->Calls)
       if (Function *F = function(directCallee(Call)); F && !F->Decl->isVariadic() &&

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "Calls.h"
-#include "Clang.h"
+#include "Inclusions.h"
 
 namespace foreread::slicer {
 
@@ -38,6 +38,7 @@ struct Unit {
   std::string Path;      // absolute
   std::string Directory; // where the compiler ran
   std::unique_ptr<clang::ASTUnit> AST;
+  std::unique_ptr<Inclusions> Texts;
   std::string WholeBecause; // why it is left as it is; empty if it is analysed
 
   clang::ASTContext &context() const { return AST->getASTContext(); }
@@ -51,7 +52,8 @@ struct Function {
   Unit *Home = nullptr;
   std::string Name;        // with its namespace and class
   std::string Symbol;      // the linker's name for it
-  bool InMainFile = false; // defined in the unit's own file, not in a header
+  bool AtHand = false;     // its text can be changed
+  bool Shared = false;     // it stands in a header, and units that have it have one and the same
   bool Private = false;    // static or inline: no other unit can name it
   bool Reachable = false;  // from main
   bool AddressTaken = false;
@@ -63,6 +65,7 @@ struct Function {
   // Left whole, but the prefetch thread can run it as it is and make the same reads, which its own text counts; and
   // whether there are any.
   bool CountsItself = false, Reads = false;
+  bool Pauses = false;       // left whole, and what it calls is not counted meanwhile
   bool RunByLibrary = false; // a function of the library may call it, and which does is not known
   bool Through = false;      // … does call it, in calls that are known: runThrough()
   llvm::DenseMap<const clang::Stmt *, const clang::Stmt *> Parents;
@@ -87,6 +90,8 @@ public:
   std::vector<std::unique_ptr<Unit>> Units;
   std::vector<std::unique_ptr<Function>> Functions;
   std::vector<Node> Nodes;
+  // Whether there is no unit of which nothing is known, and which may have copies of what headers define.
+  bool AllKnown = true;
 
   // Fills Functions from Units.
   void index();
@@ -103,6 +108,14 @@ public:
   const std::vector<Function *> &runThrough(const clang::FunctionDecl *Library);
   // The functions that are made from the same template.
   std::vector<Function *> sameText(const Function &F) const;
+  // A thread of the C++ library that an expression starts, a call or what makes an object: what is given to it, and what
+  // that runs.
+  struct Thread {
+    const clang::Expr *Body = nullptr;
+    Function *Target = nullptr;
+  };
+  Thread thread(const clang::Expr *Starts) const { return Threads.lookup(Starts); }
+  Function *threadBody(const clang::Expr *Given) const { return ThreadBodies.lookup(Given); }
   // What the call table says of a call, or null.  Functions of the program are not looked up.
   const CallSpec *spec(const clang::CallExpr *Call) const;
 
@@ -150,17 +163,22 @@ public:
 
 private:
   void add(Unit &U, const clang::FunctionDecl *Declared);
+  static std::string pattern(const Function &F);
   void alias(Unit &U, const clang::FunctionDecl *Other);
   void leaveChosen(Unit &U, const clang::FunctionDecl *Other);
   void leaveShared();
   void readLibrary(const Unit &U);
   void findThrough();
+  void findThreads();
   std::string symbol(const clang::NamedDecl *Named) const;
 
   llvm::StringMap<Function *> External;
   llvm::StringMap<std::vector<Function *>> Overriders;
   llvm::DenseMap<const clang::FunctionDecl *, Function *> Internal;
-  llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> FromTemplate, ThroughKnown;
+  llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> ThroughKnown;
+  llvm::StringMap<std::vector<Function *>> FromTemplate;
+  llvm::DenseMap<const clang::Expr *, Thread> Threads;
+  llvm::DenseMap<const clang::Expr *, Function *> ThreadBodies;
   // What functions of the library call by name; those whose address is taken, or which are virtual.
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
   std::vector<const clang::FunctionDecl *> LibraryEscaping;

@@ -61,20 +61,20 @@ void Related::markPointees(const Expr *Pointer) {
 
 // Everything that can be reached from these.
 void Related::markReachable(const NodeSet &Roots) {
-  NodeSet Seen;
   std::vector<NodeId> Work;
   for (NodeId Object : Roots)
     Work.push_back(Object);
   while (!Work.empty()) {
     NodeId Object = Work.back();
     Work.pop_back();
-    if (!Seen.test_and_set(Object))
+    // What was reached once is marked with all it leads to.
+    if (!Followed.test_and_set(Object))
       continue;
     for (NodeId Part : Pointers.whole(Object)) {
       mark(Part);
-      Seen.set(Part);
+      Followed.set(Part);
       for (NodeId Next : Pointers.pointees(Part))
-        if (!Seen.test(Next))
+        if (!Followed.test(Next))
           Work.push_back(Next);
     }
   }
@@ -91,21 +91,21 @@ void Related::keep(const Stmt *S) {
 }
 
 // Whether the program can be made to do something at this call for the prefetch thread: its text
-// must be at hand.
+// must be at hand, and for this unit alone.
 bool Related::meets(const CallExpr *Call) const {
-  return Current->InMainFile && editable(*Current, Call);
+  return Current->AtHand && !Current->Shared && editable(*Current, Call);
 }
 
 // Whether the program can be made to count the call, if not at the call then with the macro around
 // it.
 bool Related::countable(const CallExpr *Call) const {
-  return meets(Call) || (Current->InMainFile && expansionAround(*Current, Call));
+  return Current->AtHand && (editable(*Current, Call) || expansionAround(*Current, Call));
 }
 
 void Related::mustMeet(const CallExpr *Call) {
   if (meets(Call))
     return;
-  if (!Current->InMainFile)
+  if (!Current->AtHand || Current->Shared)
     return refuse(*Current, "it is defined in a header");
   refuse(*Current, std::string("a call of ") + P.spec(Call)->Name + "() stands in a macro");
 }
@@ -163,7 +163,12 @@ void findReachable(Program &P, PointsTo &Pointers) {
   while (!Work.empty()) {
     Function *F = Work.back();
     Work.pop_back();
+    for (const Expr *Made : F->Makes)
+      if (Function *Body = P.thread(Made).Target)
+        Reach(Body);
     for (const CallExpr *Call : F->Calls) {
+      if (Function *Body = P.thread(Call).Target)
+        Reach(Body);
       for (Function *Target : Pointers.callees(Call).Functions)
         Reach(Target);
       if (!P.function(directCallee(Call))) {
@@ -180,8 +185,10 @@ void findReachable(Program &P, PointsTo &Pointers) {
 void Related::run() {
   Layouts.resize(P.Functions.size());
   do {
+    findCatching();
     Refused = false;
     Marked.clear();
+    Followed.clear();
     Kept.clear();
     Effects.clear();
     Regions.clear();
@@ -207,9 +214,9 @@ void Related::run() {
     }
     if (Function *Main = P.mainFunction()) {
       Reached.set(Main->Index);
-      if (const auto *Body = dyn_cast<CompoundStmt>(Main->Decl->getBody()))
-        if (!afterBrace(*Main->Home, Body))
-          refuse(*Main, Main->InMainFile ? "its brace stands in a macro" : "it is defined in a header");
+      if (const CompoundStmt *Body = blockOf(Main->Decl))
+        if (!Main->AtHand || !afterBrace(*Main->Home, Body))
+          refuse(*Main, Main->AtHand ? "its brace stands in a macro" : "it is defined in a header");
     }
     do {
       Changed = false;

@@ -7,6 +7,7 @@
 // one of two ways: for their value, or only for effects inside them that are kept.
 #pragma once
 
+#include "Cxx.h"
 #include "Failures.h"
 #include "Files.h"
 #include "Loads.h"
@@ -72,7 +73,16 @@ public:
   // Functions that library functions call, as they are.
   std::vector<Function *> targets(const clang::CallExpr *Call);
   bool threads() const { return Threads; }
+  // Whether the reads of a thread that is started with this function are counted.
+  bool countsThread(const Function &Body) const {
+    return Body.WholeBecause.empty() ? hasEffects(Body) : Body.CountsItself && Body.Reads;
+  }
+  // What a function calls, and what is run without a call where it makes objects.
+  std::vector<Function *> runBy(const Function &F);
   bool defines(const clang::VarDecl *Variable);
+  // Whether it is thrown in the prefetch thread, too; where nobody goes on after that it ends it.
+  bool throws(const clang::CXXThrowExpr *E) const { return Catches && canThrow(E); }
+  bool catches() const { return Catches; }
   // Functions that are run though nothing is known of them; for the report.
   const llvm::DenseSet<const clang::CallExpr *> &unknown() const { return Unknown; }
   // A call's answer is assumed; for the report.
@@ -109,8 +119,12 @@ private:
   void operand(const clang::Expr *E);
   void hand(const clang::Expr *E);
   void make(const clang::CXXConstructExpr *Made);
+  bool startsThread(const clang::Expr *E) const;
+  void start(const clang::Expr *E, const clang::Expr *Argument);
   void runs(const clang::FunctionDecl *Unwritten);
-  bool object(const clang::VarDecl *Variable);
+  void object(const clang::VarDecl *Variable);
+  void findCatching();
+  bool tryBlock(const clang::CXXTryStmt *Try);
   bool initialisers(const Function &F);
   bool rangeFor(const clang::CXXForRangeStmt *For);
 
@@ -118,6 +132,7 @@ private:
   bool libraryEffects(const clang::CallExpr *Call, const CallSpec &Spec);
   void handOver(const clang::CallExpr *Call, const CallSpec &Spec);
   bool readsThrough(const clang::FunctionDecl *Library);
+  const NodeSet &mayChange(const clang::Expr *Operand);
   bool unknownEffects(const clang::CallExpr *Call);
   void runUnknown(const clang::CallExpr *Call);
   bool isPure(const clang::CallExpr *Call) const;
@@ -132,9 +147,11 @@ private:
   void announce(const Load &Each);
   bool announceBefore(const clang::Stmt *Loop);
   bool steers(const clang::CallExpr *Call, const CallSpec &Spec);
-  std::vector<Function *> runBy(const Function &F);
   bool sameThere(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   bool makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visited);
+  struct Reading;
+  bool meetsAt(const clang::CallExpr *Call, const CallSpec &Spec);
+  bool mayPause(const Function &F);
   void findCounting();
   void refuseLeftWhole();
   void whole(Function &F);
@@ -165,7 +182,8 @@ private:
   const Options &Chosen;
   Failures Wrong;
   llvm::DenseSet<const clang::IfStmt *> Ignored, Decided;
-  NodeSet Marked;
+  NodeSet Marked, Followed;
+  llvm::DenseMap<const clang::Expr *, NodeSet> Changeable;
   llvm::DenseSet<const clang::Stmt *> Kept;
   llvm::DenseSet<const clang::Expr *> Effects;
   llvm::DenseSet<const clang::Stmt *> Regions;
@@ -181,6 +199,7 @@ private:
   std::vector<bool> Skipped;
   bool AsItIs = false;
   bool Threads = false;
+  bool Catches = false; // the program goes on after exceptions
   bool Changed = false;
   bool Refused = false;
   Function *Current = nullptr;

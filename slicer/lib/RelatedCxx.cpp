@@ -1,6 +1,5 @@
 // What C++ adds to expressions and statements: objects that are made and ended, references, calls
-// of member functions, exceptions.  A try block goes the way on which nothing is thrown, and what
-// throws ends the prefetch thread.
+// of member functions, exceptions.
 #include "Cxx.h"
 #include "Related.h"
 
@@ -32,6 +31,22 @@ void Related::runs(const FunctionDecl *Unwritten) {
     whole(*F);
 }
 
+bool Related::startsThread(const Expr *E) const {
+  const Function *Body = P.thread(E).Target;
+  return Body && mayHaveEffects(*Body);
+}
+
+// What a new thread is given: the function that it runs is given the rest.
+void Related::start(const Expr *E, const Expr *Argument) {
+  Function &Body = *P.thread(E).Target;
+  if (Reached.test_and_set(Body.Index) || !Threads)
+    Changed = true;
+  Threads = true;
+  if (!Body.WholeBecause.empty())
+    whole(Body);
+  hand(Argument);
+}
+
 void Related::make(const CXXConstructExpr *Made) {
   const CXXConstructorDecl *Constructor = Made->getConstructor();
   runs(Constructor);
@@ -39,7 +54,10 @@ void Related::make(const CXXConstructExpr *Made) {
     runs(F->Decl);
   bool Plain = Constructor->isTrivial();
   for (const Expr *Argument : Made->arguments())
-    P.function(Constructor) || Plain ? hand(Argument) : operand(Argument);
+    if (startsThread(Made))
+      start(Made, Argument);
+    else
+      P.function(Constructor) || Plain ? hand(Argument) : operand(Argument);
   if (const CXXDestructorDecl *End = destructorOf(Made->getType()))
     runs(End);
   if (!Plain)
@@ -100,6 +118,8 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
     Any = true;
   };
   auto RunsEffects = [&](const CXXConstructExpr *Made) {
+    if (Made && startsThread(Made))
+      return true;
     Function *F = Made ? P.function(Made->getConstructor()) : nullptr;
     return Made && (F ? mayHaveEffects(*F) : readsThrough(Made->getConstructor()));
   };
@@ -108,13 +128,16 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
     Any = effects(Inner);
   } else if (isa<LambdaExpr>(E)) {
     return true;
-  } else if (isa<CXXThrowExpr>(E)) {
-    // The end of a program that has failed, as far as the prefetch thread is concerned.
+  } else if (const auto *Throw = dyn_cast<CXXThrowExpr>(E)) {
+    // Where nobody goes on after it: the end of a program that has failed.
     if (paid(E) && Effects.insert(E).second)
       Changed = true;
     Any = Effects.contains(E);
-    if (Any)
+    if (Any) {
+      if (throws(Throw) && Throw->getSubExpr())
+        value(Throw->getSubExpr());
       effect({}, false);
+    }
   } else if (const auto *Made = dyn_cast<CXXConstructExpr>(E)) {
     if (!RunsEffects(Made))
       return false;
@@ -145,15 +168,32 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
   return true;
 }
 
+// Whether a handler goes on with the program. Of main's it is known when something is kept there.
+void Related::findCatching() {
+  Catches = llvm::any_of(P.Functions, [](auto &F) {
+    bool Tries = llvm::any_of(F->Parents, [](auto &Each) { return isa<CXXTryStmt>(Each.first); });
+    return F->Reachable && F->Name != "main" && (Tries || isa<CXXTryStmt>(F->Decl->getBody()));
+  });
+}
+
+// Where nobody goes on after an exception, the way on which nothing is thrown.
+bool Related::tryBlock(const CXXTryStmt *Try) {
+  bool Any = statement(Try->getTryBlock()), Handled = false;
+  for (unsigned I = 0; I < Try->getNumHandlers(); ++I)
+    Handled |= statement(Try->getHandler(I)->getHandlerBlock());
+  if (!Catches && (Handled || (Any && keptAfter(Try))))
+    Catches = Changed = true;
+  for (unsigned I = 0; Catches && (Any || Handled) && I < Try->getNumHandlers(); ++I)
+    keep(Try->getHandler(I));
+  return Any || Handled;
+}
+
 // A variable of a class: where it is needed, so is what makes it and what ends it.
-bool Related::object(const VarDecl *Variable) {
+void Related::object(const VarDecl *Variable) {
   const Expr *Init = Variable->getInit();
   const auto *Made = Init ? dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit()) : nullptr;
-  if (!defines(Variable) && !(Init && effects(Init)))
-    return false;
-  if (Made && runsCode(Variable->getType()))
+  if (Made && runsCode(Variable->getType()) && (defines(Variable) || effects(Init)))
     mark(P.variable(Variable));
-  return defines(Variable);
 }
 
 // What a constructor does before its body.

@@ -41,9 +41,11 @@ void Related::runUnknown(const CallExpr *Call) {
   set(Call, Treatment::Keep);
   Unknown.insert(Call);
   refuseUncarried(Call);
-  if (isPrivate(directCallee(Call)))
-    refuse(*Current, Name + "() is private to its class");
   for (const Expr *Argument : operandsOf(Call)) {
+    if (startsThread(Call) && Argument != objectOf(Call)) {
+      start(Call, Argument);
+      continue;
+    }
     operand(Argument);
     for (Function *F : Pointers.functions(Argument))
       if (!hasEffects(*F))
@@ -58,24 +60,56 @@ bool Related::readsThrough(const FunctionDecl *Library) {
   return llvm::any_of(P.runThrough(Library), [&](const Function *F) { return mayHaveEffects(*F); });
 }
 
+namespace {
+
+// Whether it is of the C++ library, or memory of which nothing is known.
+bool holdsAnything(const Node &Object) {
+  if (Object.Type.isNull())
+    return Object.Kind == NodeKind::Heap;
+  const auto *Record = Object.Type.getNonReferenceType()->getAsCXXRecordDecl();
+  return Record && Record->getDefinition() && isOpaque(Record->getDefinition());
+}
+
+} // namespace
+
+// The memory that a function of which nothing is known may change by an operand: of an object that itself, and what an
+// iterator leads to, which may hold it. Once for each, as the places of pointers are known.
+const NodeSet &Related::mayChange(const Expr *Operand) {
+  auto [Known, Fresh] = Changeable.try_emplace(Operand);
+  if (!Fresh)
+    return Known->second;
+  bool Itself = Operand->isGLValue() || Operand->getType()->isRecordType();
+  NodeSet Objects = Itself ? Pointers.locations(Operand) : Pointers.pointees(Operand);
+  const auto *Ref = dyn_cast<DeclRefExpr>(Operand->IgnoreParenImpCasts());
+  bool Named = Ref && Operand->isLValue() && !Ref->getDecl()->getType()->isReferenceType();
+  std::vector<NodeId> Work;
+  for (NodeId Object : Objects)
+    Work.push_back(Object);
+  while (Itself && !Named && !Work.empty()) {
+    NodeId Object = Work.back();
+    Work.pop_back();
+    if (holdsAnything(P.Nodes[Object]))
+      for (NodeId Next : Pointers.pointees(Object))
+        if (Objects.test_and_set(Next))
+          Work.push_back(Next);
+  }
+  NodeSet All;
+  for (NodeId Object : Objects)
+    // Constants stay what they are.
+    if (P.Nodes[Object].Kind != NodeKind::Text)
+      All |= Pointers.whole(Object);
+  return Changeable[Operand] = std::move(All);
+}
+
 bool Related::unknownEffects(const CallExpr *Call) {
-  bool Any = false, Writes = readsThrough(directCallee(Call));
+  bool Any = false, Writes = readsThrough(directCallee(Call)) || startsThread(Call);
   for (const Expr *Argument : operandsOf(Call)) {
     Any |= effects(Argument);
+    // A thread ends all where nobody has it.
+    Writes |= startsThread(Argument->IgnoreUnlessSpelledInSource());
     if (isPure(Call) || !mayWrite(Call, Argument))
       continue;
-    bool Itself = Argument->isGLValue() || Argument->getType()->isRecordType();
-    NodeSet Objects = Itself ? Pointers.locations(Argument) : Pointers.pointees(Argument);
-    for (NodeId Object : Objects) {
-      // Constants stay what they are.
-      if (P.Nodes[Object].Kind == NodeKind::Text)
-        continue;
-      Writes |= relatedAny(Pointers.whole(Object));
-      // What an iterator stands at.
-      if (Itself && !Argument->isLValue())
-        for (NodeId Inner : Pointers.pointees(Object))
-          Writes |= relatedAny(Pointers.whole(Inner));
-    }
+    Writes |= relatedAny(mayChange(Argument));
   }
   if (!Writes)
     return Any;
@@ -94,8 +128,7 @@ void Related::callVirtual(const CallExpr *Call, const CXXMethodDecl *Named,
     // Another unit's answers by a version of its own, which is asked by the class that they have in common.
     if (F->Home != Current->Home && (!F->WholeBecause.empty() || !firstOf(Method)))
       refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean another unit's that is left whole");
-    else if (std::string Hidden = hiddenType(QualType(Method->getParent()->getTypeForDecl(), 0));
-             !Hidden.empty() || Method->getParent()->isLocalClass())
+    else if (Method->getParent()->isLocalClass())
       refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean that of a class without a name");
   }
   const Expr *Object = objectOf(Call);
@@ -119,16 +152,11 @@ void Related::callFunctions(const CallExpr *Call, const PointsTo::Callees &Calle
       whole(*F);
     if (F->Name == "main")
       refuse(*Current, "it calls main()");
-    if (!F->WholeBecause.empty() && isPrivate(F->Decl))
-      refuse(*Current, F->Name + "() is private to its class");
   }
   if (const Expr *Object = objectOf(Call)) {
     bool Effect = effects(Object);
-    if (Effect || passesObject(Call)) {
-      if (!Object->isLValue() && !Object->getType()->isPointerType())
-        refuse(*Current, "it calls a member function of a temporary object");
+    if (Effect || passesObject(Call))
       hand(Object);
-    }
   }
   for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I) {
     const Expr *Argument = Call->getArg(I);

@@ -12,11 +12,8 @@ using namespace clang;
 bool Related::declaration(const VarDecl *Variable) {
   if (Variable->hasAttr<CleanupAttr>() && defines(Variable))
     refuse(*Current, "a variable of it has a clean-up function");
-  if (Current->Home->cxx() && object(Variable)) {
-    std::string Hidden = hiddenType(Variable->getType());
-    if (!Hidden.empty())
-      refuse(*Current, Hidden);
-  }
+  if (Current->Home->cxx())
+    object(Variable);
   for (const VarDecl *Part : holding(Variable))
     declaration(Part);
   if (defines(Variable)) {
@@ -119,7 +116,7 @@ bool Related::statement(const Stmt *S) {
   case Stmt::CXXForRangeStmtClass:
     return rangeFor(cast<CXXForRangeStmt>(S));
   case Stmt::CXXTryStmtClass:
-    Any = statement(cast<CXXTryStmt>(S)->getTryBlock());
+    Any = tryBlock(cast<CXXTryStmt>(S));
     break;
   case Stmt::SwitchStmtClass: {
     const auto *Switch = cast<SwitchStmt>(S);

@@ -76,11 +76,12 @@ void Related::callAsItIs(const CallExpr *Call) {
     whole(*F);
 }
 
-// What a function calls, and what is run without a call where it makes objects.
 std::vector<Function *> Related::runBy(const Function &F) {
   std::vector<Function *> All;
   for (const CallExpr *Call : F.Calls) {
     llvm::append_range(All, Pointers.callees(Call).Functions);
+    if (Function *Body = P.thread(Call).Target)
+      All.push_back(Body);
     if (P.function(directCallee(Call)))
       continue;
     llvm::append_range(All, P.runThrough(directCallee(Call)));
@@ -88,6 +89,8 @@ std::vector<Function *> Related::runBy(const Function &F) {
       llvm::append_range(All, Pointers.functions(Argument));
   }
   for (const Expr *Each : F.Makes) {
+    if (Function *Body = P.thread(Each).Target)
+      All.push_back(Body);
     const auto *Made = dyn_cast<CXXConstructExpr>(Each);
     if (Made)
       llvm::append_range(All, P.runThrough(Made->getConstructor()));
@@ -115,7 +118,7 @@ bool Related::sameThere(const Function &F, const CallExpr *Call, const CallSpec 
     return Each && Each->Regular && !Each->Writes && !Each->Creates && !Each->MayChange;
   }
   case CallKind::Read:
-    return !Of.empty() && llvm::all_of(Of, Unchanging) && F.InMainFile &&
+    return !Of.empty() && llvm::all_of(Of, Unchanging) && F.AtHand &&
            (editable(F, Call) || expansionAround(F, Call));
   case CallKind::Seek:
   case CallKind::Tell:
@@ -171,29 +174,109 @@ void Related::refuseLeftWhole() {
   }
 }
 
+// Functions that make counted calls, and those where the threads meet otherwise, with all that call them.
+struct Related::Reading {
+  llvm::DenseSet<const Function *> Reads, Meets;
+
+  explicit Reading(Related &Slice) {
+    llvm::DenseMap<const Function *, std::vector<const Function *>> Callers;
+    for (auto &F : Slice.P.Functions) {
+      for (const Function *Run : Slice.runBy(*F))
+        Callers[Run].push_back(F.get());
+      if (Slice.countsIn(*F))
+        Reads.insert(F.get());
+      for (const CallExpr *Call : F->Calls)
+        if (const CallSpec *Spec = Slice.P.spec(Call)) {
+          if (Spec->Kind == CallKind::Read || Slice.treatment(Call) == Treatment::Touch)
+            Reads.insert(F.get());
+          if (Slice.meetsAt(Call, *Spec))
+            Meets.insert(F.get());
+        }
+    }
+    for (auto *Each : {&Reads, &Meets}) {
+      std::vector<const Function *> Work(Each->begin(), Each->end());
+      while (!Work.empty()) {
+        const Function *F = Work.back();
+        Work.pop_back();
+        for (const Function *Caller : Callers.lookup(F))
+          if (Each->insert(Caller).second)
+            Work.push_back(Caller);
+      }
+    }
+  }
+};
+
+// Whether the program sends something at a call, or may signal that it has come so far.
+bool Related::meetsAt(const CallExpr *Call, const CallSpec &Spec) {
+  Treatment Now = treatment(Call);
+  if (Now == Treatment::Receive || Now == Treatment::Spawn || (Spec.Kind == CallKind::Open && Chosen.Open != OpenMode::Self))
+    return true;
+  std::vector<File *> Of = Opened.concerning(Call, Spec);
+  if (Spec.Kind == CallKind::Open)
+    Of = {Opened.opened(Call)};
+  return Spec.Kind != CallKind::Read && llvm::any_of(Of, [](const File *Each) {
+           return Each && Each->Wanted && (Each->MayChange || Each->MayAppear || Each->Written);
+         });
+}
+
+// Whether the program can be made not to count what a function calls: from the beginning of its text to its end.
+bool Related::mayPause(const Function &F) {
+  if (!F.AtHand || F.Decl->isConstexpr() || isa<CoroutineBodyStmt>(F.Decl->getBody()) || F.lambda())
+    return false;
+  const CompoundStmt *Body = blockOf(F.Decl);
+  if (!Body || Body != F.Decl->getBody() || !afterBrace(*F.Home, Body))
+    return false;
+  // What comes before is counted still.
+  const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl);
+  for (const CXXCtorInitializer *Part : Constructor ? Constructor->inits() : CXXConstructorDecl::init_const_range(nullptr, nullptr)) {
+    struct Looking : RecursiveASTVisitor<Looking> {
+      bool VisitCallExpr(CallExpr *) { return false; }
+      bool VisitLambdaExpr(LambdaExpr *) { return false; }
+    };
+    if (!Looking().TraverseStmt(Part->getInit()))
+      return false;
+    const auto *Made = dyn_cast<CXXConstructExpr>(Part->getInit()->IgnoreImplicit());
+    if (const Function *Inner = Made ? P.function(Made->getConstructor()) : nullptr;
+        Inner && (Inner->CountsItself || Inner->WholeBecause.empty()))
+      return false;
+  }
+  return true;
+}
+
 // Of the functions that are left whole and read files: which count for themselves.  A destructor does not: not all
-// ends of objects are in the prefetch thread.  Nor does what others run that are in it only in part.
+// ends of objects are in the prefetch thread.  What those call that do not is not counted for them.
 void Related::findCounting() {
   std::vector<Function *> Left;
   for (auto &F : P.Functions) {
     llvm::DenseSet<const Function *> Visited;
     bool Effects = hasEffects(*F) || HadEffects.test(F->Index);
+    F->Pauses = false;
     F->CountsItself = !F->WholeBecause.empty() && F->Reachable && Effects && !F->RunByLibrary &&
                       !isa<CXXDestructorDecl>(F->Decl) && F->Name != "main" && makesSameReads(*F, Visited);
     if (F->Reachable && !F->WholeBecause.empty() && !F->CountsItself)
       Left.push_back(F.get());
   }
+  Reading Within(*this);
   while (!Left.empty()) {
     Function *F = Left.back();
     Left.pop_back();
-    std::vector<Function *> Within = runBy(*F);
-    llvm::append_range(Within, P.sameText(*F));
-    for (Function *Each : Within)
+    auto Refuse = [&](Function *Each) {
+      if (Each == F || !(hasEffects(*Each) || Each->CountsItself))
+        return;
+      if (Each->CountsItself)
+        Left.push_back(Each);
+      Each->CountsItself = false;
+      refuse(*Each, "it is called from " + F->Name + ", which is left whole");
+    };
+    for (Function *Each : P.sameText(*F))
+      Refuse(Each);
+    std::vector<Function *> Runs = runBy(*F);
+    bool Can = mayPause(*F);
+    for (Function *Each : Runs)
       if (Each != F && (hasEffects(*Each) || Each->CountsItself)) {
-        if (Each->CountsItself)
-          Left.push_back(Each);
-        Each->CountsItself = false;
-        refuse(*Each, "it is called from " + F->Name + ", which is left whole");
+        if (Within.Meets.contains(Each) || (Within.Reads.contains(Each) && !Can))
+          Refuse(Each);
+        F->Pauses |= Can && Within.Reads.contains(Each);
       }
   }
 }

@@ -42,7 +42,7 @@ void accountFunctions(Program &P, Related &Slice, const Plan &Meetings, Translat
       Row.Why = !F->Reachable ? "not reached from main"
                 : readsUncounted(P, Slice, *F)
                     ? std::string("what it reads cannot be counted in a ") +
-                          (F->InMainFile ? "macro" : "header")
+                          (F->AtHand ? "macro" : "header")
                     : "the program reads nothing that can be prefetched";
     } else if (!Slice.translated(*F)) {
       Row.Status = "whole";
@@ -137,6 +137,7 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
     Result.UnitNotes.push_back(U->WholeBecause.empty() ? "" : U->File + ": " + U->WholeBecause);
     Result.Cxx.push_back(U->AST && U->cxx());
   }
+  P.AllKnown = !Chosen.Others;
   P.index();
   splitVariables(P);
   splitArrays(P);
@@ -155,9 +156,7 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   }
   Plan Meetings(P, Pointers, Opened, *Slice, Chosen);
   if (Meetings.anything())
-    for (auto &U : P.Units)
-      if (U->AST)
-        Result.Units[U->Index] = emit(*U, P, Pointers, *Slice, Meetings);
+    Result.Units = emit(P, Pointers, *Slice, Meetings);
   accountFunctions(P, *Slice, Meetings, Result);
   accountFiles(Opened, Result);
   if (Meetings.anything()) {

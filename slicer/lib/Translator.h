@@ -16,6 +16,12 @@ struct CompileCommand;
 
 namespace foreread::slicer {
 
+struct UnitText {
+  std::string Text;
+  std::vector<std::string> Headers; // whose text stands in it
+  bool NamesPrivate = false;        // it compiles only where access is not checked (-fno-access-control)
+};
+
 struct FunctionAccount {
   std::string Name, File;
   unsigned Line = 0;
@@ -31,7 +37,7 @@ struct FileAccount {
 };
 
 struct Translation {
-  std::vector<std::optional<std::string>> Units; // the new text of each unit that changed
+  std::vector<std::optional<UnitText>> Units;    // the new text of each unit that changed
   std::vector<bool> Cxx;                         // whether a unit is C++
   std::vector<std::string> UnitNotes;            // why a unit is left whole; empty if it is not
   std::vector<FunctionAccount> Functions;

@@ -52,6 +52,14 @@ extern __thread unsigned foreread_left __attribute__((tls_model("local-exec")));
 void foreread_ring(unsigned n);
 /* Counts the characters that have been read. */
 void foreread_characters(void);
+/* The calling thread counts for nobody until it gives back what it was given. */
+struct foreread_counter *foreread_pause(void);
+void foreread_resume(struct foreread_counter **__counter);
+/* Which thread the one will be that the calling thread makes next, by means of a library: 0 if it is not to count. To be told at
+ * its beginning; and its end. Of both sides. */
+__UINT64_TYPE__ foreread_thread_path(void);
+void foreread_thread_begin(__UINT64_TYPE__ __path);
+void foreread_thread_end(void);
 #pragma GCC visibility pop
 
 /* The calling thread has made n reads that the prefetch thread has calls for, or one. */
@@ -73,6 +81,38 @@ static __inline__ void foreread_call(void) {
 
 #ifdef __cplusplus
 }
+
+#if __cplusplus >= 201103L
+/* What std::thread is given to run, foreread_body(f) in place of f: the thread's calls count with those of the thread that the
+ * other side makes at the same place. */
+template <typename F> struct foreread_thread_body {
+    F f;
+    __UINT64_TYPE__ path;
+    template <typename... A> auto operator()(A &&...a) -> decltype(void(f(static_cast<A &&>(a)...))) {
+        foreread_thread_begin(path);
+        f(static_cast<A &&>(a)...);
+        foreread_thread_end();
+    }
+};
+
+template <typename R, typename C> struct foreread_member_body {
+    R C::*f;
+    __UINT64_TYPE__ path;
+    template <typename... A> auto operator()(C *self, A &&...a) -> decltype(void((self->*f)(static_cast<A &&>(a)...))) {
+        foreread_thread_begin(path);
+        (self->*f)(static_cast<A &&>(a)...);
+        foreread_thread_end();
+    }
+};
+
+template <typename F> foreread_thread_body<F> foreread_body(F f) {
+    return {static_cast<F &&>(f), foreread_thread_path()};
+}
+
+template <typename R, typename C> foreread_member_body<R, C> foreread_body(R C::*f) {
+    return {f, foreread_thread_path()};
+}
+#endif
 #endif
 
 #endif /* FOREREAD_CALL_H */
@@ -177,6 +217,10 @@ ssize_t fetch_preadv(int __fd, const struct iovec *__parts, int __count, off_t _
     }))
 void prefetch_uncount(void);
 
+/* Before code of the program's own that reads runs as it is: it finds descriptors and streams where the slice has come,
+ * and the slice goes on where it leaves them. */
+void prefetch_whole(void);
+
 FILE *prefetch_fopen(const char *__path, const char *__mode);
 FILE *prefetch_fdopen(int __fd, const char *__mode);
 FILE *prefetch_freopen(const char *__path, const char *__mode, FILE *__stream);
@@ -243,6 +287,11 @@ static inline int prefetch_remainder(int __a, int __b) {
 #pragma GCC visibility pop
 
 #ifdef __cplusplus
+}
+
+/* Of an object that is there only as long as the expression around it. */
+template <typename T> T *prefetch_address(const T &object) {
+    return const_cast<T *>(__builtin_addressof(object));
 }
 #endif
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""C that nobody here wrote, through `foreread cc`: it must behave as it does without.
+"""C and C++ that nobody here wrote, through `foreread cc` and `c++`: it must behave as it does without.
 
-    slicer/suites/semantics.py [--quick] [--only torture|csmith] [--csmith N] [--every N] [NAME...]
+    slicer/suites/semantics.py [--quick] [--only SUITE] [--csmith N] [--every N] [NAME...]
 
-Programs are the execution tests of GCC's torture suite (Debian's gcc-12-source) and what csmith makes of
-its seeds, each run inside harness.c, so that what they compute decides where a file is read. A program is
+Programs are the execution tests of GCC's torture suite (Debian's gcc-12-source), what csmith makes of its
+seeds, and the execution tests of G++ and of the C++ library (the same package), each run inside harness.c, so that what they compute decides where a file is read. A program is
 
     passed      with a prefetch thread, and its output, messages and status are those without
     refused     linked plainly; it then behaves the same too, and the reason is counted
@@ -41,7 +41,11 @@ COMPILE_LIMIT = 120
 RUN_LIMIT = 20
 # Until the account of a prefetch thread is there, after its program's end.
 REPORT_LIMIT = 2
-FLAGS = ["-O1", "-w", "-Dmain=test_main", "-Dexit=test_exit", "-Dabort=test_abort"]
+FLAGS = {"c": ["-O1", "-w", "-Dmain=test_main", "-Dexit=test_exit", "-Dabort=test_abort"],
+         "c++": ["-O1", "-w"]}
+# What compiles a language: the system's driver, and foreread's word for its own.
+COMPILERS = {"c": "cc", "c++": "c++"}
+SUITES = {"torture": sources.torture, "csmith": sources.csmith, "gxx": sources.gxx, "libstdcxx": sources.libstdcxx}
 
 
 def run(command, limit, **options):
@@ -61,13 +65,15 @@ class Laboratory:
         self.data = self.folder / "data"
         self.data.write_bytes(os.urandom(DATA_BYTES))
         harness = shutil.copy(HARNESS, self.folder)
-        self.foreread_cc = [str(RELEASE / "foreread"), "cc"]
-        for compiler, name in ([["cc"], "plain"], [self.foreread_cc, "sliced"]):
+        self.foreread = str(RELEASE / "foreread")
+        for compiler, name in ([["cc"], "plain"], [[self.foreread, "cc"], "sliced"]):
             command = [*compiler, "-O1", "-c", harness, "-o", str(self.folder / f"{name}.o")]
             subprocess.run(command, check=True)
 
-    def build(self, compiler, name, program, folder, **options):
-        command = [*compiler, *FLAGS, *program.flags, str(program.source),
+    def build(self, name, program, folder, **options):
+        driver = COMPILERS[program.language]
+        compiler = [driver] if name == "plain" else [self.foreread, driver]
+        command = [*compiler, *FLAGS[program.language], *program.flags, str(program.source),
                    str(self.folder / f"{name}.o"), "-lm", "-o", str(folder / name)]
         return run(command, COMPILE_LIMIT, **options)
 
@@ -79,7 +85,7 @@ class Laboratory:
         """What became of a program: (verdict, why, whether in step)."""
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             folder = pathlib.Path(folder)
-            compiled = self.build(["cc"], "plain", program, folder)
+            compiled = self.build("plain", program, folder)
             if compiled is None or compiled[0] != 0:
                 return "not tried", "cc does not compile it", False
             (folder / "in").mkdir()
@@ -89,7 +95,7 @@ class Laboratory:
                 return "not tried", "it does not end by itself, or not the same twice", False
             explained = folder / "explained.jsonl"
             environment = {**os.environ, "FOREREAD_CC_EXPLAIN": str(explained)}
-            compiled = self.build(self.foreread_cc, "sliced", program, folder, env=environment)
+            compiled = self.build("sliced", program, folder, env=environment)
             if compiled is None or compiled[0] != 0:
                 return "different", f"foreread cc: {compiled}", False
             # Under the same name: what a program prints may hold it.
@@ -153,20 +159,23 @@ def general(why):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a bounded part, for make test-slicer")
-    parser.add_argument("--only", choices=["torture", "csmith"])
+    parser.add_argument("--only", choices=SUITES)
     parser.add_argument("--csmith", type=int, default=200, metavar="N", help="seeds 1 to N")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth torture test")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth test of the compiler's suites")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("names", nargs="*", help="these programs alone")
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.csmith, arguments.every = 8, 40
+        arguments.csmith = 8
     failed = passed = skipped = 0
     with tempfile.TemporaryDirectory(prefix="foreread-semantics-") as folder:
         laboratory = Laboratory(folder)
-        for suite, find in (("torture", sources.torture), ("csmith", sources.csmith)):
+        for suite, find in SUITES.items():
             if arguments.only not in (None, suite):
                 continue
+            if arguments.quick:
+                # To compile what includes the C++ library takes longest.
+                arguments.every = 200 if suite in ("gxx", "libstdcxx") else 40
             programs = find(ROOT / "target/suites", arguments)
             if programs is None:
                 print(f"{suite}: skipped: {sources.NEEDS[suite]} is not installed")

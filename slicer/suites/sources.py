@@ -6,9 +6,14 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 
-NEEDS = {"torture": "gcc-12-source", "csmith": "csmith (and libcsmith-dev)"}
+NEEDS = {"torture": "gcc-12-source", "csmith": "csmith (and libcsmith-dev)",
+         "gxx": "gcc-12-source", "libstdcxx": "gcc-12-source"}
 TARBALLS = pathlib.Path("/usr/src/gcc-12")
 TESTS = "gcc/testsuite/gcc.c-torture/execute"
+GXX = "gcc/testsuite/g++.dg"
+LIBSTDCXX = "libstdc++-v3/testsuite"
+# What tests may require.
+HERE = {"pthread", "c++11", "c++14", "c++17", "c++20", "cxx11_abi", "lp64", "hosted"}
 CSMITH_HEADERS = pathlib.Path("/usr/include/csmith")
 # Seconds csmith may take for a seed.
 CSMITH_LIMIT = 30
@@ -21,24 +26,19 @@ class Program:
     name: str
     source: pathlib.Path
     flags: list = field(default_factory=list)
+    language: str = "c"
 
 
 def torture(cache, arguments):
     """The execution tests of GCC's C torture suite; None without the package."""
-    found = sorted(TARBALLS.glob("gcc-12*.tar.xz"))
-    if not found:
+    folder = unpacked(cache, "torture", TESTS)
+    if folder is None:
         return None
-    folder = cache / "torture"
-    if not folder.is_dir():
-        partial = cache / "torture.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        subprocess.run(["tar", "xf", found[-1], "-C", partial, "--strip-components=5",
-                        "--wildcards", f"*/{TESTS}/*"], check=True)
-        for test in (*partial.glob("*.c"), *partial.glob("ieee/*.c")):
-            with open(test, "a") as text:
-                text.write(run_by(test.read_text(errors="replace")))
-        partial.rename(folder)
+    for test in (*folder.glob("*.c"), *folder.glob("ieee/*.c")):
+        text = test.read_text(errors="replace")
+        if "TEST_RUN" not in text:
+            with open(test, "a") as more:
+                more.write(run_by(text))
     tests = sorted(folder.glob("*.c")) + sorted(folder.glob("ieee/*.c"))
     return [Program(test.relative_to(folder).as_posix(), test, options(test))
             for test in tests[:: arguments.every]]
@@ -87,3 +87,118 @@ def csmith(cache, arguments):
                 r"(\n\s*transparent_crc\([^;]*;)", r"\1 harness_look(crc32_context);", made) + run_by(made))
         programs.append(Program(name, source, ["-I", str(CSMITH_HEADERS)]))
     return programs
+
+
+# How tests of the library check: what they check decides where is read.
+CHECK = """
+extern "C" void harness_look(unsigned long);
+extern "C" void test_abort(void);
+#undef VERIFY
+#define VERIFY(fn) \\
+    do { bool harness_ok = (fn) ? true : false; harness_look(harness_ok + __LINE__); if (!harness_ok) test_abort(); } while (false)
+"""
+
+
+def gxx(cache, arguments):
+    """The execution tests of G++, those of one file; None without the package."""
+    folder = unpacked(cache, "gxx", GXX)
+    if folder is None:
+        return None
+    # What the sanitizers are to find is undefined.
+    tests = [test for test in sorted(folder.rglob("*.C"))
+             if "dg-do run" in test.read_text(errors="replace") and "san" not in test.parent.name]
+    return cxx_programs(cache / "gxx-tests", folder, tests[:: arguments.every], arguments.names, [])
+
+
+def libstdcxx(cache, arguments):
+    """The execution tests of the C++ library; None without the package."""
+    folder = unpacked(cache, "libstdcxx", LIBSTDCXX)
+    if folder is None:
+        return None
+    hooks = folder / "util/testsuite_hooks.h"
+    if "harness_look" not in hooks.read_text():
+        text = hooks.read_text().replace("_VERIFY_PRINT(\"", "(void)(\"")
+        at = text.index("#ifdef _GLIBCXX_HAVE_UNISTD_H")
+        hooks.write_text(text[:at] + CHECK + text[at:])
+    tests = [test for test in sorted(folder.rglob("*.cc"))
+             if "util" not in test.parts and runs(test.read_text(errors="replace"))]
+    return cxx_programs(cache / "libstdcxx-tests", folder, tests[:: arguments.every], arguments.names,
+                        ["-I", str(folder / "util")])
+
+
+def runs(text):
+    """Whether a test of the library is executed, which most are by default."""
+    asked = re.search(r"dg-do\s+(\w+)", text)
+    return re.search(r"\bmain\s*\(", text) is not None and (asked is None or asked.group(1) == "run")
+
+
+def unpacked(cache, name, part):
+    """A part of GCC's source; None without the package."""
+    found = sorted(TARBALLS.glob("gcc-12*.tar.xz"))
+    if not found:
+        return None
+    folder = cache / name
+    if not folder.is_dir():
+        partial = cache / f"{name}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        subprocess.run(["tar", "xf", found[-1], "-C", partial, f"--strip-components={part.count('/') + 2}",
+                        "--wildcards", f"*/{part}/*"], check=True)
+        partial.rename(folder)
+    return folder
+
+
+def cxx_programs(cache, folder, tests, names, flags):
+    """Copies of the tests that the harness can run, beside which their own headers are found."""
+    cache.mkdir(parents=True, exist_ok=True)
+    programs = []
+    for test in tests:
+        name = test.relative_to(folder).as_posix()
+        text = test.read_text(errors="replace")
+        # Of several files; of what this machine's compiler has not, or only by special options.
+        wants = set(re.findall(r"dg-require-effective-target\s+([\w+-]+)", text))
+        if (names and name not in names) or "dg-additional-sources" in text or wants - HERE:
+            continue
+        made = with_test_main(text)
+        if made is None:
+            continue
+        source = cache / f"{name.replace('/', '-')}.cpp"
+        if not source.exists():
+            source.write_text(made)
+        programs.append(Program(name, source, [*flags, "-iquote", str(test.parent), *standard(text), *options(test)],
+                                "c++"))
+    return programs
+
+
+def standard(text):
+    """The least language that a test wants and does not ask for by an option."""
+    least = [int(each) for each in re.findall(r"target c\+\+(\d\d)", text) if int(each) > 17 and int(each) < 90]
+    return [f"-std=gnu++{max(least)}"] if least and "-std=" not in text else []
+
+
+def with_test_main(text):
+    """A test with its main for the harness to call, or None if it has none, or one of another form.
+
+    In C++ the end of main is a return of 0 only under that name, so that is written out.
+    """
+    # The system's headers undefine macros of these names.
+    for ending, parameter in (("abort", "void"), ("exit", "int")):
+        declared = re.search(rf"\bvoid\s+{ending}\s*\(", text)
+        text = re.sub(rf"(?:\bstd::|\b__builtin_|::|(?<![\w.>]))\b{ending}\s*\(", f"test_{ending} (", text)
+        if not declared:
+            text = f'extern "C" void test_{ending}({parameter}); {text}'
+    found = list(re.finditer(r"\bint\s+main\s*\(([^)]*)\)\s*{", text))
+    if len(found) != 1:
+        return None
+    parameters = found[0].group(1).strip()
+    count = 0 if parameters in ("", "void") else parameters.count(",") + 1
+    depth, end = 1, found[0].end()
+    while end < len(text) and depth:
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        end += 1
+    passed = ", ".join(("argc", "argv", "environment")[:count])
+    start = found[0].start()
+    head = text[start:found[0].end()].replace("main", "test_main", 1)
+    return (text[:start] + head + text[found[0].end():end - 1] + "; return 0; }" + text[end:]
+            + "\nextern \"C\" int test_run(int argc, char **argv, char **environment)\n"
+              f"{{ return test_main({passed}); }}\n")

@@ -70,6 +70,7 @@ class Case:
         sources = [name for name in self.units if name.endswith((".c", ".cpp"))]
         flags = shlex.split(" ".join(self.all("CFLAGS")))
         for name, text in self.units.items():
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
             with open(os.path.join(folder, name), "w") as out:
                 out.write(text)
         commands = [{"directory": folder, "file": name, "arguments": ["cc", *flags, "-c", name]}
@@ -178,7 +179,9 @@ class Case:
                 self.fail("units are changed: " + slices)
             self.check_text(program, slices)
             self.check_account(account)
-            header = os.path.dirname(self.runtime[1])
+            header, plain_flags = os.path.dirname(self.runtime[1]), flags
+            if any(unit.get("names_private") for unit in account["units"]):
+                flags = [*flags, "-fno-access-control"]
             if not outputs:
                 return
             runs = self.all("RUN")
@@ -190,7 +193,7 @@ class Case:
                     self.skipped = "the runtime is not built"
                 return
             libraries = ["-idirafter", header, self.runtime[0], "-ldl", "-lpthread", "-lm"]
-            if not self.build(folder, "original", sources, flags, ["-lm", "-lpthread"]) or \
+            if not self.build(folder, "original", sources, plain_flags, ["-lm", "-lpthread"]) or \
                     not self.build(folder, "translated", changed, flags, libraries):
                 return
             for text in runs:

@@ -36,6 +36,8 @@ cl::opt<std::string> BuildDirectory("p", cl::desc("Where compile_commands.json i
 cl::opt<std::string> Commands("compile-commands",
                               cl::desc("A compile_commands.json of exactly the program's units"),
                               cl::value_desc("FILE"), cl::cat(Category));
+cl::opt<bool> Others("others", cl::desc("Units that are not named are part of the program, too"),
+                     cl::cat(Category));
 cl::opt<bool> Json("json", cl::desc("Print the account as JSON"), cl::cat(Category));
 cl::opt<bool> Explain("explain", cl::desc("Print the account"), cl::cat(Category));
 cl::list<std::string> Prefetch("prefetch", cl::desc("Prefetch only the files of this variable"),
@@ -118,6 +120,10 @@ llvm::json::Object account(const Translation &T, const std::vector<std::string> 
     llvm::json::Object Unit{{"index", static_cast<int64_t>(I)}, {"output", nullptr}};
     if (!Paths[I].empty())
       Unit["output"] = Paths[I];
+    if (T.Units[I]) {
+      Unit["headers"] = llvm::json::Array(T.Units[I]->Headers);
+      Unit["names_private"] = T.Units[I]->NamesPrivate;
+    }
     if (!T.UnitNotes[I].empty())
       Unit["why"] = T.UnitNotes[I];
     Units.push_back(std::move(Unit));
@@ -194,10 +200,10 @@ int deliver(const Translation &T) {
       Paths[I] = Output;
     } else {
       if (!Json)
-        llvm::outs() << *T.Units[I];
+        llvm::outs() << T.Units[I]->Text;
       continue;
     }
-    if (!save(Paths[I], *T.Units[I]))
+    if (!save(Paths[I], T.Units[I]->Text))
       return 1;
   }
   if (Json)
@@ -264,6 +270,7 @@ int main(int Count, char **Values) {
   Options Chosen;
   Chosen.Open = Open;
   Chosen.SendConfiguration = Config == Configuration::Send;
+  Chosen.Others = Others;
   Chosen.RefuseUnknown = External == Unknown::Refuse;
   Chosen.Prefetch.assign(Prefetch.begin(), Prefetch.end());
   Chosen.Pure.assign(Pure.begin(), Pure.end());

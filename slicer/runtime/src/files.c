@@ -30,6 +30,7 @@ static struct file *files;
 static size_t known;
 static struct opening **table;
 static size_t table_size;
+static unsigned settlings;
 
 size_t file_number(const struct file *file) {
     return file->number;
@@ -93,6 +94,7 @@ static bool enter(int fd, enum kind kind, const struct stat *facts, bool announc
     pthread_mutex_lock(&lock);
     opening->kind = kind;
     opening->own = -1;
+    opening->settled = settlings;
     if (kind == REGULAR) {
         opening->size = facts->st_size;
         opening->file = announced ? file_of(facts) : NULL;
@@ -249,7 +251,7 @@ static struct opening *adopt(int fd) {
     struct opening *opening = file != NULL ? calloc(1, sizeof *opening) : NULL;
     if (opening == NULL)
         return NULL;
-    *opening = (struct opening){.kind = REGULAR, .file = file, .size = facts.st_size};
+    *opening = (struct opening){.kind = REGULAR, .file = file, .size = facts.st_size, .settled = settlings};
     opening->own = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
     if (opening->own >= 0 && name(fd, opening))
         return opening;
@@ -276,8 +278,25 @@ struct opening *files_lock(int fd) {
     } else if (opening->own >= 0) {
         opening->offset = lseek(fd, 0, SEEK_CUR);
         shared = fd;
+    } else if (opening->settled != settlings) {
+        if (opening->kind == REGULAR)
+            opening->offset = opening->kernel = lseek(fd, 0, SEEK_CUR);
+        opening->settled = settlings;
     }
     return opening;
+}
+
+void files_settle(void) {
+    pthread_mutex_lock(&lock);
+    for (size_t fd = 0; fd < table_size; fd++) {
+        struct opening *opening = table[fd];
+        if (opening == NULL || opening->own >= 0 || opening->kind != REGULAR)
+            continue;
+        if (opening->settled == settlings && opening->offset != opening->kernel)
+            opening->kernel = lseek((int)fd, opening->offset, SEEK_SET);
+    }
+    settlings++;
+    pthread_mutex_unlock(&lock);
 }
 
 void files_unlock(void) {

@@ -5,8 +5,8 @@
  * offset and a file; a file is a device and an inode, with a number for the lists.
  *
  * Invariant: each descriptor in the table is really open in this process, read-only, on a regular file or a folder,
- * or on /dev/null if it is blind. Its kernel offset is not used, but for files that code of the program's own opened
- * and may read as well.
+ * or on /dev/null if it is blind. Its kernel offset is not used, but by code of the program's own: of files that such
+ * code opened it is the offset, and of all others it is made so before such code runs (files_settle()).
  */
 #ifndef FILES_H
 #define FILES_H
@@ -32,6 +32,9 @@ struct opening {
     /* NULL if it is not to be announced: not regular, or past the page cache (O_DIRECT). */
     struct file *file;
     int64_t offset;
+    /* The kernel's, as far as is known; and how often there had been code of the program's own when it was looked at. */
+    int64_t kernel;
+    unsigned settled;
     /* Of the file when last looked at. */
     int64_t size;
     /* Descriptors and mappings. */
@@ -57,6 +60,9 @@ int files_open_programs(int number);
 int files_close(int fd);
 /* dup() if `to` is negative, else dup2(): one opening under two names. */
 int files_dup(int from, int to);
+
+/* Before code of the program's own runs that may read: gives the kernel all offsets, which are then looked at again. */
+void files_settle(void);
 
 /* The opening of a descriptor, locked until files_unlock(); NULL, and not locked, if it has none. A regular file that
  * code of the program's own opened comes into the table here. */

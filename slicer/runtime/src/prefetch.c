@@ -123,15 +123,33 @@ struct start {
     uint64_t path;
 };
 
+uint64_t prefetch_thread_path(void) {
+    return lane_self != NULL ? thread_path(lane_self->path, ++lane_self->made) : 0;
+}
+
+static bool begin_thread(uint64_t path) {
+    prctl(PR_SET_NAME, "prefetch");
+    return quarantine_thread() && lane_begin(path);
+}
+
+void prefetch_thread_begin(uint64_t path) {
+    if (path == 0 || !begin_thread(path))
+        for (;;)
+            syscall(SYS_exit, 0);
+}
+
+void prefetch_thread_end(void) {
+    lane_closes();
+    prefetch_end_thread("finished");
+}
+
 static void *begin(void *argument) {
     struct start start = *(struct start *)argument;
     free(argument);
-    prctl(PR_SET_NAME, "prefetch");
-    if (!quarantine_thread() || !lane_begin(start.path))
+    if (!begin_thread(start.path))
         return NULL;
     void *result = start.f(start.argument);
-    lane_closes();
-    prefetch_end_thread("finished");
+    prefetch_thread_end();
     return result;
 }
 

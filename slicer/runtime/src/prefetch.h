@@ -24,6 +24,11 @@ _Noreturn void prefetch_main(const struct prefetch_birth *birth);
 struct shared *prefetch_shared(void);
 pid_t prefetch_program(void);
 
+/* The same as foreread_thread_path() and what follows it, in the prefetch process. A thread that cannot be one ends. */
+uint64_t prefetch_thread_path(void);
+void prefetch_thread_begin(uint64_t path);
+_Noreturn void prefetch_thread_end(void);
+
 /* Ends the calling prefetch thread. What it has announced is still fetched. `why` is a constant; the
  * first one given is reported. Safe in a signal handler. */
 _Noreturn void prefetch_end_thread(const char *why);

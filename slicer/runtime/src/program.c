@@ -168,6 +168,19 @@ void foreread_characters(void) {
     foreread_calls(0);
 }
 
+struct foreread_counter *foreread_pause(void) {
+    struct foreread_counter *counter = foreread_counter;
+    if (foreread_left != FOREREAD_CHARACTERS)
+        foreread_characters();
+    foreread_counter = &nobody;
+    return counter;
+}
+
+void foreread_resume(struct foreread_counter **counter) {
+    foreread_left = FOREREAD_CHARACTERS;
+    foreread_counter = *counter;
+}
+
 /* The last characters of a thread that ends, or of the program. */
 static __attribute__((destructor)) void count_last(void) {
     if (foreread_left != FOREREAD_CHARACTERS)
@@ -243,4 +256,24 @@ int foreread_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
     else
         self.made++;
     return failed;
+}
+
+uint64_t foreread_thread_path(void) {
+    if (prefetch_is_here())
+        return prefetch_thread_path();
+    return program_shared() != NULL && self.path != 0 ? thread_path(self.path, ++self.made) : 0;
+}
+
+void foreread_thread_begin(uint64_t path) {
+    if (prefetch_is_here())
+        prefetch_thread_begin(path);
+    else
+        self.path = path;
+}
+
+void foreread_thread_end(void) {
+    if (prefetch_is_here())
+        prefetch_thread_end();
+    else
+        count_last();
 }

@@ -5,7 +5,7 @@
  * nothing. What needs data moves the real stream there first.
  *
  * Invariant: `stream` of a struct place is at `real`, if that is not negative; at `at` as far as the
- * slice can tell.
+ * slice can tell. One that is `given` to code of the program's own is where that has left it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,9 @@ struct place {
     FILE *stream;
     int64_t at;
     int64_t real;
+    bool given;
+    /* Which thread used it last. */
+    pthread_t user;
     /* What it is of, when last looked at: reads below that size need no look. */
     int fd;
     struct file *file;
@@ -38,6 +41,32 @@ static _Thread_local struct place *last;
 static _Atomic unsigned closings;
 static _Thread_local unsigned seen_closings;
 
+/* Where the real stream is. */
+static void look(struct place *place) {
+    place->at = place->real = ftello(place->stream);
+    place->ended = feof(place->stream);
+    place->failed = ferror(place->stream);
+}
+
+/* A place of a stream that is new. Without memory NULL. */
+static struct place *new_place(FILE *stream) {
+    struct place *place = calloc(1, sizeof *place);
+    if (place == NULL)
+        return NULL;
+    *place = (struct place){.next = places, .stream = stream, .real = -1, .fd = fileno(stream)};
+    struct opening *opening = files_lock(place->fd);
+    bool own = opening != NULL && opening->own >= 0;
+    if (opening != NULL) {
+        place->at = opening->offset;
+        files_unlock();
+    }
+    /* What code of the program's own opened it may have read, further than it says to the kernel. */
+    if (own)
+        look(place);
+    places = place;
+    return place;
+}
+
 /* A stream's place; made if it is new. Ends the thread without memory. */
 static struct place *place_of(FILE *stream) {
     unsigned now = atomic_load(&closings);
@@ -47,16 +76,13 @@ static struct place *place_of(FILE *stream) {
     struct place *place = places;
     while (place != NULL && place->stream != stream)
         place = place->next;
-    if (place == NULL && (place = calloc(1, sizeof *place)) != NULL) {
-        struct opening *opening = files_lock(fileno(stream));
-        if (opening != NULL) {
-            place->at = opening->offset;
-            files_unlock();
-        }
-        place->stream = stream;
-        place->real = -1;
-        place->next = places;
-        places = place;
+    if (place == NULL)
+        place = new_place(stream);
+    if (place != NULL) {
+        if (place->given)
+            look(place);
+        place->given = false;
+        place->user = pthread_self();
     }
     pthread_mutex_unlock(&lock);
     if (place == NULL)
@@ -66,14 +92,17 @@ static struct place *place_of(FILE *stream) {
     return place;
 }
 
+/* The stream is closed, or code of the program's own closed it: its descriptor is another's now. */
 static void forget(FILE *stream) {
+    int fd = fileno(stream);
     pthread_mutex_lock(&lock);
-    for (struct place **link = &places; *link != NULL; link = &(*link)->next) {
+    for (struct place **link = &places; *link != NULL;) {
         struct place *place = *link;
-        if (place->stream == stream) {
+        if (place->stream == stream || place->fd == fd) {
             *link = place->next;
             free(place);
-            break;
+        } else {
+            link = &place->next;
         }
     }
     atomic_fetch_add(&closings, 1);
@@ -100,8 +129,10 @@ FILE *prefetch_fdopen(int fd, const char *mode) {
     if (flags_of(mode) < 0)
         return NULL;
     FILE *stream = fdopen(fd, "r");
-    if (stream != NULL)
+    if (stream != NULL) {
+        forget(stream);
         place_of(stream);
+    }
     return stream;
 }
 
@@ -262,6 +293,24 @@ static void catch_up(struct place *place) {
         fseeko(place->stream, place->at, SEEK_SET);
     else if (!place->ended)
         clearerr(place->stream);
+}
+
+void prefetch_whole(void) {
+    pthread_mutex_lock(&lock);
+    for (struct place *place = places; place != NULL; place = place->next) {
+        /* Other threads may be in the midst of theirs. One that is closed already is gone. */
+        if (place->given || !pthread_equal(place->user, pthread_self()) || fcntl(place->fd, F_GETFD) < 0)
+            continue;
+        if (place->real != place->at)
+            fseeko(place->stream, place->at, SEEK_SET);
+        if (place->ended)
+            ungetc(getc(place->stream), place->stream);
+        place->given = true;
+    }
+    /* What threads remember is looked at again. */
+    atomic_fetch_add(&closings, 1);
+    pthread_mutex_unlock(&lock);
+    files_settle();
 }
 
 /* Before a call that reads, of these bytes as far as it is known. */

@@ -1,9 +1,8 @@
 // A constructor that asks standard input would find nothing there in the prefetch thread: it is announced by nobody, nor
-// is what it calls. Of a destructor that reads it is not known when it is run.
+// is what it calls for it. Of a destructor that reads it is not known when it is run.
 //: STATUS Choice::Choice refused
 //: WHY Choice::Choice it is a constructor
-//: STATUS peek refused
-//: WHY peek it is called from Choice::Choice, which is left whole
+//: STATUS peek sliced
 //: STATUS Last::~Last refused
 //: WHY Last::~Last it is a destructor
 //: STATUS main sliced
@@ -49,7 +48,7 @@ int main()
 		for (int n = 0; n < 20; n++) {
 			unsigned char c = 0;
 			pread(fd, &c, 1, n * 3000L);
-			sum += c;
+			sum += c + peek(fd, n * 2000L);
 		}
 	}
 	Choice choice(fd);

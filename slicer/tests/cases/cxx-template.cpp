@@ -5,8 +5,7 @@
 //: STATUS look sliced
 //: STATUS Blocks<char>::read sliced
 //: STATUS main sliced
-//: STATUS Walk::step refused
-//: WHY Walk::step private
+//: STATUS Walk::step sliced
 //: KEEPS unsigned char pf_look(int fd, long at)
 //: KEEPS prefetch_pread(fd, sizeof(unsigned char), at * 2)
 //: KEEPS prefetch_pread((self->*foreread_private(

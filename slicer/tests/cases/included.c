@@ -1,25 +1,55 @@
-// What an included file reads is counted by nobody.
-//: STATUS main whole
-//: STATUS look whole
-//: WHY look what it reads cannot be counted in a header
-//: UNCHANGED
+// What an included file reads is counted in its text, which stands in place of its #include: lines and names are as they
+// were. What is included once is so still, and where a name in quotes is looked for does not change.
+//: STATUS main sliced
+//: STATUS look sliced
+//: STATUS more sliced
+//: PROGRAM #line 1 "parts/look.h"
+//: PROGRAM pread(fd, &c, 1, at * 1000); foreread_call();
+//: DATA data 200000
+//: RUN
+//: COUNTS
 #include <fcntl.h>
 #include <stdio.h>
-#include "look.inc"
+#include "parts-unrelated.h"
+#include "parts/look.h" /* for
+look() */
+#include "parts/once.h"
 
 int main(void)
 {
-	int fd = open("data", O_RDONLY);
+	int fd = open("data", O_RDONLY), sum = 0;
 	for (int i = 0; i < 20; i++)
-		printf("%d\n", look(fd, i));
+		sum = sum * 3 + look(fd, i) + more(fd, i);
+	printf("%d %d %s\n", sum, line_of_main + __LINE__, place);
+	usleep(200000);
 	return 0;
 }
-//: UNIT look.inc
-#include <unistd.h>
+//: UNIT parts-unrelated.h
+static const int line_of_main = 5;
+//: UNIT parts/look.h
+#include "once.h"
+#ifndef LOOK_H
+#define LOOK_H
 
 static int look(int fd, int at)
 {
 	unsigned char c;
 	pread(fd, &c, 1, at * 1000);
+	return c + __LINE__;
+}
+
+static const char *place = __FILE__;
+#include "once.h"
+#endif
+//: UNIT parts/once.h
+#pragma once
+#include <unistd.h>
+
+static int more(int fd, int at)
+{
+	unsigned char c = 0;
+	for (int n = 0; n < 2; n++)
+		if (pread(fd, &c, 1, 100000 + at * 2000 + n) != 1)
+			return -1;
 	return c;
 }

@@ -7,9 +7,10 @@ use std::process::{Command, Output};
 use foreread_tests::{Lab, finish, foreread, root, start, text};
 use serde_json::Value;
 
-/// Stands in for the slicer: a unit with the comment `here` in it is changed, and says so when run.
+/// Stands in for the slicer: a unit with the comment `here` in it is changed, and says so when run; the text of a header
+/// that the comment `stands here: NAME` names is taken for part of it.
 const SLICER: &str = r#"#!/usr/bin/env python3
-import json, os, sys
+import json, os, re, sys
 
 arguments = sys.argv[1:]
 assert arguments[0] == "--json", arguments
@@ -31,7 +32,8 @@ for index, command in enumerate(commands):
         output = os.path.join(folder, "%d.c" % index)
         with open(output, "w") as file:
             file.write(changed + "\n#include <foreread_preexec.h>\n")
-    units.append({"index": index, "output": output})
+    headers = re.findall(r"stands here: (.*?) \*/", text)
+    units.append({"index": index, "output": output, "headers": headers})
     if "nonsense to me" in text:
         units[-1]["why"] = "it does not parse"
 function = {"name": "main", "file": "main.c", "line": 1, "status": "sliced", "why": ""}

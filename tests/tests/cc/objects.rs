@@ -173,6 +173,15 @@ fn a_changed_header() {
         why.ends_with("the #1.h has changed since it was compiled"),
         "{why}"
     );
+    // One whose text stands in the unit, which asks for it no more.
+    let part = "/* stands here: the #1.h */ int part(void) { /*here*/ return 0; }\n";
+    driver.lab.write("part.c", part);
+    driver.builds("-c part.c");
+    driver.builds("main.o part.o -o prog");
+    assert_eq!(driver.units_of("prog"), ["main.c", "part.c"]);
+    std::fs::write(&header, "#define N 9\n").unwrap();
+    driver.builds("main.o part.o -o prog");
+    assert_eq!(driver.units_of("prog"), ["main.c"]);
 }
 
 fn link_time_code_is_left_whole() {

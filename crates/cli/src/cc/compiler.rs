@@ -5,13 +5,14 @@ use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
 use super::includes;
 use super::language::Language;
 use super::record::Record;
+use super::slice::Changed;
 use crate::run::Ending;
 use crate::words::{counted, plain};
 
@@ -71,27 +72,28 @@ impl Compiler {
         Ending::Code(if missing { 127 } else { 126 })
     }
 
-    /// Compiles a unit again by the compiler of its record, from the text in `changed`, into `object`.
+    /// Compiles a unit again by the compiler of its record, from its changed text, into `object`.
     ///
     /// What the text says of itself stays the same: its names and its time are those of its source, and it
     /// finds the same headers ([`includes`]), as they were.
     ///
     /// # Errors
     /// When it does not compile; the message holds the compiler's first errors. When a header has changed
-    /// since the unit was compiled.
+    /// since the unit was compiled. When it names what is private, and the program asks what is.
     pub(super) fn recompile(
         record: &Record,
-        changed: &Path,
+        changed: &Changed,
         headers: &Path,
         object: &Path,
     ) -> Result<()> {
-        let changed = fs::read(changed).with_context(|| changed.display().to_string())?;
+        let text = &changed.text;
+        let text = fs::read(text).with_context(|| text.display().to_string())?;
+        ensure!(
+            !changed.names_private || access_is_unseen(record, object)?,
+            "its prefetch functions name what is private, and the program asks what is"
+        );
         let mut bytes = format!("#line 1 {}\n", quoted(&record.source)).into_bytes();
-        bytes.extend(includes::as_if_in(
-            &record.source,
-            &record.directory,
-            &changed,
-        ));
+        bytes.extend(includes::as_if_in(&record.source, &record.directory, &text));
         let input = object.with_extension("c");
         fs::write(&input, &bytes)?;
         // For __TIMESTAMP__.
@@ -110,6 +112,9 @@ impl Compiler {
             .filter(|word| *word != "-pedantic-errors");
         args.extend(kept.map(OsString::from));
         args.extend(["-w".into(), "-idirafter".into(), headers.into()]);
+        if changed.names_private {
+            args.push(NO_ACCESS_CONTROL.into());
+        }
         args.push(format!("-D__BASE_FILE__={}", quoted(&record.source)).into());
         let read = object.with_extension("d");
         args.extend(["-MD", "-MT", includes::TARGET, "-MF"].map(OsString::from));
@@ -127,7 +132,8 @@ impl Compiler {
             first_errors(&output.stderr)
         );
         let read = includes::listed(&fs::read(&read)?);
-        let read = read.iter().map(|header| record.directory.join(header));
+        let read = read.iter().chain(&changed.headers);
+        let read = read.map(|header| record.directory.join(header));
         for header in read.filter(|header| !header.starts_with(headers)) {
             let unchanged = record.is_younger_than(&header);
             ensure!(
@@ -138,6 +144,31 @@ impl Compiler {
         }
         Ok(())
     }
+}
+
+/// Has a compiler take what names what is private to classes.
+const NO_ACCESS_CONTROL: &str = "-fno-access-control";
+
+/// Whether a unit as it is becomes the same code where access is not checked: nothing in it depends on what is private, as a
+/// template may that asks whether an object can be copied. `object` is where the compiler may write.
+fn access_is_unseen(record: &Record, object: &Path) -> Result<bool> {
+    let code = |checks: &[&str]| {
+        let mut args: Vec<OsString> = record.arguments.iter().map(OsString::from).collect();
+        args.extend(["-w", "-g0"].iter().chain(checks).map(OsString::from));
+        args.extend(["-x", record.language.name(), "-c", "-o"].map(OsString::from));
+        args.extend([object.into(), (&record.source).into()]);
+        let output = aside(&record.compiler, &args)
+            .stdin(Stdio::null())
+            .current_dir(&record.directory)
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "does not compile as it is: {}",
+            first_errors(&output.stderr)
+        );
+        fs::read(object).context("the object")
+    };
+    Ok(code(&[])? == code(&[NO_ACCESS_CONTROL])?)
 }
 
 /// The command of a language's compiler.

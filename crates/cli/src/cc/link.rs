@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::command_line::CommandLine;
 use super::compiler::{Compiler, Tools, first_errors, linker_said, quoted};
 use super::explain::{Bytes, Report, Seconds};
-use super::slice::Slice;
+use super::slice::{Changed, Slice};
 use super::units::{Place, Unit, Units};
 use super::{object_file, response};
 
@@ -86,11 +86,9 @@ impl Job<'_> {
             fs::create_dir(&folder)?;
             let begun = Instant::now();
             let records = units.known.iter().map(|unit| &unit.record);
-            let slice = Slice::of(&self.tools.slicer, records, &folder)?;
-            let changed: Vec<_> = slice
-                .changed()
-                .map(|(index, text)| (index, text.to_owned()))
-                .collect();
+            let others = units.reports.len() > units.known.len();
+            let slice = Slice::of(&self.tools.slicer, records, others, &folder)?;
+            let changed: Vec<_> = slice.changed().collect();
             for (index, why) in slice.left_whole() {
                 let report = &mut units.reports[units.known[index].report];
                 report.state = "left whole";
@@ -128,7 +126,7 @@ impl Job<'_> {
     fn compile(
         &self,
         units: &[Unit],
-        changed: &[(usize, PathBuf)],
+        changed: &[(usize, Changed)],
         folder: &Path,
     ) -> Vec<(usize, Result<PathBuf>)> {
         let next = AtomicUsize::new(0);

@@ -43,9 +43,26 @@ pub(super) struct Slice {
 struct Unit {
     index: usize,
     output: Option<PathBuf>,
+    /// The headers whose text stands in it.
+    #[serde(default)]
+    headers: Vec<PathBuf>,
+    /// Its prefetch functions name what is private to classes.
+    #[serde(default)]
+    names_private: bool,
     /// Why the slicer could make nothing of it.
     #[serde(default)]
     why: Option<String>,
+}
+
+/// The new text of a unit.
+#[derive(Debug)]
+pub(super) struct Changed {
+    /// Where it is.
+    pub(super) text: PathBuf,
+    /// The headers whose text stands in it.
+    pub(super) headers: Vec<PathBuf>,
+    /// It names what is private to classes, which a compiler that checks access does not take.
+    pub(super) names_private: bool,
 }
 
 /// What became of a function.
@@ -76,13 +93,15 @@ pub(super) struct Opened {
 }
 
 impl Slice {
-    /// Slices the program that consists of these units, the changed ones going into `folder`.
+    /// Slices the program that consists of these units, the changed ones going into `folder`; of these alone,
+    /// or of `others`, too, of which nothing is known.
     ///
     /// # Errors
     /// When the slicer fails, takes too long, or says what cannot be understood.
     pub(super) fn of<'a>(
         slicer: &Path,
         records: impl Iterator<Item = &'a Record>,
+        others: bool,
         folder: &Path,
     ) -> Result<Self> {
         let commands: Vec<_> = records
@@ -106,6 +125,7 @@ impl Slice {
             .arg(folder)
             .arg("--compile-commands")
             .arg(&database)
+            .args(others.then_some("--others"))
             .stdin(Stdio::null())
             .stdout(File::create(&said)?)
             .stderr(File::create(&errors)?)
@@ -139,10 +159,16 @@ impl Slice {
         Ok(slice)
     }
 
-    /// The changed units and where their text is.
-    pub(super) fn changed(&self) -> impl Iterator<Item = (usize, &Path)> {
-        let units = self.units.iter();
-        units.filter_map(|unit| Some((unit.index, unit.output.as_deref()?)))
+    /// The changed units and their text.
+    pub(super) fn changed(&self) -> impl Iterator<Item = (usize, Changed)> {
+        self.units.iter().filter_map(|unit| {
+            let changed = Changed {
+                text: unit.output.clone()?,
+                headers: unit.headers.clone(),
+                names_private: unit.names_private,
+            };
+            Some((unit.index, changed))
+        })
     }
 
     /// The units that the slicer could make nothing of, and why.

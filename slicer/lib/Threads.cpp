@@ -1,0 +1,139 @@
+// Threads of the C++ library: what std::thread is given to run, there and where a container makes one of what it is
+// given.  The program and the prefetch thread wrap it in the same text, by which their threads belong together.
+#include "Cxx.h"
+#include "Edits.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+namespace {
+
+bool isThread(QualType Type) {
+  const auto *Record = Type.getNonReferenceType()->getAsCXXRecordDecl();
+  return Record && Record->isInStdNamespace() && Record->getIdentifier() &&
+         (Record->getName() == "thread" || Record->getName() == "jthread");
+}
+
+} // namespace
+
+const Expr *givenToThread(const Expr *E, const Expr *&Second) {
+  auto Of = [&](auto *Call) -> const Expr * {
+    Second = Call->getNumArgs() > 1 ? Call->getArg(1) : nullptr;
+    return Call->getNumArgs() > 0 ? Call->getArg(0) : nullptr;
+  };
+  if (const auto *Made = dyn_cast<CXXConstructExpr>(E))
+    return isThread(Made->getType()) && !Made->getConstructor()->isCopyOrMoveConstructor() ? Of(Made) : nullptr;
+  const auto *Call = dyn_cast<CXXMemberCallExpr>(E);
+  const CXXMethodDecl *Method = Call ? Call->getMethodDecl() : nullptr;
+  if (!Method || !Method->getIdentifier() || Method->getName() != "emplace_back")
+    return nullptr;
+  const auto *Holder = dyn_cast<ClassTemplateSpecializationDecl>(Method->getParent());
+  return Holder && Holder->isInStdNamespace() && Holder->getTemplateArgs().size() > 0 &&
+                 Holder->getTemplateArgs()[0].getKind() == TemplateArgument::Type &&
+                 isThread(Holder->getTemplateArgs()[0].getAsType())
+             ? Of(Call)
+             : nullptr;
+}
+
+namespace {
+
+const FunctionDecl *runs(const Expr *E, const Expr *Second) {
+  E = E->IgnoreUnlessSpelledInSource();
+  if (const auto *Lambda = dyn_cast<LambdaExpr>(E))
+    return operatorOf(Lambda->getLambdaClass());
+  if (const auto *Address = dyn_cast<UnaryOperator>(E); Address && Address->getOpcode() == UO_AddrOf)
+    E = Address->getSubExpr()->IgnoreParenImpCasts();
+  const auto *Ref = dyn_cast<DeclRefExpr>(E);
+  if (!Ref)
+    return nullptr;
+  if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl())) {
+    const CXXRecordDecl *Closure = Variable->getType()->getAsCXXRecordDecl();
+    return Closure && Closure->isLambda() ? operatorOf(Closure) : nullptr;
+  }
+  const auto *Method = dyn_cast<CXXMethodDecl>(Ref->getDecl());
+  if (Method && Method->isInstance() && (Method->isVirtual() || !Second || !Second->getType()->isPointerType()))
+    return nullptr;
+  return dyn_cast<FunctionDecl>(Ref->getDecl());
+}
+
+// Whether it is all the same how often a closure is moved.
+bool movesUnseen(const FunctionDecl *Body) {
+  const auto *Method = dyn_cast<CXXMethodDecl>(Body);
+  if (!Method || !Method->getParent()->isLambda())
+    return true;
+  return llvm::all_of(Method->getParent()->fields(), [&](const FieldDecl *Captured) {
+    QualType Type = Captured->getType();
+    const auto *Record = Type->getAsCXXRecordDecl();
+    return Type->isReferenceType() || !Record || isOpaque(Record) ||
+           Type.isTriviallyCopyableType(Body->getASTContext());
+  });
+}
+
+// The closures that expressions are or name.
+struct Closures : RecursiveASTVisitor<Closures> {
+  std::vector<const CXXRecordDecl *> Found;
+  bool VisitLambdaExpr(LambdaExpr *E) {
+    Found.push_back(E->getLambdaClass());
+    return true;
+  }
+  bool TraverseStmt(Stmt *S) {
+    // What is in the body of one is another's, and other calls are seen by themselves.
+    if (auto *Lambda = dyn_cast_or_null<LambdaExpr>(S))
+      return VisitLambdaExpr(Lambda);
+    const auto *Made = dyn_cast_or_null<CXXConstructExpr>(S);
+    const auto *Record = Made ? Made->getType()->getAsCXXRecordDecl() : nullptr;
+    if (isa_and_nonnull<CallExpr>(S) || (Record && !Record->isLambda()))
+      return true;
+    return RecursiveASTVisitor::TraverseStmt(S);
+  }
+  bool VisitDeclRefExpr(DeclRefExpr *Ref) {
+    const CXXRecordDecl *Record = Ref->getType()->getAsCXXRecordDecl();
+    if (Record && Record->isLambda())
+      Found.push_back(Record);
+    return true;
+  }
+};
+
+} // namespace
+
+void Program::findThreads() {
+  // Closures that are given to the library otherwise, too.
+  llvm::DenseSet<const Function *> Others;
+  for (auto &F : Functions) {
+    auto See = [&](const Expr *E) {
+      const Expr *Second = nullptr, *Body = givenToThread(E, Second);
+      Function *Target = Body ? function(runs(Body, Second)) : nullptr;
+      bool Can = Target && F->AtHand && !F->Shared && textOf(*F->Home, Body).Valid && movesUnseen(Target->Decl) &&
+                 !Body->getBeginLoc().isMacroID() && Target->Home == F->Home;
+      if (Can) {
+        Threads[E] = {Body, Target};
+        ThreadBodies[Body] = Target;
+      }
+      if (Can || (isa<CallExpr>(E) && function(directCallee(cast<CallExpr>(E)))))
+        return;
+      Closures Given;
+      for (const Stmt *Part : E->children())
+        if (const auto *Argument = dyn_cast_or_null<Expr>(Part))
+          Given.TraverseStmt(const_cast<Expr *>(Argument));
+      const auto *Made = dyn_cast<CXXConstructExpr>(E);
+      // A copy of it is what is given.
+      const auto *Record = Made ? Made->getType()->getAsCXXRecordDecl() : nullptr;
+      if (!Record || !Record->isLambda())
+        for (const CXXRecordDecl *Each : Given.Found)
+          if (const Function *Operator = function(operatorOf(Each)))
+            Others.insert(Operator);
+    };
+    for (const CallExpr *Call : F->Calls)
+      if (!isa<CXXOperatorCallExpr>(Call) || !isa_and_nonnull<CXXMethodDecl>(directCallee(Call)))
+        See(Call);
+    for (const Expr *Made : F->Makes)
+      if (isa<CXXConstructExpr>(Made))
+        See(Made);
+  }
+  for (auto &[E, Start] : Threads)
+    if (Start.Target->lambda() && !Others.contains(Start.Target))
+      Start.Target->RunByLibrary = false;
+}
+
+} // namespace foreread::slicer
