@@ -18,6 +18,7 @@ enum {
     MAX_WINDOW = 1 << 19,  /* entries ahead; half of what the list holds */
     MIN_MAX_WINDOW = 1024, /* of a small database */
     PAGE_LIST = 4,         /* entries ahead at most, in pages of the database: see window() */
+    MEMORY_LIST = 2,       /* and in pages of the memory the process may have */
     ASTRAY = 16,           /* reads off the list after which the list may be behind the walk */
     LOST = 1024,           /* reads off the list after which a walk has ended */
     ENTRIES = CHAIN_BATCH * (1 + CHAIN_MOST), /* made at once, at most; more than ROWS_BATCH */
@@ -107,10 +108,13 @@ static bool know(struct watch *watch)
     return schema_load(&watch->schema, &watch->pages);
 }
 
-/* Entries ahead of a walk that make sense: see window(). */
+/* Entries ahead of a walk that make sense: see window(). What memory cannot hold is not fetched, and to list it takes
+ * memory itself. */
 static uint64_t most_ahead(const struct watch *watch)
 {
     uint64_t most = PAGE_LIST * store_pages(&watch->store);
+    uint64_t held = MEMORY_LIST * (room_limit() / watch->header.page_size);
+    most = most < held ? most : held;
     if (most < MIN_MAX_WINDOW)
         return MIN_MAX_WINDOW;
     return most < MAX_WINDOW ? most : MAX_WINDOW;

@@ -418,10 +418,11 @@ impl<B: Backend> Engine<B> {
             }
         }
         self.ledger.evicted += gone * PAGE;
-        if gone > 0 {
+        if looked > 0 {
             // Of all that wait, the same share.
             let all = self.pages.len() + gone;
-            self.scheduler.budget().lost(gone * all / looked);
+            let (there, gone) = (looked - gone, gone * all / looked);
+            self.scheduler.budget().looked(there, gone);
         }
     }
 

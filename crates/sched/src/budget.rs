@@ -2,8 +2,9 @@
 //!
 //! Memory for prefetching behaves like bandwidth to TCP: what is free changes quickly, and
 //! taking too much hurts everybody. So the target starts at what is free and moves by AIMD:
-//! halved when a prefetched page is gone before its read, raised step by step while all stay. Pages
-//! admitted before it was halved tell of the old target, and are no reason to halve it again.
+//! halved when a prefetched page is gone before its read, raised step by step while all stay. Where far too much was
+//! aimed at, what there was room for is seen in memory, and the target falls to that at once. Pages
+//! admitted before it fell tell of the old target, and are no reason to halve it again.
 //!
 //! Invariant: `held` pages are those admitted and neither read nor given up.
 
@@ -15,6 +16,8 @@ const STRAYS: u64 = 4;
 /// The additive step: this fraction of the initial target a round. Small, because several sessions
 /// that were each told that all of memory is free step together.
 const STEPS: u64 = 128;
+/// Of the pages that were found in memory, the part to aim at when the target falls: what was read stays for a while, too.
+const ROOM: (u64, u64) = (3, 4);
 /// Less than one page in this many of the target is little.
 const LITTLE: u64 = 8;
 /// The target never falls below this, in pages (1 MiB), so that a session can recover.
@@ -30,6 +33,8 @@ pub struct Budget {
     evicted: u64,
     /// Verdicts still to come on pages that were admitted under a larger target.
     older: u64,
+    /// The most pages that were found in memory unread at a look since the target last fell.
+    there: u64,
     /// Whether the target moves at all.
     adapts: bool,
 }
@@ -45,6 +50,7 @@ impl Budget {
             seen: 0,
             evicted: 0,
             older: 0,
+            there: 0,
             adapts: true,
         }
     }
@@ -109,9 +115,34 @@ impl Budget {
         self.count(pages, 0);
     }
 
-    /// A prefetched page was gone when the program read it, or when it was looked for before.
+    /// A prefetched page was gone when the program read it.
     pub fn lost(&mut self, pages: u64) {
         self.count(pages, pages);
+    }
+
+    /// Of the prefetched pages that are still to be read, so many were found in memory at a look, and so many were gone.
+    pub fn looked(&mut self, there: u64, gone: u64) {
+        self.there = self.there.max(there);
+        if gone == 0 {
+            return;
+        }
+        let before = self.target;
+        // Where little of it is held, pages went for another reason than want of memory.
+        let filled = !self.holds_little();
+        self.count(gone, gone);
+        if self.target < before && filled {
+            let (part, of) = ROOM;
+            self.target = self.target.min(self.there * part / of).max(FLOOR);
+        }
+        if self.target < before {
+            self.there = there;
+        }
+    }
+
+    /// The target has fallen, when `fetched` pages were fetched or on their way: those that are not held any more, or
+    /// beyond the target, tell of the old one.
+    pub fn fell(&mut self, fetched: u64) {
+        self.older = fetched.saturating_sub(self.held.min(self.target));
     }
 
     fn count(&mut self, seen: u64, evicted: u64) {
@@ -178,6 +209,47 @@ mod tests {
             budget.release(1);
         }
         assert_eq!(budget.target(), 1024, "what is held now was admitted to it");
+    }
+
+    #[test]
+    fn a_target_far_too_large_falls_to_what_there_was_room_for() {
+        let mut budget = Budget::new(16_384);
+        budget.hold(12_000);
+        budget.looked(2800, 0);
+        budget.looked(2600, 200);
+        assert_eq!(budget.target(), 2100);
+        // Seen while memory is being filled anew, fewer say nothing of its size.
+        let mut budget = Budget::new(4096);
+        budget.hold(2000);
+        budget.looked(3500, 0);
+        budget.looked(400, 40);
+        assert_eq!(budget.target(), 2048);
+    }
+
+    #[test]
+    fn of_a_target_that_little_is_held_of_half_is_left() {
+        let mut budget = Budget::new(1 << 20);
+        budget.hold(3000);
+        budget.looked(2700, 300);
+        assert_eq!(budget.target(), 1 << 19);
+    }
+
+    #[test]
+    fn pages_let_go_for_a_smaller_target_do_not_halve_it_again() {
+        let mut budget = Budget::new(16_384);
+        budget.hold(12_000);
+        budget.looked(2800, 200);
+        // Taken back before they were asked for, and let go.
+        budget.release(9000);
+        budget.release(2475);
+        budget.fell(3000);
+        for _ in 0..24 {
+            budget.looked(1000, 100);
+        }
+        assert_eq!(budget.target(), 2100);
+        budget.looked(1000, 200);
+        budget.looked(1000, 100);
+        assert!(budget.target() < 2100, "these were fetched for it");
     }
 
     #[test]

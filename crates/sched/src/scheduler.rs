@@ -325,7 +325,9 @@ impl Scheduler {
         let target = self.budget.target();
         if target < std::mem::replace(&mut self.target, target) {
             self.recall();
+            let fetched = self.budget.held();
             self.let_go(devices);
+            self.budget.fell(fetched);
         }
         self.admit(devices);
         let mostly_waits = self.mostly_waits(now, devices);

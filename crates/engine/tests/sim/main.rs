@@ -1,6 +1,7 @@
 //! The whole engine on the sim backend: simulated programs, a disk model and a page cache in
 //! virtual time. Deterministic: the same inputs give the same times to the nanosecond.
 
+mod adapt;
 mod behind;
 mod follow;
 mod growing;

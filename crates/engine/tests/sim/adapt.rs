@@ -1,0 +1,54 @@
+//! AIMD from a target at the start that has nothing to do with the memory there is.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use foreread_backend::Sim;
+use foreread_disk::Model;
+use foreread_engine::{Config, Engine};
+use foreread_plan::{Access, Extent, PAGE};
+use foreread_sources::Replay;
+
+use super::{List, machine, page_read, run, scattered};
+
+/// Memory, in pages.
+const MEMORY: usize = 2800;
+/// Pages of a read.
+const BLOCK: u64 = 8;
+
+/// The time, in ns, of 1,500 reads in random order on a disk with a moving head, with this target at first, in pages.
+fn time(budget_pages: u64, adapt: bool) -> u64 {
+    let block = |block: u64| Access {
+        extent: Extent::new(block * BLOCK * PAGE, BLOCK * PAGE),
+        ..page_read(0)
+    };
+    let plan: Vec<Access> = scattered(1500, 16_384).into_iter().map(block).collect();
+    let machine = machine(Model::Hdd7200, MEMORY);
+    let config = Config {
+        budget_pages,
+        evict_behind: true,
+        adapt,
+        ..Config::default()
+    };
+    let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+    let mut engine = Engine::new(source, Sim::new(Arc::clone(&machine)), config);
+    engine.survey();
+    run(&machine, Some(&mut engine), &plan, 20_000)
+}
+
+#[test]
+fn a_target_far_too_large_costs_little_more_than_the_right_one() {
+    let right = time(2048, true);
+    for budget in [4096, 8192, 16_384, 65_536] {
+        let (adapted, fixed) = (time(budget, true), time(budget, false));
+        assert!(adapted * 2 < fixed, "{budget}: {adapted}, fixed {fixed}");
+        assert!(adapted * 6 < right * 7, "{budget}: {adapted} for {right}");
+    }
+}
+
+#[test]
+fn where_nothing_is_lost_adapting_changes_nothing() {
+    for budget in [256, 1024, 2048] {
+        assert_eq!(time(budget, true), time(budget, false), "{budget}");
+    }
+}
