@@ -20,12 +20,16 @@ static int resident(int fd, int number)
 	return answer & 1;
 }
 
-/* Whether two reads in a row make the kernel read on. */
+/* Whether two reads in a row make the kernel read on. What it reads on may still be on its way. */
 static int reads_ahead(int fd, int number)
 {
+	int i;
+
 	CHECK(!resident(fd, number + 2));
 	CHECK(pread(fd, page, PAGE, (off_t)number * PAGE) == PAGE);
 	CHECK(pread(fd, page, PAGE, (off_t)(number + 1) * PAGE) == PAGE);
+	for (i = 0; i < 20 && !resident(fd, number + 2); i++)
+		usleep(5000);
 	return resident(fd, number + 2);
 }
 
