@@ -7,6 +7,8 @@
 //!
 //! Invariant: each page issued is in exactly one of `pages` (not read yet) or a column of the ledger.
 
+mod look;
+
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
@@ -37,15 +39,6 @@ const AROUND: u64 = 512;
 const LOOK_UP: u32 = 8;
 /// And all of the next so many after one whose pages were gone.
 const ALERT: u32 = 64;
-
-/// The pages that wait to be read are looked for this often at most, in ns.
-const LOOK_AHEAD: u64 = 5_000_000;
-/// And after so many ns for each run of them: a look takes about a fiftieth of that.
-const LOOK_AHEAD_EACH: u64 = 50_000;
-/// And for each file that they are in one after the other: it is opened for that.
-const LOOK_AHEAD_FILE: u64 = 500_000;
-/// Runs looked for at a time.
-const LOOK_AHEAD_MOST: usize = 1 << 14;
 
 /// Sizes of a session.
 pub type Config = foreread_sched::Config;
@@ -389,41 +382,6 @@ impl<B: Backend> Engine<B> {
             }
         }
         self.events = events;
-    }
-
-    /// Look which of the pages that wait to be read are gone again: so a session learns that several of them
-    /// fill one memory when that happens, and not when the program comes to those pages.
-    fn look_ahead(&mut self, now: u64) {
-        let waiting = self.pages.waiting(LOOK_AHEAD_MOST);
-        let files = waiting
-            .chunk_by(|(one, _), (other, _)| one == other)
-            .count();
-        let price = waiting.len() as u64 * LOOK_AHEAD_EACH + files as u64 * LOOK_AHEAD_FILE;
-        self.look_at = now + LOOK_AHEAD.max(price);
-        let (mut looked, mut gone) = (0, 0);
-        for (file, pages) in waiting {
-            looked += pages.end - pages.start;
-            if self.backend.evicted(file, pages.clone()).unwrap_or(0) == 0 {
-                continue;
-            }
-            for page in pages {
-                if self.backend.evicted(file, page..page + 1) == Some(1) {
-                    gone += self.pages.give_up(file, &(page..page + 1), |_| ());
-                    let mut site = Site {
-                        table: &mut self.table,
-                        backend: &mut self.backend,
-                    };
-                    self.scheduler.lost(file, page, &mut site);
-                }
-            }
-        }
-        self.ledger.evicted += gone * PAGE;
-        if looked > 0 {
-            // Of all that wait, the same share.
-            let all = self.pages.len() + gone;
-            let (there, gone) = (looked - gone, gone * all / looked);
-            self.scheduler.budget().looked(there, gone);
-        }
     }
 
     /// The program is past a request: what it has not read of it, it will not read.

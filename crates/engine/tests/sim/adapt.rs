@@ -1,15 +1,15 @@
 //! AIMD from a target at the start that has nothing to do with the memory there is.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use foreread_backend::Sim;
+use foreread_backend::{Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine};
 use foreread_plan::{Access, Extent, PAGE};
 use foreread_sources::Replay;
 
-use super::{List, machine, page_read, run, scattered};
+use super::{FILE, GIB, List, apart, engine, machine, page_read, run, scattered};
 
 /// Memory, in pages.
 const MEMORY: usize = 2800;
@@ -51,4 +51,18 @@ fn where_nothing_is_lost_adapting_changes_nothing() {
     for budget in [256, 1024, 2048] {
         assert_eq!(time(budget, true), time(budget, false), "{budget}");
     }
+}
+
+#[test]
+fn room_is_told_though_not_all_that_waits_is_looked_for() {
+    // So far from each other that what lies between is not read along: of such pages a look takes 16,384.
+    let plan = apart(scattered(60_000, 14 << 20));
+    let mut machine = SimMachine::new(Model::Hdd7200, 64 * GIB, 24_000);
+    machine.place(FILE, GIB);
+    let machine = Arc::new(Mutex::new(machine));
+    let mut engine = engine(&machine, plan.clone(), 60_000);
+    engine.survey();
+    run(&machine, Some(&mut engine), &plan[..2000], 200_000_000);
+    let target = engine.target();
+    assert!((16_000..24_000).contains(&target), "{target}");
 }
