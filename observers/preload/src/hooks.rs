@@ -10,7 +10,7 @@ use libc::{AT_FDCWD, FILE, aiocb, iovec, off_t, size_t, ssize_t};
 
 use crate::exec::Strings;
 use crate::real::{Real, real};
-use crate::{exec, files, maps, open, paths, report, root, watch};
+use crate::{direct, exec, files, maps, open, paths, report, root, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -27,19 +27,27 @@ macro_rules! hooks {
 }
 
 /// As [`hooks`], of calls made so often that what is done around them stands in a function of its own: where there is nothing
-/// to do, the call is handed on without saving a register.
+/// to do, the call is handed on without saving a register. With the number of a system call, that is made where
+/// [`direct`] allows it.
 macro_rules! reads {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> ssize_t = |$call:ident| $body:expr;)*) => {$(
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> ssize_t $([$number:ident])? = |$call:ident| $body:expr;)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $type),*) -> ssize_t {
             type Function = unsafe extern "C" fn($($type),*) -> ssize_t;
             static REAL: Real = Real::new(concat!(stringify!($name), "\0"));
             #[inline(never)]
             unsafe extern "C" fn watched($($arg: $type),*) -> ssize_t {
-                // SAFETY: the address is that of the C library's function of this name and type.
-                let real = unsafe { core::mem::transmute::<usize, Function>(REAL.address()) };
-                // SAFETY: the program's own call.
-                let $call = || unsafe { real($($arg),*) };
+                const NUMBER: Option<c_long> = number!($($number)?);
+                let $call = || {
+                    if let Some(number) = NUMBER && direct::is_possible() {
+                        // SAFETY: the program's own call, by the number of the function's.
+                        return unsafe { direct::call(number, [$($arg as usize),*]) };
+                    }
+                    // SAFETY: the address is that of the C library's function of this name and type.
+                    let real = unsafe { core::mem::transmute::<usize, Function>(REAL.address()) };
+                    // SAFETY: the program's own call.
+                    unsafe { real($($arg),*) }
+                };
                 $body
             }
             match REAL.known() {
@@ -52,6 +60,15 @@ macro_rules! reads {
             }
         }
     )*};
+}
+
+macro_rules! number {
+    () => {
+        None
+    };
+    ($number:ident) => {
+        Some(libc::$number)
+    };
 }
 
 /// As [`hooks`], of streams: `call` takes the mode.
@@ -93,10 +110,10 @@ streams! {
 
 // Reading.
 reads! {
-    fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t = |call| watch::at_cursor(kind::READ, fd, call);
+    fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t [SYS_read] = |call| watch::at_cursor(kind::READ, fd, call);
     fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t = |call| watch::at_cursor(kind::READ, fd, call);
-    fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
-    fn pread64(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
+    fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t [SYS_pread64] = |call| watch::at(kind::PREAD, fd, call, given(offset));
+    fn pread64(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t [SYS_pread64] = |call| watch::at(kind::PREAD, fd, call, given(offset));
     fn __pread_chk(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t, room: size_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
     fn __pread64_chk(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t, room: size_t) -> ssize_t = |call| watch::at(kind::PREAD, fd, call, given(offset));
     fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t = |call| watch::at_cursor(kind::READV, fd, call);
@@ -209,6 +226,14 @@ fn moving(call: impl FnOnce() -> c_int) -> c_int {
     let result = call();
     paths::working_directory_changed();
     result
+}
+
+// Threads.
+hooks! {
+    fn pthread_cancel(thread: libc::pthread_t) -> c_int = |call| {
+        direct::end();
+        call()
+    };
 }
 
 // Processes.

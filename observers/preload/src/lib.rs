@@ -18,6 +18,7 @@
 
 #![no_std]
 
+mod direct;
 mod exec;
 mod files;
 mod heartbeat;
@@ -44,6 +45,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 extern "C" fn start() {
     if report::attach() {
         stdio::hook();
+        direct::ready();
         maps::report_objects();
     }
 }

@@ -12,8 +12,8 @@ use core::mem::MaybeUninit;
 /// # Safety
 /// The arguments must be what the call expects; pointers must be valid for what it does
 /// with them.
-#[inline]
-unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
+#[inline(always)]
+pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
     let result: isize;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the kernel's calling convention; the caller vouches for the arguments.
