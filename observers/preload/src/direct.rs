@@ -7,9 +7,8 @@
 //! Not so where the function that comes after ours is another library's, and once somebody is cancelled: these calls are
 //! where that takes effect.
 
-use core::ffi::{CStr, c_long, c_void};
-use core::mem::MaybeUninit;
-use core::ptr;
+use core::ffi::{CStr, c_int, c_long, c_void};
+use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use crate::{real, sys};
@@ -20,16 +19,16 @@ static NEVER: AtomicU8 = AtomicU8::new(0);
 
 /// The functions that are passed by.
 const FUNCTIONS: [&CStr; 3] = [c"read", c"pread", c"pread64"];
-/// One that nobody but the C library defines.
-const OF_LIBRARY: &CStr = c"gnu_get_libc_version";
 
 /// Finds out whether the C library may be passed by.
 pub fn ready() {
     // SAFETY: a terminated name.
-    let alone = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
-    let library = object_of(OF_LIBRARY);
-    let all_its_own = || FUNCTIONS.iter().all(|name| object_of(name) == library);
-    if !alone.is_null() && library.is_some() && all_its_own() {
+    let next = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    let alone = next(c"__libc_single_threaded");
+    // Nobody but the C library defines it.
+    let library = object_of(next(c"gnu_get_libc_version"));
+    let is_its_own = |name: &&CStr| library.contains(&(next(name) as usize));
+    if !alone.is_null() && FUNCTIONS.iter().all(is_its_own) {
         ALONE.store(alone.cast(), Ordering::Relaxed);
     }
 }
@@ -63,13 +62,21 @@ pub unsafe fn call<const N: usize>(number: c_long, given: [usize; N]) -> isize {
     result
 }
 
-/// Where the object begins that defines the next function of this name.
-fn object_of(name: &CStr) -> Option<*mut c_void> {
-    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: a terminated name; `found` is writable, and all zeros are valid.
-    unsafe {
-        let function = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
-        let known = function != ptr::null_mut() && libc::dladdr(function, found.as_mut_ptr()) != 0;
-        known.then(|| found.assume_init().dli_fbase)
+/// The addresses of the object that a function is in; none where that is not told (before glibc 2.35). `dladdr` would
+/// look for the function's name, too, which takes 20 us.
+fn object_of(function: *mut c_void) -> Range<usize> {
+    type FindObject = unsafe extern "C" fn(*mut c_void, *mut [usize; 16]) -> c_int;
+    // SAFETY: a terminated name.
+    let find = unsafe { libc::dlsym(libc::RTLD_NEXT, c"_dl_find_object".as_ptr()) };
+    if find.is_null() {
+        return 0..0;
     }
+    // Flags, where it begins, where it ends, and more, twelve words at the most.
+    let mut found = [0; 16];
+    // SAFETY: the C library's function of this name, which takes any address and a structure to be filled.
+    let result = unsafe {
+        let find = core::mem::transmute::<*mut c_void, FindObject>(find);
+        find(function, &mut found)
+    };
+    if result == 0 { found[1]..found[2] } else { 0..0 }
 }

@@ -9,7 +9,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -80,9 +82,6 @@ enum Item {
     Accesses(Sequence),
 }
 
-/// What the writer thread ends with: the open record, unless it failed, and how long reads waited.
-type Written = Result<(RecordFile, Waits), WriteError>;
-
 /// A record being written. The first error ends the recording and is kept; the program goes on.
 pub(super) struct Recorder {
     path: PathBuf,
@@ -105,25 +104,86 @@ pub(super) struct Recorder {
 enum Writer {
     /// There has been no need for it.
     Unstarted,
-    Running(SyncSender<Vec<Item>>, JoinHandle<Written>),
+    Running(Running),
     /// It could not be started.
     Failed(anyhow::Error),
 }
 
+struct Running {
+    batches: SyncSender<Vec<Item>>,
+    /// How many of them are not written.
+    behind: Arc<AtomicUsize>,
+    written: Arc<Mutex<Option<Written>>>,
+    thread: JoinHandle<()>,
+}
+
+/// What there is of the record, until somebody takes it, or why there is none.
+type Written = Result<Writing, WriteError>;
+
 impl Writer {
     fn start(path: &Path, meta: &Meta, limit: u64, aside: Aside) -> Self {
         let started = || -> anyhow::Result<_> {
-            let file = RecordFile::create(path, meta, limit)?;
+            let writing = Writing::new(RecordFile::create(path, meta, limit)?);
+            let written = Arc::new(Mutex::new(Some(Ok(writing))));
+            let behind = Arc::new(AtomicUsize::new(0));
             let (sender, batches) = sync_channel(BATCHES);
+            let shared = (Arc::clone(&written), Arc::clone(&behind));
             let thread = std::thread::Builder::new()
                 .name("foreread-record".into())
-                .spawn(move || write(file, batches, aside))?;
-            Ok((sender, thread))
+                .spawn(move || write(&batches, &shared.0, &shared.1, aside))?;
+            Ok(Running {
+                batches: sender,
+                behind,
+                written,
+                thread,
+            })
         };
         match started() {
-            Ok((sender, thread)) => Self::Running(sender, thread),
+            Ok(running) => Self::Running(running),
             Err(why) => Self::Failed(why),
         }
+    }
+}
+
+impl Running {
+    fn send(&self, batch: Vec<Item>) {
+        self.behind.fetch_add(1, Ordering::Relaxed);
+        // A writer that has failed tells why at the end.
+        let _ = self.batches.send(batch);
+    }
+
+    /// What has been written when all is that was sent; `None` if the thread died of it.
+    fn end(self) -> Option<Written> {
+        if self.behind.load(Ordering::Acquire) == 0 {
+            // It waits for more, and is left to: to have it end first would hold up whoever runs the program by two
+            // changes of thread and the return of its memory.
+            std::mem::forget(self.batches);
+        } else {
+            drop(self.batches);
+            self.thread.join().ok()?;
+        }
+        self.written.lock().ok()?.take()
+    }
+}
+
+/// The writer thread: writes what comes until no more does.
+fn write(
+    batches: &Receiver<Vec<Item>>,
+    written: &Mutex<Option<Written>>,
+    behind: &AtomicUsize,
+    mut aside: Aside,
+) {
+    for batch in batches {
+        aside.keep();
+        // Poisoned by nobody but this thread.
+        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Ok(writing)) = &mut *written else {
+            return;
+        };
+        if let Err(why) = writing.write(&batch) {
+            *written = Some(Err(why));
+        }
+        behind.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -160,9 +220,8 @@ impl Recorder {
         if let Writer::Unstarted = self.writer {
             self.writer = Writer::start(&self.path, &self.meta, self.limit, self.aside.clone());
         }
-        if let Writer::Running(sender, _) = &self.writer {
-            // A writer that has failed tells why at the end.
-            let _ = sender.send(batch);
+        if let Writer::Running(writer) = &self.writer {
+            writer.send(batch);
         }
     }
 
@@ -186,19 +245,16 @@ impl Recorder {
     /// # Errors
     /// When something could not be written; an earlier record is then as it was.
     pub(super) fn commit(self, summary: Summary) -> anyhow::Result<PathBuf> {
-        let (file, waits) = match self.writer {
-            Writer::Unstarted => {
-                let file = RecordFile::create(&self.path, &self.meta, self.limit)?;
-                write(file, [self.batch], self.aside)?
-            }
-            Writer::Running(sender, thread) => {
-                let _ = sender.send(self.batch);
-                drop(sender);
-                let died = |_| anyhow::anyhow!("{}: the writer died", self.path.display());
-                thread.join().map_err(died)??
+        let mut writing = match self.writer {
+            Writer::Unstarted => Writing::new(RecordFile::create(&self.path, &self.meta, self.limit)?),
+            Writer::Running(writer) => {
+                let died = || anyhow::anyhow!("{}: the writer died", self.path.display());
+                writer.end().ok_or_else(died)??
             }
             Writer::Failed(why) => return Err(why),
         };
+        writing.write(&self.batch)?;
+        let (file, waits) = writing.end()?;
         file.commit(Summary {
             wait_ns: waits.scattered.ninth_tenth(),
             onward_wait_ns: waits.onward.ninth_tenth(),
@@ -209,10 +265,9 @@ impl Recorder {
 
     /// Leave nothing behind of what was recorded.
     pub(super) fn discard(self) {
-        if let Writer::Running(sender, thread) = self.writer {
-            drop(sender);
-            // The unfinished file goes with the writer that held it, however that ended.
-            let _ = thread.join();
+        if let Writer::Running(writer) = self.writer {
+            // The unfinished file goes with it.
+            drop(writer.end());
         }
     }
 
@@ -221,7 +276,7 @@ impl Recorder {
         self.gathered += count;
         let enough = match self.writer {
             Writer::Unstarted => ENOUGH,
-            Writer::Running(..) | Writer::Failed(_) => BATCH,
+            Writer::Running(_) | Writer::Failed(_) => BATCH,
         };
         if self.gathered >= enough {
             self.hand_over();
@@ -346,52 +401,66 @@ impl Sample {
     }
 }
 
-fn write(
-    mut file: RecordFile,
-    batches: impl IntoIterator<Item = Vec<Item>>,
-    mut aside: Aside,
-) -> Written {
-    let mut flushed: Option<Instant> = None;
-    // By number: files are numbered in the order they are met.
-    let mut orders: Vec<Order> = Vec::new();
-    let mut waits = Waits::default();
-    for batch in batches {
-        aside.keep();
-        for item in &batch {
+/// The record as far as it is written, and what was seen in it on the way.
+struct Writing {
+    file: RecordFile,
+    flushed: Option<Instant>,
+    /// By number: files are numbered in the order they are met.
+    orders: Vec<Order>,
+    waits: Waits,
+}
+
+impl Writing {
+    fn new(file: RecordFile) -> Self {
+        Self {
+            file,
+            flushed: None,
+            orders: Vec::new(),
+            waits: Waits::default(),
+        }
+    }
+
+    fn write(&mut self, batch: &[Item]) -> Result<(), WriteError> {
+        for item in batch {
             match item {
                 Item::File(id, meta) => {
                     let meta = FileMeta::clone(meta);
-                    file.file(*id, meta.clone())?;
-                    match orders.get_mut(id.0 as usize) {
+                    self.file.file(*id, meta.clone())?;
+                    match self.orders.get_mut(id.0 as usize) {
                         Some(known) => known.meta = meta,
-                        None => orders.push(Order::of(meta)),
+                        None => self.orders.push(Order::of(meta)),
                     }
                 }
-                Item::Thread(id, meta) => file.thread(*id, ThreadMeta::clone(meta))?,
+                Item::Thread(id, meta) => self.file.thread(*id, ThreadMeta::clone(meta))?,
                 Item::Accesses(sequence) => {
-                    let order = orders.get_mut(sequence.first.file.0 as usize);
+                    let order = self.orders.get_mut(sequence.first.file.0 as usize);
                     let onward = order.is_some_and(|order| order.read(sequence));
-                    waits.read(sequence, onward);
-                    file.sequence(*sequence)?;
+                    self.waits.read(sequence, onward);
+                    self.file.sequence(*sequence)?;
                 }
             }
         }
-        if flushed.is_none_or(|at| at.elapsed() >= FLUSH) {
-            file.flush()?;
-            flushed = Some(Instant::now());
+        if self.flushed.is_none_or(|at| at.elapsed() >= FLUSH) {
+            self.file.flush()?;
+            self.flushed = Some(Instant::now());
         }
+        Ok(())
     }
-    for (id, order) in (0..).zip(orders) {
-        let advice = order.advice();
-        if advice != Advice::Normal {
-            let meta = FileMeta {
-                advice,
-                ..order.meta
-            };
-            file.file(FileId(id), meta)?;
+
+    /// Adds what advice the files' order speaks for.
+    fn end(mut self) -> Result<(RecordFile, Waits), WriteError> {
+        for (id, order) in (0..).zip(self.orders) {
+            let advice = order.advice();
+            if advice != Advice::Normal {
+                let meta = FileMeta {
+                    advice,
+                    ..order.meta
+                };
+                self.file.file(FileId(id), meta)?;
+            }
         }
+        Ok((self.file, self.waits))
     }
-    Ok((file, waits))
 }
 
 impl Sink for Recorder {
