@@ -21,6 +21,9 @@ use std::ptr;
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
 use crate::checked;
 
 /// The watcher's name. Not one that somebody looking for foreread by name finds.
@@ -39,6 +42,8 @@ const START_FIELD: usize = 46;
 pub struct GroupWatch {
     socket: UnixStream,
     pid: libc::pid_t,
+    /// Where this process was allowed to run when it was started.
+    processors: Option<CpuSet>,
     /// The number of the last question: an answer that came too late is not taken for the next.
     asked: Cell<u8>,
 }
@@ -62,6 +67,7 @@ impl GroupWatch {
         Ok(Self {
             socket,
             pid,
+            processors: sched_getaffinity(None).ok(),
             asked: Cell::new(0),
         })
     }
@@ -83,8 +89,18 @@ impl GroupWatch {
         }
     }
 
-    /// Have it end by itself, while this process goes on with other things: nothing more is asked.
+    /// Have it end by itself, while this process goes on with other things: nothing more is asked. On another processor,
+    /// if there is one: woken on this one it would go first.
     pub fn dismiss(&self) {
+        if let Some(mut others) = self.processors {
+            others.unset(sched_getcpu());
+            // Where there is no other, that is refused.
+            let _ = sched_setaffinity(Pid::from_raw(self.pid), &others);
+        }
+        self.kill();
+    }
+
+    fn kill(&self) {
         // SAFETY: our own child, not reaped before; no memory is involved.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
     }
@@ -92,7 +108,7 @@ impl GroupWatch {
 
 impl Drop for GroupWatch {
     fn drop(&mut self) {
-        self.dismiss();
+        self.kill();
         // SAFETY: our own child, not reaped before; no memory is involved.
         unsafe { libc::waitpid(self.pid, ptr::null_mut(), 0) };
     }

@@ -9,13 +9,12 @@
 
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ops::Range;
-use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{real, sys};
+use crate::{real, sys, threads};
 
-/// Where it says whether the process has one thread alone: the C library's word, once it is known to count.
-static ALONE: AtomicPtr<AtomicU8> = AtomicPtr::new((&raw const NEVER).cast_mut());
-static NEVER: AtomicU8 = AtomicU8::new(0);
+/// Whether the functions are the C library's own, and nobody was cancelled.
+static ITS_OWN: AtomicBool = AtomicBool::new(false);
 
 /// The functions that are passed by.
 const FUNCTIONS: [&CStr; 3] = [c"read", c"pread", c"pread64"];
@@ -24,25 +23,21 @@ const FUNCTIONS: [&CStr; 3] = [c"read", c"pread", c"pread64"];
 pub fn ready() {
     // SAFETY: a terminated name.
     let next = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    let alone = next(c"__libc_single_threaded");
     // Nobody but the C library defines it.
     let library = object_of(next(c"gnu_get_libc_version"));
     let is_its_own = |name: &&CStr| library.contains(&(next(name) as usize));
-    if !alone.is_null() && FUNCTIONS.iter().all(is_its_own) {
-        ALONE.store(alone.cast(), Ordering::Relaxed);
-    }
+    ITS_OWN.store(FUNCTIONS.iter().all(is_its_own), Ordering::Relaxed);
 }
 
 /// From now on the C library makes all calls.
 pub fn end() {
-    ALONE.store((&raw const NEVER).cast_mut(), Ordering::Relaxed);
+    ITS_OWN.store(false, Ordering::Relaxed);
 }
 
 /// Whether a call may be made by [`call`].
 #[inline(always)]
 pub fn is_possible() -> bool {
-    // SAFETY: a static, or the C library's `char`, which stays as long as the process.
-    unsafe { (*ALONE.load(Ordering::Relaxed)).load(Ordering::Relaxed) != 0 }
+    ITS_OWN.load(Ordering::Relaxed) && threads::is_alone()
 }
 
 /// The system call, with the result and errno of the C library's function.
@@ -55,11 +50,14 @@ pub unsafe fn call<const N: usize>(number: c_long, given: [usize; N]) -> isize {
     args[..N].copy_from_slice(&given);
     // SAFETY: as the caller says.
     let result = unsafe { sys::call(number, args) };
-    if result < 0 {
-        real::set_errno(-result as i32);
-        return -1;
-    }
-    result
+    if result < 0 { failed(result) } else { result }
+}
+
+#[cold]
+#[inline(never)]
+fn failed(result: isize) -> isize {
+    real::set_errno(-result as c_int);
+    -1
 }
 
 /// The addresses of the object that a function is in; none where that is not told (before glibc 2.35). `dladdr` would
