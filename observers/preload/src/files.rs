@@ -21,11 +21,11 @@ const DESCRIPTORS: usize = 65536;
 
 /// What a read looks up, side by side: a program that reads much leaves little in the processor's nearest cache.
 #[repr(C, align(16))]
-struct Descriptor {
+pub struct Descriptor {
     /// As [`Entry`].
-    entry: AtomicU64,
+    pub entry: AtomicU64,
     /// Of the cursor, in bytes.
-    offset: AtomicU64,
+    pub offset: AtomicU64,
 }
 
 static TABLE: [Descriptor; DESCRIPTORS] = [const {
@@ -89,6 +89,12 @@ pub fn known(area: &Shared, fd: c_int) -> Option<Entry> {
     (entry.is_tracked() && !entry.is_to_restore(area)).then_some(entry)
 }
 
+/// A descriptor that is known to be tracked, and that nobody else can move.
+pub fn plain(fd: c_int) -> Option<&'static Descriptor> {
+    let entry = |one: &Descriptor| Entry(one.entry.load(Ordering::Relaxed));
+    descriptor(fd).filter(|one| entry(one).is_tracked() && entry(one).0 as u32 == 0)
+}
+
 /// The entry of a tracked descriptor; an unknown one is looked into first.
 #[inline(always)]
 pub fn tracked(area: &Shared, fd: c_int) -> Option<Entry> {
@@ -118,21 +124,8 @@ pub fn read_from(fd: c_int, entry: Entry, got: u64) -> Option<u64> {
 /// Adds to a cursor, and returns where it was.
 #[inline(always)]
 fn advance(cursor: &AtomicU64, by: u64) -> u64 {
-    #[cfg(target_arch = "x86_64")]
     if threads::is_alone() {
-        let mut number = by;
-        // One instruction, which no signal handler comes into the middle of. Between processors it would have to lock the
-        // line and let all earlier stores go first, which takes as long as the rest of watching a read.
-        // SAFETY: the memory is `cursor`'s, and no other thread is there to use it.
-        unsafe {
-            core::arch::asm!(
-                "xadd [{}], {}",
-                in(reg) cursor.as_ptr(),
-                inout(reg) number,
-                options(nostack)
-            );
-        }
-        return number;
+        return threads::add_alone(cursor, by);
     }
     // Whose number means another file moves nothing.
     let by = if seats::in_helper() { 0 } else { by };
@@ -141,6 +134,7 @@ fn advance(cursor: &AtomicU64, by: u64) -> u64 {
 
 /// The program has moved the cursor.
 pub fn moved(fd: c_int, offset: u64) {
+    seats::streak().pause();
     if let Some(descriptor) = descriptor(fd) {
         descriptor.offset.store(offset, Ordering::Relaxed);
     }

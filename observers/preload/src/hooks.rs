@@ -10,7 +10,7 @@ use libc::{AT_FDCWD, FILE, aiocb, iovec, off_t, size_t, ssize_t};
 
 use crate::exec::Strings;
 use crate::real::{Real, real};
-use crate::{direct, exec, files, maps, open, paths, report, root, watch};
+use crate::{direct, exec, files, maps, open, paths, report, root, seats, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -109,8 +109,51 @@ streams! {
 }
 
 // Reading.
+
+type Read = unsafe extern "C" fn(c_int, *mut c_void, size_t) -> ssize_t;
+static READ: Real = Real::new("read\0");
+
+/// As [`reads`] does it, but that a read that may be one of a streak has a function of its own, too.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+    match READ.known() {
+        // SAFETY: as in `reads`; the program's own call.
+        Some(real) if report::is_idle() => unsafe {
+            core::mem::transmute::<usize, Read>(real)(fd, buffer, len)
+        },
+        // SAFETY: the program's own call.
+        _ => unsafe { read_on(fd, buffer, len) },
+    }
+}
+
+#[inline(never)]
+unsafe extern "C" fn read_on(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+    let streak = seats::streak();
+    if !streak.may_go_on(fd, len) {
+        return watched_read(fd, buffer, len);
+    }
+    // SAFETY: the program's own call, by the number of the function's.
+    let got = unsafe { direct::call(libc::SYS_read, [fd as usize, buffer as usize, len]) };
+    if streak.goes_on(fd, got) {
+        got
+    } else {
+        watch::apart(fd, got)
+    }
+}
+
+#[inline(never)]
+fn watched_read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+    watch::at_cursor(kind::READ, fd, || {
+        if direct::is_possible() {
+            // SAFETY: as in `read_on`.
+            return unsafe { direct::call(libc::SYS_read, [fd as usize, buffer as usize, len]) };
+        }
+        // SAFETY: as in `read`.
+        unsafe { core::mem::transmute::<usize, Read>(READ.address())(fd, buffer, len) }
+    })
+}
+
 reads! {
-    fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t [SYS_read] = |call| watch::at_cursor(kind::READ, fd, call);
     fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t = |call| watch::at_cursor(kind::READ, fd, call);
     fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t [SYS_pread64] = |call| watch::at(kind::PREAD, fd, call, given(offset));
     fn pread64(fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t) -> ssize_t [SYS_pread64] = |call| watch::at(kind::PREAD, fd, call, given(offset));

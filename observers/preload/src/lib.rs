@@ -32,6 +32,7 @@ mod report;
 mod root;
 mod seats;
 mod stdio;
+mod streak;
 mod sys;
 mod threads;
 mod watch;

@@ -4,7 +4,7 @@
 //! is of this layout, and silent otherwise. Here it is known which process this is, also after a
 //! fork, and what is wanted of it; which thread has which ring is [`seats`]' business.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -66,6 +66,13 @@ pub fn active() -> Option<&'static Shared> {
 pub fn is_idle() -> bool {
     // SAFETY: a static, or in the area, which is never taken away.
     unsafe { (*WANTED.load(Ordering::Relaxed)).is_nothing(DONE.load(Ordering::Relaxed)) }
+}
+
+/// All that is wanted now: another number whenever it is not the same.
+#[inline(always)]
+pub fn wanted() -> u32 {
+    // SAFETY: as above.
+    unsafe { (*WANTED.load(Ordering::Relaxed)).word() }
 }
 
 /// Does what there is to do though nothing is reported: takes back advice that is over.
@@ -301,6 +308,14 @@ pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64)
     let room = Busy::at(seat).writer().add(area, of, offset, len as u32);
     seat.goes_on.store(room == Some(true), Ordering::Relaxed);
     room.is_some()
+}
+
+/// After such a read at a descriptor's cursor: the next ones may only be counted.
+#[inline(always)]
+pub fn begin_streak(area: &Shared, seat: &Seat, fd: c_int, len: u64) {
+    if seat.goes_on.load(Ordering::Relaxed) && seat.state.load(Ordering::Relaxed) == QUIET {
+        seats::streak().begin(area, Busy::at(seat).writer(), fd, len);
+    }
 }
 
 /// Publishes a read. Returns whether it was published.

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering
 use foreread_ring::{Passage, RINGS, Shared, THREAD_NO_STDIO, Writer, encode, thread};
 
 use crate::pace::Pace;
+use crate::streak::Streak;
 use crate::{paths, report, stdio, sys, threads};
 
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -39,6 +40,7 @@ static MAIN_SEAT: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
 struct Own {
     /// This process, 0 in a forked child that has not noticed yet.
     pid: AtomicU32,
+    streak: Streak,
     seats: [Seat; RINGS],
 }
 
@@ -77,6 +79,7 @@ static HELPERS: Seat = Seat::new(NOBODYS);
 
 static OWN: Own = Own {
     pid: AtomicU32::new(0),
+    streak: Streak::new(),
     seats: [const { Seat::new(WIPED) }; RINGS],
 };
 
@@ -98,6 +101,12 @@ pub fn ready() -> bool {
 #[inline(always)]
 pub fn owner() -> u32 {
     OWN.pid.load(Ordering::Relaxed)
+}
+
+/// The main thread's reads that are only counted.
+#[inline(always)]
+pub fn streak() -> &'static Streak {
+    &OWN.streak
 }
 
 /// From now on they are this process's.
@@ -144,7 +153,9 @@ impl<'a> Busy<'a> {
     #[inline(always)]
     pub fn writer(&mut self) -> &mut Writer {
         // SAFETY: this thread owns the seat and has filled it.
-        unsafe { (*self.0.writer.get()).assume_init_mut() }
+        let writer = unsafe { (*self.0.writer.get()).assume_init_mut() };
+        streak().settle(writer);
+        writer
     }
 }
 

@@ -2,7 +2,7 @@
 //! one, and which are the program's.
 
 use core::ptr;
-use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 use foreread_ring::{Shared, Switches};
 
@@ -36,6 +36,36 @@ pub fn switches(area: &Shared) -> Switches {
     }
     // SAFETY: as [`ask`] found it.
     unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) }
+}
+
+/// Whether this thread has certainly not been switched out since it was last marked ([`Switches::mark`]).
+#[inline(always)]
+pub fn is_marked() -> bool {
+    // SAFETY: as [`ask`] found it.
+    unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) }.is_marked()
+}
+
+/// Adds to a number, which no other thread of the process changes, and returns what it was. In one instruction, which no
+/// signal handler comes into the middle of; between threads it would have to let all earlier stores go first, which takes
+/// as long as the rest of watching a read.
+#[inline(always)]
+pub fn add_alone(number: &AtomicU64, by: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut was = by;
+        // SAFETY: the memory is `number`'s.
+        unsafe {
+            core::arch::asm!(
+                "xadd [{}], {}",
+                in(reg) number.as_ptr(),
+                inout(reg) was,
+                options(nostack)
+            );
+        }
+        was
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    number.fetch_add(by, Ordering::Release)
 }
 
 /// Whether this is certainly the process's only thread.

@@ -2,8 +2,10 @@
 
 use core::ffi::c_int;
 
+use foreread_ring::{Shared, Switches, kind};
+
 use crate::report::{self, Read, Start};
-use crate::{files, seats};
+use crate::{files, seats, threads};
 
 /// A read at the descriptor's cursor.
 #[inline(always)]
@@ -26,6 +28,18 @@ pub fn at(
     };
     let (switches, start) = report::begin(area);
     let got = call();
+    after(area, (kind, fd, got), (switches, start), offset);
+    got
+}
+
+/// What there is to do after a read.
+#[inline(always)]
+fn after(
+    area: &Shared,
+    (kind, fd, got): (u8, c_int, isize),
+    (switches, start): (Switches, Start),
+    offset: impl FnOnce(u64) -> Option<u64>,
+) {
     if got > 0 {
         let len = got as u64;
         let (ended, entry) = match files::known(area, fd) {
@@ -40,7 +54,10 @@ pub fn at(
             if let (Start::AtOnce(seat), None) = (start, ended)
                 && report::goes_on(area, seat, (inst, kind), offset, len)
             {
-                return got;
+                if kind == kind::READ {
+                    report::begin_streak(area, seat, fd, len);
+                }
+                return;
             }
             let read = Read {
                 inst,
@@ -52,6 +69,15 @@ pub fn at(
             };
             report::emit_read(area, &read);
         }
+    }
+}
+
+/// A read at the cursor that was made as one of a [`Streak`](crate::streak::Streak), but is none. Returns what it did.
+#[inline(never)]
+pub fn apart(fd: c_int, got: isize) -> isize {
+    if let (Some(area), Some(seat)) = (report::area(), seats::main_seat()) {
+        let times = (threads::switches(area), Start::AtOnce(seat));
+        after(area, (kind::READ, fd, got), times, |_| None);
     }
     got
 }

@@ -94,6 +94,12 @@ impl Wanted {
         Self(AtomicU32::new(Mode::Mute as u32))
     }
 
+    /// All of it: not the same while anything is wanted otherwise.
+    #[inline(always)]
+    pub fn word(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// The mode, and a number that is another one after the mode has been [`Mode::Mute`].
     #[inline(always)]
     pub fn mode(&self) -> (Mode, u32) {

@@ -1,6 +1,6 @@
 //! The producer's side: one thread, one ring.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::event::{COMMON_BITS, MORE, MORE_BITS, MORE_MAX, OFFSETS, PATH_MAX, Slot, code, encode};
 use crate::layout::{RING_SLOTS, RINGS, Shared};
@@ -154,6 +154,29 @@ impl Writer {
             more: more + 1,
         };
         Some(more + 1 < MORE_MAX)
+    }
+
+    /// What to add to a [`Writer::counter`] for each access that goes on where the one before ended.
+    pub const ONE_MORE: u64 = MORE;
+
+    /// Where those are counted that go on where the last access ended, like it, and how many more that can take, if it can
+    /// take any. Whoever adds there says how many are left ([`Writer::counted`]) before anything else is published.
+    #[inline]
+    pub fn counter<'a>(&self, shared: &'a Shared) -> Option<(&'a AtomicU64, u16)> {
+        let counts = self.last.len > 0 && self.last.word0 as u8 == code::ACCESS;
+        let left = MORE_MAX - self.last.more;
+        let slot = &shared.slots[self.ring][self.tail.wrapping_sub(1) as usize % RING_SLOTS];
+        (counts && left > 0).then_some((&slot[0], left))
+    }
+
+    /// So many accesses fewer can be counted there now.
+    #[inline]
+    pub fn counted(&mut self, left: u16) {
+        let last = &mut self.last;
+        let more = MORE_MAX.saturating_sub(left).saturating_sub(last.more);
+        last.word0 += MORE * u64::from(more);
+        last.end = last.end.wrapping_add(u64::from(last.len) * u64::from(more));
+        last.more += more;
     }
 
     /// Whether an access is of the same file, kind and length as the one published last, if that was one.

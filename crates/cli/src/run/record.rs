@@ -246,7 +246,9 @@ impl Recorder {
     /// When something could not be written; an earlier record is then as it was.
     pub(super) fn commit(self, summary: Summary) -> anyhow::Result<PathBuf> {
         let mut writing = match self.writer {
-            Writer::Unstarted => Writing::new(RecordFile::create(&self.path, &self.meta, self.limit)?),
+            Writer::Unstarted => {
+                Writing::new(RecordFile::create(&self.path, &self.meta, self.limit)?)
+            }
             Writer::Running(writer) => {
                 let died = || anyhow::anyhow!("{}: the writer died", self.path.display());
                 writer.end().ok_or_else(died)??

@@ -1,0 +1,145 @@
+//! Reads that are counted and no more.
+//!
+//! A program that reads a file from front to back makes one call after the other that differ in nothing. Once such a read
+//! has been published, and the ring has a place where more can be counted, what they must have in common is written down
+//! ([`Streak::begin`]). As long as they do, that is compared before and after the call, and one is added in the ring: of
+//! what else is done about a read, all is to be done by whoever writes to the ring next ([`Streak::settle`]).
+//!
+//! Invariant: one instruction adds one, so that a signal handler's own reads come before or after. Only a process's main
+//! thread has a streak, while there is no other, and makes these calls without the C library ([`direct`]).
+
+use core::ffi::c_int;
+use core::ptr;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use foreread_ring::{Shared, Writer, thread};
+
+use crate::files::Descriptor;
+use crate::{direct, files, report, seats, threads};
+
+/// No descriptor.
+const NONE: c_int = -1;
+
+/// What the reads have in common, on one line of the processor's cache.
+#[repr(C, align(64))]
+pub struct Streak {
+    /// As [`thread`] has it; 0 if there is no streak, as in a forked child.
+    thread: AtomicUsize,
+    /// What the supervisor wants.
+    wanted: AtomicU32,
+    /// The descriptor, at whose cursor they read; [`NONE`] if no more can be counted.
+    fd: AtomicI32,
+    /// What each asks for and gets, in bytes.
+    len: AtomicU64,
+    descriptor: AtomicPtr<Descriptor>,
+    entry: AtomicU64,
+    /// Where the ring counts them, and how many more that can take.
+    counter: AtomicPtr<AtomicU64>,
+    left: AtomicU64,
+}
+
+impl Streak {
+    /// None. All zeros, as after a fork, which only memory can be cleared by that was nothing but cleared before.
+    pub const fn new() -> Self {
+        Self {
+            thread: AtomicUsize::new(0),
+            wanted: AtomicU32::new(0),
+            fd: AtomicI32::new(0),
+            len: AtomicU64::new(0),
+            descriptor: AtomicPtr::new(ptr::null_mut()),
+            entry: AtomicU64::new(0),
+            counter: AtomicPtr::new(ptr::null_mut()),
+            left: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a read at the cursor that is about to be made may be one of them.
+    #[inline(always)]
+    pub fn may_go_on(&self, fd: c_int, len: usize) -> bool {
+        self.fd.load(Ordering::Relaxed) == fd
+            && self.len.load(Ordering::Relaxed) == len as u64
+            && self.is_own()
+            && self.wanted.load(Ordering::Relaxed) == report::wanted()
+            && direct::is_possible()
+            && threads::is_marked()
+    }
+
+    /// Counts the read, if it is one of them. (One that a signal handler's comes before in that moment may be lost.)
+    #[inline(always)]
+    pub fn goes_on(&self, fd: c_int, got: isize) -> bool {
+        let len = self.len.load(Ordering::Relaxed);
+        // SAFETY: in the table of descriptors.
+        let descriptor = unsafe { &*self.descriptor.load(Ordering::Relaxed) };
+        if got as u64 != len
+            || self.fd.load(Ordering::Relaxed) != fd
+            || descriptor.entry.load(Ordering::Relaxed) != self.entry.load(Ordering::Relaxed)
+            || !threads::is_marked()
+        {
+            return false;
+        }
+        threads::add_alone(&descriptor.offset, len);
+        // SAFETY: in the area, which is never taken away.
+        threads::add_alone(
+            unsafe { &*self.counter.load(Ordering::Relaxed) },
+            Writer::ONE_MORE,
+        );
+        if threads::add_alone(&self.left, u64::MAX) == 1 {
+            self.is_full();
+        }
+        true
+    }
+
+    #[cold]
+    fn is_full(&self) {
+        self.fd.store(NONE, Ordering::Relaxed);
+        if let Some(seat) = seats::main_seat() {
+            seat.goes_on.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins, after a read at the cursor of a descriptor that was published in place of the one before, by the main
+    /// thread.
+    pub fn begin(&self, area: &Shared, writer: &Writer, fd: c_int, len: u64) {
+        let (Some(descriptor), Some((counter, left))) = (files::plain(fd), writer.counter(area))
+        else {
+            return;
+        };
+        if !direct::is_possible() {
+            return;
+        }
+        self.wanted.store(report::wanted(), Ordering::Relaxed);
+        self.fd.store(fd, Ordering::Relaxed);
+        self.len.store(len, Ordering::Relaxed);
+        self.entry
+            .store(descriptor.entry.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.descriptor
+            .store(ptr::from_ref(descriptor).cast_mut(), Ordering::Relaxed);
+        self.counter
+            .store(ptr::from_ref(counter).cast_mut(), Ordering::Relaxed);
+        self.left.store(left.into(), Ordering::Relaxed);
+        let own = thread().map_or(0, |own| own.as_ptr() as usize);
+        self.thread.store(own, Ordering::Relaxed);
+    }
+
+    /// Tells the thread's end of the ring what was counted, if the thread has a streak, and ends it.
+    #[inline(always)]
+    pub fn settle(&self, writer: &mut Writer) {
+        if self.is_own() {
+            self.thread.store(0, Ordering::Relaxed);
+            self.fd.store(NONE, Ordering::Relaxed);
+            writer.counted(self.left.load(Ordering::Relaxed) as u16);
+        }
+    }
+
+    /// The cursor has moved by other means: the next read is none of them.
+    pub fn pause(&self) {
+        if self.is_own() {
+            self.fd.store(NONE, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn is_own(&self) -> bool {
+        thread().is_some_and(|own| own.as_ptr() as usize == self.thread.load(Ordering::Relaxed))
+    }
+}
