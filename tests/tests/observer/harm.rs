@@ -43,6 +43,11 @@ pub const TESTS: &[Test] = &[
         "cc",
         cancelled,
     ),
+    (
+        "a_thread_that_cancels_itself_ends_at_its_next_read",
+        "cc",
+        cancels_itself,
+    ),
     ("a_signal_handler_may_read_at_any_time", "cc", signalled),
     (
         "advice_turns_the_kernels_read_ahead_off_and_is_taken_back",
@@ -235,6 +240,18 @@ fn cancelled() {
     });
     check_end(&seen, 0);
     assert_eq!(seen.reads(&stage.data()).len(), 1);
+}
+
+fn cancels_itself() {
+    let stage = Stage::new();
+    let program = stage.cc("cancel_self", &[]);
+    let plain = run(Command::new(&program).arg(stage.data()));
+    assert_eq!(plain.status.code(), Some(0));
+    let seen = observe(program, |command| {
+        command.arg(stage.data());
+    });
+    check_end(&seen, 0);
+    assert_eq!(seen.reads(&stage.data()).len(), 1000);
 }
 
 fn signalled() {

@@ -25,6 +25,11 @@ pub const TESTS: &[Test] = &[
         "cc",
         stream,
     ),
+    (
+        "whatever_comes_between_many_reads_alike_each_is_seen",
+        "cc",
+        streak,
+    ),
     ("readv_preadv_and_preadv2_are_seen", "cc", readv),
     ("asynchronous_reads_are_seen_when_they_are_taken", "cc", aio),
     ("lseek_moves_the_cursor", "cc", lseek),
@@ -192,6 +197,28 @@ fn waits() {
 fn stream() {
     seen_to_the_last(&[], |n| (AtCursor, n * 512, 512));
     seen_to_the_last(&["scattered"], |n| (Pread, n * 617 % 1000 * 512, 512));
+}
+
+fn streak() {
+    let stage = Stage::new();
+    let program = stage.cc("streak", &[]);
+    for number in ["1", "2", "3", "4"] {
+        let seen = observe(program.clone(), |command| {
+            command.args([stage.data(), stage.other()]).arg(number);
+        });
+        assert_eq!(seen.output.status.code(), Some(0), "{:?}", seen.output);
+        assert_eq!(seen.lost, 0);
+        let said = String::from_utf8_lossy(&seen.output.stdout);
+        let made: Vec<String> = said.lines().map(str::to_owned).collect();
+        let reads = seen.reads(&stage.data());
+        let reported: Vec<String> = reads
+            .iter()
+            .map(|(_, offset, len)| format!("{offset} {len}"))
+            .collect();
+        let differs = made.iter().zip(&reported).position(|(one, two)| one != two);
+        assert_eq!(differs, None, "at {made:?}\nof {reported:?}");
+        assert_eq!(made.len(), reported.len(), "number {number}");
+    }
 }
 
 fn seen_to_the_last(how: &[&str], nth: impl Fn(u64) -> Read) {
