@@ -29,7 +29,8 @@ pub fn ready() {
     ITS_OWN.store(FUNCTIONS.iter().all(is_its_own), Ordering::Relaxed);
 }
 
-/// From now on the C library makes all calls.
+/// From now on the C library makes all calls. Not every version's tells by `__libc_single_threaded` that a process's only
+/// thread was cancelled, by itself.
 pub fn end() {
     ITS_OWN.store(false, Ordering::Relaxed);
 }

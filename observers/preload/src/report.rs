@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use foreread_ring::{Clock, Full, Mode, Passage, Shared, Slot, Switches, Wanted, Writer, encode};
 
 use crate::pace::Times;
-use crate::seats::{self, Busy, QUIET, Seat, seated};
+use crate::seats::{self, Busy, Seat, seated};
 use crate::{files, heartbeat, paths, sys, threads};
 
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
@@ -302,10 +302,10 @@ pub fn begin(area: &Shared) -> (Switches, Start) {
 /// the same file and kind, as many bytes. Returns whether it is.
 #[inline(always)]
 pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64) -> bool {
-    if seat.state.load(Ordering::Relaxed) != QUIET {
+    let Some(mut busy) = Busy::quietly(seat) else {
         return false;
-    }
-    let room = Busy::at(seat).writer().add(area, of, offset, len as u32);
+    };
+    let room = busy.writer().add(area, of, offset, len as u32);
     seat.goes_on.store(room == Some(true), Ordering::Relaxed);
     room.is_some()
 }
@@ -313,8 +313,10 @@ pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64)
 /// After such a read at a descriptor's cursor: the next ones may only be counted.
 #[inline(always)]
 pub fn begin_streak(area: &Shared, seat: &Seat, fd: c_int, len: u64) {
-    if seat.goes_on.load(Ordering::Relaxed) && seat.state.load(Ordering::Relaxed) == QUIET {
-        seats::streak().begin(area, Busy::at(seat).writer(), fd, len);
+    if seat.goes_on.load(Ordering::Relaxed)
+        && let Some(mut busy) = Busy::quietly(seat)
+    {
+        seats::streak().begin(area, busy.writer(), fd, len);
     }
 }
 

@@ -150,6 +150,12 @@ impl<'a> Busy<'a> {
         Self(seat)
     }
 
+    /// The same, unless an event is being written already.
+    #[inline(always)]
+    pub fn quietly(seat: &'a Seat) -> Option<Self> {
+        (seat.state.load(Ordering::Relaxed) == QUIET).then(|| Self::at(seat))
+    }
+
     #[inline(always)]
     pub fn writer(&mut self) -> &mut Writer {
         // SAFETY: this thread owns the seat and has filled it.

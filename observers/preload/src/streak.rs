@@ -5,7 +5,7 @@
 //! ([`Streak::begin`]). As long as they do, that is compared before and after the call, and one is added in the ring: of
 //! what else is done about a read, all is to be done by whoever writes to the ring next ([`Streak::settle`]).
 //!
-//! Invariant: one instruction adds one, so that a signal handler's own reads come before or after. Only a process's main
+//! Invariant: one instruction adds one, so that a signal handler's own such reads come before or after. Only a process's main
 //! thread has a streak, while there is no other, and makes these calls without the C library ([`direct`]).
 
 use core::ffi::c_int;
@@ -15,6 +15,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize
 use foreread_ring::{Shared, Writer, thread};
 
 use crate::files::Descriptor;
+use crate::seats::Busy;
 use crate::{direct, files, report, seats, threads};
 
 /// No descriptor.
@@ -64,14 +65,18 @@ impl Streak {
             && threads::is_marked()
     }
 
-    /// Counts the read, if it is one of them. (One that a signal handler's comes before in that moment may be lost.)
+    /// Counts the read, if it is one of them.
     #[inline(always)]
     pub fn goes_on(&self, fd: c_int, got: isize) -> bool {
+        let Some(_busy) = seats::main_seat().and_then(Busy::quietly) else {
+            return false;
+        };
         let len = self.len.load(Ordering::Relaxed);
         // SAFETY: in the table of descriptors.
         let descriptor = unsafe { &*self.descriptor.load(Ordering::Relaxed) };
-        if got as u64 != len
-            || self.fd.load(Ordering::Relaxed) != fd
+        // A signal handler may have ended the streak during the call.
+        if self.fd.load(Ordering::Relaxed) != fd
+            || got as u64 != len
             || descriptor.entry.load(Ordering::Relaxed) != self.entry.load(Ordering::Relaxed)
             || !threads::is_marked()
         {
@@ -79,10 +84,8 @@ impl Streak {
         }
         threads::add_alone(&descriptor.offset, len);
         // SAFETY: in the area, which is never taken away.
-        threads::add_alone(
-            unsafe { &*self.counter.load(Ordering::Relaxed) },
-            Writer::ONE_MORE,
-        );
+        let counter = unsafe { &*self.counter.load(Ordering::Relaxed) };
+        threads::add_alone(counter, Writer::ONE_MORE);
         if threads::add_alone(&self.left, u64::MAX) == 1 {
             self.is_full();
         }
