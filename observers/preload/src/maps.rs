@@ -364,7 +364,7 @@ fn scan(fd: c_int, from: u64, end: u64, run: &mut impl FnMut(u64, u64)) -> bool 
         start: 0,
         end: 0,
         categories: 0,
-    }; 64];
+    }; 128];
     let mut start = from;
     while start < end {
         let mut argument = Scan {

@@ -13,7 +13,7 @@ use foreread_ring::{Clock, Full, Mode, Passage, Shared, Slot, Switches, Wanted, 
 
 use crate::pace::Times;
 use crate::seats::{self, Busy, Seat, seated};
-use crate::{files, heartbeat, paths, sys, threads};
+use crate::{direct, files, heartbeat, paths, sys, threads};
 
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
@@ -331,6 +331,9 @@ pub fn emit_read(area: &Shared, read: &Read) -> bool {
         // SAFETY: as the writer.
         let pace = unsafe { &mut *seat.pace.get() };
         let Times { start, took, quick } = pace.times(read, writer.more());
+        if quick {
+            direct::ask();
+        }
         // No single call reads 2 GiB or more.
         let slot = encode::access(
             read.inst,

@@ -17,10 +17,10 @@ use rustc_hash::FxHashMap;
 /// The least time between two samples: short against a run, long against a look.
 const EVERY: Duration = Duration::from_millis(5);
 /// And while they find nothing new, as with one compiler after another, which all map the same files.
-const SELDOM: Duration = Duration::from_millis(40);
+const SELDOM: Duration = Duration::from_millis(100);
 /// Sampling takes at most this share of the time, as `1 / SHARE`, and while it finds nothing new that one.
 const SHARE: u32 = 16;
-const SELDOM_SHARE: u32 = 64;
+const SELDOM_SHARE: u32 = 128;
 /// Mappings of one process that are looked at.
 const MAPPINGS: usize = 4096;
 /// Page maps that are kept open: of more processes than that, each is opened for every look, or a build
@@ -221,7 +221,7 @@ mod tests {
         let extent = Extent::new(0, 3 * PAGE);
         touched.map(pid, ThreadId(0), memory.as_ptr() as u64, file, extent);
         let mut pauses = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..7 {
             touched.due = None;
             for (_, file, extent) in touched.sample() {
                 touched.fresh(file, extent);
@@ -229,7 +229,7 @@ mod tests {
             pauses.push(touched.every);
             assert_eq!(touched.has_news(), touched.every == EVERY);
         }
-        assert_eq!(pauses, [1, 1, 2, 4, 8].map(|times| EVERY * times));
+        assert_eq!(pauses, [1, 1, 2, 4, 8, 16, 20].map(|times| EVERY * times));
         assert_eq!(touched.every, SELDOM);
         touched.fresh(file, Extent::new(4 * PAGE, PAGE));
         touched.due = None;
