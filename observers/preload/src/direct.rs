@@ -101,5 +101,9 @@ fn object_of(function: *mut c_void) -> Range<usize> {
         let find = core::mem::transmute::<*mut c_void, FindObject>(find);
         find(function, &mut found)
     };
-    if result == 0 { found[1]..found[2] } else { 0..0 }
+    if result == 0 {
+        found[1]..found[2]
+    } else {
+        0..0
+    }
 }

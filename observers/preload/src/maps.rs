@@ -91,6 +91,9 @@ static TABLE: Table = Table {
     entries: UnsafeCell::new([Mapping::NONE; MAPPINGS]),
 };
 
+/// Whether the program has mapped files itself.
+static MAPS: AtomicBool = AtomicBool::new(false);
+
 /// How often to look for newly loaded objects.
 static LOOK: AtomicU32 = AtomicU32::new(0);
 
@@ -154,6 +157,7 @@ fn mapped(mut mapping: Mapping, (prot, flags): (c_int, c_int), fd: c_int, start:
         return;
     };
     mapping.inst = entry.inst();
+    MAPS.store(true, Ordering::Relaxed);
     announce(area, mapping, (prot as u32, flags as u32), (start, took));
 }
 
@@ -255,8 +259,13 @@ fn cut(entries: &mut [Mapping; MAPPINGS], place: usize, from: u64, to: u64) {
     }
 }
 
-/// Reports the touched pages of all mappings: the process is about to end.
+/// Reports the touched pages of all mappings: the process is about to end. Of those of objects it may be known that they
+/// are no others than other processes have touched.
 pub fn report_all_touched() {
+    let nothing_new = report::area().is_some_and(seats::is_familiar);
+    if nothing_new && !MAPS.load(Ordering::Relaxed) {
+        return;
+    }
     with_pagemap(|area, fd| {
         let mut place = 0;
         while place < TABLE.end.load(Ordering::Relaxed) {

@@ -8,15 +8,20 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
+};
 
-use foreread_ring::{Passage, RINGS, Shared, THREAD_NO_STDIO, Writer, encode, thread};
+use foreread_ring::{Passage, RINGS, Shared, THREAD_NO_STDIO, Writer, encode, path_hash, thread};
 
 use crate::pace::Pace;
 use crate::streak::Streak;
 use crate::{paths, report, stdio, sys, threads};
 
 static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// The hash of this program's path, once it has been told; 0 is no path's.
+static PROGRAM: AtomicU64 = AtomicU64::new(0);
 
 /// How long a thread that found all rings taken goes without one, in events.
 const CLAIM_EVERY: u32 = 1024;
@@ -107,6 +112,11 @@ pub fn owner() -> u32 {
 #[inline(always)]
 pub fn streak() -> &'static Streak {
     &OWN.streak
+}
+
+/// Whether this process need not tell which pages of its objects it has touched ([`Shared::is_familiar`]).
+pub fn is_familiar(area: &Shared) -> bool {
+    area.is_familiar(PROGRAM.load(Ordering::Relaxed), owner())
 }
 
 /// From now on they are this process's.
@@ -273,6 +283,7 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
     UNCLAIMED.store(0, Ordering::Relaxed);
     let mut buffer = paths::Buffer::new();
     let exe = sys::readlink(c"/proc/self/exe", &mut buffer.0).unwrap_or(b"");
+    PROGRAM.store(path_hash(exe), Ordering::Relaxed);
     let flags = if stdio::is_hooked() {
         0
     } else {

@@ -209,6 +209,12 @@ impl Ring {
         count as usize
     }
 
+    /// Says whether the processes of the program at this path have nothing new to tell of the pages they touch.
+    pub fn set_familiar<P: AsRef<Path>>(&self, program: P, is_familiar: bool) {
+        let hash = path_hash(program.as_ref().as_os_str().as_bytes());
+        self.shared().set_familiar(hash, is_familiar);
+    }
+
     /// Says whether programs shall give the advised files the kernel's read-ahead back, and leave it to those that they
     /// open from now on: what they read next is not foreseen.
     pub fn give_up(&self, given_up: bool) {

@@ -2,7 +2,7 @@
 //!
 //! Everything is an atomic, so a reference to the mapped area is sound whatever the
 //! other side does to it. Order in memory: header page, owner words, cursors, advice
-//! table, passages, slots. Pages are touched only when used: an idle ring costs nothing.
+//! table, familiar programs, passages, slots. Pages are touched only when used: an idle ring costs nothing.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ pub const ENV: &str = "FOREREAD_RING";
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -26,6 +26,12 @@ pub const RING_SLOTS: usize = 16384;
 
 /// Entries of the advice table, a power of two.
 pub const ADVICE_SLOTS: usize = 8192;
+
+/// Entries of the table of familiar programs.
+const FAMILIAR: usize = 512;
+
+/// One in so many processes of a familiar program looks at its pages all the same.
+const LOOKS: u32 = 8;
 
 /// What programs tell the kernel of a file that they open, in the terms of posix_fadvise(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,6 +205,8 @@ pub struct Shared {
     pub(crate) owners: [AtomicU64; 128],
     pub(crate) cursors: [Cursors; RINGS],
     pub(crate) advice: [AtomicU64; ADVICE_SLOTS],
+    /// Programs, by their paths' hashes, each in the place that this says.
+    pub(crate) familiar: [AtomicU64; FAMILIAR],
     /// Where processes are on the way from one program to the next.
     pub(crate) passages: [AtomicU64; PASSAGES],
     pub(crate) slots: [[[AtomicU64; 4]; RING_SLOTS]; RINGS],
@@ -264,6 +272,23 @@ impl Shared {
     /// Events dropped so far, by producers and by the consumer's checks.
     pub fn lost(&self) -> u64 {
         self.header.lost.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether process `pid` need not tell which pages of its objects it has touched, its program's path having this hash:
+    /// others before it had nothing new to tell.
+    pub fn is_familiar(&self, program: u64, pid: u32) -> bool {
+        let entry = &self.familiar[program as usize % FAMILIAR];
+        entry.load(Ordering::Relaxed) == program && !pid.is_multiple_of(LOOKS)
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn set_familiar(&self, program: u64, is_familiar: bool) {
+        let entry = &self.familiar[program as usize % FAMILIAR];
+        if is_familiar {
+            entry.store(program, Ordering::Relaxed);
+        } else if entry.load(Ordering::Relaxed) == program {
+            entry.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Whether any path is in the advice table.

@@ -226,8 +226,17 @@ pub fn observe_in(
     program: impl AsRef<Path>,
     prepare: impl FnOnce(&mut Command),
 ) -> Seen {
-    let mut ring = Ring::create(Clock::detect()).expect("a ring");
+    let ring = Ring::create(Clock::detect()).expect("a ring");
     ring.set_mode(mode);
+    observe_by(ring, program, prepare)
+}
+
+/// Runs a program that reports by a ring, and collects what it reports.
+pub fn observe_by(
+    mut ring: Ring,
+    program: impl AsRef<Path>,
+    prepare: impl FnOnce(&mut Command),
+) -> Seen {
     let mut command = preloaded(&ring, program);
     prepare(&mut command);
     let child = command

@@ -1,17 +1,23 @@
 //! Threads and process trees.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 use foreread_plan::Kind::{Pread, Read as AtCursor, Touch};
-use foreread_ring::{Mode, RINGS, What};
+use foreread_ring::{Clock, Mode, RINGS, Ring, What};
 
 use crate::Test;
-use crate::harness::{Read, Seen, Stage, check_end, observe, observe_in};
+use crate::harness::{Read, Seen, Stage, check_end, observe, observe_by, observe_in};
 
 pub const TESTS: &[Test] = &[
     ("every_thread_reports_its_own_reads_in_order", "cc", threads),
     ("more_threads_than_rings_are_counted_as_lost", "cc", crowd),
+    (
+        "a_familiar_program_tells_only_of_what_it_has_mapped_itself",
+        "cc",
+        familiar,
+    ),
     (
         "loaded_objects_and_their_touched_pages_are_recorded",
         "cc",
@@ -115,6 +121,40 @@ fn crowd() {
         threads.len()
     );
     assert_eq!(threads.values().sum::<u64>() + seen.lost, 2000);
+}
+
+fn familiar() {
+    let stage = Stage::new();
+    std::fs::write(stage.data(), vec![b'x'; 1024 * 4096]).expect("the data file");
+    // Where it is still mapped when the program ends.
+    const LAST: u64 = 512 * 4096;
+    // How many bytes of the program and of the data it was told were touched, of each of so many processes.
+    let told = |name: &str, familiar: bool| -> Vec<(u64, u64)> {
+        let program = stage.cc(name, &[]);
+        let one = |_| {
+            let ring = Ring::create(Clock::detect()).expect("a ring");
+            ring.set_mode(Mode::Record);
+            ring.set_familiar(&program, familiar);
+            let seen = observe_by(ring, &program, |command| {
+                command.arg(stage.data());
+            });
+            check_end(&seen, 0);
+            let touched = |path: &Path| -> u64 {
+                let reads = seen.reads(path).into_iter();
+                reads
+                    .filter(|read| read.0 == Touch)
+                    .map(|read| read.2)
+                    .sum()
+            };
+            (touched(&program), touched(&stage.data()))
+        };
+        (0..12).map(one).collect()
+    };
+    assert!(told("read", false).iter().all(|touched| touched.0 > 0));
+    let quiet = told("read", true);
+    assert!(quiet.iter().any(|touched| touched.0 == 0), "{quiet:?}");
+    let maps = told("mmap", true);
+    assert!(maps.iter().all(|touched| touched.1 > 0), "{maps:?}");
 }
 
 fn objects() {

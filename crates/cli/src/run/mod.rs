@@ -7,6 +7,7 @@
 //! Data flow: program → ring → [`watch`] → [`record`] and [`follow`] side by side.
 
 mod child;
+mod familiar;
 mod follow;
 mod preload;
 mod readers;
@@ -375,6 +376,9 @@ impl Supervisor {
         readers.look();
         self.aside.keep();
         watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
+        for (program, is_familiar) in watch.familiar.changes() {
+            ring.set_familiar(&program, is_familiar);
+        }
         if let Some(recorder) = &mut sinks.recorder {
             recorder.flush();
         }

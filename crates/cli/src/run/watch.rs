@@ -18,6 +18,7 @@ use foreread_plan::{
 use foreread_ring::{OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, What};
 use rustc_hash::FxHashMap;
 
+use super::familiar::Familiar;
 use super::touched::Touched;
 
 /// Processes and open descriptions remembered at a time; beyond it the tables start afresh, and
@@ -52,6 +53,7 @@ pub(super) struct Watch {
     last_thread: Option<((u32, u32), ThreadId)>,
     processes: FxHashMap<u32, (u32, String)>,
     pub(super) touched: Touched,
+    pub(super) familiar: Familiar,
     observed: bool,
     without_stdio: bool,
 }
@@ -72,6 +74,7 @@ impl Watch {
             last_thread: None,
             processes: FxHashMap::default(),
             touched: Touched::default(),
+            familiar: Familiar::default(),
             observed: false,
             without_stdio: false,
         }
@@ -152,7 +155,11 @@ impl Watch {
                 };
                 let sequence = Sequence { first, more };
                 if kind == Kind::Touch {
-                    self.touch(&first, sequence.extent(), sink);
+                    if self.touch(&first, sequence.extent(), sink)
+                        && let Some((_, program)) = self.processes.get(&pid)
+                    {
+                        self.familiar.has_news(program);
+                    }
                 } else {
                     sink.accesses(sequence);
                 }
@@ -185,7 +192,9 @@ impl Watch {
             What::Unmap { addr, len } => self.touched.unmap(pid, addr, len),
             What::Exit => {
                 self.touched.exit(pid);
-                self.processes.remove(&pid);
+                if let Some((_, program)) = self.processes.remove(&pid) {
+                    self.familiar.has_ended(program);
+                }
             }
             _ => {}
         }
@@ -222,12 +231,14 @@ impl Watch {
         }
     }
 
-    /// Pass on the pages of a touch of `extent` that were not touched before.
-    fn touch(&mut self, access: &Access, extent: Extent, sink: &mut impl Sink) {
+    /// Pass on the pages of a touch of `extent` that were not touched before. Returns whether there are any.
+    fn touch(&mut self, access: &Access, extent: Extent, sink: &mut impl Sink) -> bool {
         let size = self.files[access.file.0 as usize].size;
-        for extent in self.touched.fresh(access.file, extent.clipped(size)) {
+        let fresh = self.touched.fresh(access.file, extent.clipped(size));
+        for &extent in &fresh {
             sink.accesses(Access { extent, ..*access }.into());
         }
+        !fresh.is_empty()
     }
 
     fn file_of(&mut self, inst: u32) -> Option<FileId> {
