@@ -124,10 +124,10 @@ fn crowd() {
 }
 
 fn familiar() {
+    // Where the data is still mapped when the program ends.
+    const LAST: u64 = 512 * 4096;
     let stage = Stage::new();
     std::fs::write(stage.data(), vec![b'x'; 1024 * 4096]).expect("the data file");
-    // Where it is still mapped when the program ends.
-    const LAST: u64 = 512 * 4096;
     // How many bytes of the program and of the data it was told were touched, of each of so many processes.
     let told = |name: &str, familiar: bool| -> Vec<(u64, u64)> {
         let program = stage.cc(name, &[]);
