@@ -1,6 +1,7 @@
 //! Threads and process trees.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
@@ -124,8 +125,8 @@ fn crowd() {
 }
 
 fn familiar() {
-    // Where the data is still mapped when the program ends.
-    const LAST: u64 = 512 * 4096;
+    // The pages of the data that are still mapped when the program ends.
+    const LAST: Range<u64> = 512..528;
     let stage = Stage::new();
     std::fs::write(stage.data(), vec![b'x'; 1024 * 4096]).expect("the data file");
     // How many bytes of the program and of the data it was told were touched, of each of so many processes.
@@ -139,14 +140,14 @@ fn familiar() {
                 command.arg(stage.data());
             });
             check_end(&seen, 0);
-            let touched = |path: &Path, from: u64| -> u64 {
+            let touched = |path: &Path, pages: Range<u64>| -> u64 {
                 let reads = seen.reads(path).into_iter();
                 reads
-                    .filter(|read| read.0 == Touch && read.1 >= from)
+                    .filter(|read| read.0 == Touch && pages.contains(&(read.1 / 4096)))
                     .map(|read| read.2)
                     .sum()
             };
-            (touched(&program, 0), touched(&stage.data(), LAST))
+            (touched(&program, 0..u64::MAX), touched(&stage.data(), LAST))
         };
         (0..12).map(one).collect()
     };
