@@ -282,3 +282,20 @@ bool btree_index_rowid(const struct btree_page *page, unsigned i, int64_t *rowid
     return columns >= 2 && walk.at == walk.end && walk.body == total &&
            btree_integer(record, local, last, rowid);
 }
+
+bool btree_text_is(const uint8_t *record, uint32_t length, struct btree_column column,
+                   const char *ascii)
+{
+    uint32_t letters = (uint32_t)strlen(ascii), found = 0;
+    if (column.at > length || column.length > length - column.at)
+        return false;
+    for (uint32_t i = 0; i < column.length; i++) {
+        uint8_t byte = record[column.at + i];
+        if (byte == 0)
+            continue; /* the other half of an UTF-16 unit */
+        if (found >= letters || byte != (uint8_t)ascii[found])
+            return false;
+        found++;
+    }
+    return found == letters;
+}

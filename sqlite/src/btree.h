@@ -100,4 +100,8 @@ unsigned btree_columns(const uint8_t *record, uint32_t length, struct btree_colu
 bool btree_integer(const uint8_t *record, uint32_t length, struct btree_column column,
                    int64_t *value);
 
+/* Whether the text that a column holds is `ascii`, in whichever encoding the database has. */
+bool btree_text_is(const uint8_t *record, uint32_t length, struct btree_column column,
+                   const char *ascii);
+
 #endif

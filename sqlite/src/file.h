@@ -1,7 +1,7 @@
 /* The planner's own view of a file: its bytes, and whether they are in memory.
  *
  * Purpose: to read what SQLite reads, beside it.
- * Invariant: used on the planner's thread alone, whose descriptor table is its own: a descriptor of
+ * Invariant: opened and closed on the planner's thread alone, whose descriptor table is its own: a descriptor of
  * a database closed in the program's table would drop SQLite's POSIX locks. Never writes, never locks.
  * Data flow: a path in; bytes, and hints to the kernel, out. Offsets and lengths are in bytes. */
 #ifndef FOREREAD_FILE_H

@@ -48,20 +48,6 @@ static uint32_t gather(struct loading *loading, const uint8_t *payload, uint32_t
     return have;
 }
 
-/* Whether a text column is `ascii`, in whichever encoding the database has. */
-static bool text_is(const uint8_t *text, uint32_t length, const char *ascii)
-{
-    uint32_t letters = (uint32_t)strlen(ascii), found = 0;
-    for (uint32_t i = 0; i < length; i++) {
-        if (text[i] == 0)
-            continue; /* the other half of an UTF-16 unit */
-        if (found >= letters || text[i] != (uint8_t)ascii[found])
-            return false;
-        found++;
-    }
-    return found == letters;
-}
-
 static bool add_row(struct loading *loading, uint32_t length)
 {
     struct btree_column columns[4];
@@ -70,11 +56,10 @@ static bool add_row(struct loading *loading, uint32_t length)
     if (btree_columns(row, length, columns, 4) < 4)
         return true;
     const struct btree_column type = columns[0], table = columns[2];
-    if (type.at > length || type.length > length - type.at || table.at > length ||
-        table.length > length - table.at || table.length > NAME_BYTES)
+    if (table.at > length || table.length > length - table.at || table.length > NAME_BYTES)
         return true;
-    bool index = text_is(row + type.at, type.length, "index");
-    if (!index && !text_is(row + type.at, type.length, "table"))
+    bool index = btree_text_is(row, length, type, "index");
+    if (!index && !btree_text_is(row, length, type, "table"))
         return true; /* views and triggers have no pages */
     if (!btree_integer(row, length, columns[3], &root) || root < 2 || root > UINT32_MAX)
         return true; /* virtual tables have none either */

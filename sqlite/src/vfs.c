@@ -211,8 +211,8 @@ static void status(sqlite3_context *context, int n, sqlite3_value **values)
 {
     struct walk_counts counts = walk_counts();
     char *text = sqlite3_mprintf(
-        "{\"walks\":%llu,\"resident\":%llu,\"disclosed\":%llu,\"library\":\"%s\"}", counts.walks,
-        counts.resident, counts.disclosed, library_state());
+        "{\"walks\":%llu,\"resident\":%llu,\"disclosed\":%llu,\"opening\":%llu,\"library\":\"%s\"}",
+        counts.walks, counts.resident, counts.disclosed, watch_opening_hints(), library_state());
     (void)n, (void)values;
     sqlite3_result_text(context, text, -1, sqlite3_free);
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "library.h"
+#include "opening.h"
 #include "planner.h"
 
 /* An open WAL; its sqlite3_file's methods are these. */
@@ -279,6 +280,53 @@ static void free_watch(struct watch *watch)
     free(watch);
 }
 
+/* SQLite's own descriptor of the database; -1 if it is not where SQLite's VFSes for Unix have always kept it, behind
+ * three pointers. One of our own could not be closed on this thread, nor anywhere else in the program: the
+ * process's locks on the file would go with it. Other bytes than a descriptor of this file are told by
+ * asking what they are one of. */
+static int descriptor_of(const struct watch *watch)
+{
+    struct stat facts;
+    int fd;
+    memcpy(&fd, (const char *)watch->file + 3 * sizeof(void *), sizeof fd);
+    return fstat(fd, &facts) == 0 && facts.st_dev == watch->device &&
+                   facts.st_ino == watch->inode
+               ? fd
+               : -1;
+}
+
+static atomic_uint_fast64_t opening_hints; /* pages */
+
+/* Asks for what SQLite will read first. Page 1 is read here as SQLite is about to do itself, or has done. */
+static void hint_opening(const struct watch *watch)
+{
+    uint8_t bytes[BTREE_HEADER_BYTES];
+    struct btree_header header;
+    uint32_t pages[OPENING_PAGES];
+    if (watch->real->xRead(watch->file, bytes, sizeof bytes, 0) != SQLITE_OK ||
+        !btree_header_parse(bytes, &header))
+        return;
+    uint8_t *first = malloc(header.page_size);
+    if (first &&
+        watch->real->xRead(watch->file, first, (int)header.page_size, 0) == SQLITE_OK) {
+        size_t n = opening_pages(first, &header, pages);
+        struct file file = {.fd = n > 0 ? descriptor_of(watch) : -1};
+        for (size_t i = 0; file.fd >= 0 && i < n; i++) {
+            uint64_t offset = (uint64_t)(pages[i] - 1) * header.page_size;
+            if (file_resident(&file, offset, header.page_size))
+                continue;
+            file_fetch(&file, offset, header.page_size);
+            atomic_fetch_add(&opening_hints, 1);
+        }
+    }
+    free(first);
+}
+
+uint64_t watch_opening_hints(void)
+{
+    return atomic_load(&opening_hints);
+}
+
 static int watched_close(sqlite3_file *file)
 {
     struct watch *watch = watch_of(file);
@@ -314,6 +362,7 @@ void watch_database(sqlite3_file *file, const char *path)
         watch->methods.xShmLock = watched_shm_lock;
     if (real->iVersion >= 3)
         watch->methods.xFetch = watched_fetch;
+    hint_opening(watch);
     planner_add(watch);
     file->pMethods = &watch->methods;
 }

@@ -79,8 +79,12 @@ struct watch {
  * what they are in WAL mode. */
 enum { WATCH_VERSIONS_AT = 18, WATCH_WAL_VERSION = 2 };
 
-/* Puts a watch between SQLite and an open database. Without one, the file works as ever. */
+/* Puts a watch between SQLite and an open database, and asks for what SQLite will read of it first. The file is one of
+ * SQLite's VFSes for Unix. Without a watch, it works as ever. */
 void watch_database(sqlite3_file *file, const char *path);
+
+/* Pages of databases just opened that this process has asked for; see opening.h. */
+uint64_t watch_opening_hints(void);
 
 /* Whether a watched database has been read in WAL mode, with a wal-index in shared memory. */
 bool watch_shares_wal(sqlite3_file *file);

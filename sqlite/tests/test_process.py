@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 
@@ -122,6 +123,78 @@ print(json.loads(status(db))["library"] if extension else "")
                 if library == "missing":
                     break
             self.assertEqual(library, "missing", "no walk needed it in six runs")
+
+    def opened_cold(self, extension, first):
+        """Opens the database cold, the extension loaded `first` or afterwards; pages asked for, and for each of the
+        schema's and statistics' pages whether it is in memory then, before any statement."""
+        code = """
+import ctypes, mmap
+before = int(arguments[0])
+if before:
+    loader = sqlite3.connect(":memory:")
+    load(loader)
+db = sqlite3.connect(path)
+if not before:
+    load(db)
+asked = json.loads(status(loader if before else db))["opening"]
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+size = os.path.getsize(path)
+fd = os.open(path, os.O_RDONLY)
+mapping = libc.mmap(None, size, 0, mmap.MAP_SHARED, fd, 0)
+present = (ctypes.c_ubyte * ((size + 4095) // 4096))()
+assert libc.mincore(ctypes.c_void_p(mapping), ctypes.c_size_t(size), present) == 0
+print(asked, *(present[int(page) - 1] & 1 for page in arguments[1:]))
+"""
+        evict(self.path())
+        return [int(word) for word in child(extension, code, self.path(), int(first), *self.schema).split()]
+
+    def test_what_sqlite_reads_first_is_asked_for_at_the_opening(self):
+        if not shutil.which("sqlite3"):
+            self.skipTest("no sqlite3 shell on this machine, whose dbstat tells the schema's pages")
+        # Far from page 1, with which the kernel reads a few pages more.
+        db = sqlite3.connect(self.path())
+        db.execute("analyze")
+        one = db.execute("select rootpage from sqlite_schema where name = 'sqlite_stat1'").fetchone()
+        self.schema = list(one)
+        for extension in self.each_extension():
+            for first in (False, True):
+                asked, *present = self.opened_cold(extension, first)
+                self.assertEqual((asked, present), (1, [1]), first)
+        # A schema that needs pages of its own.
+        with db:
+            for n in range(60):
+                db.execute(f"create table extra{n}(a, b, c, d, e, f, comment text default '{'-' * 200}')")
+        sql = "select pageno from dbstat where name = 'sqlite_schema' and pageno > 1"
+        db.close()
+        done = subprocess.run(["sqlite3", self.path(), sql], capture_output=True, check=True, text=True)
+        self.schema = done.stdout.split()
+        self.assertGreater(len(self.schema), 3)
+        for extension in self.each_extension():
+            for first in (False, True):
+                asked, *present = self.opened_cold(extension, first)
+                self.assertEqual((asked, present), (len(self.schema), [1] * len(self.schema)), first)
+
+    def test_nothing_is_asked_for_twice_nor_of_another_file(self):
+        code = """
+db = sqlite3.connect(path)
+load(db)
+db.execute("select count(*) from sqlite_schema").fetchall()
+first = json.loads(status(db))["opening"]
+sqlite3.connect(path).execute("select 1 from sqlite_schema").fetchall()
+open(path + "-not", "w").write("SQLite format 2" * 1000)
+try:
+    sqlite3.connect(path + "-not").execute("select 1 from sqlite_schema")
+except sqlite3.DatabaseError as error:
+    print(error)
+print(first, json.loads(status(db))["opening"])
+"""
+        sqlite3.connect(self.path()).execute("analyze").connection.commit()
+        for extension in self.each_extension():
+            evict(self.path())
+            out = child(extension, code, self.path()).splitlines()
+            self.assertEqual(out, ["file is not a database", "1 1"])
 
     def shell(self, extension, *arguments):
         """The output of the sqlite3 shell with the extension loaded."""

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "chain.h"
+#include "opening.h"
 #include "trail.h"
 
 static const char *what; /* the database under test */
@@ -140,7 +141,7 @@ static sqlite3 *make(const char *path, int page_size, int reserved, const char *
     run(db, sql);
     run(db, "insert into without select key, body from t where length(body) < 300;"
             "create index by_key on t(key); create index by_name on t(name desc, key);"
-            "create index without_body on without(body, key)");
+            "create index without_body on without(body, key); analyze");
     return db;
 }
 
@@ -231,6 +232,27 @@ static void chains_lead_along_the_overflow_pages(struct image *image, sqlite3 *d
     free(overflow);
     free(pages);
     free(ids);
+}
+
+/* What SQLite reads with the schema: the statistics, where page 1 has the whole schema; else its pages. */
+static void what_is_read_at_the_opening_is_named(struct image *image, sqlite3 *db)
+{
+    size_t n, leaves;
+    uint32_t pages[OPENING_PAGES];
+    int64_t *expected = numbers(db, "select pageno from dbstat where name = 'sqlite_schema' and pageno > 1 "
+                                    "and path like '/%/' order by pageno", &leaves);
+    size_t found = opening_pages(image->bytes, &image->header, pages);
+    if (leaves > 0) {
+        CHECK(found == leaves);
+        for (size_t i = 0; i < leaves; i++)
+            CHECK(pages[i] == (uint32_t)expected[i]);
+    } else {
+        int64_t *roots = numbers(db, "select rootpage from sqlite_schema where name = 'sqlite_stat1'", &n);
+        CHECK(found == n);
+        CHECK(n == 0 || pages[0] == (uint32_t)roots[0]);
+        free(roots);
+    }
+    free(expected);
 }
 
 static void overflow_pages_are_counted_by_row(void)
@@ -399,6 +421,7 @@ static void damaged_pages_harm_nobody(struct image *image, sqlite3 *db)
     size_t length = (size_t)image->count * image->header.page_size;
     uint8_t *whole = malloc(length);
     struct rows *rows = malloc(sizeof *rows);
+    uint32_t opening[OPENING_PAGES];
     struct item *items = malloc(ROWS_BATCH * sizeof *items);
     struct chain *chains = malloc(CHAIN_BATCH * sizeof *chains);
     uint32_t state = 4711;
@@ -412,8 +435,9 @@ static void damaged_pages_harm_nobody(struct image *image, sqlite3 *db)
         replay(&trail, image, &path, table, 18, 0);
         for (int i = 0; i < 1 + trial % 64; i++) {
             state = state * 1103515245 + 12345;
-            uint32_t page = trial % 3 == 0 ? path.pages[i % path.depth] - 1
-                                           : (state >> 4) % image->count;
+            uint32_t page = trial % 3 == 0   ? path.pages[i % path.depth] - 1
+                            : trial % 7 == 0 ? 0
+                                             : (state >> 4) % image->count;
             state = state * 1103515245 + 12345;
             uint32_t at = trial % 2 ? (state >> 8) % image->header.page_size : (state >> 8) % 64;
             if (page == 0)
@@ -421,6 +445,7 @@ static void damaged_pages_harm_nobody(struct image *image, sqlite3 *db)
             if (at < image->header.page_size)
                 image->bytes[(size_t)page * image->header.page_size + at] = (uint8_t)(state >> 16);
         }
+        CHECK(opening_pages(image->bytes, &image->header, opening) <= OPENING_PAGES);
         schema_load(&schema, &image->pages);
         trail_walk(&trail, &schema, &image->pages, &found);
         if (cursor_open(&cursor, &image->pages, &path)) {
@@ -500,6 +525,7 @@ int main(void)
         /* Where a table has few pages, any order of them looks like any other. */
         if (kinds[i].page_size < 65536)
             walks_are_found_and_other_reads_are_not(&image, db);
+        what_is_read_at_the_opening_is_named(&image, db);
         damaged_pages_harm_nobody(&image, db);
         sqlite3_close(db);
         free(image.bytes);

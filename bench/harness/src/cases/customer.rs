@@ -129,7 +129,7 @@ impl Workload for ByZip {
         let database = dir.join(NAME);
         let extension = tools.checkout(EXTENSION)?;
         let query = format!("select * from customer order by zip limit {}", self.rows);
-        let load = format!(".load {}", extension.with_extension("").display());
+        let load = format!(".load {}", extension.display());
         // As many bytes come out as go in: in a file in memory they would take up the limit.
         let sqlite = |args: Vec<std::ffi::OsString>| Invocation {
             program: "bash".into(),
