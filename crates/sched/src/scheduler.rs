@@ -21,8 +21,7 @@ use crate::behind::Behind;
 use crate::lane::Lane;
 use crate::stall::Stall;
 use crate::{
-    Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Place, Profile, Queue, State,
-    Verdict,
+    Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Profile, Queue, State, Verdict,
 };
 
 /// How far ahead of the program a stream is looked through for what comes after it, in entries.
@@ -58,6 +57,8 @@ pub struct Scheduler {
     left_below: u64,
     /// Entries waiting for their file's layout.
     unplaced: FxHashMap<FileId, Vec<u64>>,
+    /// Since when there have been any, in the clock of [`Scheduler::next`].
+    unplaced_since: Option<u64>,
     /// Keyed by (last ordinal served, request).
     asked: BTreeMap<(u64, RequestId), Asked>,
     /// Requests before this key hold no infill.
@@ -87,6 +88,7 @@ impl Scheduler {
             full: false,
             left_below: 0,
             unplaced: FxHashMap::default(),
+            unplaced_since: None,
             asked: BTreeMap::new(),
             infill_below: (0, RequestId(0)),
             in_flight: FxHashMap::default(),
@@ -251,40 +253,6 @@ impl Scheduler {
         })
     }
 
-    /// The layout of `file` has become known, and perhaps more about its device.
-    pub fn placed(&mut self, file: FileId, devices: &mut impl Devices) {
-        if let Some(device) = devices.device(file) {
-            self.reconsider(device, devices);
-        }
-        for ordinal in self.unplaced.remove(&file).unwrap_or_default() {
-            self.place(ordinal, devices);
-        }
-    }
-
-    /// If a device has turned out to be of another kind, order its pending entries anew.
-    fn reconsider(&mut self, device: DeviceId, devices: &mut impl Devices) {
-        let profile = devices.profile(device);
-        let lane = self.lane(device, devices);
-        if lane.profile == profile && lane.settled {
-            return;
-        }
-        let mut pending: Vec<u64> = lane.sweep.drain().collect();
-        *lane = Lane {
-            fetched: lane.fetched,
-            in_flight: lane.in_flight,
-            pages_in_flight: lane.pages_in_flight,
-            asked: lane.asked,
-            along: lane.along,
-            settled: true,
-            ..Lane::new(profile)
-        };
-        pending.extend(std::mem::take(&mut self.unplaced).into_values().flatten());
-        pending.sort_unstable();
-        for ordinal in pending {
-            self.place(ordinal, devices);
-        }
-    }
-
     /// The backend is done with a request, at `now`; `fetched` tells whether the device was used.
     pub fn completed(&mut self, id: RequestId, fetched: bool, now: u64) {
         let Some(flight) = self.in_flight.remove(&id) else {
@@ -330,6 +298,7 @@ impl Scheduler {
             self.budget.fell(fetched);
         }
         self.admit(devices);
+        self.place_unproved(now, devices);
         let mostly_waits = self.mostly_waits(now, devices);
         let mut requests = Vec::new();
         let mut lanes = std::mem::take(&mut self.lanes);
@@ -482,32 +451,6 @@ impl Scheduler {
             .or_insert_with(|| Lane::new(devices.profile(device)))
     }
 
-    /// Put an admitted entry into its device's sweep, or aside until its file's layout is known.
-    fn place(&mut self, ordinal: u64, devices: &mut impl Devices) {
-        let Some(entry) = self.queue.get(ordinal) else {
-            return;
-        };
-        if entry.state != State::Admitted {
-            return;
-        }
-        let Some(device) = devices.device(entry.file) else {
-            self.leave(ordinal, entry.range());
-            return;
-        };
-        let place = match self.lane(device, devices).profile.order {
-            Order::Program => Place::InTurn(entry.file, entry.first),
-            Order::Position => match devices.layout(entry.file) {
-                Some(layout) => Place::At(layout.position(entry.first)),
-                None => {
-                    self.unplaced.entry(entry.file).or_default().push(ordinal);
-                    return;
-                }
-            },
-        };
-        let lane = self.lane(device, devices);
-        lane.sweep.push(place, entry.pages.into(), ordinal);
-    }
-
     fn leave(&mut self, ordinal: u64, pages: Range<u64>) {
         self.budget.release(pages.end - pages.start);
         self.queue.set_state(ordinal, State::Left);
@@ -575,5 +518,6 @@ impl Scheduler {
 }
 
 mod anew;
+mod placing;
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,8 @@ use foreread_sys::device::{Device, Mount};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices {
     known: Arc<Mutex<Known>>,
-    /// Whether position matters on a device, as far as is known. By itself: finding out takes its time.
-    positions: Arc<Mutex<HashMap<u64, bool>>>,
+    /// Whether position matters on a device; `None` while somebody is finding out.
+    positions: Arc<Mutex<HashMap<u64, Option<bool>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -51,20 +51,23 @@ impl Devices {
             .map(|mount| mount.dev)
     }
 
-    /// Whether position matters on a device; found out by `measure` where nobody knows.
-    pub(super) fn positions(&self, dev: u64, measure: impl FnOnce() -> bool) -> bool {
-        *lock(&self.positions).entry(dev).or_insert_with(measure)
+    /// Whether position matters on a device; `None` where that has to be found out.
+    pub(super) fn positions(&self, dev: u64) -> Option<bool> {
+        let known = lock(&self.positions).get(&dev).copied().flatten();
+        known.or_else(|| (!self.of(dev).rotational).then_some(false))
     }
 
-    /// Whether position matters on a device, or may: that is not found out yet.
-    pub(super) fn may_go_by_position(&self, dev: u64) -> bool {
-        let known = lock(&self.positions).get(&dev).copied();
-        known.unwrap_or_else(|| self.of(dev).rotational)
+    /// Whether it is for the caller to find out, and to say by [`Self::assume`]: nobody else does.
+    pub(super) fn is_mine_to_prove(&self, dev: u64) -> bool {
+        let mut positions = lock(&self.positions);
+        let is_new = !positions.contains_key(&dev);
+        positions.entry(dev).or_insert(None);
+        is_new
     }
 
     /// Whether position matters on a device is known.
     pub(super) fn assume(&self, dev: u64, positions: bool) {
-        lock(&self.positions).insert(dev, positions);
+        lock(&self.positions).insert(dev, Some(positions));
     }
 }
 

@@ -85,6 +85,19 @@ impl Opened {
             .collect()
     }
 
+    /// The same file, open at once more, for another thread.
+    pub(super) fn twin(&self) -> Self {
+        Self {
+            fd: Arc::clone(&self.fd),
+            size: self.size,
+            dev: self.dev,
+            sparse: self.sparse,
+            change: self.change.clone(),
+            watch: None,
+            probed: false,
+        }
+    }
+
     /// Whether a read far from the last one takes `limit` or longer on the file's device, where it can be measured.
     pub(super) fn is_slow(&self, limit: Duration) -> Option<bool> {
         latency::is_slow(&self.fd, self.size, limit).ok().flatten()

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::thread::Thread;
+use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, Request, RequestId};
@@ -49,6 +49,10 @@ pub(super) struct Worker {
     /// Oldest first.
     order: VecDeque<FileId>,
     reported: HashSet<FileId>,
+    /// Files opened while it was being found out what their device is: to be reported when that is known.
+    unreported: Vec<FileId>,
+    /// Finds that out.
+    prover: Option<JoinHandle<()>>,
     devices: Devices,
     flights: VecDeque<Flight>,
     looks: Looks,
@@ -65,6 +69,8 @@ impl Worker {
             open: HashMap::new(),
             order: VecDeque::new(),
             reported: HashSet::new(),
+            unreported: Vec::new(),
+            prover: None,
             devices,
             flights: VecDeque::new(),
             looks: Looks::new(Instant::now()),
@@ -90,11 +96,18 @@ impl Worker {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            for file in std::mem::take(&mut self.unreported) {
+                self.ready(file);
             }
             if !self.flights.is_empty() && self.looks.due() <= Instant::now() {
                 self.look();
             }
+        }
+        if let Some(prover) = self.prover {
+            // One that panicked has told nobody anything.
+            let _ = prover.join();
         }
     }
 
@@ -145,7 +158,7 @@ impl Worker {
         let as_known = self.files.get(file).is_some_and(|known| {
             let meta = &known.meta;
             let is_the_same = |facts| changed(meta, &facts).is_none();
-            !self.devices.may_go_by_position(meta.dev)
+            self.devices.positions(meta.dev) == Some(false)
                 && FileFacts::at(&meta.path).is_ok_and(is_the_same)
         });
         if !as_known {
@@ -153,30 +166,55 @@ impl Worker {
         }
     }
 
-    /// Have the file open; report it the first time.
+    /// Have the file open; report it the first time, or when it is known whether positions matter on its device.
     fn ready(&mut self, file: FileId) -> bool {
         if !self.hold(file) {
             return false;
         }
         if let Some(opened) = self.open.get(&file)
-            && self.reported.insert(file)
+            && !self.reported.contains(&file)
         {
-            let rotational = self.rotational(opened);
-            let layout = if rotational {
-                opened.layout()
-            } else {
-                Arc::default()
-            };
-            self.report(Event::Opened {
-                file,
-                change: opened.change.clone(),
-                layout,
-                rotational: Some(rotational),
-            });
-            // Where reads go by position, nothing of the file is fetched before its place is known.
-            self.taker.unpark();
+            match self.devices.positions(opened.dev) {
+                Some(rotational) => {
+                    self.reported.insert(file);
+                    introduce(file, opened, rotational, &self.events);
+                    // Where reads go by position, nothing of the file is fetched before its place is known.
+                    self.taker.unpark();
+                }
+                None if self.devices.is_mine_to_prove(opened.dev) => {
+                    self.reported.insert(file);
+                    let opened = opened.twin();
+                    self.prove(file, opened);
+                }
+                None => self.unreported.push(file),
+            }
         }
         true
+    }
+
+    /// Find out whether distance costs time on a file's device, which says so: many virtual disks say so wrongly. That takes
+    /// milliseconds if they are right, in which others' hints need not wait: it has a thread of its own.
+    fn prove(&mut self, file: FileId, opened: Opened) {
+        let (devices, events) = (self.devices.clone(), self.events.clone());
+        let taker = self.taker.clone();
+        let prove = move || {
+            let rotational = opened.is_slow(MOVING_HEAD).unwrap_or(true);
+            devices.assume(opened.dev, rotational);
+            introduce(file, &opened, rotational, &events);
+            taker.unpark();
+        };
+        let thread = std::thread::Builder::new().name("foreread-hint-p".into());
+        match thread.spawn(prove) {
+            Ok(prover) => self.prover = Some(prover),
+            // Then the device's word has to do.
+            Err(_) => {
+                self.reported.remove(&file);
+                if let Some(opened) = self.open.get(&file) {
+                    self.devices.assume(opened.dev, true);
+                }
+                self.unreported.push(file);
+            }
+        }
     }
 
     /// Have the file open; report only what keeps it from being so.
@@ -214,15 +252,6 @@ impl Worker {
         {
             self.open.remove(&file);
         }
-    }
-
-    /// Whether distance costs time on a file's device. Where the device says so it is measured, once
-    /// a session, because many virtual disks say so wrongly.
-    fn rotational(&self, opened: &Opened) -> bool {
-        let says_so = self.devices.of(opened.dev).rotational;
-        self.devices.positions(opened.dev, || {
-            says_so && opened.is_slow(MOVING_HEAD).unwrap_or(true)
-        })
     }
 
     /// See to the answer to a request whose missing parts these were.
@@ -324,4 +353,20 @@ impl Worker {
         // Nobody left to tell: the session is over.
         let _ = self.events.send(event);
     }
+}
+
+/// Report a file that is open, on a device on which positions matter or not.
+fn introduce(file: FileId, opened: &Opened, rotational: bool, events: &Sender<Event>) {
+    let layout = if rotational {
+        opened.layout()
+    } else {
+        Arc::default()
+    };
+    // Nobody left to tell: the session is over.
+    let _ = events.send(Event::Opened {
+        file,
+        change: opened.change.clone(),
+        layout,
+        rotational: Some(rotational),
+    });
 }
