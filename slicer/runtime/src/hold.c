@@ -17,6 +17,9 @@
  * kernel's read-ahead begins with, and it never starts. */
 #define SKIP (12 * 1024)
 
+/* Reads in no stream with which the session is begun at once: what they lead to takes some milliseconds. */
+#define SCATTERED 256
+
 /* The stream of the reading's file, begun anew if the reading does not go on with it. */
 static size_t stream_of(struct hold *hold, const struct reading *reading) {
     size_t found = 0;
@@ -60,6 +63,13 @@ static void drop(struct hold *hold, size_t stream) {
     hold->count = kept;
 }
 
+static size_t scattered(const struct hold *hold) {
+    size_t found = 0;
+    for (size_t n = 0; n < hold->count; n++)
+        found += hold->in_stream[n] == STREAMS;
+    return found;
+}
+
 void hold_add(struct lane *lane, struct reading reading) {
     struct hold *hold = &lane->hold;
     size_t number = stream_of(hold, &reading);
@@ -79,6 +89,8 @@ void hold_add(struct lane *lane, struct reading reading) {
     /* One read of that size is not a stream: the kernel waits for it to its end. */
     if (before > 0 && stream->run >= KERNELS)
         drop(hold, number);
+    if (!lane_is_ready(lane) && scattered(hold) >= SCATTERED)
+        hold_release(lane);
 }
 
 void hold_begin(struct hold *hold, uint64_t id) {

@@ -65,9 +65,13 @@ bool lane_begin(uint64_t path) {
     return true;
 }
 
+bool lane_is_ready(const struct lane *lane) {
+    return lane->ids != NULL;
+}
+
 /* Has client and queue; whether they are there. */
-static bool is_ready(struct lane *lane) {
-    if (lane->ids != NULL)
+static bool make_ready(struct lane *lane) {
+    if (lane_is_ready(lane))
         return true;
     if (!library_get())
         prefetch_fail("without libforeread");
@@ -82,7 +86,7 @@ static bool is_ready(struct lane *lane) {
         return false;
     }
     lane->ids = malloc(ring * sizeof *lane->ids);
-    return lane->ids != NULL;
+    return lane_is_ready(lane);
 }
 
 /* The file's descriptor in the lane's client, or -1. */
@@ -140,12 +144,12 @@ void lane_push(struct lane *lane, const struct reading *reading) {
         return;
     }
     /* Up to the first that is not, a client has nothing to do; from then on it looks by itself. */
-    if (lane->ids == NULL && is_resident(reading->fd, reading->offset, reading->bytes)) {
+    if (!lane_is_ready(lane) && is_resident(reading->fd, reading->offset, reading->bytes)) {
         lane->resident++;
         foresees(lane, reading);
         return;
     }
-    int handle = is_ready(lane) ? handle_of(lane, reading->file, reading->fd) : -1;
+    int handle = make_ready(lane) ? handle_of(lane, reading->file, reading->fd) : -1;
     if (handle < 0) {
         lane->refused++;
         return;

@@ -158,6 +158,8 @@ void hold_begin(struct hold *hold, uint64_t id);
 /* With the lock held: enters a read that the thread makes for itself. When a stretch of them was all in order, and
  * where the program is: its calls; else 0. */
 uint64_t hold_fetch(struct lane *lane, const struct reading *reading);
+/* Whether it has a client, and so a session: from its first read that was not in memory. */
+bool lane_is_ready(const struct lane *lane);
 /* With the lock held: adds to the list, by batches, unless it is in memory and the list empty yet; ends the batch. */
 void lane_push(struct lane *lane, const struct reading *reading);
 void lane_flush(struct lane *lane);

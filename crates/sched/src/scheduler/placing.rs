@@ -40,6 +40,7 @@ impl Scheduler {
             pages_in_flight: lane.pages_in_flight,
             asked: lane.asked,
             along: lane.along,
+            pass_pages: lane.pass_pages,
             settled: true,
             ..Lane::new(profile)
         };

@@ -269,7 +269,7 @@ fn a_program_that_computes_does_not_wait_for_its_disk_to_prove_itself() {
         .iter()
         .map(|request| request.pages.start)
         .collect();
-    assert_eq!(second.len(), 512);
+    assert_eq!(second.len(), 768);
     assert!(second.is_sorted_by(|a, b| a > b), "{second:?}");
 }
 
