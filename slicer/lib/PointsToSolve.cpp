@@ -143,6 +143,10 @@ void PointsTo::run() {
     }
     initialisers(*F);
     cover(F->Decl->getBody());
+    // This is one expression in what is made from one template in one class.
+    for (Function *Other : P.sameText(*F))
+      if (const CXXMethodDecl *Method = F->method(); Method && Other->method()->getParent() == Method->getParent())
+        copy(P.self(*F), P.self(*Other));
   }
   Current = nullptr;
   cell(P.Nodes.size());

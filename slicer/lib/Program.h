@@ -106,7 +106,8 @@ public:
   // The functions of the program that one without a body in it comes to call by their names: a template of the C++
   // library, or a name that is resolved when the program is loaded.
   const std::vector<Function *> &runThrough(const clang::FunctionDecl *Library);
-  // The functions that are made from the same template.
+  // The functions that are made from the same template: they have one text, and the parts of their trees that say the
+  // same in each of them.
   std::vector<Function *> sameText(const Function &F) const;
   // A thread of the C++ library that an expression starts, a call or what makes an object: what is given to it, and what
   // that runs.
@@ -166,7 +167,7 @@ private:
   static std::string pattern(const Function &F);
   void alias(Unit &U, const clang::FunctionDecl *Other);
   void leaveChosen(Unit &U, const clang::FunctionDecl *Other);
-  void leaveShared();
+  void findTemplates();
   void readLibrary(const Unit &U);
   void findThrough();
   void findThreads();
