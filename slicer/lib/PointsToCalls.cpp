@@ -75,7 +75,8 @@ void PointsTo::connectCallback(const CallExpr *Call, Function &F) {
   }
 }
 
-// A function of the C++ library calls the program's by name, with what it was given and what that leads to.
+// A function of the C++ library calls the program's by name, with what it was given and what that leads to, and may give
+// back what they do.
 void PointsTo::connectThrough(const FunctionDecl *Library, NodeId Given) {
   for (Function *F : P.runThrough(Library)) {
     NodeId Inner = load({0, Given});
@@ -87,6 +88,7 @@ void PointsTo::connectThrough(const FunctionDecl *Library, NodeId Given) {
       Hand(P.self(*F));
     for (unsigned I = 0; I < F->Decl->getNumParams(); ++I)
       Hand(P.parameter(*F, I));
+    copy(P.result(*F), Given);
   }
 }
 

@@ -169,6 +169,9 @@ private:
   void leaveChosen(Unit &U, const clang::FunctionDecl *Other);
   void findTemplates();
   void readLibrary(const Unit &U);
+  void findHeld(const clang::CXXMethodDecl *Method);
+  void leaves(clang::QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::StringSet<> &Signatures) const;
+  void followHeld();
   void findThrough();
   void findThreads();
   std::string symbol(const clang::NamedDecl *Named) const;
@@ -183,6 +186,11 @@ private:
   // What functions of the library call by name; those whose address is taken, or which are virtual.
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
   std::vector<const clang::FunctionDecl *> LibraryEscaping;
+  // By the signature of a std::function: what calls one, and by what one calls each kind of what it may hold.
+  struct Held {
+    std::vector<const clang::FunctionDecl *> Calls, Invokes;
+  };
+  llvm::StringMap<Held> HeldFunctions;
   llvm::DenseMap<const void *, NodeId> ByDecl;
   llvm::StringMap<NodeId> ByName;
   llvm::DenseMap<const void *, NodeSet> RecordFields;
