@@ -91,6 +91,7 @@ const CallSpec Table[] = {
     {"tmpfile", K::Stream, "", 'v', nullptr, "0"},
     {"mkstemp", K::Stream, "b", 'v', nullptr, "3"},
     {"dup2", K::Seek, "fv", '0', nullptr, "#1"},
+    {"dup3", K::Seek, "fvv", '0', nullptr, "#1"},
 
     // Effects.
     {"printf", K::Effect, ".", 'v', nullptr, "1"},
@@ -537,6 +538,8 @@ llvm::StringRef plainName(llvm::StringRef Name) {
     Name = Name.drop_back(2);
   return Name;
 }
+
+bool renumbers(llvm::StringRef Name) { return Name == "dup2" || Name == "dup3"; }
 
 bool readsCharacter(llvm::StringRef Name) {
   return llvm::StringSwitch<bool>(plainName(Name))

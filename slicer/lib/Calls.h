@@ -64,6 +64,9 @@ const CallSpec *findCall(llvm::StringRef Name);
 // open64 and the like are fscanf, fread and open.
 llvm::StringRef plainName(llvm::StringRef Name);
 
+// Whether this gives a descriptor a number that its second argument says.
+bool renumbers(llvm::StringRef Name);
+
 // Whether this reads one character, which is its result.
 bool readsCharacter(llvm::StringRef Name);
 

@@ -139,6 +139,13 @@ bool isOpaque(const RecordDecl *Record) {
          Record->getASTContext().getSourceManager().isInSystemHeader(Record->getLocation());
 }
 
+QualType signatureOf(QualType Holder) {
+  const auto *Made = dyn_cast_or_null<ClassTemplateSpecializationDecl>(Holder->getAsCXXRecordDecl());
+  return Made && Made->isInStdNamespace() && Made->getName() == "function" && Made->getTemplateArgs().size() == 1
+             ? Made->getTemplateArgs()[0].getAsType().getCanonicalType()
+             : QualType();
+}
+
 bool runsCode(QualType Type) {
   const auto *Record = Type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
   return Record && Record->hasDefinition() &&
@@ -223,6 +230,10 @@ struct Closure : RecursiveASTVisitor<Closure> {
     const Expr *Second = nullptr;
     if (const Expr *Body = givenToThread(Made, Second)) {
       const Expr *Written = Body->IgnoreUnlessSpelledInSource();
+      Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
+      allow(Written);
+    } else if (!signatureOf(Made->getType()).isNull() && Made->getNumArgs() == 1) {
+      const Expr *Written = Made->getArg(0)->IgnoreUnlessSpelledInSource();
       Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
       allow(Written);
     }

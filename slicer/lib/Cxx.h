@@ -56,6 +56,9 @@ bool namesPrivate(clang::QualType Type);
 // Whether there can be a pointer to the member, of a type that all may name.
 bool hasOwnAddress(const clang::FieldDecl *Field);
 
+// What a std::function is called with and gives, as a function's type; null of other types.
+clang::QualType signatureOf(clang::QualType Holder);
+
 // What a call, or what makes an object, hands to a new thread of the C++ library to be run, and the first argument of that;
 // or null.
 const clang::Expr *givenToThread(const clang::Expr *E, const clang::Expr *&Second);

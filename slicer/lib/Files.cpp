@@ -49,14 +49,6 @@ Files::Files(Program &P, PointsTo &Pointers, const Options &Wish) : P(P), Pointe
         if (Spec->Kind == CallKind::Open || Spec->Kind == CallKind::Stream)
           add(*F, Call, *Spec);
 
-  for (auto &F : P.Functions)
-    for (const CallExpr *Call : F->Calls)
-      if (const CallSpec *Spec = P.spec(Call); Spec && llvm::StringRef(Spec->Name) == "dup2" && Call->getNumArgs() == 2)
-        if (const auto *Number = dyn_cast<IntegerLiteral>(Call->getArg(1)->IgnoreParenImpCasts()))
-          for (File *Each : of(Call->getArg(0)))
-            if (Each->Regular)
-              ByNumber[Number->getValue().getLimitedValue()].push_back(Each);
-
   for (NodeId Id = 0; Id < P.Nodes.size(); ++Id) {
     const Node &Candidate = P.Nodes[Id];
     if (Candidate.Kind != NodeKind::Variable && Candidate.Kind != NodeKind::Field)
@@ -183,15 +175,18 @@ bool Files::mayBeSame(const File &Read, const File &Write) {
 }
 
 std::vector<File *> Files::of(const Expr *Descriptor) {
+  std::vector<File *> Result = among(Pointers.pointees(Descriptor));
+  if (const auto *Number = dyn_cast<IntegerLiteral>(Descriptor->IgnoreParenImpCasts());
+      Number && Number->getValue() == 0 && !llvm::is_contained(Result, All.front().get()))
+    Result.push_back(All.front().get());
+  return Result;
+}
+
+std::vector<File *> Files::among(const NodeSet &Objects) {
   std::vector<File *> Result;
-  for (NodeId Id : Pointers.pointees(Descriptor))
+  for (NodeId Id : Objects)
     if (File *Known = ByNode.lookup(Id))
       Result.push_back(Known);
-  if (const auto *Number = dyn_cast<IntegerLiteral>(Descriptor->IgnoreParenImpCasts())) {
-    if (Number->getValue() == 0)
-      Result.push_back(All.front().get());
-    llvm::append_range(Result, ByNumber.lookup(Number->getValue().getLimitedValue()));
-  }
   return Result;
 }
 
@@ -201,7 +196,7 @@ std::vector<File *> Files::concerning(const CallExpr *Call, const CallSpec &Spec
       return of(Call->getArg(I));
   llvm::StringRef Name = Spec.Name;
   if (Name == "getchar" || Name == "scanf")
-    return {All.front().get()};
+    return Pointers.numbered(0) ? among(Pointers.pointees(Pointers.numbered(0))) : std::vector{All.front().get()};
   return {};
 }
 

@@ -49,6 +49,7 @@ public:
   std::vector<std::unique_ptr<File>> All;
 
 private:
+  std::vector<File *> among(const NodeSet &Objects);
   void add(Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   bool chosen(const File &Candidate);
   bool mayBeSame(const File &Read, const File &Write);
@@ -58,8 +59,6 @@ private:
   NodeSet Chosen;
   bool Choose = false;
   llvm::DenseMap<NodeId, File *> ByNode;
-  // What dup2() makes of a descriptor's number that is written out.
-  llvm::DenseMap<uint64_t, std::vector<File *>> ByNumber;
 };
 
 } // namespace foreread::slicer

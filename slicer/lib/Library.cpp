@@ -1,7 +1,7 @@
 // What the functions of the C++ library that have their text in its headers, templates above all, call of the program:
 // the constructor that make_unique() runs, the lambda expression that for_each() is given.  Where the library calls by a
 // pointer, or virtually, nobody knows when.
-#include "Program.h"
+#include "Cxx.h"
 
 #include <functional>
 
@@ -70,13 +70,79 @@ void Program::readLibrary(const Unit &U) {
   Library(U.sources(), [&](const FunctionDecl *F, Names &In) {
     llvm::append_range(LibraryEscaping, In.Taken);
     const auto *Method = dyn_cast<CXXMethodDecl>(F);
+    if (Method)
+      findHeld(Method);
     if (Method && Method->isVirtual())
       LibraryEscaping.push_back(F->getCanonicalDecl());
     LibraryCalls[F->getCanonicalDecl()] = std::move(In.Called);
   }).TraverseDecl(U.context().getTranslationUnitDecl());
 }
 
+// What a std::function holds it calls by a pointer to a function that the library makes for each kind of what is held.
+void Program::findHeld(const CXXMethodDecl *Method) {
+  const auto *Of = dyn_cast<ClassTemplateSpecializationDecl>(Method->getParent());
+  if (!Of || !Of->isInStdNamespace())
+    return;
+  QualType Holder = signatureOf(QualType(Of->getTypeForDecl(), 0));
+  if (!Holder.isNull() && Method->getOverloadedOperator() == OO_Call)
+    HeldFunctions[Holder.getAsString()].Calls.push_back(Method->getCanonicalDecl());
+  else if (Of->getName() == "_Function_handler" && Method->getIdentifier() && Method->getName() == "_M_invoke")
+    HeldFunctions[Of->getTemplateArgs()[0].getAsType().getCanonicalType().getAsString()].Invokes.push_back(
+        Method->getCanonicalDecl());
+}
+
+// The signatures of what an object of this type may hold or lead to.
+void Program::leaves(QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::StringSet<> &Signatures) const {
+  Type = Type.getCanonicalType().getNonReferenceType();
+  while (Type->isPointerType())
+    Type = Type->getPointeeType();
+  Type = QualType(Type->getBaseElementTypeUnsafe(), 0);
+  const auto *Record = Type->getAsCXXRecordDecl();
+  if (!Record || !Record->hasDefinition() || !Seen.insert(Type.getTypePtr()).second)
+    return;
+  if (QualType Signature = signatureOf(Type); !Signature.isNull())
+    Signatures.insert(Signature.getAsString());
+  if (const auto *Made = dyn_cast<ClassTemplateSpecializationDecl>(Record))
+    for (const TemplateArgument &Each : Made->getTemplateArgs().asArray())
+      if (Each.getKind() == TemplateArgument::Type)
+        leaves(Each.getAsType(), Seen, Signatures);
+  for (const CXXBaseSpecifier &Base : Record->getDefinition()->bases())
+    leaves(Base.getType(), Seen, Signatures);
+  for (const FieldDecl *Part : Record->getDefinition()->fields())
+    leaves(Part->getType(), Seen, Signatures);
+}
+
+// A call of a std::function may be of all that any of its signature holds, if all that call one are known.
+void Program::followHeld() {
+  if (!AllKnown)
+    return;
+  llvm::StringSet<> Leaving;
+  llvm::DenseSet<const clang::Type *> Seen;
+  auto See = [&](const FunctionDecl *Callee, const auto *Call) {
+    if (Callee && (function(Callee) || LibraryCalls.count(Callee->getCanonicalDecl())))
+      return;
+    for (const Expr *Argument : Call->arguments())
+      leaves(Argument->getType(), Seen, Leaving);
+  };
+  for (auto &F : Functions) {
+    for (const CallExpr *Call : F->Calls)
+      See(directCallee(Call), Call);
+    for (const Expr *Each : F->Makes)
+      if (const auto *Made = dyn_cast<CXXConstructExpr>(Each))
+        See(Made->getConstructor(), Made);
+  }
+  llvm::DenseSet<const FunctionDecl *> Followed;
+  for (auto &Entry : HeldFunctions)
+    if (!Leaving.contains(Entry.getKey())) {
+      Followed.insert(Entry.second.Invokes.begin(), Entry.second.Invokes.end());
+      for (const FunctionDecl *Call : Entry.second.Calls)
+        llvm::append_range(LibraryCalls[Call], Entry.second.Invokes);
+    }
+  llvm::erase_if(LibraryEscaping, [&](const FunctionDecl *Each) { return Followed.contains(Each); });
+}
+
 void Program::findThrough() {
+  followHeld();
   for (const FunctionDecl *Escaping : LibraryEscaping) {
     if (Function *F = function(Escaping))
       F->RunByLibrary = true;

@@ -91,6 +91,9 @@ NodeId PointsTo::generate(const Expr *E) {
       return address(place(Inner));
     case CK_FunctionToPointerDecay:
       return value(Inner);
+    case CK_NullToPointer:
+      value(Inner);
+      return 0;
     default: {
       NodeId Result = value(Inner);
       if (Result && E->getType()->isPointerType() && E->getType()->getPointeeType()->isRecordType())
@@ -99,7 +102,12 @@ NodeId PointsTo::generate(const Expr *E) {
     }
     }
   }
+  // A number that is written out may be the descriptor's that dup2() has given it to.
+  if (const auto *Literal = dyn_cast<IntegerLiteral>(E))
+    return numbered(Literal->getValue().getLimitedValue());
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const auto *Number = dyn_cast<EnumConstantDecl>(Ref->getDecl()))
+      return numbered(Number->getInitVal().getLimitedValue());
     if (const auto *Named = dyn_cast<FunctionDecl>(Ref->getDecl())) {
       Function *F = P.function(Named);
       if (!F)

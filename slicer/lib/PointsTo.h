@@ -35,6 +35,9 @@ public:
   // The functions of the program that an argument may be.
   std::vector<Function *> functions(const clang::Expr *Pointer);
 
+  // What descriptors are known by a number, where dup2() or dup3() give it to one, or 0.
+  NodeId numbered(uint64_t Number) const { return Numbers.lookup(Number); }
+
   // The record types that memory has been used as, by node: what "all of it" comprises.
   NodeSet whole(NodeId Object);
 
@@ -77,6 +80,8 @@ private:
   void connectThrough(const clang::FunctionDecl *Library, NodeId Given);
   void connectCallback(const clang::CallExpr *Call, Function &F);
   void findAllocators();
+  void findNumbers();
+  std::optional<uint64_t> numberOf(const clang::Expr *Descriptor) const;
 
   NodeId fresh();
   void points(NodeId At, NodeId Object);
@@ -90,6 +95,7 @@ private:
   std::vector<NodeId> Work;
   llvm::DenseMap<const clang::Expr *, NodeId> Values;
   llvm::DenseMap<NodeId, NodeId> Addresses;
+  llvm::DenseMap<uint64_t, NodeId> Numbers;
   llvm::DenseSet<std::pair<const clang::CallExpr *, unsigned>> Connected;
   std::vector<std::pair<NodeId, clang::QualType>> UsedAs;
   llvm::DenseMap<NodeId, NodeSet> Contents;

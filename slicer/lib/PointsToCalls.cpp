@@ -75,7 +75,8 @@ void PointsTo::connectCallback(const CallExpr *Call, Function &F) {
   }
 }
 
-// A function of the C++ library calls the program's by name, with what it was given and what that leads to.
+// A function of the C++ library calls the program's by name, with what it was given and what that leads to, and may give
+// back what they do.
 void PointsTo::connectThrough(const FunctionDecl *Library, NodeId Given) {
   for (Function *F : P.runThrough(Library)) {
     NodeId Inner = load({0, Given});
@@ -87,6 +88,7 @@ void PointsTo::connectThrough(const FunctionDecl *Library, NodeId Given) {
       Hand(P.self(*F));
     for (unsigned I = 0; I < F->Decl->getNumParams(); ++I)
       Hand(P.parameter(*F, I));
+    copy(P.result(*F), Given);
   }
 }
 
@@ -119,6 +121,13 @@ NodeId PointsTo::libraryCall(const CallExpr *Call, const CallSpec &Spec) {
       cell(Argument(I)).Done.clear();
       touch(Argument(I));
     }
+  }
+  if (renumbers(Spec.Name) && Count > 1) {
+    // A number that is not written out is known by what holds it.
+    if (std::optional<uint64_t> Number = numberOf(Call->getArg(1)))
+      copy(Argument(0), numbered(*Number));
+    else if (const Expr *Holder = Call->getArg(1)->IgnoreParenImpCasts(); Holder->isLValue())
+      store(place(Holder), Argument(0));
   }
   NodeId Result = fresh();
   switch (Spec.Result) {
@@ -198,6 +207,39 @@ NodeId PointsTo::anything(NodeId Result, llvm::ArrayRef<NodeId> Given,
     copy(Each, Into);
   store({0, Into}, All);
   return All;
+}
+
+// The number that a descriptor is known to have: a constant, or that of standard input.
+std::optional<uint64_t> PointsTo::numberOf(const Expr *Descriptor) const {
+  if (const auto *Call = dyn_cast<CallExpr>(Descriptor->IgnoreParenImpCasts())) {
+    const CallSpec *Spec = P.spec(Call);
+    const auto *Of = Spec && plainName(Spec->Name) == "fileno" && Call->getNumArgs() == 1
+                         ? dyn_cast<DeclRefExpr>(Call->getArg(0)->IgnoreParenImpCasts())
+                         : nullptr;
+    return Of && Of->getDecl()->getName() == "stdin" ? std::optional<uint64_t>(0) : std::nullopt;
+  }
+  Expr::EvalResult Value;
+  if (Descriptor->isValueDependent() || !Descriptor->EvaluateAsInt(Value, *Context) || Value.Val.getInt().isNegative())
+    return std::nullopt;
+  return Value.Val.getInt().getLimitedValue();
+}
+
+void PointsTo::findNumbers() {
+  for (auto &F : P.Functions) {
+    Context = &F->Home->context();
+    // Where another program is executed, it is that one which reads by the number.
+    if (llvm::any_of(F->Calls, [&](const CallExpr *Call) {
+          const CallSpec *Spec = P.spec(Call);
+          return Spec && llvm::StringRef(Spec->Name).starts_with("exec");
+        }))
+      continue;
+    for (const CallExpr *Call : F->Calls)
+      if (const CallSpec *Spec = P.spec(Call); Spec && renumbers(Spec->Name) && Call->getNumArgs() > 1)
+        if (std::optional<uint64_t> Number = numberOf(Call->getArg(1)))
+          Numbers[*Number] = P.state("descriptor " + std::to_string(*Number));
+  }
+  if (NodeId Input = numbered(0))
+    points(Input, P.standardStream("stdin"));
 }
 
 namespace {

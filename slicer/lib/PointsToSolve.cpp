@@ -117,6 +117,7 @@ void PointsTo::run() {
   for (llvm::StringRef Name : {"stdin", "stdout", "stderr"})
     P.standardStream(Name);
   findAllocators();
+  findNumbers();
   for (auto &U : P.Units)
     if (U->AST) {
       Context = &U->context();
@@ -126,6 +127,8 @@ void PointsTo::run() {
         if ((Name == "stdin" || Name == "stdout" || Name == "stderr") &&
             Variable->hasExternalStorage())
           points(P.variable(Variable), P.standardStream(Name));
+        if (Name == "stdin" && Variable->hasExternalStorage())
+          copy(numbered(0), P.variable(Variable));
         if (Name == "optarg" && Variable->hasExternalStorage())
           points(P.variable(Variable), P.state("arguments"));
       }
@@ -140,6 +143,10 @@ void PointsTo::run() {
     }
     initialisers(*F);
     cover(F->Decl->getBody());
+    // This is one expression in what is made from one template in one class.
+    for (Function *Other : P.sameText(*F))
+      if (const CXXMethodDecl *Method = F->method(); Method && Other->method()->getParent() == Method->getParent())
+        copy(P.self(*F), P.self(*Other));
   }
   Current = nullptr;
   cell(P.Nodes.size());

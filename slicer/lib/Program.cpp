@@ -165,14 +165,10 @@ void Program::leaveChosen(Unit &U, const FunctionDecl *Other) {
 }
 
 // Functions that are made from one template have one text, and parts of their trees, in common.
-void Program::leaveShared() {
+void Program::findTemplates() {
   for (auto &F : Functions)
     if (std::string Where = pattern(*F); !Where.empty())
       FromTemplate[Where].push_back(F.get());
-  for (auto &Entry : FromTemplate)
-    if (auto &Each = Entry.second; Each.size() > 1)
-      for (Function *F : Each)
-        F->NotCarried = "it is one of several that are made from a template";
 }
 
 std::vector<Function *> Program::sameText(const Function &F) const { return FromTemplate.lookup(pattern(F)); }
@@ -199,7 +195,7 @@ void Program::index() {
         if (!Internal.count(F->getCanonicalDecl()))
           add(*U, F);
       }).TraverseDecl(U->context().getTranslationUnitDecl());
-  leaveShared();
+  findTemplates();
   for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty() && U->cxx())
       readLibrary(*U);

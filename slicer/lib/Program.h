@@ -106,7 +106,8 @@ public:
   // The functions of the program that one without a body in it comes to call by their names: a template of the C++
   // library, or a name that is resolved when the program is loaded.
   const std::vector<Function *> &runThrough(const clang::FunctionDecl *Library);
-  // The functions that are made from the same template.
+  // The functions that are made from the same template: they have one text, and the parts of their trees that say the
+  // same in each of them.
   std::vector<Function *> sameText(const Function &F) const;
   // A thread of the C++ library that an expression starts, a call or what makes an object: what is given to it, and what
   // that runs.
@@ -166,8 +167,11 @@ private:
   static std::string pattern(const Function &F);
   void alias(Unit &U, const clang::FunctionDecl *Other);
   void leaveChosen(Unit &U, const clang::FunctionDecl *Other);
-  void leaveShared();
+  void findTemplates();
   void readLibrary(const Unit &U);
+  void findHeld(const clang::CXXMethodDecl *Method);
+  void leaves(clang::QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::StringSet<> &Signatures) const;
+  void followHeld();
   void findThrough();
   void findThreads();
   std::string symbol(const clang::NamedDecl *Named) const;
@@ -182,6 +186,11 @@ private:
   // What functions of the library call by name; those whose address is taken, or which are virtual.
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
   std::vector<const clang::FunctionDecl *> LibraryEscaping;
+  // By the signature of a std::function: what calls one, and by what one calls each kind of what it may hold.
+  struct Held {
+    std::vector<const clang::FunctionDecl *> Calls, Invokes;
+  };
+  llvm::StringMap<Held> HeldFunctions;
   llvm::DenseMap<const void *, NodeId> ByDecl;
   llvm::StringMap<NodeId> ByName;
   llvm::DenseMap<const void *, NodeSet> RecordFields;

@@ -81,13 +81,12 @@ void Related::markReachable(const NodeSet &Roots) {
 }
 
 void Related::keep(const Stmt *S) {
-  if (!Kept.insert(S).second)
-    return;
-  Changed = true;
+  Changed |= Kept.insert(S).second;
+  // A part of several functions' trees is kept in each.
   auto &Here = Layouts[Current->Index];
   auto At = Here.Range.find(S);
-  if (At != Here.Range.end() && !isa<CompoundStmt>(S))
-    Here.Leaf[At->second.first] = true;
+  if (At != Here.Range.end() && !isa<CompoundStmt>(S) && !Here.Leaf[At->second.first])
+    Changed = Here.Leaf[At->second.first] = true;
 }
 
 // Whether the program can be made to do something at this call for the prefetch thread: its text
@@ -228,6 +227,7 @@ void Related::run() {
         }
     } while (Changed || decideFailures());
     refuseLeftWhole();
+    refuseUnlike();
     findCounting();
     for (const Expr *Cast : InPlace)
       Refused |= Looks.withdraw(Cast);

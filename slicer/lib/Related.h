@@ -7,6 +7,8 @@
 // one of two ways: for their value, or only for effects inside them that are kept.
 #pragma once
 
+#include <set>
+
 #include "Cxx.h"
 #include "Failures.h"
 #include "Files.h"
@@ -150,10 +152,12 @@ private:
   bool sameThere(const Function &F, const clang::CallExpr *Call, const CallSpec &Spec);
   bool makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visited);
   struct Reading;
-  bool meetsAt(const clang::CallExpr *Call, const CallSpec &Spec);
+  bool meetsAt(const clang::CallExpr *Call, const CallSpec &Spec) const;
   bool mayPause(const Function &F);
   void findCounting();
   void refuseLeftWhole();
+  void refuseUnlike();
+  std::set<std::string> countedIn(const Function &F) const;
   void whole(Function &F);
   void needAll(const clang::Stmt *S);
   void callAsItIs(const clang::CallExpr *Call);

@@ -292,7 +292,7 @@ void Related::callValue(const CallExpr *Call) {
   case CallKind::Close:
   case CallKind::Tell:
     // What nobody reads by is not open there.
-    if (bool Names = llvm::StringRef(Spec->Name) == "dup2";
+    if (bool Names = renumbers(Spec->Name);
         (Names || Spec->Kind == CallKind::Close) && !Opened.wanted(Call, *Spec)) {
       set(Call, Treatment::Assume);
       Assumed.insert(Call);

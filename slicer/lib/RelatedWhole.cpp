@@ -165,12 +165,59 @@ void Related::refuseLeftWhole() {
     if (F->NotCarried.empty() || !(translated(*F) || hasEffects(*F)))
       continue;
     refuse(*F, F->NotCarried);
-    // One text is counted in all or in none.
-    for (Function *Other : P.sameText(*F))
-      if (Other->Reachable && hasEffects(*F)) {
-        refuse(*Other, Other->NotCarried);
-        HadEffects.set(Other->Index);
-      }
+  }
+}
+
+// What the text of a function is made to say, and where.
+std::set<std::string> Related::countedIn(const Function &F) const {
+  std::set<std::string> All;
+  auto Add = [&](const Stmt *At, llvm::StringRef What) {
+    auto Where = F.Home->sources().getDecomposedSpellingLoc(At->getBeginLoc());
+    All.insert(std::to_string(Where.second) + " " + What.str());
+  };
+  for (const CallExpr *Call : F.Calls) {
+    const CallSpec *Spec = P.spec(Call);
+    Treatment Now = treatment(Call);
+    if (Spec && (Now == Treatment::Touch ||
+                 (Spec->Kind == CallKind::Read && (Now == Treatment::Prefetch || Now == Treatment::Fetch))))
+      Add(Call, std::string(Spec->Name) + (editable(F, Call) ? "" : " in a macro"));
+    if (Spec && meetsAt(Call, *Spec))
+      Add(Call, "meets");
+    if (const Function *Body = P.thread(Call).Target; Body && countsThread(*Body))
+      Add(Call, "a thread");
+  }
+  for (const Expr *Made : F.Makes)
+    if (const Function *Body = P.thread(Made).Target; Body && countsThread(*Body))
+      Add(Made, "a thread");
+  if (counts(F.Decl->getBody()))
+    Add(F.Decl->getBody(), "loads");
+  for (const auto &[Part, Outer] : F.Parents)
+    if (counts(Part))
+      Add(Part, "loads");
+  return All;
+}
+
+// What is made from one template has one text: all are sliced if it says the same for all, or none is.  Where the threads
+// meet it would have to say which of them it is.
+void Related::refuseUnlike() {
+  for (auto &F : P.Functions) {
+    std::vector<Function *> Alike;
+    for (Function *Each : P.sameText(*F))
+      if (Each->Reachable)
+        Alike.push_back(Each);
+    if (Alike.size() < 2 || Alike.front() != F.get() ||
+        llvm::none_of(Alike, [&](const Function *Each) { return mayHaveEffects(*Each); }))
+      continue;
+    std::set<std::string> Counted = countedIn(*F);
+    bool Meets = llvm::any_of(Counted, [](llvm::StringRef Each) { return Each.ends_with(" meets"); });
+    if (!Meets && llvm::all_of(Alike, [&](const Function *Each) {
+          return Each->WholeBecause.empty() && countedIn(*Each) == Counted;
+        }))
+      continue;
+    for (Function *Each : Alike) {
+      refuse(*Each, "it is one of several that are made from a template");
+      HadEffects.set(Each->Index);
+    }
   }
 }
 
@@ -207,7 +254,7 @@ struct Related::Reading {
 };
 
 // Whether the program sends something at a call, or may signal that it has come so far.
-bool Related::meetsAt(const CallExpr *Call, const CallSpec &Spec) {
+bool Related::meetsAt(const CallExpr *Call, const CallSpec &Spec) const {
   Treatment Now = treatment(Call);
   if (Now == Treatment::Receive || Now == Treatment::Spawn || (Spec.Kind == CallKind::Open && Chosen.Open != OpenMode::Self))
     return true;

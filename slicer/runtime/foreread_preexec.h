@@ -187,6 +187,7 @@ int prefetch_openat(int __folder, const char *__path, int __flags, ...);
 int prefetch_creat(const char *__path, mode_t __mode);
 int prefetch_dup(int __fd);
 int prefetch_dup2(int __from, int __to);
+int prefetch_dup3(int __from, int __to, int __flags);
 int prefetch_close(int __fd);
 
 /* Enters the program's descriptor into the table, unless foreread_receive_fd() has done so. Returns the

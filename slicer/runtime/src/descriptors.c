@@ -36,6 +36,14 @@ int prefetch_dup2(int from, int to) {
     return from == to ? to : files_dup(from, to);
 }
 
+int prefetch_dup3(int from, int to, int flags) {
+    (void)flags;
+    if (from != to)
+        return files_dup(from, to);
+    errno = EINVAL;
+    return -1;
+}
+
 int prefetch_close(int fd) {
     return files_close(fd);
 }

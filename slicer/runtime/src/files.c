@@ -215,7 +215,9 @@ int files_dup(int from, int to) {
         return fd;
     pthread_mutex_lock(&lock);
     struct opening *opening = find(from);
-    if (opening != NULL && find(fd) != opening)
+    if (opening == NULL)
+        leave(fd);
+    else if (find(fd) != opening)
         name(fd, opening);
     pthread_mutex_unlock(&lock);
     return fd;

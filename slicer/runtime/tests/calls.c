@@ -219,6 +219,11 @@ static void test_opening(void) {
     /* A descriptor under another's number. */
     int other = prefetch_open(path, O_RDONLY);
     CHECK(prefetch_dup2(fd, other) == other && prefetch_lseek(other, 0, SEEK_CUR) == SIZE + 3);
+    CHECK(prefetch_dup3(fd, fd, 0) == -1 && errno == EINVAL && prefetch_dup3(fd, 40, O_CLOEXEC) == 40);
+    CHECK(prefetch_lseek(40, 0, SEEK_CUR) == SIZE + 3);
+    /* What nobody prefetches under its number: that is of the file no more. */
+    int ends[2];
+    CHECK(pipe(ends) == 0 && prefetch_dup2(ends[0], 40) == 40 && prefetch_lseek(40, 0, SEEK_CUR) == -1);
 }
 
 static void test_mappings(void) {

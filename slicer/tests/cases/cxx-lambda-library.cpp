@@ -3,6 +3,7 @@
 //: STATUS main sliced
 //: KEEPS std::for_each(places.begin(), places.end(),
 //: KEEPS prefetch_pread(fd, 1, place)
+//: KEEPS prefetch_pread(fd, 1, n * 500)
 //: STATUS times whole
 //: DATA data 200000
 //: RUN
@@ -37,7 +38,6 @@ int main()
 		pread(fd, &c, 1, n * 9000);
 		sum += c;
 	});
-	// Nobody knows when this is called.
 	std::function<void(int)> kept = [&](int n) {
 		unsigned char c = 0;
 		pread(fd, &c, 1, n * 500);

@@ -4,14 +4,13 @@
 //: STATUS main refused
 //: WHY main lambda expression that is left whole
 #include <fcntl.h>
-#include <functional>
 #include <unistd.h>
 
 int main()
 {
 	char c;
 	int at = 0, fd = open("data", O_RDONLY);
-	std::function<int(int)> place = [&](int by) { return at += by; };
+	const auto &place = [&](int by) { return at += by; };
 	for (int i = 0; i < 50; i++)
 		pread(fd, &c, 1, place(i));
 	return 0;

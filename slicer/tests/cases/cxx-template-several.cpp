@@ -1,9 +1,12 @@
-// Functions that are made from one template have one text, which counts for all of them: both threads run them as they
-// are.
-//: STATUS load whole
-//: WHY load counted: it is one of several that are made from a template
+// Functions that are made from one template have one text, which counts for all of them: each is sliced for itself, and
+// only that reads for real whose data is looked at.
+//: STATUS load sliced
 //: STATUS main sliced
-//: KEEPS load<unsigned char>(fd, 30000)
+//: KEEPS pf_load(fd, 30000);
+//: KEEPS long link = pf_load_2(fd, 20000);
+//: KEEPS pf_Table_unsigned_char__4096__get(&narrow, n);
+//: KEEPS fetch_pread(fd, &value, sizeof value, at);
+//: KEEPS prefetch_pread(fd, sizeof value, at);
 //: DATA data 200000
 //: RUN
 //: COUNTS

@@ -1,7 +1,6 @@
-// What a template is used for once is sliced as if it were written out; of what it is used for several times each runs as it
-// is, and takes nothing else with it, nor does what its class alone may know.
-//: STATUS scaled refused
-//: WHY scaled one of several
+// What a template is used for is sliced as if it were written out, or run as it is where it only computes; what its class
+// alone may know takes nothing else with it.
+//: STATUS scaled pure
 //: STATUS look sliced
 //: STATUS Blocks<char>::read sliced
 //: STATUS main sliced
