@@ -152,10 +152,8 @@ impl<'a> Runs<'a> {
     pub fn cold(&self, command: &Invocation, mode: &str) -> Result<Sample> {
         self.prepared()?;
         let ready = || self.disk.turn(self.round.get());
-        match &self.memory {
-            Some(group) => self.timed(ready, &group.inside(command), mode),
-            None => self.timed(ready, command, mode),
-        }
+        let _inside = self.memory.as_ref().map(MemoryGroup::enter).transpose()?;
+        self.timed(ready, command, mode)
     }
 
     /// A run of the plain program with everything in memory.
