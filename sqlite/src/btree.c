@@ -1,6 +1,7 @@
 /* See btree.h. Section names in comments are those of SQLite's "Database File Format". */
 #include "btree.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static uint32_t big16(const uint8_t *at)
@@ -298,4 +299,15 @@ bool btree_text_is(const uint8_t *record, uint32_t length, struct btree_column c
         found++;
     }
     return found == letters;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+void btree_sort(uint32_t *numbers, size_t n)
+{
+    qsort(numbers, n, sizeof *numbers, by_number);
 }

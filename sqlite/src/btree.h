@@ -67,6 +67,9 @@ bool btree_page_parse(const uint8_t *bytes, uint32_t usable, uint32_t number,
 
 bool btree_is_interior(const struct btree_page *page);
 
+/* Puts page numbers into ascending order. */
+void btree_sort(uint32_t *numbers, size_t n);
+
 /* The page number of child `i`; the rightmost is child `cells`. 0 when damaged or no such child. */
 uint32_t btree_child(const struct btree_page *page, unsigned i);
 

@@ -1,14 +1,6 @@
 /* See opening.h. */
 #include "opening.h"
 
-#include <stdlib.h>
-
-static int by_number(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 /* The root of sqlite_stat1, as a leaf of the schema has it; 0: not here. */
 static uint32_t statistics(const struct btree_page *schema)
 {
@@ -39,7 +31,7 @@ size_t opening_pages(const uint8_t *first, const struct btree_header *header,
             pages[n] = btree_child(&schema, i);
             n += pages[n] > 1;
         }
-        qsort(pages, n, sizeof *pages, by_number);
+        btree_sort(pages, n);
     } else if (schema.type == BTREE_TABLE_LEAF) {
         pages[0] = statistics(&schema);
         n = pages[0] > 1;

@@ -3,7 +3,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void store_init(struct store *store)
@@ -133,17 +132,11 @@ bool store_resident(struct store *store, uint32_t page)
                          store->page_size);
 }
 
-static int by_number(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 void store_fetch(const struct store *store, uint32_t *pages, size_t n)
 {
     struct place from = {0};
     uint64_t length = 0;
-    qsort(pages, n, sizeof *pages, by_number);
+    btree_sort(pages, n);
     for (size_t i = 0; i < n; i++) {
         struct place place;
         if (!store_place(store, pages[i], &place) || (i > 0 && pages[i] == pages[i - 1]))

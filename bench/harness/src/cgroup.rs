@@ -142,14 +142,17 @@ impl Drop for MemoryGroup {
 mod tests {
     use super::*;
 
+    /// A group, where there can be one.
+    fn group(name: &str, bytes: u64) -> Option<MemoryGroup> {
+        MemoryGroup::new(name, bytes)
+            .inspect_err(|error| eprintln!("skipped: {error:#}"))
+            .ok()
+    }
+
     #[test]
     fn a_group_goes_even_if_somebody_is_still_in_it() {
-        let group = match MemoryGroup::new("left", 8 << 20) {
-            Ok(group) => group,
-            Err(error) => {
-                eprintln!("skipped: {error:#}");
-                return;
-            }
+        let Some(group) = group("left", 8 << 20) else {
+            return;
         };
         let dir = group.dir.clone();
         let scratch = tempfile::tempdir().unwrap();
@@ -168,12 +171,8 @@ mod tests {
 
     #[test]
     fn what_a_limited_command_reads_does_not_all_stay_in_memory() {
-        let group = match MemoryGroup::new("test", 8 << 20) {
-            Ok(group) => group,
-            Err(error) => {
-                eprintln!("skipped: {error:#}");
-                return;
-            }
+        let Some(group) = group("test", 8 << 20) else {
+            return;
         };
         let file = tempfile::NamedTempFile::new_in(crate::cache::build_dir()).unwrap();
         fs::write(file.path(), vec![1; 32 << 20]).unwrap();
@@ -198,12 +197,8 @@ mod tests {
 
     #[test]
     fn what_is_started_meanwhile_is_inside_and_what_comes_after_is_not() {
-        let group = match MemoryGroup::new("entered", 4 << 30) {
-            Ok(group) => group,
-            Err(error) => {
-                eprintln!("skipped: {error:#}");
-                return;
-            }
+        let Some(group) = group("entered", 4 << 30) else {
+            return;
         };
         let name = group.dir.file_name().unwrap().to_str().unwrap().to_owned();
         let is_inside = || {

@@ -57,8 +57,8 @@ impl Devices {
         known.or_else(|| (!self.of(dev).rotational).then_some(false))
     }
 
-    /// Whether it is for the caller to find out, and to say by [`Self::assume`]: nobody else does.
-    pub(super) fn is_mine_to_prove(&self, dev: u64) -> bool {
+    /// Take it on to find out, and to say by [`Self::assume`], whether position matters on a device; false if somebody has.
+    pub(super) fn claim_proof(&self, dev: u64) -> bool {
         let mut positions = lock(&self.positions);
         let is_new = !positions.contains_key(&dev);
         positions.entry(dev).or_insert(None);

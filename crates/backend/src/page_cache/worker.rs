@@ -181,7 +181,7 @@ impl Worker {
                     // Where reads go by position, nothing of the file is fetched before its place is known.
                     self.taker.unpark();
                 }
-                None if self.devices.is_mine_to_prove(opened.dev) => {
+                None if self.devices.claim_proof(opened.dev) => {
                     self.reported.insert(file);
                     let opened = opened.twin();
                     self.prove(file, opened);
