@@ -117,6 +117,9 @@ struct Lane {
     /// Slots below this were there at the previous poll: whatever their stamp says, it
     /// is their turn.
     seen: u32,
+    /// When the last access handed out began, in ns: what others like it took is an estimate, which the next one's stamp
+    /// may be before, as it may be if the clock was measured anew since.
+    started: u64,
     pid: u32,
     tid: u32,
 }
@@ -487,20 +490,22 @@ impl Lane {
         }
     }
 
-    /// An event of this ring's thread, and so many more like it, which began in this range, its times in ns.
+    /// An event of this ring's thread, and so many more like it, which began in this range, its times in ns. None begins before
+    /// the one before it.
     #[inline]
     fn event(
-        &self,
+        &mut self,
         calibration: &Calibration,
         starts: Range<u64>,
         mut what: What<PathBuf>,
         more: u16,
     ) -> RawEvent {
-        let start = calibration.ns(starts.start);
+        let start = calibration.ns(starts.start).max(self.started);
+        self.started = calibration.ns(starts.end).max(start);
         match &mut what {
             // From the first to the last it is as long by one clock as by the other, or what comes next might begin before.
             What::Access { took, .. } if more > 0 => {
-                *took = (calibration.ns(starts.end) - start) / u64::from(more);
+                *took = (self.started - start) / u64::from(more);
             }
             What::Open { took, .. } | What::Access { took, .. } | What::Map { took, .. } => {
                 *took = calibration.span(*took);

@@ -217,6 +217,15 @@ fn accesses_added_while_another_thread_looks_come_out_in_order() {
 
 #[test]
 fn what_comes_after_a_sequence_never_begins_before_its_end() {
+    after_a_sequence(false);
+}
+
+#[test]
+fn nor_does_what_comes_after_one_that_was_handed_out_already() {
+    after_a_sequence(true);
+}
+
+fn after_a_sequence(handed_out: bool) {
     let mut ring = ring();
     let mut writer = writer(ring.shared(), own_pid(), 1);
     let start = now();
@@ -229,12 +238,17 @@ fn what_comes_after_a_sequence_never_begins_before_its_end() {
             .add(ring.shared(), (1, kind::READ), number * 100, 100)
             .unwrap();
     }
+    let mut events = Vec::new();
+    if handed_out {
+        std::thread::sleep(Duration::from_millis(1));
+        events = poll(&mut ring);
+    }
     // They were quicker than the first.
     writer
         .push_access(ring.shared(), &access(start + 20_000, 5000))
         .unwrap();
     std::thread::sleep(Duration::from_millis(1));
-    let events = poll(&mut ring);
+    events.extend(poll(&mut ring));
     let starts: Vec<u64> = events.iter().skip(1).map(|event| event.start).collect();
     assert_eq!(starts.len(), 12);
     assert!(starts.is_sorted(), "{starts:?}");
