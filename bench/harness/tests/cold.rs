@@ -82,9 +82,9 @@ fn backward(path: &Path) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+/// The one run of several that nothing else on the machine held up, or hardly anything.
+fn shortest(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_file_evicted_alone_is_as_cold_as_after_all_caches_are_dropped() {
         dropped.push(backward(&path));
     }
     println!("evicted {evicted:.4?} s, dropped {dropped:.4?} s");
-    let (evicted, dropped) = (median(evicted), median(dropped));
+    let (evicted, dropped) = (shortest(&evicted), shortest(&dropped));
     let apart = (evicted / dropped - 1.0) * 100.0;
     assert!(
         apart.abs() < APART,

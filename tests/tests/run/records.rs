@@ -349,6 +349,10 @@ fn two_recordings() {
             .expect("a sound record")
             .is_complete()
     );
-    lab.cold(&["data"]);
-    assert_eq!(lab.run(COMMAND).mode(), "prefetched");
+    // On a busy machine the program may be through before anything has been fetched for it.
+    let helps = |_| {
+        lab.cold(&["data"]);
+        lab.run(COMMAND).mode() == "prefetched"
+    };
+    assert!((0..5).any(helps));
 }
