@@ -17,7 +17,7 @@ const BLOCK: usize = 4096;
 const BLOCKS: u64 = 64;
 /// Runs each way, in turn.
 const RUNS: usize = 5;
-/// How far their medians may be apart, in percent.
+/// How far the two may be apart, in percent.
 const APART: f64 = 5.0;
 
 /// A slow disk, served by the benchmark program as it serves its own.
