@@ -3,6 +3,7 @@
 //! Invariant: no more requests than the profile's depth are in flight.
 
 use crate::feedback::Service;
+use crate::stall::Account;
 use crate::{Order, Profile, Sweep};
 
 /// A read of the program's own should wait no longer behind a queue of hints than this, in ns.
@@ -31,6 +32,17 @@ const EARNED: u64 = 32;
 /// memory and others' bandwidth, and the measurement may be of a machine that was busy.
 const ALONG: u64 = 4;
 
+/// Where a device is asked in passes, which of them it is, with the program's account when it began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pass {
+    None,
+    /// Every run begins with waiting, which says nothing.
+    First,
+    Later(Account),
+    /// One over all there is.
+    Whole(Account),
+}
+
 /// One device's pending entries and measurements.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -42,6 +54,8 @@ pub(crate) struct Lane {
     pub(crate) fetched: u64,
     /// Pages of the next pass by position.
     pub(crate) pass_pages: u64,
+    /// Which pass this is.
+    pub(crate) pass: Pass,
     /// Pages of the requests in flight.
     pub(crate) pages_in_flight: u64,
     /// Pages of all requests: those some entry asked for, and those read along.
@@ -57,6 +71,7 @@ impl Lane {
             service: Service::new(profile.service_ns),
             sweep: Sweep::in_passes(),
             pass_pages: FIRST_PASS,
+            pass: Pass::None,
             in_flight: 0,
             fetched: 0,
             pages_in_flight: 0,
@@ -122,15 +137,44 @@ impl Lane {
     }
 
     /// Go on to the next pass when this one is over, to its last request: the disk leaves that lying as long as there
-    /// are nearer ones. The next is of half as much again, for there is that much more to compute on by then. A
-    /// program that mostly waits has all there is in one pass, which takes least time.
-    pub(crate) fn turn(&mut self, mostly_waits: bool) {
-        if mostly_waits {
+    /// are nearer ones. The next is of half as much again, for there is that much more to compute on by then. A program
+    /// that has mostly waited meanwhile has all there is in one pass, which takes least time, until it computes again.
+    pub(crate) fn turn(&mut self, program: Account) {
+        let is_over = self.sweep.pass_is_over() && self.in_flight == 0;
+        let mostly_waited = |since| program.since(since).mostly_waited();
+        self.pass = match self.pass {
+            Pass::Later(since) if is_over && mostly_waited(since) == Some(true) => {
+                Pass::Whole(program)
+            }
+            Pass::Whole(since) => match mostly_waited(since) {
+                Some(true) => Pass::Whole(program),
+                Some(false) => Pass::Later(program),
+                None => Pass::Whole(since),
+            },
+            same => same,
+        };
+        if let Pass::Whole(_) = self.pass {
             self.sweep.pass_over_all();
-        } else if self.sweep.pass_is_over() && self.in_flight == 0 {
-            let pages = self.sweep.begin_pass(self.pass_pages);
-            self.pass_pages = self.pass_pages.max(pages + pages / 2);
+        } else if is_over {
+            self.begin_pass(program);
         }
+    }
+
+    /// Begin the next pass, if anything is pending.
+    fn begin_pass(&mut self, program: Account) {
+        let pages = self.sweep.begin_pass(self.pass_pages);
+        if pages == 0 {
+            return;
+        }
+        self.pass_pages = self.pass_pages.max(pages + pages / 2);
+        self.pass = match self.pass {
+            Pass::None => Pass::First,
+            // Of short passes several are judged together.
+            Pass::Later(since) if program.since(since).mostly_waited().is_none() => {
+                Pass::Later(since)
+            }
+            _ => Pass::Later(program),
+        };
     }
 
     /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile, which may be more

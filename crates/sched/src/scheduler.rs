@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::asked::Asked;
 use crate::behind::Behind;
 use crate::lane::Lane;
-use crate::stall::Stall;
+use crate::stall::{Account, Stall};
 use crate::{
     Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Profile, Queue, State, Verdict,
 };
@@ -299,11 +299,14 @@ impl Scheduler {
         }
         self.admit(devices);
         self.place_unproved(now, devices);
-        let mostly_waits = self.mostly_waits(now, devices);
+        let account = self.account(now, devices);
         let mut requests = Vec::new();
         let mut lanes = std::mem::take(&mut self.lanes);
         for (&device, lane) in &mut lanes {
-            lane.turn(mostly_waits);
+            match account {
+                Some(account) => lane.turn(account),
+                None => lane.sweep.pass_over_all(),
+            }
             while lane.has_room() {
                 let Some((last, request)) = self.issue(lane, now) else {
                     break;
@@ -322,16 +325,11 @@ impl Scheduler {
         requests
     }
 
-    /// Whether devices had best be asked for all there is at once.
-    fn mostly_waits(&mut self, now: u64, devices: &mut impl Devices) -> bool {
-        if self.stall.is_none() {
-            return true;
-        }
+    /// Where devices are asked in passes, how long the program has waited and computed.
+    fn account(&mut self, now: u64, devices: &mut impl Devices) -> Option<Account> {
+        self.stall?;
         let waits = self.waits(devices);
-        self.stall.as_mut().is_none_or(|stall| {
-            stall.look(now, waits);
-            stall.mostly()
-        })
+        self.stall.as_mut().map(|stall| stall.look(now, waits))
     }
 
     /// Whether what the program is to read next is still missing, where that was asked of a device by position.

@@ -41,6 +41,7 @@ impl Scheduler {
             asked: lane.asked,
             along: lane.along,
             pass_pages: lane.pass_pages,
+            pass: lane.pass,
             settled: true,
             ..Lane::new(profile)
         };
