@@ -144,6 +144,11 @@ typedef struct {
    * FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES or several of them; or 0.
    */
   uint64_t flags;
+  /**
+   * With FOREREAD_PASSES, the process whose reads these are: one that is found to wait for most of the time has all
+   * in one pass after all. Default: the calling one.
+   */
+  uint64_t process;
 } foreread_options;
 
 /**

@@ -73,6 +73,9 @@ pub struct foreread_options {
     pub check: *const c_char,
     /// FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES or several of them; or 0.
     pub flags: u64,
+    /// With FOREREAD_PASSES, the process whose reads these are: one that is found to wait for most of the time has all
+    /// in one pass after all. Default: the calling one.
+    pub process: u64,
 }
 
 /// Where a client stands, or where it ended. Bytes are whole pages. What becomes of all bytes issued

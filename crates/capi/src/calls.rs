@@ -451,6 +451,9 @@ unsafe fn chosen(options: *const foreread_options) -> Result<(Options, bool), c_
     }
     chosen.evict_behind = ours.flags & u64::from(FOREREAD_KEEP) == 0;
     chosen.passes = ours.flags & u64::from(FOREREAD_PASSES) != 0;
+    if ours.process > 0 {
+        chosen.process = Some(u32::try_from(ours.process).map_err(|_| -libc::EINVAL)?);
+    }
     if ours.budget > 0 {
         chosen.budget = Some(ours.budget);
     }

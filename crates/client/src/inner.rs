@@ -75,8 +75,9 @@ impl Inner {
             passes: options.passes,
             ..Config::default()
         };
+        let process = options.process.unwrap_or_else(std::process::id);
         let (threads, session) =
-            Threads::start(Arc::clone(&list), config, start).map_err(Error::Threads)?;
+            Threads::start(Arc::clone(&list), config, process, start).map_err(Error::Threads)?;
         let check = options.check.or_else(|| {
             let path = std::env::var_os(CHECK).filter(|path| !path.is_empty());
             path.map(PathBuf::from)

@@ -18,6 +18,8 @@ pub struct Options {
     /// it: right for a program that computes between its reads. Without, all that the budget has room for is
     /// one pass, which takes the disk least time.
     pub passes: bool,
+    /// Of which process it is to be told, with `passes`, whether it computes or mostly waits; `None` for the calling one.
+    pub process: Option<u32>,
     /// Write a report of where list and reality part to this file (appended) when the client ends.
     /// `None` looks into the environment variable `FOREREAD_CHECK`.
     pub check: Option<PathBuf>,
@@ -30,6 +32,7 @@ impl Default for Options {
             capacity: 1 << 20,
             evict_behind: true,
             passes: false,
+            process: None,
             check: None,
         }
     }

@@ -20,7 +20,7 @@ use foreread_engine::{Config, Engine, Session};
 use foreread_plan::FileId;
 use foreread_profiles::Profiles;
 use foreread_sources::{AccessList, Feed};
-use foreread_sys::thread;
+use foreread_sys::{process, thread};
 
 /// A file to open.
 #[derive(Debug)]
@@ -51,12 +51,13 @@ impl Threads {
     pub(crate) fn start(
         list: Arc<Mutex<AccessList>>,
         config: Config,
+        process: u32,
         start: Instant,
     ) -> io::Result<(Self, Session)> {
         let (orders, inbox) = channel();
         let (ready, is_ready) = channel();
         let root = thread::spawn_apart("foreread-hint-root", move || {
-            let (register, session) = match begin(list, config, start) {
+            let (register, session) = match begin(list, config, process, start) {
                 Ok(begun) => begun,
                 Err(why) => {
                     // Whoever started the thread waits for this.
@@ -106,6 +107,7 @@ fn gone() -> io::Error {
 fn begin(
     list: Arc<Mutex<AccessList>>,
     config: Config,
+    process: u32,
     start: Instant,
 ) -> io::Result<(Register, Session)> {
     let backend = PageCache::new(&BTreeMap::new());
@@ -113,7 +115,8 @@ fn begin(
     // Without what was measured of them, devices are what they call themselves.
     let profiles = Profiles::load().unwrap_or_default();
     let engine = Engine::new(Box::new(Feed::new(list)), backend, config)
-        .with_profiles(move |dev, _| profiles.of(dev)?.profile());
+        .with_profiles(move |dev, _| profiles.of(dev)?.profile())
+        .with_computed(move || process::computed(process));
     Ok((register, Session::start(move || engine, start)?))
 }
 

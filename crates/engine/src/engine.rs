@@ -164,6 +164,13 @@ impl<B: Backend> Engine<B> {
         self
     }
 
+    /// Know, where devices are asked in passes, how much the program has computed so far: `computed` tells it in ns of
+    /// processor time, or `None` once that cannot be told. Without, every program is taken for one that computes.
+    pub fn with_computed(mut self, computed: impl Fn() -> Option<u64> + Send + 'static) -> Self {
+        self.table.computed = Some(Box::new(computed));
+        self
+    }
+
     /// What was fetched of this source, by this backend, with [`fetch_head`](crate::fetch_head).
     pub fn with_head(mut self, head: Option<Head>) -> Self {
         self.head = head;

@@ -19,6 +19,9 @@ struct Known {
 /// Where a device's measured profile is looked up, by its number and what is known of it.
 pub(crate) type Profiles = Box<dyn Fn(u64, &DeviceFacts) -> Option<Profile> + Send>;
 
+/// How much the program has computed so far, in ns of processor time.
+pub(crate) type Computed = Box<dyn Fn() -> Option<u64> + Send>;
+
 /// A device met.
 #[derive(Debug)]
 struct Met {
@@ -38,6 +41,7 @@ pub(crate) struct Table {
     files: FxHashMap<FileId, Known>,
     devices: FxHashMap<DeviceId, Met>,
     pub(crate) profiles: Option<Profiles>,
+    pub(crate) computed: Option<Computed>,
     /// Files that differ from the record.
     pub(crate) changed: Vec<(FileId, Change)>,
     /// Files that could not be fetched, and why.
@@ -171,5 +175,9 @@ impl<B: Backend> Devices for Site<'_, B> {
         if !std::mem::replace(&mut known.prepared, true) {
             self.backend.prepare(file);
         }
+    }
+
+    fn computed(&mut self) -> Option<u64> {
+        self.table.computed.as_ref().and_then(|computed| computed())
     }
 }

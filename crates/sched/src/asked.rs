@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use foreread_plan::{FileId, Request};
+use foreread_plan::Request;
 use smallvec::SmallVec;
 
 /// A request whose entries the program has not all passed.
@@ -25,11 +25,6 @@ impl Asked {
         starts
             .zip(ends.chain(std::iter::once(pages.end)))
             .map(|(start, end)| start..end)
-    }
-
-    /// Whether the page is one of it.
-    pub(crate) fn holds(&self, file: FileId, page: u64) -> bool {
-        self.request.file == file && self.request.pages.contains(&page)
     }
 
     /// Pages to release from the budget, once.

@@ -1,4 +1,4 @@
-//! Files and the devices that they are on, as the scheduler asks for them.
+//! Files and the devices that they are on, and the program, as the scheduler asks for them.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use foreread_plan::FileId;
 
 use crate::{DeviceId, Layout, Profile};
 
-/// What the scheduler needs to know about files. The engine answers from what its backend told it.
+/// What the scheduler needs to know about files and the program. The engine answers from what its backend told it.
 pub trait Devices {
     /// The device a file is on; `None` if the file cannot be fetched at all.
     fn device(&mut self, file: FileId) -> Option<DeviceId>;
@@ -16,4 +16,6 @@ pub trait Devices {
     fn layout(&mut self, file: FileId) -> Option<Arc<Layout>>;
     /// The file will soon be opened: have its metadata in memory.
     fn announce(&mut self, file: FileId);
+    /// What the program has computed so far, in ns of processor time; `None` where that is not known.
+    fn computed(&mut self) -> Option<u64>;
 }

@@ -3,7 +3,7 @@
 //! Invariant: no more requests than the profile's depth are in flight.
 
 use crate::feedback::Service;
-use crate::stall::Account;
+use crate::stall::Moment;
 use crate::{Order, Profile, Sweep};
 
 /// A read of the program's own should wait no longer behind a queue of hints than this, in ns.
@@ -32,15 +32,15 @@ const EARNED: u64 = 32;
 /// memory and others' bandwidth, and the measurement may be of a machine that was busy.
 const ALONG: u64 = 4;
 
-/// Where a device is asked in passes, which of them it is, with the program's account when it began.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Pass {
-    None,
-    /// Every run begins with waiting, which says nothing.
-    First,
-    Later(Account),
-    /// One over all there is.
-    Whole(Account),
+/// The passes over a device that is asked in passes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passes {
+    /// How many were begun.
+    begun: u32,
+    /// From when on the program is judged, where that can be.
+    since: Option<Moment>,
+    /// It mostly waits: the pass is over all there is.
+    whole: bool,
 }
 
 /// One device's pending entries and measurements.
@@ -54,8 +54,7 @@ pub(crate) struct Lane {
     pub(crate) fetched: u64,
     /// Pages of the next pass by position.
     pub(crate) pass_pages: u64,
-    /// Which pass this is.
-    pub(crate) pass: Pass,
+    pub(crate) passes: Passes,
     /// Pages of the requests in flight.
     pub(crate) pages_in_flight: u64,
     /// Pages of all requests: those some entry asked for, and those read along.
@@ -71,7 +70,7 @@ impl Lane {
             service: Service::new(profile.service_ns),
             sweep: Sweep::in_passes(),
             pass_pages: FIRST_PASS,
-            pass: Pass::None,
+            passes: Passes::default(),
             in_flight: 0,
             fetched: 0,
             pages_in_flight: 0,
@@ -138,43 +137,35 @@ impl Lane {
 
     /// Go on to the next pass when this one is over, to its last request: the disk leaves that lying as long as there
     /// are nearer ones. The next is of half as much again, for there is that much more to compute on by then. A program
-    /// that has mostly waited meanwhile has all there is in one pass, which takes least time, until it computes again.
-    pub(crate) fn turn(&mut self, program: Account) {
+    /// that mostly waits has all there is in one pass, which takes least time, until it computes again. `moment` is
+    /// the present, where it can be told.
+    pub(crate) fn turn(&mut self, mut moment: impl FnMut() -> Option<Moment>) {
         let is_over = self.sweep.pass_is_over() && self.in_flight == 0;
-        let mostly_waited = |since| program.since(since).mostly_waited();
-        self.pass = match self.pass {
-            Pass::Later(since) if is_over && mostly_waited(since) == Some(true) => {
-                Pass::Whole(program)
+        let is_used = !(is_over && self.sweep.is_empty());
+        let passes = &mut self.passes;
+        if is_used
+            && let Some(since) = passes.since
+            && let Some(now) = moment()
+            // Every run begins with waiting, which says little.
+            && let Some(waits) = now.mostly_waited_since(since, is_over && passes.begun > 1)
+        {
+            if passes.whole && !waits {
+                // What is listed from now on waits for the next.
+                self.sweep.begin_pass(0);
             }
-            Pass::Whole(since) => match mostly_waited(since) {
-                Some(true) => Pass::Whole(program),
-                Some(false) => Pass::Later(program),
-                None => Pass::Whole(since),
-            },
-            same => same,
-        };
-        if let Pass::Whole(_) = self.pass {
+            passes.whole = waits;
+            passes.since = Some(now);
+        }
+        if passes.whole {
             self.sweep.pass_over_all();
         } else if is_over {
-            self.begin_pass(program);
-        }
-    }
-
-    /// Begin the next pass, if anything is pending.
-    fn begin_pass(&mut self, program: Account) {
-        let pages = self.sweep.begin_pass(self.pass_pages);
-        if pages == 0 {
-            return;
-        }
-        self.pass_pages = self.pass_pages.max(pages + pages / 2);
-        self.pass = match self.pass {
-            Pass::None => Pass::First,
-            // Of short passes several are judged together.
-            Pass::Later(since) if program.since(since).mostly_waited().is_none() => {
-                Pass::Later(since)
+            let pages = self.sweep.begin_pass(self.pass_pages);
+            self.pass_pages = self.pass_pages.max(pages + pages / 2);
+            passes.begun = passes.begun.saturating_add(u32::from(pages > 0));
+            if pages > 0 && passes.begun <= 2 {
+                passes.since = moment();
             }
-            _ => Pass::Later(program),
-        };
+        }
     }
 
     /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile, which may be more

@@ -19,16 +19,13 @@ use rustc_hash::FxHashMap;
 use crate::asked::Asked;
 use crate::behind::Behind;
 use crate::lane::Lane;
-use crate::stall::{Account, Stall};
+use crate::stall::Moment;
 use crate::{
     Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Profile, Queue, State, Verdict,
 };
 
 /// How far ahead of the program a stream is looked through for what comes after it, in entries.
 const STREAM_LEAD: u64 = 16_384;
-
-/// Entries from the position on among which the next to be read is.
-const LAG: usize = 16;
 
 /// A request under way.
 #[derive(Debug)]
@@ -46,7 +43,7 @@ pub struct Scheduler {
     budget: Budget,
     feedback: Feedback,
     /// Where devices are asked in passes.
-    stall: Option<Stall>,
+    passes: bool,
     lanes: BTreeMap<DeviceId, Lane>,
     /// The next ordinal to admit, and the target the last ones were admitted under.
     cursor: u64,
@@ -81,7 +78,7 @@ impl Scheduler {
                 Budget::fixed(config.budget_pages)
             },
             feedback: Feedback::default(),
-            stall: config.passes.then(Stall::default),
+            passes: config.passes,
             lanes: BTreeMap::new(),
             cursor: 0,
             target: 0,
@@ -299,13 +296,16 @@ impl Scheduler {
         }
         self.admit(devices);
         self.place_unproved(now, devices);
-        let account = self.account(now, devices);
         let mut requests = Vec::new();
         let mut lanes = std::mem::take(&mut self.lanes);
         for (&device, lane) in &mut lanes {
-            match account {
-                Some(account) => lane.turn(account),
-                None => lane.sweep.pass_over_all(),
+            if self.passes {
+                lane.turn(|| {
+                    let computed = devices.computed()?;
+                    Some(Moment { now, computed })
+                });
+            } else {
+                lane.sweep.pass_over_all();
             }
             while lane.has_room() {
                 let Some((last, request)) = self.issue(lane, now) else {
@@ -323,34 +323,6 @@ impl Scheduler {
         }
         self.lanes = lanes;
         requests
-    }
-
-    /// Where devices are asked in passes, how long the program has waited and computed.
-    fn account(&mut self, now: u64, devices: &mut impl Devices) -> Option<Account> {
-        self.stall?;
-        let waits = self.waits(devices);
-        self.stall.as_mut().map(|stall| stall.look(now, waits))
-    }
-
-    /// Whether what the program is to read next is still missing, where that was asked of a device by position.
-    fn waits(&self, devices: &mut impl Devices) -> Option<bool> {
-        // The position lags by what may have been read out of order.
-        let ahead = self.queue.position()..self.queue.end();
-        let (ordinal, entry) = ahead
-            .take(LAG)
-            .filter_map(|ordinal| Some((ordinal, self.queue.get(ordinal)?)))
-            .find(|(_, entry)| entry.state != State::Consumed && entry.pages > 0)?;
-        let lane = self.lanes.get(&devices.device(entry.file)?)?;
-        if entry.state != State::Admitted || lane.profile.order != Order::Position {
-            return None;
-        }
-        let position = devices.layout(entry.file)?.position(entry.first);
-        let under_way = |(id, flight): (&RequestId, &Flight)| {
-            self.asked
-                .get(&(flight.last, *id))
-                .is_some_and(|asked| asked.holds(entry.file, entry.first))
-        };
-        Some(lane.sweep.holds(position, ordinal) || self.in_flight.iter().any(under_way))
     }
 
     /// Take back what is admitted and not yet asked for: it was admitted to a larger target.

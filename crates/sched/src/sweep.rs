@@ -118,11 +118,6 @@ impl Sweep {
         }
     }
 
-    /// Whether the entry, at this position, is pending.
-    pub(crate) fn holds(&self, position: u64, ordinal: u64) -> bool {
-        self.by_position.contains(&(position, ordinal)) || self.later.contains_key(&ordinal)
-    }
-
     /// Take the next run. `wanted` tells an entry's pages, or `None` if it was read or expired meanwhile:
     /// then it is dropped and returned in `dropped`. In turn, an entry beyond the ordinal `reach` is only taken
     /// along.
@@ -421,7 +416,6 @@ mod tests {
                 .collect()
         };
         assert_eq!(sweep.begin_pass(5), 6);
-        assert!(sweep.holds(50 * PAGE, 0) && sweep.holds(40 * PAGE, 4));
         assert_eq!(pass(&mut sweep), [10, 30, 50]);
         sweep.push(Place::At(60 * PAGE), 2, 2);
         assert!(

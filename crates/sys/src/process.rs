@@ -1,4 +1,4 @@
-//! A child process: hearing of its end, counting its reads.
+//! Other processes: what one computes; of a child, hearing of its end, counting its reads.
 //!
 //! Invariant: a child is named by its number until its end is taken, and no longer: till then the kernel gives
 //! that to nobody else, so no call can hit a stranger. No descriptor is needed, of which there may be none left.
@@ -14,6 +14,23 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::checked;
+
+/// The processor time that all threads of a process have used so far, in ns; `None` if there is no such process.
+pub fn computed(pid: u32) -> Option<u64> {
+    let pid = libc::pid_t::try_from(pid).ok()?;
+    let mut clock = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both only write where they are told to.
+    let told = unsafe {
+        libc::clock_getcpuclockid(pid, &raw mut clock) == 0
+            && libc::clock_gettime(clock, &raw mut time) == 0
+    };
+    let time = told.then_some(time)?;
+    Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+}
 
 /// A child of this process whose end has not been taken.
 #[derive(Debug)]

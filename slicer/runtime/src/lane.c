@@ -80,6 +80,7 @@ static bool make_ready(struct lane *lane) {
         .budget = lane->path == MAIN_PATH ? 0 : LATER_BUDGET,
         .capacity = ring,
         .flags = FOREREAD_PASSES,
+        .process = (uint64_t)prefetch_program(),
     };
     if (lane->client == NULL && library.register_client(&lane->client, &options, NULL, NULL) != 0) {
         lane->client = NULL;

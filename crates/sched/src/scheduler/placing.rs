@@ -41,7 +41,7 @@ impl Scheduler {
             asked: lane.asked,
             along: lane.along,
             pass_pages: lane.pass_pages,
-            pass: lane.pass,
+            passes: lane.passes,
             settled: true,
             ..Lane::new(profile)
         };
@@ -86,7 +86,7 @@ impl Scheduler {
             return;
         }
         let since = *self.unplaced_since.get_or_insert(now);
-        if self.stall.is_none() || now.saturating_sub(since) < PROOF_NS {
+        if !self.passes || now.saturating_sub(since) < PROOF_NS {
             return;
         }
         for (file, ordinals) in std::mem::take(&mut self.unplaced) {

@@ -19,6 +19,9 @@ impl Devices for OneDisk {
         Some(Arc::default())
     }
     fn announce(&mut self, _: FileId) {}
+    fn computed(&mut self) -> Option<u64> {
+        None
+    }
 }
 
 fn ssd(queue_threshold: u64, depth: usize) -> OneDisk {
@@ -180,8 +183,8 @@ fn fetch_all(scheduler: &mut Scheduler, disk: &mut OneDisk, now: u64) -> usize {
     }
 }
 
-/// In passes.
-fn computing(pages: &[u64]) -> Scheduler {
+/// A plan of these pages, for devices asked in passes.
+fn in_passes(pages: &[u64]) -> Scheduler {
     let mut scheduler = Scheduler::new(Config {
         passes: true,
         ..Config::default()
@@ -198,84 +201,6 @@ fn hdd() -> OneDisk {
         depth: 100_000,
         ..Profile::rotational()
     })
-}
-
-#[test]
-fn a_program_that_computes_has_what_it_needs_first_in_growing_passes() {
-    let mut disk = hdd();
-    let mut scheduler = computing(&scattered(4000));
-    let first = scheduler.next(0, &mut disk);
-    let served: Vec<u64> = first.iter().map(|request| request.pages.start).collect();
-    assert!(scattered(512).iter().all(|page| served.contains(page)));
-    assert_eq!(first.len(), 512);
-    for request in &first[1..] {
-        scheduler.completed(request.id, true, 1);
-        assert_eq!(
-            scheduler.next(1, &mut disk),
-            [],
-            "the last would be left lying"
-        );
-    }
-    scheduler.completed(first[0].id, true, 1);
-    assert_eq!(scheduler.next(1, &mut disk).len(), 768);
-}
-
-const MS: u64 = 1_000_000;
-
-/// The pages of the third pass but for the first 1024, which are as much as may be under way, or of the 1024 after them. The
-/// two before took 50 ms each; for so many of those of the second the program computed on what came with the first, and
-/// waited else.
-fn third_pass(computed: u64) -> usize {
-    let mut disk = hdd();
-    let mut scheduler = computing(&scattered(8000));
-    let mut pass = |scheduler: &mut Scheduler, began: u64, computes: u64| {
-        let requests = scheduler.next(began * MS, &mut disk);
-        for ms in 0..50 {
-            if ms == computes {
-                for &page in &scattered(512) {
-                    scheduler.observe(&read(page));
-                }
-            }
-            let more = scheduler.next((began + ms) * MS, &mut disk);
-            assert_eq!(more, [], "before the last has come");
-        }
-        for request in &requests {
-            scheduler.completed(request.id, true, (began + 50) * MS);
-        }
-        requests.len()
-    };
-    assert_eq!(pass(&mut scheduler, 0, 50), 512);
-    assert_eq!(pass(&mut scheduler, 50, computed), 768);
-    let third = scheduler.next(100 * MS, &mut disk);
-    assert_eq!(third.len(), 1024);
-    for request in third {
-        scheduler.completed(request.id, true, 100 * MS);
-    }
-    scheduler.next(100 * MS, &mut disk).len()
-}
-
-#[test]
-fn a_program_that_mostly_waits_has_all_there_is_in_one_pass() {
-    assert_eq!(third_pass(5), 1024);
-}
-
-#[test]
-fn one_that_computes_for_a_quarter_of_the_time_has_it_in_growing_passes() {
-    assert_eq!(third_pass(15), 1152 - 1024);
-}
-
-#[test]
-fn a_program_that_finds_its_pages_there_computes() {
-    const MS: u64 = 1_000_000;
-    let mut disk = hdd();
-    let mut scheduler = computing(&scattered(4000));
-    for request in scheduler.next(0, &mut disk) {
-        scheduler.completed(request.id, true, 0);
-    }
-    for ms in 0..1000 {
-        scheduler.next(ms * MS, &mut disk);
-    }
-    assert_eq!(scheduler.in_flight(), 768, "none of it is waited for");
 }
 
 #[test]
@@ -603,4 +528,5 @@ fn what_is_read_along_stays_in_proportion_however_late_completions_are_seen() {
     );
 }
 
+mod passes;
 mod unproved;

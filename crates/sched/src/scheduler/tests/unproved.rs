@@ -17,6 +17,9 @@ impl Devices for Unproved {
         self.1.clone()
     }
     fn announce(&mut self, _: FileId) {}
+    fn computed(&mut self) -> Option<u64> {
+        None
+    }
 }
 
 #[test]
@@ -25,7 +28,7 @@ fn a_program_that_computes_does_not_wait_for_its_disk_to_prove_itself() {
     let mut disk = Unproved(hdd(), None);
     // The last pages first, and no two together.
     let pages: Vec<u64> = scattered(2000).into_iter().rev().collect();
-    let mut scheduler = computing(&pages);
+    let mut scheduler = in_passes(&pages);
     assert_eq!(
         scheduler.next(0, &mut disk),
         [],
