@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 const LOOKS: u32 = 4;
 /// Between looks at a device that is quicker than they are: sleeping shorter costs more than it saves.
 const LEAST: Duration = Duration::from_micros(100);
-/// Between looks at a slow one: the last arrival of a pass is waited for.
+/// Between looks at a slow one, and for each request that is under way there, while those are few: the last arrival of a pass
+/// is waited for, by a device that has nothing to do meanwhile.
 const MOST: Duration = Duration::from_millis(2);
+const MOST_EACH: Duration = Duration::from_micros(400);
 
 /// When looks are due.
 #[derive(Debug)]
@@ -38,10 +40,11 @@ impl Looks {
         self.since = now;
     }
 
-    /// When to look.
-    pub(super) fn due(&self) -> Instant {
+    /// When to look, with so many requests under way.
+    pub(super) fn due(&self, under_way: usize) -> Instant {
         let waited = self.looked.saturating_duration_since(self.since);
-        self.looked + (self.spacing.max(waited) / LOOKS).clamp(LEAST, MOST)
+        let most = MOST.min(MOST_EACH * u32::try_from(under_way.max(1)).unwrap_or(u32::MAX));
+        self.looked + (self.spacing.max(waited) / LOOKS).clamp(LEAST, most)
     }
 
     /// A look found so many arrived.
@@ -73,7 +76,7 @@ mod tests {
         looks.begin(begun);
         let (mut count, mut found, mut late) = (0, 0, Duration::ZERO);
         while found < 200 {
-            let now = looks.due();
+            let now = looks.due(32);
             count += 1;
             let ready = (((now - begun).as_nanos() / each.as_nanos()) as u32).min(200);
             for n in (found + 1).max(101)..=ready {
@@ -109,11 +112,12 @@ mod tests {
             now += Duration::from_millis(20);
             looks.looked(1, now);
         }
-        assert_eq!(looks.due() - now, MOST);
+        assert_eq!(looks.due(32) - now, MOST);
+        assert_eq!(looks.due(2) - now, 2 * MOST_EACH);
         for _ in 0..8 {
-            now = looks.due();
+            now = looks.due(32);
             looks.looked(20, now);
         }
-        assert_eq!(looks.due() - now, LEAST);
+        assert_eq!(looks.due(32) - now, LEAST);
     }
 }

@@ -85,7 +85,7 @@ impl Worker {
             let job = if self.flights.is_empty() {
                 inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
-                let due = self.looks.due();
+                let due = self.looks.due(self.flights.len());
                 inbox.recv_timeout(due.saturating_duration_since(Instant::now()))
             };
             match job {
@@ -101,7 +101,7 @@ impl Worker {
             for file in std::mem::take(&mut self.unreported) {
                 self.ready(file);
             }
-            if !self.flights.is_empty() && self.looks.due() <= Instant::now() {
+            if !self.flights.is_empty() && self.looks.due(self.flights.len()) <= Instant::now() {
                 self.look();
             }
         }
