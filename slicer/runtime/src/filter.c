@@ -139,6 +139,8 @@ static const struct rule rules[] = {
     CALL(sched_getaffinity),
     CALL(sched_getparam),
     CALL(sched_getscheduler),
+    /* Of the calling thread, which has no right to more than it was born with. */
+    WHERE(sched_setattr, 0, 0),
     CALL(membarrier),
     CALL(restart_syscall),
     WHERE(prctl, 0, PR_SET_NAME),

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/sched.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,8 @@
 #define HEAP_STEP (1 << 20)
 /* How much nicer than the program it is: where both want one processor, the program has most of it. */
 #define NICER 10
+/* A turn of a prefetch thread on a processor, in ns: the longest there is. */
+#define TURN 100000000
 
 static bool here;
 static struct prefetch_birth birth;
@@ -127,8 +130,33 @@ uint64_t prefetch_thread_path(void) {
     return lane_self != NULL ? thread_path(lane_self->path, ++lane_self->made) : 0;
 }
 
+/* What sched_setattr(2) takes, in its first version. */
+struct standing {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
+/* Has the calling thread, which computes, take its turns on a processor seldom and long at a time (from Linux 6.12 on): who
+ * wakes there while it runs, the program before all, goes first. Else the program waits up to a turn, a millisecond, each
+ * time that it is woken. Threads that this one makes have turns like any other's. */
+static void take_turns(void) {
+    const struct standing standing = {
+        .size = sizeof standing,
+        .policy = SCHED_NORMAL,
+        .flags = SCHED_FLAG_RESET_ON_FORK,
+        .nice = NICER,
+        .runtime = TURN,
+    };
+    syscall(SYS_sched_setattr, 0, &standing, 0);
+}
+
 static bool begin_thread(uint64_t path) {
     prctl(PR_SET_NAME, "prefetch");
+    take_turns();
     return quarantine_thread() && lane_begin(path);
 }
 

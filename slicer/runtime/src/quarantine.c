@@ -8,6 +8,7 @@
 #include "quarantine.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -114,8 +116,22 @@ static void limit_memory(void) {
     setrlimit(RLIMIT_DATA, &limit);
 }
 
+/* No thread of it can come before others on a processor, not even root's. */
+static bool stay_behind(void) {
+    struct __user_cap_header_struct version = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3];
+    if (syscall(SYS_capget, &version, rights) != 0)
+        return false;
+    struct __user_cap_data_struct *word = &rights[CAP_TO_INDEX(CAP_SYS_NICE)];
+    word->effective &= ~CAP_TO_MASK(CAP_SYS_NICE);
+    word->permitted &= ~CAP_TO_MASK(CAP_SYS_NICE);
+    word->inheritable &= ~CAP_TO_MASK(CAP_SYS_NICE);
+    return syscall(SYS_capset, &version, rights) == 0;
+}
+
 bool quarantine_process(struct shared *shared) {
     bool done = go_first();
+    done &= stay_behind();
     limit_memory();
     done &= no_core();
     done &= mprotect(shared->life_page, sizeof shared->life_page, PROT_READ) == 0;

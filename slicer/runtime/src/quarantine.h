@@ -5,7 +5,7 @@
 #include "shared.h"
 
 /* Memory that is shared with others becomes a copy; the life page, read-only. Limits on memory and
- * core files; first to go when memory runs out; no way to more rights. Whether all that could be done. */
+ * core files; first to go when memory runs out; no way to more rights, nor to come before others on a processor. Whether all that could be done. */
 bool quarantine_process(struct shared *shared);
 
 /* Faults end the thread that makes them, and no other. For the process; then for each thread, which gets a

@@ -1,6 +1,7 @@
 /* filter.c - system calls of a slice have no effect outside, and those it needs work. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -18,6 +19,18 @@
 
 /* The call fails because it is not allowed. */
 #define REFUSED(call) EXPECT((long)(call) == -1 && errno == EPERM)
+
+/* Gives a thread this standing among others on a processor (sched_setattr(2)). */
+static long stand(pid_t thread, uint32_t policy, int32_t nice, uint32_t priority) {
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } standing = {48, policy, 0, nice, priority, 0, 0, 0};
+    return syscall(SYS_sched_setattr, thread, &standing, 0);
+}
 
 static void harms(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -48,6 +61,9 @@ static void harms(int argc, char **argv) {
     REFUSED(execl("/bin/true", "true", (char *)NULL));
     REFUSED(prctl(PR_SET_DUMPABLE, 1));
     REFUSED(memfd_create("x", 0));
+    REFUSED(stand(0, SCHED_NORMAL, 0, 0));
+    REFUSED(stand(0, SCHED_FIFO, 0, 1));
+    REFUSED(stand(getpid(), SCHED_NORMAL, 19, 0));
     int fds[2];
     REFUSED(pipe(fds));
     int fd = open(victim, O_RDONLY);
@@ -93,6 +109,7 @@ static void uses(int argc, char **argv) {
     free(large);
     struct timespec time = {0, 1000};
     EXPECT(nanosleep(&time, NULL) == 0 && clock_gettime(CLOCK_REALTIME, &time) == 0);
+    EXPECT(stand(0, SCHED_NORMAL, 11, 0) == 0);
     EXPECT(getpid() > 0 && getuid() == geteuid() && sysconf(_SC_NPROCESSORS_ONLN) > 0);
 }
 
