@@ -32,6 +32,10 @@ const EARNED: u64 = 32;
 /// memory and others' bandwidth, and the measurement may be of a machine that was busy.
 const ALONG: u64 = 4;
 
+/// The gap, in pages, that is read along while memory is plentiful on any device that is asked in the program's order: to ask
+/// once more takes the processor longer than a page does.
+const BRIDGED: u64 = 1;
+
 /// The passes over a device that is asked in passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passes {
@@ -171,13 +175,16 @@ impl Lane {
     /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile, which may be more
     /// where memory is plentiful.
     pub(crate) fn infill_pages(&self, plentiful: bool) -> u64 {
-        match self.profile.order {
-            Order::Program if self.along > ALONG * self.asked => self.profile.infill_pages,
-            Order::Program => {
-                let measured = self.service.gap_pages(plentiful);
-                self.profile.infill_pages.max(measured)
-            }
-            Order::Position => self.profile.infill_pages,
+        let known = self.profile.infill_pages;
+        if self.profile.order == Order::Position {
+            return known;
         }
+        let bridged = if plentiful { BRIDGED } else { 0 };
+        let measured = if self.along > ALONG * self.asked {
+            0
+        } else {
+            self.service.gap_pages(plentiful)
+        };
+        known.max(bridged).max(measured)
     }
 }

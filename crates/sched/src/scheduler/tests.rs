@@ -72,10 +72,15 @@ fn scattered(count: u64) -> Vec<u64> {
     (0..count).map(|n| n * 2).collect()
 }
 
+/// Further apart than by a page that is read along.
+fn apart(count: u64) -> Vec<u64> {
+    (0..count).map(|n| n * 3).collect()
+}
+
 #[test]
 fn no_more_than_the_depth_is_in_flight() {
     let mut disk = ssd(1000, 4);
-    let mut scheduler = scheduler(&scattered(50), 1000);
+    let mut scheduler = scheduler(&apart(50), 1000);
     let first = scheduler.next(0, &mut disk);
     assert_eq!(first.len(), 4);
     assert!(scheduler.next(1, &mut disk).is_empty());
@@ -86,9 +91,9 @@ fn no_more_than_the_depth_is_in_flight() {
 #[test]
 fn nothing_beyond_the_queue_threshold_is_fetched() {
     let mut disk = ssd(10, 1000);
-    let mut scheduler = scheduler(&scattered(50), 1000);
+    let mut scheduler = scheduler(&apart(50), 1000);
     assert_eq!(scheduler.next(0, &mut disk).len(), 11, "leads 0 to 10");
-    for page in scattered(20) {
+    for page in apart(20) {
         scheduler.observe(&read(page));
     }
     let more: Vec<u64> = scheduler
@@ -96,14 +101,14 @@ fn nothing_beyond_the_queue_threshold_is_fetched() {
         .iter()
         .map(|r| r.pages.start)
         .collect();
-    assert!(!more.is_empty() && more.iter().all(|&page| page >= 22));
+    assert!(!more.is_empty() && more.iter().all(|&page| page >= 33));
 }
 
 #[test]
 fn a_neighbour_beyond_the_queue_threshold_is_taken_along_and_never_asked_for_alone() {
     let mut disk = ssd(10, 1000);
-    let mut pages = scattered(50);
-    pages.push(23);
+    let mut pages = apart(50);
+    pages.push(34);
     let mut scheduler = scheduler(&pages, 1000);
     let first = scheduler.next(0, &mut disk);
     assert_eq!(first.len(), 11);
@@ -116,7 +121,7 @@ fn a_neighbour_beyond_the_queue_threshold_is_taken_along_and_never_asked_for_alo
     assert!(scheduler.is_due());
     let next = scheduler.next(3, &mut disk);
     assert_eq!(next.len(), 1, "lead 10");
-    assert_eq!(next[0].pages, 22..25, "with the last entry of the list");
+    assert_eq!(next[0].pages, 33..37, "with the last entry of the list");
 }
 
 #[test]
@@ -201,6 +206,16 @@ fn hdd() -> OneDisk {
         depth: 100_000,
         ..Profile::rotational()
     })
+}
+
+#[test]
+fn a_page_between_two_that_are_wanted_is_read_along_while_memory_is_plentiful() {
+    let requests = |budget_pages| {
+        let mut scheduler = scheduler(&scattered(100), budget_pages);
+        scheduler.next(0, &mut ssd(1000, 1000)).len()
+    };
+    assert_eq!(requests(1 << 16), 1);
+    assert_eq!(requests(300), 100);
 }
 
 #[test]
