@@ -169,3 +169,26 @@ impl IoCounters {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_computes_is_told_as_long_as_it_is_there() {
+        let own = std::process::id();
+        let before = computed(own).expect("this process");
+        let mut sum = 0_u64;
+        while computed(own).expect("this process") < before + 5_000_000 {
+            sum = std::hint::black_box(sum + 1);
+        }
+        let mut idle = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep");
+        assert!(computed(idle.id()).is_some_and(|ns| ns < 1_000_000_000));
+        idle.kill().expect("a child");
+        idle.wait().expect("a child");
+        assert_eq!(computed(idle.id()), None);
+    }
+}

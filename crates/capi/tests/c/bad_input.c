@@ -101,6 +101,9 @@ int main(int argc, char **argv)
 	options.struct_size = sizeof(options);
 	options.flags = 1u << 30;
 	SAME(foreread_register_client(&c, &options, NULL, NULL), -EINVAL);
+	options.flags = FOREREAD_PASSES;
+	options.process = 1ul << 32;
+	SAME(foreread_register_client(&c, &options, NULL, NULL), -EINVAL);
 	memset(&future, 0, sizeof(future));
 	future.known.struct_size = sizeof(future);
 	future.newer = 1;
