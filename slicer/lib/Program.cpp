@@ -24,6 +24,14 @@ void indexBody(Function &F, const Stmt *S) {
   }
   if (const auto *Made = dyn_cast<CXXConstructExpr>(S))
     F.Makes.push_back(Made);
+  // What gives the parts of auto [a, b] is called by the declaration, which does not show it.
+  if (const auto *Declared = dyn_cast<DeclStmt>(S))
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D))
+        for (const VarDecl *Part : holding(Variable)) {
+          F.Parents[Part->getInit()] = S;
+          indexBody(F, Part->getInit());
+        }
   for (const Stmt *Child : S->children())
     if (Child) {
       F.Parents[Child] = S;

@@ -125,6 +125,7 @@ private:
   void start(const clang::Expr *E, const clang::Expr *Argument);
   void runs(const clang::FunctionDecl *Unwritten);
   void object(const clang::VarDecl *Variable);
+  void parts(const clang::VarDecl *Variable);
   void findCatching();
   bool tryBlock(const clang::CXXTryStmt *Try);
   bool initialisers(const Function &F);

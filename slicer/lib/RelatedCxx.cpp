@@ -196,6 +196,25 @@ void Related::object(const VarDecl *Variable) {
     mark(P.variable(Variable));
 }
 
+// What functions give for the parts of auto [a, b]: they are called, as they are, where it is declared.
+void Related::parts(const VarDecl *Variable) {
+  for (const VarDecl *Part : holding(Variable)) {
+    const auto *Call = dyn_cast<CallExpr>(Part->getInit()->IgnoreUnlessSpelledInSource());
+    Function *F = Call ? P.function(directCallee(Call)) : nullptr;
+    if (F && mayHaveEffects(*F)) {
+      refuse(*F, "it gives a part of an object that is declared as auto [a, b]");
+      mark(P.variable(Variable));
+      effect({}, false);
+    }
+    if (!defines(Variable))
+      continue;
+    bool Was = AsItIs;
+    AsItIs = true;
+    value(Part->getInit());
+    AsItIs = Was;
+  }
+}
+
 // What a constructor does before its body.
 bool Related::initialisers(const Function &F) {
   const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl);
