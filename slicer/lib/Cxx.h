@@ -59,6 +59,10 @@ bool hasOwnAddress(const clang::FieldDecl *Field);
 // What a std::function is called with and gives, as a function's type; null of other types.
 clang::QualType signatureOf(clang::QualType Holder);
 
+// The type of the function that is called through a pointer, to a member or not, as text; empty if it is none. Whether it
+// may throw does not matter.
+std::string shapeOf(clang::QualType Callee, const clang::ASTContext &Context);
+
 // What a call, or what makes an object, hands to a new thread of the C++ library to be run, and the first argument of that;
 // or null.
 const clang::Expr *givenToThread(const clang::Expr *E, const clang::Expr *&Second);

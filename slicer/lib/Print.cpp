@@ -109,6 +109,10 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
       Out << threadBody(E, *Run);
       return true;
     }
+  if (E != Body && P.givesPointer(E)) {
+    Out << givenPointer(E);
+    return true;
+  }
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
     if (Call == Unwrapped)
       return false;

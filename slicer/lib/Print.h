@@ -64,6 +64,7 @@ private:
   std::string whole(const Function &Target, const std::string &Call) const;
   void tryBlock(const clang::CXXTryStmt *Try);
   bool otherArguments() const;
+  std::string givenPointer(const clang::Expr *E);
   std::string threadBody(const clang::Expr *Given, const Function &Run);
   bool makesInPlace(const clang::Expr *Init) const;
   std::string call(const clang::CallExpr *Call);

@@ -237,6 +237,23 @@ std::string Printer::threadBody(const Expr *Given, const Function &Run) {
   return Result;
 }
 
+// A pointer to what the library is to call: to the prefetch version of whichever function it is.
+std::string Printer::givenPointer(const Expr *E) {
+  const Expr *Outer = Body;
+  Body = E;
+  std::string Pointer = text(E), Choice;
+  Body = Outer;
+  for (const Function *Target : Pointers.functions(E)) {
+    if (!Slice.translated(*Target) || Meetings.runsAsIs(*Target) || Target->GivenAsIs)
+      continue;
+    Called.insert({Target, Target->Decl});
+    Choice += "foreread_target == (decltype(foreread_target))" + Target->Name + " ? (decltype(foreread_target))" +
+              Meetings.nameOf(*Target) + " : ";
+  }
+  return Choice.empty() ? Pointer
+                        : "__extension__({ auto foreread_target = " + Pointer + "; " + Choice + "foreread_target; })";
+}
+
 bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   auto Arguments = [&](const CXXConstructExpr *Made) {
     std::string List;
@@ -252,6 +269,11 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   } else if (const auto *Made = dyn_cast<LambdaExpr>(E)) {
     Out << lambda(Made);
   } else if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const Function *Given = P.given(Ref); Given && Slice.translated(*Given) && !Meetings.runsAsIs(*Given)) {
+      Called.insert({Given, cast<FunctionDecl>(Ref->getDecl())});
+      Out << Meetings.nameOf(*Given);
+      return true;
+    }
     // An enumerator is of its type, where it is not made a number.
     if (isPrivate(Ref->getDecl()) && constant(Ref) && !isa<EnumConstantDecl>(Ref->getDecl())) {
       Out << llvm::toString(*constant(Ref), 10);

@@ -20,6 +20,14 @@ void Related::operand(const Expr *E) {
 // What is handed over to a parameter.
 void Related::hand(const Expr *E) { E->isGLValue() ? address(E) : value(E); }
 
+// Whether the library is given the prefetch version of a function wherever it is given one, and calls it no other way.
+bool Related::givenVersion(const Function &F) const {
+  return F.Through && !F.RunByLibrary && !F.GivenAsIs && !F.Givers.empty() && F.WholeBecause.empty() &&
+         llvm::all_of(F.Givers, [&](const Function *Each) {
+           return Each->WholeBecause.empty() && !Wholes.test(Each->Index);
+         });
+}
+
 // A function that is called where no call is written.
 void Related::runs(const FunctionDecl *Unwritten) {
   Function *F = P.function(Unwritten);
@@ -27,6 +35,10 @@ void Related::runs(const FunctionDecl *Unwritten) {
     return;
   if (Reached.test_and_set(F->Index))
     Changed = true;
+  if (!AsItIs && givenVersion(*F)) {
+    mark(P.result(*F));
+    return markAll(P.fields(F->Decl->getReturnType()));
+  }
   if (!F->WholeBecause.empty() || AsItIs || F->Through)
     whole(*F);
 }

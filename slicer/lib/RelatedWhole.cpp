@@ -158,7 +158,7 @@ bool Related::makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visi
 void Related::refuseLeftWhole() {
   for (auto &F : P.Functions) {
     llvm::DenseSet<const Function *> Visited;
-    bool Once = F->lambda() && !F->RunByLibrary;
+    bool Once = (F->lambda() && !F->RunByLibrary) || (givenVersion(*F) && !F->GivenByPointer);
     if (F->Reachable && hasEffects(*F) && F->NotCarried.empty() &&
         (F->RunByLibrary || (F->Through && !Once && !makesSameReads(*F, Visited))))
       refuse(*F, "a function of the library calls it");
