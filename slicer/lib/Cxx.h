@@ -66,6 +66,8 @@ std::string shapeOf(clang::QualType Callee, const clang::ASTContext &Context);
 // What a call, or what makes an object, hands to a new thread of the C++ library to be run, and the first argument of that;
 // or null.
 const clang::Expr *givenToThread(const clang::Expr *E, const clang::Expr *&Second);
+// Whether that thread's answer is handed over: std::async.
+bool startsAnswering(const clang::Expr *E);
 
 // The function that a lambda expression is; of a generic one what is made of it, if that is one only.
 const clang::FunctionDecl *operatorOf(const clang::CXXRecordDecl *Closure);

@@ -105,8 +105,8 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   if (!E)
     return false;
   if (E != Body && F.Home->cxx())
-    if (Function *Run = P.threadBody(E); Run && Slice.countsThread(*Run)) {
-      Out << threadBody(E, *Run);
+    if (const Expr *Starts = P.threadOf(E); Starts && Slice.countsThread(*P.thread(Starts).Target)) {
+      Out << threadBody(Starts);
       return true;
     }
   if (E != Body && P.givesPointer(E)) {

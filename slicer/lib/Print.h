@@ -65,7 +65,7 @@ private:
   void tryBlock(const clang::CXXTryStmt *Try);
   bool otherArguments() const;
   std::string givenPointer(const clang::Expr *E);
-  std::string threadBody(const clang::Expr *Given, const Function &Run);
+  std::string threadBody(const clang::Expr *Starts);
   bool makesInPlace(const clang::Expr *Init) const;
   std::string call(const clang::CallExpr *Call);
   std::string virtualCall(const clang::CallExpr *Call);

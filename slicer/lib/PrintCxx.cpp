@@ -226,13 +226,15 @@ void Printer::tryBlock(const CXXTryStmt *Try) {
 }
 
 // What a thread is given to run: its calls belong to those of the program's.
-std::string Printer::threadBody(const Expr *Given, const Function &Run) {
+std::string Printer::threadBody(const Expr *Starts) {
+  const Expr *Given = P.thread(Starts).Body;
+  const Function &Run = *P.thread(Starts).Target;
   bool Version = !Run.lambda() && !Meetings.runsAsIs(Run);
   if (Version)
     Called.insert({&Run, Run.Decl});
   const Expr *Outer = Body;
   Body = Given;
-  std::string Result = "foreread_body(" + (Version ? Meetings.nameOf(Run) : text(Given)) + ")";
+  std::string Result = std::string(startsAnswering(Starts) ? "foreread_async_body(" : "foreread_body(") + (Version ? Meetings.nameOf(Run) : text(Given)) + ")";
   Body = Outer;
   return Result;
 }

@@ -121,7 +121,8 @@ public:
     Function *Target = nullptr;
   };
   Thread thread(const clang::Expr *Starts) const { return Threads.lookup(Starts); }
-  Function *threadBody(const clang::Expr *Given) const { return ThreadBodies.lookup(Given); }
+  // What starts the thread that is given this to run, or null.
+  const clang::Expr *threadOf(const clang::Expr *Given) const { return ThreadBodies.lookup(Given); }
   // The function that a name gives to the C++ library to be called, or null.
   Function *given(const clang::DeclRefExpr *Name) const { return GivenNames.lookup(Name); }
   // Whether it is a pointer that does.
@@ -194,7 +195,7 @@ private:
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> ThroughKnown;
   llvm::StringMap<std::vector<Function *>> FromTemplate;
   llvm::DenseMap<const clang::Expr *, Thread> Threads;
-  llvm::DenseMap<const clang::Expr *, Function *> ThreadBodies;
+  llvm::DenseMap<const clang::Expr *, const clang::Expr *> ThreadBodies;
   // What functions of the library call by name; those whose address is taken, or which are virtual.
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
   std::vector<const clang::FunctionDecl *> LibraryEscaping;

@@ -56,6 +56,10 @@ void Related::start(const Expr *E, const Expr *Argument) {
   Threads = true;
   if (!Body.WholeBecause.empty())
     whole(Body);
+  if (startsAnswering(E)) {
+    mark(P.result(Body));
+    markAll(P.fields(Body.Decl->getReturnType()));
+  }
   hand(Argument);
 }
 
@@ -204,7 +208,9 @@ bool Related::tryBlock(const CXXTryStmt *Try) {
 void Related::object(const VarDecl *Variable) {
   const Expr *Init = Variable->getInit();
   const auto *Made = Init ? dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit()) : nullptr;
-  if (Made && runsCode(Variable->getType()) && (defines(Variable) || effects(Init)))
+  // What a thread's answer is asked of ends with the thread.
+  bool Holds = Made || (Init && startsThread(Init->IgnoreUnlessSpelledInSource()));
+  if (Holds && runsCode(Variable->getType()) && (defines(Variable) || effects(Init)))
     mark(P.variable(Variable));
 }
 

@@ -1,4 +1,4 @@
-// What calls a std::function must be known: not a thread, nor std::async, nor a function that is in no unit. Nor is it known
+// What calls a std::function must be known: not a thread, nor what std::async may run later, nor a function that is in no unit. Nor is it known
 // when an object ends; and what the library calls as it is must do the same in both threads.
 //: STATUS main sliced
 //: STATUS operator() refused
@@ -70,7 +70,7 @@ int main()
 	std::function<void()> task = [&] { pread(fd, &d, 1, 17000); };
 	std::thread one(task);
 	one.join();
-	auto later = std::async(std::launch::async, [&] {
+	auto later = std::async([&] {
 		unsigned char c = 0;
 		pread(fd, &c, 1, 500);
 		return c;
