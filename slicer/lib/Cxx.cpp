@@ -1,5 +1,7 @@
 #include "Cxx.h"
 
+#include <functional>
+
 namespace foreread::slicer {
 
 using namespace clang;
@@ -302,6 +304,21 @@ bool standsAlone(const LambdaExpr *Made) {
          Looking().TraverseStmt(Made->getBody());
 }
 
+std::string printedName(const VarDecl *Variable) {
+  std::string Name = Variable->getNameAsString();
+  const auto *Of = isa<ParmVarDecl>(Variable) ? dyn_cast<FunctionDecl>(Variable->getDeclContext()) : nullptr;
+  if (!Of || Name.empty())
+    return Name;
+  unsigned All = 0, Number = 0;
+  for (const ParmVarDecl *Each : Of->parameters())
+    if (Each->getName() == Variable->getName()) {
+      ++All;
+      if (Each == Variable)
+        Number = All;
+    }
+  return All > 1 ? "foreread_" + Name + "_" + std::to_string(Number) : Name;
+}
+
 const CompoundStmt *blockOf(const FunctionDecl *F) {
   const auto *Try = dyn_cast<CXXTryStmt>(F->getBody());
   return Try ? Try->getTryBlock() : dyn_cast<CompoundStmt>(F->getBody());
@@ -332,9 +349,12 @@ bool isLocal(QualType Type) {
 }
 
 bool anyLocal(const TemplateArgumentList &For) {
-  return llvm::any_of(For.asArray(), [](const TemplateArgument &Each) {
+  std::function<bool(const TemplateArgument &)> Is = [&](const TemplateArgument &Each) {
+    if (Each.getKind() == TemplateArgument::Pack)
+      return llvm::any_of(Each.pack_elements(), Is);
     return Each.getKind() == TemplateArgument::Type && isLocal(Each.getAsType());
-  });
+  };
+  return llvm::any_of(For.asArray(), Is);
 }
 
 // A template that is used for such a type.
@@ -347,11 +367,19 @@ bool madeForLocal(const FunctionDecl *F) {
 
 } // namespace
 
+// Whether something in it still stands for all of a pack's, which is written out otherwise: a generic lambda expression.
+static bool namesPack(const FunctionDecl *F) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitPackExpansionExpr(PackExpansionExpr *) { return false; }
+    bool VisitFunctionParmPackExpr(FunctionParmPackExpr *) { return false; }
+    bool VisitSubstNonTypeTemplateParmPackExpr(SubstNonTypeTemplateParmPackExpr *) { return false; }
+  };
+  return F->isTemplateInstantiation() && !Looking().TraverseStmt(F->getBody());
+}
+
 std::string notCarried(const FunctionDecl *F) {
-  if (const FunctionDecl *Pattern = F->getTemplateInstantiationPattern())
-    if (llvm::any_of(Pattern->parameters(),
-                     [](const ParmVarDecl *Each) { return Each->isParameterPack(); }))
-      return "it is made from a template that takes any number of arguments";
+  if (namesPack(F))
+    return "it is made from a template that takes any number of arguments, and names them together";
   const auto *Closure = dyn_cast<CXXRecordDecl>(F->getDeclContext());
   bool Generic = Closure && Closure->isLambda();
   if (F->isTemplateInstantiation() && !Generic && madeForLocal(F))

@@ -77,6 +77,9 @@ bool onlyCalled(const clang::CXXRecordDecl *Closure);
 // declared or changed in it, and it does not capture the object around it.
 bool standsAlone(const clang::LambdaExpr *Made);
 
+// The name that a variable has in the prefetch functions: the parameters that a pack comes to have one name, and need several.
+std::string printedName(const clang::VarDecl *Variable);
+
 // The block that a function's body is, or that of its try.
 const clang::CompoundStmt *blockOf(const clang::FunctionDecl *F);
 // Whether the prefetch thread can throw what an expression throws.

@@ -390,7 +390,7 @@ std::string Printer::call(const CallExpr *Call) {
   case Treatment::Fetch: {
     std::string Made = libraryCall(Call, *Spec, "fetch_");
     if (const VarDecl *Buffer = Meetings.buffers().of(Call, *Spec))
-      return "(" + Buffer->getNameAsString() + " ? " + Made + " : " + libraryCall(Call, *Spec, "prefetch_") + ")";
+      return "(" + printedName(Buffer) + " ? " + Made + " : " + libraryCall(Call, *Spec, "prefetch_") + ")";
     return Made;
   }
   case Treatment::Receive:

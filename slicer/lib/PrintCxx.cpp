@@ -176,7 +176,7 @@ std::string Printer::lambdaHead() const {
     else if (const ValueDecl *Variable = Each.getCapturedVar();
              Mentioned.contains(cast<VarDecl>(Variable)->getCanonicalDecl()))
       Captured.push_back((Each.getCaptureKind() == LCK_ByRef ? "&" : "") +
-                         Variable->getNameAsString());
+                         printedName(cast<VarDecl>(Variable)));
   std::string List;
   for (const std::string &Each : Captured)
     List += (List.empty() || Each.empty() ? "" : ", ") + Each;
@@ -282,6 +282,10 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
       return true;
     }
     Private |= isPrivate(Ref->getDecl());
+    if (const auto *Parameter = dyn_cast<ParmVarDecl>(Ref->getDecl())) {
+      Out << printedName(Parameter);
+      return true;
+    }
     if (Ref->hasExplicitTemplateArgs() || Ref->getDecl()->getParentFunctionOrMethod())
       return false;
     Out << Program::qualified(Ref->getDecl());
@@ -323,6 +327,8 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   } else if (const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E);
              Size && Size->isArgumentType() && Size->getKind() == UETT_SizeOf) {
     Out << "sizeof(" << typed(Size->getArgumentType(), "") << ')';
+  } else if (const auto *Size = dyn_cast<SizeOfPackExpr>(E)) {
+    Out << Size->getPackLength() << "UL";
   } else if (const auto *New = dyn_cast<CXXNewExpr>(E); New && New->getNumPlacementArgs() == 0) {
     std::string Count = New->isArray() && *New->getArraySize()
                             ? "[" + text(*New->getArraySize()) + "]"

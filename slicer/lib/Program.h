@@ -75,6 +75,8 @@ struct Function {
   bool Gives = false; // it is such a function
   llvm::DenseMap<const clang::Stmt *, const clang::Stmt *> Parents;
   std::vector<const clang::CallExpr *> Calls;
+  // Those of them that are written once for all arguments of a pack.
+  llvm::DenseSet<const clang::CallExpr *> Expanded;
   // The objects it makes, and the lambda expressions: what runs without a call.
   std::vector<const clang::Expr *> Makes;
 
