@@ -263,24 +263,31 @@ bool capturesPlainly(const LambdaExpr *Made) {
 
 } // namespace
 
-const FunctionDecl *operatorOf(const CXXRecordDecl *Closure) {
+llvm::SmallVector<const FunctionDecl *, 2> operatorsOf(const CXXRecordDecl *Closure) {
   if (!Closure->isGenericLambda())
-    return Closure->getLambdaCallOperator();
-  const FunctionDecl *Only = nullptr;
-  for (const FunctionDecl *Made : Closure->getDependentLambdaCallOperator()->specializations()) {
-    if (Only)
-      return nullptr;
-    Only = Made;
-  }
-  return Only;
+    return {Closure->getLambdaCallOperator()};
+  llvm::SmallVector<const FunctionDecl *, 2> All;
+  for (const FunctionDecl *Made : Closure->getDependentLambdaCallOperator()->specializations())
+    if (Made->getBody())
+      All.push_back(Made);
+  return All;
+}
+
+const FunctionDecl *operatorOf(const CXXRecordDecl *Closure) {
+  auto All = operatorsOf(Closure);
+  return All.size() == 1 ? All.front() : nullptr;
 }
 
 bool onlyCalled(const CXXRecordDecl *Type) {
   const auto *Around = dyn_cast<FunctionDecl>(Type->getDeclContext());
-  if (!Around || !Around->getBody() || !operatorOf(Type))
+  size_t Operators = operatorsOf(Type).size();
+  if (!Around || !Around->getBody() || !Operators)
     return false;
   Closure Uses(Type);
   Uses.TraverseStmt(Around->getBody());
+  // Each of several would have what it has captured, and changes, to itself.
+  if (Uses.Made && Uses.Made->isMutable() && Operators > 1)
+    return false;
   bool Only = Uses.Made && (Uses.Given || Uses.Kept) && capturesPlainly(Uses.Made);
   for (const DeclRefExpr *Ref : Uses.Named)
     Only &= Uses.Called.contains(Ref);

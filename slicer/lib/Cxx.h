@@ -71,6 +71,8 @@ bool startsAnswering(const clang::Expr *E);
 
 // The function that a lambda expression is; of a generic one what is made of it, if that is one only.
 const clang::FunctionDecl *operatorOf(const clang::CXXRecordDecl *Closure);
+// The functions that it is, of a generic one all that are made of it.
+llvm::SmallVector<const clang::FunctionDecl *, 2> operatorsOf(const clang::CXXRecordDecl *Closure);
 // Whether nothing is done with a lambda expression but to call it, or to hand it to a function.
 bool onlyCalled(const clang::CXXRecordDecl *Closure);
 // Whether a lambda expression only computes a value, and can be printed as it is: nothing is

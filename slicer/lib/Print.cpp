@@ -192,6 +192,16 @@ std::string Printer::userCall(const CallExpr *Call) {
               (Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I));
     return "(" + List + ")";
   };
+  // Which of what a generic lambda expression is, the types of its arguments say.
+  auto Typed = [&](const Function &Target) {
+    std::string List;
+    for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I) {
+      QualType Type = Target.Decl->getParamDecl(I - firstArgument(Call))->getType();
+      std::string Given = argument(Call, I);
+      List += (List.empty() ? "" : ", ") + (Type->isScalarType() ? "(" + typed(Type, "") + ")(" + Given + ")" : Given);
+    }
+    return "(" + List + ")";
+  };
   if (virtualCallee(Call))
     return virtualCall(Call);
   if (const FunctionDecl *Direct = directCallee(Call)) {
@@ -199,7 +209,8 @@ std::string Printer::userCall(const CallExpr *Call) {
     if (F.Home->cxx() && Meetings.runsAsIs(Target))
       return whole(Target, asItIs(Call));
     if (Target.lambda())
-      return text(objectOf(Call)) + Arguments(Target);
+      return text(objectOf(Call)) +
+             (operatorOf(Target.method()->getParent()) ? Arguments(Target) : Typed(Target));
     if (!Meetings.runsAsIs(Target))
       Called.insert({&Target, Direct});
     std::string Made = Meetings.nameOf(Target) + Arguments(Target);

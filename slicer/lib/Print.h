@@ -44,6 +44,7 @@ public:
 private:
   std::string head() const;
   std::string lambda(const clang::LambdaExpr *Made);
+  std::string lambda(const clang::LambdaExpr *Made, const Function &Inner);
   std::string lambdaHead() const;
   std::string parameters(const clang::FunctionDecl *Seen) const;
   bool declaredHere(const Function &Other) const;

@@ -184,9 +184,17 @@ std::string Printer::lambdaHead() const {
          " -> " + typed(F.Decl->getReturnType(), "");
 }
 
-// Made again where it is made, so that it captures what is there; its body is sliced, or as it is.
+// Made again where it is made, so that it captures what is there; its body is sliced, or as it is. A generic one is all that
+// are made of it.
 std::string Printer::lambda(const LambdaExpr *Made) {
-  const Function &Inner = *P.function(operatorOf(Made->getLambdaClass()));
+  std::string All;
+  auto Operators = operatorsOf(Made->getLambdaClass());
+  for (const FunctionDecl *Each : Operators)
+    All += (All.empty() ? "" : ", ") + lambda(Made, *P.function(Each));
+  return Operators.size() > 1 ? "prefetch_overloads(" + All + ")" : All;
+}
+
+std::string Printer::lambda(const LambdaExpr *Made, const Function &Inner) {
   Printer Body(P, Pointers, Slice, Meetings, Inner);
   Body.Expression = Made;
   std::string Result;

@@ -94,8 +94,8 @@ public:
     return true;
   }
   bool VisitLambdaExpr(LambdaExpr *Lambda) {
-    if (const FunctionDecl *Only = operatorOf(Lambda->getLambdaClass()))
-      VisitFunctionDecl(const_cast<FunctionDecl *>(Only));
+    for (const FunctionDecl *Each : operatorsOf(Lambda->getLambdaClass()))
+      VisitFunctionDecl(const_cast<FunctionDecl *>(Each));
     return true;
   }
 

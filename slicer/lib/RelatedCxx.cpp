@@ -85,9 +85,14 @@ void Related::refuseUncarried(const Expr *E) {
     return;
   std::string Why = notCarried(E);
   if (const auto *Lambda = dyn_cast<LambdaExpr>(E)) {
-    const Function *Body = P.function(operatorOf(Lambda->getLambdaClass()));
-    bool Whole = !onlyCalled(Lambda->getLambdaClass()) || (Body && !Body->WholeBecause.empty());
-    if (Whole && (!Body || mayHaveEffects(*Body) || !standsAlone(Lambda)))
+    bool Whole = !onlyCalled(Lambda->getLambdaClass()), Known = false, Effects = false;
+    for (const FunctionDecl *Each : operatorsOf(Lambda->getLambdaClass()))
+      if (const Function *Body = P.function(Each)) {
+        Known = true;
+        Whole |= !Body->WholeBecause.empty();
+        Effects |= mayHaveEffects(*Body);
+      }
+    if (Whole && (!Known || Effects || !standsAlone(Lambda)))
       Why = "it makes a lambda expression that is left whole";
   }
   if (!Why.empty())
@@ -111,7 +116,8 @@ bool Related::valueCxx(const Expr *E) {
       for (const Expr *Captured : Lambda->capture_inits())
         if (Captured)
           operand(Captured);
-    runs(operatorOf(Lambda->getLambdaClass()));
+    for (const FunctionDecl *Each : operatorsOf(Lambda->getLambdaClass()))
+      runs(Each);
   } else if (const auto *Call = dyn_cast<CallExpr>(E); Call && assignsPlainly(Call)) {
     address(Call->getArg(0));
     if (relatedAny(defined(Call->getArg(0))))

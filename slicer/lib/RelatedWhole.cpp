@@ -94,9 +94,12 @@ std::vector<Function *> Related::runBy(const Function &F) {
     const auto *Made = dyn_cast<CXXConstructExpr>(Each);
     if (Made)
       llvm::append_range(All, P.runThrough(Made->getConstructor()));
-    const CXXDestructorDecl *End = Made ? destructorOf(Made->getType()) : nullptr;
-    for (const FunctionDecl *Run : std::initializer_list<const FunctionDecl *>{
-             Made ? Made->getConstructor() : operatorOf(cast<LambdaExpr>(Each)->getLambdaClass()), End})
+    llvm::SmallVector<const FunctionDecl *, 2> Runs;
+    if (Made)
+      Runs = {Made->getConstructor(), destructorOf(Made->getType())};
+    else
+      Runs = operatorsOf(cast<LambdaExpr>(Each)->getLambdaClass());
+    for (const FunctionDecl *Run : Runs)
       if (Function *Known = P.function(Run))
         All.push_back(Known);
   }

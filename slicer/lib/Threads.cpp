@@ -137,8 +137,8 @@ void Program::findThreads() {
       const auto *Record = Made ? Made->getType()->getAsCXXRecordDecl() : nullptr;
       if (!Record || !Record->isLambda())
         for (const CXXRecordDecl *Each : Given.Found)
-          if (const Function *Operator = function(operatorOf(Each)))
-            Others.insert(Operator);
+          for (const FunctionDecl *Operator : operatorsOf(Each))
+            Others.insert(function(Operator));
     };
     for (const CallExpr *Call : F->Calls)
       if (!isa<CXXOperatorCallExpr>(Call) || !isa_and_nonnull<CXXMethodDecl>(directCallee(Call)))

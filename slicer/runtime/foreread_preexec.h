@@ -139,6 +139,25 @@ template <typename R, typename C> foreread_async_member<R, C> foreread_async_bod
     return {f, foreread_thread_path()};
 }
 
+#if __cplusplus >= 201402L
+/* What is made of one generic lambda expression, for the types it is used for. */
+template <typename F, typename... G> struct foreread_overloads : F, foreread_overloads<G...> {
+    foreread_overloads(F f, G... g)
+        : F(static_cast<F &&>(f)), foreread_overloads<G...>(static_cast<G &&>(g)...) {}
+    using F::operator();
+    using foreread_overloads<G...>::operator();
+};
+
+template <typename F> struct foreread_overloads<F> : F {
+    explicit foreread_overloads(F f) : F(static_cast<F &&>(f)) {}
+    using F::operator();
+};
+
+template <typename... F> foreread_overloads<F...> prefetch_overloads(F... f) {
+    return foreread_overloads<F...>(static_cast<F &&>(f)...);
+}
+#endif
+
 template <typename F> foreread_thread_body<F> foreread_body(F f) {
     return {static_cast<F &&>(f), foreread_thread_path()};
 }
