@@ -1,5 +1,7 @@
 #include "Cxx.h"
 
+#include <functional>
+
 namespace foreread::slicer {
 
 using namespace clang;
@@ -261,24 +263,31 @@ bool capturesPlainly(const LambdaExpr *Made) {
 
 } // namespace
 
-const FunctionDecl *operatorOf(const CXXRecordDecl *Closure) {
+llvm::SmallVector<const FunctionDecl *, 2> operatorsOf(const CXXRecordDecl *Closure) {
   if (!Closure->isGenericLambda())
-    return Closure->getLambdaCallOperator();
-  const FunctionDecl *Only = nullptr;
-  for (const FunctionDecl *Made : Closure->getDependentLambdaCallOperator()->specializations()) {
-    if (Only)
-      return nullptr;
-    Only = Made;
-  }
-  return Only;
+    return {Closure->getLambdaCallOperator()};
+  llvm::SmallVector<const FunctionDecl *, 2> All;
+  for (const FunctionDecl *Made : Closure->getDependentLambdaCallOperator()->specializations())
+    if (Made->getBody())
+      All.push_back(Made);
+  return All;
+}
+
+const FunctionDecl *operatorOf(const CXXRecordDecl *Closure) {
+  auto All = operatorsOf(Closure);
+  return All.size() == 1 ? All.front() : nullptr;
 }
 
 bool onlyCalled(const CXXRecordDecl *Type) {
   const auto *Around = dyn_cast<FunctionDecl>(Type->getDeclContext());
-  if (!Around || !Around->getBody() || !operatorOf(Type))
+  size_t Operators = operatorsOf(Type).size();
+  if (!Around || !Around->getBody() || !Operators)
     return false;
   Closure Uses(Type);
   Uses.TraverseStmt(Around->getBody());
+  // Each of several would have what it has captured, and changes, to itself.
+  if (Uses.Made && Uses.Made->isMutable() && Operators > 1)
+    return false;
   bool Only = Uses.Made && (Uses.Given || Uses.Kept) && capturesPlainly(Uses.Made);
   for (const DeclRefExpr *Ref : Uses.Named)
     Only &= Uses.Called.contains(Ref);
@@ -300,6 +309,21 @@ bool standsAlone(const LambdaExpr *Made) {
   };
   return !Made->isGenericLambda() && capturesPlainly(Made) &&
          Looking().TraverseStmt(Made->getBody());
+}
+
+std::string printedName(const VarDecl *Variable) {
+  std::string Name = Variable->getNameAsString();
+  const auto *Of = isa<ParmVarDecl>(Variable) ? dyn_cast<FunctionDecl>(Variable->getDeclContext()) : nullptr;
+  if (!Of || Name.empty())
+    return Name;
+  unsigned All = 0, Number = 0;
+  for (const ParmVarDecl *Each : Of->parameters())
+    if (Each->getName() == Variable->getName()) {
+      ++All;
+      if (Each == Variable)
+        Number = All;
+    }
+  return All > 1 ? "foreread_" + Name + "_" + std::to_string(Number) : Name;
 }
 
 const CompoundStmt *blockOf(const FunctionDecl *F) {
@@ -332,9 +356,12 @@ bool isLocal(QualType Type) {
 }
 
 bool anyLocal(const TemplateArgumentList &For) {
-  return llvm::any_of(For.asArray(), [](const TemplateArgument &Each) {
+  std::function<bool(const TemplateArgument &)> Is = [&](const TemplateArgument &Each) {
+    if (Each.getKind() == TemplateArgument::Pack)
+      return llvm::any_of(Each.pack_elements(), Is);
     return Each.getKind() == TemplateArgument::Type && isLocal(Each.getAsType());
-  });
+  };
+  return llvm::any_of(For.asArray(), Is);
 }
 
 // A template that is used for such a type.
@@ -347,11 +374,19 @@ bool madeForLocal(const FunctionDecl *F) {
 
 } // namespace
 
+// Whether something in it still stands for all of a pack's, which is written out otherwise: a generic lambda expression.
+static bool namesPack(const FunctionDecl *F) {
+  struct Looking : RecursiveASTVisitor<Looking> {
+    bool VisitPackExpansionExpr(PackExpansionExpr *) { return false; }
+    bool VisitFunctionParmPackExpr(FunctionParmPackExpr *) { return false; }
+    bool VisitSubstNonTypeTemplateParmPackExpr(SubstNonTypeTemplateParmPackExpr *) { return false; }
+  };
+  return F->isTemplateInstantiation() && !Looking().TraverseStmt(F->getBody());
+}
+
 std::string notCarried(const FunctionDecl *F) {
-  if (const FunctionDecl *Pattern = F->getTemplateInstantiationPattern())
-    if (llvm::any_of(Pattern->parameters(),
-                     [](const ParmVarDecl *Each) { return Each->isParameterPack(); }))
-      return "it is made from a template that takes any number of arguments";
+  if (namesPack(F))
+    return "it is made from a template that takes any number of arguments, and names them together";
   const auto *Closure = dyn_cast<CXXRecordDecl>(F->getDeclContext());
   bool Generic = Closure && Closure->isLambda();
   if (F->isTemplateInstantiation() && !Generic && madeForLocal(F))

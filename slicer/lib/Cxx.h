@@ -59,17 +59,28 @@ bool hasOwnAddress(const clang::FieldDecl *Field);
 // What a std::function is called with and gives, as a function's type; null of other types.
 clang::QualType signatureOf(clang::QualType Holder);
 
+// The type of the function that is called through a pointer, to a member or not, as text; empty if it is none. Whether it
+// may throw does not matter.
+std::string shapeOf(clang::QualType Callee, const clang::ASTContext &Context);
+
 // What a call, or what makes an object, hands to a new thread of the C++ library to be run, and the first argument of that;
 // or null.
 const clang::Expr *givenToThread(const clang::Expr *E, const clang::Expr *&Second);
+// Whether that thread's answer is handed over: std::async.
+bool startsAnswering(const clang::Expr *E);
 
 // The function that a lambda expression is; of a generic one what is made of it, if that is one only.
 const clang::FunctionDecl *operatorOf(const clang::CXXRecordDecl *Closure);
+// The functions that it is, of a generic one all that are made of it.
+llvm::SmallVector<const clang::FunctionDecl *, 2> operatorsOf(const clang::CXXRecordDecl *Closure);
 // Whether nothing is done with a lambda expression but to call it, or to hand it to a function.
 bool onlyCalled(const clang::CXXRecordDecl *Closure);
 // Whether a lambda expression only computes a value, and can be printed as it is: nothing is
 // declared or changed in it, and it does not capture the object around it.
 bool standsAlone(const clang::LambdaExpr *Made);
+
+// The name that a variable has in the prefetch functions: the parameters that a pack comes to have one name, and need several.
+std::string printedName(const clang::VarDecl *Variable);
 
 // The block that a function's body is, or that of its try.
 const clang::CompoundStmt *blockOf(const clang::FunctionDecl *F);

@@ -90,7 +90,7 @@ bool makesTemporaries(const Stmt *S) {
 bool editable(const Function &F, const CallExpr *Call) {
   const Unit &U = *F.Home;
   TextRange Here = textOf(U, Call);
-  if (!Here.Valid || showsText(U, Call->getBeginLoc()) || makesTemporaries(Call))
+  if (!Here.Valid || showsText(U, Call->getBeginLoc()) || makesTemporaries(Call) || F.Expanded.contains(Call))
     return false;
   // An argument that its macro uses twice is written once and executed twice.
   for (const CallExpr *Other : F.Calls)
@@ -149,6 +149,9 @@ const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
   const Unit &U = *F.Home;
   const SourceManager &Sources = U.sources();
   const Stmt *Part = Call;
+  // A pack's is counted where it stands, once for each.
+  if (F.Expanded.contains(Call) && !Call->getBeginLoc().isMacroID() && Call->getType()->isScalarType())
+    return Call;
   for (const Stmt *Up = F.Parents.lookup(Call); Up; Part = Up, Up = F.Parents.lookup(Up)) {
     if (!once(Up, Part, U.context()))
       return nullptr;

@@ -31,8 +31,8 @@ std::optional<TextRange> afterBrace(const Unit &U, const clang::CompoundStmt *Bl
 bool editable(const Function &F, const clang::CallExpr *Call);
 
 // What a call can be counted with that stands inside a macro: the innermost expression or statement
-// around it that is the whole of what a macro became, and that makes the call exactly once.  Null
-// if there is none.
+// around it that is the whole of what a macro became, and that makes the call exactly once; or the
+// call itself, where it is written once for all arguments of a pack.  Null if there is none.
 const clang::Stmt *expansionAround(const Function &F, const clang::CallExpr *Call);
 
 class Edits {

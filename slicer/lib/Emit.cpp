@@ -135,7 +135,7 @@ private:
     if (!Started.Target || !Slice.countsThread(*Started.Target) || !Met.insert(Started.Body->getBeginLoc()).second)
       return;
     Counts = true;
-    Into.around(textOf(U, Started.Body), "foreread_body(", ")");
+    Into.around(textOf(U, Started.Body), startsAnswering(Starts) ? "foreread_async_body(" : "foreread_body(", ")");
   }
 
   void spawn(const CallExpr *Call) {

@@ -14,6 +14,7 @@ namespace {
 // What one function calls by name, and whose address it takes.
 struct Names : RecursiveASTVisitor<Names> {
   std::vector<const FunctionDecl *> Called, Taken;
+  std::vector<QualType> Pointers; // what is called through
   llvm::DenseSet<const Expr *> Callees;
 
   bool shouldVisitImplicitCode() const { return true; }
@@ -21,6 +22,11 @@ struct Names : RecursiveASTVisitor<Names> {
     Callees.insert(Call->getCallee()->IgnoreParenImpCasts());
     if (const FunctionDecl *Callee = Call->getDirectCallee())
       Called.push_back(Callee->getCanonicalDecl());
+    else if (const auto *Through = dyn_cast<BinaryOperator>(Call->getCallee()->IgnoreParens());
+             Through && Through->isPtrMemOp())
+      Pointers.push_back(Through->getRHS()->getType());
+    else
+      Pointers.push_back(Call->getCallee()->getType());
     return true;
   }
   bool VisitCXXConstructExpr(CXXConstructExpr *Made) {
@@ -69,6 +75,11 @@ private:
 void Program::readLibrary(const Unit &U) {
   Library(U.sources(), [&](const FunctionDecl *F, Names &In) {
     llvm::append_range(LibraryEscaping, In.Taken);
+    for (QualType Each : In.Pointers)
+      if (std::string Shape = shapeOf(Each, F->getASTContext()); !Shape.empty())
+        LibraryPointers[Shape].push_back(F->getCanonicalDecl());
+    if (!In.Taken.empty())
+      LibraryTaken[F->getCanonicalDecl()] = In.Taken;
     const auto *Method = dyn_cast<CXXMethodDecl>(F);
     if (Method)
       findHeld(Method);
@@ -142,6 +153,7 @@ void Program::followHeld() {
 }
 
 void Program::findThrough() {
+  findGiven();
   followHeld();
   for (const FunctionDecl *Escaping : LibraryEscaping) {
     if (Function *F = function(Escaping))
@@ -154,6 +166,7 @@ void Program::findThrough() {
       if (!function(directCallee(Call)))
         for (Function *Target : runThrough(directCallee(Call)))
           Target->Through = true;
+  findEnding();
 }
 
 const std::vector<Function *> &Program::runThrough(const FunctionDecl *Library) {

@@ -298,8 +298,8 @@ bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Vis
     return true;
   if (F.Decl->isVariadic() || !allKept(F.Decl->getBody()) || Slice.countsIn(F))
     return false;
-  // Prefetch functions cannot call it; and to make an object is more than to compute.
-  if (isPrivate(F.Decl) || !F.Makes.empty())
+  // Prefetch functions cannot call it; and to make an object is more than to compute. What it gives the library is a version.
+  if (isPrivate(F.Decl) || !F.Makes.empty() || F.Gives)
     return false;
   for (const CallExpr *Call : F.Calls) {
     const CallSpec *Spec = P.spec(Call);

@@ -186,8 +186,13 @@ NodeId PointsTo::unknownCall(const CallExpr *Call) {
     std::vector<NodeId> Arguments;
     for (const Expr *Argument : Call->arguments())
       Arguments.push_back(bound(Argument, Argument->isGLValue()));
-    runThread(*Body, llvm::ArrayRef(Arguments).drop_front());
-    Given = Written = {bound(objectOf(Call), !objectOf(Call)->getType()->isPointerType())};
+    runThread(*Body, llvm::ArrayRef(Arguments).drop_front(startsAnswering(Call) ? 2 : 1));
+    if (startsAnswering(Call)) {
+      Given = {P.result(*Body)};
+      Written.clear();
+    } else {
+      Given = Written = {bound(objectOf(Call), !objectOf(Call)->getType()->isPointerType())};
+    }
   }
   NodeId All = anything(P.heap(Call), Given, Written);
   connectThrough(directCallee(Call), All);

@@ -105,10 +105,14 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   if (!E)
     return false;
   if (E != Body && F.Home->cxx())
-    if (Function *Run = P.threadBody(E); Run && Slice.countsThread(*Run)) {
-      Out << threadBody(E, *Run);
+    if (const Expr *Starts = P.threadOf(E); Starts && Slice.countsThread(*P.thread(Starts).Target)) {
+      Out << threadBody(Starts);
       return true;
     }
+  if (E != Body && P.givesPointer(E)) {
+    Out << givenPointer(E);
+    return true;
+  }
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
     if (Call == Unwrapped)
       return false;
@@ -188,6 +192,16 @@ std::string Printer::userCall(const CallExpr *Call) {
               (Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I));
     return "(" + List + ")";
   };
+  // Which of what a generic lambda expression is, the types of its arguments say.
+  auto Typed = [&](const Function &Target) {
+    std::string List;
+    for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I) {
+      QualType Type = Target.Decl->getParamDecl(I - firstArgument(Call))->getType();
+      std::string Given = argument(Call, I);
+      List += (List.empty() ? "" : ", ") + (Type->isScalarType() ? "(" + typed(Type, "") + ")(" + Given + ")" : Given);
+    }
+    return "(" + List + ")";
+  };
   if (virtualCallee(Call))
     return virtualCall(Call);
   if (const FunctionDecl *Direct = directCallee(Call)) {
@@ -195,7 +209,8 @@ std::string Printer::userCall(const CallExpr *Call) {
     if (F.Home->cxx() && Meetings.runsAsIs(Target))
       return whole(Target, asItIs(Call));
     if (Target.lambda())
-      return text(objectOf(Call)) + Arguments(Target);
+      return text(objectOf(Call)) +
+             (operatorOf(Target.method()->getParent()) ? Arguments(Target) : Typed(Target));
     if (!Meetings.runsAsIs(Target))
       Called.insert({&Target, Direct});
     std::string Made = Meetings.nameOf(Target) + Arguments(Target);
@@ -386,7 +401,7 @@ std::string Printer::call(const CallExpr *Call) {
   case Treatment::Fetch: {
     std::string Made = libraryCall(Call, *Spec, "fetch_");
     if (const VarDecl *Buffer = Meetings.buffers().of(Call, *Spec))
-      return "(" + Buffer->getNameAsString() + " ? " + Made + " : " + libraryCall(Call, *Spec, "prefetch_") + ")";
+      return "(" + printedName(Buffer) + " ? " + Made + " : " + libraryCall(Call, *Spec, "prefetch_") + ")";
     return Made;
   }
   case Treatment::Receive:

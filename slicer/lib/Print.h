@@ -44,6 +44,7 @@ public:
 private:
   std::string head() const;
   std::string lambda(const clang::LambdaExpr *Made);
+  std::string lambda(const clang::LambdaExpr *Made, const Function &Inner);
   std::string lambdaHead() const;
   std::string parameters(const clang::FunctionDecl *Seen) const;
   bool declaredHere(const Function &Other) const;
@@ -64,7 +65,8 @@ private:
   std::string whole(const Function &Target, const std::string &Call) const;
   void tryBlock(const clang::CXXTryStmt *Try);
   bool otherArguments() const;
-  std::string threadBody(const clang::Expr *Given, const Function &Run);
+  std::string givenPointer(const clang::Expr *E);
+  std::string threadBody(const clang::Expr *Starts);
   bool makesInPlace(const clang::Expr *Init) const;
   std::string call(const clang::CallExpr *Call);
   std::string virtualCall(const clang::CallExpr *Call);

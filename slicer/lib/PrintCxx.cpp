@@ -176,7 +176,7 @@ std::string Printer::lambdaHead() const {
     else if (const ValueDecl *Variable = Each.getCapturedVar();
              Mentioned.contains(cast<VarDecl>(Variable)->getCanonicalDecl()))
       Captured.push_back((Each.getCaptureKind() == LCK_ByRef ? "&" : "") +
-                         Variable->getNameAsString());
+                         printedName(cast<VarDecl>(Variable)));
   std::string List;
   for (const std::string &Each : Captured)
     List += (List.empty() || Each.empty() ? "" : ", ") + Each;
@@ -184,9 +184,17 @@ std::string Printer::lambdaHead() const {
          " -> " + typed(F.Decl->getReturnType(), "");
 }
 
-// Made again where it is made, so that it captures what is there; its body is sliced, or as it is.
+// Made again where it is made, so that it captures what is there; its body is sliced, or as it is. A generic one is all that
+// are made of it.
 std::string Printer::lambda(const LambdaExpr *Made) {
-  const Function &Inner = *P.function(operatorOf(Made->getLambdaClass()));
+  std::string All;
+  auto Operators = operatorsOf(Made->getLambdaClass());
+  for (const FunctionDecl *Each : Operators)
+    All += (All.empty() ? "" : ", ") + lambda(Made, *P.function(Each));
+  return Operators.size() > 1 ? "prefetch_overloads(" + All + ")" : All;
+}
+
+std::string Printer::lambda(const LambdaExpr *Made, const Function &Inner) {
   Printer Body(P, Pointers, Slice, Meetings, Inner);
   Body.Expression = Made;
   std::string Result;
@@ -226,15 +234,34 @@ void Printer::tryBlock(const CXXTryStmt *Try) {
 }
 
 // What a thread is given to run: its calls belong to those of the program's.
-std::string Printer::threadBody(const Expr *Given, const Function &Run) {
+std::string Printer::threadBody(const Expr *Starts) {
+  const Expr *Given = P.thread(Starts).Body;
+  const Function &Run = *P.thread(Starts).Target;
   bool Version = !Run.lambda() && !Meetings.runsAsIs(Run);
   if (Version)
     Called.insert({&Run, Run.Decl});
   const Expr *Outer = Body;
   Body = Given;
-  std::string Result = "foreread_body(" + (Version ? Meetings.nameOf(Run) : text(Given)) + ")";
+  std::string Result = std::string(startsAnswering(Starts) ? "foreread_async_body(" : "foreread_body(") + (Version ? Meetings.nameOf(Run) : text(Given)) + ")";
   Body = Outer;
   return Result;
+}
+
+// A pointer to what the library is to call: to the prefetch version of whichever function it is.
+std::string Printer::givenPointer(const Expr *E) {
+  const Expr *Outer = Body;
+  Body = E;
+  std::string Pointer = text(E), Choice;
+  Body = Outer;
+  for (const Function *Target : Pointers.functions(E)) {
+    if (!Slice.translated(*Target) || Meetings.runsAsIs(*Target) || Target->GivenAsIs)
+      continue;
+    Called.insert({Target, Target->Decl});
+    Choice += "foreread_target == (decltype(foreread_target))" + Target->Name + " ? (decltype(foreread_target))" +
+              Meetings.nameOf(*Target) + " : ";
+  }
+  return Choice.empty() ? Pointer
+                        : "__extension__({ auto foreread_target = " + Pointer + "; " + Choice + "foreread_target; })";
 }
 
 bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
@@ -252,12 +279,21 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   } else if (const auto *Made = dyn_cast<LambdaExpr>(E)) {
     Out << lambda(Made);
   } else if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
+    if (const Function *Given = P.given(Ref); Given && Slice.translated(*Given) && !Meetings.runsAsIs(*Given)) {
+      Called.insert({Given, cast<FunctionDecl>(Ref->getDecl())});
+      Out << Meetings.nameOf(*Given);
+      return true;
+    }
     // An enumerator is of its type, where it is not made a number.
     if (isPrivate(Ref->getDecl()) && constant(Ref) && !isa<EnumConstantDecl>(Ref->getDecl())) {
       Out << llvm::toString(*constant(Ref), 10);
       return true;
     }
     Private |= isPrivate(Ref->getDecl());
+    if (const auto *Parameter = dyn_cast<ParmVarDecl>(Ref->getDecl())) {
+      Out << printedName(Parameter);
+      return true;
+    }
     if (Ref->hasExplicitTemplateArgs() || Ref->getDecl()->getParentFunctionOrMethod())
       return false;
     Out << Program::qualified(Ref->getDecl());
@@ -299,6 +335,8 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   } else if (const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E);
              Size && Size->isArgumentType() && Size->getKind() == UETT_SizeOf) {
     Out << "sizeof(" << typed(Size->getArgumentType(), "") << ')';
+  } else if (const auto *Size = dyn_cast<SizeOfPackExpr>(E)) {
+    Out << Size->getPackLength() << "UL";
   } else if (const auto *New = dyn_cast<CXXNewExpr>(E); New && New->getNumPlacementArgs() == 0) {
     std::string Count = New->isArray() && *New->getArraySize()
                             ? "[" + text(*New->getArraySize()) + "]"

@@ -44,7 +44,7 @@ std::string Printer::parameters(const FunctionDecl *Seen) const {
   for (unsigned I = 0; I < Seen->getNumParams(); ++I) {
     const ParmVarDecl *Parameter = Seen->getParamDecl(I);
     List += (List.empty() ? "" : ", ") +
-            typed(parameterType(Parameter), Parameter->getNameAsString(), Seen->getASTContext());
+            typed(parameterType(Parameter), printedName(Parameter), Seen->getASTContext());
   }
   return "(" + (List.empty() ? "void" : List) + (Seen->isVariadic() ? ", ..." : "") + ")";
 }

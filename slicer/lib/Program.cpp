@@ -24,11 +24,47 @@ void indexBody(Function &F, const Stmt *S) {
   }
   if (const auto *Made = dyn_cast<CXXConstructExpr>(S))
     F.Makes.push_back(Made);
+  // What gives the parts of auto [a, b] is called by the declaration, which does not show it.
+  if (const auto *Declared = dyn_cast<DeclStmt>(S))
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D))
+        for (const VarDecl *Part : holding(Variable)) {
+          F.Parents[Part->getInit()] = S;
+          indexBody(F, Part->getInit());
+        }
   for (const Stmt *Child : S->children())
     if (Child) {
       F.Parents[Child] = S;
       indexBody(F, Child);
     }
+}
+
+// What is written once for all arguments of a pack, in what is made from a template and the lambda expressions in it.
+void findExpanded(Function &F) {
+  const FunctionDecl *Around = F.Decl, *Pattern = nullptr;
+  for (; Around && !Pattern; Around = dyn_cast_or_null<FunctionDecl>(Around->getParentFunctionOrMethod()))
+    Pattern = Around->getTemplateInstantiationPattern();
+  struct Expansions : RecursiveASTVisitor<Expansions> {
+    std::vector<SourceRange> Found;
+    bool VisitPackExpansionExpr(PackExpansionExpr *E) {
+      Found.push_back(E->getSourceRange());
+      return true;
+    }
+    bool VisitCXXFoldExpr(CXXFoldExpr *E) {
+      Found.push_back(E->getSourceRange());
+      return true;
+    }
+  } In;
+  if (!Pattern || !Pattern->getBody())
+    return;
+  In.TraverseStmt(Pattern->getBody());
+  const SourceManager &Sources = F.Home->sources();
+  SourceRange Body = F.Decl->getBody()->getSourceRange();
+  for (SourceRange Each : In.Found)
+    for (const CallExpr *Call : F.Calls)
+      if (Sources.isPointWithin(Each.getBegin(), Body.getBegin(), Body.getEnd()) &&
+          Sources.isPointWithin(Call->getBeginLoc(), Each.getBegin(), Each.getEnd()))
+        F.Expanded.insert(Call);
 }
 
 // The functions of a unit that have a body: in namespaces, classes, templates' instances and lambda
@@ -58,8 +94,8 @@ public:
     return true;
   }
   bool VisitLambdaExpr(LambdaExpr *Lambda) {
-    if (const FunctionDecl *Only = operatorOf(Lambda->getLambdaClass()))
-      VisitFunctionDecl(const_cast<FunctionDecl *>(Only));
+    for (const FunctionDecl *Each : operatorsOf(Lambda->getLambdaClass()))
+      VisitFunctionDecl(const_cast<FunctionDecl *>(Each));
     return true;
   }
 
@@ -114,6 +150,7 @@ void Program::add(Unit &U, const FunctionDecl *Declared) {
     for (const CXXCtorInitializer *Part : Made->inits())
       indexBody(*F, Part->getInit());
   indexBody(*F, Declared->getBody());
+  findExpanded(*F);
   Internal[Declared->getCanonicalDecl()] = F.get();
   F->Private = !Declared->isExternallyVisible() || (Each && !F->Shared);
   if (!F->Private)

@@ -68,8 +68,15 @@ struct Function {
   bool Pauses = false;       // left whole, and what it calls is not counted meanwhile
   bool RunByLibrary = false; // a function of the library may call it, and which does is not known
   bool Through = false;      // … does call it, in calls that are known: runThrough()
+  // The functions that give it to one of the C++ library that calls it through a pointer, and in which its version can stand
+  // for it; whether it is given otherwise, too; and whether what gives it is a pointer, not its name.
+  std::vector<const Function *> Givers;
+  bool GivenAsIs = false, GivenByPointer = false;
+  bool Gives = false; // it is such a function
   llvm::DenseMap<const clang::Stmt *, const clang::Stmt *> Parents;
   std::vector<const clang::CallExpr *> Calls;
+  // Those of them that are written once for all arguments of a pack.
+  llvm::DenseSet<const clang::CallExpr *> Expanded;
   // The objects it makes, and the lambda expressions: what runs without a call.
   std::vector<const clang::Expr *> Makes;
 
@@ -116,7 +123,12 @@ public:
     Function *Target = nullptr;
   };
   Thread thread(const clang::Expr *Starts) const { return Threads.lookup(Starts); }
-  Function *threadBody(const clang::Expr *Given) const { return ThreadBodies.lookup(Given); }
+  // What starts the thread that is given this to run, or null.
+  const clang::Expr *threadOf(const clang::Expr *Given) const { return ThreadBodies.lookup(Given); }
+  // The function that a name gives to the C++ library to be called, or null.
+  Function *given(const clang::DeclRefExpr *Name) const { return GivenNames.lookup(Name); }
+  // Whether it is a pointer that does.
+  bool givesPointer(const clang::Expr *E) const { return GivenPointers.contains(E); }
   // What the call table says of a call, or null.  Functions of the program are not looked up.
   const CallSpec *spec(const clang::CallExpr *Call) const;
 
@@ -172,6 +184,9 @@ private:
   void findHeld(const clang::CXXMethodDecl *Method);
   void leaves(clang::QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::StringSet<> &Signatures) const;
   void followHeld();
+  bool callsThrough(const clang::FunctionDecl *Library, const std::string &Shape) const;
+  void findGiven();
+  void findEnding();
   void findThrough();
   void findThreads();
   std::string symbol(const clang::NamedDecl *Named) const;
@@ -182,10 +197,15 @@ private:
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> ThroughKnown;
   llvm::StringMap<std::vector<Function *>> FromTemplate;
   llvm::DenseMap<const clang::Expr *, Thread> Threads;
-  llvm::DenseMap<const clang::Expr *, Function *> ThreadBodies;
+  llvm::DenseMap<const clang::Expr *, const clang::Expr *> ThreadBodies;
   // What functions of the library call by name; those whose address is taken, or which are virtual.
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
   std::vector<const clang::FunctionDecl *> LibraryEscaping;
+  llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryTaken;
+  // By the type of the pointer: what calls through one.
+  llvm::StringMap<std::vector<const clang::FunctionDecl *>> LibraryPointers;
+  llvm::DenseMap<const clang::DeclRefExpr *, Function *> GivenNames;
+  llvm::DenseSet<const clang::Expr *> GivenPointers;
   // By the signature of a std::function: what calls one, and by what one calls each kind of what it may hold.
   struct Held {
     std::vector<const clang::FunctionDecl *> Calls, Invokes;

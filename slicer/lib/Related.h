@@ -124,7 +124,9 @@ private:
   bool startsThread(const clang::Expr *E) const;
   void start(const clang::Expr *E, const clang::Expr *Argument);
   void runs(const clang::FunctionDecl *Unwritten);
+  bool givenVersion(const Function &F) const;
   void object(const clang::VarDecl *Variable);
+  void parts(const clang::VarDecl *Variable);
   void findCatching();
   bool tryBlock(const clang::CXXTryStmt *Try);
   bool initialisers(const Function &F);

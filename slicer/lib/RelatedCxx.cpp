@@ -20,6 +20,14 @@ void Related::operand(const Expr *E) {
 // What is handed over to a parameter.
 void Related::hand(const Expr *E) { E->isGLValue() ? address(E) : value(E); }
 
+// Whether the library is given the prefetch version of a function wherever it is given one, and calls it no other way.
+bool Related::givenVersion(const Function &F) const {
+  return F.Through && !F.RunByLibrary && !F.GivenAsIs && !F.Givers.empty() && F.WholeBecause.empty() &&
+         llvm::all_of(F.Givers, [&](const Function *Each) {
+           return Each->WholeBecause.empty() && !Wholes.test(Each->Index);
+         });
+}
+
 // A function that is called where no call is written.
 void Related::runs(const FunctionDecl *Unwritten) {
   Function *F = P.function(Unwritten);
@@ -27,6 +35,10 @@ void Related::runs(const FunctionDecl *Unwritten) {
     return;
   if (Reached.test_and_set(F->Index))
     Changed = true;
+  if (!AsItIs && givenVersion(*F)) {
+    mark(P.result(*F));
+    return markAll(P.fields(F->Decl->getReturnType()));
+  }
   if (!F->WholeBecause.empty() || AsItIs || F->Through)
     whole(*F);
 }
@@ -44,6 +56,10 @@ void Related::start(const Expr *E, const Expr *Argument) {
   Threads = true;
   if (!Body.WholeBecause.empty())
     whole(Body);
+  if (startsAnswering(E)) {
+    mark(P.result(Body));
+    markAll(P.fields(Body.Decl->getReturnType()));
+  }
   hand(Argument);
 }
 
@@ -69,9 +85,14 @@ void Related::refuseUncarried(const Expr *E) {
     return;
   std::string Why = notCarried(E);
   if (const auto *Lambda = dyn_cast<LambdaExpr>(E)) {
-    const Function *Body = P.function(operatorOf(Lambda->getLambdaClass()));
-    bool Whole = !onlyCalled(Lambda->getLambdaClass()) || (Body && !Body->WholeBecause.empty());
-    if (Whole && (!Body || mayHaveEffects(*Body) || !standsAlone(Lambda)))
+    bool Whole = !onlyCalled(Lambda->getLambdaClass()), Known = false, Effects = false;
+    for (const FunctionDecl *Each : operatorsOf(Lambda->getLambdaClass()))
+      if (const Function *Body = P.function(Each)) {
+        Known = true;
+        Whole |= !Body->WholeBecause.empty();
+        Effects |= mayHaveEffects(*Body);
+      }
+    if (Whole && (!Known || Effects || !standsAlone(Lambda)))
       Why = "it makes a lambda expression that is left whole";
   }
   if (!Why.empty())
@@ -95,7 +116,8 @@ bool Related::valueCxx(const Expr *E) {
       for (const Expr *Captured : Lambda->capture_inits())
         if (Captured)
           operand(Captured);
-    runs(operatorOf(Lambda->getLambdaClass()));
+    for (const FunctionDecl *Each : operatorsOf(Lambda->getLambdaClass()))
+      runs(Each);
   } else if (const auto *Call = dyn_cast<CallExpr>(E); Call && assignsPlainly(Call)) {
     address(Call->getArg(0));
     if (relatedAny(defined(Call->getArg(0))))
@@ -192,8 +214,29 @@ bool Related::tryBlock(const CXXTryStmt *Try) {
 void Related::object(const VarDecl *Variable) {
   const Expr *Init = Variable->getInit();
   const auto *Made = Init ? dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit()) : nullptr;
-  if (Made && runsCode(Variable->getType()) && (defines(Variable) || effects(Init)))
+  // What a thread's answer is asked of ends with the thread.
+  bool Holds = Made || (Init && startsThread(Init->IgnoreUnlessSpelledInSource()));
+  if (Holds && runsCode(Variable->getType()) && (defines(Variable) || effects(Init)))
     mark(P.variable(Variable));
+}
+
+// What functions give for the parts of auto [a, b]: they are called, as they are, where it is declared.
+void Related::parts(const VarDecl *Variable) {
+  for (const VarDecl *Part : holding(Variable)) {
+    const auto *Call = dyn_cast<CallExpr>(Part->getInit()->IgnoreUnlessSpelledInSource());
+    Function *F = Call ? P.function(directCallee(Call)) : nullptr;
+    if (F && mayHaveEffects(*F)) {
+      refuse(*F, "it gives a part of an object that is declared as auto [a, b]");
+      mark(P.variable(Variable));
+      effect({}, false);
+    }
+    if (!defines(Variable))
+      continue;
+    bool Was = AsItIs;
+    AsItIs = true;
+    value(Part->getInit());
+    AsItIs = Was;
+  }
 }
 
 // What a constructor does before its body.

@@ -14,8 +14,7 @@ bool Related::declaration(const VarDecl *Variable) {
     refuse(*Current, "a variable of it has a clean-up function");
   if (Current->Home->cxx())
     object(Variable);
-  for (const VarDecl *Part : holding(Variable))
-    declaration(Part);
+  parts(Variable);
   if (defines(Variable)) {
     typeSizes(Variable->getType());
     if (Variable->getInit())

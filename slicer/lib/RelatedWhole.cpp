@@ -94,9 +94,12 @@ std::vector<Function *> Related::runBy(const Function &F) {
     const auto *Made = dyn_cast<CXXConstructExpr>(Each);
     if (Made)
       llvm::append_range(All, P.runThrough(Made->getConstructor()));
-    const CXXDestructorDecl *End = Made ? destructorOf(Made->getType()) : nullptr;
-    for (const FunctionDecl *Run : std::initializer_list<const FunctionDecl *>{
-             Made ? Made->getConstructor() : operatorOf(cast<LambdaExpr>(Each)->getLambdaClass()), End})
+    llvm::SmallVector<const FunctionDecl *, 2> Runs;
+    if (Made)
+      Runs = {Made->getConstructor(), destructorOf(Made->getType())};
+    else
+      Runs = operatorsOf(cast<LambdaExpr>(Each)->getLambdaClass());
+    for (const FunctionDecl *Run : Runs)
       if (Function *Known = P.function(Run))
         All.push_back(Known);
   }
@@ -158,7 +161,7 @@ bool Related::makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visi
 void Related::refuseLeftWhole() {
   for (auto &F : P.Functions) {
     llvm::DenseSet<const Function *> Visited;
-    bool Once = F->lambda() && !F->RunByLibrary;
+    bool Once = (F->lambda() && !F->RunByLibrary) || (givenVersion(*F) && !F->GivenByPointer);
     if (F->Reachable && hasEffects(*F) && F->NotCarried.empty() &&
         (F->RunByLibrary || (F->Through && !Once && !makesSameReads(*F, Visited))))
       refuse(*F, "a function of the library calls it");

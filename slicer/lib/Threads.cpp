@@ -1,5 +1,5 @@
 // Threads of the C++ library: what std::thread is given to run, there and where a container makes one of what it is
-// given.  The program and the prefetch thread wrap it in the same text, by which their threads belong together.
+// given, and std::async with the policy std::launch::async.  The program and the prefetch thread wrap it in the same text, by which their threads belong together.
 #include "Cxx.h"
 #include "Edits.h"
 
@@ -17,6 +17,17 @@ bool isThread(QualType Type) {
 
 } // namespace
 
+bool startsAnswering(const Expr *E) {
+  const auto *Call = dyn_cast<CallExpr>(E);
+  const FunctionDecl *Callee = Call ? Call->getDirectCallee() : nullptr;
+  if (!Callee || !Callee->isInStdNamespace() || !Callee->getIdentifier() || Callee->getName() != "async" ||
+      Call->getNumArgs() < 2)
+    return false;
+  // Another policy may run it where its answer is asked for.
+  const auto *Policy = dyn_cast<DeclRefExpr>(Call->getArg(0)->IgnoreUnlessSpelledInSource());
+  return Policy && isa<EnumConstantDecl>(Policy->getDecl()) && Policy->getDecl()->getName() == "async";
+}
+
 const Expr *givenToThread(const Expr *E, const Expr *&Second) {
   auto Of = [&](auto *Call) -> const Expr * {
     Second = Call->getNumArgs() > 1 ? Call->getArg(1) : nullptr;
@@ -24,6 +35,11 @@ const Expr *givenToThread(const Expr *E, const Expr *&Second) {
   };
   if (const auto *Made = dyn_cast<CXXConstructExpr>(E))
     return isThread(Made->getType()) && !Made->getConstructor()->isCopyOrMoveConstructor() ? Of(Made) : nullptr;
+  if (startsAnswering(E)) {
+    const auto *Call = cast<CallExpr>(E);
+    Second = Call->getNumArgs() > 2 ? Call->getArg(2) : nullptr;
+    return Call->getArg(1);
+  }
   const auto *Call = dyn_cast<CXXMemberCallExpr>(E);
   const CXXMethodDecl *Method = Call ? Call->getMethodDecl() : nullptr;
   if (!Method || !Method->getIdentifier() || Method->getName() != "emplace_back")
@@ -108,7 +124,7 @@ void Program::findThreads() {
                  !Body->getBeginLoc().isMacroID() && Target->Home == F->Home;
       if (Can) {
         Threads[E] = {Body, Target};
-        ThreadBodies[Body] = Target;
+        ThreadBodies[Body] = E;
       }
       if (Can || (isa<CallExpr>(E) && function(directCallee(cast<CallExpr>(E)))))
         return;
@@ -121,8 +137,8 @@ void Program::findThreads() {
       const auto *Record = Made ? Made->getType()->getAsCXXRecordDecl() : nullptr;
       if (!Record || !Record->isLambda())
         for (const CXXRecordDecl *Each : Given.Found)
-          if (const Function *Operator = function(operatorOf(Each)))
-            Others.insert(Operator);
+          for (const FunctionDecl *Operator : operatorsOf(Each))
+            Others.insert(function(Operator));
     };
     for (const CallExpr *Call : F->Calls)
       if (!isa<CXXOperatorCallExpr>(Call) || !isa_and_nonnull<CXXMethodDecl>(directCallee(Call)))

@@ -60,6 +60,8 @@ void foreread_resume(struct foreread_counter **__counter);
 __UINT64_TYPE__ foreread_thread_path(void);
 void foreread_thread_begin(__UINT64_TYPE__ __path);
 void foreread_thread_end(void);
+/* The end of what such a thread counts, where it goes on: to hand over what it has computed. */
+void foreread_thread_leave(void);
 #pragma GCC visibility pop
 
 /* The calling thread has made n reads that the prefetch thread has calls for, or one. */
@@ -104,6 +106,57 @@ template <typename R, typename C> struct foreread_member_body {
         foreread_thread_end();
     }
 };
+
+/* The same for std::async, which is answered: foreread_async_body(f). Also if f throws. */
+struct foreread_thread_part {
+    explicit foreread_thread_part(__UINT64_TYPE__ path) { foreread_thread_begin(path); }
+    ~foreread_thread_part() { foreread_thread_leave(); }
+};
+
+template <typename F> struct foreread_async_thread {
+    F f;
+    __UINT64_TYPE__ path;
+    template <typename... A> auto operator()(A &&...a) -> decltype(f(static_cast<A &&>(a)...)) {
+        foreread_thread_part part(path);
+        return f(static_cast<A &&>(a)...);
+    }
+};
+
+template <typename R, typename C> struct foreread_async_member {
+    R C::*f;
+    __UINT64_TYPE__ path;
+    template <typename... A> auto operator()(C *self, A &&...a) -> decltype((self->*f)(static_cast<A &&>(a)...)) {
+        foreread_thread_part part(path);
+        return (self->*f)(static_cast<A &&>(a)...);
+    }
+};
+
+template <typename F> foreread_async_thread<F> foreread_async_body(F f) {
+    return {static_cast<F &&>(f), foreread_thread_path()};
+}
+
+template <typename R, typename C> foreread_async_member<R, C> foreread_async_body(R C::*f) {
+    return {f, foreread_thread_path()};
+}
+
+#if __cplusplus >= 201402L
+/* What is made of one generic lambda expression, for the types it is used for. */
+template <typename F, typename... G> struct foreread_overloads : F, foreread_overloads<G...> {
+    foreread_overloads(F f, G... g)
+        : F(static_cast<F &&>(f)), foreread_overloads<G...>(static_cast<G &&>(g)...) {}
+    using F::operator();
+    using foreread_overloads<G...>::operator();
+};
+
+template <typename F> struct foreread_overloads<F> : F {
+    explicit foreread_overloads(F f) : F(static_cast<F &&>(f)) {}
+    using F::operator();
+};
+
+template <typename... F> foreread_overloads<F...> prefetch_overloads(F... f) {
+    return foreread_overloads<F...>(static_cast<F &&>(f)...);
+}
+#endif
 
 template <typename F> foreread_thread_body<F> foreread_body(F f) {
     return {static_cast<F &&>(f), foreread_thread_path()};

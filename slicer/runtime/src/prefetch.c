@@ -62,11 +62,7 @@ pid_t prefetch_program(void) {
     return birth.program;
 }
 
-void prefetch_end_thread(const char *why) {
-    struct lane *lane = lane_self;
-    /* libforeread's threads, and the watcher, hold up everything. */
-    if (lane == NULL)
-        syscall(SYS_exit_group, 0);
+static void end_lane(struct lane *lane, const char *why) {
     /* Its last characters, as the program's are at its end. */
     atomic_fetch_add(&lane->next_id, FOREREAD_CHARACTERS - foreread_left);
     foreread_left = FOREREAD_CHARACTERS;
@@ -75,6 +71,13 @@ void prefetch_end_thread(const char *why) {
     atomic_compare_exchange_strong(&lane->ended, &none, why);
     /* The watcher hands over what is left. */
     watch_ring();
+}
+
+void prefetch_end_thread(const char *why) {
+    /* libforeread's threads, and the watcher, hold up everything. */
+    if (lane_self == NULL)
+        syscall(SYS_exit_group, 0);
+    end_lane(lane_self, why);
     /* Not pthread_exit(): handlers for the thread's end are the slice's, and may be what failed. */
     for (;;)
         syscall(SYS_exit, 0);
@@ -169,6 +172,12 @@ void prefetch_thread_begin(uint64_t path) {
 void prefetch_thread_end(void) {
     lane_closes();
     prefetch_end_thread("finished");
+}
+
+/* It stays the thread's lane: a fault in what is left of the thread is not everybody's. */
+void prefetch_thread_leave(void) {
+    lane_closes();
+    end_lane(lane_self, "finished");
 }
 
 static void *begin(void *argument) {

@@ -28,6 +28,7 @@ pid_t prefetch_program(void);
 uint64_t prefetch_thread_path(void);
 void prefetch_thread_begin(uint64_t path);
 _Noreturn void prefetch_thread_end(void);
+void prefetch_thread_leave(void);
 
 /* Ends the calling prefetch thread. What it has announced is still fetched. `why` is a constant; the
  * first one given is reported. Safe in a signal handler. */

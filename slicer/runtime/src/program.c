@@ -277,3 +277,10 @@ void foreread_thread_end(void) {
     else
         count_last();
 }
+
+void foreread_thread_leave(void) {
+    if (prefetch_is_here())
+        prefetch_thread_leave();
+    else
+        count_last();
+}

@@ -28,7 +28,7 @@ static long stand(pid_t thread, uint32_t policy, int32_t nice, uint32_t priority
         int32_t nice;
         uint32_t priority;
         uint64_t runtime, deadline, period;
-    } standing = {48, policy, 0, nice, priority, 0, 0, 0};
+    } standing = {48, policy, SCHED_FLAG_RESET_ON_FORK, nice, priority, 0, 0, 0};
     return syscall(SYS_sched_setattr, thread, &standing, 0);
 }
 

@@ -1,7 +1,8 @@
 // A descriptor that the constructor of a class hands to that of the class it is made from; and one that another
-// constructor of its own is given.
+// constructor of its own is given. What the constructor of a base class keeps a pointer to is the object that is made.
 //: STATUS File::get sliced
 //: KEEPS prefetch_pread(
+//: KEEPS Step steps[2] = {1, 2};
 //: DATA data 200000
 //: RUN
 //: COUNTS
@@ -29,12 +30,29 @@ public:
 	int row(int i) { return get(i * 37 % 40 * 4096); }
 };
 
+class Place;
+static Place *last;
+
+class Place {
+public:
+	Place() { last = this; }
+	virtual long at(int i) { return i; }
+};
+class Step : public Place {
+public:
+	Step(int) {}
+	long at(int i) override { return i * 31 % 40 * 4096; }
+};
+
 int main()
 {
+	Step steps[2] = {1, 2};
 	Rows rows("data");
 	int sum = 0;
 	for (int i = 0; i < 40; i++)
 		sum += rows.row(i);
+	for (int i = 0; i < 40; i++)
+		sum += rows.get(last->at(i));
 	std::printf("%d\n", sum);
 	usleep(200000);
 	return 0;

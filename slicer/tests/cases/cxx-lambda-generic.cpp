@@ -28,7 +28,7 @@ int main()
 		pread(fd, &c, 1, place);
 		sum += c;
 	});
-	// Of several types: announced by nobody.
+	// Of several types.
 	auto several = [fd](auto place) {
 		unsigned char c = 0;
 		pread(fd, &c, 1, place);

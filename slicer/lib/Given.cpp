@@ -1,0 +1,204 @@
+// Functions of the program that the C++ library is given the address of: what a std::function holds, what for_each()
+// calls.  The library calls them through a pointer, which may be any of its type; where one is given, by its name or by a
+// pointer, the prefetch thread gives its version.
+#include "Cxx.h"
+
+namespace foreread::slicer {
+
+using namespace clang;
+
+std::string shapeOf(QualType Callee, const ASTContext &Context) {
+  Callee = Callee.getNonReferenceType();
+  std::string Of;
+  if (const auto *Member = Callee->getAs<MemberPointerType>()) {
+    Of = QualType(Member->getClass(), 0).getCanonicalType().getAsString() + "::";
+    Callee = Member->getPointeeType();
+  } else if (Callee->isPointerType()) {
+    Callee = Callee->getPointeeType();
+  }
+  if (!Callee->isFunctionProtoType())
+    return "";
+  return Of + const_cast<ASTContext &>(Context).getFunctionTypeWithExceptionSpec(Callee.getCanonicalType(), EST_None)
+                  .getCanonicalType().getAsString();
+}
+
+namespace {
+
+std::string shapeOf(const FunctionDecl *F) {
+  const auto *Method = dyn_cast<CXXMethodDecl>(F);
+  QualType Type = F->getType();
+  if (Method && Method->isInstance())
+    Type = F->getASTContext().getMemberPointerType(Type, Method->getParent()->getTypeForDecl());
+  return slicer::shapeOf(Type, F->getASTContext());
+}
+
+// The name of a function that an argument is.
+const DeclRefExpr *nameIn(const Expr *Argument) {
+  const Expr *E = Argument->IgnoreUnlessSpelledInSource()->IgnoreParenCasts();
+  if (const auto *Address = dyn_cast<UnaryOperator>(E); Address && Address->getOpcode() == UO_AddrOf)
+    E = Address->getSubExpr()->IgnoreParens();
+  const auto *Ref = dyn_cast<DeclRefExpr>(E);
+  return Ref && isa<FunctionDecl>(Ref->getDecl()) ? Ref : nullptr;
+}
+
+// The functions of the program that are named, but to be called, and what is given to others.
+struct Taking : RecursiveASTVisitor<Taking> {
+  llvm::DenseSet<const Expr *> Callees;
+  std::vector<const FunctionDecl *> Named;
+  struct Place {
+    const FunctionDecl *Callee;
+    const Expr *Argument;
+    bool Written; // what stands for a default is not printed
+  };
+  std::vector<Place> Given;
+  bool Written = true;
+
+  bool shouldVisitImplicitCode() const { return true; }
+  bool VisitCallExpr(CallExpr *Call) {
+    Callees.insert(Call->getCallee()->IgnoreParenImpCasts());
+    return give(Call->getDirectCallee(), Call, Call);
+  }
+  bool VisitCXXConstructExpr(CXXConstructExpr *Made) { return give(Made->getConstructor(), Made, Made); }
+  bool VisitDeclRefExpr(DeclRefExpr *Ref) {
+    if (const auto *F = dyn_cast<FunctionDecl>(Ref->getDecl()); F && !Callees.contains(Ref))
+      Named.push_back(F);
+    return true;
+  }
+  bool TraverseCXXDefaultInitExpr(CXXDefaultInitExpr *E) { return unwritten(E->getExpr()); }
+  bool TraverseCXXDefaultArgExpr(CXXDefaultArgExpr *E) { return unwritten(E->getExpr()); }
+  bool unwritten(Expr *E) {
+    bool Was = Written;
+    Written = false;
+    TraverseStmt(E);
+    Written = Was;
+    return true;
+  }
+  // What a thread runs is another matter.
+  template <typename T> bool give(const FunctionDecl *Callee, const Expr *E, T *To) {
+    const Expr *Second = nullptr, *Body = givenToThread(E, Second);
+    for (const Expr *Argument : To->arguments())
+      if (Callee && Argument != Body)
+        Given.push_back({Callee->getCanonicalDecl(), Argument, Written});
+    return true;
+  }
+};
+
+} // namespace
+
+// Whether a function of the library, with all that it calls by name or makes a pointer to, calls through a pointer of that
+// type.
+bool Program::callsThrough(const FunctionDecl *Library, const std::string &Shape) const {
+  llvm::DenseSet<const FunctionDecl *> Seen;
+  std::vector<const FunctionDecl *> Work{Library};
+  while (!Work.empty()) {
+    const FunctionDecl *At = Work.back();
+    Work.pop_back();
+    if (!Seen.insert(At).second)
+      continue;
+    if (const Function *F = function(At)) {
+      // It may be given the pointer as such.
+      if (llvm::any_of(F->Decl->parameters(), [&](const ParmVarDecl *Each) {
+            return slicer::shapeOf(Each->getType(), F->Home->context()) == Shape;
+          }))
+        return false;
+      continue;
+    }
+    auto Calls = LibraryCalls.find(At), Taken = LibraryTaken.find(At);
+    if (Calls != LibraryCalls.end())
+      llvm::append_range(Work, Calls->second);
+    if (Taken != LibraryTaken.end())
+      llvm::append_range(Work, Taken->second);
+  }
+  auto Calling = LibraryPointers.find(Shape);
+  return Calling != LibraryPointers.end() &&
+         llvm::any_of(Calling->second, [&](const FunctionDecl *Each) { return Seen.contains(Each); });
+}
+
+void Program::findGiven() {
+  if (LibraryPointers.empty())
+    return;
+  llvm::StringMap<std::vector<Function *>> Named;
+  // By the type of what is given by a pointer: the functions in which the prefetch thread can give the versions, and null.
+  llvm::StringMap<std::vector<const Function *>> ByPointer;
+  llvm::DenseSet<Function *> Given;
+  auto See = [&](Taking &In, Function *Giver) {
+    for (const FunctionDecl *Each : In.Named)
+      if (Function *F = function(Each))
+        Named[shapeOf(Each)].push_back(F);
+    for (auto [Callee, Argument, Written] : In.Given) {
+      if (!LibraryCalls.count(Callee) || function(Callee))
+        continue;
+      std::string Shape = slicer::shapeOf(Argument->getType(), Callee->getASTContext());
+      const DeclRefExpr *Name = nameIn(Argument);
+      if (Shape.empty() || !LibraryPointers.count(Shape))
+        continue;
+      Function *F = Name ? function(cast<FunctionDecl>(Name->getDecl())) : nullptr;
+      bool Version = Giver && Giver->NotCarried.empty() && Written && callsThrough(Callee, Shape) &&
+                     slicer::shapeOf(Callee->getReturnType(), Callee->getASTContext()).empty();
+      if (Version)
+        Giver->Gives = true;
+      if (!Name) {
+        ByPointer[Shape].push_back(Version ? Giver : nullptr);
+        if (Version && Argument->getType().getNonReferenceType()->isPointerType())
+          GivenPointers.insert(Argument);
+      } else if (F) {
+        Given.insert(F);
+        if (!Version || F->method() || (F->Private && F->Home != Giver->Home)) {
+          F->GivenAsIs = true;
+          continue;
+        }
+        F->Givers.push_back(Giver);
+        GivenNames[Name] = F;
+      }
+    }
+  };
+  for (auto &F : Functions) {
+    Taking In;
+    if (const auto *Made = dyn_cast<CXXConstructorDecl>(F->Decl))
+      for (const CXXCtorInitializer *Part : Made->inits())
+        In.TraverseStmt(Part->getInit());
+    // A lambda expression is part of the function around it: what is in it is of that one's as well as its own.
+    In.TraverseStmt(F->Decl->getBody());
+    See(In, F.get());
+  }
+  for (auto &U : Units)
+    if (U->AST && U->WholeBecause.empty() && U->cxx())
+      for (const VarDecl *Variable : globals(*U))
+        if (Variable->getInit()) {
+          Taking In;
+          In.TraverseStmt(const_cast<Expr *>(Variable->getInit()));
+          See(In, nullptr);
+        }
+  // What is given by a pointer may be any of its type; it is asked whether it is one that has a name there.
+  for (auto &Entry : ByPointer)
+    for (Function *F : Named.lookup(Entry.getKey()))
+      for (const Function *Giver : Entry.second) {
+        Given.insert(F);
+        F->GivenByPointer = true;
+        if (!Giver || Giver->Home != F->Home || F->method() || F->Decl->isTemplateInstantiation() || isPrivate(F->Decl))
+          F->GivenAsIs = true;
+        else
+          F->Givers.push_back(Giver);
+      }
+  for (auto &[Library, Calls] : LibraryCalls)
+    for (const FunctionDecl *Each : Calls)
+      if (Function *F = function(Each); F && Given.contains(F))
+        F->GivenAsIs = true;
+  for (auto &F : Functions)
+    if (Given.contains(F.get()))
+      for (const FunctionDecl *Calling : LibraryPointers.lookup(shapeOf(F->Decl)))
+        LibraryCalls[Calling].push_back(F->Decl->getCanonicalDecl());
+}
+
+// What an object of the library calls when it ends, nobody sees called.
+void Program::findEnding() {
+  std::vector<const FunctionDecl *> Ending;
+  for (auto &[Library, Calls] : LibraryCalls)
+    if (isa<CXXDestructorDecl>(Library))
+      Ending.push_back(Library);
+  for (const FunctionDecl *Each : Ending)
+    for (Function *F : runThrough(Each))
+      F->RunByLibrary |= F->GivenAsIs || !F->Givers.empty();
+}
+
+} // namespace foreread::slicer
