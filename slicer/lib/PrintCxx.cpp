@@ -242,7 +242,8 @@ std::string Printer::threadBody(const Expr *Starts) {
     Called.insert({&Run, Run.Decl});
   const Expr *Outer = Body;
   Body = Given;
-  std::string Result = std::string(startsAnswering(Starts) ? "foreread_async_body(" : "foreread_body(") + (Version ? Meetings.nameOf(Run) : text(Given)) + ")";
+  std::string Wrapper = startsAnswering(Starts) ? "foreread_async_body(" : "foreread_body(";
+  std::string Result = Wrapper + (Version ? Meetings.nameOf(Run) : text(Given)) + ")";
   Body = Outer;
   return Result;
 }

@@ -1,5 +1,6 @@
 // Threads of the C++ library: what std::thread is given to run, there and where a container makes one of what it is
-// given, and std::async with the policy std::launch::async.  The program and the prefetch thread wrap it in the same text, by which their threads belong together.
+// given, and std::async with the policy std::launch::async.  The program and the prefetch thread wrap it in the same text,
+// by which their threads belong together.
 #include "Cxx.h"
 #include "Edits.h"
 

@@ -8,7 +8,7 @@
 const MOSTLY: u64 = 4;
 /// Time of which it can be said, in ns: of some pass, and of one from its beginning to its end.
 const LEAST: u64 = 100_000_000;
-const LEAST_WHOLE: u64 = 30_000_000;
+const LEAST_PASS: u64 = 30_000_000;
 
 /// A moment, and what the program had computed until then, in ns of processor time.
 #[derive(Clone, Copy, Debug)]
@@ -18,10 +18,10 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Whether the program has mostly waited since, for a whole pass or a part of one; `None` if that was too short a time to
+    /// Whether the program has mostly waited since, for a pass that is over or a part of one; `None` if that was too short a time to
     /// say.
-    pub(crate) fn mostly_waited_since(self, earlier: Self, whole: bool) -> Option<bool> {
-        let least = if whole { LEAST_WHOLE } else { LEAST };
+    pub(crate) fn mostly_waited_since(self, earlier: Self, pass_is_over: bool) -> Option<bool> {
+        let least = if pass_is_over { LEAST_PASS } else { LEAST };
         let took = self.now.saturating_sub(earlier.now);
         let computed = self.computed.saturating_sub(earlier.computed);
         (took >= least).then_some(took.saturating_sub(computed) > MOSTLY * computed)
