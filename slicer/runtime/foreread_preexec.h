@@ -18,8 +18,8 @@
  * runs as it is: there it counts the prefetch thread's. errno is left alone by every call of the
  * computation thread.
  *
- * Environment. FOREREAD_PREEXEC=0 turns all of this off; =1 has a prefetch process born even where all
- * that is read is known to be in memory already. FOREREAD_PREEXEC_REPORT=FILE appends
+ * Environment. FOREREAD_PREEXEC=0 turns all of this off; =1 has a prefetch process at once, also where all
+ * that is read is known to be in memory already, or the program does not wait for it. FOREREAD_PREEXEC_REPORT=FILE appends
  * a line of JSON to the file when the program ends. FOREREAD_PREEXEC_QUEUE=N is the number of
  * reads the prefetch thread may be ahead (65536). FOREREAD_PREEXEC_CPU=SECONDS is the processor
  * time it may use between two calls of this header (5).

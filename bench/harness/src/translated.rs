@@ -68,9 +68,15 @@ pub struct PrefetchThread {
 }
 
 impl PrefetchThread {
-    /// Whether it came to the end of its work, or was at it until the program's end.
+    /// Whether it came to the end of its work, was at it until the program's end, or had none to do.
     pub fn ended_in_order(&self) -> bool {
-        ["finished", "exit", "with the program"].contains(&self.ended.as_str())
+        [
+            "finished",
+            "exit",
+            "with the program",
+            "the program did not wait",
+        ]
+        .contains(&self.ended.as_str())
     }
 }
 

@@ -24,7 +24,7 @@
 #include "channel.h"
 #include "files.h"
 #include "lane.h"
-#include "outlook.h"
+#include "need.h"
 #include "quarantine.h"
 #include "report.h"
 
@@ -33,8 +33,6 @@
 /* The report may take this long, in ns. */
 #define REPORT_PATIENCE INT64_C(1000000000)
 #define CPU_SECONDS 5.0
-/* A program that is over sooner than this, in ns, has had no use for a prefetch thread. */
-#define SHORT_LIFE 2000000
 /* What its heap grows by, in bytes. */
 #define HEAP_STEP (1 << 20)
 /* How much nicer than the program it is: where both want one processor, the program has most of it. */
@@ -244,18 +242,6 @@ static void outlive(void) {
         shared_wait(life, word, -1);
 }
 
-/* Lets the program run first, until it has waited for a file (find_counter() in program.c), unless it is known that it is
- * coming to. Being made ready takes more processor time than being born, and takes it from the program, or the next, where
- * no processor is idle. */
-static void let_begin(void) {
-    if (outlook_found_cold())
-        return;
-    _Atomic uint32_t *life = life_word(birth.shared);
-    uint32_t word = atomic_load(life);
-    if (!is_over(word))
-        shared_wait(life, word, SHORT_LIFE);
-}
-
 /* Where the program has ended meanwhile, so does this, unless it is to report. */
 static void leave_if_over(void) {
     if (report < 0 && is_over(atomic_load(life_word(birth.shared))))
@@ -283,11 +269,13 @@ static void set_heap(void) {
     mallopt(M_TOP_PAD, HEAP_STEP);
 }
 
-/* From a copy of the program to a prefetch process; NULL, or what it lacks. */
+/* From a copy of the program to a prefetch process; NULL, or why it is to end. */
 static const char *settle(void) {
-    let_begin();
+    bool needed = need_await(birth.shared);
     open_nowhere();
     report = report_open();
+    if (!needed)
+        return "the program did not wait";
     leave_if_over();
     prctl(PR_SET_NAME, "foreread-pre");
     nice(NICER);
@@ -311,9 +299,9 @@ void prefetch_main(const struct prefetch_birth *given) {
     here = true;
     birth = *given;
     born_ns = clock_ns(CLOCK_MONOTONIC);
-    const char *lacks = settle();
-    if (lacks != NULL)
-        prefetch_fail(lacks);
+    const char *why = settle();
+    if (why != NULL)
+        prefetch_fail(why);
     outlive();
     if (report >= 0) {
         watch_end();

@@ -15,13 +15,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "birth.h"
 #include "channel.h"
 #include "lane.h"
+#include "need.h"
 #include "prefetch.h"
 
 /* At the beginning of a page of its own. */
@@ -39,9 +39,6 @@ static _Thread_local struct {
     /* Threads it has made. */
     uint64_t made;
 } self;
-
-/* How often the program's first thread had waited for something when the prefetch process was born. */
-static long waits_at_birth;
 
 /* Of threads before their first call: each call rings. */
 static struct foreread_counter unknown;
@@ -101,12 +98,6 @@ static void leave_lane(void) {
     foreread_counter = &unknown;
 }
 
-/* How often the calling thread has waited for something. */
-static long waits(void) {
-    struct rusage used;
-    return getrusage(RUSAGE_THREAD, &used) == 0 ? used.ru_nvcsw : 0;
-}
-
 static void create(void (*f)(int, char **), int argc, char **argv) {
     struct shared *shared = make_shared();
     if (shared == NULL)
@@ -119,7 +110,7 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
         foreread_left = FOREREAD_CHARACTERS;
         anchor = made;
         pthread_atfork(NULL, NULL, leave_lane);
-        waits_at_birth = waits();
+        need_begin();
         return;
     }
     if (made != NULL)
@@ -138,11 +129,22 @@ void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **a
 /* At a thread's first call. */
 static struct foreread_counter *find_counter(void) {
     struct shared *shared = program_shared();
-    /* Files are not in memory: the prefetch process need not see first whether the program is a short one. */
-    if (shared != NULL && self.path == MAIN_PATH && waits() > waits_at_birth)
-        shared_wake(life_word(shared));
     struct shared_lane *lane = shared != NULL ? shared_lane(shared, self.path) : NULL;
     return lane != NULL ? &lane->counter : &nobody;
+}
+
+static void ring(struct shared *shared) {
+    __atomic_store_n(&foreread_counter->wake_at, UINT64_MAX, __ATOMIC_RELAXED);
+    if (shared == NULL)
+        return;
+    if (!need_is_open(shared)) {
+        atomic_fetch_add(&shared->bell, 1);
+        shared_wake(&shared->bell);
+    } else if (self.path == MAIN_PATH) {
+        need_ask(shared, foreread_counter);
+    } else {
+        need_found(shared);
+    }
 }
 
 void foreread_ring(unsigned n) {
@@ -151,16 +153,14 @@ void foreread_ring(unsigned n) {
         lane_calls(n);
         return;
     }
+    struct shared *shared = program_shared();
     if (foreread_counter == &unknown) {
         foreread_counter = find_counter();
+        if (shared != NULL && foreread_counter != &nobody && need_is_open(shared))
+            ring(shared);
         foreread_calls(n);
-        return;
-    }
-    struct shared *shared = program_shared();
-    __atomic_store_n(&foreread_counter->wake_at, UINT64_MAX, __ATOMIC_RELAXED);
-    if (shared != NULL) {
-        atomic_fetch_add(&shared->bell, 1);
-        shared_wake(&shared->bell);
+    } else {
+        ring(shared);
     }
 }
 

@@ -61,6 +61,8 @@ struct shared {
     _Alignas(CACHE_LINE) _Atomic uint32_t bell;
     /* The prefetch process is gone, or its channels are. */
     _Atomic uint32_t ended;
+    /* Whether the program waits for what it reads (need.c). */
+    _Atomic uint32_t need;
     struct shared_lane lanes[LANES];
     /* Times each point was signalled, and whether somebody waits for any. */
     _Atomic uint32_t points_waiting;

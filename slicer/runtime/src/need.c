@@ -1,0 +1,119 @@
+/*
+ * need.c - whether a program needs its prefetch thread: whether it waits for what it reads.
+ *
+ * A prefetch process costs its program one or two milliseconds: to be made ready, and by what it takes of processor and
+ * memory while it runs. Where what is read is in memory, or comes in order from a fast disk, that is more than is to be
+ * gained. So the process sleeps from its birth until
+ *
+ *   - the program has waited for a millisecond, and for an eighth of its time: it finds out itself, at its calls.
+ *     Where few of its calls wait, the kernel reads ahead for it, and it has to have waited for twice the cost;
+ *   - or it has made no call yet, because it waits in the first or because there is time: after 0.4 ms where a file is known
+ *     not to be in memory, else after 2 ms;
+ *   - or a second thread reads, or messages fill the ring;
+ *   - or it has run for so long that the cost is a hundredth of that.
+ *
+ * Up to the process's first look the program looks at the time at each call, then at the first after each look. Looks are a
+ * quarter of the program's age apart.
+ *
+ * Invariant: whichever look or call is missed, the process begins after LONG_LIFE at the latest.
+ */
+#include "need.h"
+
+#include <linux/futex.h>
+#include <stdlib.h>
+
+#include "lane.h"
+#include "outlook.h"
+
+/* All times in ns. The process's first look. */
+#define FIRST_LOOK 400000
+/* A program that is over sooner, and of which nothing is known, has no use for a prefetch thread. */
+#define SHORT_LIFE 2000000
+/* In a program that lives longer the cost of one is lost. */
+#define LONG_LIFE 200000000
+/* Of what a program has to have waited: this, and this part of its time; and as long as the second, or for each call as the
+ * third, which is less than any disk takes. */
+#define WAITED 1000000
+#define PART 8
+#define WAITED_SELDOM 3000000
+#define WAITED_A_CALL 20000
+/* Between two calls so near each other there was no wait that counts. */
+#define NEAR 50000
+
+/* What shared->need says: each call looks; the call that is rung for does; settled. */
+enum { AT_CALLS, AT_RINGS, FOUND };
+
+/* The program's first thread at the birth, and at its last call that looked at the time. */
+static struct {
+    int64_t born, cpu, called;
+} first;
+
+static int64_t now(void) {
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+void need_begin(void) {
+    first.born = first.called = now();
+    first.cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+bool need_is_open(struct shared *shared) {
+    return atomic_load_explicit(&shared->need, memory_order_relaxed) != FOUND;
+}
+
+void need_found(struct shared *shared) {
+    if (need_is_open(shared)) {
+        atomic_store(&shared->need, FOUND);
+        shared_wake(life_word(shared));
+    }
+}
+
+static bool has_waited(uint64_t calls) {
+    int64_t at = now(), before = first.called;
+    first.called = at;
+    if (at - before < NEAR)
+        return false;
+    int64_t waited = at - first.born - (clock_ns(CLOCK_THREAD_CPUTIME_ID) - first.cpu);
+    if (waited < WAITED || waited < (at - first.born) / PART)
+        return false;
+    return waited >= WAITED_SELDOM || (uint64_t)waited / WAITED_A_CALL >= calls;
+}
+
+void need_ask(struct shared *shared, struct foreread_counter *counter) {
+    if (has_waited(counter->calls))
+        need_found(shared);
+    else if (atomic_load(&shared->need) == AT_CALLS)
+        counter->wake_at = 0;
+}
+
+/* Whether the process is to begin whatever the program has waited. */
+static bool begins(struct shared *shared, const struct shared_lane *lane, int64_t age) {
+    struct shared_ring *ring = &shared->ring;
+    if (age >= LONG_LIFE || !need_is_open(shared) || lane == NULL)
+        return true;
+    if (atomic_load(&ring->head) - atomic_load(&ring->tail) > RING / 4)
+        return true;
+    return shared_calls(lane) == 0 && (outlook_found_cold() || age >= SHORT_LIFE);
+}
+
+bool need_await(struct shared *shared) {
+    /* By a number it is had, whatever it costs. */
+    const char *chosen = getenv("FOREREAD_PREEXEC");
+    bool found = chosen != NULL && *chosen != '\0';
+    struct shared_lane *lane = shared_lane(shared, MAIN_PATH);
+    int64_t born = now(), age = 0;
+    while (!found) {
+        uint32_t life = atomic_load(life_word(shared));
+        if ((life & FUTEX_OWNER_DIED) != 0)
+            return false;
+        shared_wait(life_word(shared), life, age == 0 ? FIRST_LOOK : age / 4);
+        age = now() - born;
+        found = begins(shared, lane, age);
+        if (!found) {
+            atomic_store(&shared->need, AT_RINGS);
+            __atomic_store_n(&lane->counter.wake_at, shared_calls(lane) + 1, __ATOMIC_SEQ_CST);
+        }
+    }
+    atomic_store(&shared->need, FOUND);
+    return true;
+}
