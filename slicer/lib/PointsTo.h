@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 
 #include "Program.h"
@@ -36,7 +37,10 @@ public:
   std::vector<Function *> functions(const clang::Expr *Pointer);
 
   // What descriptors are known by a number, where dup2() or dup3() give it to one, or 0.
-  NodeId numbered(uint64_t Number) const { return Numbers.lookup(Number); }
+  NodeId numbered(uint64_t Number) const {
+    auto Known = Numbers.find(Number);
+    return Known == Numbers.end() ? 0 : Known->second;
+  }
 
   // The record types that memory has been used as, by node: what "all of it" comprises.
   NodeSet whole(NodeId Object);
@@ -95,7 +99,8 @@ private:
   std::vector<NodeId> Work;
   llvm::DenseMap<const clang::Expr *, NodeId> Values;
   llvm::DenseMap<NodeId, NodeId> Addresses;
-  llvm::DenseMap<uint64_t, NodeId> Numbers;
+  // Any number may be asked for: a DenseMap keeps two for itself.
+  std::map<uint64_t, NodeId> Numbers;
   llvm::DenseSet<std::pair<const clang::CallExpr *, unsigned>> Connected;
   std::vector<std::pair<NodeId, clang::QualType>> UsedAs;
   llvm::DenseMap<NodeId, NodeSet> Contents;

@@ -100,6 +100,20 @@ bool Printer::division(const BinaryOperator *E, llvm::raw_ostream &Out) {
   return true;
 }
 
+// The size of a structure that is declared in place, `sizeof(struct { ... })`, and has no name to print: gnulib asserts so.
+static bool sizeOfUnnamed(const Expr *E, const ASTContext &Context, llvm::raw_ostream &Out) {
+  const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E);
+  if (!Size || !Size->isArgumentType())
+    return false;
+  QualType Type = Context.getBaseElementType(Size->getArgumentType());
+  const TagDecl *Tag = Type->getAsTagDecl();
+  Expr::EvalResult Value;
+  if (!Tag || Tag->getIdentifier() || Tag->getTypedefNameForAnonDecl() || !Size->EvaluateAsInt(Value, Context))
+    return false;
+  Out << llvm::toString(Value.Val.getInt(), 10) << "UL";
+  return true;
+}
+
 bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
   const auto *E = dyn_cast<Expr>(S);
   if (!E)
@@ -137,6 +151,8 @@ bool Printer::handledStmt(Stmt *S, llvm::raw_ostream &Out) {
     if (systemMacro(E, Out)) {
       return true;
     }
+  if (sizeOfUnnamed(E, F.Home->context(), Out))
+    return true;
   if (F.Home->cxx() && handledCxx(E, Out))
     return true;
   if (isa<IntegerLiteral, FloatingLiteral, ImaginaryLiteral>(E))

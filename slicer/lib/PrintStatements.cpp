@@ -223,11 +223,12 @@ void Printer::declare(const DeclStmt *Declared) {
     // A type defined on the spot is printed with what it declares.
     std::string Whole;
     llvm::raw_string_ostream Out(Whole);
+    // Clang's levels are of two spaces.
     PrintingPolicy Here = Policy;
-    Here.IncludeTagDefinition = true;
-    const_cast<DeclStmt *>(Declared)->printPretty(Out, this, Here);
+    Here.Indentation = 2;
+    const_cast<DeclStmt *>(Declared)->printPretty(Out, this, Here, 2 * Depth);
     Out.flush();
-    line(llvm::StringRef(Whole).rtrim().str());
+    line(llvm::StringRef(Whole).trim().str());
     return;
   }
   for (const Decl *D : Declared->decls()) {

@@ -10,12 +10,16 @@
 #include "clang/Tooling/JSONCompilationDatabase.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
+#include <fstream>
+#include <new>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace cl = llvm::cl;
@@ -66,6 +70,9 @@ cl::opt<Unknown> External(
 
 cl::opt<unsigned> Limit("limit", cl::desc("Leave the program whole after so long (default 300)"),
                         cl::value_desc("SECONDS"), cl::init(300), cl::cat(Category));
+
+cl::opt<unsigned> Memory("memory", cl::desc("... and if it takes more than this (default half of the machine's)"),
+                         cl::value_desc("MIB"), cl::cat(Category));
 
 int complain(const llvm::Twine &What) {
   llvm::errs() << "foreread-slice: " << What << '\n';
@@ -213,13 +220,20 @@ int deliver(const Translation &T) {
   return 0;
 }
 
-// What is said of a program that is left whole as such: in one piece, for the signal handler.
-std::string Whole;
+// Of the thread that translates, in bytes.
+constexpr unsigned Stack = 1u << 30;
 
-void outOfTime(int) {
+// What is said of a program that is left whole as such: in one piece, for handlers that may do little.
+std::string TooLong, TooLarge;
+
+[[noreturn]] void leave(const std::string &Whole) {
   int Stream = Json ? STDOUT_FILENO : STDERR_FILENO;
   _exit(write(Stream, Whole.data(), Whole.size()) < 0);
 }
+
+void outOfTime(int) { leave(TooLong); }
+void outOfMemory() { leave(TooLarge); }
+void outOfMemory(void *, const char *, bool) { leave(TooLarge); }
 
 Translation leftWhole(size_t Units, const std::string &Why) {
   Translation Result;
@@ -228,17 +242,41 @@ Translation leftWhole(size_t Units, const std::string &Why) {
   return Result;
 }
 
-void watchTime(size_t Units) {
-  Translation Nothing = leftWhole(Units, "the program takes too long to translate");
-  llvm::raw_string_ostream Out(Whole);
+std::string told(size_t Units, const std::string &Why) {
+  Translation Nothing = leftWhole(Units, Why);
+  std::string Text;
+  llvm::raw_string_ostream Out(Text);
   if (Json)
     Out << llvm::formatv("{0:2}\n",
                          llvm::json::Value(account(Nothing, std::vector<std::string>(Units))));
   else
     explain(Nothing, Out);
-  Out.flush();
+  return Text;
+}
+
+void watchTime(size_t Units) {
+  TooLong = told(Units, "the program takes too long to translate");
   signal(SIGALRM, outOfTime);
   alarm(Limit);
+}
+
+// The machine is not to be brought down by a program that is large, or by a fault of the translator's.
+void watchMemory(size_t Units) {
+  TooLarge = told(Units, "the program takes too much memory to translate");
+  std::set_new_handler(outOfMemory);
+  llvm::install_bad_alloc_error_handler(outOfMemory);
+  rlim_t Most = rlim_t(Memory) << 20;
+  if (Most == 0)
+    Most = rlim_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / 2;
+  // Pages of the process: all, in memory, shared, code, libraries (none), data.
+  rlim_t Page = sysconf(_SC_PAGESIZE), Pages[6] = {};
+  std::ifstream Used("/proc/self/statm");
+  for (rlim_t &Each : Pages)
+    Used >> Each;
+  rlimit Data;
+  getrlimit(RLIMIT_DATA, &Data);
+  Data.rlim_cur = std::min(Data.rlim_max, Pages[5] * Page + Most + Stack);
+  setrlimit(RLIMIT_DATA, &Data);
 }
 
 } // namespace
@@ -279,9 +317,10 @@ int main(int Count, char **Values) {
   // fails is left whole.
   Translation Result;
   watchTime(Units.size());
+  watchMemory(Units.size());
   llvm::CrashRecoveryContext::Enable();
   llvm::CrashRecoveryContext Guard;
-  if (!Guard.RunSafelyOnThread([&] { Result = translate(Units, Chosen); }, 1u << 30)) {
+  if (!Guard.RunSafelyOnThread([&] { Result = translate(Units, Chosen); }, Stack)) {
     Result = leftWhole(Units.size(), "the translator failed on the program");
   }
   alarm(0);

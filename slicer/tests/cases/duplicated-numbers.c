@@ -34,6 +34,8 @@ int main(void)
 	int fd = open("data", O_RDONLY), held = 43;
 	unsigned sum;
 	unsigned char c[3] = {0};
+	/* No descriptor, however it is asked. */
+	unsigned long most = 18446744073709551615UL, nearly = 18446744073709551614UL;
 	if (dup2(fd, 0) < 0)
 		return 1;
 	sum = use(0);
@@ -47,7 +49,7 @@ int main(void)
 	if (dup3(fd, held, O_CLOEXEC) < 0)
 		return 4;
 	pread(held, c + 2, 1, 90000);
-	printf("%u %d %d %d\n", sum, c[0], c[1], c[2]);
+	printf("%u %d %d %d %lu\n", sum, c[0], c[1], c[2], most - nearly);
 	usleep(200000);
 	return 0;
 }

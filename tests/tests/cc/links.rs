@@ -121,6 +121,7 @@ fn ways_to_name_a_library() {
         "-Wl,--start-group,lib/libpart.a,--end-group",
         "-Wl,--whole-archive lib/libpart.a -Wl,--no-whole-archive",
         "-Wl,--start-group -Llib -lpart -lpart -Wl,--end-group",
+        "lib/libpart.a -lm lib/libpart.a",
     ] {
         driver.builds(&format!("main.o {named} -o prog"));
         assert_eq!(driver.units_of("prog"), ["main.c", "part.c"], "{named}");

@@ -3,7 +3,7 @@
 //! The linker itself says which members it took (`-t -t`); a copy holds the same members under the same
 //! names in the same order, so that it takes the same ones again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -128,7 +128,7 @@ impl Archive {
 /// What the linker said it took.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// Files, in the linker's order.
+    /// Files, each once, in the linker's order.
     pub(super) files: Vec<PathBuf>,
     members: Vec<(PathBuf, OsString)>,
 }
@@ -156,6 +156,9 @@ impl Trace {
                 None => trace.files.extend(real(line)),
             }
         }
+        // A library may be named twice, for what another one between asks of it.
+        let mut seen = HashSet::new();
+        trace.files.retain(|file| seen.insert(file.clone()));
         let mut libraries: Vec<_> = trace
             .members
             .iter()
