@@ -233,6 +233,23 @@ std::string Printer::userCall(const CallExpr *Call) {
     return Meetings.runsAsIs(Target) ? whole(Target, Made) : Made;
   }
   QualType Type = Call->getType();
+  // A function may be thought to be called as another one is, through a union or a cast: it is given as many arguments as it has.
+  auto Fitted = [&](const Function &Target) {
+    const FunctionDecl *Decl = Target.Decl;
+    bool Fits = Decl->getNumParams() == Call->getNumArgs() || Decl->isVariadic() || F.Home->cxx();
+    std::string List;
+    for (unsigned I = 0; !Fits && I < Decl->getNumParams(); ++I) {
+      QualType Wanted = Decl->getParamDecl(I)->getType();
+      bool Given = I < Call->getNumArgs() && Wanted->isScalarType() && Call->getArg(I)->getType()->isScalarType();
+      List += (I ? ", " : "") + (Given ? "(" + typed(Wanted, "") + ")(" + text(Call->getArg(I)) + ")" : zero(Wanted));
+    }
+    std::string Made = Meetings.nameOf(Target) + (Fits ? Arguments(Target) : "(" + List + ")");
+    if (Meetings.runsAsIs(Target))
+      Made = whole(Target, Made);
+    if (Decl->getReturnType()->isVoidType() && !Type->isVoidType())
+      Made = "(" + Made + ", " + zero(Type) + ")";
+    return Made;
+  };
   // &* makes a pointer of a function and leaves a pointer what it is.
   std::string Pointer = text(Call->getCallee());
   std::string Result =
@@ -252,8 +269,7 @@ std::string Printer::userCall(const CallExpr *Call) {
     std::string Test = Elsewhere
                            ? Meetings.nameOf(*Target) + "_is((const void *)foreread_target)"
                            : "foreread_target == (__typeof__(foreread_target))" + Target->Name;
-    std::string Made = Meetings.nameOf(*Target) + Arguments(*Target);
-    Result += Test + " ? " + (Meetings.runsAsIs(*Target) ? whole(*Target, Made) : Made) + " : ";
+    Result += Test + " ? " + Fitted(*Target) + " : ";
   }
   if (ByPointer) {
     std::string List;

@@ -88,6 +88,10 @@ static bool is_wanted(void) {
     const char *chosen = getenv("FOREREAD_PREEXEC");
     if (chosen != NULL && strcmp(chosen, "0") == 0)
         return false;
+    /* A debugger of memory (valgrind) runs it in place of the processor, and what it says is of the program alone. */
+    const char *preloaded = getenv("LD_PRELOAD");
+    if (preloaded != NULL && strstr(preloaded, "/vgpreload_") != NULL)
+        return false;
     /* What runs with more rights than its user has reads what the user may not know of. */
     return getauxval(AT_SECURE) == 0;
 }

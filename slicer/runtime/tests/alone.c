@@ -50,6 +50,12 @@ static void test_off(void) {
     CHECK(runs("alone").report[0] == '\0');
 }
 
+/* The dynamic linker says that there is no such library, and goes on. */
+static void test_valgrind(void) {
+    setenv("LD_PRELOAD", "/nonexistent/vgpreload_core.so", 1);
+    CHECK(runs("alone").report[0] == '\0');
+}
+
 static void test_no_library(void) {
     setenv("LD_LIBRARY_PATH", "/nonexistent", 1);
     struct outcome outcome = runs("program");
@@ -98,6 +104,7 @@ int main(int argc, char **argv) {
     };
     const struct test tests[] = {
         {"FOREREAD_PREEXEC=0 turns it off", test_off},
+        {"so does valgrind", test_valgrind},
         {"without libforeread the program runs by itself", test_no_library},
         {"or with it where the program says it is", test_path},
         {"without memory for it, too", test_no_memory},
