@@ -226,6 +226,25 @@ static void test_opening(void) {
     CHECK(pipe(ends) == 0 && prefetch_dup2(ends[0], 40) == 40 && prefetch_lseek(40, 0, SEEK_CUR) == -1);
 }
 
+/* Files whose size says nothing of what is in them. */
+static void test_pseudo(void) {
+    const char *path = "/proc/filesystems";
+    int step = 0, fd = prefetch_open(path, O_RDONLY), real = open(path, O_RDONLY);
+    FILE *stream = prefetch_fopen(path, "r"), *real_stream = fopen(path, "r");
+    CHECK(fd >= 0 && real >= 0 && stream != NULL && real_stream != NULL);
+    char a[100], b[100];
+    ssize_t got;
+    do {
+        SAME(got = fetch_read(fd, a, 60), read(real, b, 60));
+        CHECK(memcmp(a, b, (size_t)got) == 0);
+        SAME(prefetch_lseek(fd, 0, SEEK_CUR), lseek(real, 0, SEEK_CUR));
+    } while (got > 0 && ++step < 1000);
+    do {
+        SAME(fetch_fgets(a, 60, stream) == NULL, fgets(b, 60, real_stream) == NULL);
+        CHECK(feof(real_stream) || strcmp(a, b) == 0);
+    } while (!feof(real_stream) && ++step < 1000);
+}
+
 static void test_mappings(void) {
     const char *path = make_text();
     int fd = prefetch_open(path, O_RDONLY);
@@ -257,6 +276,7 @@ int main(int argc, char **argv) {
         {"what was opened unseen is read like the rest", test_unseen_opening},
         {"calls on streams do, skipping and reading mixed", test_streams},
         {"opening makes and changes nothing", test_opening},
+        {"files that do not know their size are read to their end", test_pseudo},
         {"mappings are private", test_mappings},
         {0},
     };
