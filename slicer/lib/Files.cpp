@@ -32,9 +32,25 @@ std::string constantString(const Expr *E) {
   return Literal && Literal->isOrdinary() ? Literal->getString().str() : std::string();
 }
 
+// Adds what flags allow, of open().
+void openedBy(File &New, int64_t Flags) {
+  New.Reads |= (Flags & O_ACCMODE) != O_WRONLY;
+  New.Writes |= (Flags & O_ACCMODE) != O_RDONLY;
+  New.Creates |= (Flags & (O_CREAT | O_TRUNC | O_APPEND)) != 0;
+}
+
+// The same of a mode, of fopen(); empty if it is not known.
+void openedBy(File &New, const std::string &Mode) {
+  bool Both = Mode.find('+') != std::string::npos;
+  New.Reads |= Mode.empty() || Mode[0] == 'r' || Both;
+  New.Writes |= Mode.empty() || Mode[0] != 'r' || Both;
+  New.Creates |= Mode.empty() || Mode[0] != 'r';
+}
+
 } // namespace
 
-Files::Files(Program &P, PointsTo &Pointers, const Options &Wish) : P(P), Pointers(Pointers) {
+Files::Files(Program &P, PointsTo &Pointers, const Options &Wish)
+    : P(P), Pointers(Pointers), Written(P) {
   for (llvm::StringRef Name : {"stdin", "stdout", "stderr"}) {
     auto Standard = std::make_unique<File>();
     Standard->Node = P.standardStream(Name);
@@ -104,21 +120,14 @@ void Files::add(Function &F, const CallExpr *Call, const CallSpec &Spec) {
       New->Reads = false;
       New->Writes = New->Creates = true;
     } else if (Is.Flags >= 0 && Is.Flags < Count) {
-      Expr::EvalResult Value;
-      if (Call->getArg(Is.Flags)->EvaluateAsInt(Value, F.Home->context())) {
-        int64_t Flags = Value.Val.getInt().getExtValue();
-        New->Reads = (Flags & O_ACCMODE) != O_WRONLY;
-        New->Writes = (Flags & O_ACCMODE) != O_RDONLY;
-        New->Creates = Flags & (O_CREAT | O_TRUNC | O_APPEND);
-      } else {
-        New->Writes = New->Creates = true;
-      }
+      auto Flags = Written.numbers(F, Call->getArg(Is.Flags));
+      New->Reads = New->Writes = New->Creates = !Flags;
+      for (int64_t Each : Flags.value_or(std::set<int64_t>()))
+        openedBy(*New, Each);
     } else if (Is.Mode >= 0 && Is.Mode < Count) {
-      std::string Mode = constantString(Call->getArg(Is.Mode));
-      bool Both = Mode.find('+') != std::string::npos;
-      New->Reads = Mode.empty() || Mode[0] == 'r' || Both;
-      New->Writes = Mode.empty() || Mode[0] != 'r' || Both;
-      New->Creates = Mode.empty() || Mode[0] != 'r';
+      New->Reads = false;
+      for (const Values::Value &Each : Written.of(F, Call->getArg(Is.Mode)))
+        openedBy(*New, constantString(Each.Written));
     }
   }
   ByNode[New->Node] = New.get();

@@ -4,6 +4,7 @@
 
 #include "Options.h"
 #include "PointsTo.h"
+#include "Values.h"
 
 namespace foreread::slicer {
 
@@ -56,6 +57,7 @@ private:
 
   Program &P;
   PointsTo &Pointers;
+  Values Written;
   NodeSet Chosen;
   bool Choose = false;
   llvm::DenseMap<NodeId, File *> ByNode;

@@ -1,6 +1,7 @@
 // Expressions: what is needed for a value, and what effects inside one are kept.
 #include "Cxx.h"
 #include "Related.h"
+#include "Values.h"
 
 namespace foreread::slicer {
 
@@ -12,6 +13,24 @@ namespace {
 bool refers(const Expr *E) {
   const auto *Ref = dyn_cast<DeclRefExpr>(E);
   return Ref && Ref->getDecl()->getType()->isReferenceType();
+}
+
+bool isErrno(const Expr *E) {
+  const auto *Deref = dyn_cast<UnaryOperator>(E->IgnoreParenCasts());
+  const auto *Call = Deref && Deref->getOpcode() == UO_Deref
+                         ? dyn_cast<CallExpr>(Deref->getSubExpr()->IgnoreParenCasts())
+                         : nullptr;
+  const FunctionDecl *Callee = Call ? Call->getDirectCallee() : nullptr;
+  return Callee && Callee->getIdentifier() && Callee->getName() == "__errno_location";
+}
+
+// `int saved = errno; … errno = saved;`: errno is as if nothing had been done between.  Were that what defines errno, whatever
+// reports something, or frees, would be related wherever a read asks for EINTR.
+bool restoresErrno(const BinaryOperator *Assignment, const Function &F) {
+  const VarDecl *Saved = variableOf(Assignment->getRHS());
+  return Assignment->getOpcode() == BO_Assign && isErrno(Assignment->getLHS()) && Saved &&
+         Saved->hasLocalStorage() && Saved->getInit() && isErrno(Saved->getInit()) && F.Decl->getBody() &&
+         !changes(F.Decl->getBody(), Saved);
 }
 
 } // namespace
@@ -230,6 +249,8 @@ bool Related::effects(const Expr *E) {
   if (const auto *Call = dyn_cast<CallExpr>(E)) {
     Any = callEffects(Call);
   } else if (const auto *Binary = dyn_cast<BinaryOperator>(E)) {
+    if (Current && restoresErrno(Binary, *Current))
+      return false;
     if (Binary->isAssignmentOp()) {
       Any = assignment(E, Binary->getLHS(), Binary->getRHS(), Binary->isCompoundAssignmentOp());
     } else if (Binary->isLogicalOp()) {
