@@ -87,8 +87,9 @@ Files::Files(Program &P, PointsTo &Pointers, const Options &Wish)
       if (!Spec)
         continue;
       if (Spec->Kind == CallKind::Write)
+        // What is opened for reading is not what a function writes to that is handed others, too.
         for (File *Target : concerning(Call, *Spec))
-          Target->Written = true;
+          Target->Written |= Target->Writes || !Target->Regular;
       if (Spec->Kind == CallKind::Read || Spec->Kind == CallKind::Map)
         for (File *Source : concerning(Call, *Spec))
           Source->Wanted |= Source->Regular && Source->Reads && chosen(*Source);

@@ -1,6 +1,6 @@
 // Flags that two functions hand to one another, adding some: what is opened may be made.
 //: STATUS opens sliced
-//: KEEPS foreread_synchronize(0, FOREREAD_WAIT)
+//: KEEPS FOREREAD_WAIT
 //: DATA data 200000
 //: RUN data
 //: COUNTS
