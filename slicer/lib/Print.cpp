@@ -233,14 +233,26 @@ std::string Printer::userCall(const CallExpr *Call) {
     return Meetings.runsAsIs(Target) ? whole(Target, Made) : Made;
   }
   QualType Type = Call->getType();
-  // A function may be thought to be called as another one is, through a union or a cast: it is given as many arguments as it has.
+  // A function may be thought to be called as another one is, through a union or a cast: it is given as many arguments as it has, and
+  // of its types.
+  auto Alike = [](QualType Given, QualType Wanted) {
+    return Given->isRealType() == Wanted->isRealType() && Given->isPointerType() == Wanted->isPointerType();
+  };
+  auto Castable = [](QualType Given, QualType Wanted) {
+    return Given->isScalarType() && Wanted->isScalarType() &&
+           !(Given->isPointerType() && Wanted->isRealFloatingType()) &&
+           !(Given->isRealFloatingType() && Wanted->isPointerType());
+  };
   auto Fitted = [&](const Function &Target) {
     const FunctionDecl *Decl = Target.Decl;
-    bool Fits = Decl->getNumParams() == Call->getNumArgs() || Decl->isVariadic() || F.Home->cxx();
+    unsigned Wants = Decl->getNumParams(), Gets = Call->getNumArgs();
+    bool Fits = F.Home->cxx() || (Decl->isVariadic() ? Gets >= Wants : Gets == Wants);
+    for (unsigned I = 0; Fits && !F.Home->cxx() && I < Wants; ++I)
+      Fits = Alike(Call->getArg(I)->getType(), Decl->getParamDecl(I)->getType());
     std::string List;
-    for (unsigned I = 0; !Fits && I < Decl->getNumParams(); ++I) {
+    for (unsigned I = 0; !Fits && I < Wants; ++I) {
       QualType Wanted = Decl->getParamDecl(I)->getType();
-      bool Given = I < Call->getNumArgs() && Wanted->isScalarType() && Call->getArg(I)->getType()->isScalarType();
+      bool Given = I < Gets && Castable(Call->getArg(I)->getType(), Wanted);
       List += (I ? ", " : "") + (Given ? "(" + typed(Wanted, "") + ")(" + text(Call->getArg(I)) + ")" : zero(Wanted));
     }
     std::string Made = Meetings.nameOf(Target) + (Fits ? Arguments(Target) : "(" + List + ")");

@@ -338,6 +338,29 @@ static inline int prefetch_remainder(int __a, int __b) {
     return __a >= 0 && __b > 0 && (__b & (__b - 1)) == 0 ? __a & (__b - 1) : __a % __b;
 }
 
+/* Built into Clang, which has translated the program, and maybe not into the compiler: where a program asks for them. */
+#ifdef __has_builtin
+#if !__has_builtin(__builtin_rotateleft32)
+#define FOREREAD_ROTATE(bits, x, left)                                                             \
+    __extension__({                                                                                \
+        __UINT##bits##_TYPE__ __x = (x);                                                           \
+        unsigned __n = (unsigned)(left) & (bits - 1);                                              \
+        (__UINT##bits##_TYPE__)(__x << __n | __x >> ((bits - __n) & (bits - 1)));                  \
+    })
+#define __builtin_rotateleft8(x, n) FOREREAD_ROTATE(8, x, n)
+#define __builtin_rotateleft16(x, n) FOREREAD_ROTATE(16, x, n)
+#define __builtin_rotateleft32(x, n) FOREREAD_ROTATE(32, x, n)
+#define __builtin_rotateleft64(x, n) FOREREAD_ROTATE(64, x, n)
+#define __builtin_rotateright8(x, n) FOREREAD_ROTATE(8, x, -(n))
+#define __builtin_rotateright16(x, n) FOREREAD_ROTATE(16, x, -(n))
+#define __builtin_rotateright32(x, n) FOREREAD_ROTATE(32, x, -(n))
+#define __builtin_rotateright64(x, n) FOREREAD_ROTATE(64, x, -(n))
+#endif
+#if !__has_builtin(__builtin_assume)
+#define __builtin_assume(condition) ((void)0)
+#endif
+#endif
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

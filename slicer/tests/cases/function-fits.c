@@ -19,6 +19,7 @@ struct walk {
 
 static long place(size_t n) { return n * 3000L; }
 static long extra(void *self, size_t n) { return n * 3000L + (long)(size_t)self; }
+static long half(double n) { return n > 3 ? 100 : 200; }
 static void nothing(void *self) { (void)self; }
 
 static long next(struct walk *w, void *self, size_t n)
@@ -34,6 +35,8 @@ int main(int argc, char **argv)
 	int fd = open("data", O_RDONLY);
 	if (argc > 5)
 		w.get.plain = (long (*)(size_t))nothing;
+	if (argc > 6)
+		w.get.extra = (long (*)(void *, size_t))half;
 	if (argc > 1) {
 		w.get.extra = extra;
 		w.extra = 1;
