@@ -39,13 +39,20 @@ void Related::mark(NodeId Id) {
 }
 
 void Related::markAll(const NodeSet &Set) {
-  for (NodeId Id : Set)
+  NodeSet New;
+  New.intersectWithComplement(Set, Marked);
+  for (NodeId Id : New)
     mark(Id);
 }
 
 // Everything a pointer leads to, as bytes.
 void Related::markPointees(const Expr *Pointer) {
-  for (NodeId Object : Pointers.pointees(Pointer)) {
+  NodeSet Objects = Pointers.pointees(Pointer);
+  Objects.intersectWithComplement(Entire);
+  if (Objects.empty())
+    return;
+  Entire |= Objects;
+  for (NodeId Object : Objects) {
     markAll(Pointers.whole(Object));
     if (P.Nodes[Object].Kind == NodeKind::Varargs)
       continue;
@@ -188,6 +195,7 @@ void Related::run() {
     Refused = false;
     Marked.clear();
     Followed.clear();
+    Entire.clear();
     Kept.clear();
     Effects.clear();
     Regions.clear();

@@ -167,7 +167,8 @@ private:
     return F.WholeBecause.empty() ? hasEffects(F) : HadEffects.test(F.Index);
   }
 
-  NodeSet defined(const clang::Expr *Lvalue);
+  // The memory that an lvalue may stand for.
+  const NodeSet &defined(const clang::Expr *Lvalue);
   NodeSet written(const clang::CallExpr *Call, const CallSpec &Spec);
   void mark(NodeId Id);
   void markAll(const NodeSet &Set);
@@ -189,6 +190,10 @@ private:
   Failures Wrong;
   llvm::DenseSet<const clang::IfStmt *> Ignored, Decided;
   NodeSet Marked, Followed;
+  // What pointers may point to is known before, so this stays as it is.
+  llvm::DenseMap<const clang::Expr *, std::unique_ptr<NodeSet>> Defined;
+  // Objects all of whose bytes are marked.
+  NodeSet Entire;
   llvm::DenseMap<const clang::Expr *, NodeSet> Changeable;
   llvm::DenseSet<const clang::Stmt *> Kept;
   llvm::DenseSet<const clang::Expr *> Effects;

@@ -35,7 +35,10 @@ bool restoresErrno(const BinaryOperator *Assignment, const Function &F) {
 
 } // namespace
 
-NodeSet Related::defined(const Expr *Lvalue) {
+const NodeSet &Related::defined(const Expr *Lvalue) {
+  auto Known = Defined.find(Lvalue);
+  if (Known != Defined.end())
+    return *Known->second;
   NodeSet Locations = Pointers.locations(Lvalue);
   QualType Type = Lvalue->getType();
   const Expr *Plain = Lvalue->IgnoreParens();
@@ -49,7 +52,7 @@ NodeSet Related::defined(const Expr *Lvalue) {
     if (ThroughPointer && !Type->isRecordType())
       All |= Pointers.whole(Id);
   }
-  return All;
+  return *(Defined[Lvalue] = std::make_unique<NodeSet>(std::move(All)));
 }
 
 bool Related::defines(const VarDecl *Variable) {
@@ -212,7 +215,7 @@ void Related::value(const Expr *E) {
 }
 
 bool Related::assignment(const Expr *E, const Expr *Target, const Expr *From, bool Reads) {
-  NodeSet Defines = defined(Target);
+  const NodeSet &Defines = defined(Target);
   if (!relatedAny(Defines)) {
     bool Any = effectsInside(Target);
     if (From)
