@@ -96,7 +96,10 @@ private:
 
   Program &P;
   std::deque<Cell> Cells;
-  std::vector<NodeId> Work;
+  // The copies that there are already.
+  llvm::DenseSet<std::pair<NodeId, NodeId>> Edges;
+  // First in, first out: what a cell is given meanwhile goes on from it at once.
+  std::deque<NodeId> Work;
   llvm::DenseMap<const clang::Expr *, NodeId> Values;
   llvm::DenseMap<NodeId, NodeId> Addresses;
   // Any number may be asked for: a DenseMap keeps two for itself.

@@ -32,10 +32,10 @@ void PointsTo::points(NodeId At, NodeId Object) {
 }
 
 void PointsTo::copy(NodeId From, NodeId To) {
-  if (!From || !To || From == To || llvm::is_contained(cell(From).Copies, To))
+  if (!From || !To || From == To)
     return;
   // Constants stay what they are.
-  if (P.Nodes[To].Kind == NodeKind::Text)
+  if (P.Nodes[To].Kind == NodeKind::Text || !Edges.insert({From, To}).second)
     return;
   cell(From).Copies.push_back(To);
   if ((cell(To).Points |= cell(From).Points))
@@ -83,8 +83,8 @@ NodeId PointsTo::address(Place Of) {
 
 void PointsTo::solve() {
   while (!Work.empty()) {
-    NodeId At = Work.back();
-    Work.pop_back();
+    NodeId At = Work.front();
+    Work.pop_front();
     Cell &Here = Cells[At];
     Here.Queued = false;
     NodeSet New = Here.Points;
