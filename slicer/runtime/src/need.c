@@ -13,7 +13,7 @@
  *   - or it has run for so long that the cost is a hundredth of that.
  *
  * Up to the process's first look the program looks at the time at each call, then at the first after each look. Looks are a
- * quarter of the program's age apart.
+ * half of the program's age apart.
  *
  * Invariant: whichever look or call is missed, the process begins after LONG_LIFE at the latest.
  */
@@ -106,7 +106,7 @@ bool need_await(struct shared *shared) {
         uint32_t life = atomic_load(life_word(shared));
         if ((life & FUTEX_OWNER_DIED) != 0)
             return false;
-        shared_wait(life_word(shared), life, age == 0 ? FIRST_LOOK : age / 4);
+        shared_wait(life_word(shared), life, age == 0 ? FIRST_LOOK : age / 2);
         age = now() - born;
         found = begins(shared, lane, age);
         if (!found) {
