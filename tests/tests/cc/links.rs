@@ -125,6 +125,12 @@ fn ways_to_name_a_library() {
     ] {
         driver.builds(&format!("main.o {named} -o prog"));
         assert_eq!(driver.units_of("prog"), ["main.c", "part.c"], "{named}");
+        let explained = driver.explained();
+        assert_eq!(
+            explained["units"].as_array().map(Vec::len),
+            Some(2),
+            "{named}"
+        );
     }
 }
 
