@@ -201,11 +201,13 @@ bool Printer::declaredHere(const Function &Other) const {
 
 // A function of the program.  Through a pointer, the prefetch version of whichever it points to.
 std::string Printer::userCall(const CallExpr *Call) {
+  auto Passed = [&](const Function &Target, unsigned I) {
+    return Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I);
+  };
   auto Arguments = [&](const Function &Target) {
     std::string List = Target.method() && !Target.lambda() ? object(Call) : "";
     for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I)
-      List += (List.empty() ? "" : ", ") +
-              (Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I));
+      List += (List.empty() ? "" : ", ") + Passed(Target, I);
     return "(" + List + ")";
   };
   // Which of what a generic lambda expression is, the types of its arguments say.
@@ -253,7 +255,7 @@ std::string Printer::userCall(const CallExpr *Call) {
     for (unsigned I = 0; !Fits && I < Wants; ++I) {
       QualType Wanted = Decl->getParamDecl(I)->getType();
       bool Given = I < Gets && Castable(Call->getArg(I)->getType(), Wanted);
-      List += (I ? ", " : "") + (Given ? "(" + typed(Wanted, "") + ")(" + text(Call->getArg(I)) + ")" : zero(Wanted));
+      List += (I ? ", " : "") + (Given ? "(" + typed(Wanted, "") + ")(" + Passed(Target, I) + ")" : zero(Wanted));
     }
     std::string Made = Meetings.nameOf(Target) + (Fits ? Arguments(Target) : "(" + List + ")");
     if (Meetings.runsAsIs(Target))

@@ -19,7 +19,6 @@
  */
 #include "need.h"
 
-#include <linux/futex.h>
 #include <stdlib.h>
 
 #include "lane.h"
@@ -31,8 +30,8 @@
 #define SHORT_LIFE 2000000
 /* In a program that lives longer the cost of one is lost. */
 #define LONG_LIFE 200000000
-/* Of what a program has to have waited: this, and this part of its time; and as long as the second, or for each call as the
- * third, which is less than any disk takes. */
+/* What a program has to have waited: so long, for this part of its time, and either so long that it does not matter how often, or
+ * so long for each call, which is less than any disk takes. */
 #define WAITED 1000000
 #define PART 8
 #define WAITED_SELDOM 3000000
@@ -104,13 +103,15 @@ bool need_await(struct shared *shared) {
     int64_t born = now(), age = 0;
     while (!found) {
         uint32_t life = atomic_load(life_word(shared));
-        if ((life & FUTEX_OWNER_DIED) != 0)
+        if (is_over(life))
             return false;
         shared_wait(life_word(shared), life, age == 0 ? FIRST_LOOK : age / 2);
         age = now() - born;
         found = begins(shared, lane, age);
         if (!found) {
-            atomic_store(&shared->need, AT_RINGS);
+            /* Unless the program has found out meanwhile. */
+            uint32_t asked = AT_CALLS;
+            atomic_compare_exchange_strong(&shared->need, &asked, AT_RINGS);
             __atomic_store_n(&lane->counter.wake_at, shared_calls(lane) + 1, __ATOMIC_SEQ_CST);
         }
     }

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <linux/sched.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -228,10 +227,6 @@ static void write_report(void) {
     report_write(report, born_ns);
     atomic_store(&reported, 1);
     shared_wake(&reported);
-}
-
-static bool is_over(uint32_t life) {
-    return (life & FUTEX_OWNER_DIED) != 0;
 }
 
 /* Sleeps until the program has ended. */

@@ -11,6 +11,7 @@
 #ifndef SHARED_H
 #define SHARED_H
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -73,6 +74,11 @@ struct shared {
 /* The life lock's word, on which the prefetch process waits: it ends with FUTEX_OWNER_DIED set. */
 static inline _Atomic uint32_t *life_word(struct shared *shared) {
     return (_Atomic uint32_t *)&shared->life.__data.__lock;
+}
+
+/* Whether by that word the program has ended, or is another. */
+static inline bool is_over(uint32_t life) {
+    return (life & FUTEX_OWNER_DIED) != 0;
 }
 
 /* Reads the program's thread has made. */
