@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::area::Area;
 use crate::clock::Calibration;
@@ -27,7 +28,8 @@ use crate::event::{
     held,
 };
 use crate::layout::{
-    ADVICE_SLOTS, Advice, Clock, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION,
+    ADVICE_SLOTS, AREA_SIZE, Advice, Clock, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, Slots,
+    VERSION,
 };
 use crate::layout::{path_hash, probe};
 use crate::passage::{Passage, Unobserved};
@@ -136,10 +138,15 @@ struct Last {
 impl Ring {
     /// Makes an area with the given clock, in [`Mode::Mute`].
     pub fn create(clock: Clock) -> Result<Self, Error> {
-        let size = size_of::<Shared>();
+        let size = AREA_SIZE;
         let fail = |call| move |errno| Error::Create { call, size, errno };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let memfd = memfd_create("foreread-ring", flags).map_err(fail("memfd_create"))?;
+        let memfd = match memfd_create("foreread-ring", flags | MemfdFlags::NOEXEC_SEAL) {
+            // Linux before 6.3 does not know the flag.
+            Err(Errno::INVAL) => memfd_create("foreread-ring", flags),
+            made => made,
+        }
+        .map_err(fail("memfd_create"))?;
         ftruncate(&memfd, size as u64).map_err(fail("ftruncate"))?;
         // Without the seals an observed program could shrink the file under our feet.
         fcntl_add_seals(
@@ -148,7 +155,12 @@ impl Ring {
         )
         .map_err(fail("fcntl(F_ADD_SEALS)"))?;
         let area = Area::map(&memfd).map_err(fail("mmap"))?;
-        let header = &area.get().header;
+        let header = &area.get().shared.header;
+        let mut token = [0; 8];
+        getrandom(&mut token, GetRandomFlags::empty()).map_err(fail("getrandom"))?;
+        header
+            .token
+            .store(u64::from_ne_bytes(token), Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
         header.clock.store(clock as u32, Ordering::Relaxed);
         header.instances.0.store(1, Ordering::Relaxed);
@@ -164,12 +176,18 @@ impl Ring {
 
     /// The value of [`crate::ENV`] for the program to be observed.
     pub fn env_value(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.memfd.as_raw_fd())
+        let (pid, fd) = (std::process::id(), self.memfd.as_raw_fd());
+        format!("{:016x}/proc/{pid}/fd/{fd}", self.shared().token())
     }
 
     /// The area itself, for a producer in this process.
     pub fn shared(&self) -> &Shared {
-        self.area.get()
+        &self.area.get().shared
+    }
+
+    /// The slots of a ring, for a producer in this process.
+    pub fn slots(&self, ring: usize) -> &Slots {
+        &self.area.get().rings[ring]
     }
 
     /// Says what programs shall report from now on.
@@ -212,12 +230,6 @@ impl Ring {
         count as usize
     }
 
-    /// Says whether the processes of the program at this path have nothing new to tell of the pages they touch.
-    pub fn set_familiar<P: AsRef<Path>>(&self, program: P, is_familiar: bool) {
-        let hash = path_hash(program.as_ref().as_os_str().as_bytes());
-        self.shared().set_familiar(hash, is_familiar);
-    }
-
     /// Says whether programs shall give the advised files the kernel's read-ahead back, and leave it to those that they
     /// open from now on: what they read next is not foreseen.
     pub fn give_up(&self, given_up: bool) {
@@ -257,7 +269,17 @@ impl Ring {
         self.shared().pass_child(pid, Passage::Gone);
     }
 
-    /// The processes that became another program and were not heard of again.
+    /// Some process of the tree, as this one, is under a system-call filter.
+    pub fn filters(&self) {
+        self.shared().filters();
+    }
+
+    /// The processes that are about to become another program, or did and were not heard of again.
+    pub fn gone(&self) -> impl Iterator<Item = u32> {
+        self.shared().gone()
+    }
+
+    /// How many processes were not observed as they should have been.
     pub fn unobserved(&self) -> Unobserved {
         self.shared().unobserved()
     }
@@ -275,14 +297,15 @@ impl Ring {
     /// somebody is there. Accesses that continue each other come together, as far as nothing comes between them.
     /// Returns how many events were handed out, each access by itself.
     pub fn poll(&mut self, each: &mut impl FnMut(RawEvent)) -> usize {
-        let shared = self.area.get();
+        let area = self.area.get();
+        let shared = &area.shared;
         shared.header.heartbeat.0.fetch_add(1, Ordering::Relaxed);
         let cutoff = self.calibration.tick();
         let mut buffer = [0; EXTRA_MAX * 32];
         let mut next = BinaryHeap::new();
         for (ring, lane) in self.lanes.iter_mut().enumerate() {
             lane.look(shared, ring);
-            if let Some(start) = lane.due(shared, ring, cutoff) {
+            if let Some(start) = lane.due(&area.rings[ring], cutoff) {
                 next.push(Reverse((start, ring)));
             }
         }
@@ -292,19 +315,19 @@ impl Ring {
                 break;
             }
             let others = next.peek().map_or((u64::MAX, 0), |Reverse(first)| *first);
-            let lane = &mut self.lanes[ring];
+            let (lane, slots) = (&mut self.lanes[ring], &area.rings[ring]);
             let until = cutoff.min(others.0);
             while start < cutoff && (start, ring) < others {
-                match lane.take(shared, ring, &mut buffer) {
+                match lane.take((shared, ring), slots, &mut buffer) {
                     Ok(what) => {
-                        let (more, last) = lane.go_on(shared, ring, start..until);
+                        let (more, last) = lane.go_on(slots, start..until);
                         count += 1 + usize::from(more);
                         each(lane.event(&self.calibration, start..last, what, more));
                         start = last;
                     }
                     Err(Malformed) => shared.add_lost(1),
                 }
-                let Some(later) = lane.due(shared, ring, cutoff) else {
+                let Some(later) = lane.due(slots, cutoff) else {
                     continue 'rings;
                 };
                 // Within a ring the order is the thread's own, whatever the stamps say.
@@ -356,15 +379,15 @@ impl Lane {
 
     /// When the next event began, in ticks; one that was already waiting at the previous poll
     /// has waited long enough, and counts as due.
-    fn due(&self, shared: &Shared, ring: usize, cutoff: u64) -> Option<u64> {
+    fn due(&self, slots: &Slots, cutoff: u64) -> Option<u64> {
         let waits = |start: u64| start.min(cutoff.saturating_sub(1));
-        if let Some((_, added)) = self.added(shared, ring) {
+        if let Some((_, added)) = self.added(slots) {
             return Some(waits(added.map_or(0, |[_, start, ..]| start)));
         }
         if self.head == self.tail {
             return None;
         }
-        let start = word(shared, ring, self.head, 1);
+        let start = word(slots, self.head, 1);
         let waited = self.seen.wrapping_sub(self.head) as i32 > 0;
         Some(if waited { waits(start) } else { start })
     }
@@ -372,19 +395,19 @@ impl Lane {
     /// The next event, if that is an access added to the last one, after how many slots to step over: none if it is in the
     /// slot before `head`, else one.
     #[inline(always)]
-    fn added(&self, shared: &Shared, ring: usize) -> Option<(u32, Result<Slot, Malformed>)> {
+    fn added(&self, slots: &Slots) -> Option<(u32, Result<Slot, Malformed>)> {
         // The producer adds to a slot before it publishes the next.
         let before = self.head.wrapping_sub(1);
         if let Some(Last { access, taken }) = self.last
-            && taken < held(word(shared, ring, before, 0))
+            && taken < held(word(slots, before, 0))
         {
-            return Some((0, after(&access, &slot(shared, ring, before), taken)));
+            return Some((0, after(&access, &slot(slots, before), taken)));
         }
-        if self.head == self.tail || word(shared, ring, self.head, 0) as u8 != code::OFFSETS {
+        if self.head == self.tail || word(slots, self.head, 0) as u8 != code::OFFSETS {
             return None;
         }
         let last = self.last.ok_or(Malformed);
-        let added = last.and_then(|last| after(&last.access, &slot(shared, ring, self.head), 0));
+        let added = last.and_then(|last| after(&last.access, &slot(slots, self.head), 0));
         Some((1, added))
     }
 
@@ -393,11 +416,11 @@ impl Lane {
     #[inline]
     fn take(
         &mut self,
-        shared: &Shared,
-        ring: usize,
+        (shared, ring): (&Shared, usize),
+        slots: &Slots,
         buffer: &mut [u8],
     ) -> Result<What<PathBuf>, Malformed> {
-        if let Some((steps, added)) = self.added(shared, ring) {
+        if let Some((steps, added)) = self.added(slots) {
             let decoded = added.and_then(|access| Ok((access, decode(&access, &[], path)?.1)));
             // Nothing is added to what makes no sense.
             self.last = match (self.last, &decoded) {
@@ -410,12 +433,12 @@ impl Lane {
             self.advance(shared, ring, steps);
             return decoded.map(|(_, what)| what);
         }
-        let first = slot(shared, ring, self.head);
+        let first = slot(slots, self.head);
         let following = extra(&first);
         let left = self.tail.wrapping_sub(self.head) as usize;
         let decoded = if following < left && following <= EXTRA_MAX {
             for (at, bytes) in (1..).zip(buffer.chunks_exact_mut(32).take(following)) {
-                let words = slot(shared, ring, self.head.wrapping_add(at));
+                let words = slot(slots, self.head.wrapping_add(at));
                 for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
                     bytes.copy_from_slice(&word.to_le_bytes());
                 }
@@ -424,7 +447,7 @@ impl Lane {
         } else {
             Err(Malformed)
         };
-        let slots = if decoded.is_ok() {
+        let steps = if decoded.is_ok() {
             1 + following as u32
         } else {
             1
@@ -433,7 +456,7 @@ impl Lane {
             access: first,
             taken: 1,
         });
-        self.advance(shared, ring, slots);
+        self.advance(shared, ring, steps);
         let (_, what) = decoded?;
         if let What::Thread { pid, tid, .. } = what {
             (self.pid, self.tid) = (pid, tid);
@@ -444,13 +467,13 @@ impl Lane {
     /// Steps over the accesses that continue the one just taken, which began where `times` does, and begin before its end.
     /// Returns how many those are, and when the last one began.
     #[inline]
-    fn go_on(&mut self, shared: &Shared, ring: usize, times: Range<u64>) -> (u16, u64) {
+    fn go_on(&mut self, slots: &Slots, times: Range<u64>) -> (u16, u64) {
         let none = (0, times.start);
         let Some(Last { access, taken }) = &mut self.last else {
             return none;
         };
         let [word0, start, offset, word3] = *access;
-        let found = word(shared, ring, self.head.wrapping_sub(1), 0);
+        let found = word(slots, self.head.wrapping_sub(1), 0);
         if found as u8 != code::ACCESS || (found ^ word0) & COMMON_BITS != 0 {
             return none;
         }
@@ -473,9 +496,9 @@ impl Lane {
         (count as u16, times.start.saturating_add(span))
     }
 
-    /// Steps over so many slots.
-    fn advance(&mut self, shared: &Shared, ring: usize, slots: u32) {
-        self.head = self.head.wrapping_add(slots);
+    /// Steps over so many slots of a ring.
+    fn advance(&mut self, shared: &Shared, ring: usize, steps: u32) {
+        self.head = self.head.wrapping_add(steps);
         if self.head.wrapping_sub(self.told) >= RELEASE_EVERY {
             self.tell(shared, ring);
         }
@@ -507,10 +530,10 @@ impl Lane {
             What::Access { took, .. } if more > 0 => {
                 *took = (self.started - start) / u64::from(more);
             }
-            What::Open { took, .. } | What::Access { took, .. } | What::Map { took, .. } => {
+            What::Open { took, .. } | What::Access { took, .. } => {
                 *took = calibration.span(*took);
             }
-            What::Thread { .. } | What::Unmap { .. } | What::Exit => {}
+            What::Thread { .. } | What::Exit => {}
         }
         RawEvent {
             pid: self.pid,
@@ -536,16 +559,16 @@ fn is_gone(pid: u32, tid: u32) -> bool {
 
 /// A slot, copied out of the area, so that it cannot change while it is checked. What word 0 counts is in the others.
 #[inline(always)]
-fn slot(shared: &Shared, ring: usize, at: u32) -> Slot {
-    shared.slots[ring][at as usize % RING_SLOTS]
+fn slot(slots: &Slots, at: u32) -> Slot {
+    slots.0[at as usize % RING_SLOTS]
         .each_ref()
         .map(|word| word.load(Ordering::Acquire))
 }
 
 /// One word of a slot.
 #[inline(always)]
-fn word(shared: &Shared, ring: usize, at: u32, word: usize) -> u64 {
-    shared.slots[ring][at as usize % RING_SLOTS][word].load(Ordering::Relaxed)
+fn word(slots: &Slots, at: u32, word: usize) -> u64 {
+    slots.0[at as usize % RING_SLOTS][word].load(Ordering::Relaxed)
 }
 
 /// Where this process's threads are told that they were switched out.

@@ -7,13 +7,11 @@
 //! | 0 | 16..32 | how many slots follow that belong to it; of an access, how many more it holds |
 //! | 0 | 32..64 | instance (parent's pid in a thread event) |
 //! | 1 | | start, in ticks |
-//! | 2 | | offset, address, or `pid \| tid << 32` |
+//! | 2 | | offset, or `pid \| tid << 32` |
 //! | 3 | 0..32 | length of the extent or of the path, in bytes |
 //! | 3 | 32..64 | duration in units of 16 ticks, saturating |
 //!
-//! Maps and unmaps use all of word 3 for the length; a map has a second slot: offset,
-//! `prot | flags << 32`, duration as above, 0. Paths fill the slots after the first,
-//! padded with zeros.
+//! Paths fill the slots after the first, padded with zeros.
 //!
 //! Up to [`MORE_MAX`] accesses after one, of the same file, kind and length, each begun when the one before ended, need no
 //! slot each. Those that continue the one before are counted in its slot, though that is published already. Those
@@ -50,10 +48,6 @@ pub mod code {
     pub const OPEN: u8 = 2;
     /// A range of a file was read, and maybe those after it.
     pub const ACCESS: u8 = 3;
-    /// A file was mapped.
-    pub const MAP: u8 = 4;
-    /// A range of addresses was unmapped.
-    pub const UNMAP: u8 = 5;
     /// The process is about to end or to become another program.
     pub const EXIT: u8 = 6;
     /// Other ranges of the file were read that was read last.
@@ -73,8 +67,6 @@ pub mod kind {
     pub const PREADV: u8 = 4;
     /// A refill of a stdio stream's buffer.
     pub const STDIO: u8 = 5;
-    /// Pages of a mapping found present.
-    pub const TOUCH: u8 = 7;
     /// `sendfile`, as its source.
     pub const SENDFILE: u8 = 8;
     /// `copy_file_range`, as its source.
@@ -91,8 +83,7 @@ pub const OPEN_CREATED: u8 = 2;
 pub const OPEN_TRUNCATED: u8 = 4;
 /// Flag of an open: opened with `O_DIRECTORY`.
 pub const OPEN_DIRECTORY: u8 = 8;
-/// Flag of an open: not seen being opened, but found open (inherited, received or
-/// mapped by the loader); the path is the kernel's.
+/// Flag of an open: not seen being opened, but found open (inherited or received); the path is the kernel's.
 pub const OPEN_FOUND: u8 = 16;
 
 /// Flag of a thread event: the C library's stdio could not be hooked, its reads are not seen.
@@ -140,30 +131,6 @@ pub enum What<P> {
         len: u32,
         /// Duration of the call.
         took: u64,
-    },
-    /// A mapping.
-    Map {
-        /// The file description mapped.
-        inst: u32,
-        /// First address, in the process.
-        addr: u64,
-        /// Length, in bytes.
-        len: u64,
-        /// Offset in the file, in bytes.
-        offset: u64,
-        /// `PROT_*` as passed to mmap.
-        prot: u32,
-        /// `MAP_*` as passed to mmap.
-        flags: u32,
-        /// Duration of the call.
-        took: u64,
-    },
-    /// A range of the process's addresses is mapped no more.
-    Unmap {
-        /// First address.
-        addr: u64,
-        /// Length, in bytes.
-        len: u64,
     },
     /// The process ends, or becomes another program; if that fails, its events go on.
     Exit,
@@ -220,29 +187,6 @@ pub mod encode {
             offset,
             u64::from(len) | took(ticks),
         ]
-    }
-
-    /// Both slots of a map, as one array of words.
-    pub fn map(
-        inst: u32,
-        (start, ticks): (u64, u64),
-        (addr, len, offset): (u64, u64, u64),
-        (prot, flags): (u32, u32),
-    ) -> [Slot; 2] {
-        [
-            [word0(code::MAP, 0, 1, inst), start, addr, len],
-            [
-                offset,
-                u64::from(prot) | u64::from(flags) << 32,
-                took(ticks),
-                0,
-            ],
-        ]
-    }
-
-    /// An unmap.
-    pub fn unmap(start: u64, addr: u64, len: u64) -> Slot {
-        [word0(code::UNMAP, 0, 0, 0), start, addr, len]
     }
 
     /// An exit.
@@ -356,32 +300,6 @@ pub fn decode<'a, P>(
                 len,
                 took: took(w3),
             }
-        }
-        code::MAP => {
-            let second = <&[u8; 32]>::try_from(rest).map_err(|_| Malformed)?;
-            let word = |i: usize| {
-                let mut word = [0; 8];
-                word.copy_from_slice(&second[i * 8..i * 8 + 8]);
-                u64::from_le_bytes(word)
-            };
-            let (offset, bits) = (word(0), word(1));
-            if inst == 0 || w2.checked_add(w3).is_none() || offset.checked_add(w3).is_none() {
-                return Err(Malformed);
-            }
-            What::Map {
-                inst,
-                addr: w2,
-                len: w3,
-                offset,
-                prot: bits as u32,
-                flags: (bits >> 32) as u32,
-                took: took(word(2)),
-            }
-        }
-        code::UNMAP => {
-            single()?;
-            w2.checked_add(w3).ok_or(Malformed)?;
-            What::Unmap { addr: w2, len: w3 }
         }
         code::EXIT => {
             single()?;

@@ -1,8 +1,10 @@
 //! The layout of the shared area.
 //!
 //! Everything is an atomic, so a reference to the mapped area is sound whatever the
-//! other side does to it. Order in memory: header page, owner words, cursors, advice
-//! table, familiar programs, passages, slots. Pages are touched only when used: an idle ring costs nothing.
+//! other side does to it. First comes [`Shared`], which every observed process maps: header page, owner words,
+//! cursors, advice table, passages. After it come the slots of each ring ([`Slots`]): a process maps those of its own
+//! threads alone, so that neither its locked memory nor its core file holds other processes' events. The supervisor
+//! maps all ([`Whole`]). Pages are touched only when used: an idle ring costs nothing.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,11 +13,21 @@ use crate::passage::PASSAGES;
 /// The environment variable that names the shared area to the program tree.
 pub const ENV: &str = "FOREREAD_RING";
 
+/// What the environment says of the area: its token and its path, `None` if that makes no sense.
+pub fn address(value: &[u8]) -> Option<(u64, &[u8])> {
+    let (token, path) = value.split_at_checked(16)?;
+    let digit = |&byte: &u8| char::from(byte).to_digit(16);
+    let token = token
+        .iter()
+        .try_fold(0, |token, byte| Some(token << 4 | u64::from(digit(byte)?)));
+    (path.first() == Some(&b'/')).then_some((token?, path))
+}
+
 /// The first word of the area.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -26,12 +38,6 @@ pub const RING_SLOTS: usize = 16384;
 
 /// Entries of the advice table, a power of two.
 pub const ADVICE_SLOTS: usize = 8192;
-
-/// Entries of the table of familiar programs.
-const FAMILIAR: usize = 512;
-
-/// One in so many processes of a familiar program looks at its pages all the same.
-const LOOKS: u32 = 8;
 
 /// What programs tell the kernel of a file that they open, in the terms of posix_fadvise(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,12 +188,21 @@ pub struct Header {
     pub(crate) wanted: Wanted,
     pub(crate) advice_len: AtomicU32,
     pub(crate) switches: AtomicU32,
+    /// Whether some process of the tree is known to be under a system-call filter: until then none has to look whether it
+    /// has inherited one.
+    pub(crate) filters: AtomicU32,
+    /// A random number that the environment names too ([`Address`](crate::Address)): an area with another one is not
+    /// this supervisor's.
+    pub(crate) token: AtomicU64,
     pub(crate) heartbeat: Line<AtomicU64>,
     pub(crate) instances: Line<AtomicU32>,
     pub(crate) lost: Line<AtomicU64>,
-    /// Processes not heard of again whose place in `passages` another has taken: by cleared environment, in another PID
-    /// namespace, and for other reasons.
-    pub(crate) unobserved: [AtomicU32; 3],
+    /// Processes not heard of again whose place in `passages` another has taken.
+    pub(crate) evicted: AtomicU32,
+    /// Processes in another PID namespace.
+    pub(crate) apart: AtomicU32,
+    /// Processes that took on a system-call filter, or had one from their start.
+    pub(crate) filtered: AtomicU32,
 }
 
 /// One ring's read and write positions, counting slots, wrapping at 2^32.
@@ -197,23 +212,43 @@ pub(crate) struct Cursors {
     pub(crate) tail: Line<AtomicU32>,
 }
 
-/// The whole shared area. Only ever used by reference to mapped memory.
-#[repr(C)]
+/// What all processes map. Only ever used by reference to mapped memory.
+#[repr(C, align(4096))]
 pub struct Shared {
     pub(crate) header: Header,
     /// `pid << 32 | tid` of the thread that writes to the ring, 0 when free.
     pub(crate) owners: [AtomicU64; 128],
     pub(crate) cursors: [Cursors; RINGS],
     pub(crate) advice: [AtomicU64; ADVICE_SLOTS],
-    /// Programs, by their paths' hashes, each in the place that this says.
-    pub(crate) familiar: [AtomicU64; FAMILIAR],
     /// Where processes are on the way from one program to the next.
     pub(crate) passages: [AtomicU64; PASSAGES],
-    pub(crate) slots: [[[AtomicU64; 4]; RING_SLOTS]; RINGS],
 }
 
-const _: () = assert!(size_of::<Shared>() < 64 << 20 && RINGS <= 128);
+/// The events of one ring. Only ever used by reference to mapped memory.
+#[repr(transparent)]
+pub struct Slots(pub(crate) [[AtomicU64; 4]; RING_SLOTS]);
+
+/// The whole area, as its owner maps it.
+#[cfg(feature = "std")]
+#[repr(C)]
+pub struct Whole {
+    pub(crate) shared: Shared,
+    pub(crate) rings: [Slots; RINGS],
+}
+
+/// The whole area's size, in bytes.
+pub const AREA_SIZE: usize = slots_at(RINGS);
+
+/// Where the slots of a ring begin in the area, in bytes.
+pub const fn slots_at(ring: usize) -> usize {
+    size_of::<Shared>() + ring * size_of::<Slots>()
+}
+
+const _: () = assert!(AREA_SIZE < 64 << 20 && RINGS <= 128);
+const _: () = assert!(size_of::<Shared>() <= 128 << 10 && size_of::<Slots>().is_multiple_of(4096));
 const _: () = assert!(RING_SLOTS.is_power_of_two() && ADVICE_SLOTS.is_power_of_two());
+#[cfg(feature = "std")]
+const _: () = assert!(size_of::<Whole>() == AREA_SIZE);
 
 impl Shared {
     /// Whether magic and version are this crate's.
@@ -274,21 +309,30 @@ impl Shared {
         self.header.lost.0.load(Ordering::Relaxed)
     }
 
-    /// Whether process `pid` need not tell which pages of its objects it has touched, its program's path having this hash:
-    /// others before it had nothing new to tell.
-    pub fn is_familiar(&self, program: u64, pid: u32) -> bool {
-        let entry = &self.familiar[program as usize % FAMILIAR];
-        entry.load(Ordering::Relaxed) == program && !pid.is_multiple_of(LOOKS)
+    /// The area's token.
+    pub fn token(&self) -> u64 {
+        self.header.token.load(Ordering::Relaxed)
     }
 
-    #[cfg(feature = "std")]
-    pub(crate) fn set_familiar(&self, program: u64, is_familiar: bool) {
-        let entry = &self.familiar[program as usize % FAMILIAR];
-        if is_familiar {
-            entry.store(program, Ordering::Relaxed);
-        } else if entry.load(Ordering::Relaxed) == program {
-            entry.store(0, Ordering::Relaxed);
-        }
+    /// Whether a process of the tree may have inherited a system-call filter.
+    pub fn has_filters(&self) -> bool {
+        self.header.filters.load(Ordering::Relaxed) != 0
+    }
+
+    /// Some process of the tree is under a system-call filter: those that it becomes, or starts, are as well.
+    pub fn filters(&self) {
+        self.header.filters.store(1, Ordering::Relaxed);
+    }
+
+    /// Counts a process that is under a system-call filter.
+    pub fn count_filtered(&self) {
+        self.filters();
+        self.header.filtered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a process in another PID namespace: no number of its is known to the supervisor.
+    pub fn count_apart(&self) {
+        self.header.apart.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether any path is in the advice table.

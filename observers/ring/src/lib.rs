@@ -32,8 +32,8 @@ pub use event::{
     OPEN_WRITTEN, PATH_MAX, Slot, THREAD_NO_STDIO, What, code, decode, encode, kind,
 };
 pub use layout::{
-    ADVICE_SLOTS, Advice, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared, VERSION,
-    Wanted, path_hash,
+    ADVICE_SLOTS, AREA_SIZE, Advice, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared,
+    Slots, VERSION, Wanted, address, path_hash, slots_at,
 };
 pub use passage::{PASSAGES, Passage, Unobserved};
 pub use switched::{Switches, thread};

@@ -1,15 +1,13 @@
 //! Which processes became another program and were not heard of again.
 //!
-//! The library says so when its process is about to become another program, and the library in
-//! the new program says that it is there. Whoever is not back by the end ran unobserved: the new
-//! program is statically linked, has other privileges, is in another PID namespace, or was given an
-//! environment without us. Who finds itself in such a namespace says so,
-//! if it can.
+//! The library says so when its process is about to become another program, and the library in the new program says
+//! that it is there. Nobody but the supervisor finds out why one is not back ([`Shared::gone`]): the library is not to
+//! look at arguments that the kernel has not checked yet.
 //!
 //! Invariant: a process has one place, by its number; a place that another process takes over is
 //! counted first. No entry costs more than one atomic exchange.
 //!
-//! Data flow: exec hook → [`Shared::pass`] → constructor → [`Shared::pass`]; [`Shared::unobserved`]
+//! Data flow: exec hook → [`Shared::pass`] → constructor → [`Shared::pass`]; [`Shared::gone`] and [`Shared::unobserved`]
 //! for the supervisor.
 
 use core::sync::atomic::Ordering;
@@ -27,26 +25,27 @@ pub enum Passage {
     Here = 1,
     /// On the way to another program, or in one that does not report.
     Gone = 2,
-    /// The same, and the environment it took along does not name the ring.
-    Cleared = 3,
-    /// In another PID namespace, where no program reports.
-    Apart = 4,
 }
 
-/// How many processes became a program that did not report.
+/// How many processes reported nothing, or not all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unobserved {
-    /// With an environment that does not name the ring.
-    pub cleared: u32,
+    /// Became a program that does not report.
+    pub gone: u32,
     /// In another PID namespace, or without the supervisor's /proc: its number there is another one than the
     /// supervisor would look for it by.
     pub apart: u32,
-    /// For another reason: statically linked or privileged, as a rule.
-    pub other: u32,
+    /// Under a system-call filter: no more is observed of them than takes no system call.
+    pub filtered: u32,
 }
 
 fn word(pid: u32, passage: Passage) -> u64 {
     u64::from(pid) << 8 | passage as u64
+}
+
+/// The process in a place, if it is gone.
+fn gone(found: u64) -> Option<u32> {
+    (found as u8 == Passage::Gone as u8).then_some((found >> 8) as u32)
 }
 
 impl Shared {
@@ -77,35 +76,26 @@ impl Shared {
         }
     }
 
-    /// Who has not come back by now.
+    /// The processes that have not come back by now, but for those whose place another has taken.
+    pub fn gone(&self) -> impl Iterator<Item = u32> {
+        self.passages
+            .iter()
+            .filter_map(|place| gone(place.load(Ordering::Relaxed)))
+    }
+
+    /// How many were not observed as they should have been.
     pub fn unobserved(&self) -> Unobserved {
-        let [cleared, apart, other] = &self.header.unobserved;
-        let mut count = Unobserved {
-            cleared: cleared.load(Ordering::Relaxed),
-            apart: apart.load(Ordering::Relaxed),
-            other: other.load(Ordering::Relaxed),
-        };
-        for place in &self.passages {
-            match place.load(Ordering::Relaxed) as u8 {
-                code if code == Passage::Gone as u8 => count.other += 1,
-                code if code == Passage::Cleared as u8 => count.cleared += 1,
-                code if code == Passage::Apart as u8 => count.apart += 1,
-                _ => {}
-            }
+        let header = &self.header;
+        Unobserved {
+            gone: header.evicted.load(Ordering::Relaxed) + self.gone().count() as u32,
+            apart: header.apart.load(Ordering::Relaxed),
+            filtered: header.filtered.load(Ordering::Relaxed),
         }
-        count
     }
 
     fn count_evicted(&self, found: u64, pid: u32) {
-        if found >> 8 == u64::from(pid) {
-            return;
+        if gone(found).is_some_and(|evicted| evicted != pid) {
+            self.header.evicted.fetch_add(1, Ordering::Relaxed);
         }
-        let [cleared, apart, other] = &self.header.unobserved;
-        match found as u8 {
-            code if code == Passage::Gone as u8 => other.fetch_add(1, Ordering::Relaxed),
-            code if code == Passage::Cleared as u8 => cleared.fetch_add(1, Ordering::Relaxed),
-            code if code == Passage::Apart as u8 => apart.fetch_add(1, Ordering::Relaxed),
-            _ => 0,
-        };
     }
 }

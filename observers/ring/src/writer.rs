@@ -3,16 +3,17 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::event::{COMMON_BITS, MORE, MORE_BITS, MORE_MAX, OFFSETS, PATH_MAX, Slot, code, encode};
-use crate::layout::{RING_SLOTS, RINGS, Shared};
+use crate::layout::{RING_SLOTS, RINGS, Shared, Slots};
 
 /// The ring has no room for the event now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
 /// A claim on one ring. Only the claiming thread may write through it.
-#[derive(Clone, Copy, Debug)]
-pub struct Writer {
+#[derive(Clone, Copy)]
+pub struct Writer<'a> {
     ring: usize,
+    slots: &'a Slots,
     tail: u32,
     /// The consumer's position when last looked at: it can only have advanced since.
     head: u32,
@@ -47,27 +48,36 @@ impl Last {
     }
 }
 
-impl Writer {
-    /// Claims a free ring for a thread; `None` when all are taken.
-    pub fn claim(shared: &Shared, pid: u32, tid: u32) -> Option<Self> {
-        let me = owner(pid, tid);
-        for ring in 0..RINGS {
-            let word = &shared.owners[ring];
-            if word.load(Ordering::Relaxed) == 0
-                && word
-                    .compare_exchange(0, me, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
-            {
-                let cursors = &shared.cursors[ring];
-                return Some(Self {
-                    ring,
-                    tail: cursors.tail.0.load(Ordering::Relaxed),
-                    head: cursors.head.0.load(Ordering::Acquire),
-                    last: Last::NONE,
-                });
+impl<'a> Writer<'a> {
+    /// Claims a free ring for a thread, preferably one whose slots are `mapped`, else one that `map` maps; `None` when all
+    /// are taken or the slots cannot be had.
+    pub fn claim(
+        shared: &Shared,
+        (pid, tid): (u32, u32),
+        mapped: impl Fn(usize) -> Option<&'a Slots>,
+        map: impl FnOnce(usize) -> Option<&'a Slots>,
+    ) -> Option<Self> {
+        let claimed = |&ring: &usize| take(shared, ring, pid, tid);
+        let again = (0..RINGS).filter(|&ring| mapped(ring).is_some());
+        let (ring, slots) = match again.filter(claimed).next() {
+            Some(ring) => (ring, mapped(ring)),
+            None => {
+                let ring = (0..RINGS).find(claimed)?;
+                (ring, mapped(ring).or_else(|| map(ring)))
             }
-        }
-        None
+        };
+        let Some(slots) = slots else {
+            give_back(shared, ring, pid, tid);
+            return None;
+        };
+        let cursors = &shared.cursors[ring];
+        Some(Self {
+            ring,
+            slots,
+            tail: cursors.tail.0.load(Ordering::Relaxed),
+            head: cursors.head.0.load(Ordering::Acquire),
+            last: Last::NONE,
+        })
     }
 
     /// Whether a process owns any ring.
@@ -98,7 +108,7 @@ impl Writer {
     #[inline]
     pub fn push(&mut self, shared: &Shared, slot: &Slot) -> Result<(), Full> {
         self.room(shared, 1)?;
-        self.put(shared, 0, slot);
+        self.put(0, slot);
         self.publish(shared, 1);
         Ok(())
     }
@@ -133,7 +143,7 @@ impl Writer {
         if !self.last.is_like(encode::word0(0, kind, 0, inst), len) || more == MORE_MAX {
             return None;
         }
-        let slot = &shared.slots[self.ring][self.tail.wrapping_sub(1) as usize % RING_SLOTS];
+        let slot = self.last_slot();
         let held = ((word0 & MORE_BITS) / MORE) as u16 + 1;
         let word0 = if word0 as u8 == code::ACCESS && offset == end {
             slot[0].store(word0 + MORE, Ordering::Release);
@@ -162,10 +172,10 @@ impl Writer {
     /// Where those are counted that go on where the last access ended, like it, and how many more that can take, if it can
     /// take any. Whoever adds there says how many are left ([`Writer::counted`]) before anything else is published.
     #[inline]
-    pub fn counter<'a>(&self, shared: &'a Shared) -> Option<(&'a AtomicU64, u16)> {
+    pub fn counter(&self) -> Option<(&'a AtomicU64, u16)> {
         let counts = self.last.len > 0 && self.last.word0 as u8 == code::ACCESS;
         let left = MORE_MAX - self.last.more;
-        let slot = &shared.slots[self.ring][self.tail.wrapping_sub(1) as usize % RING_SLOTS];
+        let slot = self.last_slot();
         (counts && left > 0).then_some((&slot[0], left))
     }
 
@@ -191,46 +201,52 @@ impl Writer {
         self.last.more
     }
 
-    /// Publishes an event and the path that follows it, at once. `first` must have been
-    /// built for this path's length; a path over [`PATH_MAX`] bytes is not published.
-    pub fn push_path(&mut self, shared: &Shared, first: &Slot, path: &[u8]) -> Result<(), Full> {
-        if path.len() > PATH_MAX {
+    /// Publishes an event and the path that follows it, at once, given in parts, so that nobody needs a buffer for the
+    /// whole. `first` must have been built for the length of the parts together; a path over [`PATH_MAX`] bytes is not
+    /// published.
+    pub fn push_path(
+        &mut self,
+        shared: &Shared,
+        first: &Slot,
+        parts: &[&[u8]],
+    ) -> Result<(), Full> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if len > PATH_MAX {
             return Ok(());
         }
-        let slots = 1 + path.len().div_ceil(32) as u32;
+        let slots = 1 + len.div_ceil(32) as u32;
         self.room(shared, slots)?;
-        self.put(shared, 0, first);
-        for (at, chunk) in (1..).zip(path.chunks(32)) {
+        self.put(0, first);
+        let mut parts = parts.iter().copied();
+        let mut part: &[u8] = &[];
+        for at in 1..slots {
             let mut bytes = [0; 32];
-            bytes[..chunk.len()].copy_from_slice(chunk);
+            let mut filled = 0;
+            while filled < bytes.len() {
+                if part.is_empty() {
+                    match parts.next() {
+                        Some(next) => part = next,
+                        None => break,
+                    }
+                }
+                let (now, rest) = part.split_at(part.len().min(bytes.len() - filled));
+                bytes[filled..filled + now.len()].copy_from_slice(now);
+                filled += now.len();
+                part = rest;
+            }
             let mut slot = [0; 4];
             for (word, bytes) in slot.iter_mut().zip(bytes.as_chunks::<8>().0) {
                 *word = u64::from_le_bytes(*bytes);
             }
-            self.put(shared, at, &slot);
+            self.put(at, &slot);
         }
         self.publish(shared, slots);
         Ok(())
     }
 
-    /// Publishes a two-slot event at once.
-    pub fn push_pair(&mut self, shared: &Shared, pair: &[Slot; 2]) -> Result<(), Full> {
-        self.room(shared, 2)?;
-        self.put(shared, 0, &pair[0]);
-        self.put(shared, 1, &pair[1]);
-        self.publish(shared, 2);
-        Ok(())
-    }
-
     /// Gives the ring back; what was published stays readable.
     pub fn release(self, shared: &Shared, pid: u32, tid: u32) {
-        // A failure means that the consumer has already freed it.
-        let _ = shared.owners[self.ring].compare_exchange(
-            owner(pid, tid),
-            0,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
+        give_back(shared, self.ring, pid, tid);
     }
 
     #[inline]
@@ -245,10 +261,16 @@ impl Writer {
         Ok(())
     }
 
+    /// The slot published last.
+    #[inline(always)]
+    fn last_slot(&self) -> &'a [AtomicU64; 4] {
+        &self.slots.0[self.tail.wrapping_sub(1) as usize % RING_SLOTS]
+    }
+
     #[inline]
-    fn put(&self, shared: &Shared, at: u32, slot: &Slot) {
+    fn put(&self, at: u32, slot: &Slot) {
         let place = self.tail.wrapping_add(at) as usize % RING_SLOTS;
-        let words = &shared.slots[self.ring][place];
+        let words = &self.slots.0[place];
         for (word, value) in words.iter().zip(slot) {
             word.store(*value, Ordering::Relaxed);
         }
@@ -263,6 +285,21 @@ impl Writer {
             .0
             .store(self.tail, Ordering::Release);
     }
+}
+
+/// Makes a free ring a thread's. Returns whether it was free.
+fn take(shared: &Shared, ring: usize, pid: u32, tid: u32) -> bool {
+    let (word, me) = (&shared.owners[ring], owner(pid, tid));
+    word.load(Ordering::Relaxed) == 0
+        && word
+            .compare_exchange(0, me, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+}
+
+fn give_back(shared: &Shared, ring: usize, pid: u32, tid: u32) {
+    let (word, me) = (&shared.owners[ring], owner(pid, tid));
+    // A failure means that the consumer has already freed it.
+    let _ = word.compare_exchange(me, 0, Ordering::AcqRel, Ordering::Relaxed);
 }
 
 pub(crate) fn owner(pid: u32, tid: u32) -> u64 {

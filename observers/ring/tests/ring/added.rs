@@ -19,7 +19,7 @@ fn offsets(events: Vec<RawEvent>) -> Vec<u64> {
 fn accesses_added_to_the_last_come_out_each_by_itself() {
     const TOOK: u64 = 160;
     let mut ring = ring();
-    let mut writer = writer(ring.shared(), own_pid(), 1);
+    let mut writer = writer(&ring, own_pid(), 1);
     let who = (1, kind::READ);
     let slot = encode::access(who.0, who.1, now(), TOOK, 4096, 10);
     writer.push_access(ring.shared(), &slot).expect("room");
@@ -66,7 +66,7 @@ fn accesses_added_to_the_last_come_out_each_by_itself() {
 #[test]
 fn an_access_that_would_need_a_slot_of_a_full_ring_is_not_added() {
     let mut ring = ring();
-    let mut writer = Writer::claim(ring.shared(), own_pid(), 1).expect("a free ring");
+    let mut writer = claim(&ring, own_pid(), 1).expect("a free ring");
     for _ in 0..RING_SLOTS {
         let slot = read(1, now(), 0, 10);
         writer.push_access(ring.shared(), &slot).expect("room");
@@ -81,7 +81,7 @@ fn an_access_that_would_need_a_slot_of_a_full_ring_is_not_added() {
 #[test]
 fn offsets_without_an_access_before_are_not_believed() {
     let mut ring = ring();
-    let mut writer = writer(ring.shared(), own_pid(), 1);
+    let mut writer = writer(&ring, own_pid(), 1);
     let others = |inst: u64| {
         let word0 = u64::from(code::OFFSETS) | u64::from(kind::PREAD) << 8 | 1 << 16 | inst << 32;
         [word0, 5, 6, 0]
@@ -119,7 +119,7 @@ fn offsets_without_an_access_before_are_not_believed() {
 #[test]
 fn a_slot_that_claims_more_than_it_can_hold_is_not_believed() {
     let mut ring = ring();
-    let mut writer = writer(ring.shared(), own_pid(), 1);
+    let mut writer = writer(&ring, own_pid(), 1);
     let mut slot = read(1, now(), 0, 10);
     slot[0] |= 0xffff << 16;
     writer.push(ring.shared(), &slot).expect("room");
@@ -134,8 +134,8 @@ fn a_slot_that_claims_more_than_it_can_hold_is_not_believed() {
 #[test]
 fn accesses_that_go_on_come_together_unless_something_comes_between() {
     let mut ring = ring();
-    let mut reader = writer(ring.shared(), own_pid(), 1);
-    let mut other = writer(ring.shared(), own_pid(), 2);
+    let mut reader = writer(&ring, own_pid(), 1);
+    let mut other = writer(&ring, own_pid(), 2);
     let (who, start) = ((1, kind::READ), now());
     let first = encode::access(1, kind::READ, start, 1600, 0, 100);
     reader.push_access(ring.shared(), &first).unwrap();
@@ -180,13 +180,13 @@ fn accesses_added_while_another_thread_looks_come_out_in_order() {
         _ => number * 100,
     };
     let mut ring = ring();
-    let name = ring.env_value();
+    let name = path(&ring);
     let mut seen = 0;
     std::thread::scope(|scope| {
-        let shared = another_mapping(&name);
+        let other = another_mapping(&name);
         scope.spawn(move || {
-            let shared = shared.shared();
-            let mut writer = writer(shared, own_pid(), 1);
+            let shared = other.shared();
+            let mut writer = other.writer(own_pid(), 1);
             let who = (1, kind::PREAD);
             for i in 0..EVENTS {
                 let offset = offset_of(i);
@@ -227,7 +227,7 @@ fn nor_does_what_comes_after_one_that_was_handed_out_already() {
 
 fn after_a_sequence(handed_out: bool) {
     let mut ring = ring();
-    let mut writer = writer(ring.shared(), own_pid(), 1);
+    let mut writer = writer(&ring, own_pid(), 1);
     let start = now();
     let access = |at, offset| encode::access(1, kind::READ, at, 16_000, offset, 100);
     writer

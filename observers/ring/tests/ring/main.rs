@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use foreread_ring::{
     Advice, Clock, EXTRA_MAX, Full, MORE_MAX, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage,
-    RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot, THREAD_NO_STDIO, Unobserved, Wanted, What,
-    Writer, code, decode, encode, kind,
+    RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot, Slots, THREAD_NO_STDIO, Unobserved, Wanted,
+    What, Writer, address, code, decode, encode, kind, slots_at,
 };
 
 mod added;
@@ -28,10 +28,21 @@ fn poll(ring: &mut Ring) -> Vec<RawEvent> {
 }
 
 /// A writer that has introduced itself.
-fn writer(shared: &Shared, pid: u32, tid: u32) -> Writer {
-    let mut writer = Writer::claim(shared, pid, tid).expect("a free ring");
+fn writer(ring: &Ring, pid: u32, tid: u32) -> Writer<'static> {
+    introduced(ring.shared(), claim(ring, pid, tid), pid, tid)
+}
+
+/// A claim on one of the rings, if any is free.
+fn claim(ring: &Ring, pid: u32, tid: u32) -> Option<Writer<'static>> {
+    // SAFETY: every test drops its ring last; the consumer changes no slot.
+    let slots = |number| Some(unsafe { &*std::ptr::from_ref(ring.slots(number)) });
+    Writer::claim(ring.shared(), (pid, tid), |_| None, slots)
+}
+
+fn introduced<'a>(shared: &Shared, writer: Option<Writer<'a>>, pid: u32, tid: u32) -> Writer<'a> {
+    let mut writer = writer.expect("a free ring");
     let first = encode::thread(pid, tid, 1, 0, now(), 4);
-    writer.push_path(shared, &first, b"/exe").expect("room");
+    writer.push_path(shared, &first, &[b"/exe"]).expect("room");
     writer
 }
 
@@ -76,24 +87,21 @@ fn a_wait_shows_whether_the_kernel_tells_of_switches() {
 fn every_kind_of_event_comes_out_as_it_went_in() {
     let mut ring = ring();
     let shared = ring.shared();
-    let mut writer = Writer::claim(shared, own_pid(), 7).expect("a free ring");
+    let mut writer = claim(&ring, own_pid(), 7).expect("a free ring");
     let at = now();
     let exe = b"/usr/bin/a program";
     let thread = encode::thread(own_pid(), 7, 5, THREAD_NO_STDIO, at, exe.len());
-    writer.push_path(shared, &thread, exe).expect("room");
+    writer
+        .push_path(shared, &thread, &[&exe[..5], b"", &exe[5..]])
+        .expect("room");
     let path = vec![b'/'; PATH_MAX];
     let open = encode::open(9, OPEN_WRITTEN, at, 1600, path.len());
-    writer.push_path(shared, &open, &path).expect("room");
+    writer.push_path(shared, &open, &[&path]).expect("room");
     writer
         .push(
             shared,
             &encode::access(9, kind::READV, at, 320, 1 << 40, 77),
         )
-        .expect("room");
-    let map = encode::map(9, (at, 16), (0x7f00_0000_0000, 5 << 30, 4096), (1, 2));
-    writer.push_pair(shared, &map).expect("room");
-    writer
-        .push(shared, &encode::unmap(at, 0x7f00_0000_0000, 8192))
         .expect("room");
     writer.push(shared, &encode::exit(at)).expect("room");
 
@@ -125,19 +133,6 @@ fn every_kind_of_event_comes_out_as_it_went_in() {
             len: 77,
             took: 320,
         },
-        What::Map {
-            inst: 9,
-            addr: 0x7f00_0000_0000,
-            len: 5 << 30,
-            offset: 4096,
-            prot: 1,
-            flags: 2,
-            took: 16,
-        },
-        What::Unmap {
-            addr: 0x7f00_0000_0000,
-            len: 8192,
-        },
         What::Exit,
     ];
     assert_eq!(whats, expected);
@@ -149,7 +144,7 @@ fn every_kind_of_event_comes_out_as_it_went_in() {
 fn rings_are_merged_by_start() {
     let mut ring = ring();
     let shared = ring.shared();
-    let mut writers = [1, 2, 3].map(|tid| writer(shared, own_pid(), tid));
+    let mut writers = [1, 2, 3].map(|tid| writer(&ring, own_pid(), tid));
     let base = now();
     for i in 0..300_u64 {
         let slot = read(1, base + i, i, 1);
@@ -172,8 +167,8 @@ fn rings_are_merged_by_start() {
 fn an_event_that_began_after_the_poll_waits_for_the_next() {
     let mut ring = ring();
     let shared = ring.shared();
-    let mut late = writer(shared, own_pid(), 1);
-    let mut early = writer(shared, own_pid(), 2);
+    let mut late = writer(&ring, own_pid(), 1);
+    let mut early = writer(&ring, own_pid(), 2);
     late.push(shared, &read(1, now() + 3_600_000_000_000, 0, 1))
         .expect("room");
     late.push(shared, &read(1, now(), 1, 1)).expect("room");
@@ -195,7 +190,7 @@ fn an_event_that_began_after_the_poll_waits_for_the_next() {
 #[test]
 fn a_full_ring_says_so_and_has_room_after_a_poll() {
     let mut ring = ring();
-    let mut writer = Writer::claim(ring.shared(), own_pid(), 1).expect("a free ring");
+    let mut writer = claim(&ring, own_pid(), 1).expect("a free ring");
     for round in 0..5 {
         let mut count = 0;
         while writer
@@ -207,8 +202,8 @@ fn a_full_ring_says_so_and_has_room_after_a_poll() {
         // The last access's slot stays the writer's: others may be added to it.
         let room = RING_SLOTS - usize::from(round > 0);
         assert_eq!(count, room as u64, "round {round}");
-        let map = encode::map(1, (0, 0), (0, 1, 0), (0, 0));
-        assert_eq!(writer.push_pair(ring.shared(), &map), Err(Full));
+        let open = encode::open(1, 0, 0, 0, 1);
+        assert_eq!(writer.push_path(ring.shared(), &open, &[b"/"]), Err(Full));
         assert_eq!(poll(&mut ring).len(), room);
     }
 }
@@ -217,18 +212,18 @@ fn a_full_ring_says_so_and_has_room_after_a_poll() {
 fn nothing_is_lost_or_reordered_between_two_threads() {
     const EVENTS: u64 = 200_000;
     let mut ring = ring();
-    let name = ring.env_value();
+    let name = path(&ring);
     let (done, finished) = std::sync::mpsc::channel();
     let mut expected = 0;
     std::thread::scope(|scope| {
-        let shared = another_mapping(&name);
+        let other = another_mapping(&name);
         scope.spawn(move || {
-            let shared = shared.shared();
-            let mut writer = writer(shared, own_pid(), 1);
+            let shared = other.shared();
+            let mut writer = other.writer(own_pid(), 1);
             let path = [b"/".as_slice(), &[b'x'; 100]].concat();
             for i in 0..EVENTS {
                 let open = encode::open(i as u32 + 1, 0, now(), 0, path.len());
-                while writer.push_path(shared, &open, &path).is_err() {
+                while writer.push_path(shared, &open, &[&path]).is_err() {
                     std::thread::yield_now();
                 }
                 while writer
@@ -347,9 +342,51 @@ fn the_area_cannot_be_cut_short() {
     let ring = ring();
     let file = std::fs::OpenOptions::new()
         .write(true)
-        .open(ring.env_value())
+        .open(path(&ring))
         .expect("the area");
     assert!(file.set_len(4096).is_err());
+}
+
+/// The area's path.
+fn path(ring: &Ring) -> PathBuf {
+    let value = ring.env_value();
+    let (token, path) = address(value.as_bytes()).expect("an address");
+    assert_eq!(token, ring.shared().token());
+    std::str::from_utf8(path).expect("a plain path").into()
+}
+
+#[test]
+fn an_address_names_an_area_and_its_token_or_makes_no_sense() {
+    for value in [
+        "",
+        "/proc/1/fd/3",
+        "0123456789abcdef",
+        "0123456789abcdeg/proc/1/fd/3",
+        "0123456789abcdefproc/1/fd/3",
+        "+123456789abcdef/proc/1/fd/3",
+        "0123456789abcdé/proc/1/fd/3",
+    ] {
+        assert_eq!(address(value.as_bytes()), None, "{value}");
+    }
+    let named = address(b"00000000000000fF/x");
+    assert_eq!(named, Some((255, b"/x".as_slice())));
+    assert_ne!(ring().shared().token(), ring().shared().token());
+}
+
+#[test]
+fn who_is_under_a_filter_or_apart_is_counted() {
+    let ring = ring();
+    assert!(!ring.shared().has_filters());
+    ring.filters();
+    assert!(ring.shared().has_filters());
+    ring.shared().count_filtered();
+    ring.shared().count_apart();
+    let counted = Unobserved {
+        gone: 0,
+        apart: 1,
+        filtered: 1,
+    };
+    assert_eq!(ring.unobserved(), counted);
 }
 
 /// Another mapping of the same area, as another process would have it.
@@ -359,6 +396,16 @@ impl Other {
     fn shared(&self) -> &Shared {
         // SAFETY: the whole area, page-aligned; it consists of atomics.
         unsafe { &*self.0.as_ptr().cast() }
+    }
+
+    fn writer(&self, pid: u32, tid: u32) -> Writer<'_> {
+        let slots = |ring| {
+            let at = self.0[slots_at(ring)..].as_ptr();
+            // SAFETY: the ring's slots, page-aligned; they consist of atomics.
+            Some(unsafe { &*at.cast::<Slots>() })
+        };
+        let claimed = Writer::claim(self.shared(), (pid, tid), |_| None, slots);
+        introduced(self.shared(), claimed, pid, tid)
     }
 }
 

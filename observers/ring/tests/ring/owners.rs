@@ -14,51 +14,39 @@ fn who_does_not_come_back_from_becoming_another_program_is_counted() {
         shared.pass(pid, Passage::Here);
     }
     shared.stay(5);
-    shared.pass(6, Passage::Cleared);
-    let counted = |cleared, other| Unobserved {
-        cleared,
-        apart: 0,
-        other,
+    let gone = || {
+        let mut gone: Vec<u32> = ring.gone().collect();
+        gone.sort_unstable();
+        (gone, ring.unobserved().gone)
     };
-    assert_eq!(ring.unobserved(), counted(1, 2));
+    assert_eq!(gone(), (vec![6, 7, 8], 3));
     // The place of one that never came back is taken by another: it still counts.
     shared.pass(6 + PASSAGES as u32, Passage::Here);
     shared.pass(7 + PASSAGES as u32, Passage::Here);
-    assert_eq!(ring.unobserved(), counted(1, 2));
+    assert_eq!(gone(), (vec![8], 3));
     // A child may have reported before its parent tells of it, or after.
     shared.pass(20, Passage::Here);
     shared.pass_child(20, Passage::Gone);
     shared.pass_child(21, Passage::Gone);
     shared.pass(21, Passage::Here);
-    assert_eq!(ring.unobserved(), counted(1, 2));
-    shared.pass_child(22, Passage::Cleared);
-    assert_eq!(ring.unobserved(), counted(2, 2));
-    // Or have gone on to become yet another, and said how.
-    shared.pass(23, Passage::Cleared);
+    assert_eq!(gone(), (vec![8], 3));
+    shared.pass_child(22, Passage::Gone);
+    assert_eq!(gone(), (vec![8, 22], 4));
+    // Or have gone on to become yet another.
+    shared.pass(23, Passage::Gone);
     shared.pass_child(23, Passage::Gone);
-    assert_eq!(ring.unobserved(), counted(3, 2));
-    // One that has said itself that it is in another PID namespace, whatever its parent tells, and whatever it becomes.
-    shared.pass(30, Passage::Apart);
-    shared.pass_child(30, Passage::Gone);
-    shared.pass(30, Passage::Apart);
-    let apart = Unobserved {
-        apart: 1,
-        ..counted(3, 2)
-    };
-    assert_eq!(ring.unobserved(), apart);
-    shared.pass(30 + PASSAGES as u32, Passage::Here);
-    assert_eq!(ring.unobserved(), apart);
+    assert_eq!(gone(), (vec![8, 22, 23], 5));
 }
 
 #[test]
 fn a_ring_changes_hands_and_its_events_keep_their_owner() {
     let mut ring = ring();
     let shared = ring.shared();
-    let mut first = writer(shared, own_pid(), 1);
+    let mut first = writer(&ring, own_pid(), 1);
     first.push(shared, &read(1, now(), 0, 1)).expect("room");
     let number = first.ring();
     first.release(shared, own_pid(), 1);
-    let mut second = writer(shared, own_pid(), 2);
+    let mut second = writer(&ring, own_pid(), 2);
     assert_eq!(second.ring(), number);
     second.push(shared, &read(2, now(), 0, 1)).expect("room");
     let owners: Vec<u32> = poll(&mut ring).into_iter().map(|event| event.tid).collect();
@@ -72,11 +60,11 @@ fn the_rings_of_the_dead_are_freed_once_they_are_drained() {
     let pid = child.id();
     child.wait().expect("the child");
     for tid in 1..=RINGS as u32 {
-        writer(ring.shared(), pid, tid);
+        writer(&ring, pid, tid);
     }
-    assert!(Writer::claim(ring.shared(), own_pid(), 1).is_none());
+    assert!(claim(&ring, own_pid(), 1).is_none());
     let began = Instant::now();
-    while Writer::claim(ring.shared(), own_pid(), 1).is_none() {
+    while claim(&ring, own_pid(), 1).is_none() {
         poll(&mut ring);
         assert!(began.elapsed() < Duration::from_secs(5), "never freed");
     }
@@ -86,14 +74,14 @@ fn the_rings_of_the_dead_are_freed_once_they_are_drained() {
 fn a_live_threads_ring_is_kept() {
     let mut ring = ring();
     // The first thread's number is the process's.
-    let kept = writer(ring.shared(), own_pid(), own_pid());
+    let kept = writer(&ring, own_pid(), own_pid());
     for _ in 0..3 {
         std::thread::sleep(Duration::from_millis(60));
         poll(&mut ring);
     }
-    let next = Writer::claim(ring.shared(), own_pid(), own_pid()).expect("a free ring");
+    let next = claim(&ring, own_pid(), own_pid()).expect("a free ring");
     assert_ne!(next.ring(), kept.ring());
     Writer::release_all(ring.shared(), own_pid());
-    let first = Writer::claim(ring.shared(), own_pid(), own_pid()).expect("a free ring");
+    let first = claim(&ring, own_pid(), own_pid()).expect("a free ring");
     assert_eq!(first.ring(), kept.ring());
 }
