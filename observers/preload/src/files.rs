@@ -4,20 +4,25 @@
 //! then has the instance number of its file description and, as long as nobody else can
 //! move it, the description's offset. A description that was inherited, opened for writing
 //! too or shared with a child is marked shared, one that was duplicated is marked so until
-//! one descriptor of it is left; the offset of either is asked of the kernel at each read.
+//! one descriptor of it is left; the offset of either is asked of the kernel at each read, if it may be asked.
 //!
-//! Invariant: an entry is cleared before the real close and set after the real open, and
-//! only by the process the table belongs to, and its own threads. Descriptors beyond the table are not watched.
+//! Invariant: an entry is cleared before the real close, when the number cannot be another thread's new file yet, and set
+//! after the real open, and only by the process the table belongs to, and its own threads. Descriptors beyond the table
+//! are not watched.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use foreread_ring::{OPEN_FOUND, OPEN_WRITTEN, Shared, encode};
 
-use crate::{paths, report, seats, sys, threads};
+use crate::sys::{self, Allowed};
+use crate::{paths, report, seats, threads};
 
-/// How many descriptors can be watched; the table's pages are touched only where used.
-const DESCRIPTORS: usize = 65536;
+/// How many descriptors are watched: as many as the process may open when it begins, within these bounds. A program that
+/// raises its limit later has a table of the lower one's size at least.
+const FEWEST: u64 = 4096;
+const MOST: u64 = 65536;
 
 /// What a read looks up, side by side: a program that reads much leaves little in the processor's nearest cache.
 #[repr(C, align(16))]
@@ -28,12 +33,9 @@ pub struct Descriptor {
     pub offset: AtomicU64,
 }
 
-static TABLE: [Descriptor; DESCRIPTORS] = [const {
-    Descriptor {
-        entry: AtomicU64::new(0),
-        offset: AtomicU64::new(0),
-    }
-}; DESCRIPTORS];
+/// The table, and how long it is. Memory of the library's own, not the program's data, which may be limited.
+static TABLE: AtomicPtr<Descriptor> = AtomicPtr::new(ptr::null_mut());
+static LEN: AtomicUsize = AtomicUsize::new(0);
 
 /// One more than the highest descriptor the table has an entry for.
 static END: AtomicUsize = AtomicUsize::new(0);
@@ -51,6 +53,8 @@ impl Entry {
     const SHARED: u64 = 4;
     const ADVISED: u64 = 8;
     const DUPLICATED: u64 = 16;
+    /// It was duplicated, and is the last one left: where the cursor is has to be asked once.
+    const LEFT: u64 = 32;
 
     pub fn tracked(inst: u32, shared: bool, advised: bool) -> Self {
         let flags = if shared { Self::SHARED } else { 0 } | if advised { Self::ADVISED } else { 0 };
@@ -72,9 +76,23 @@ impl Entry {
     }
 }
 
+/// Makes the table. Returns whether there was room for it.
+pub fn ready(allowed: Allowed) -> bool {
+    let open = sys::limit(allowed, libc::RLIMIT_NOFILE).clamp(FEWEST, MOST) as usize;
+    let Some(table) = sys::map_private(allowed, open * size_of::<Descriptor>()) else {
+        return false;
+    };
+    TABLE.store(table.cast(), Ordering::Relaxed);
+    LEN.store(open, Ordering::Relaxed);
+    true
+}
+
 #[inline(always)]
 fn descriptor(fd: c_int) -> Option<&'static Descriptor> {
-    TABLE.get(usize::try_from(fd).ok()?)
+    let place = usize::try_from(fd).ok()?;
+    // SAFETY: the table has that many entries, and is never taken away.
+    (place < LEN.load(Ordering::Relaxed))
+        .then(|| unsafe { &*TABLE.load(Ordering::Relaxed).add(place) })
 }
 
 #[inline(always)]
@@ -115,8 +133,13 @@ pub fn tracked(area: &Shared, fd: c_int) -> Option<Entry> {
 /// The offset at which the `got` bytes just read at the descriptor's cursor began.
 #[inline(always)]
 pub fn read_from(fd: c_int, entry: Entry, got: u64) -> Option<u64> {
-    if entry.0 & (Entry::SHARED | Entry::DUPLICATED) != 0 {
-        return sys::tell(fd)?.checked_sub(got);
+    if entry.0 & (Entry::SHARED | Entry::DUPLICATED | Entry::LEFT) != 0 {
+        let at = sys::tell(Allowed::now()?, fd)?;
+        if entry.0 & (Entry::SHARED | Entry::DUPLICATED) == 0 {
+            moved(fd, at);
+            cell(fd)?.fetch_and(!Entry::LEFT, Ordering::Relaxed);
+        }
+        return at.checked_sub(got);
     }
     Some(advance(&descriptor(fd)?.offset, got))
 }
@@ -171,16 +194,14 @@ pub fn closing(first: c_int, last: c_int) {
     paths::forget(first, last);
 }
 
-/// One descriptor fewer of a description: the last one owns its cursor again.
+/// One descriptor fewer of a description: the last one owns its cursor again, once that is found out.
 #[cold]
 fn left_alone(inst: u32) {
     let mut left = used()
         .enumerate()
         .filter(|(_, cell)| Entry(cell.load(Ordering::Relaxed)).inst() == inst);
-    if let (Some((fd, cell)), None) = (left.next(), left.next())
-        && let Some(offset) = sys::tell(fd as c_int)
-    {
-        moved(fd as c_int, offset);
+    if let (Some((_, cell)), None) = (left.next(), left.next()) {
+        cell.fetch_or(Entry::LEFT, Ordering::Relaxed);
         cell.fetch_and(!Entry::DUPLICATED, Ordering::Relaxed);
     }
 }
@@ -209,8 +230,8 @@ pub fn duplicated(old: c_int, new: c_int) {
 
 /// The entries there are, by descriptor.
 fn used() -> impl Iterator<Item = &'static AtomicU64> {
-    let end = END.load(Ordering::Relaxed);
-    TABLE.iter().take(end).map(|descriptor| &descriptor.entry)
+    let end = END.load(Ordering::Relaxed) as c_int;
+    (0..end).filter_map(cell)
 }
 
 /// A child is about to share every description.
@@ -229,26 +250,37 @@ pub fn forget_all() {
     }
 }
 
-/// Turns the kernel's read-ahead off for a descriptor.
-pub fn advise_random(fd: c_int) {
-    sys::fadvise(fd, libc::POSIX_FADV_RANDOM);
+/// Turns the kernel's read-ahead off for a descriptor. Returns whether it did.
+pub fn advise_random(fd: c_int) -> bool {
+    let Some(allowed) = Allowed::now() else {
+        return false;
+    };
+    sys::fadvise(allowed, fd, libc::POSIX_FADV_RANDOM);
     ADVISED.store(true, Ordering::Relaxed);
+    true
 }
 
 /// Makes the kernel's read-ahead twice as long for a descriptor, as long as it is open.
 pub fn advise_sequential(fd: c_int) {
-    sys::fadvise(fd, libc::POSIX_FADV_SEQUENTIAL);
+    if let Some(allowed) = Allowed::now() {
+        sys::fadvise(allowed, fd, libc::POSIX_FADV_SEQUENTIAL);
+    }
 }
 
 /// Gives every descriptor the kernel's read-ahead back.
 #[cold]
 pub fn restore_all() {
-    ADVISED.store(false, Ordering::Relaxed);
+    let Some(allowed) = Allowed::now() else {
+        return;
+    };
+    if !ADVISED.swap(false, Ordering::Relaxed) {
+        return;
+    }
     for (fd, cell) in used().enumerate() {
         let entry = cell.load(Ordering::Relaxed);
         if entry & Entry::ADVISED != 0 && Entry(entry).is_tracked() {
             cell.fetch_and(!Entry::ADVISED, Ordering::Relaxed);
-            sys::fadvise(fd as c_int, libc::POSIX_FADV_NORMAL);
+            sys::fadvise(allowed, fd as c_int, libc::POSIX_FADV_NORMAL);
         }
     }
 }
@@ -267,38 +299,41 @@ pub fn is_advice_over() -> bool {
 /// Finds out what a descriptor is that was not seen being opened.
 #[cold]
 fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
+    let allowed = Allowed::now()?;
     if seats::in_helper() {
         return None;
     }
+    // Before a path is held: a seat takes one, too.
+    seats::sit(area);
     let start = report::stamp();
-    let status = sys::status_flags(fd);
+    let status = sys::status_flags(allowed, fd);
     let mode = status & libc::O_ACCMODE;
-    let mut buffer = paths::Buffer::new();
-    let path = if status < 0 || mode == libc::O_WRONLY || sys::regular_size(fd).is_none() {
-        None
-    } else {
-        paths::of_descriptor(fd, &mut buffer).filter(|path| paths::is_watched(path))
+    let is_file = status >= 0 && mode != libc::O_WRONLY && sys::regular(allowed, fd).is_some();
+    let said = is_file
+        .then(|| {
+            paths::of_descriptor(allowed, fd, |path| {
+                paths::is_watched(&[path]).then(|| say_found(area, path, mode, start))
+            })
+        })
+        .flatten();
+    let entry = match said {
+        Some(inst) => Entry::tracked(inst?, true, false),
+        None => Entry::IGNORED,
     };
-    let Some(path) = path else {
-        if report::at_home() {
-            set(fd, Entry::IGNORED);
-        }
-        return None;
-    };
-    let inst = area.next_instance();
-    let flags = OPEN_FOUND
-        | if mode == libc::O_RDWR {
-            OPEN_WRITTEN
-        } else {
-            0
-        };
-    let first = encode::open(inst, flags, start, 0, path.len());
-    if !report::emit(area, |writer| writer.push_path(area, &first, path)) {
-        return None;
-    }
-    let entry = Entry::tracked(inst, true, false);
     if report::at_home() {
         set(fd, entry);
     }
-    Some(entry)
+    (entry != Entry::IGNORED).then_some(entry)
+}
+
+/// Says that a file was found open; its instance, unless the supervisor has not heard of it.
+fn say_found(area: &Shared, path: &[u8], mode: c_int, start: u64) -> Option<u32> {
+    let inst = area.next_instance();
+    let written = if mode == libc::O_RDWR {
+        OPEN_WRITTEN
+    } else {
+        0
+    };
+    let first = encode::open(inst, OPEN_FOUND | written, start, 0, path.len());
+    report::emit(area, |writer| writer.push_path(area, &first, &[path])).then_some(inst)
 }

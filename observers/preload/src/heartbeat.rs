@@ -7,7 +7,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use foreread_ring::{Mode, Shared};
 
-use crate::{report, sys};
+use crate::report;
+use crate::sys::{self, Allowed};
 
 /// How long a full ring is waited for while recording, in ns.
 const WAIT: u64 = 20_000_000;
@@ -43,10 +44,10 @@ pub fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> bool {
         area.add_lost(1);
         return false;
     }
-    if area.mode() == Mode::Record {
+    if let (Mode::Record, Some(allowed)) = (area.mode(), Allowed::now()) {
         let until = sys::clock(libc::CLOCK_MONOTONIC) + WAIT;
         while sys::clock(libc::CLOCK_MONOTONIC) < until {
-            sys::nap();
+            sys::nap(allowed);
             if retry() {
                 return true;
             }

@@ -1,16 +1,20 @@
 //! The functions this library defines in place of the C library's.
 //!
 //! Each is one line: its prototype, and what is done around the real call, which `call`
-//! makes with the program's own arguments.
+//! makes with the program's own arguments. What stands before the call changes the library's own memory alone; what the
+//! arguments point to is looked at after it, where the kernel or the C library has accepted it.
+//!
+//! Files that the C library opens and closes by itself, as directories, are not seen, nor need they be: no descriptor is
+//! taken to be a file's but one that a hook has seen being opened, or has asked about.
 
-use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 use foreread_ring::kind;
-use libc::{AT_FDCWD, FILE, aiocb, iovec, off_t, size_t, ssize_t};
+use libc::{AT_FDCWD, FILE, aiocb, gid_t, iovec, off_t, size_t, ssize_t, uid_t};
 
 use crate::exec::Strings;
-use crate::real::{Real, real};
-use crate::{direct, exec, files, maps, open, paths, report, root, seats, watch};
+use crate::real::{self, real};
+use crate::{confined, direct, exec, files, open, paths, report, root, seats, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -34,7 +38,7 @@ macro_rules! reads {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $type),*) -> ssize_t {
             type Function = unsafe extern "C" fn($($type),*) -> ssize_t;
-            static REAL: Real = Real::new(concat!(stringify!($name), "\0"));
+            use real::of::$name as own;
             #[inline(never)]
             unsafe extern "C" fn watched($($arg: $type),*) -> ssize_t {
                 const NUMBER: Option<c_long> = number!($($number)?);
@@ -44,13 +48,13 @@ macro_rules! reads {
                         return unsafe { direct::call(number, [$($arg as usize),*]) };
                     }
                     // SAFETY: the address is that of the C library's function of this name and type.
-                    let real = unsafe { core::mem::transmute::<usize, Function>(REAL.address()) };
+                    let real = unsafe { core::mem::transmute::<usize, Function>(own.address()) };
                     // SAFETY: the program's own call.
                     unsafe { real($($arg),*) }
                 };
                 $body
             }
-            match REAL.known() {
+            match own.known() {
                 Some(real) if report::is_idle() => {
                     // SAFETY: as above.
                     unsafe { core::mem::transmute::<usize, Function>(real)($($arg),*) }
@@ -71,19 +75,6 @@ macro_rules! number {
     };
 }
 
-/// As [`hooks`], of streams: `call` takes the mode.
-macro_rules! streams {
-    ($(fn $name:ident($on:ident: $type:ty, $mode:ident: Path $(, $stream:ident: $file:ty)?) = |$call:ident| $body:expr;)*) => {$(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($on: $type, $mode: Path $(, $stream: $file)?) -> *mut FILE {
-            let real = real!($name as unsafe extern "C" fn($type, Path $(, $file)?) -> *mut FILE);
-            // SAFETY: the program's own call, with a mode as good as its own.
-            let $call = |mode: Path| unsafe { real($on, mode $(, $stream)?) };
-            $body
-        }
-    )*};
-}
-
 type Path = *const c_char;
 
 // Opening.
@@ -100,23 +91,21 @@ hooks! {
     fn creat64(path: Path, mode: c_uint) -> c_int = |call| open::opening(AT_FDCWD, path, CREAT, call);
 }
 
-streams! {
-    fn fopen(path: Path, mode: Path) = |call| open::opening_stream(path, mode, call);
-    fn fopen64(path: Path, mode: Path) = |call| open::opening_stream(path, mode, call);
-    fn freopen(path: Path, mode: Path, stream: *mut FILE) = |call| open::opening_stream(path, mode, call);
-    fn freopen64(path: Path, mode: Path, stream: *mut FILE) = |call| open::opening_stream(path, mode, call);
-    fn fdopen(fd: c_int, mode: Path) = |call| open::without_mapping(mode, call);
+hooks! {
+    fn fopen(path: Path, mode: Path) -> *mut FILE = |call| open::opening_stream(path, mode, call);
+    fn fopen64(path: Path, mode: Path) -> *mut FILE = |call| open::opening_stream(path, mode, call);
+    fn freopen(path: Path, mode: Path, stream: *mut FILE) -> *mut FILE = |call| open::opening_stream(path, mode, call);
+    fn freopen64(path: Path, mode: Path, stream: *mut FILE) -> *mut FILE = |call| open::opening_stream(path, mode, call);
 }
 
 // Reading.
 
 type Read = unsafe extern "C" fn(c_int, *mut c_void, size_t) -> ssize_t;
-static READ: Real = Real::new("read\0");
 
 /// As [`reads`] does it, but that a read that may be one of a streak has a function of its own, too.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
-    match READ.known() {
+    match real::of::read.known() {
         // SAFETY: as in `reads`; the program's own call.
         Some(real) if report::is_idle() => unsafe {
             core::mem::transmute::<usize, Read>(real)(fd, buffer, len)
@@ -149,7 +138,7 @@ fn watched_read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
             return unsafe { direct::call(libc::SYS_read, [fd as usize, buffer as usize, len]) };
         }
         // SAFETY: as in `read`.
-        unsafe { core::mem::transmute::<usize, Read>(READ.address())(fd, buffer, len) }
+        unsafe { core::mem::transmute::<usize, Read>(real::of::read.address())(fd, buffer, len) }
     })
 }
 
@@ -173,8 +162,14 @@ reads! {
 }
 
 hooks! {
-    fn lseek(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| watch::seek(fd, call);
-    fn lseek64(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| watch::seek(fd, call);
+    fn lseek(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| seeking(fd, call);
+    fn lseek64(fd: c_int, offset: off_t, whence: c_int) -> off_t = |call| seeking(fd, call);
+}
+
+fn seeking(fd: c_int, call: impl FnOnce() -> off_t) -> off_t {
+    let at = call();
+    watch::sought(fd, at);
+    at
 }
 
 /// The offset a call was given; negative for the cursor's (`preadv2`).
@@ -186,27 +181,16 @@ fn given(offset: off_t) -> impl FnOnce(u64) -> Option<u64> {
 /// An asynchronous call's result is taken: a read's tells what it read, which the C library did in a thread
 /// of its own.
 fn finishing(block: *const aiocb, call: impl FnOnce() -> ssize_t) -> ssize_t {
-    // SAFETY: the program's own block, of a call that has ended.
-    let (operation, fd, offset) = unsafe {
-        let block = &*block;
-        (block.aio_lio_opcode, block.aio_fildes, block.aio_offset)
-    };
-    if operation == libc::LIO_READ {
-        watch::at(kind::PREAD, fd, call, given(offset))
-    } else {
-        call()
+    let got = call();
+    if got > 0 {
+        // SAFETY: the program's own block, of a call that has ended with a result.
+        let block = unsafe { &*block };
+        if block.aio_lio_opcode == libc::LIO_READ {
+            let offset = given(block.aio_offset);
+            watch::at(kind::PREAD, block.aio_fildes, || got, offset);
+        }
     }
-}
-
-// Mapping.
-hooks! {
-    fn mmap(addr: *mut c_void, len: size_t, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void = |call| maps::mapping((addr, len), (prot, flags), (fd, offset), call);
-    fn mmap64(addr: *mut c_void, len: size_t, prot: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void = |call| maps::mapping((addr, len), (prot, flags), (fd, offset), call);
-    fn mremap(old: *mut c_void, old_len: size_t, new_len: size_t, flags: c_int, new: *mut c_void) -> *mut c_void = |call| maps::remapping(old, old_len, new_len, call);
-    fn munmap(addr: *mut c_void, len: size_t) -> c_int = |call| {
-        maps::unmapped(addr as u64, len as u64);
-        call()
-    };
+    got
 }
 
 // Descriptors and directories.
@@ -220,16 +204,13 @@ hooks! {
         files::closing(first, c_int::MAX);
         call()
     };
-    fn fclose(stream: *mut FILE) -> c_int = |call| {
-        // SAFETY: the program's stream. glibc's own close is hooked; another C library's is not.
-        let fd = unsafe { libc::fileno(stream) };
-        files::closing(fd, fd);
-        call()
+    fn fdopendir(fd: c_int) -> *mut libc::DIR = |call| {
+        let directory = call();
+        paths::handed_to(fd, directory.cast());
+        directory
     };
     fn closedir(directory: *mut libc::DIR) -> c_int = |call| {
-        // SAFETY: the program's directory stream, whose descriptor is closed unseen.
-        let fd = unsafe { libc::dirfd(directory) };
-        files::closing(fd, fd);
+        paths::closing_stream(directory.cast());
         call()
     };
     fn dup(old: c_int) -> c_int = |call| duplicating(old, call);
@@ -237,9 +218,8 @@ hooks! {
     fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int = |call| duplicating(old, call);
     fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
     fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
-    fn chdir(path: Path) -> c_int = |call| moving(call);
-    fn fchdir(fd: c_int) -> c_int = |call| moving(call);
-    fn chroot(path: Path) -> c_int = |call| root::changing(call);
+    fn chdir(path: Path) -> c_int = |call| moving(path, call);
+    fn fchdir(fd: c_int) -> c_int = |call| moving_to(fd, call);
 }
 
 fn closing_range(first: c_uint, last: c_uint, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {
@@ -265,10 +245,43 @@ fn controlling(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int
     }
 }
 
-fn moving(call: impl FnOnce() -> c_int) -> c_int {
+fn moving(path: Path, call: impl FnOnce() -> c_int) -> c_int {
     let result = call();
-    paths::working_directory_changed();
+    if result == 0 && report::area().is_some() && report::at_home() {
+        // SAFETY: the kernel has just read it.
+        unsafe { paths::remember(AT_FDCWD, AT_FDCWD, path) };
+    }
     result
+}
+
+fn moving_to(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let result = call();
+    if result == 0 && report::area().is_some() && report::at_home() {
+        paths::remember_working_directory(fd);
+    }
+    result
+}
+
+// Where the library can be read, and by whom.
+hooks! {
+    fn chroot(path: Path) -> c_int = |call| root::changing(call);
+    fn setns(fd: c_int, kind: c_int) -> c_int = |call| root::changing(call);
+    fn unshare(flags: c_int) -> c_int = |call| root::changing(call);
+    fn mount(source: Path, target: Path, kind: Path, flags: c_ulong, data: *const c_void) -> c_int = |call| root::changing(call);
+    fn umount(target: Path) -> c_int = |call| root::changing(call);
+    fn umount2(target: Path, flags: c_int) -> c_int = |call| root::changing(call);
+    fn setuid(user: uid_t) -> c_int = |call| root::changing(call);
+    fn seteuid(user: uid_t) -> c_int = |call| root::changing(call);
+    fn setreuid(real: uid_t, effective: uid_t) -> c_int = |call| root::changing(call);
+    fn setresuid(real: uid_t, effective: uid_t, saved: uid_t) -> c_int = |call| root::changing(call);
+    fn setgid(group: gid_t) -> c_int = |call| root::changing(call);
+    fn setegid(group: gid_t) -> c_int = |call| root::changing(call);
+    fn setregid(real: gid_t, effective: gid_t) -> c_int = |call| root::changing(call);
+    fn setresgid(real: gid_t, effective: gid_t, saved: gid_t) -> c_int = |call| root::changing(call);
+    fn setgroups(count: size_t, groups: *const gid_t) -> c_int = |call| root::changing(call);
+    fn initgroups(user: Path, group: gid_t) -> c_int = |call| root::changing(call);
+    fn capset(header: *mut c_void, data: *const c_void) -> c_int = |call| root::changing(call);
+    fn prctl(option: c_int, first: c_ulong, second: c_ulong, third: c_ulong, fourth: c_ulong) -> c_int = |call| confined::controlling(option, first, call);
 }
 
 // Threads.
@@ -281,13 +294,13 @@ hooks! {
 
 // Processes.
 hooks! {
-    fn execv(path: Path, arguments: Strings) -> c_int = |call| exec::exec(exec::own_environment(), call);
-    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(environment, call);
-    fn execvp(path: Path, arguments: Strings) -> c_int = |call| exec::exec(exec::own_environment(), call);
-    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(environment, call);
-    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(environment, call);
-    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, environment, call);
-    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, environment, call);
+    fn execv(path: Path, arguments: Strings) -> c_int = |call| exec::exec(call);
+    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
+    fn execvp(path: Path, arguments: Strings) -> c_int = |call| exec::exec(call);
+    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
+    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
+    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, call);
+    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, call);
     fn system(command: Path) -> c_int = |call| handing_on(call);
     fn popen(command: Path, mode: Path) -> *mut FILE = |call| handing_on(call);
     fn wordexp(words: Path, expansion: *mut c_void, flags: c_int) -> c_int = |call| handing_on(call);
@@ -301,11 +314,11 @@ hooks! {
     };
 }
 
-fn spawning(pid: *mut c_int, environment: Strings, call: impl FnOnce() -> c_int) -> c_int {
+fn spawning(pid: *mut c_int, call: impl FnOnce() -> c_int) -> c_int {
     sharing();
     let result = call();
     if result == 0 {
-        exec::spawned(pid, environment);
+        exec::spawned(pid);
     }
     result
 }
@@ -331,8 +344,7 @@ fn lending() {
 
 /// Defines a function that first calls `$before` with its own arguments and then goes on
 /// to the address that returns, with all registers and the stack as they came: for
-/// functions whose arguments cannot be passed on (`execl`), that return twice (`vfork`)
-/// or that look at who called them (`dlopen`).
+/// functions whose arguments cannot be passed on (`execl`) or that return twice (`vfork`).
 macro_rules! gates {
     ($(fn $name:ident => $before:ident;)*) => {$(
         #[unsafe(no_mangle)]
@@ -388,7 +400,6 @@ gates! {
     fn execl => before_execl;
     fn execle => before_execle;
     fn execlp => before_execlp;
-    fn dlopen => before_dlopen;
     fn syscall => before_syscall;
 }
 
@@ -400,38 +411,35 @@ extern "C" fn before_vfork() -> Function {
 }
 
 extern "C" fn before_clone() -> Function {
-    lending();
+    sharing();
+    report::lending_to_anybody();
     real!(clone as Function)
 }
 
 extern "C" fn before_execl() -> Function {
-    exec::replacing_here();
+    exec::replacing();
     real!(execl as Function)
 }
 
 extern "C" fn before_execle() -> Function {
-    exec::replacing_here();
+    exec::replacing();
     real!(execle as Function)
 }
 
 extern "C" fn before_execlp() -> Function {
-    exec::replacing_here();
+    exec::replacing();
     real!(execlp as Function)
-}
-
-extern "C" fn before_dlopen() -> Function {
-    maps::loading();
-    real!(dlopen as Function)
 }
 
 extern "C" fn before_syscall(number: c_long) -> Function {
     let real = real!(syscall as Function);
     #[cfg(target_arch = "x86_64")]
-    if matches!(number, libc::SYS_vfork | libc::SYS_fork) {
-        lending();
-    }
-    if matches!(number, libc::SYS_clone | libc::SYS_clone3) {
-        lending();
+    let makes_child = matches!(number, libc::SYS_vfork | libc::SYS_fork);
+    #[cfg(not(target_arch = "x86_64"))]
+    let makes_child = false;
+    if makes_child || matches!(number, libc::SYS_clone | libc::SYS_clone3) {
+        sharing();
+        report::lending_to_anybody();
     }
     if report::area().is_some() && is_watched(number) {
         // SAFETY: called with the arguments of `syscall`, which it takes.
@@ -460,8 +468,6 @@ fn is_watched(number: c_long) -> bool {
             | libc::SYS_sendfile
             | libc::SYS_copy_file_range
             | libc::SYS_splice
-            | libc::SYS_mmap
-            | libc::SYS_munmap
             | libc::SYS_close
             | libc::SYS_close_range
             | libc::SYS_dup
@@ -472,6 +478,30 @@ fn is_watched(number: c_long) -> bool {
             | libc::SYS_execve
             | libc::SYS_execveat
             | libc::SYS_exit_group
+            | libc::SYS_prctl
+            | libc::SYS_seccomp
+    ) || changes_root(number)
+}
+
+/// Whether a raw system call may change where the library can be read, or by whom.
+fn changes_root(number: c_long) -> bool {
+    matches!(
+        number,
+        libc::SYS_chroot
+            | libc::SYS_pivot_root
+            | libc::SYS_setns
+            | libc::SYS_unshare
+            | libc::SYS_mount
+            | libc::SYS_umount2
+            | libc::SYS_move_mount
+            | libc::SYS_setuid
+            | libc::SYS_setreuid
+            | libc::SYS_setresuid
+            | libc::SYS_setgid
+            | libc::SYS_setregid
+            | libc::SYS_setresgid
+            | libc::SYS_setgroups
+            | libc::SYS_capset
     )
 }
 
@@ -508,7 +538,7 @@ unsafe extern "C" fn watched_syscall(
         libc::SYS_preadv | libc::SYS_preadv2 => {
             watch::at(kind::PREADV, fd, bytes, given(d as off_t)) as c_long
         }
-        libc::SYS_lseek => watch::seek(fd, call),
+        libc::SYS_lseek => seeking(fd, call),
         libc::SYS_sendfile => {
             watch::at_pointer(kind::SENDFILE, b as c_int, c as *const i64, bytes) as c_long
         }
@@ -516,15 +546,6 @@ unsafe extern "C" fn watched_syscall(
             watch::at_pointer(kind::COPY_FILE_RANGE, fd, b as *const i64, bytes) as c_long
         }
         libc::SYS_splice => watch::at_pointer(kind::SPLICE, fd, b as *const i64, bytes) as c_long,
-        libc::SYS_mmap => {
-            let pointer = || call() as *mut c_void;
-            let bits = (c as c_int, d as c_int);
-            maps::mapping((a as *mut c_void, b), bits, (e as c_int, f as i64), pointer) as c_long
-        }
-        libc::SYS_munmap => {
-            maps::unmapped(a as u64, b as u64);
-            call()
-        }
         libc::SYS_close => {
             files::closing(fd, fd);
             call()
@@ -536,9 +557,12 @@ unsafe extern "C" fn watched_syscall(
         libc::SYS_fcntl if matches!(b as c_int, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
             duplicating(fd, descriptor).into()
         }
-        libc::SYS_chdir | libc::SYS_fchdir => moving(descriptor).into(),
-        libc::SYS_execve => exec::exec(c as Strings, call),
-        libc::SYS_execveat => exec::exec(d as Strings, call),
+        libc::SYS_chdir => moving(a as Path, descriptor).into(),
+        libc::SYS_fchdir => moving_to(fd, descriptor).into(),
+        libc::SYS_execve | libc::SYS_execveat => exec::exec(call),
+        libc::SYS_prctl => confined::controlling(a as c_int, b as c_ulong, descriptor).into(),
+        libc::SYS_seccomp => confined::secluding(a as u32, call),
+        _ if changes_root(number) => root::changing(call),
         libc::SYS_exit_group => {
             exec::ending();
             call()

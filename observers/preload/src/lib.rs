@@ -6,10 +6,19 @@
 //! what comes back is the mode, which can silence the library, and the advice to turn
 //! the kernel's read-ahead off on planned files ([`files`]).
 //!
-//! Invariants: the program's results, errno, output and order of calls are its own.
-//! Nothing allocates, no lock is waited for without bound, no call of the library can
-//! come back into a hook (its own system calls are made directly, [`sys`]), and when the
-//! supervisor is missing, stopped or killed the hooks are plain pass-throughs.
+//! Invariants:
+//! - The program's results, errno, output and order of calls are its own. The real call comes first, with the arguments as
+//!   given; nothing that they point to is looked at before the kernel has accepted it. What a hook does earlier is to
+//!   note in the library's own memory what is about to happen.
+//! - No hook allocates, waits for a lock, or looks up a function: all that is needed is found when the program starts.
+//! - After the start no descriptor is opened or closed. The only system calls made then need an [`sys::Allowed`], which
+//!   there is none of once the process is under a filter ([`confined`]): to ask what a descriptor is that nobody
+//!   was seen to open (`fcntl`, `fstat`, `readlink`), where the cursor of a shared one is (`lseek`), to advise the
+//!   kernel of a planned file (`fadvise`), to map the ring of another thread (`mremap`, `munmap`), to tell a borrower of
+//!   the memory from its owner (`getpid`), to see whether the loader still finds the library after a change
+//!   of root, mounts or user (`faccessat2`), and to wait for room in a full ring while recording (`nanosleep`).
+//! - No call of the library can come back into a hook: its own system calls are made directly ([`sys`]).
+//! - When the supervisor is missing, stopped or killed the hooks are plain pass-throughs.
 //!
 //! Variadic C functions (open, fcntl, syscall ...) are defined with fixed arguments: both
 //! the System V ABI on x86-64 and AAPCS64 pass the integer arguments of a variadic call
@@ -18,12 +27,13 @@
 
 #![no_std]
 
+mod attach;
+mod confined;
 mod direct;
 mod exec;
 mod files;
 mod heartbeat;
 mod hooks;
-mod maps;
 mod open;
 mod pace;
 mod paths;
@@ -44,11 +54,10 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 }
 
 extern "C" fn start() {
-    if report::attach() {
-        stdio::hook();
-        direct::ready();
-        maps::report_objects();
-    }
+    // A program begins with none.
+    let errno = real::errno();
+    attach::start(sys::Allowed::at_start());
+    real::set_errno(errno);
 }
 
 extern "C" fn end() {

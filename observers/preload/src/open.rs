@@ -9,7 +9,8 @@ use foreread_ring::{
 };
 
 use crate::files::{self, Entry};
-use crate::{maps, paths, report, seats};
+use crate::paths::{self, Parts};
+use crate::{report, seats, stdio};
 
 /// An open: `call` returns the new descriptor.
 #[inline(always)]
@@ -56,22 +57,33 @@ pub fn opened(fd: c_int, base: c_int, path: *const c_char, flags: c_int, start: 
     let Some(area) = report::active() else {
         return files::set(fd, Entry::UNKNOWN);
     };
-    maps::report_new_objects(area);
-    let mut buffer = paths::Buffer::new();
+    // Before a path is held: a seat takes one, too.
+    seats::sit(area);
     // SAFETY: the kernel has just read the path.
-    let entry = match unsafe { paths::absolute(base, path, &mut buffer) } {
-        Some(path) => tell(area, fd, path, flags, (start, took)),
-        None => Entry::UNKNOWN,
+    let entry = unsafe {
+        if flags & libc::O_DIRECTORY != 0 && !is_unnamed(flags) {
+            paths::remember(fd, base, path);
+        }
+        paths::absolute(base, path, |path| say(area, fd, path, flags, (start, took)))
     };
-    files::set(fd, entry);
+    files::set(fd, entry.unwrap_or(Entry::UNKNOWN));
 }
 
-fn tell(area: &Shared, fd: c_int, path: &[u8], flags: c_int, (start, took): (u64, u64)) -> Entry {
-    let unnamed = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+/// Whether the file that is opened has no name.
+fn is_unnamed(flags: c_int) -> bool {
+    flags & libc::O_TMPFILE == libc::O_TMPFILE
+}
+
+/// Says what was opened; what its descriptor is then.
+fn say(
+    area: &Shared,
+    fd: c_int,
+    path: Parts<'_>,
+    flags: c_int,
+    (start, took): (u64, u64),
+) -> Entry {
+    let unnamed = is_unnamed(flags);
     let directory = flags & libc::O_DIRECTORY != 0 && !unnamed;
-    if directory {
-        paths::remember(fd, path);
-    }
     if unnamed || flags & libc::O_PATH != 0 {
         return Entry::IGNORED;
     }
@@ -94,7 +106,8 @@ fn tell(area: &Shared, fd: c_int, path: &[u8], flags: c_int, (start, took): (u64
         said |= if bit { meaning } else { 0 };
     }
     let inst = area.next_instance();
-    let first = encode::open(inst, said, start, took, path.len());
+    let len = path.iter().map(|part| part.len()).sum();
+    let first = encode::open(inst, said, start, took, len);
     if !report::emit(area, |writer| writer.push_path(area, &first, path)) {
         // The supervisor has not heard of it: it gets another chance at the first read.
         return Entry::UNKNOWN;
@@ -102,29 +115,30 @@ fn tell(area: &Shared, fd: c_int, path: &[u8], flags: c_int, (start, took): (u64
     if directory || mode == libc::O_WRONLY {
         return Entry::IGNORED;
     }
-    let advice = area.advice(path);
-    match advice {
+    let advised = match area.advice(path) {
         Some(Advice::Random) => files::advise_random(fd),
-        Some(Advice::Sequential) => files::advise_sequential(fd),
-        None => {}
-    }
-    let advised = advice == Some(Advice::Random);
+        Some(Advice::Sequential) => {
+            files::advise_sequential(fd);
+            false
+        }
+        None => false,
+    };
     // Writes move the cursor of a descriptor opened for both unseen.
     Entry::tracked(inst, mode == libc::O_RDWR, advised)
 }
 
-/// An open of a stream: `call` returns it, opened in the mode it is given.
+/// An open of a stream: `call` returns it. Where its closing is not seen, neither is what it reads.
 #[inline(always)]
 pub fn opening_stream(
     path: *const c_char,
     mode: *const c_char,
-    call: impl FnOnce(*const c_char) -> *mut libc::FILE,
+    call: impl FnOnce() -> *mut libc::FILE,
 ) -> *mut libc::FILE {
-    if report::area().is_none() {
-        return call(mode);
+    if report::area().is_none() || !stdio::is_hooked() {
+        return call();
     }
     let start = report::stamp();
-    let stream = without_mapping(mode, call);
+    let stream = call();
     if !stream.is_null() {
         // SAFETY: a stream the C library has just returned.
         let fd = unsafe { libc::fileno(stream) };
@@ -136,28 +150,6 @@ pub fn opening_stream(
         }
     }
     stream
-}
-
-/// Calls with a stream's mode without `m`, by which glibc maps the file and copies from there, unseen. A `b`, which
-/// means nothing, takes its place. A program that nobody observes keeps its mapping.
-pub fn without_mapping<T>(mode: *const c_char, call: impl FnOnce(*const c_char) -> T) -> T {
-    /// Characters of a mode that glibc takes for flags.
-    const FLAGS: usize = 7;
-    if report::area().is_none() {
-        return call(mode);
-    }
-    let mut other = [0; 64];
-    // SAFETY: the C library is about to read it.
-    let given = unsafe { CStr::from_ptr(mode) }.to_bytes_with_nul();
-    let Some(own) = other.get_mut(..given.len()) else {
-        return call(mode);
-    };
-    own.copy_from_slice(given);
-    let flags = own.iter_mut().take(FLAGS).take_while(|flag| **flag != b',');
-    for flag in flags.filter(|flag| **flag == b'm') {
-        *flag = b'b';
-    }
-    call(other.as_ptr().cast())
 }
 
 /// The flags of open that a stream's mode stands for.

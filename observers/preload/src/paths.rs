@@ -1,83 +1,104 @@
 //! Absolute paths, without a system call where one was made before.
 //!
 //! The working directory and the directories that serve as bases of relative opens are
-//! kept in a small cache. Its lock is only ever tried: who does not get it asks the
-//! kernel. An entry lives until its descriptor is closed or the directory changed.
+//! kept in a small cache. Its lock is only ever tried, some times: who does not get it asks the
+//! kernel, if it may be asked. An entry lives until its descriptor is closed or the directory changed.
+//!
+//! A path is handed on in parts, and what the kernel says is written where it stays: a signal handler's stack has no room
+//! for a path.
 
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_char, c_int};
-use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::hint;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 use foreread_ring::PATH_MAX;
 
-use crate::{report, sys};
+use crate::report;
+use crate::sys::{self, Allowed};
 
-/// How many directories are kept, the working directory among them.
+/// How many directories are kept, the working directory among them, and after them two places of other use.
 const DIRECTORIES: usize = 17;
+/// The program's own path, which stays.
+const PROGRAM: usize = DIRECTORIES;
+/// What was just asked.
+const ASKED: usize = DIRECTORIES + 1;
 
 /// The key of a free place.
 const NONE: c_int = -1;
 
-/// Room for a path, not written to before it is needed.
-pub struct Buffer(pub [MaybeUninit<u8>; PATH_MAX]);
-
-impl Buffer {
-    pub const fn new() -> Self {
-        Self([const { MaybeUninit::uninit() }; PATH_MAX])
-    }
-
-    /// Writes at a place; `None` if there is no room.
-    fn put(&mut self, at: usize, bytes: &[u8]) -> Option<()> {
-        let room = self.0.get_mut(at..at.checked_add(bytes.len())?)?;
-        let room = room.as_mut_ptr().cast::<u8>();
-        // SAFETY: room for as many bytes as there are; borrowed mutably, so apart from them.
-        unsafe { room.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        Some(())
-    }
-}
+/// How often the lock is tried: its holder may be the code that a signal handler has interrupted.
+const TRIES: u32 = 1000;
 
 struct Cache {
     locked: AtomicBool,
     /// Descriptors, `AT_FDCWD` for the working directory, or `NONE`.
     keys: [AtomicI32; DIRECTORIES],
     lengths: [AtomicUsize; DIRECTORIES],
+    /// The directory streams that descriptors were handed to, which close them.
+    streams: [AtomicPtr<c_void>; DIRECTORIES],
     turn: AtomicUsize,
+    program: AtomicUsize,
 }
 
 /// The cached paths. Apart from the rest, so that they are all zeros and take no room in
 /// the library's file.
-struct Paths(UnsafeCell<[[u8; PATH_MAX]; DIRECTORIES]>);
+struct Paths(UnsafeCell<Kept>);
+
+type Kept = [[u8; PATH_MAX]; DIRECTORIES + 2];
 
 // SAFETY: only touched by the holder of the cache's lock.
 unsafe impl Sync for Paths {}
 
-static PATHS: Paths = Paths(UnsafeCell::new([[0; PATH_MAX]; DIRECTORIES]));
+static PATHS: Paths = Paths(UnsafeCell::new([[0; PATH_MAX]; DIRECTORIES + 2]));
 
 static CACHE: Cache = Cache {
     locked: AtomicBool::new(false),
     keys: [const { AtomicI32::new(NONE) }; DIRECTORIES],
     lengths: [const { AtomicUsize::new(0) }; DIRECTORIES],
+    streams: [const { AtomicPtr::new(ptr::null_mut()) }; DIRECTORIES],
     turn: AtomicUsize::new(0),
+    program: AtomicUsize::new(0),
 };
 
+/// A path in parts, to be read one after the other.
+pub type Parts<'a> = &'a [&'a [u8]];
+
+fn bytes(path: Parts<'_>) -> impl Iterator<Item = &u8> {
+    path.iter().copied().flatten()
+}
+
+fn starts_with(path: Parts<'_>, with: &[u8]) -> bool {
+    bytes(path).take(with.len()).eq(with)
+}
+
 /// Whether a path may name something to prefetch: the kernel's own file systems do not.
-pub fn is_watched(path: &[u8]) -> bool {
-    path.first() == Some(&b'/')
+pub fn is_watched(path: Parts<'_>) -> bool {
+    starts_with(path, b"/")
         && ![&b"/proc/"[..], b"/sys/", b"/dev/"]
             .iter()
-            .any(|system| path.starts_with(system))
+            .any(|system| starts_with(path, system))
 }
 
 /// Whether a path names what some descriptor has open, whatever that is.
-pub fn is_of_descriptor(path: &[u8]) -> bool {
-    path == b"/dev/stdin"
+pub fn is_of_descriptor(path: Parts<'_>) -> bool {
+    let [path] = path else { return false };
+    *path == b"/dev/stdin"
         || path.starts_with(b"/dev/fd/")
         || path.starts_with(b"/proc/") && path.windows(4).any(|part| part == b"/fd/")
 }
 
-/// The path the kernel knows a descriptor by; `None` when it has none any more.
-pub fn of_descriptor(fd: c_int, buffer: &mut Buffer) -> Option<&[u8]> {
+/// The path the kernel knows a descriptor by, handed to `work`; `None` when it has none any more.
+pub fn of_descriptor<T>(
+    allowed: Allowed,
+    fd: c_int,
+    work: impl FnOnce(&[u8]) -> Option<T>,
+) -> Option<T> {
+    with_lock(|paths| work(ask_descriptor(allowed, fd, &mut paths[ASKED])?))?
+}
+
+fn ask_descriptor(allowed: Allowed, fd: c_int, buffer: &mut [u8; PATH_MAX]) -> Option<&[u8]> {
     let mut link = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
     let mut digits = [0; 11];
     let mut at = digits.len();
@@ -92,80 +113,184 @@ pub fn of_descriptor(fd: c_int, buffer: &mut Buffer) -> Option<&[u8]> {
     }
     link[14..14 + digits.len() - at].copy_from_slice(&digits[at..]);
     let link = CStr::from_bytes_until_nul(&link).ok()?;
-    sys::readlink(link, &mut buffer.0)
+    sys::readlink(allowed, link, buffer)
         .filter(|path| path.first() == Some(&b'/') && !path.ends_with(b" (deleted)"))
 }
 
-/// The absolute form of a path given to a call that takes a directory descriptor.
+/// Hands this program's own path to `work`; nothing if it is not known.
+pub fn of_program<T>(work: impl FnOnce(&[u8]) -> T) -> T {
+    let Some(mut held) = Held::take() else {
+        return work(b"");
+    };
+    let paths = held.paths();
+    if CACHE.program.load(Ordering::Relaxed) == 0
+        && let Some(allowed) = Allowed::now()
+    {
+        let exe = sys::readlink(allowed, c"/proc/self/exe", &mut paths[PROGRAM]);
+        CACHE
+            .program
+            .store(exe.map_or(0, <[u8]>::len), Ordering::Relaxed);
+    }
+    let exe = paths[PROGRAM].get(..CACHE.program.load(Ordering::Relaxed));
+    work(exe.unwrap_or(b""))
+}
+
+/// Hands the absolute form of a path, given to a call that takes a directory's descriptor, to `work`; `None` if it cannot
+/// be told.
 ///
 /// # Safety
 /// `path` must be a terminated string: the kernel has just accepted it.
-pub unsafe fn absolute<'a>(
+pub unsafe fn absolute<T>(
     base: c_int,
     path: *const c_char,
-    buffer: &'a mut Buffer,
-) -> Option<&'a [u8]> {
+    work: impl FnOnce(Parts<'_>) -> T,
+) -> Option<T> {
     // SAFETY: the caller vouches for the string; it is used before it can go away.
-    let path: &'a [u8] = unsafe { CStr::from_ptr(path) }.to_bytes();
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     if path.first() == Some(&b'/') {
-        return (path.len() <= PATH_MAX).then_some(path);
+        return (path.len() <= PATH_MAX).then(|| work(&[path]));
     }
     let mut tail = path;
     while let Some(rest) = tail.strip_prefix(b"./") {
         tail = rest;
     }
-    let mut len = directory(base, buffer)?;
-    // SAFETY: `directory` has written that many bytes.
-    if unsafe { sys::written(&buffer.0[..len]) }.last() != Some(&b'/') {
-        buffer.put(len, b"/")?;
-        len += 1;
-    }
-    buffer.put(len, tail)?;
-    // SAFETY: written just now.
-    Some(unsafe { sys::written(&buffer.0[..len + tail.len()]) })
-}
-
-/// The path of a directory, in `buffer`; returns its length.
-fn directory(key: c_int, buffer: &mut Buffer) -> Option<usize> {
-    let cached = with_lock(|paths| {
-        let place = CACHE
-            .keys
-            .iter()
-            .position(|k| k.load(Ordering::Relaxed) == key)?;
-        let len = CACHE.lengths[place].load(Ordering::Relaxed);
-        buffer.put(0, paths[place].get(..len)?)?;
-        Some(len)
-    });
-    if let Some(Some(len)) = cached {
-        return Some(len);
-    }
-    let found = if key == libc::AT_FDCWD {
-        sys::getcwd(&mut buffer.0).filter(|path| path.first() == Some(&b'/'))
-    } else {
-        of_descriptor(key, buffer)
-    };
-    let path = found?;
-    if report::at_home() {
-        remember(key, path);
-    }
-    Some(path.len())
-}
-
-/// Keeps the path of a directory.
-pub fn remember(key: c_int, path: &[u8]) {
     with_lock(|paths| {
-        let place = CACHE
-            .keys
-            .iter()
-            .position(|k| k.load(Ordering::Relaxed) == key)
-            .unwrap_or_else(|| CACHE.turn.fetch_add(1, Ordering::Relaxed) % DIRECTORIES);
-        CACHE.keys[place].store(NONE, Ordering::Relaxed);
-        if let Some(room) = paths[place].get_mut(..path.len()) {
-            room.copy_from_slice(path);
-            CACHE.lengths[place].store(path.len(), Ordering::Relaxed);
-            CACHE.keys[place].store(key, Ordering::Relaxed);
+        let directory = directory(base, paths)?;
+        let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
+        let len = directory.len() + slash.len() + tail.len();
+        (len <= PATH_MAX).then(|| work(&[directory, slash, tail]))
+    })?
+}
+
+/// The path of a directory.
+fn directory(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
+    if let Some(place) = place_of(key) {
+        return paths[place].get(..CACHE.lengths[place].load(Ordering::Relaxed));
+    }
+    let allowed = Allowed::now()?;
+    if key == libc::AT_FDCWD {
+        // The cache belongs to the process whose memory this is.
+        if report::at_home() {
+            let place = ask_cwd(allowed, paths)?;
+            return paths[place].get(..CACHE.lengths[place].load(Ordering::Relaxed));
         }
+        let len = sys::getcwd(allowed, &mut paths[ASKED])?;
+        return paths[ASKED].get(..len);
+    }
+    // Not kept: it was not seen to be opened, so it may be closed unseen.
+    ask_descriptor(allowed, key, &mut paths[ASKED])
+}
+
+fn place_of(key: c_int) -> Option<usize> {
+    CACHE
+        .keys
+        .iter()
+        .position(|k| k.load(Ordering::Relaxed) == key)
+}
+
+/// A place for a key, which nothing is known of yet.
+fn place_for(key: c_int) -> usize {
+    let place =
+        place_of(key).unwrap_or_else(|| CACHE.turn.fetch_add(1, Ordering::Relaxed) % DIRECTORIES);
+    CACHE.keys[place].store(NONE, Ordering::Relaxed);
+    CACHE.streams[place].store(ptr::null_mut(), Ordering::Relaxed);
+    place
+}
+
+/// Asks the kernel for the working directory; the place that holds it then.
+fn ask_cwd(allowed: Allowed, paths: &mut Kept) -> Option<usize> {
+    let place = place_for(libc::AT_FDCWD);
+    let len = sys::getcwd(allowed, &mut paths[place])?;
+    CACHE.lengths[place].store(len, Ordering::Relaxed);
+    CACHE.keys[place].store(libc::AT_FDCWD, Ordering::Relaxed);
+    Some(place)
+}
+
+/// Asks for the working directory before anybody needs it.
+pub fn ask_working_directory(allowed: Allowed) {
+    let _ = with_lock(|paths| ask_cwd(allowed, paths));
+}
+
+/// Keeps, for `key`, the path of a directory that was opened, or changed to, by a path in another directory.
+///
+/// # Safety
+/// `path` must be a terminated string: the kernel has just accepted it.
+pub unsafe fn remember(key: c_int, base: c_int, path: *const c_char) {
+    // SAFETY: the caller vouches for the string.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    forget(key, key);
+    // Where dots lead, only the kernel can tell: it is asked when the path is needed.
+    if path.split(|&byte| byte == b'/').any(|part| part == b"..") {
+        return;
+    }
+    with_lock(|paths| {
+        let kept = if path.first() == Some(&b'/') {
+            Some(0)
+        } else {
+            copy(place_of(base)?, paths)
+        };
+        keep(key, path, kept?, paths)
     });
+}
+
+/// Keeps the path of a directory that was changed to by its descriptor.
+pub fn remember_working_directory(fd: c_int) {
+    forget(libc::AT_FDCWD, libc::AT_FDCWD);
+    with_lock(|paths| {
+        let len = copy(place_of(fd)?, paths)?;
+        keep(libc::AT_FDCWD, b"", len, paths)
+    });
+}
+
+/// Copies a kept path to where what was just asked is; its length.
+fn copy(from: usize, paths: &mut Kept) -> Option<usize> {
+    let len = CACHE.lengths[from].load(Ordering::Relaxed);
+    let (kept, rest) = paths.split_at_mut(DIRECTORIES);
+    let asked = &mut rest[ASKED - DIRECTORIES];
+    asked
+        .get_mut(..len)?
+        .copy_from_slice(kept[from].get(..len)?);
+    Some(len)
+}
+
+/// Keeps, for `key`, the path whose first `len` bytes are where what was just asked is, and `tail` after a slash.
+fn keep(key: c_int, tail: &[u8], mut len: usize, paths: &mut Kept) -> Option<()> {
+    let (kept, rest) = paths.split_at_mut(DIRECTORIES);
+    let asked = &mut rest[ASKED - DIRECTORIES];
+    for part in [&b"/"[..], tail] {
+        let is_needed = !tail.is_empty() && len > 0 && (part != b"/" || asked[len - 1] != b'/');
+        if is_needed || len == 0 && part != b"/" {
+            asked
+                .get_mut(len..len.checked_add(part.len())?)?
+                .copy_from_slice(part);
+            len += part.len();
+        }
+    }
+    let place = place_for(key);
+    kept[place][..len].copy_from_slice(&asked[..len]);
+    CACHE.lengths[place].store(len, Ordering::Relaxed);
+    CACHE.keys[place].store(key, Ordering::Relaxed);
+    Some(())
+}
+
+/// A directory's descriptor was handed to a stream, which closes it.
+pub fn handed_to(fd: c_int, stream: *mut c_void) {
+    if let Some(place) = place_of(fd) {
+        CACHE.streams[place].store(stream, Ordering::Relaxed);
+    }
+}
+
+/// Forgets the directory whose stream is about to be closed.
+pub fn closing_stream(stream: *mut c_void) {
+    if is_empty() || stream.is_null() {
+        return;
+    }
+    for (key, kept) in CACHE.keys.iter().zip(&CACHE.streams) {
+        if kept.load(Ordering::Relaxed) == stream {
+            key.store(NONE, Ordering::Relaxed);
+            kept.store(ptr::null_mut(), Ordering::Relaxed);
+        }
+    }
 }
 
 /// Whether no directory was ever kept.
@@ -177,16 +302,7 @@ pub fn is_empty() -> bool {
 pub fn forget(first: c_int, last: c_int) {
     for key in &CACHE.keys {
         let found = key.load(Ordering::Relaxed);
-        if found >= 0 && (first..=last).contains(&found) {
-            key.store(NONE, Ordering::Relaxed);
-        }
-    }
-}
-
-/// The working directory has changed.
-pub fn working_directory_changed() {
-    for key in &CACHE.keys {
-        if key.load(Ordering::Relaxed) == libc::AT_FDCWD {
+        if found != NONE && (first..=last).contains(&found) {
             key.store(NONE, Ordering::Relaxed);
         }
     }
@@ -197,12 +313,32 @@ pub fn unlock() {
     CACHE.locked.store(false, Ordering::Relaxed);
 }
 
-fn with_lock<T>(work: impl FnOnce(&mut [[u8; PATH_MAX]; DIRECTORIES]) -> T) -> Option<T> {
-    if CACHE.locked.swap(true, Ordering::Acquire) {
-        return None;
+fn with_lock<T>(work: impl FnOnce(&mut Kept) -> T) -> Option<T> {
+    Held::take().map(|mut held| work(held.paths()))
+}
+
+/// The cache's lock, held.
+struct Held(());
+
+impl Held {
+    fn take() -> Option<Self> {
+        for _ in 0..TRIES {
+            if !CACHE.locked.swap(true, Ordering::Acquire) {
+                return Some(Self(()));
+            }
+            hint::spin_loop();
+        }
+        None
     }
-    // SAFETY: this thread holds the lock.
-    let result = work(unsafe { &mut *PATHS.0.get() });
-    CACHE.locked.store(false, Ordering::Release);
-    Some(result)
+
+    fn paths(&mut self) -> &mut Kept {
+        // SAFETY: this thread holds the lock.
+        unsafe { &mut *PATHS.0.get() }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        CACHE.locked.store(false, Ordering::Release);
+    }
 }

@@ -4,16 +4,16 @@
 //! is of this layout, and silent otherwise. Here it is known which process this is, also after a
 //! fork, and what is wanted of it; which thread has which ring is [`seats`]' business.
 
-use core::ffi::{CStr, c_int, c_void};
-use core::mem::MaybeUninit;
+use core::ffi::c_int;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use foreread_ring::{Clock, Full, Mode, Passage, Shared, Slot, Switches, Wanted, Writer, encode};
+use foreread_ring::{Clock, Full, Mode, Shared, Switches, Wanted, Writer, encode, thread};
 
 use crate::pace::Times;
 use crate::seats::{self, Busy, Seat, seated};
-use crate::{direct, files, heartbeat, paths, sys, threads};
+use crate::sys::{self, Allowed};
+use crate::{files, heartbeat, paths, threads};
 
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
@@ -29,16 +29,11 @@ static DONE: AtomicU32 = AtomicU32::new(Wanted::NOT_DONE);
 /// descriptor table says may go stale.
 static TIME: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a child may ever have borrowed this process's memory: until then nobody has to
-/// ask the kernel which process this is.
-static LENT: AtomicBool = AtomicBool::new(false);
-
-/// Whether this process was forked and has not become another program since.
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// This process's number outside, if it was forked as the first of another PID namespace: its parent's library does not
-/// see that.
-static OUTER: AtomicU32 = AtomicU32::new(0);
+/// The thread, as [`thread`] has it, one of whose children may be borrowing this process's memory, or [`NOBODY`] or
+/// [`ANYBODY`].
+static LENT: AtomicUsize = AtomicUsize::new(NOBODY);
+const NOBODY: usize = 0;
+const ANYBODY: usize = usize::MAX;
 
 /// The area, if attached.
 #[inline(always)]
@@ -112,87 +107,20 @@ fn stamp_by_call() -> u64 {
     sys::clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Maps the area the environment names. Returns whether it did.
-pub fn attach() -> bool {
-    // SAFETY: a constructor runs before the program can change its environment.
-    let name = unsafe { libc::getenv(c"FOREREAD_RING".as_ptr()) };
-    if name.is_null() {
-        return false;
-    }
-    // SAFETY: the C library's strings are terminated.
-    let fd = sys::open(unsafe { CStr::from_ptr(name) }, libc::O_RDWR);
-    let Ok(fd) = i32::try_from(fd) else {
-        return false;
-    };
-    if fd < 0 {
-        return false;
-    }
-    let area = if sys::regular_size(fd) == Some(size_of::<Shared>() as u64) {
-        sys::map_shared(fd, size_of::<Shared>())
-    } else {
-        None
-    };
-    sys::close(fd);
-    let Some(area) = area.map(<*mut c_void>::cast::<Shared>) else {
-        return false;
-    };
-    // SAFETY: the mapping is as long as `Shared`, which consists of atomics, and stays.
-    let shared = unsafe { &*area };
-    if !shared.is_valid() || !seats::ready() {
-        return false;
-    }
-    TSC.store(shared.clock() == Clock::Tsc, Ordering::Relaxed);
-    threads::ask();
-    seats::own();
-    let pid = seats::owner();
-    if let Some(outer) = outer_pid_of_first() {
-        // It may have been said to be on its way by the one number or by the other.
-        shared.stay(pid);
-        shared.pass(outer, Passage::Apart);
-        return false;
-    }
-    // Rings left behind by the program that this process was before, unless the number
-    // is another process's in another namespace.
-    if Writer::any_of(shared, pid) && same_pid_namespace() {
-        Writer::release_all(shared, pid);
-    }
+/// From now on this process reports by this area.
+pub fn attach(area: &'static Shared) {
+    TSC.store(area.clock() == Clock::Tsc, Ordering::Relaxed);
     // SAFETY: plain functions that stay as long as the process. A failure (no memory)
     // costs the exactness of offsets shared with a child.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };
-    shared.pass(pid, Passage::Here);
-    let (mode, time) = shared.wanted().mode();
+    let (mode, time) = area.wanted().mode();
     // What is opened while nothing is reported has to be found out later.
     TIME.store(
         if mode == Mode::Mute { u32::MAX } else { time },
         Ordering::Relaxed,
     );
-    AREA.store(area, Ordering::Release);
-    WANTED.store((&raw const *shared.wanted()).cast_mut(), Ordering::Relaxed);
-    true
-}
-
-/// This process's number in /proc. The supervisor looks for our threads there, by the numbers we report: both need that
-/// /proc, and we agree on who we are.
-pub fn outer_pid() -> Option<u32> {
-    let mut buffer = [const { MaybeUninit::uninit() }; 16];
-    let digits = sys::readlink(c"/proc/self", &mut buffer)?;
-    Some(digits.iter().fold(0_u32, |n, digit| {
-        n.wrapping_mul(10)
-            .wrapping_add(u32::from(digit.wrapping_sub(b'0')))
-    }))
-}
-
-fn same_pid_namespace() -> bool {
-    outer_pid() == Some(seats::owner())
-}
-
-/// This process's number in /proc, if its parent is in another PID namespace: where there is none such, that is all that
-/// is asked.
-fn outer_pid_of_first() -> Option<u32> {
-    if sys::getppid() != 0 {
-        return None;
-    }
-    outer_pid().filter(|&outer| outer != seats::owner())
+    AREA.store(ptr::from_ref(area).cast_mut(), Ordering::Release);
+    WANTED.store(ptr::from_ref(area.wanted()).cast_mut(), Ordering::Relaxed);
 }
 
 extern "C" fn before_fork() {
@@ -200,64 +128,76 @@ extern "C" fn before_fork() {
 }
 
 extern "C" fn after_fork() {
-    notice_fork();
+    // Of this child's only thread, as the C library has just written down.
+    begin_anew(threads::number());
 }
 
-/// From now on a child may be borrowing this process's memory.
+/// From now on a child that this thread has made may be borrowing this process's memory, while the thread waits for it.
 pub fn lending() {
-    LENT.store(true, Ordering::Relaxed);
-}
-
-/// Whether this is the process the library's memory belongs to, and not a child that
-/// only borrows it (vfork).
-pub fn at_home() -> bool {
-    notice_fork();
-    !LENT.load(Ordering::Relaxed) || seats::owner() == sys::getpid()
-}
-
-/// Whether this process was forked as the first of another PID namespace.
-pub fn is_apart() -> bool {
-    notice_fork();
-    OUTER.load(Ordering::Relaxed) != 0
-}
-
-/// The number that this process is known by to the supervisor.
-pub fn known_as() -> u32 {
-    if is_apart() {
-        OUTER.load(Ordering::Relaxed)
-    } else {
-        sys::getpid()
+    let own = thread().map_or(ANYBODY, |own| own.as_ptr() as usize);
+    let lent = LENT.swap(own, Ordering::Relaxed);
+    if lent != NOBODY && lent != own {
+        LENT.store(ANYBODY, Ordering::Relaxed);
     }
 }
 
-/// Whether this is a forked child that has done nothing worth reporting: one that a shell
-/// makes only to become another program.
-pub fn is_mere_fork() -> bool {
-    FORKED.load(Ordering::Relaxed) && !seats::is_seated()
+/// From now on a child that this process has made in its own way may have its memory, or a copy of it.
+pub fn lending_to_anybody() {
+    LENT.store(ANYBODY, Ordering::Relaxed);
+}
+
+/// Whether this is the process the library's memory belongs to, and not a child that only borrows it (vfork). The kernel
+/// need not be asked unless this thread has lent the memory.
+pub fn at_home() -> bool {
+    notice_fork();
+    let lent = LENT.load(Ordering::Relaxed);
+    let own = thread().map_or(ANYBODY, |own| own.as_ptr() as usize);
+    if lent == NOBODY || lent != own && lent != ANYBODY {
+        return true;
+    }
+    let at_home = Allowed::now().is_some_and(|allowed| seats::owner() == sys::getpid(allowed));
+    if at_home && lent == own && own != ANYBODY {
+        // The thread goes on when its child has ended, or has become another program.
+        LENT.store(NOBODY, Ordering::Relaxed);
+    }
+    at_home
+}
+
+/// This process's number, as far as it is known or the kernel may be asked.
+pub fn pid() -> Option<u32> {
+    if at_home() {
+        Some(seats::owner())
+    } else {
+        Allowed::now().map(sys::getpid)
+    }
 }
 
 #[inline(always)]
 pub fn notice_fork() {
-    if seats::owner() == 0 {
-        begin_anew();
+    if seats::owner() == 0 && area().is_some() {
+        begin_anew(Allowed::now().map(sys::getpid));
     }
 }
 
-/// In a forked child: has no ring, shares every open file with its parent, and nobody
+/// In a forked child, of this number: has no ring, shares every open file with its parent, and nobody
 /// but this thread can be holding anything.
 #[cold]
-fn begin_anew() {
-    if area().is_none() {
+fn begin_anew(pid: Option<u32>) {
+    let Some(area) = area() else {
         return;
+    };
+    let Some(pid) = pid else {
+        return detach();
+    };
+    if pid == 1 {
+        // The first of another PID namespace.
+        area.count_apart();
+        return detach();
     }
-    seats::own();
-    FORKED.store(true, Ordering::Relaxed);
-    // Before it may see a /proc of the new namespace's own.
-    OUTER.store(outer_pid_of_first().unwrap_or(0), Ordering::Relaxed);
-    LENT.store(false, Ordering::Relaxed);
+    seats::own(pid);
+    LENT.store(NOBODY, Ordering::Relaxed);
     seats::forget();
     paths::unlock();
-    crate::maps::unlock();
     files::share_all();
 }
 
@@ -312,11 +252,11 @@ pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64)
 
 /// After such a read at a descriptor's cursor: the next ones may only be counted.
 #[inline(always)]
-pub fn begin_streak(area: &Shared, seat: &Seat, fd: c_int, len: u64) {
+pub fn begin_streak(seat: &Seat, fd: c_int, len: u64) {
     if seat.goes_on.load(Ordering::Relaxed)
         && let Some(mut busy) = Busy::quietly(seat)
     {
-        seats::streak().begin(area, busy.writer(), fd, len);
+        seats::streak().begin(busy.writer(), fd, len);
     }
 }
 
@@ -331,9 +271,6 @@ pub fn emit_read(area: &Shared, read: &Read) -> bool {
         // SAFETY: as the writer.
         let pace = unsafe { &mut *seat.pace.get() };
         let Times { start, took, quick } = pace.times(read, writer.more());
-        if quick {
-            direct::ask();
-        }
         // No single call reads 2 GiB or more.
         let slot = encode::access(
             read.inst,
@@ -359,21 +296,12 @@ pub fn emit(area: &Shared, put: impl Fn(&mut Writer) -> Result<(), Full>) -> boo
     })
 }
 
-/// Publishes an event of one slot.
-#[inline(always)]
-pub fn emit_slot(area: &Shared, slot: &Slot) -> bool {
-    emit(area, |writer| writer.push(area, slot))
-}
-
-/// Publishes that the process ends. A process of which nothing was seen while merely
-/// following it stays unseen.
+/// Publishes that the process ends.
 pub fn emit_exit(area: &Shared) {
-    if seats::is_seated() || area.mode() == Mode::Record {
-        emit_slot(area, &encode::exit(stamp()));
-    }
+    emit(area, |writer| writer.push(area, &encode::exit(stamp())));
 }
 
-/// The supervisor is gone: from now on the library only hands calls through.
+/// The supervisor is gone, or the process reports no more: from now on the library only hands calls through.
 pub fn detach() {
     WANTED.store((&raw const NOTHING).cast_mut(), Ordering::Relaxed);
     AREA.store(ptr::null_mut(), Ordering::Relaxed);

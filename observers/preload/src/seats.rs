@@ -1,27 +1,39 @@
 //! Which thread has which ring.
 //!
-//! Each thread that has something to say claims a ring, kept under a `pthread` key. What a process knows of its rings
+//! Each thread that has something to say claims a ring, whose slots the process maps then if it has not yet, and keeps it
+//! under a `pthread` key. What a process knows of its rings
 //! lies on one page that the kernel wipes in forked children, so that a child can never write into its parent's rings,
 //! however it was forked; a child that shares memory (vfork) borrows its parent's ring while the parent waits.
+//!
+//! A signal handler that comes in the middle of an event finds the seat busy and says nothing. One that leaves by
+//! `siglongjmp` leaves it busy: after [`ABANDONED`] events that were not said, the event is taken for given up.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
-};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 
-use foreread_ring::{Passage, RINGS, Shared, THREAD_NO_STDIO, Writer, encode, path_hash, thread};
+use foreread_ring::{RINGS, Shared, Slots, THREAD_NO_STDIO, Writer, encode, slots_at, thread};
 
 use crate::pace::Pace;
 use crate::streak::Streak;
-use crate::{paths, report, stdio, sys, threads};
+use crate::sys::{self, Allowed};
+use crate::{paths, report, stdio, threads};
 
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// The hash of this program's path, once it has been told; 0 is no path's.
-static PROGRAM: AtomicU64 = AtomicU64::new(0);
+/// Keys below this have their values inside glibc's description of a thread: to set one allocates nothing.
+const KEYS_INSIDE: u32 = 32;
+
+/// The rings that are mapped here, null where one is not. They stay so for the next thread that claims one.
+static MAPPED: [AtomicPtr<Slots>; RINGS] = [const { AtomicPtr::new(ptr::null_mut()) }; RINGS];
+
+/// Which process this was before it was forked.
+static PARENT: AtomicU32 = AtomicU32::new(0);
+
+/// So many events are not said before the one that was being written is taken for given up.
+const ABANDONED: u32 = 64;
 
 /// How long a thread that found all rings taken goes without one, in events.
 const CLAIM_EVERY: u32 = 1024;
@@ -57,9 +69,11 @@ pub struct Seat {
     pub state: AtomicU32,
     /// Whether its next read is not to be looked up the start of.
     pub goes_on: AtomicBool,
+    /// Events that were not said since one was begun.
+    unsaid: AtomicU32,
     tid: AtomicU32,
     /// On one line of the processor's cache with what is before it: a read that goes on needs no more.
-    writer: UnsafeCell<MaybeUninit<Writer>>,
+    writer: UnsafeCell<MaybeUninit<Writer<'static>>>,
     pub pace: UnsafeCell<Pace>,
 }
 
@@ -72,6 +86,7 @@ impl Seat {
         Self {
             state: AtomicU32::new(state),
             tid: AtomicU32::new(0),
+            unsaid: AtomicU32::new(0),
             writer: UnsafeCell::new(MaybeUninit::uninit()),
             pace: UnsafeCell::new(Pace::NEW),
             goes_on: AtomicBool::new(false),
@@ -88,9 +103,9 @@ static OWN: Own = Own {
     seats: [const { Seat::new(WIPED) }; RINGS],
 };
 
-/// Readies the page and the key. Returns whether that was possible.
-pub fn ready() -> bool {
-    if !sys::wipe_on_fork(&OWN) {
+/// Readies the page and the key, for process `pid`. Returns whether that was possible.
+pub fn ready(allowed: Allowed, pid: u32) -> bool {
+    if !sys::wipe_on_fork(allowed, &OWN) {
         return false;
     }
     let mut key = 0;
@@ -99,7 +114,16 @@ pub fn ready() -> bool {
         return false;
     }
     KEY.store(key, Ordering::Relaxed);
-    true
+    own(pid);
+    PARENT.store(sys::getppid(allowed), Ordering::Relaxed);
+    key < KEYS_INSIDE
+}
+
+/// Takes a seat for this thread, if it has none.
+pub fn sit(area: &Shared) {
+    if main_seat().is_none() {
+        seat(area);
+    }
 }
 
 /// The process that the rings are of; 0 in a forked child that has not noticed yet.
@@ -114,14 +138,9 @@ pub fn streak() -> &'static Streak {
     &OWN.streak
 }
 
-/// Whether this process need not tell which pages of its objects it has touched ([`Shared::is_familiar`]).
-pub fn is_familiar(area: &Shared) -> bool {
-    area.is_familiar(PROGRAM.load(Ordering::Relaxed), owner())
-}
-
-/// From now on they are this process's.
-pub fn own() {
-    OWN.pid.store(sys::getpid(), Ordering::Relaxed);
+/// From now on they are process `pid`'s.
+pub fn own(pid: u32) {
+    OWN.pid.store(pid, Ordering::Relaxed);
 }
 
 /// In a forked child: this thread's seat was its parent's.
@@ -134,7 +153,7 @@ pub fn forget() {
 /// Does with this thread's end of its ring what publishes one event, and returns what that returns: whether it was
 /// published.
 #[inline(always)]
-pub fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer) -> bool) -> bool {
+pub fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer<'static>) -> bool) -> bool {
     let seat = match main_seat() {
         Some(seat) if seat.state.load(Ordering::Relaxed) == QUIET => seat,
         _ => match quiet_seat(area) {
@@ -156,6 +175,7 @@ impl<'a> Busy<'a> {
     #[inline(always)]
     pub fn at(seat: &'a Seat) -> Self {
         seat.state.store(BUSY, Ordering::Relaxed);
+        seat.unsaid.store(0, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         Self(seat)
     }
@@ -167,7 +187,7 @@ impl<'a> Busy<'a> {
     }
 
     #[inline(always)]
-    pub fn writer(&mut self) -> &mut Writer {
+    pub fn writer(&mut self) -> &mut Writer<'static> {
         // SAFETY: this thread owns the seat and has filled it.
         let writer = unsafe { (*self.0.writer.get()).assume_init_mut() };
         streak().settle(writer);
@@ -199,7 +219,11 @@ pub fn main_seat() -> Option<&'static Seat> {
 fn quiet_seat(area: &Shared) -> Option<&'static Seat> {
     report::notice_fork();
     let seat = seat(area)?;
-    (seat.state.load(Ordering::Relaxed) == QUIET).then_some(seat)
+    let is_abandoned = || {
+        seat.state.load(Ordering::Relaxed) == BUSY
+            && seat.unsaid.fetch_add(1, Ordering::Relaxed) == ABANDONED
+    };
+    (seat.state.load(Ordering::Relaxed) == QUIET || is_abandoned()).then_some(seat)
 }
 
 /// Whether this thread has a ring.
@@ -265,32 +289,25 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
     {
         return None;
     }
-    let (pid, tid) = (OWN.pid.load(Ordering::Relaxed), sys::gettid());
-    let outer = if report::is_apart() {
-        Some(report::known_as())
-    } else {
-        report::outer_pid()
-    };
-    if outer != Some(pid) {
-        area.pass(outer.unwrap_or(pid), Passage::Apart);
-        report::detach();
-        return None;
-    }
-    let Some(mut writer) = Writer::claim(area, pid, tid) else {
+    let (pid, tid) = (owner(), threads::number()?);
+    // SAFETY: null, or mapped below.
+    let mapped = |ring: usize| unsafe { MAPPED[ring].load(Ordering::Relaxed).as_ref() };
+    let Some(mut writer) = Writer::claim(area, (pid, tid), mapped, |ring| map(area, ring)) else {
         UNCLAIMED.fetch_max(1, Ordering::Relaxed);
         return None;
     };
     UNCLAIMED.store(0, Ordering::Relaxed);
-    let mut buffer = paths::Buffer::new();
-    let exe = sys::readlink(c"/proc/self/exe", &mut buffer.0).unwrap_or(b"");
-    PROGRAM.store(path_hash(exe), Ordering::Relaxed);
     let flags = if stdio::is_hooked() {
         0
     } else {
         THREAD_NO_STDIO
     };
-    let first = encode::thread(pid, tid, sys::getppid(), flags, report::stamp(), exe.len());
-    if writer.push_path(area, &first, exe).is_err() {
+    let parent = PARENT.load(Ordering::Relaxed);
+    let introduced = paths::of_program(|exe| {
+        let first = encode::thread(pid, tid, parent, flags, report::stamp(), exe.len());
+        writer.push_path(area, &first, &[exe])
+    });
+    if introduced.is_err() {
         // The last owner's events still fill it, and nothing may follow them unannounced.
         writer.release(area, pid, tid);
         return None;
@@ -317,6 +334,17 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
         MAIN.store(own.as_ptr() as usize, Ordering::Relaxed);
     }
     Some(seat)
+}
+
+/// Maps a ring's slots.
+fn map(area: &Shared, ring: usize) -> Option<&'static Slots> {
+    let from = ptr::from_ref(area).cast();
+    // SAFETY: the area is mapped shared; its file is sealed, and as long as all rings take.
+    let at = unsafe { sys::map_again(Allowed::now()?, from, slots_at(ring), size_of::<Slots>()) };
+    let slots = at?.cast::<Slots>();
+    MAPPED[ring].store(slots, Ordering::Relaxed);
+    // SAFETY: as long as `Slots`, which consists of atomics; never unmapped.
+    unsafe { slots.as_ref() }
 }
 
 /// Gives this thread's ring back.

@@ -10,9 +10,8 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use foreread_ring::kind;
-
-use crate::{files, sys, watch};
+use crate::sys::{self, Allowed};
+use crate::{files, real, watch};
 
 type Read = unsafe extern "C" fn(*mut libc::FILE, *mut c_void, isize) -> isize;
 type Seek = unsafe extern "C" fn(*mut libc::FILE, i64, c_int) -> i64;
@@ -47,7 +46,7 @@ pub fn is_hooked() -> bool {
 }
 
 /// Puts the hooks in place, if this is a C library they fit.
-pub fn hook() {
+pub fn hook(allowed: Allowed) {
     let find = |name: &CStr| {
         // SAFETY: terminated names; the default search order starts at the program.
         unsafe { libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), VERSION.as_ptr()) as usize }
@@ -92,7 +91,9 @@ pub fn hook() {
     let len = (high + SLOTS * size_of::<usize>()).next_multiple_of(PAGE) - first;
     // SAFETY: pages of the C library's relocated read-only data, which are made read-only
     // again below and never become less accessible than they were.
-    if len > MOST || !unsafe { sys::protect(first, len, libc::PROT_READ | libc::PROT_WRITE) } {
+    let writable = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: as above.
+    if len > MOST || !unsafe { sys::protect(allowed, first, len, writable) } {
         return;
     }
     for (table, (slot, _, _, hook)) in tables
@@ -103,36 +104,42 @@ pub fn hook() {
         unsafe { (*(*table as *const AtomicUsize).add(slot)).store(hook, Ordering::Release) };
     }
     // SAFETY: as they were.
-    unsafe { sys::protect(first, len, libc::PROT_READ) };
+    unsafe { sys::protect(allowed, first, len, libc::PROT_READ) };
     HOOKED.store(true, Ordering::Relaxed);
 }
 
+/// A stream's descriptor, asked without a trace in errno. This takes no lock.
 fn descriptor(stream: *mut libc::FILE) -> c_int {
-    // SAFETY: the stream the C library is working on. This takes no lock.
-    unsafe { libc::fileno(stream) }
+    let errno = real::errno();
+    // SAFETY: the stream the C library is working on.
+    let fd = unsafe { libc::fileno(stream) };
+    real::set_errno(errno);
+    fd
 }
 
 unsafe extern "C" fn read(stream: *mut libc::FILE, buffer: *mut c_void, len: isize) -> isize {
     // SAFETY: stored before the hook was put in place, and of this type.
     let real: Read = unsafe { core::mem::transmute(ORIGINAL_READ.load(Ordering::Relaxed)) };
     // SAFETY: the arguments the C library passed.
-    watch::at_cursor(kind::STDIO, descriptor(stream), || unsafe {
-        real(stream, buffer, len)
-    })
+    watch::of_stream(
+        || unsafe { real(stream, buffer, len) },
+        || descriptor(stream),
+    )
 }
 
 unsafe extern "C" fn seek(stream: *mut libc::FILE, offset: i64, whence: c_int) -> i64 {
     // SAFETY: stored before the hook was put in place, and of this type.
     let real: Seek = unsafe { core::mem::transmute(ORIGINAL_SEEK.load(Ordering::Relaxed)) };
     // SAFETY: the arguments the C library passed.
-    watch::seek(descriptor(stream), || unsafe {
-        real(stream, offset, whence)
-    })
+    let at = unsafe { real(stream, offset, whence) };
+    watch::sought(descriptor(stream), at);
+    at
 }
 
 unsafe extern "C" fn close(stream: *mut libc::FILE) -> c_int {
     // SAFETY: stored before the hook was put in place, and of this type.
     let real: Close = unsafe { core::mem::transmute(ORIGINAL_CLOSE.load(Ordering::Relaxed)) };
+    // Before the number can be another thread's new file.
     let fd = descriptor(stream);
     files::closing(fd, fd);
     // SAFETY: the argument the C library passed.

@@ -12,7 +12,7 @@ use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use foreread_ring::{Shared, Writer, thread};
+use foreread_ring::{Writer, thread};
 
 use crate::files::Descriptor;
 use crate::seats::Busy;
@@ -102,9 +102,8 @@ impl Streak {
 
     /// Begins, after a read at the cursor of a descriptor that was published in place of the one before, by the main
     /// thread.
-    pub fn begin(&self, area: &Shared, writer: &Writer, fd: c_int, len: u64) {
-        let (Some(descriptor), Some((counter, left))) = (files::plain(fd), writer.counter(area))
-        else {
+    pub fn begin(&self, writer: &Writer, fd: c_int, len: u64) {
+        let (Some(descriptor), Some((counter, left))) = (files::plain(fd), writer.counter()) else {
             return;
         };
         if !direct::is_possible() {

@@ -2,10 +2,40 @@
 //!
 //! Going through the C library would come back into the hooks, touch the program's errno
 //! and be a cancellation point. Errors come back as negative errno values.
+//!
+//! Invariant: each call takes an [`Allowed`]. There is one while the program starts, where the loader has just made the
+//! same calls, and later only as long as the process is known to be under no system-call filter ([`crate::confined`]): a
+//! filter may kill the process for a call that it would not have made by itself.
 
 use core::arch::asm;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a filter may be in force.
+static CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// Permission to make a system call that the program would not make by itself.
+#[derive(Clone, Copy)]
+pub struct Allowed(());
+
+impl Allowed {
+    /// While the program starts.
+    pub fn at_start() -> Self {
+        Self(())
+    }
+
+    /// Afterwards: `None` under a filter.
+    #[inline(always)]
+    pub fn now() -> Option<Self> {
+        (!CONFINED.load(Ordering::Relaxed)).then_some(Self(()))
+    }
+}
+
+/// From now on the process is, or is not, under a filter. Returns whether it was.
+pub fn confine(is_confined: bool) -> bool {
+    CONFINED.swap(is_confined, Ordering::SeqCst)
+}
 
 /// One system call.
 ///
@@ -42,23 +72,31 @@ pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
     result
 }
 
-pub fn getpid() -> u32 {
+/// The directory of a path that is relative to none.
+const HERE: usize = libc::AT_FDCWD as usize;
+
+pub fn getpid(_: Allowed) -> u32 {
     // SAFETY: no arguments.
     unsafe { call(libc::SYS_getpid, [0; 6]) as u32 }
 }
 
-pub fn getppid() -> u32 {
+pub fn getppid(_: Allowed) -> u32 {
     // SAFETY: no arguments.
     unsafe { call(libc::SYS_getppid, [0; 6]) as u32 }
 }
 
-pub fn gettid() -> u32 {
+pub fn gettid(_: Allowed) -> u32 {
     // SAFETY: no arguments.
     unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
 }
 
+pub fn effective_user(_: Allowed) -> u32 {
+    // SAFETY: no arguments.
+    unsafe { call(libc::SYS_geteuid, [0; 6]) as u32 }
+}
+
 /// This thread's name, with zeros after it.
-pub fn thread_name() -> [u8; 16] {
+pub fn thread_name(_: Allowed) -> [u8; 16] {
     let mut name = [0; 16];
     let at = name.as_mut_ptr() as usize;
     // SAFETY: the kernel writes at most 16 bytes.
@@ -71,6 +109,15 @@ pub fn thread_name() -> [u8; 16] {
     name
 }
 
+/// Whether reading the time-stamp counter is no fault.
+pub fn has_counter(_: Allowed) -> bool {
+    let mut state: c_int = 0;
+    let at = &raw mut state as usize;
+    // SAFETY: the kernel writes one word.
+    let result = unsafe { call(libc::SYS_prctl, [libc::PR_GET_TSC as usize, at, 0, 0, 0, 0]) };
+    result != 0 || state == libc::PR_TSC_ENABLE
+}
+
 pub fn exit_group(status: c_int) -> ! {
     loop {
         // SAFETY: ends the process.
@@ -79,7 +126,7 @@ pub fn exit_group(status: c_int) -> ! {
 }
 
 /// Sleeps one millisecond, or until a signal.
-pub fn nap() {
+pub fn nap(_: Allowed) {
     let time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 1_000_000,
@@ -104,38 +151,69 @@ pub fn clock(id: libc::clockid_t) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Opens an existing file, given by a path that ends in a zero byte.
-pub fn open(path: &core::ffi::CStr, flags: c_int) -> isize {
+/// The soft limit of a resource.
+pub fn limit(_: Allowed, resource: u32) -> u64 {
+    let mut limits = [u64::MAX; 2];
+    let args = [0, resource as usize, 0, limits.as_mut_ptr() as usize, 0, 0];
+    // SAFETY: two words are written.
+    unsafe { call(libc::SYS_prlimit64, args) };
+    limits[0]
+}
+
+/// Opens an existing file.
+pub fn open(_: Allowed, path: &CStr, flags: c_int) -> Option<c_int> {
     let flags = (flags | libc::O_CLOEXEC) as usize;
-    let at = libc::AT_FDCWD as usize;
+    let args = [HERE, path.as_ptr() as usize, flags, 0, 0, 0];
     // SAFETY: the path is terminated and outlives the call.
-    unsafe {
-        call(
-            libc::SYS_openat,
-            [at, path.as_ptr() as usize, flags, 0, 0, 0],
-        )
-    }
+    let fd = unsafe { call(libc::SYS_openat, args) };
+    c_int::try_from(fd).ok().filter(|&fd| fd >= 0)
 }
 
 /// Closes one of the library's own descriptors.
-pub fn close(fd: c_int) {
+pub fn close(_: Allowed, fd: c_int) {
     // SAFETY: no memory is involved.
     unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-pub fn pread(fd: c_int, buffer: &mut [u64], offset: u64) -> isize {
-    let (at, len) = (buffer.as_mut_ptr() as usize, size_of_val(buffer));
-    // SAFETY: the buffer is writable for that many bytes.
-    unsafe {
-        call(
-            libc::SYS_pread64,
-            [fd as usize, at, len, offset as usize, 0, 0],
-        )
+/// Reads at a descriptor's cursor; what was read.
+pub fn read(_: Allowed, fd: c_int, buffer: &mut [u8]) -> &[u8] {
+    let args = [
+        fd as usize,
+        buffer.as_mut_ptr() as usize,
+        buffer.len(),
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the buffer is writable for its length.
+    let got = unsafe { call(libc::SYS_read, args) };
+    buffer
+        .get(..usize::try_from(got).unwrap_or(0))
+        .unwrap_or(&[])
+}
+
+/// Whether this process may read, or search, what is at a path; `None` where the kernel cannot tell.
+pub fn may_read(_: Allowed, path: &CStr) -> Option<bool> {
+    const FACCESSAT2: libc::c_long = 439;
+    let mode = libc::R_OK as usize;
+    let args = [
+        HERE,
+        path.as_ptr() as usize,
+        mode,
+        libc::AT_EACCESS as usize,
+        0,
+        0,
+    ];
+    // SAFETY: the path is terminated and outlives the call.
+    match unsafe { call(FACCESSAT2, args) } {
+        0 => Some(true),
+        unknown if unknown == -(libc::ENOSYS as isize) => None,
+        _ => Some(false),
     }
 }
 
 /// The description's offset, in bytes.
-pub fn tell(fd: c_int) -> Option<u64> {
+pub fn tell(_: Allowed, fd: c_int) -> Option<u64> {
     // SAFETY: no memory is involved.
     let at = unsafe {
         call(
@@ -146,32 +224,60 @@ pub fn tell(fd: c_int) -> Option<u64> {
     u64::try_from(at).ok()
 }
 
-/// `F_GETFL`.
-pub fn status_flags(fd: c_int) -> c_int {
-    // SAFETY: no memory is involved.
-    unsafe {
-        call(
-            libc::SYS_fcntl,
-            [fd as usize, libc::F_GETFL as usize, 0, 0, 0, 0],
-        ) as c_int
-    }
+fn fcntl(_: Allowed, fd: c_int, command: c_int) -> c_int {
+    let args = [fd as usize, command as usize, 0, 0, 0, 0];
+    // SAFETY: commands that ask for a number; no memory is involved.
+    unsafe { call(libc::SYS_fcntl, args) as c_int }
 }
 
-/// The size of a regular file, in bytes; `None` for anything else.
-pub fn regular_size(fd: c_int) -> Option<u64> {
+/// `F_GETFL`.
+pub fn status_flags(allowed: Allowed, fd: c_int) -> c_int {
+    fcntl(allowed, fd, libc::F_GETFL)
+}
+
+/// Whether a file in memory can change its length no more.
+pub fn is_sealed(allowed: Allowed, fd: c_int) -> bool {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    let found = fcntl(allowed, fd, libc::F_GET_SEALS);
+    found >= 0 && found & seals == seals
+}
+
+/// A regular file.
+pub struct Regular {
+    /// In bytes.
+    pub size: u64,
+    pub owner: u32,
+}
+
+/// What a descriptor is of; `None` for anything but a regular file.
+pub fn regular(_: Allowed, fd: c_int) -> Option<Regular> {
+    stat(|at| [libc::SYS_fstat as usize, fd as usize, at, 0, 0])
+}
+
+/// What is at a path, which a link may lead to; `None` for anything but a regular file.
+pub fn regular_at(_: Allowed, path: &CStr) -> Option<Regular> {
+    let path = path.as_ptr() as usize;
+    stat(|at| [libc::SYS_newfstatat as usize, HERE, path, at, 0])
+}
+
+/// A call with these number and arguments, given where to put what it finds.
+fn stat(call_of: impl FnOnce(usize) -> [usize; 5]) -> Option<Regular> {
     let mut stat = MaybeUninit::<libc::stat>::zeroed();
-    let args = [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0];
-    // SAFETY: `stat` is writable for its size.
-    let result = unsafe { call(libc::SYS_fstat, args) };
+    let [number, a, b, c, d] = call_of(stat.as_mut_ptr() as usize);
+    // SAFETY: `stat` is writable for its size; a path is terminated and outlives the call.
+    let result = unsafe { call(number as libc::c_long, [a, b, c, d, 0, 0]) };
     // SAFETY: all-zero bytes are a valid `stat`, whether the kernel has filled it or not.
     let stat = unsafe { stat.assume_init() };
     if result != 0 || stat.st_mode & libc::S_IFMT != libc::S_IFREG {
         return None;
     }
-    u64::try_from(stat.st_size).ok()
+    Some(Regular {
+        size: u64::try_from(stat.st_size).ok()?,
+        owner: stat.st_uid,
+    })
 }
 
-pub fn fadvise(fd: c_int, advice: c_int) {
+pub fn fadvise(_: Allowed, fd: c_int, advice: c_int) {
     // SAFETY: no memory is involved; a failure costs the advice and nothing else.
     unsafe {
         call(
@@ -182,9 +288,9 @@ pub fn fadvise(fd: c_int, advice: c_int) {
 }
 
 /// The target of a symbolic link, in `buffer`.
-pub fn readlink<'a>(path: &core::ffi::CStr, buffer: &'a mut [MaybeUninit<u8>]) -> Option<&'a [u8]> {
+pub fn readlink<'a>(_: Allowed, path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let args = [
-        libc::AT_FDCWD as usize,
+        HERE,
         path.as_ptr() as usize,
         buffer.as_mut_ptr() as usize,
         buffer.len(),
@@ -197,74 +303,95 @@ pub fn readlink<'a>(path: &core::ffi::CStr, buffer: &'a mut [MaybeUninit<u8>]) -
     let len = usize::try_from(len)
         .ok()
         .filter(|&len| len < buffer.len())?;
-    // SAFETY: the kernel has filled that many bytes.
-    Some(unsafe { written(buffer.get(..len)?) })
+    buffer.get(..len)
 }
 
-/// Bytes that have been written.
-///
-/// # Safety
-/// They have.
-pub unsafe fn written(bytes: &[MaybeUninit<u8>]) -> &[u8] {
-    // SAFETY: same layout; the caller vouches for the bytes.
-    unsafe { &*(bytes as *const [MaybeUninit<u8>] as *const [u8]) }
-}
-
-/// The working directory, in `buffer`.
-pub fn getcwd(buffer: &mut [MaybeUninit<u8>]) -> Option<&[u8]> {
+/// The working directory, in `buffer`; its length.
+pub fn getcwd(_: Allowed, buffer: &mut [u8]) -> Option<usize> {
     let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
     // SAFETY: the buffer is writable for its length.
     let len = unsafe { call(libc::SYS_getcwd, [at, len, 0, 0, 0, 0]) };
-    // The length includes the final zero byte.
-    let path = buffer.get(..usize::try_from(len).ok()?.checked_sub(1)?)?;
-    // SAFETY: the kernel has filled that many bytes.
-    Some(unsafe { written(path) })
+    // The length includes the final zero byte. One outside the root does not begin with a slash.
+    let len = usize::try_from(len).ok()?.checked_sub(1)?;
+    (buffer.first() == Some(&b'/')).then_some(len)
 }
 
-/// Maps `len` bytes of a file, shared and writable.
-pub fn map_shared(fd: c_int, len: usize) -> Option<*mut c_void> {
-    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let at = unsafe {
-        call(
-            libc::SYS_mmap,
-            [0, len, prot, libc::MAP_SHARED as usize, fd as usize, 0],
-        )
-    };
+/// The address that a call to map memory has returned.
+fn mapped(at: isize) -> Option<*mut c_void> {
     // The last page of addresses stands for errors.
     (!(-4095..=0).contains(&at)).then_some(at as *mut c_void)
+}
+
+/// Maps the first `len` bytes of a file, shared and writable.
+pub fn map_shared(_: Allowed, fd: c_int, len: usize) -> Option<*mut c_void> {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let args = [0, len, prot, libc::MAP_SHARED as usize, fd as usize, 0];
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    mapped(unsafe { call(libc::SYS_mmap, args) })
+}
+
+/// Memory of the library's own, all zeros.
+pub fn map_private(_: Allowed, len: usize) -> Option<*mut c_void> {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    let args = [0, len, prot, flags, usize::MAX, 0];
+    // SAFETY: as above.
+    mapped(unsafe { call(libc::SYS_mmap, args) })
+}
+
+/// Maps once more the file that is mapped, shared, at `of`: the bytes `from` to `from + len` from there on. Without a
+/// descriptor: the kernel duplicates a shared mapping whose old length is said to be 0, for as many bytes as wanted.
+///
+/// # Safety
+/// `of` must be the address of such a mapping, and the file be that long.
+pub unsafe fn map_again(
+    allowed: Allowed,
+    of: *const c_void,
+    from: usize,
+    len: usize,
+) -> Option<*mut c_void> {
+    let flags = libc::MREMAP_MAYMOVE as usize;
+    // SAFETY: the old mapping stays as it is; the new one is at an address of the kernel's choice.
+    let at = unsafe { call(libc::SYS_mremap, [of as usize, 0, from + len, flags, 0, 0]) };
+    let at = mapped(at)?;
+    unmap(allowed, at, from);
+    Some(at.wrapping_byte_add(from))
+}
+
+/// Takes a mapping of the library's own away.
+pub fn unmap(_: Allowed, at: *const c_void, len: usize) {
+    // SAFETY: the caller's own mapping, which is not used any more.
+    unsafe { call(libc::SYS_munmap, [at as usize, len, 0, 0, 0, 0]) };
 }
 
 /// Sets the protection of the pages from `at`, page-aligned.
 ///
 /// # Safety
 /// Nobody may rely on the protection they had.
-pub unsafe fn protect(at: usize, len: usize, prot: c_int) -> bool {
+pub unsafe fn protect(_: Allowed, at: usize, len: usize, prot: c_int) -> bool {
     // SAFETY: the caller vouches for the pages.
     unsafe { call(libc::SYS_mprotect, [at, len, prot as usize, 0, 0, 0]) == 0 }
 }
 
-/// Has the kernel hand a forked child zeros in place of these pages.
-pub fn wipe_on_fork<T>(pages: &T) -> bool {
-    const MADV_WIPEONFORK: usize = 18;
+fn madvise<T>(_: Allowed, pages: &T, advice: c_int) -> bool {
     let args = [
         pages as *const T as usize,
         size_of::<T>(),
-        MADV_WIPEONFORK,
+        advice as usize,
         0,
         0,
         0,
     ];
-    // SAFETY: whole pages of a static; a child sees zeros, which its type allows for.
+    // SAFETY: whole pages, of which no advice given here changes what this process sees.
     unsafe { call(libc::SYS_madvise, args) == 0 }
 }
 
-/// An ioctl with one argument.
-///
-/// # Safety
-/// `argument` must be what the request expects.
-pub unsafe fn ioctl<T>(fd: c_int, request: usize, argument: &mut T) -> isize {
-    let args = [fd as usize, request, argument as *mut T as usize, 0, 0, 0];
-    // SAFETY: the caller vouches for the argument.
-    unsafe { call(libc::SYS_ioctl, args) }
+/// Has the kernel hand a forked child zeros in place of these pages: the type must allow for zeros.
+pub fn wipe_on_fork<T>(allowed: Allowed, pages: &T) -> bool {
+    madvise(allowed, pages, libc::MADV_WIPEONFORK)
+}
+
+/// Keeps these pages out of core files, and what is mapped from them again.
+pub fn leave_out_of_cores<T>(allowed: Allowed, pages: &T) {
+    madvise(allowed, pages, libc::MADV_DONTDUMP);
 }

@@ -2,11 +2,19 @@
 //! one, and which are the program's.
 
 use core::ptr;
-use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicIsize, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 
-use foreread_ring::{Shared, Switches};
+use foreread_ring::{Shared, Switches, thread};
 
-use crate::sys;
+use crate::sys::{self, Allowed};
+
+/// Where glibc keeps a thread's number, in bytes from the thread's pointer; the same since 2.4.
+const NUMBER: usize = 0x2d0;
+
+/// Whether it does in this process: found so in its first thread.
+static HAS_NUMBER: AtomicBool = AtomicBool::new(false);
 
 /// [`Switches::raw`].
 static SWITCHES: AtomicIsize = AtomicIsize::new(0);
@@ -14,8 +22,9 @@ static SWITCHES: AtomicIsize = AtomicIsize::new(0);
 /// The C library's byte that is 0 if the process may have a second thread; null if it has no such byte.
 static ALONE: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
 
-/// Asks the C library, when the program begins.
-pub fn ask() {
+/// Asks the C library, when the program begins, in whose thread this is.
+pub fn ask(allowed: Allowed) {
+    HAS_NUMBER.store(kept_number() == sys::gettid(allowed), Ordering::Relaxed);
     // SAFETY: terminated names; a C library that has them has them as these types.
     unsafe {
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
@@ -25,6 +34,25 @@ pub fn ask() {
         }
         let alone = libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr());
         ALONE.store(alone.cast(), Ordering::Relaxed);
+    }
+}
+
+/// What is where glibc keeps this thread's number.
+fn kept_number() -> u32 {
+    let Some(own) = thread().filter(|_| cfg!(target_arch = "x86_64")) else {
+        return 0;
+    };
+    // SAFETY: glibc's description of a thread begins at its pointer and is longer than that.
+    unsafe { (*own.as_ptr().add(NUMBER).cast::<AtomicU32>()).load(Ordering::Relaxed) }
+}
+
+/// This thread's number. The kernel is asked where the C library does not keep it, if it may be. A forked child's first
+/// thread has the child's, if the C library has made the child.
+pub fn number() -> Option<u32> {
+    if HAS_NUMBER.load(Ordering::Relaxed) {
+        Some(kept_number())
+    } else {
+        Allowed::now().map(sys::gettid)
     }
 }
 
@@ -79,6 +107,9 @@ pub fn is_alone() -> bool {
 /// Whether this thread is not the program's but libforeread's or the SQLite extension's, which go by these names. Their
 /// tables of descriptors are their own: the numbers in them mean other files.
 pub fn is_helper() -> bool {
-    let name = sys::thread_name();
+    let Some(allowed) = Allowed::now() else {
+        return false;
+    };
+    let name = sys::thread_name(allowed);
     name.starts_with(b"foreread-engine") || name.starts_with(b"foreread-hint")
 }

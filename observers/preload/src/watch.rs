@@ -32,6 +32,21 @@ pub fn at(
     got
 }
 
+/// A read by which a stream's buffer is filled: `fd` tells the stream's descriptor afterwards.
+#[inline(always)]
+pub fn of_stream(call: impl FnOnce() -> isize, fd: impl FnOnce() -> c_int) -> isize {
+    let Some(area) = report::active() else {
+        report::settle();
+        return call();
+    };
+    let (switches, start) = report::begin(area);
+    let got = call();
+    if got > 0 {
+        after(area, (kind::STDIO, fd(), got), (switches, start), |_| None);
+    }
+    got
+}
+
 /// What there is to do after a read.
 #[inline(always)]
 fn after(
@@ -55,7 +70,7 @@ fn after(
                 && report::goes_on(area, seat, (inst, kind), offset, len)
             {
                 if kind == kind::READ {
-                    report::begin_streak(area, seat, fd, len);
+                    report::begin_streak(seat, fd, len);
                 }
                 return;
             }
@@ -93,12 +108,10 @@ pub fn at_pointer(kind: u8, fd: c_int, offset: *const i64, call: impl FnOnce() -
     })
 }
 
-/// A seek: `call` returns where the cursor now is.
+/// A seek has moved a descriptor's cursor to `at`, unless that is an error.
 #[inline(always)]
-pub fn seek(fd: c_int, call: impl FnOnce() -> i64) -> i64 {
-    let at = call();
+pub fn sought(fd: c_int, at: i64) {
     if report::area().is_some() && at >= 0 && !seats::in_helper() {
         files::moved(fd, at as u64);
     }
-    at
 }

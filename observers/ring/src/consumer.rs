@@ -216,7 +216,7 @@ impl Ring {
         }
         let mut count = 0;
         for (path, told) in paths.into_iter().take(ADVICE_SLOTS / 4 * 3) {
-            let hash = path_hash(path.as_ref().as_os_str().as_bytes());
+            let hash = path_hash(&[path.as_ref().as_os_str().as_bytes()]);
             let free = probe(hash).map(|i| &advice[i]).find(|slot| {
                 let found = slot.load(Ordering::Relaxed);
                 found == 0 || Advice::of(found, hash).is_some()

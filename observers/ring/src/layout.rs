@@ -341,8 +341,8 @@ impl Shared {
         self.header.advice_len.load(Ordering::Relaxed) != 0
     }
 
-    /// What the kernel is to be told of the file at this path.
-    pub fn advice(&self, path: &[u8]) -> Option<Advice> {
+    /// What the kernel is to be told of the file at this path, given in parts.
+    pub fn advice(&self, path: &[&[u8]]) -> Option<Advice> {
         if !self.has_advice() {
             return None;
         }
@@ -362,10 +362,10 @@ pub(crate) fn probe(hash: u64) -> impl Iterator<Item = usize> {
     (0..ADVICE_SLOTS).map(move |i| first.wrapping_add(i) % ADVICE_SLOTS)
 }
 
-/// FNV-1a, 64 bits, more than its lowest: the advice table's key of an absolute path.
-pub fn path_hash(path: &[u8]) -> u64 {
+/// FNV-1a, 64 bits, more than its lowest: the advice table's key of an absolute path, given in parts.
+pub fn path_hash(path: &[&[u8]]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for &byte in path {
+    for &byte in path.iter().copied().flatten() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     hash.max(2)

@@ -58,8 +58,8 @@ impl<'a> Writer<'a> {
         map: impl FnOnce(usize) -> Option<&'a Slots>,
     ) -> Option<Self> {
         let claimed = |&ring: &usize| take(shared, ring, pid, tid);
-        let again = (0..RINGS).filter(|&ring| mapped(ring).is_some());
-        let (ring, slots) = match again.filter(claimed).next() {
+        let mut again = (0..RINGS).filter(|&ring| mapped(ring).is_some());
+        let (ring, slots) = match again.find(claimed) {
             Some(ring) => (ring, mapped(ring)),
             None => {
                 let ring = (0..RINGS).find(claimed)?;

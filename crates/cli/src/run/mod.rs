@@ -7,7 +7,6 @@
 //! Data flow: program → ring → [`watch`] → [`record`] and [`follow`] side by side.
 
 mod child;
-mod familiar;
 mod follow;
 mod preload;
 mod readers;
@@ -15,6 +14,7 @@ mod record;
 mod rest;
 mod summary;
 mod touched;
+mod unobserved;
 mod watch;
 
 use std::collections::HashSet;
@@ -26,13 +26,13 @@ use anyhow::{Result, anyhow};
 use foreread_engine::Phase;
 use foreread_plan::format::{Reader, redefine};
 use foreread_plan::{FileId, FileMeta, Identity, Meta, Sequence, ThreadId, ThreadMeta};
-use foreread_ring::{Clock, Mode, Ring, Unobserved};
+use foreread_ring::{Clock, Mode, Ring};
 use foreread_sys::processor::Aside;
 use foreread_sys::spawn;
 
 use crate::list::quoted;
 use crate::store::{self, Store};
-use crate::words::{counted, plain};
+use crate::words::plain;
 use child::{Child, Ended, Incoming};
 use follow::{Followed, Follower, Opened};
 pub(crate) use preload::find as find_preload;
@@ -40,6 +40,7 @@ use readers::Readers;
 use record::Recorder;
 use rest::Rest;
 use summary::Account;
+use unobserved::Missing;
 use watch::{Sink, Watch};
 
 pub(crate) use child::Ending;
@@ -163,6 +164,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         aside: Aside::new(),
         readers: Readers::new(),
         rest: Rest::default(),
+        missing: Missing::default(),
         started,
     };
     let ended = supervisor.supervise(&child)?;
@@ -315,6 +317,7 @@ struct Supervisor {
     aside: Aside,
     readers: Readers,
     rest: Rest,
+    missing: Missing,
     started: Instant,
 }
 
@@ -374,11 +377,9 @@ impl Supervisor {
             watch.take(event, sinks);
         });
         readers.look();
+        self.missing.look(ring);
         self.aside.keep();
         watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
-        for (program, is_familiar) in watch.familiar.changes() {
-            ring.set_familiar(&program, is_familiar);
-        }
         if let Some(recorder) = &mut sinks.recorder {
             recorder.flush();
         }
@@ -455,11 +456,10 @@ impl Supervisor {
         account.lost = self.ring.as_ref().map_or(0, Ring::lost);
         account.observed = self.watch.observed() || !was_observing;
         account.without_stdio = self.watch.without_stdio();
-        if let Some(unobserved) = self.ring.as_ref().map(Ring::unobserved)
-            && account.observed
-            && let Some(sentence) = unseen(unobserved)
-        {
-            account.say(sentence);
+        if let Some(ring) = self.ring.as_ref().filter(|_| account.observed) {
+            for sentence in self.missing.sentences(ring) {
+                account.say(sentence);
+            }
         }
         let Sinks {
             recorder, follower, ..
@@ -530,68 +530,6 @@ impl Supervisor {
                     ..now
                 })
             });
-        }
-    }
-}
-
-/// Which of the programs it started were not observed, and why, in one sentence.
-fn unseen(unobserved: Unobserved) -> Option<String> {
-    let Unobserved {
-        cleared,
-        apart,
-        other,
-    } = unobserved;
-    let count = cleared.saturating_add(apart).saturating_add(other);
-    let were = counted(count.into(), "process was", "processes were");
-    let why: Vec<&str> = [
-        (other, "statically linked"),
-        (other, "privileged"),
-        (apart, "in another PID namespace"),
-        (apart, "without /proc"),
-        (cleared, "given an environment without foreread's variables"),
-    ]
-    .into_iter()
-    .filter_map(|(count, why)| (count > 0).then_some(why))
-    .collect();
-    let why = match why[..] {
-        [] => return None,
-        [one] => one.to_owned(),
-        [one, two] => format!("{one} or {two}"),
-        [ref all @ .., last] => format!("{}, or {last}", all.join(", ")),
-    };
-    Some(format!("{were} not observed: {why}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn why_processes_were_not_observed_is_told_as_far_as_it_is_known() {
-        let told = |cleared, apart, other| {
-            unseen(Unobserved {
-                cleared,
-                apart,
-                other,
-            })
-        };
-        assert_eq!(told(0, 0, 0), None);
-        for (counts, said) in [
-            (
-                (0, 0, 1),
-                "1 process was not observed: statically linked or privileged",
-            ),
-            (
-                (0, 2, 0),
-                "2 processes were not observed: in another PID namespace or without /proc",
-            ),
-            (
-                (1, 0, 1),
-                "2 processes were not observed: statically linked, privileged, \
-                 or given an environment without foreread's variables",
-            ),
-        ] {
-            assert_eq!(told(counts.0, counts.1, counts.2).as_deref(), Some(said));
         }
     }
 }

@@ -1,18 +1,24 @@
 //! Which pages of mapped files the program has touched.
 //!
 //! A read through a mapping makes no call. But a touched page stands in the process's page
-//! table, and the table can be looked at from outside; so while mappings exist they are sampled.
-//! Within one sample the order is unknown, and a page counts once in a run:
+//! table, and the table can be looked at from outside, as can the list of mappings; so each process that reports is
+//! sampled. Within one sample the order is unknown, and a page counts once in a run:
 //! afterwards it is in memory for everybody.
+//!
+//! Nothing here rests on what a process says of itself but its number: what is counted is in the kernel's own list of its
+//! mappings.
 //!
 //! Invariant: `seen` holds every page ever passed on by [`Touched::fresh`].
 
 use std::collections::HashMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_plan::{Extent, FileId, PAGE, ThreadId};
 use foreread_sys::pagemap::PageMap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The least time between two samples: short against a run, long against a look.
 const EVERY: Duration = Duration::from_millis(5);
@@ -23,49 +29,104 @@ const SHARE: u32 = 16;
 const SELDOM_SHARE: u32 = 128;
 /// Mappings of one process that are looked at.
 const MAPPINGS: usize = 4096;
+/// Processes that are looked at, at a time.
+const PROCESSES: usize = 4096;
 /// Page maps that are kept open: of more processes than that, each is opened for every look, or a build
 /// with many at once would take all descriptors.
 const KEPT_OPEN: usize = 64;
 
-#[derive(Clone, Copy, Debug)]
-struct Mapping {
-    addr: u64,
-    file: FileId,
-    extent: Extent,
-    thread: ThreadId,
+/// Part of a file, mapped by a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mapping {
+    /// First address.
+    pub(super) addr: u64,
+    /// Where in the file, whose end it may pass.
+    pub(super) extent: Extent,
+    /// The file's path, as the kernel knows it.
+    pub(super) path: PathBuf,
 }
 
-/// The mappings of one process.
-#[derive(Debug, Default)]
+/// One process.
+#[derive(Debug)]
 struct Process {
-    list: Vec<Mapping>,
+    thread: ThreadId,
     /// Kept open while something is found in it: else it may be of a program that has ended.
     map: Option<PageMap>,
+    /// The mappings told of.
+    known: FxHashSet<(u64, u64)>,
+}
+
+/// One process's mappings, and their pages found touched.
+#[derive(Debug)]
+pub(super) struct Sample {
+    pub(super) thread: ThreadId,
+    /// With each mapping whether it is told of for the first time, and the touched parts of the file.
+    pub(super) mappings: Vec<(Mapping, bool, Vec<Extent>)>,
 }
 
 impl Process {
-    /// The extents whose pages are present; `None` if the process has ended or is not ours to look at. Its
+    /// The mappings and the extents whose pages are present; `None` if the process has ended or is not ours to look at. Its
     /// page map may stay open if `keep`.
-    fn look(&mut self, pid: u32, keep: bool) -> Option<Vec<(ThreadId, FileId, Extent)>> {
+    fn look(&mut self, pid: u32, keep: bool) -> Option<Sample> {
+        let list = fs::read(format!("/proc/{pid}/maps")).ok()?;
         let map = match self.map.take() {
             Some(map) => map,
             None => PageMap::open(pid).ok()?,
         };
-        let mut found = Vec::new();
-        for mapping in &self.list {
-            let runs = map.touched(mapping.addr..mapping.addr + mapping.extent.len);
-            found.extend(runs.ok()?.into_iter().map(|run| {
-                let offset = mapping.extent.offset + run.start.saturating_sub(mapping.addr);
-                let extent = Extent::new(offset, run.end - run.start);
-                (mapping.thread, mapping.file, extent)
-            }));
+        let mut mappings = Vec::new();
+        let mut is_touched = false;
+        for mapping in mappings_in(&list).take(MAPPINGS) {
+            let Extent { offset, len } = mapping.extent;
+            let runs = map.touched(mapping.addr..mapping.addr + len).ok()?;
+            let touched: Vec<_> = runs
+                .into_iter()
+                .map(|run| {
+                    let offset = offset + run.start.saturating_sub(mapping.addr);
+                    Extent::new(offset, run.end - run.start)
+                })
+                .collect();
+            is_touched |= !touched.is_empty();
+            if self.known.len() >= MAPPINGS {
+                self.known.clear();
+            }
+            let is_new = self.known.insert((mapping.addr, offset));
+            mappings.push((mapping, is_new, touched));
         }
-        self.map = (keep && !found.is_empty()).then_some(map);
-        Some(found)
+        self.map = (keep && is_touched).then_some(map);
+        let thread = self.thread;
+        Some(Sample { thread, mappings })
     }
 }
 
-/// Mapped ranges, and their pages found touched.
+/// The mapped files in a process's list of mappings (proc_pid_maps(5)), but those that have been deleted.
+fn mappings_in(list: &[u8]) -> impl Iterator<Item = Mapping> {
+    list.split(|&byte| byte == b'\n').filter_map(mapping)
+}
+
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    // address range, permissions, offset, device, inode, and the path after some spaces.
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let hex = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
+    let range = fields.next()?;
+    let dash = range.iter().position(|&byte| byte == b'-')?;
+    let (from, to) = (hex(&range[..dash])?, hex(&range[dash + 1..])?);
+    let may_read = fields.next()?.first() == Some(&b'r');
+    let offset = hex(fields.next()?)?;
+    let path = fields.nth(2)?.trim_ascii_start();
+    let is_file = path.starts_with(b"/")
+        && !path.starts_with(b"/dev/")
+        && !path.starts_with(b"/memfd:")
+        && !path.ends_with(b" (deleted)");
+    let len = to.checked_sub(from)?;
+    offset.checked_add(len)?;
+    (may_read && is_file).then(|| Mapping {
+        addr: from,
+        extent: Extent::new(offset, len),
+        path: Path::new(std::ffi::OsStr::from_bytes(path)).to_owned(),
+    })
+}
+
+/// The processes, and the pages seen.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     processes: HashMap<u32, Process>,
@@ -73,7 +134,7 @@ pub(super) struct Touched {
     due: Option<Instant>,
     /// The time between the last two samples, whatever they cost.
     every: Duration,
-    /// Whether any page was fresh since the last sample.
+    /// Whether any page was fresh since the last sample, or may be by now.
     news: bool,
 }
 
@@ -83,44 +144,32 @@ impl Touched {
         !self.processes.is_empty() && self.every <= EVERY
     }
 
-    /// Process `pid` mapped `extent` of `file` at `addr`.
-    pub(super) fn map(
-        &mut self,
-        pid: u32,
-        thread: ThreadId,
-        addr: u64,
-        file: FileId,
-        extent: Extent,
-    ) {
-        let list = &mut self.processes.entry(pid).or_default().list;
-        if !extent.is_empty() && list.len() < MAPPINGS {
-            list.push(Mapping {
-                addr,
-                file,
-                extent,
+    /// Process `pid`, whose first thread to report is `thread`, is there.
+    pub(super) fn begins(&mut self, pid: u32, thread: ThreadId) {
+        if self.processes.len() < PROCESSES {
+            self.processes.entry(pid).or_insert(Process {
                 thread,
+                map: None,
+                known: FxHashSet::default(),
             });
         }
     }
 
-    /// Process `pid` unmapped `len` bytes at `addr`. A mapping cut in part is given up whole: the
-    /// library has reported its pages.
-    pub(super) fn unmap(&mut self, pid: u32, addr: u64, len: u64) {
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.list.retain(|mapping| {
-                mapping.addr + mapping.extent.len <= addr
-                    || addr.saturating_add(len) <= mapping.addr
-            });
-        }
-    }
-
-    /// Process `pid` has ended.
+    /// Process `pid` has ended, or has become another program.
     pub(super) fn exit(&mut self, pid: u32) {
         self.processes.remove(&pid);
     }
 
-    /// If a look is due, the extents of mapped files whose pages are present, by process.
-    pub(super) fn sample(&mut self) -> Vec<(ThreadId, FileId, Extent)> {
+    /// A program has begun, or has opened a file, that was not seen before: it may be mapped now.
+    pub(super) fn expects_news(&mut self) {
+        self.news = true;
+        if self.every > EVERY {
+            self.due = None;
+        }
+    }
+
+    /// If a look is due, what is mapped and touched, by process.
+    pub(super) fn sample(&mut self) -> Vec<Sample> {
         let begun = Instant::now();
         if self.processes.is_empty() || self.due.is_some_and(|due| begun < due) {
             return Vec::new();
@@ -132,16 +181,16 @@ impl Touched {
             self.every = (self.every * 2).clamp(EVERY, SELDOM);
             SELDOM_SHARE
         };
-        let mut found = Vec::new();
+        let mut samples = Vec::new();
         let keep = self.processes.len() <= KEPT_OPEN;
         self.processes.retain(|&pid, process| {
             let looked = process.look(pid, keep);
             let there = looked.is_some();
-            found.extend(looked.into_iter().flatten());
+            samples.extend(looked);
             there
         });
         self.due = Some(Instant::now() + self.every.max(begun.elapsed() * share));
-        found
+        samples
     }
 
     /// The parts of an extent whose pages were not seen before; they are from now on.
@@ -193,59 +242,87 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_our_own_mapping_are_found_once_touched() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(8 * PAGE).unwrap();
-        // Looked at through the residency map, which is never touched: nothing is present.
-        let map = foreread_sys::residency::Residency::new(&file, 8 * PAGE).unwrap();
-        assert_eq!(map.len(), 8 * PAGE);
+    fn mapped_files_are_told_from_all_else_that_is_mapped() {
+        let list = b"\
+55d0c8a00000-55d0c8a02000 r--p 00001000 fe:01 1234                       /usr/bin/a program\n\
+55d0c8a02000-55d0c8a03000 ---p 00002000 fe:01 1234                       /usr/bin/a program\n\
+7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n\
+7f0000001000-7f0000002000 rw-s 00000000 00:01 5                          /memfd:x (deleted)\n\
+7f0000002000-7f0000003000 r--p 00000000 fe:01 6                          /tmp/gone (deleted)\n\
+7f0000003000-7f0000004000 r--s 00000000 00:05 7                          /dev/zero\n\
+7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0                          [stack]\n\
+nonsense\n\
+2-1 r--p 0 0:0 1 /backward\n\
+0-2000 r--p fffffffffffff000 0:0 1 /beyond\n";
+        let found: Vec<_> = mappings_in(list).collect();
+        let expected = Mapping {
+            addr: 0x55d0_c8a0_0000,
+            extent: Extent::new(0x1000, 0x2000),
+            path: "/usr/bin/a program".into(),
+        };
+        assert_eq!(found, [expected]);
+    }
+
+    /// Touched parts of the file at `path`, by a sample of this process.
+    fn sampled(touched: &mut Touched, path: &Path) -> Vec<(bool, Vec<Extent>)> {
+        touched.due = None;
+        let samples = touched.sample();
+        let mappings = samples.into_iter().flat_map(|sample| sample.mappings);
+        mappings
+            .filter(|(mapping, ..)| mapping.path == path)
+            .map(|(_, is_new, touched)| (is_new, touched))
+            .collect()
+    }
+
+    #[test]
+    fn touched_pages_of_our_own_program_are_found_and_its_mappings_told_once() {
+        let exe = std::env::current_exe().unwrap().canonicalize().unwrap();
         let mut touched = Touched::default();
-        touched.map(
-            std::process::id(),
-            ThreadId(0),
-            0x1000,
-            FileId(0),
-            Extent::new(0, PAGE),
-        );
-        assert!(
-            touched.sample().is_empty(),
-            "the first page is never mapped"
-        );
+        assert!(sampled(&mut touched, &exe).is_empty(), "nobody is there");
+        touched.begins(std::process::id(), ThreadId(0));
+        let found = sampled(&mut touched, &exe);
+        assert!(found.iter().any(|(_, touched)| !touched.is_empty()));
+        assert!(found.iter().all(|(is_new, _)| *is_new));
+        let again = sampled(&mut touched, &exe);
+        assert!(again.iter().all(|(is_new, _)| !*is_new));
+        touched.exit(std::process::id());
+        assert!(sampled(&mut touched, &exe).is_empty(), "it has ended");
     }
 
     #[test]
     fn samples_that_find_nothing_new_become_rare() {
-        let memory = vec![1u8; 4 * PAGE as usize];
         let mut touched = Touched::default();
-        let (pid, file) = (std::process::id(), FileId(0));
-        let extent = Extent::new(0, 3 * PAGE);
-        touched.map(pid, ThreadId(0), memory.as_ptr() as u64, file, extent);
+        touched.begins(std::process::id(), ThreadId(0));
         let mut pauses = Vec::new();
+        touched.fresh(FileId(0), Extent::new(0, PAGE));
         for _ in 0..7 {
             touched.due = None;
-            for (_, file, extent) in touched.sample() {
-                touched.fresh(file, extent);
-            }
+            touched.sample();
             pauses.push(touched.every);
             assert_eq!(touched.has_news(), touched.every == EVERY);
         }
-        assert_eq!(pauses, [1, 1, 2, 4, 8, 16, 20].map(|times| EVERY * times));
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 20, 20].map(|times| EVERY * times));
         assert_eq!(touched.every, SELDOM);
-        touched.fresh(file, Extent::new(4 * PAGE, PAGE));
+        touched.fresh(FileId(0), Extent::new(4 * PAGE, PAGE));
         touched.due = None;
         touched.sample();
         assert_eq!(touched.every, EVERY, "there is news");
+        for _ in 0..5 {
+            touched.due = None;
+            touched.sample();
+        }
+        touched.expects_news();
+        touched.sample();
+        assert_eq!(touched.every, EVERY, "there may be news");
     }
 
     #[test]
     fn page_maps_stay_open_only_while_there_are_few() {
-        let memory = vec![1u8; 4 * PAGE as usize];
         let mut touched = Touched::default();
         // Processes that are gone, but for this one.
         let own = std::process::id();
         for pid in (0..=KEPT_OPEN as u32).map(|n| u32::MAX - n).chain([own]) {
-            let extent = Extent::new(0, PAGE);
-            touched.map(pid, ThreadId(0), memory.as_ptr() as u64, FileId(0), extent);
+            touched.begins(pid, ThreadId(0));
         }
         assert!(!touched.sample().is_empty());
         assert!(touched.processes[&own].map.is_none(), "many");
@@ -271,17 +348,5 @@ mod tests {
                 Extent::new(131 * PAGE, PAGE),
             ]
         );
-    }
-
-    #[test]
-    fn unmapped_ranges_are_not_looked_at() {
-        let mut touched = Touched::default();
-        for addr in [0x10_000, 0x20_000] {
-            touched.map(1, ThreadId(0), addr, FileId(0), Extent::new(0, PAGE));
-        }
-        touched.unmap(1, 0x20_000, PAGE);
-        assert_eq!(touched.processes[&1].list.len(), 1);
-        touched.exit(1);
-        assert!(touched.processes.is_empty());
     }
 }

@@ -18,12 +18,25 @@ use foreread_plan::{
 use foreread_ring::{OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, What};
 use rustc_hash::FxHashMap;
 
-use super::familiar::Familiar;
-use super::touched::Touched;
+use super::touched::{Mapping, Sample, Touched};
 
 /// Processes and open descriptions remembered at a time; beyond it the tables start afresh, and
 /// what is still in use is no longer seen.
 const REMEMBERED: usize = 1 << 20;
+
+/// Programs told apart.
+const PROGRAMS: usize = 4096;
+/// Threads told apart: those after them count as the last.
+const THREADS: usize = 1 << 16;
+/// Files told apart, and the bytes of their paths, and of the paths that lead to them: what a process of another user
+/// opens, or says to have opened, takes no more of this one's memory.
+const FILES: usize = 1 << 22;
+const PATHS: usize = 512 << 20;
+
+/// The kind of a read that a process tells of, if it can tell of such.
+fn told(code: u8) -> Option<Kind> {
+    Kind::from_code(code).filter(|kind| kind.reads() && *kind != Kind::Touch)
+}
 
 /// Where what was watched goes.
 pub(super) trait Sink {
@@ -52,8 +65,11 @@ pub(super) struct Watch {
     last_instance: Option<(u32, FileId)>,
     last_thread: Option<((u32, u32), ThreadId)>,
     processes: FxHashMap<u32, (u32, String)>,
+    programs: HashSet<String>,
+    /// The bytes of the paths of `files`, and of those in `by_path`.
+    paths: usize,
+    kept: usize,
     pub(super) touched: Touched,
-    pub(super) familiar: Familiar,
     observed: bool,
     without_stdio: bool,
 }
@@ -73,8 +89,10 @@ impl Watch {
             last_instance: None,
             last_thread: None,
             processes: FxHashMap::default(),
+            programs: HashSet::new(),
+            paths: 0,
+            kept: 0,
             touched: Touched::default(),
-            familiar: Familiar::default(),
             observed: false,
             without_stdio: false,
         }
@@ -106,8 +124,15 @@ impl Watch {
             } => {
                 self.without_stdio |= !stdio;
                 let exe = exe.to_string_lossy().into_owned();
+                if self.processes.len() >= REMEMBERED {
+                    self.processes.clear();
+                }
+                if self.programs.len() < PROGRAMS && self.programs.insert(exe.clone()) {
+                    self.touched.expects_news();
+                }
                 self.processes.insert(pid, (ppid, exe));
-                self.thread(pid, tid, sink);
+                let thread = self.thread(pid, tid, sink);
+                self.touched.begins(pid, thread);
             }
             What::Open {
                 inst,
@@ -141,7 +166,7 @@ impl Watch {
                 len,
                 took,
             } => {
-                let (Some(file), Some(kind)) = (self.file_of(inst), Kind::from_code(kind)) else {
+                let (Some(file), Some(kind)) = (self.file_of(inst), told(kind)) else {
                     return;
                 };
                 let thread = self.thread(pid, tid, sink);
@@ -154,47 +179,11 @@ impl Watch {
                     took,
                 };
                 let sequence = Sequence { first, more };
-                if kind == Kind::Touch {
-                    if self.touch(&first, sequence.extent(), sink)
-                        && let Some((_, program)) = self.processes.get(&pid)
-                    {
-                        self.familiar.has_news(program);
-                    }
-                } else {
-                    sink.accesses(sequence);
-                }
+                sink.accesses(sequence);
             }
-            What::Map {
-                inst,
-                addr,
-                len,
-                offset,
-                took,
-                ..
-            } => {
-                let Some(file) = self.file_of(inst) else {
-                    return;
-                };
-                let size = self.files[file.0 as usize].size;
-                let extent = Extent::new(offset, len).clipped(size);
-                let thread = self.thread(pid, tid, sink);
-                self.touched.map(pid, thread, addr, file, extent);
-                let mapped = Access {
-                    file,
-                    extent,
-                    thread,
-                    kind: Kind::Map,
-                    start,
-                    took,
-                };
-                sink.accesses(mapped.into());
-            }
-            What::Unmap { addr, len } => self.touched.unmap(pid, addr, len),
             What::Exit => {
                 self.touched.exit(pid);
-                if let Some((_, program)) = self.processes.remove(&pid) {
-                    self.familiar.has_ended(program);
-                }
+                self.processes.remove(&pid);
             }
             _ => {}
         }
@@ -202,16 +191,27 @@ impl Watch {
 
     /// Look which mapped pages the program has touched since the last look, at `now` ns.
     pub(super) fn sample(&mut self, now: u64, sink: &mut impl Sink) {
-        for (thread, file, extent) in self.touched.sample() {
-            let touch = Access {
-                file,
-                extent,
-                thread,
-                kind: Kind::Touch,
-                start: now,
-                took: 0,
-            };
-            self.touch(&touch, extent, sink);
+        for Sample { thread, mappings } in self.touched.sample() {
+            for (Mapping { extent, path, .. }, is_new, touched) in mappings {
+                let Some(file) = self.open(&path, 0, sink) else {
+                    continue;
+                };
+                let access = |kind, extent| Access {
+                    file,
+                    extent,
+                    thread,
+                    kind,
+                    start: now,
+                    took: 0,
+                };
+                if is_new {
+                    let size = self.files[file.0 as usize].size;
+                    sink.accesses(access(Kind::Map, extent.clipped(size)).into());
+                }
+                for extent in touched {
+                    self.touch(&access(Kind::Touch, extent), sink);
+                }
+            }
         }
     }
 
@@ -231,14 +231,12 @@ impl Watch {
         }
     }
 
-    /// Pass on the pages of a touch of `extent` that were not touched before. Returns whether there are any.
-    fn touch(&mut self, access: &Access, extent: Extent, sink: &mut impl Sink) -> bool {
+    /// Pass on the pages of a touch that were not touched before.
+    fn touch(&mut self, access: &Access, sink: &mut impl Sink) {
         let size = self.files[access.file.0 as usize].size;
-        let fresh = self.touched.fresh(access.file, extent.clipped(size));
-        for &extent in &fresh {
+        for extent in self.touched.fresh(access.file, access.extent.clipped(size)) {
             sink.accesses(Access { extent, ..*access }.into());
         }
-        !fresh.is_empty()
     }
 
     fn file_of(&mut self, inst: u32) -> Option<FileId> {
@@ -267,6 +265,9 @@ impl Watch {
         if let Some(&id) = self.threads.get(&(pid, tid)) {
             return id;
         }
+        if self.threads.len() > THREADS {
+            return ThreadId(THREADS as u32);
+        }
         let id = ThreadId(self.threads.len() as u32);
         self.threads.insert((pid, tid), id);
         let (ppid, exe) = self.processes.get(&pid).cloned().unwrap_or_default();
@@ -290,10 +291,7 @@ impl Watch {
             Some(&known) => known,
             None => {
                 let found = self.resolve(path, sink);
-                if self.by_path.len() >= REMEMBERED {
-                    self.by_path.clear();
-                }
-                self.by_path.insert(path.to_owned(), found);
+                self.keep(path, found);
                 found
             }
         };
@@ -320,11 +318,27 @@ impl Watch {
             return None;
         }
         let meta = self.facts_in(&canonical, &stat)?;
+        if self.files.len() >= FILES || self.paths >= PATHS {
+            return None;
+        }
         let id = FileId(u32::try_from(self.files.len()).ok()?);
         sink.file(id, &meta);
+        self.paths += canonical.as_os_str().len();
         self.files.push(meta);
-        self.by_path.insert(canonical, Some(id));
+        self.keep(&canonical, Some(id));
+        self.touched.expects_news();
         Some(id)
+    }
+
+    /// Remember where a path leads.
+    fn keep(&mut self, path: &Path, found: Option<FileId>) {
+        let len = path.as_os_str().len();
+        if self.by_path.len() >= REMEMBERED || self.kept + len > PATHS {
+            self.by_path.clear();
+            self.kept = 0;
+        }
+        self.kept += len;
+        self.by_path.insert(path.to_owned(), found);
     }
 
     /// Where a path leads, and what is there. To follow it link by link takes a call for each of its folders, so those

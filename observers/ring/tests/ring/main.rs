@@ -263,9 +263,9 @@ fn advice_names_exactly_its_paths_until_it_is_given_up() {
     let ring = ring();
     let paths: Vec<PathBuf> = (0..5000).map(|i| format!("/data/{i}").into()).collect();
     let random = |path| (path, Advice::Random);
-    assert!(ring.shared().advice(b"/data/0").is_none());
+    assert!(ring.shared().advice(&[b"/data/0".as_slice()]).is_none());
     assert_eq!(ring.set_advice(paths.iter().map(random)), 5000);
-    let advised = |path: &str| ring.shared().advice(path.as_bytes()).is_some();
+    let advised = |path: &str| ring.shared().advice(&[path.as_bytes()]).is_some();
     assert!((0..5000).all(|i| advised(&format!("/data/{i}"))));
     assert!(!(5000..10_000).any(|i| advised(&format!("/data/{i}"))));
     ring.give_up(true);
@@ -283,13 +283,16 @@ fn each_path_has_the_advice_it_was_given_and_a_stream_keeps_it() {
     let advice = |n: usize| [Advice::Random, Advice::Sequential][n % 2];
     let paths = (0..1000).map(|n| (format!("/data/{n}"), advice(n)));
     assert_eq!(ring.set_advice(paths), 1000);
-    let told = |n: usize| ring.shared().advice(format!("/data/{n}").as_bytes());
+    let told = |n: usize| ring.shared().advice(&[format!("/data/{n}").as_bytes()]);
     assert!((0..1000).all(|n| told(n) == Some(advice(n))));
     ring.give_up(true);
     assert!((0..1000).all(|n| told(n) == (n % 2 == 1).then_some(Advice::Sequential)));
     // The last word counts.
     ring.set_advice([("/a", Advice::Sequential), ("/a", Advice::Random)]);
-    assert_eq!(ring.shared().advice(b"/a"), Some(Advice::Random));
+    assert_eq!(
+        ring.shared().advice(&[b"/a".as_slice()]),
+        Some(Advice::Random)
+    );
 }
 
 #[test]

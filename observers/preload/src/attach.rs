@@ -1,0 +1,117 @@
+//! The start: whether this process is observed, and all that is needed for that.
+//!
+//! The environment names the area and its token. The area is a file in the supervisor's /proc: after the supervisor's death
+//! its number may be anybody's, so what is found there has to be such a file, this user's or root's, sealed, and with that
+//! token. Whoever is not observed costs the program the look at its environment.
+
+use core::ffi::{CStr, c_void};
+
+use foreread_ring::{AREA_SIZE, Clock, ENV, Mode, Passage, Shared, Writer, address};
+
+use crate::sys::{self, Allowed, Regular};
+use crate::{confined, direct, files, paths, real, report, root, seats, stdio, threads};
+
+/// The variable's name, terminated.
+const NAME: &CStr = c"FOREREAD_RING";
+const _: () = assert!(NAME.count_bytes() == ENV.len());
+
+pub fn start(allowed: Allowed) {
+    real::look_up_all();
+    let Some(shared) = named(allowed) else {
+        return;
+    };
+    let pid = sys::getpid(allowed);
+    // The supervisor looks for our threads in its /proc, by the numbers we report: both need that /proc, and we agree on
+    // who we are.
+    if outer_pid(allowed) != Some(pid) {
+        shared.count_apart();
+        return;
+    }
+    if shared.has_filters() && confined::has_inherited(allowed) {
+        shared.count_filtered();
+        return;
+    }
+    if shared.clock() == Clock::Tsc && !sys::has_counter(allowed) {
+        return;
+    }
+    if !files::ready(allowed) || !seats::ready(allowed, pid) {
+        return;
+    }
+    sys::leave_out_of_cores(allowed, shared);
+    // Rings left behind by the program that this process was before.
+    if Writer::any_of(shared, pid) {
+        Writer::release_all(shared, pid);
+    }
+    threads::ask(allowed);
+    direct::ready();
+    root::note();
+    stdio::hook(allowed);
+    report::attach(shared);
+    shared.pass(pid, Passage::Here);
+    if shared.mode() != Mode::Mute {
+        paths::ask_working_directory(allowed);
+        seats::sit(shared);
+    }
+}
+
+/// The area that the environment names.
+fn named(allowed: Allowed) -> Option<&'static Shared> {
+    // SAFETY: a terminated name; a constructor runs before the program can change its environment.
+    let value = unsafe { libc::getenv(NAME.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: the C library's strings are terminated.
+    let value = unsafe { CStr::from_ptr(value) };
+    let (token, path) = address(value.to_bytes())?;
+    let path = value
+        .to_bytes_with_nul()
+        .get(value.count_bytes() - path.len()..)?;
+    let path = CStr::from_bytes_with_nul(path).ok()?;
+    // Room that the program is short of is not to be taken.
+    if sys::limit(allowed, libc::RLIMIT_AS) != u64::MAX {
+        return None;
+    }
+    let user = sys::effective_user(allowed);
+    let fits = |found: Option<Regular>| {
+        found.is_some_and(|file| {
+            file.size == AREA_SIZE as u64 && (file.owner == user || file.owner == 0)
+        })
+    };
+    // Before it is opened: to open a device, a terminal or a pipe may do something.
+    if !fits(sys::regular_at(allowed, path)) {
+        return None;
+    }
+    let fd = sys::open(
+        allowed,
+        path,
+        libc::O_RDWR | libc::O_NOCTTY | libc::O_NONBLOCK,
+    )?;
+    let area = if fits(sys::regular(allowed, fd)) && sys::is_sealed(allowed, fd) {
+        sys::map_shared(allowed, fd, size_of::<Shared>())
+    } else {
+        None
+    };
+    sys::close(allowed, fd);
+    // SAFETY: the mapping is as long as `Shared`, which consists of atomics, and stays; the file cannot shrink.
+    let shared = unsafe { &*area?.cast_const().cast::<Shared>() };
+    if shared.is_valid() && shared.token() == token {
+        return Some(shared);
+    }
+    sys::unmap(
+        allowed,
+        shared as *const Shared as *const c_void,
+        size_of::<Shared>(),
+    );
+    None
+}
+
+/// This process's number in /proc.
+fn outer_pid(allowed: Allowed) -> Option<u32> {
+    let mut buffer = [0; 16];
+    let digits = sys::readlink(allowed, c"/proc/self", &mut buffer)?;
+    Some(digits.iter().fold(0_u32, |n, digit| {
+        n.wrapping_mul(10)
+            .wrapping_add(u32::from(digit.wrapping_sub(b'0')))
+    }))
+}
