@@ -10,6 +10,8 @@ mod aside;
 mod files;
 #[path = "run/limits.rs"]
 mod limits;
+#[path = "run/mapped.rs"]
+mod mapped;
 #[path = "run/memory.rs"]
 mod memory;
 #[path = "run/oracle.rs"]
@@ -47,6 +49,7 @@ fn main() {
         records::TESTS,
         files::TESTS,
         limits::TESTS,
+        mapped::TESTS,
         memory::TESTS,
         aside::TESTS,
         store::TESTS,

@@ -98,22 +98,39 @@ fn invalid() {
     let stage = Stage::new();
     let program = stage.cc("endless", &[]);
     let ring = Ring::create(Clock::Monotonic).expect("a ring");
+    let value = ring.env_value();
+    let (token, path) = value.split_at(16);
     // As long as a ring, but not one.
     let foreign = stage.path("foreign");
-    let len = std::fs::metadata(ring.env_value()).expect("the ring").len();
+    let len = std::fs::metadata(path).expect("the ring").len();
     std::fs::File::create(&foreign)
         .and_then(|file| file.set_len(len))
         .expect("a sparse file");
+    let pipe = stage.path("pipe");
+    stage.build(Command::new("mkfifo").arg(&pipe));
     let data = stage.data();
-    for name in [
-        "",
-        "/does/not/exist",
-        "/",
-        data.to_str().unwrap(),
-        foreign.to_str().unwrap(),
+    let other = if token.starts_with('0') { "1" } else { "0" };
+    let another = format!("{other}{}", &token[1..]);
+    for value in [
+        String::new(),
+        token.into(),
+        path.into(),
+        // Another's area in the place of the one that was named.
+        format!("{another}{path}"),
+        format!("{token}/does/not/exist"),
+        format!("{token}/"),
+        format!("{token}/dev/tty"),
+        format!("{token}/dev/zero"),
+        format!("{token}{}", pipe.display()),
+        format!("{token}{}", data.display()),
+        format!("{token}{}", foreign.display()),
     ] {
-        compare(&stage, &program, name);
+        ring.set_mode(Mode::Record);
+        compare(&stage, &program, &value);
+        assert!(ring.drained() && ring.lost() == 0, "{value} was taken");
     }
+    compare(&stage, &program, &value);
+    assert!(!ring.drained(), "the right one was not taken");
 }
 
 fn unread() {

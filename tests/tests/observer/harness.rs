@@ -181,17 +181,6 @@ impl Seen {
         opens.collect()
     }
 
-    /// The ranges of a file that were mapped.
-    pub fn maps(&self, path: &Path) -> Vec<(u64, u64)> {
-        let maps = self.events.iter().filter_map(|event| match event.what {
-            What::Map {
-                inst, offset, len, ..
-            } if self.files.get(&inst)? == path => Some((offset, len)),
-            _ => None,
-        });
-        maps.collect()
-    }
-
     /// The executables that reported.
     pub fn programs(&self) -> Vec<String> {
         let names = self.events.iter().filter_map(|event| match &event.what {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use foreread_ring::{What, kind};
+use foreread_ring::What;
 
 use crate::Test;
 use crate::harness::{Seen, Stage, library, observe};
@@ -105,8 +105,8 @@ fn reported(seen: &Seen) -> Account {
                 files.insert(*inst, path.canonicalize().unwrap_or_else(|_| path.clone()));
             }
             What::Access {
-                inst, kind, len, ..
-            } if *kind != kind::TOUCH => {
+                inst, kind: _, len, ..
+            } => {
                 let path = files.get(inst).cloned().unwrap_or_default();
                 if counts(&path) {
                     account.entry(path).or_default().push(u64::from(*len));

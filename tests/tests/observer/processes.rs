@@ -1,29 +1,17 @@
 //! Threads and process trees.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
-use std::path::Path;
 use std::process::Command;
 
-use foreread_plan::Kind::{Pread, Read as AtCursor, Touch};
-use foreread_ring::{Clock, Mode, RINGS, Ring, What};
+use foreread_plan::Kind::{Pread, Read as AtCursor};
+use foreread_ring::{RINGS, What};
 
 use crate::Test;
-use crate::harness::{Read, Seen, Stage, check_end, observe, observe_by, observe_in};
+use crate::harness::{Read, Seen, Stage, check_end, observe};
 
 pub const TESTS: &[Test] = &[
     ("every_thread_reports_its_own_reads_in_order", "cc", threads),
     ("more_threads_than_rings_are_counted_as_lost", "cc", crowd),
-    (
-        "a_familiar_program_tells_only_of_what_it_has_mapped_itself",
-        "cc",
-        familiar,
-    ),
-    (
-        "loaded_objects_and_their_touched_pages_are_recorded",
-        "cc",
-        objects,
-    ),
     (
         "a_helper_thread_leaves_the_programs_descriptors_alone",
         "cc",
@@ -122,78 +110,6 @@ fn crowd() {
         threads.len()
     );
     assert_eq!(threads.values().sum::<u64>() + seen.lost, 2000);
-}
-
-fn familiar() {
-    // The pages of the data that are still mapped when the program ends.
-    const LAST: Range<u64> = 512..528;
-    let stage = Stage::new();
-    std::fs::write(stage.data(), vec![b'x'; 1024 * 4096]).expect("the data file");
-    // How many bytes of the program and of the data it was told were touched, of each of so many processes.
-    let told = |name: &str, familiar: bool| -> Vec<(u64, u64)> {
-        let program = stage.cc(name, &[]);
-        let one = |_| {
-            let ring = Ring::create(Clock::detect()).expect("a ring");
-            ring.set_mode(Mode::Record);
-            ring.set_familiar(&program, familiar);
-            let seen = observe_by(ring, &program, |command| {
-                command.arg(stage.data());
-            });
-            check_end(&seen, 0);
-            let touched = |path: &Path, pages: Range<u64>| -> u64 {
-                let reads = seen.reads(path).into_iter();
-                reads
-                    .filter(|read| read.0 == Touch && pages.contains(&(read.1 / 4096)))
-                    .map(|read| read.2)
-                    .sum()
-            };
-            (touched(&program, 0..u64::MAX), touched(&stage.data(), LAST))
-        };
-        (0..12).map(one).collect()
-    };
-    assert!(told("read", false).iter().all(|touched| touched.0 > 0));
-    let quiet = told("read", true);
-    assert!(quiet.iter().any(|touched| touched.0 == 0), "{quiet:?}");
-    let maps = told("mmap", true);
-    assert!(maps.iter().all(|touched| touched.1 > 0), "{maps:?}");
-}
-
-fn objects() {
-    let stage = Stage::new();
-    let program = stage.cc("dlopen", &[]);
-    let objects = |mode| {
-        let seen = observe_in(mode, &program, |command| {
-            command.arg(stage.data());
-        });
-        check_end(&seen, 0);
-        let mut objects: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        let mut files = BTreeMap::new();
-        for event in &seen.events {
-            match &event.what {
-                What::Open { inst, path, .. } => {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    files.insert(*inst, name.into_owned());
-                }
-                What::Map { inst, len, .. } => {
-                    objects.entry(files[inst].clone()).or_default().0 += len;
-                }
-                What::Access {
-                    inst, kind, len, ..
-                } if *kind == Touch as u8 => {
-                    objects.entry(files[inst].clone()).or_default().1 += u64::from(*len);
-                }
-                _ => {}
-            }
-        }
-        objects
-    };
-    let recorded = objects(Mode::Record);
-    for name in ["dlopen", "libc.so.6", "libm.so.6"] {
-        let (mapped, touched) = recorded.get(name).copied().unwrap_or_default();
-        assert!(touched > 0 && touched <= mapped, "{name}: {recorded:?}");
-    }
-    let followed = objects(Mode::Progress);
-    assert!(followed.keys().eq(recorded.keys()), "{followed:?}");
 }
 
 /// The reads of the data file, split by whether the started process made them.

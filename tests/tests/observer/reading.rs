@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use foreread_plan::Kind::{
-    self, CopyFileRange, Pread, Preadv, Read as AtCursor, Readv, Sendfile, Splice, Stdio, Touch,
+    self, CopyFileRange, Pread, Preadv, Read as AtCursor, Readv, Sendfile, Splice, Stdio,
 };
 use foreread_ring::{OPEN_CREATED, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN, kind};
 
@@ -44,11 +44,6 @@ pub const TESTS: &[Test] = &[
     ("raw_system_calls_are_seen", "cc", syscall),
     ("fread_reports_refills_and_direct_reads", "cc", fread),
     ("fgets_reports_refills", "cc", || refills("fgets")),
-    (
-        "streams_that_ask_for_a_mapping_report_refills",
-        "cc",
-        mapped_stream,
-    ),
     ("getc_reports_refills", "cc", || refills("getc")),
     ("getline_reports_refills", "cc", || refills("getline")),
     ("fscanf_reports_refills", "cc", || refills("fscanf")),
@@ -65,13 +60,11 @@ pub const TESTS: &[Test] = &[
         "cc",
         by_descriptor,
     ),
-    ("mappings_are_reported_and_their_touched_pages", "cc", mmap),
     (
         "sendfile_copy_file_range_and_splice_report_their_source",
         "cc",
         sendfile,
     ),
-    ("a_moved_mapping_is_followed", "cc", mremap),
     ("iostreams_report_refills", "c++", iostream),
 ];
 
@@ -91,7 +84,6 @@ fn codes() {
         (kind::READV, Kind::Readv),
         (kind::PREADV, Kind::Preadv),
         (kind::STDIO, Kind::Stdio),
-        (kind::TOUCH, Kind::Touch),
         (kind::SENDFILE, Kind::Sendfile),
         (kind::COPY_FILE_RANGE, Kind::CopyFileRange),
         (kind::SPLICE, Kind::Splice),
@@ -373,10 +365,8 @@ fn syscall() {
         (Readv, 100, 50),
         (Preadv, 7000, 50),
         (AtCursor, 150, 30),
-        (Touch, 4096, 4096),
     ];
     assert_eq!(seen.reads(&stage.data()), reads);
-    assert_eq!(seen.maps(&stage.data()), [(4096, 4096)]);
 }
 
 fn fread() {
@@ -395,15 +385,6 @@ fn fread() {
 
 fn refills(name: &str) {
     check(name, &REFILLS);
-}
-
-fn mapped_stream() {
-    let stage = Stage::new();
-    let seen = run(&stage, "mapped_stream");
-    assert_eq!(
-        seen.reads(&stage.data()),
-        [REFILLS, REFILLS, REFILLS].concat()
-    );
 }
 
 fn fseek() {
@@ -482,47 +463,6 @@ fn by_descriptor() {
     ];
     assert_eq!(seen.reads(&stage.data()), reads);
     assert_eq!(seen.opens(&stage.data()), [OPEN_FOUND; 4]);
-}
-
-fn mmap() {
-    let stage = Stage::new();
-    let page = 4096;
-    std::fs::write(stage.data(), vec![b'x'; 1024 * 4096]).expect("the data file");
-    let seen = run(&stage, "mmap");
-    let maps = [(0, 256), (256, 64), (512, 16), (600, 4)];
-    let maps = maps.map(|(offset, len)| (offset * page, len * page));
-    assert_eq!(seen.maps(&stage.data()), maps);
-    let touched: Vec<_> = seen
-        .reads(&stage.data())
-        .into_iter()
-        .map(|(kind, offset, len)| {
-            assert_eq!(kind, Touch);
-            (offset / page, len / page)
-        })
-        .collect();
-    // The kernel may map neighbours of a touched page that are in memory already, so the
-    // mappings that go away early are looked at for what they must and may not contain.
-    let has = |first: u64, pages: u64| {
-        (first..first + pages)
-            .all(|page| touched.iter().any(|&(at, n)| (at..at + n).contains(&page)))
-    };
-    assert!(
-        has(40, 2) && has(257, 1) && has(289, 1) && has(512, 16) && has(600, 1),
-        "{touched:?}"
-    );
-    assert!(touched.iter().all(|&(at, n)| at + n <= 604), "{touched:?}");
-}
-
-fn mremap() {
-    let stage = Stage::new();
-    let seen = run(&stage, "mremap");
-    assert_eq!(seen.maps(&stage.data()), [(4096, 4096), (4096, 12288)]);
-    let reach = seen
-        .reads(&stage.data())
-        .iter()
-        .map(|read| read.1 + read.2)
-        .max();
-    assert_eq!(reach, Some(16384));
 }
 
 fn sendfile() {
