@@ -7,7 +7,7 @@
 //! Not so where the function that comes after ours is another library's, and once somebody is cancelled: these calls are
 //! where that takes effect.
 
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_int, c_long};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,8 +19,8 @@ static ITS_OWN: AtomicBool = AtomicBool::new(false);
 /// Finds out, when the program begins, whether the C library may be passed by.
 pub fn ready() {
     // Nobody but the C library defines it.
-    let library = object_of(real::next(c"gnu_get_libc_version"));
-    let functions = [&real::of::read, &real::of::pread, &real::of::pread64];
+    let library = object_of(real::of::gnu_get_libc_version.address());
+    let functions = [real::of::read, real::of::pread, real::of::pread64];
     let its_own = functions
         .iter()
         .all(|function| library.contains(&function.address()));
@@ -61,17 +61,16 @@ fn failed(result: isize) -> isize {
 
 /// The addresses of the object that a function is in, by a function of glibc's (since 2.35); none without that. `dladdr`
 /// would look for a name, too, which takes 20 us.
-fn object_of(function: *mut c_void) -> Range<usize> {
-    type FindObject = unsafe extern "C" fn(*mut c_void, *mut [usize; 16]) -> c_int;
-    let find = real::next(c"_dl_find_object");
-    if find.is_null() {
+fn object_of(function: usize) -> Range<usize> {
+    type FindObject = unsafe extern "C" fn(usize, *mut [usize; 16]) -> c_int;
+    let Some(find) = real::of::_dl_find_object.found() else {
         return 0..0;
-    }
+    };
     // Flags, where it begins, where it ends, and more, twelve words at the most.
     let mut found = [0; 16];
     // SAFETY: the C library's function, which takes any address and a structure to be filled.
     let result = unsafe {
-        let find = core::mem::transmute::<*mut c_void, FindObject>(find);
+        let find = core::mem::transmute::<usize, FindObject>(find);
         find(function, &mut found)
     };
     if result == 0 {

@@ -43,6 +43,7 @@ mod root;
 mod seats;
 mod stdio;
 mod streak;
+mod symbols;
 mod sys;
 mod threads;
 mod watch;

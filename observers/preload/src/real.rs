@@ -1,72 +1,60 @@
-//! The C library's own functions, found behind ours.
+//! The C library's own functions, found behind ours, and what else it says of itself.
 //!
 //! Invariant: all are looked up at once, when the library is initialised, or before that by the first hook that is called:
 //! another library's constructor may run before ours. No hook looks anything up later: that takes the loader's lock,
 //! which another thread may hold for as long as it loads a library, and a thread that it waits for may be in a hook.
 
-use core::ffi::{CStr, c_int, c_long, c_void};
+use core::ffi::{CStr, c_int, c_long};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The address of one function; 0 before all are looked up.
-pub struct Real {
-    name: &'static CStr,
-    address: AtomicUsize,
-}
+use crate::symbols;
+
+/// One function or variable, by its number.
+#[derive(Clone, Copy)]
+pub struct Real(usize);
+
+/// Their addresses; 0 before all are looked up.
+static ADDRESSES: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
 
 impl Real {
-    const fn new(name: &'static str) -> Self {
-        let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else {
-            panic!("a name ends with its only zero");
-        };
-        Self {
-            name,
-            address: AtomicUsize::new(0),
-        }
-    }
-
     /// Its address, once it has been looked up.
     #[inline(always)]
-    pub fn known(&self) -> Option<usize> {
-        Some(self.address.load(Ordering::Relaxed)).filter(|&address| address != 0)
+    pub fn known(self) -> Option<usize> {
+        Some(ADDRESSES[self.0].load(Ordering::Relaxed)).filter(|&address| address != 0)
     }
 
-    /// The address of the function's next definition after ours.
+    /// The address of its next definition after ours.
     #[inline(always)]
-    pub fn address(&self) -> usize {
+    pub fn address(self) -> usize {
         self.known().unwrap_or_else(|| self.look_up())
     }
 
+    /// Its address, if somebody defines it.
+    pub fn found(self) -> Option<usize> {
+        Some(self.address()).filter(|&address| address != missing as *const () as usize)
+    }
+
     #[cold]
-    fn look_up(&self) -> usize {
+    fn look_up(self) -> usize {
         look_up_all();
-        self.address.load(Ordering::Relaxed)
+        ADDRESSES[self.0].load(Ordering::Relaxed)
     }
-
-    fn find(&self) {
-        let found = next(self.name) as usize;
-        let address = if found == 0 {
-            missing as *const () as usize
-        } else {
-            found
-        };
-        self.address.store(address, Ordering::Relaxed);
-    }
-}
-
-/// The next definition of a symbol after this library; null if there is none.
-pub fn next(name: &CStr) -> *mut c_void {
-    // SAFETY: a terminated name; RTLD_NEXT searches the objects after this library.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
 /// Looks all functions up.
 pub fn look_up_all() {
-    for real in ALL {
-        real.find();
+    symbols::find_all(names(), &ADDRESSES);
+    for address in &ADDRESSES {
+        if address.load(Ordering::Relaxed) == 0 {
+            address.store(missing as *const () as usize, Ordering::Relaxed);
+        }
     }
-    // What it has to say of a function that this C library does not have is not for the program.
-    // SAFETY: clears this thread's message.
-    unsafe { libc::dlerror() };
+}
+
+/// The names, by number. They are kept as one string, so that the loader need not relocate a pointer to each.
+fn names() -> impl Iterator<Item = &'static CStr> + Clone {
+    let each = NAMES.split_inclusive(|&byte| byte == 0);
+    each.filter_map(|name| CStr::from_bytes_with_nul(name).ok())
 }
 
 /// Stands in for a function that this C library does not have.
@@ -85,15 +73,20 @@ pub fn set_errno(errno: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Defines a [`Real`] for each name, and the list of all.
+/// Numbers the names.
 macro_rules! reals {
     ($($name:ident)*) => {
-        /// Each function by its name.
+        #[allow(non_camel_case_types)]
+        enum Number {
+            $($name),*
+        }
+        /// Each by its name.
         #[allow(non_upper_case_globals)]
         pub mod of {
-            $(pub static $name: super::Real = super::Real::new(concat!(stringify!($name), "\0"));)*
+            $(pub const $name: super::Real = super::Real(super::Number::$name as usize);)*
         }
-        static ALL: &[&Real] = &[$(&of::$name),*];
+        const NAMES: &[u8] = concat!($(stringify!($name), "\0"),*).as_bytes();
+        const COUNT: usize = [$(stringify!($name)),*].len();
     };
 }
 
@@ -108,6 +101,9 @@ reals! {
     setuid seteuid setreuid setresuid setgid setegid setregid setresgid setgroups initgroups capset
     execv execve execvp execvpe fexecve execl execle execlp posix_spawn posix_spawnp
     system popen wordexp vfork clone syscall _exit _Exit
+    gnu_get_libc_version _dl_find_object
+    _IO_file_jumps _IO_wfile_jumps _IO_file_read _IO_file_seek _IO_file_close
+    __rseq_offset __rseq_size __libc_single_threaded
 }
 
 /// The real function of a name, as a callable of the given type.

@@ -7,7 +7,7 @@
 //! nothing on calls served from the buffer. If the entries are not what is expected,
 //! nothing is touched and stdio is reported as not observed.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::sys::{self, Allowed};
@@ -28,13 +28,6 @@ const PAGE: usize = 4096;
 /// The most bytes the tables can lie apart within the C library's read-only data.
 const MOST: usize = 2 * PAGE;
 
-/// The version under which glibc exports the tables.
-const VERSION: &CStr = if cfg!(target_arch = "x86_64") {
-    c"GLIBC_2.2.5"
-} else {
-    c"GLIBC_2.17"
-};
-
 static HOOKED: AtomicBool = AtomicBool::new(false);
 static ORIGINAL_READ: AtomicUsize = AtomicUsize::new(0);
 static ORIGINAL_SEEK: AtomicUsize = AtomicUsize::new(0);
@@ -47,31 +40,28 @@ pub fn is_hooked() -> bool {
 
 /// Puts the hooks in place, if this is a C library they fit.
 pub fn hook(allowed: Allowed) {
-    let find = |name: &CStr| {
-        // SAFETY: terminated names; the default search order starts at the program.
-        unsafe { libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), VERSION.as_ptr()) as usize }
-    };
+    let find = |one: real::Real| one.found().unwrap_or(0);
     let hooks = [
         (
             READ,
-            find(c"_IO_file_read"),
+            find(real::of::_IO_file_read),
             &ORIGINAL_READ,
             read as *const () as usize,
         ),
         (
             SEEK,
-            find(c"_IO_file_seek"),
+            find(real::of::_IO_file_seek),
             &ORIGINAL_SEEK,
             seek as *const () as usize,
         ),
         (
             CLOSE,
-            find(c"_IO_file_close"),
+            find(real::of::_IO_file_close),
             &ORIGINAL_CLOSE,
             close as *const () as usize,
         ),
     ];
-    let tables = [find(c"_IO_file_jumps"), find(c"_IO_wfile_jumps")];
+    let tables = [real::of::_IO_file_jumps, real::of::_IO_wfile_jumps].map(find);
     let fits = |table: usize| {
         table != 0
             && hooks.iter().all(|&(slot, original, ..)| {

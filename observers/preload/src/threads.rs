@@ -8,6 +8,7 @@ use core::sync::atomic::{
 
 use foreread_ring::{Shared, Switches, thread};
 
+use crate::real;
 use crate::sys::{self, Allowed};
 
 /// Where glibc keeps a thread's number, in bytes from the thread's pointer; the same since 2.4.
@@ -25,16 +26,14 @@ static ALONE: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
 /// Asks the C library, when the program begins, in whose thread this is.
 pub fn ask(allowed: Allowed) {
     HAS_NUMBER.store(kept_number() == sys::gettid(allowed), Ordering::Relaxed);
-    // SAFETY: terminated names; a C library that has them has them as these types.
-    unsafe {
-        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
-        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
-        if let (Some(&offset), Some(&size)) = (offset.as_ref(), size.as_ref()) {
-            SWITCHES.store(Switches::at(offset, size).raw(), Ordering::Relaxed);
-        }
-        let alone = libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr());
-        ALONE.store(alone.cast(), Ordering::Relaxed);
+    let (offset, size) = (real::of::__rseq_offset, real::of::__rseq_size);
+    if let (Some(offset), Some(size)) = (offset.found(), size.found()) {
+        // SAFETY: a C library that has them has them as these types.
+        let switches = unsafe { Switches::at(*(offset as *const isize), *(size as *const u32)) };
+        SWITCHES.store(switches.raw(), Ordering::Relaxed);
     }
+    let alone = real::of::__libc_single_threaded.found().unwrap_or(0);
+    ALONE.store(alone as *mut AtomicU8, Ordering::Relaxed);
 }
 
 /// What is where glibc keeps this thread's number.
