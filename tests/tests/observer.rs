@@ -17,6 +17,8 @@ mod oracle;
 mod processes;
 #[path = "observer/reading.rs"]
 mod reading;
+#[path = "observer/unharmed.rs"]
+mod unharmed;
 
 use harness::Outcome;
 use libtest_mimic::{Arguments, Trial};
@@ -36,6 +38,7 @@ fn main() {
         languages::TESTS,
         oracle::TESTS,
         harm::TESTS,
+        unharmed::TESTS,
     ]
     .concat()
     {

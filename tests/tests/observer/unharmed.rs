@@ -1,0 +1,301 @@
+//! Programs that nobody expected, hostile ones among them: under the library each does what it does alone.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use foreread_plan::Kind::{Pread, Read};
+use foreread_ring::{Advice, Clock, ENV, Mode, Ring};
+
+use crate::Test;
+use crate::harness::{Stage, check_end, library, observe, observe_by};
+
+pub const TESTS: &[Test] = &[
+    (
+        "every_function_does_the_same_with_any_arguments",
+        "cc",
+        conforms,
+    ),
+    (
+        "a_process_that_confines_itself_is_observed_no_further_than_that_allows",
+        "cc",
+        confined,
+    ),
+    ("a_handler_needs_no_larger_stack", "cc", small_stack),
+    (
+        "a_handler_that_jumps_out_of_an_event_costs_no_more_than_some_others",
+        "cc",
+        jumps,
+    ),
+    (
+        "loading_forking_and_reading_at_once_wait_for_nobody",
+        "cc",
+        loads,
+    ),
+    ("descriptors_have_the_numbers_they_must_have", "cc", numbers),
+    (
+        "all_memory_can_be_locked_and_no_core_holds_the_ring",
+        "cc",
+        locked,
+    ),
+    ("limits_of_memory_are_the_programs_own", "prlimit", limited),
+];
+
+/// A run of the library's, or without it.
+struct Run<'a> {
+    name: &'static str,
+    prepare: Box<dyn Fn(&mut Command) + 'a>,
+}
+
+/// What a state of the ring is called, and the ring.
+fn rings(stage: &Stage) -> Vec<(&'static str, Ring)> {
+    let made = |mode| {
+        let ring = Ring::create(Clock::detect()).expect("a ring");
+        ring.set_mode(mode);
+        ring
+    };
+    let advised = made(Mode::Progress);
+    advised.set_advice([(stage.data(), Advice::Random)]);
+    vec![
+        ("muted", made(Mode::Mute)),
+        ("recording", made(Mode::Record)),
+        ("keeping ahead", advised),
+    ]
+}
+
+/// Checks that a command does the same in each state in which the library can be as it does alone, each time with
+/// surroundings as `fresh` makes them. Returns what it did alone.
+fn same(stage: &Stage, fresh: impl Fn(), command: impl Fn() -> Command) -> Output {
+    let run = |prepare: &dyn Fn(&mut Command)| {
+        fresh();
+        let mut command = command();
+        command
+            .env_remove("LD_PRELOAD")
+            .env_remove(ENV)
+            .stdin(fs::File::open(stage.data()).expect("the data"));
+        prepare(&mut command);
+        command
+            .output()
+            .unwrap_or_else(|why| panic!("{command:?}: {why}"))
+    };
+    let plain = run(&|_| {});
+    let check = |name: &str, got: Output| {
+        assert_eq!(got.status, plain.status, "{name}: {got:?}");
+        if got.stdout != plain.stdout {
+            let (got, plain) = (text(&got.stdout), text(&plain.stdout));
+            let differ = got
+                .lines()
+                .zip(plain.lines())
+                .find(|(got, plain)| got != plain);
+            let count = got
+                .lines()
+                .zip(plain.lines())
+                .filter(|(got, plain)| got != plain);
+            panic!("{name}: {} lines differ, first: {differ:#?}", count.count());
+        }
+    };
+    let detached = Run {
+        name: "without a ring",
+        prepare: Box::new(|command| {
+            command.env("LD_PRELOAD", library());
+        }),
+    };
+    let dead = Ring::create(Clock::detect()).expect("a ring").env_value();
+    let orphaned = Run {
+        name: "after the supervisor's death",
+        prepare: Box::new(move |command| {
+            command.env("LD_PRELOAD", library()).env(ENV, &dead);
+        }),
+    };
+    for Run { name, prepare } in [detached, orphaned] {
+        check(name, run(&*prepare));
+    }
+    for (name, ring) in rings(stage) {
+        fresh();
+        let seen = observe_by(ring, command().get_program(), |observed| {
+            observed
+                .args(command().get_args())
+                .stdin(fs::File::open(stage.data()).expect("the data"));
+            if let Some(folder) = command().get_current_dir() {
+                observed.current_dir(folder);
+            }
+        });
+        check(name, seen.output);
+    }
+    plain
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn conforms() {
+    let stage = Stage::new();
+    let program = stage.cc("conform", &["-w"]);
+    let folder = stage.path("surroundings");
+    let fresh = || {
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a folder");
+        fs::copy(stage.data(), folder.join("data")).expect("the data");
+    };
+    let plain = same(&stage, fresh, || {
+        let mut command = Command::new(&program);
+        command.arg(folder.join("data")).current_dir(&folder);
+        command
+    });
+    assert_eq!(plain.status.code(), Some(0), "{}", text(&plain.stderr));
+    assert!(text(&plain.stdout).lines().count() > 5000);
+}
+
+fn confined() {
+    let stage = Stage::new();
+    let program = stage.cc("confined", &[]);
+    for how in ["filter", "raw", "threads", "strict", "counter"] {
+        let plain = same(
+            &stage,
+            || {},
+            || {
+                let mut command = Command::new(&program);
+                command.arg(how).arg(stage.data());
+                command
+            },
+        );
+        assert!(
+            plain.status.success() && !plain.stdout.is_empty(),
+            "{how}: {plain:?}"
+        );
+    }
+    // What is known of a descriptor when the filter comes is enough to see what is read by it.
+    let seen = observe(&program, |command| {
+        command.arg("filter").arg(stage.data());
+        command.stdin(fs::File::open(stage.other()).expect("a file"));
+    });
+    check_end(&seen, 0);
+    let reads = seen.reads(&stage.data());
+    let placed = reads.iter().filter(|read| read.0 == Pread).count();
+    assert_eq!(placed, 100, "{reads:?}");
+    assert!(reads.contains(&(Read, 0, 10)), "{reads:?}");
+    assert!(
+        seen.reads(&stage.other()).is_empty(),
+        "it would have been asked about"
+    );
+}
+
+fn small_stack() {
+    let stage = Stage::new();
+    let program = stage.cc("altstack", &[]);
+    let plain = same(
+        &stage,
+        || {},
+        || {
+            let mut command = Command::new(&program);
+            command.arg(stage.data());
+            command
+        },
+    );
+    if plain.status.code() != Some(7) {
+        // A processor may have more registers than fit there.
+        eprintln!(
+            "skipped: the handler does not run on 8192 bytes here: {:?}",
+            plain.status
+        );
+    }
+}
+
+fn jumps() {
+    let stage = Stage::new();
+    let program = stage.cc("longjmp", &[]);
+    let seen = observe(&program, |command| {
+        command.arg(stage.data());
+        command.current_dir(stage.data().parent().expect("a folder"));
+    });
+    assert_eq!(seen.output.status.code(), Some(0), "{:?}", seen.output);
+    let reads = seen.reads(&stage.data());
+    let last: Vec<_> = reads.iter().rev().take_while(|read| read.2 == 3).collect();
+    assert!(last.len() >= 100, "{} of the last 200 reads", last.len());
+}
+
+fn loads() {
+    let stage = Stage::new();
+    let program = stage.cc("loads", &["-ldl"]);
+    let object = stage.path("constructor.so");
+    let mut compile = Command::new("cc");
+    let source = crate::harness::source("loads.c");
+    compile.args(["-DCONSTRUCTOR", "-shared", "-fPIC", "-pthread", "-o"]);
+    stage.build(compile.arg(&object).arg(source));
+    let plain = same(
+        &stage,
+        || {},
+        || {
+            let mut command = Command::new("timeout");
+            command.arg("100").arg(&program).arg(stage.data());
+            command.current_dir(stage.data().parent().expect("a folder"));
+            command
+        },
+    );
+    assert!(plain.status.success(), "{plain:?}");
+}
+
+fn numbers() {
+    let stage = Stage::new();
+    let program = stage.cc("numbers", &[]);
+    let plain = same(
+        &stage,
+        || {},
+        || {
+            let mut command = Command::new(&program);
+            command.arg(stage.data());
+            command
+        },
+    );
+    assert_eq!(text(&plain.stdout), "0\n");
+}
+
+fn locked() {
+    let stage = Stage::new();
+    let program = stage.cc("locked", &[]);
+    let run = || {
+        let mut command = Command::new(&program);
+        command.arg(stage.data());
+        command
+    };
+    same(&stage, || {}, run);
+    let seen = observe(&program, |command| {
+        command.arg(stage.data());
+    });
+    let sizes = text(&seen.output.stderr);
+    let sizes: Vec<u64> = sizes
+        .split_whitespace()
+        .map(|n| n.parse().expect("KiB"))
+        .collect();
+    // What all share, and the rings of two threads.
+    assert!((512..1200).contains(&sizes[0]), "{sizes:?}");
+    assert_eq!(sizes[1], 0, "in a core file");
+}
+
+fn limited() {
+    let stage = Stage::new();
+    let truth = PathBuf::from("/bin/true");
+    for limit in [
+        "--as=3000000",
+        "--as=4000000",
+        "--data=600000",
+        "--stack=200000",
+    ] {
+        let plain = same(
+            &stage,
+            || {},
+            || {
+                let mut command = Command::new("prlimit");
+                command.arg(limit).arg(&truth);
+                command
+            },
+        );
+        if !plain.status.success() {
+            eprintln!(
+                "skipped: {} does not start with {limit} here",
+                truth.display()
+            );
+        }
+    }
+}
