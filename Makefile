@@ -48,6 +48,7 @@ build:
 	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
 	install -m 755 $(RELEASE)/foreread $(RELEASE)/.foreread && mv $(RELEASE)/.foreread $(RELEASE)/foreread
 	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
+	sh observers/preload/loaders.sh $(RELEASE)/loaders ../libforeread_preload.so
 	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
 	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
 
@@ -119,6 +120,7 @@ install:
 	test -x $(RELEASE)/foreread -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/foreread $(BIN)/foreread
 	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
+	sh observers/preload/loaders.sh $(LIB)/loaders ../libforeread_preload.so
 	test -f $(RELEASE)/libforeread.so.1 || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/libforeread.so.1 $(LIB64)/libforeread.so.1
 	ln -sf libforeread.so.1 $(LIB64)/libforeread.so

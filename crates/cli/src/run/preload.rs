@@ -56,12 +56,23 @@ fn look() -> Result<PathBuf, String> {
         })
 }
 
+/// The library as each loader is to find it. Beside it may be laid out one for each kind of loader
+/// (`observers/preload/loaders.sh`): one that finds a library of another kind says so on the program's standard error.
+fn by_loader(library: &Path) -> PathBuf {
+    let tree = library.with_file_name("loaders");
+    if tree.is_dir() {
+        tree.join("$LIB").join(LIBRARY)
+    } else {
+        library.to_owned()
+    }
+}
+
 /// What the program is to find in its environment: the library in front of what the user preloads already. A program built
 /// with gcc's AddressSanitizer otherwise ends at once where its own library is not the first.
 pub(super) fn variables(library: &Path) -> [(&'static str, OsString); 2] {
     let given = |name| std::env::var_os(name);
     [
-        (PRELOAD, joined([Some(library.into()), given(PRELOAD)])),
+        (PRELOAD, joined([Some(by_loader(library).into()), given(PRELOAD)])),
         (
             SANITIZER,
             joined([given(SANITIZER), Some(ANY_ORDER.into())]),
@@ -88,6 +99,16 @@ mod tests {
             joined([library(), Some("/a.so:/b.so".into())]),
             "/lib/x.so:/a.so:/b.so"
         );
+    }
+
+    #[test]
+    fn each_loader_is_told_where_its_own_library_is_if_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join(LIBRARY);
+        assert_eq!(by_loader(&library), library);
+        std::fs::create_dir(folder.path().join("loaders")).unwrap();
+        let told = folder.path().join("loaders/$LIB").join(LIBRARY);
+        assert_eq!(by_loader(&library), told);
     }
 
     #[test]
