@@ -59,6 +59,8 @@ pub enum Need {
     Nobody,
     /// A C library to link statically.
     StaticC,
+    /// A C library for 32-bit programs.
+    Narrow,
     /// A memory cgroup to put programs into.
     MemoryGroup,
 }
@@ -83,18 +85,25 @@ impl Need {
             }),
             Need::MemoryGroup => MemoryGroup::make(1 << 30).err(),
             Need::StaticC => {
-                let lab = Lab::new();
-                fs::write(lab.path("empty.c"), "int main(void) { return 0; }\n").expect("a file");
-                let built = Command::new("cc")
-                    .args(["-static", "-o", "empty", "empty.c"])
-                    .current_dir(lab.dir.path())
-                    .stderr(Stdio::null())
-                    .status();
-                (!built.is_ok_and(|status| status.success()))
-                    .then(|| "no C library to link statically".to_owned())
+                (!can_build("-static")).then(|| "no C library to link statically".to_owned())
+            }
+            Need::Narrow => {
+                (!can_build("-m32")).then(|| "no C library for 32-bit programs".to_owned())
             }
         }
     }
+}
+
+/// Whether a C program can be built with this option.
+fn can_build(option: &str) -> bool {
+    let lab = Lab::new();
+    fs::write(lab.path("empty.c"), "int main(void) { return 0; }\n").expect("a file");
+    let built = Command::new("cc")
+        .args([option, "-o", "empty", "empty.c"])
+        .current_dir(lab.dir.path())
+        .stderr(Stdio::null())
+        .status();
+    built.is_ok_and(|status| status.success())
 }
 
 fn as_nobody(program: &Path) -> Command {

@@ -8,6 +8,8 @@
 mod aside;
 #[path = "run/files.rs"]
 mod files;
+#[path = "run/foreign.rs"]
+mod foreign;
 #[path = "run/limits.rs"]
 mod limits;
 #[path = "run/mapped.rs"]
@@ -48,6 +50,7 @@ fn main() {
         replay::TESTS,
         records::TESTS,
         files::TESTS,
+        foreign::TESTS,
         limits::TESTS,
         mapped::TESTS,
         memory::TESTS,

@@ -23,9 +23,9 @@ pub fn start(allowed: Allowed) {
     let pid = sys::getpid(allowed);
     // The supervisor looks for our threads in its /proc, by the numbers we report: both need that /proc, and we agree on
     // who we are.
-    if outer_pid(allowed) != Some(pid) {
-        shared.count_apart();
-        return;
+    let outer = outer_pid(allowed);
+    if outer != Some(pid) {
+        return shared.pass(outer.unwrap_or(pid), Passage::Apart);
     }
     if shared.has_filters() && confined::has_inherited(allowed) {
         shared.count_filtered();
@@ -107,7 +107,7 @@ fn named(allowed: Allowed) -> Option<&'static Shared> {
 }
 
 /// This process's number in /proc.
-fn outer_pid(allowed: Allowed) -> Option<u32> {
+pub fn outer_pid(allowed: Allowed) -> Option<u32> {
     let mut buffer = [0; 16];
     let digits = sys::readlink(allowed, c"/proc/self", &mut buffer)?;
     Some(digits.iter().fold(0_u32, |n, digit| {

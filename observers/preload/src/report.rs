@@ -8,12 +8,12 @@ use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use foreread_ring::{Clock, Full, Mode, Shared, Switches, Wanted, Writer, encode, thread};
+use foreread_ring::{Clock, Full, Mode, Passage, Shared, Switches, Wanted, Writer, encode, thread};
 
 use crate::pace::Times;
 use crate::seats::{self, Busy, Seat, seated};
 use crate::sys::{self, Allowed};
-use crate::{files, heartbeat, paths, threads};
+use crate::{attach, files, heartbeat, paths, threads};
 
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
@@ -191,7 +191,9 @@ fn begin_anew(pid: Option<u32>) {
     };
     if pid == 1 {
         // The first of another PID namespace.
-        area.count_apart();
+        if let Some(outer) = Allowed::now().and_then(attach::outer_pid) {
+            area.pass(outer, Passage::Apart);
+        }
         return detach();
     }
     seats::own(pid);

@@ -197,9 +197,8 @@ pub struct Header {
     pub(crate) heartbeat: Line<AtomicU64>,
     pub(crate) instances: Line<AtomicU32>,
     pub(crate) lost: Line<AtomicU64>,
-    /// Processes not heard of again whose place in `passages` another has taken.
+    /// Processes not heard of again whose place in `passages` another has taken, and such in another PID namespace.
     pub(crate) evicted: AtomicU32,
-    /// Processes in another PID namespace.
     pub(crate) apart: AtomicU32,
     /// Processes that took on a system-call filter, or had one from their start.
     pub(crate) filtered: AtomicU32,
@@ -328,11 +327,6 @@ impl Shared {
     pub fn count_filtered(&self) {
         self.filters();
         self.header.filtered.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts a process in another PID namespace: no number of its is known to the supervisor.
-    pub fn count_apart(&self) {
-        self.header.apart.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether any path is in the advice table.

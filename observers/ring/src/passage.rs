@@ -25,6 +25,8 @@ pub enum Passage {
     Here = 1,
     /// On the way to another program, or in one that does not report.
     Gone = 2,
+    /// In another PID namespace, where no program reports.
+    Apart = 3,
 }
 
 /// How many processes reported nothing, or not all.
@@ -43,9 +45,9 @@ fn word(pid: u32, passage: Passage) -> u64 {
     u64::from(pid) << 8 | passage as u64
 }
 
-/// The process in a place, if it is gone.
-fn gone(found: u64) -> Option<u32> {
-    (found as u8 == Passage::Gone as u8).then_some((found >> 8) as u32)
+/// The process in a place, if it is where `passage` says.
+fn process(found: u64, passage: Passage) -> Option<u32> {
+    (found as u8 == passage as u8).then_some((found >> 8) as u32)
 }
 
 impl Shared {
@@ -78,9 +80,13 @@ impl Shared {
 
     /// The processes that have not come back by now, but for those whose place another has taken.
     pub fn gone(&self) -> impl Iterator<Item = u32> {
+        self.those(Passage::Gone)
+    }
+
+    fn those(&self, passage: Passage) -> impl Iterator<Item = u32> {
         self.passages
             .iter()
-            .filter_map(|place| gone(place.load(Ordering::Relaxed)))
+            .filter_map(move |place| process(place.load(Ordering::Relaxed), passage))
     }
 
     /// How many were not observed as they should have been.
@@ -88,14 +94,20 @@ impl Shared {
         let header = &self.header;
         Unobserved {
             gone: header.evicted.load(Ordering::Relaxed) + self.gone().count() as u32,
-            apart: header.apart.load(Ordering::Relaxed),
+            apart: header.apart.load(Ordering::Relaxed) + self.those(Passage::Apart).count() as u32,
             filtered: header.filtered.load(Ordering::Relaxed),
         }
     }
 
     fn count_evicted(&self, found: u64, pid: u32) {
-        if gone(found).is_some_and(|evicted| evicted != pid) {
-            self.header.evicted.fetch_add(1, Ordering::Relaxed);
+        let header = &self.header;
+        for (passage, count) in [
+            (Passage::Gone, &header.evicted),
+            (Passage::Apart, &header.apart),
+        ] {
+            if process(found, passage).is_some_and(|evicted| evicted != pid) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 }

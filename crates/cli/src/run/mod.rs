@@ -19,7 +19,7 @@ mod watch;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
@@ -173,6 +173,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
     // A file of the user's own is none of the store's.
     let store = plan.store.filter(|_| args.output.is_none());
     supervisor.close(&mut account, store.as_ref());
+    if !account.observed {
+        account.hidden = unobserved::of_program(Path::new(&plan.identity.exe));
+    }
     account.print(args);
     Ok(ended.ending)
 }

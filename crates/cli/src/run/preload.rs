@@ -72,7 +72,10 @@ fn by_loader(library: &Path) -> PathBuf {
 pub(super) fn variables(library: &Path) -> [(&'static str, OsString); 2] {
     let given = |name| std::env::var_os(name);
     [
-        (PRELOAD, joined([Some(by_loader(library).into()), given(PRELOAD)])),
+        (
+            PRELOAD,
+            joined([Some(by_loader(library).into()), given(PRELOAD)]),
+        ),
         (
             SANITIZER,
             joined([given(SANITIZER), Some(ANY_ORDER.into())]),

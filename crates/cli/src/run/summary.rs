@@ -53,6 +53,8 @@ pub(super) struct Account {
     device_bytes: Option<u64>,
     pub(super) lost: u64,
     pub(super) observed: bool,
+    /// What the program is, if that is known to be why nothing of it was observed.
+    pub(super) hidden: Option<&'static str>,
     pub(super) without_stdio: bool,
     /// Whether the record is for a file of the user's own, so that no later run goes by it.
     apart: bool,
@@ -113,6 +115,7 @@ impl Account {
             device_bytes: None,
             lost: 0,
             observed: false,
+            hidden: None,
             without_stdio: false,
             apart: args.output.is_some(),
             prefetch: args.prefetch,
@@ -303,10 +306,11 @@ impl Account {
             });
         }
         if !self.observed {
-            return Some(format!(
-                "{} could not be observed: it is statically linked, privileged, or clears its environment",
-                self.program
-            ));
+            let why = self.hidden.map_or_else(
+                || "it ended before foreread could see why".to_owned(),
+                |why| format!("it is {why}"),
+            );
+            return Some(format!("{} could not be observed: {why}", self.program));
         }
         if self.recorded.is_none() && self.reads_recorded == 0 {
             // What it did just before it was killed, nobody may have been told.

@@ -158,16 +158,13 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
         }
         Err(why) => return Err(why),
     };
-    let meta = exe.metadata()?;
     if let Some(why) = of_executable(&mut exe)? {
         return Ok(Some(why));
     }
-    let own = rustix::process::geteuid().as_raw();
-    let set_user = meta.mode() & 0o4000 != 0 && meta.uid() != own;
-    let set_group = meta.mode() & 0o2000 != 0;
-    if set_user || set_group || has_capabilities(Path::new(&at("exe"))) {
+    if is_privileged(&exe, Path::new(&at("exe"))) {
         return Ok(Some(Why::Privileged));
     }
+    let own = rustix::process::geteuid().as_raw();
     if process.uid() != own {
         return Ok(Some(Why::OtherUser));
     }
@@ -194,6 +191,26 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
         .find_map(|line| line.strip_prefix("Max address space"));
     let is_limited = space.is_some_and(|limits| !limits.trim_start().starts_with("unlimited"));
     Ok(is_limited.then_some(Why::Limited))
+}
+
+/// Why no process of the program at this path is observed, after "it is"; `None` if nothing is known to stand in the way.
+pub(super) fn of_program(path: &Path) -> Option<&'static str> {
+    // What has just been started is a regular file.
+    let mut exe = File::open(path).ok()?;
+    let why = match of_executable(&mut exe).ok()? {
+        Some(why) => Some(why),
+        None => is_privileged(&exe, path).then_some(Why::Privileged),
+    };
+    why.map(Why::words)
+}
+
+/// Whether a program is started with other privileges than who starts it.
+fn is_privileged(exe: &File, path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let by_mode = exe.metadata().is_ok_and(|meta| {
+        meta.mode() & 0o4000 != 0 && meta.uid() != own || meta.mode() & 0o2000 != 0
+    });
+    by_mode || has_capabilities(path)
 }
 
 /// Whether a program is given capabilities by its file.

@@ -383,7 +383,12 @@ fn who_is_under_a_filter_or_apart_is_counted() {
     ring.filters();
     assert!(ring.shared().has_filters());
     ring.shared().count_filtered();
-    ring.shared().count_apart();
+    // Whatever others say of it, and however often it says so.
+    ring.shared().pass(30, Passage::Apart);
+    ring.shared().pass_child(30, Passage::Gone);
+    ring.shared().pass(30, Passage::Apart);
+    assert_eq!(ring.unobserved().apart, 1);
+    ring.shared().pass(30 + PASSAGES as u32, Passage::Here);
     let counted = Unobserved {
         gone: 0,
         apart: 1,

@@ -1,0 +1,261 @@
+//! Programs that the preload library is no library for, that cannot reach it, or that confine themselves: each does what it
+//! does alone, down to its standard error, and the summary says why nothing was seen.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_program_of_another_c_library_runs_as_ever",
+        &[Need::Command("musl-gcc")],
+        musl,
+    ),
+    ("a_32_bit_program_runs_as_ever", &[Need::Narrow], narrow),
+    ("a_static_child_is_said_to_be_one", &[Need::StaticC], fixed),
+    (
+        "a_child_without_the_environment_is_said_to_be_one",
+        &[],
+        cleared,
+    ),
+    (
+        "who_cannot_reach_the_library_is_not_told_so_by_the_loader",
+        &[Need::Root, Need::Command("setpriv")],
+        out_of_reach,
+    ),
+    (
+        "a_new_root_without_the_library_is_not_told_so_by_the_loader",
+        &[Need::Root, Need::Command("bwrap")],
+        new_root,
+    ),
+    (
+        "a_server_that_confines_its_children_lets_users_log_in",
+        &[Need::Root, Need::Command("sshd"), Need::Command("ssh")],
+        logins,
+    ),
+];
+
+/// A program that says where it is and ends with 3, and one that does so after half a second.
+const PROGRAM: &str = "#include <stdio.h>\n#include <unistd.h>\n\
+    int main(int argc, char **argv) {\n\
+    \x20   FILE *file = fopen(\"data\", \"r\");\n\
+    \x20   char text[16];\n\
+    \x20   if (!file || !fgets(text, sizeof text, file)) return 1;\n\
+    \x20   puts(text);\n\
+    \x20   if (argc > 1) usleep(500000);\n\
+    \x20   return 3;\n\
+    }\n";
+
+/// A program built by this command, alone and as a child: the same as without foreread, and said to be what it is.
+fn foreign(compiler: &[&str], is: &str) {
+    let lab = Lab::new();
+    lab.write("data", "some text\n");
+    lab.write("program.c", PROGRAM);
+    let built = lab.plain(&[compiler, &["-o", "program", "program.c"]].concat());
+    assert!(built.status.success(), "{built:?}");
+    for command in [
+        &["./program"][..],
+        &["sh", "-c", "./program; ./program wait"],
+    ] {
+        let plain = lab.plain(command);
+        assert_eq!(plain.status.code(), Some(3));
+        for _ in 0..2 {
+            lab.run(command).assert_as(&plain);
+        }
+        lab.foreread(&["forget", "--all"]);
+        let said = lab.foreread(&[&["run", "--"], command].concat());
+        let said = text(&said.stderr);
+        assert!(said.contains(is), "{said}");
+    }
+}
+
+fn musl() {
+    foreign(&["musl-gcc"], "linked with another C library than glibc");
+}
+
+fn narrow() {
+    foreign(&["cc", "-m32"], "a 32-bit program");
+}
+
+fn fixed() {
+    foreign(&["cc", "-static"], "statically linked");
+}
+
+fn cleared() {
+    let lab = Lab::new();
+    let said = lab.foreread(&["run", "--", "sh", "-c", "env -i sleep 0.5; true"]);
+    assert!(said.status.success());
+    let said = text(&said.stderr);
+    assert!(
+        said.contains(
+            "1 process was not observed: given an environment without foreread's variables"
+        ),
+        "{said}"
+    );
+}
+
+/// A copy of foreread in a folder that nobody but its owner can enter.
+fn hidden(lab: &Lab) -> PathBuf {
+    let folder = lab.path("hidden");
+    fs::create_dir(&folder).expect("a folder");
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(foreread().with_file_name("loaders"))
+        .arg(foreread())
+        .arg(foreread().with_file_name("libforeread_preload.so"))
+        .arg(&folder)
+        .status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("our own folder");
+    folder.join("foreread")
+}
+
+/// Checks that a command under a hidden foreread does what it does alone.
+fn unheard(lab: &Lab, foreread: &PathBuf, command: &[&str]) {
+    let plain = lab.plain(command);
+    assert!(plain.status.success(), "{command:?}: {plain:?}");
+    for _ in 0..2 {
+        let mut run = lab.command(foreread);
+        let got = finish(start(run.args(["run", "--quiet", "--"]).args(command)));
+        assert_eq!(shown(&got), shown(&plain), "{command:?}");
+    }
+}
+
+fn shown(output: &Output) -> (Option<i32>, String, String) {
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+fn out_of_reach() {
+    let lab = Lab::new();
+    let foreread = hidden(&lab);
+    let lose = "import os; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.execv('/bin/true', ['true'])";
+    for command in [
+        &["setpriv", "--reuid=65534", "--clear-groups", "/bin/true"][..],
+        &[
+            "setpriv",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "/bin/true",
+        ],
+        &["runuser", "-u", "nobody", "--", "/bin/true"],
+        &["su", "-s", "/bin/sh", "nobody", "-c", "true; /bin/true"],
+        &["python3", "-c", lose],
+    ] {
+        unheard(&lab, &foreread, command);
+    }
+}
+
+fn new_root() {
+    let lab = Lab::new();
+    let foreread = hidden(&lab);
+    let links = [
+        ("usr/lib", "/lib"),
+        ("usr/lib64", "/lib64"),
+        ("usr/bin", "/bin"),
+    ];
+    let links: Vec<&str> = links
+        .iter()
+        .flat_map(|(to, at)| ["--symlink", *to, *at])
+        .collect();
+    let mut command = vec!["bwrap", "--ro-bind", "/usr", "/usr", "--proc", "/proc"];
+    command.extend(links);
+    command.extend(["sh", "-c", "true; /bin/true; echo done"]);
+    if !lab.plain(&command).status.success() {
+        eprintln!("skipped: no new root can be made here");
+        return;
+    }
+    unheard(&lab, &foreread, &command);
+    let root = lab.path("root");
+    for folder in ["", "usr", "proc"] {
+        fs::create_dir_all(root.join(folder)).expect("a folder");
+    }
+    for (to, at) in [
+        ("usr/lib", "lib"),
+        ("usr/lib64", "lib64"),
+        ("usr/bin", "bin"),
+    ] {
+        std::os::unix::fs::symlink(to, root.join(at)).expect("a link");
+    }
+    // Mounted in a namespace of the command's own.
+    let script =
+        "mount --bind /usr root/usr && exec chroot root /bin/sh -c 'true; /bin/true; echo done'";
+    unheard(&lab, &foreread, &["unshare", "-m", "sh", "-c", script]);
+}
+
+fn logins() {
+    let lab = Lab::new();
+    for (name, file) in [("host", "host"), ("user", "user")] {
+        let made = lab.plain(&[
+            "ssh-keygen",
+            "-q",
+            "-t",
+            "ed25519",
+            "-N",
+            "",
+            "-C",
+            name,
+            "-f",
+            file,
+        ]);
+        assert!(made.status.success(), "{made:?}");
+    }
+    fs::copy(lab.path("user.pub"), lab.path("allowed")).expect("a key");
+    // Where the server confines its children to.
+    fs::create_dir_all("/run/sshd").expect("root may");
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|free| free.local_addr())
+        .expect("a free port")
+        .port()
+        .to_string();
+    let at = |name: &str| lab.path(name).display().to_string();
+    let config = format!(
+        "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\n\
+         StrictModes no\nUsePAM no\nPermitRootLogin yes\nPidFile none\n",
+        at("host"),
+        at("allowed")
+    );
+    lab.write("config", config);
+    let server = Command::new("sh")
+        .args(["-c", "command -v sshd"])
+        .output()
+        .map(|found| text(&found.stdout).trim().to_owned())
+        .expect("a shell");
+    let config = at("config");
+    // Recorded, and kept ahead of.
+    for _ in 0..2 {
+        let mut run = lab.command(foreread());
+        let mut running = start(run.args(["run", "--", &server, "-De", "-f", &config]));
+        let login = || {
+            lab.plain(&[
+                "ssh",
+                "-p",
+                &port,
+                "-i",
+                &at("user"),
+                "-o",
+                "StrictHostKeyChecking=no",
+                "-o",
+                "UserKnownHostsFile=/dev/null",
+                "-o",
+                "LogLevel=ERROR",
+                "root@127.0.0.1",
+                "echo logged in",
+            ])
+        };
+        eventually("a login", || text(&login().stdout) == "logged in\n");
+        assert_eq!(text(&login().stdout), "logged in\n");
+        let stopped = Command::new("kill").arg(running.id().to_string()).status();
+        assert!(stopped.is_ok_and(|status| status.success()));
+        let _ = running.wait();
+    }
+}
