@@ -19,6 +19,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use foreread_plan::PAGE;
+pub use foreread_steady::{check, rounds};
 use serde_json::Value;
 
 /// A run that takes longer than this is hung.
@@ -377,6 +378,13 @@ impl Outcome {
         let read = self.bytes("useful") + self.bytes("late");
         let needed = read + self.bytes("evicted") + self.bytes("missed");
         read as f64 / needed.max(1) as f64
+    }
+
+    /// Checks what foreread came to: a program on a busy machine may be through before it, and what was in memory may
+    /// be gone.
+    #[track_caller]
+    pub fn check_mode(&self, mode: &str) {
+        check!(self.mode() == mode, "not {mode}: {self:?}");
     }
 
     /// Standard output.

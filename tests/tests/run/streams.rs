@@ -292,7 +292,7 @@ fn one_line() {
             lab.cold(&["data"]);
         }
         let outcome = lab.run(&["./scatter", "500", "50", "data"]);
-        assert_eq!(outcome.mode(), mode, "{outcome:?}");
+        outcome.check_mode(mode);
         let said = outcome.stderr();
         assert!(
             said.starts_with("foreread: ") && said.ends_with('\n'),
@@ -309,7 +309,7 @@ fn explain() {
     for mode in ["recorded", "prefetched"] {
         lab.cold(&["data"]);
         let outcome = lab.run_with(&["--explain"], &["./scatter", "500", "50", "data"]);
-        assert_eq!(outcome.mode(), mode);
+        outcome.check_mode(mode);
         let said = outcome.stderr();
         assert!(said.lines().count() > 2, "{said}");
         assert!(
