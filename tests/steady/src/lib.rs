@@ -187,12 +187,7 @@ mod tests {
         let failed = catch_unwind(AssertUnwindSafe(|| rounds_while(|| (), disturbed, round)));
         let failed = failed.expect_err("it fails");
         let text = failed.downcast_ref::<String>().cloned();
-        text.unwrap_or_else(|| {
-            failed
-                .downcast_ref::<&str>()
-                .expect("a text")
-                .to_string()
-        })
+        text.unwrap_or_else(|| failed.downcast_ref::<&str>().expect("a text").to_string())
     }
 
     #[test]
@@ -216,7 +211,10 @@ mod tests {
         };
         let said = failure(broken, Some("busy"));
         assert_eq!(count.get(), ROUNDS);
-        assert!(said.contains("1 + 1 == 3") && said.contains("busy"), "{said}");
+        assert!(
+            said.contains("1 + 1 == 3") && said.contains("busy"),
+            "{said}"
+        );
     }
 
     #[test]
