@@ -95,7 +95,7 @@ fi
             command="apt-get update && apt-get install -y --no-install-recommends$missing$useful"
             if [ -z "$as_root" ]; then :
             elif command -v sudo >/dev/null; then command="sudo sh -c '$command'"
-            else command="su -c '$command'"
+            else command="su - -c '$command'"
             fi
             command="$command${rust:+ && $rust}"
         else

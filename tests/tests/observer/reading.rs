@@ -6,6 +6,7 @@ use foreread_plan::Kind::{
     self, CopyFileRange, Pread, Preadv, Read as AtCursor, Readv, Sendfile, Splice, Stdio, Touch,
 };
 use foreread_ring::{OPEN_CREATED, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN, kind};
+use foreread_tests::check;
 
 use crate::Test;
 use crate::harness::{Read, Seen, Stage, check_end, observe};
@@ -111,7 +112,7 @@ fn run(stage: &Stage, name: &str) -> Seen {
     seen
 }
 
-fn check(name: &str, expected: &[Read]) {
+fn check_reads(name: &str, expected: &[Read]) {
     let stage = Stage::new();
     let seen = run(&stage, name);
     assert_eq!(seen.reads(&stage.data()), expected, "{name}");
@@ -148,7 +149,7 @@ const PREADS: [Read; 4] = [
 ];
 
 fn pread() {
-    check("pread", &PREADS);
+    check_reads("pread", &PREADS);
 }
 
 /// What a program may do between quick reads that is taken for part of one that waits, in ns.
@@ -180,7 +181,7 @@ fn waits() {
     }
     // Of the program's own time little is between its clock and the call, and of what is taken for the call's little
     // before it, unless another has the processor then.
-    assert!(
+    check!(
         waited >= 20 && measured >= waited * 9 / 10,
         "{measured} of {waited} that waited"
     );
@@ -188,7 +189,7 @@ fn waits() {
     let spared = times.windows(2).filter(|two| two[0].2 == two[1].2);
     let spared = spared.count();
     if seen.tells_switches {
-        assert!(spared > times.len() / 2, "{spared}");
+        check!(spared > times.len() / 2, "{spared}");
     } else {
         eprintln!("skipped: this kernel does not tell a thread that it was switched out");
     }
@@ -208,7 +209,7 @@ fn streak() {
         });
         assert_eq!(seen.output.status.code(), Some(0), "{:?}", seen.output);
         // A handler's own, of the other file, in the moment in which an event is written.
-        assert!(seen.lost < 100, "{} events were lost", seen.lost);
+        check!(seen.lost < 100, "{} events were lost", seen.lost);
         let said = String::from_utf8_lossy(&seen.output.stdout);
         let made: Vec<String> = said.lines().map(str::to_owned).collect();
         let reads = seen.reads_by(&stage.data());
@@ -253,7 +254,8 @@ fn seen_to_the_last(how: &[&str], nth: impl Fn(u64) -> Read) {
         .enumerate()
         .max_by_key(|&(_, gap)| gap)
         .expect("a gap");
-    assert_eq!(longest.0 as u64, PIECES - 101);
+    // Unless it had to wait longer for the processor.
+    check!(longest.0 as u64 == PIECES - 101, "{longest:?}");
     assert!(longest.1 >= PAUSE, "{longest:?}");
 }
 
@@ -275,7 +277,7 @@ fn aio() {
 }
 
 fn readv() {
-    check(
+    check_reads(
         "readv",
         &[
             (Readv, 0, 4100),
@@ -291,7 +293,7 @@ fn readv() {
 }
 
 fn lseek() {
-    check(
+    check_reads(
         "lseek",
         &[
             (AtCursor, 5000, 100),
@@ -304,7 +306,7 @@ fn lseek() {
 }
 
 fn dup() {
-    check(
+    check_reads(
         "dup",
         &[
             (AtCursor, 0, 10),
@@ -358,7 +360,7 @@ fn open() {
 }
 
 fn rdwr() {
-    check(
+    check_reads(
         "rdwr",
         &[(AtCursor, 0, 10), (AtCursor, 20, 20), (Stdio, 40, 4096)],
     );
@@ -381,7 +383,7 @@ fn syscall() {
 
 fn fread() {
     // What is left of a request larger than the buffer is read directly, in whole blocks.
-    check(
+    check_reads(
         "fread",
         &[
             (Stdio, 0, 4096),
@@ -394,7 +396,7 @@ fn fread() {
 }
 
 fn refills(name: &str) {
-    check(name, &REFILLS);
+    check_reads(name, &REFILLS);
 }
 
 fn mapped_stream() {
@@ -526,7 +528,7 @@ fn mremap() {
 }
 
 fn sendfile() {
-    check(
+    check_reads(
         "sendfile",
         &[
             (Sendfile, 5000, 100),
