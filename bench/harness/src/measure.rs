@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use foreread_steady::Watch;
 use serde::Serialize;
 
 use crate::busy::Busy;
@@ -155,6 +156,7 @@ pub fn measure(
         })
         .transpose()?;
     let _busy = runs.job.busy.then(Busy::start).transpose()?;
+    let watch = Watch::begin();
     let mut result = Measurement {
         case: case.name.to_owned(),
         disk: disk.kind.name().to_owned(),
@@ -195,6 +197,12 @@ pub fn measure(
         say,
     )?;
     result.discarded = runs.discarded.get();
+    // The busy loops are this process's own.
+    if case.start == Start::Hot
+        && let Some(disturbed) = watch.disturbed()
+    {
+        result.notes.push(format!("not alone: {disturbed}"));
+    }
     Ok(result)
 }
 

@@ -195,7 +195,7 @@ mod tests {
         // Of 25 the 8th and the 18th: ten steps between them.
         let added = paired_difference(&spread(0.0001), &plain).unwrap();
         assert!((added.median - 0.005).abs() < 1e-9);
-        assert!(is_added_told(&spread(0.0001), &plain));
+        assert!(is_added_told(&spread(0.000_099), &plain));
         assert!(!is_added_told(&spread(0.000_101), &plain));
         assert!(!is_added_told(&spread(0.0)[..5], &plain[..5]), "too few");
     }

@@ -93,7 +93,7 @@ pub fn render(results: &Results) -> String {
     if !hot.is_empty() {
         let mut out = String::new();
         out += "everything in memory, under `foreread run` with its record; milliseconds\n\
-                hot: on free processors; busy: beside a busy loop on each of them\n\
+                hot: the processors as they are; busy: beside a busy loop on each of them\n\
                 added: foreread - plain, the median of the pairs, and what it is told to\n\n";
         out += &table(&hot_times(), &hot);
         out += "\nshortest..longest run, milliseconds\n\n";
@@ -476,6 +476,11 @@ mod tests {
             environment: Environment::look(std::path::Path::new("."), "quick", 3).unwrap(),
             summaries: vec![
                 summary.clone(),
+                Summary {
+                    case: "busy-python".into(),
+                    group: Group::Hot,
+                    ..summary.clone()
+                },
                 Summary {
                     group: Group::Api,
                     ..summary

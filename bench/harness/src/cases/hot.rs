@@ -289,3 +289,60 @@ fn script(dir: &Path) -> Result<()> {
     let path = dir.join("script");
     fs::write(&path, lines).with_context(|| format!("writing {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_is_measured_free_and_busy() {
+        let cases = cases();
+        let with = |prefix: &str| -> Vec<&str> {
+            let names = cases.iter().map(|case| case.name);
+            names.filter_map(|name| name.strip_prefix(prefix)).collect()
+        };
+        assert_eq!(with("hot-"), with("busy-"));
+        assert_eq!(with("hot-").len() * 2, cases.len());
+    }
+
+    #[test]
+    fn the_loop_starts_as_many_processes_as_its_cost_is_divided_by() {
+        let loops = ROWS.iter().find(|row| row.0[0] == "hot-loop");
+        let (.., words, _) = loops.expect("the loop");
+        assert!(words[2].contains(&format!("$(seq {LOOP})")), "{words:?}");
+    }
+
+    #[test]
+    fn what_git_and_the_script_work_on_is_made_and_gives_the_same_each_time() {
+        let tools = Tools {
+            root: "/".into(),
+            checkout: "/".into(),
+        };
+        for row in ROWS.iter().filter(|row| !matches!(row.3, Data::Empty)) {
+            if row
+                .2
+                .iter()
+                .any(|(program, _)| !crate::case::in_path(program))
+            {
+                println!("skipped: {}: no {:?}", row.0[0], row.2);
+                continue;
+            }
+            let hot = Hot {
+                data: row.3,
+                words: row.4.iter().map(Into::into).collect(),
+                status: row.5,
+                busy: false,
+            };
+            let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            hot.generate(dir.path(), Size::Quick, &tools).unwrap();
+            let job = hot
+                .job(dir.path(), scratch.path(), Size::Quick, &tools)
+                .unwrap();
+            let run = || crate::process::run(&job.command, scratch.path(), &[]).unwrap();
+            let (first, second) = (run(), run());
+            assert_eq!(first.outcome, second.outcome, "{}", row.0[0]);
+            assert_eq!(first.outcome.status, row.5, "{}", first.stderr);
+            assert!(!first.stdout.is_empty(), "{}", row.0[0]);
+        }
+    }
+}

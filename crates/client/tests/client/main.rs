@@ -64,8 +64,11 @@ fn wait_for(file: &File, pages: u64) {
 /// Wait until these entries of a file were all seen in memory. Systems that take pages back from time to time,
 /// and not only when memory is short, may do so to one in a hundred before it is seen.
 fn wait_for_all(file: &File, list: &[Entry]) {
-    let unseen = list.iter().filter(|entry| !is_fetched(file, entry)).count();
-    check!(unseen <= list.len() / 100, "{unseen} of {}", list.len());
+    let mut unseen = 0;
+    for entry in list {
+        unseen += usize::from(!is_fetched(file, entry));
+        check!(unseen <= list.len() / 100, "{unseen} of {}", list.len());
+    }
 }
 
 /// Whether an entry is in memory within two seconds.
