@@ -10,7 +10,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -241,6 +241,23 @@ impl Lab {
         }
     }
 
+    /// Brings files into memory and keeps them there, whoever empties the page cache, until what this returns is dropped.
+    pub fn held(&self, names: &[&str]) -> Held {
+        self.program("hold", &[]);
+        let mut child = start(
+            self.command(self.path("hold"))
+                .args(names)
+                .stdin(Stdio::piped()),
+        );
+        let mut said = [0; 5];
+        let output = child.stdout.as_mut().expect("a pipe");
+        output
+            .read_exact(&mut said)
+            .expect("the files can be mapped");
+        assert_eq!(&said, b"held\n");
+        Held(child)
+    }
+
     /// Bytes of a file that are in memory.
     pub fn cached(&self, name: &str) -> u64 {
         let file = File::open(self.path(name)).expect("our own file");
@@ -325,6 +342,18 @@ impl Lab {
         let mut records = self.records();
         assert_eq!(records.len(), 1, "{records:?}");
         records.remove(0)
+    }
+}
+
+/// Files that are kept in memory.
+#[derive(Debug)]
+pub struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Its input ends.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 

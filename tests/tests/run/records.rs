@@ -144,6 +144,7 @@ fn damaged_and_hot() {
         (listed[0]["complete"].clone(), listed[0]["problem"].clone())
     };
     assert_eq!(problem(), (true.into(), serde_json::Value::Null));
+    let _held = lab.held(&["data"]);
     // Wherever it lies: the files are in memory whole, so no plan is read.
     for part in 1..10 {
         let mut bytes = whole.clone();
@@ -329,6 +330,7 @@ fn two_runs() {
         let record = Reader::open(&lab.record()).expect("a sound record");
         assert!(record.is_complete());
     }
+    let _held = lab.held(&["data", "scatter"]);
     lab.run(COMMAND).check_mode("aside");
 }
 

@@ -146,6 +146,7 @@ fn three_runs() {
     let second = twice(&lab, &["data"], command);
     check_covered(&second, 1000 * 4096);
     assert_eq!(second.account["followed"], lab.record().to_str().unwrap());
+    let _held = lab.held(&["data", "scatter"]);
     let third = lab.run(command);
     third.check_mode("aside");
     assert_eq!(third.bytes("issued"), 0, "{third:?}");

@@ -288,9 +288,12 @@ fn one_line() {
     lab.data("data", 8);
     // Recorded, prefetched, hot.
     for (cold, mode) in [(true, "recorded"), (true, "prefetched"), (false, "aside")] {
-        if cold {
+        let _held = if cold {
             lab.cold(&["data"]);
-        }
+            None
+        } else {
+            Some(lab.held(&["data", "scatter"]))
+        };
         let outcome = lab.run(&["./scatter", "500", "50", "data"]);
         outcome.check_mode(mode);
         let said = outcome.stderr();
