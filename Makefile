@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 # Where rustup puts cargo, which only a new shell has in its PATH.
-export PATH := $(PATH):$(HOME)/.cargo/bin
+export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds given to each fuzz target.
 FUZZ_SECONDS ?= 60
 

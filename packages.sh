@@ -15,6 +15,8 @@ case $target in
     *) echo "packages.sh: demo, test or deps, not: $target" >&2; exit 2 ;;
 esac
 rustup='curl -sSf https://sh.rustup.rs | sh -s -- -y'
+# As Cargo.toml has it.
+minor=$(sed -n 's/^rust-version = "1\.\([0-9]*\)"/\1/p' "$(dirname "$0")/Cargo.toml")
 
 # Whether a package is there: by dpkg, or by what it brings.
 present() {
@@ -40,7 +42,8 @@ look() {
             *) useful="$useful $package" ;;
         esac
     done <"$list"
-    command -v "${CARGO:-cargo}" >/dev/null && return
+    cargo=$("${CARGO:-cargo}" --version 2>/dev/null | sed -n 's/^cargo 1\.\([0-9]*\).*/\1/p')
+    [ "${cargo:-0}" -ge "$minor" ] && return
     rust=$rustup
     command -v curl >/dev/null || missing="$missing curl ca-certificates"
 }
@@ -88,7 +91,7 @@ fi
         echo "make $target leaves out what needs these Debian packages, which are missing:"
         words $useful
     fi
-    [ -z "$rust" ] || echo "make $target needs Rust 1.88 or later (cargo), which is missing."
+    [ -z "$rust" ] || echo "make $target needs Rust 1.$minor or later (cargo), which is missing."
     command=$rust
     if [ -n "$missing$useful" ]; then
         if command -v apt-get >/dev/null; then
