@@ -13,7 +13,7 @@ export XDG_DATA_HOME=$PWD/target/demo/data
 case $dir in /*) XDG_DATA_HOME=$dir/data ;; esac
 
 fail() {
-    printf 'demo: %s\n' "$*" | fold -s -w 80 >&2
+    printf 'demo: %s\n' "$*" | fold -s -w 80 | sed 's, *$,,' >&2
     exit 1
 }
 
