@@ -3,6 +3,8 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
+# Where rustup puts cargo, which only a new shell has in its PATH.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds given to each fuzz target.
 FUZZ_SECONDS ?= 60
 
@@ -33,7 +35,7 @@ help:
 	@echo 'make bench-quick, bench     the benchmarks: under ten minutes, or all'
 	@echo 'make fuzz                   FUZZ_SECONDS of each fuzz target (nightly and cargo-fuzz)'
 	@echo 'make install PREFIX=DIR     the program, the libraries and headers, man pages and completions'
-	@echo 'make deps                   the Debian packages all this needs (as root)'
+	@echo 'make deps                   the Debian packages all this needs; test and demo see to theirs'
 	@echo 'make clean                  remove what was built'
 
 # The program is linked statically, to lie at a fixed address: it is started before whatever it runs, and the
@@ -73,7 +75,9 @@ bench-build: build sqlite python
 	else echo 'bench-build: without the group slice: Clang 19 is missing (libclang-19-dev)'; fi
 	$(CARGO) build --release -p foreread-bench
 
-test: test-rust test-slicer test-sqlite test-python
+test:
+	@sh packages.sh test
+	$(MAKE) test-rust test-slicer test-sqlite test-python
 
 # The tests load the libraries that `build` leaves into real programs.
 test-rust: build
@@ -111,8 +115,11 @@ bench: bench-build
 bench-quick: bench-build
 	$(RELEASE)/foreread-bench --quick
 
-demo: build
-	bench/demo.sh
+demo:
+	@sh packages.sh demo
+	@echo 'building foreread: a minute or two, the first time'
+	@$(MAKE) -s build
+	@bench/demo.sh
 
 # Builds only what is missing, so that `sudo make install` after `make build` needs no cargo. The dynamic linker finds
 # what is new in its own folders, /usr/local/lib among them, by a cache, which ldconfig brings up to date.
@@ -156,14 +163,7 @@ uninstall:
 	rm -rf $(LIB)
 
 deps:
-	@missing=; for package in $$(sed 's/#.*//' packages.txt); do \
-		dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'ok installed' \
-			|| missing="$$missing $$package"; \
-	done; \
-	if [ -z "$$missing" ]; then echo 'all packages are installed'; \
-	else echo "installing$$missing"; \
-		apt-get update -q && DEBIAN_FRONTEND=noninteractive \
-			apt-get install -q -y --no-install-recommends $$missing; fi
+	@sh packages.sh deps
 
 fuzz:
 	cd fuzz && for target in fuzz_targets/*.rs; do \

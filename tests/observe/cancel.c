@@ -1,6 +1,7 @@
 /* A thread cancelled within a read is unwound through the hook. */
 #include "observe.h"
 static int pipes[2], cleaned;
+static volatile int begun;
 static void clean(void *argument) {
     cleaned = argument != NULL;
 }
@@ -8,6 +9,7 @@ static void *run(void *argument) {
     char buffer[10];
     pthread_cleanup_push(clean, argument);
     check(pread(*(int *)argument, buffer, 10, 0));
+    begun = 1;
     check(read(pipes[0], buffer, 10));
     pthread_cleanup_pop(0);
     return NULL;
@@ -18,6 +20,9 @@ int main(int argc, char **argv) {
     int fd = check(open(argv[argc - 1], O_RDONLY));
     check(pipe(pipes));
     check(pthread_create(&thread, NULL, run, &fd));
+    /* On a busy machine it may take long to begin. Then it is given time to come into its second read. */
+    while (!begun)
+        usleep(1000);
     usleep(20000);
     check(pthread_cancel(thread));
     check(pthread_join(thread, &result));

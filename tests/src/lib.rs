@@ -10,7 +10,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -19,6 +19,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use foreread_plan::PAGE;
+pub use foreread_steady::{check, rounds};
 use serde_json::Value;
 
 /// A run that takes longer than this is hung.
@@ -249,6 +250,23 @@ impl Lab {
         }
     }
 
+    /// Brings files into memory and keeps them there, whoever empties the page cache, until what this returns is dropped.
+    pub fn held(&self, names: &[&str]) -> Held {
+        self.program("hold", &[]);
+        let mut child = start(
+            self.command(self.path("hold"))
+                .args(names)
+                .stdin(Stdio::piped()),
+        );
+        let mut said = [0; 5];
+        let output = child.stdout.as_mut().expect("a pipe");
+        output
+            .read_exact(&mut said)
+            .expect("the files can be mapped");
+        assert_eq!(&said, b"held\n");
+        Held(child)
+    }
+
     /// Bytes of a file that are in memory.
     pub fn cached(&self, name: &str) -> u64 {
         let file = File::open(self.path(name)).expect("our own file");
@@ -336,6 +354,18 @@ impl Lab {
     }
 }
 
+/// Files that are kept in memory.
+#[derive(Debug)]
+pub struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Its input ends.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
 /// Where the account of a run goes.
 #[derive(Debug)]
 pub struct Account(PathBuf);
@@ -386,6 +416,13 @@ impl Outcome {
         let read = self.bytes("useful") + self.bytes("late");
         let needed = read + self.bytes("evicted") + self.bytes("missed");
         read as f64 / needed.max(1) as f64
+    }
+
+    /// Checks what foreread came to: a program on a busy machine may be through before it, and what was in memory may
+    /// be gone.
+    #[track_caller]
+    pub fn check_mode(&self, mode: &str) {
+        check!(self.mode() == mode, "not {mode}: {self:?}");
     }
 
     /// Standard output.

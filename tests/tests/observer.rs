@@ -2,7 +2,8 @@
 //! that reads in a known pattern and a byte-exact check of what was reported; process
 //! trees and languages; and programs unharmed whatever happens to the supervisor.
 //!
-//! The programs are in `tests/observe`. What this machine has no compiler for is reported
+//! The programs are in `tests/observe`. A test that depends on what other processes do is repeated if they disturbed it
+//! ([`foreread_tests::rounds`]). What this machine has no compiler for is reported
 //! as ignored, with the reason.
 
 #[path = "observer/harm.rs"]
@@ -20,6 +21,7 @@ mod reading;
 #[path = "observer/unharmed.rs"]
 mod unharmed;
 
+use foreread_tests::rounds;
 use harness::Outcome;
 use libtest_mimic::{Arguments, Trial};
 
@@ -43,7 +45,7 @@ fn main() {
     .concat()
     {
         let run = move || -> Outcome {
-            test();
+            rounds(test);
             Ok(())
         };
         trials.push(if needs.is_empty() || harness::exists(needs) {

@@ -1,8 +1,9 @@
 //! `foreread run` with real programs: it never harms them, it keeps ahead of their second run,
 //! and bad input costs the speed-up and nothing else.
 //!
-//! Behaviour alone is tested, no absolute times. What this machine cannot run is reported as
-//! ignored, with the reason.
+//! Behaviour alone is tested, no absolute times. How much was fetched in time, and what is still in memory, depends on
+//! what other processes do: such a check is a `check!`, and its test is repeated if others disturbed it
+//! ([`foreread_tests::rounds`]). What this machine cannot run is reported as ignored, with the reason.
 
 #[path = "run/aside.rs"]
 mod aside;
@@ -31,7 +32,7 @@ mod store;
 #[path = "run/streams.rs"]
 mod streams;
 
-use foreread_tests::Need;
+use foreread_tests::{Need, rounds};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// A test, and what it cannot do without.
@@ -62,7 +63,7 @@ fn main() {
     .flatten()
     {
         let run = move || -> Result<(), Failed> {
-            test();
+            rounds(test);
             Ok(())
         };
         trials.push(match needs.iter().find_map(|need| need.missing()) {

@@ -73,6 +73,8 @@ pub enum Group {
     Api,
     /// Programs that `foreread cc` gave a prefetch thread, beside `foreread run`.
     Slice,
+    /// Everyday commands with everything in memory, under `foreread run`: nothing to gain, and little to lose.
+    Hot,
 }
 
 /// One benchmark case.
@@ -116,6 +118,10 @@ pub struct Job {
     pub command: Invocation,
     /// The files it may read: evicted before cold runs, and looked at for what it read.
     pub files: Vec<PathBuf>,
+    /// The exit status that every run has to end with.
+    pub status: i32,
+    /// Whether every processor has a busy loop beside the runs.
+    pub busy: bool,
     /// Output files to compare between modes, besides standard output.
     pub outputs: Vec<PathBuf>,
     /// A folder to be empty before every run.

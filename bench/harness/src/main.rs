@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod busy;
 mod cache;
 mod case;
 mod cases;

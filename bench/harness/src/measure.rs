@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use foreread_steady::Watch;
 use serde::Serialize;
 
+use crate::busy::Busy;
 use crate::case::{Case, Group, Purpose, Size, Start, Tools};
 use crate::deep::{FileExtents, Way};
 use crate::device::{DEFAULT_READ_AHEAD_KB, Device, Facts};
@@ -153,6 +155,8 @@ pub fn measure(
             fitting::fit(&mut runs, share)
         })
         .transpose()?;
+    let _busy = runs.job.busy.then(Busy::start).transpose()?;
+    let watch = Watch::begin();
     let mut result = Measurement {
         case: case.name.to_owned(),
         disk: disk.kind.name().to_owned(),
@@ -193,6 +197,12 @@ pub fn measure(
         say,
     )?;
     result.discarded = runs.discarded.get();
+    // The busy loops are this process's own.
+    if case.start == Start::Hot
+        && let Some(disturbed) = watch.disturbed()
+    {
+        result.notes.push(format!("not alone: {disturbed}"));
+    }
     Ok(result)
 }
 
@@ -291,7 +301,11 @@ pub fn more_pairs_within(size: Size) -> Duration {
 
 /// Whether the pairs tell what foreread costs, whatever that is.
 fn is_told(result: &Measurement) -> bool {
-    stats::is_told(&seconds(&result.foreread), &seconds(&result.plain))
+    let (with, without) = (seconds(&result.foreread), seconds(&result.plain));
+    match result.group {
+        Group::Hot => stats::is_added_told(&with, &without),
+        _ => stats::is_told(&with, &without),
+    }
 }
 
 /// Notes what was out of the ordinary in a run with foreread's help.

@@ -141,6 +141,10 @@ pub struct Summary {
     pub paired_ratio: Option<Spread>,
     /// How far the median of that may be from the true one.
     pub ratio_margin: Option<f64>,
+    /// foreread - plain, pair by pair.
+    pub added: Option<Spread>,
+    /// How far the median of that may be from the true one.
+    pub added_margin: Option<f64>,
     /// Median bytes read from the device by plain runs.
     pub plain_device_bytes: Option<f64>,
     /// Median bytes read from the device by foreread runs.
@@ -257,6 +261,8 @@ impl Summary {
                 .and_then(|(f, limit)| stats::masked_pct(plain.median, f.median, limit)),
             paired_ratio: stats::paired_ratio(&with, &without),
             ratio_margin: stats::ratio_margin(&with, &without),
+            added: stats::paired_difference(&with, &without),
+            added_margin: stats::difference_margin(&with, &without),
             plain_device_bytes: device(&measurement.plain),
             foreread_device_bytes: device(&measurement.foreread),
             ledger,

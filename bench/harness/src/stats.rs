@@ -48,7 +48,22 @@ pub fn paired_ratio(with: &[f64], without: &[f64]) -> Option<Spread> {
 /// How far from that median the true one may be: half the interval, between two of the ratios, that holds it in 95 of 100
 /// such series, whatever the ratios' distribution. None for fewer than six pairs, which have no such interval.
 pub fn ratio_margin(with: &[f64], without: &[f64]) -> Option<f64> {
-    let mut sorted: Vec<f64> = ratios(with, without).collect();
+    median_margin(ratios(with, without))
+}
+
+/// The median of `with[i] - without[i]`, in seconds: what is added to a run.
+pub fn paired_difference(with: &[f64], without: &[f64]) -> Option<Spread> {
+    Spread::of(differences(with, without))
+}
+
+/// How far from that median the true one may be, as [`ratio_margin`].
+pub fn difference_margin(with: &[f64], without: &[f64]) -> Option<f64> {
+    median_margin(differences(with, without))
+}
+
+/// Half the interval of [`ratio_margin`], of any figures.
+fn median_margin(figures: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = figures.collect();
     sorted.sort_by(f64::total_cmp);
     // As many are below the true median as heads are thrown in so many throws.
     let count = sorted.len();
@@ -72,6 +87,25 @@ const MARGIN: f64 = 0.005;
 /// Whether the pairs tell the median of their ratios to half a percent ([`ratio_margin`]): whatever that median is.
 pub fn is_told(with: &[f64], without: &[f64]) -> bool {
     ratio_margin(with, without).is_some_and(|margin| margin <= MARGIN)
+}
+
+/// What a hot command may cost more: the larger of 2 ms and 1 %, in seconds.
+pub fn allowed(plain: f64) -> f64 {
+    (0.01 * plain).max(0.002)
+}
+
+/// Whether the pairs tell the median of what is added to a quarter of what may be ([`allowed`]).
+pub fn is_added_told(with: &[f64], without: &[f64]) -> bool {
+    let plain = Spread::of(without.iter().copied());
+    difference_margin(with, without)
+        .zip(plain)
+        .is_some_and(|(margin, plain)| margin <= allowed(plain.median) / 4.0)
+}
+
+fn differences(with: &[f64], without: &[f64]) -> impl Iterator<Item = f64> {
+    with.iter()
+        .zip(without)
+        .map(|(with, without)| with - without)
 }
 
 fn ratios(with: &[f64], without: &[f64]) -> impl Iterator<Item = f64> {
@@ -148,6 +182,22 @@ mod tests {
         assert_eq!(margin(6), Some(2.5));
         assert_eq!(margin(25), Some(5.0));
         assert_eq!(margin(100), Some(10.5));
+    }
+
+    #[test]
+    fn what_is_added_is_told_to_a_quarter_of_what_may_be() {
+        assert_eq!((allowed(0.1), allowed(1.0)), (0.002, 0.01));
+        let plain = vec![0.1; 25];
+        let spread = |step: f64| -> Vec<f64> {
+            let pairs = (0..25).map(f64::from);
+            pairs.map(|n| 0.105 + (n - 12.0) * step).collect()
+        };
+        // Of 25 the 8th and the 18th: ten steps between them.
+        let added = paired_difference(&spread(0.0001), &plain).unwrap();
+        assert!((added.median - 0.005).abs() < 1e-9);
+        assert!(is_added_told(&spread(0.000_099), &plain));
+        assert!(!is_added_told(&spread(0.000_101), &plain));
+        assert!(!is_added_told(&spread(0.0)[..5], &plain[..5]), "too few");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::cost;
 use crate::curves::{Measured, Point, Run};
 use crate::foreread::Ledger;
 use crate::results::{Results, Summary};
-use crate::stats::Spread;
+use crate::stats::{self, Spread};
 use crate::translated::Build;
 
 /// Widest line of any table.
@@ -54,6 +54,7 @@ pub fn render(results: &Results) -> String {
         all.filter(|summary| summary.group == group).collect()
     };
     let (main, api, slice) = (of(Group::Main), of(Group::Api), of(Group::Slice));
+    let hot = of(Group::Hot);
     let mut parts = Vec::new();
     if !main.is_empty() {
         let mut out = String::new();
@@ -87,6 +88,16 @@ pub fn render(results: &Results) -> String {
         out += &table(&bytes("cc"), &slice);
         out += "\nseconds to compile; KiB of code, with the prefetch thread's library\n\n";
         out += &builds(&slice);
+        parts.push(out);
+    }
+    if !hot.is_empty() {
+        let mut out = String::new();
+        out += "everything in memory, under `foreread run` with its record; milliseconds\n\
+                hot: the processors as they are; busy: beside a busy loop on each of them\n\
+                added: foreread - plain, the median of the pairs, and what it is told to\n\n";
+        out += &table(&hot_times(), &hot);
+        out += "\nshortest..longest run, milliseconds\n\n";
+        out += &table(&hot_spreads(), &hot);
         parts.push(out);
     }
     out += &parts.join("\n");
@@ -148,6 +159,32 @@ fn spreads(helped: &'static str) -> Vec<Column> {
         column(helped, 15, |s| range(s.foreread)),
         column("ratio", 7, ratio),
         column("recording", 10, |s| percent(s.recording_pct)),
+    ]
+}
+
+/// What commands cost more that have nothing to gain.
+fn hot_times() -> Vec<Column> {
+    vec![
+        CASE,
+        column("pairs", 6, |s| s.plain.samples.to_string()),
+        column("plain", 9, |s| ms(Some(s.plain.median))),
+        column("foreread", 10, |s| ms(s.foreread.map(|f| f.median))),
+        column("added", 9, |s| ms(s.added.map(|added| added.median))),
+        column("±", 7, |s| ms(s.added_margin)),
+        column("added", 9, |s| {
+            percent(s.added.map(|added| added.median / s.plain.median * 100.0))
+        }),
+        column("allowed", 9, |s| ms(Some(stats::allowed(s.plain.median)))),
+    ]
+}
+
+/// Their spreads.
+fn hot_spreads() -> Vec<Column> {
+    vec![
+        CASE,
+        column("plain", 20, |s| ms_range(Some(s.plain))),
+        column("foreread", 20, |s| ms_range(s.foreread)),
+        column("added", 20, |s| ms_range(s.added)),
     ]
 }
 
@@ -362,6 +399,16 @@ fn seconds(value: Option<f64>) -> String {
     }
 }
 
+fn ms(seconds: Option<f64>) -> String {
+    seconds.map_or("-".into(), |seconds| format!("{:.2}", seconds * 1000.0))
+}
+
+fn ms_range(spread: Option<Spread>) -> String {
+    spread.map_or("-".into(), |spread| {
+        format!("{}..{}", ms(Some(spread.min)), ms(Some(spread.max)))
+    })
+}
+
 fn range(spread: Option<Spread>) -> String {
     spread.map_or("-".into(), |s| {
         format!("{}..{}", seconds(Some(s.min)), seconds(Some(s.max)))
@@ -429,6 +476,11 @@ mod tests {
             environment: Environment::look(std::path::Path::new("."), "quick", 3).unwrap(),
             summaries: vec![
                 summary.clone(),
+                Summary {
+                    case: "busy-python".into(),
+                    group: Group::Hot,
+                    ..summary.clone()
+                },
                 Summary {
                     group: Group::Api,
                     ..summary

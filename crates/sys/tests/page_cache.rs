@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use foreread_steady::{check, rounds};
 use foreread_sys::device::Device;
 use foreread_sys::file::FileFacts;
 use foreread_sys::residency::Residency;
@@ -59,78 +60,88 @@ fn arrives(residency: &Residency, range: std::ops::Range<u64>) -> bool {
 
 #[test]
 fn will_need_fetches_its_range_and_nothing_before_it() {
-    if !on_a_disk() {
-        return;
-    }
-    let (_name, file) = cold_file(4 * MIB);
-    cache::advise_random(&file).unwrap();
-    cache::will_need(&file, MIB..MIB + 65536).unwrap();
-    let residency = Residency::new(&file, 4 * MIB).unwrap();
-    assert!(arrives(&residency, MIB..MIB + 65536));
-    let mut pages = Vec::new();
-    residency.uptodate(0..MIB, &mut pages).unwrap();
-    assert_eq!(pages.len() as u64, MIB / page_size());
-    assert!(!pages.contains(&true));
-    assert_eq!(
-        cache::stat(&file, MIB..MIB + 65536).unwrap().cached,
-        65536 / page_size()
-    );
-    assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
+    rounds(|| {
+        if !on_a_disk() {
+            return;
+        }
+        let (_name, file) = cold_file(4 * MIB);
+        cache::advise_random(&file).unwrap();
+        cache::will_need(&file, MIB..MIB + 65536).unwrap();
+        let residency = Residency::new(&file, 4 * MIB).unwrap();
+        check!(arrives(&residency, MIB..MIB + 65536));
+        let mut pages = Vec::new();
+        residency.uptodate(0..MIB, &mut pages).unwrap();
+        assert_eq!(pages.len() as u64, MIB / page_size());
+        assert!(!pages.contains(&true));
+        let fetched = cache::stat(&file, MIB..MIB + 65536).unwrap().cached;
+        check!(fetched == 65536 / page_size(), "{fetched}");
+        assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
+    });
 }
 
 #[test]
 fn readahead_fetches_its_range() {
-    if !on_a_disk() {
-        return;
-    }
-    let (_name, file) = cold_file(MIB);
-    cache::advise_random(&file).unwrap();
-    cache::readahead(&file, 0..32768).unwrap();
-    assert!(arrives(&Residency::new(&file, MIB).unwrap(), 0..32768));
+    rounds(|| {
+        if !on_a_disk() {
+            return;
+        }
+        let (_name, file) = cold_file(MIB);
+        cache::advise_random(&file).unwrap();
+        cache::readahead(&file, 0..32768).unwrap();
+        check!(arrives(&Residency::new(&file, MIB).unwrap(), 0..32768));
+    });
 }
 
 #[test]
 fn a_hint_of_max_hint_bytes_is_not_cut() {
-    if !on_a_disk() {
-        return;
-    }
-    let (_name, file) = cold_file(12 * MIB);
-    let hint = Device::of(file::FileFacts::of(&file).unwrap().dev)
-        .max_hint
-        .min(12 * MIB);
-    cache::will_need(&file, 0..hint).unwrap();
-    let cached = cache::stat(&file, 0..hint).unwrap().cached;
-    assert_eq!(cached, hint / page_size(), "of a hint of {hint} bytes");
+    rounds(|| {
+        if !on_a_disk() {
+            return;
+        }
+        let (_name, file) = cold_file(12 * MIB);
+        let hint = Device::of(file::FileFacts::of(&file).unwrap().dev)
+            .max_hint
+            .min(12 * MIB);
+        cache::will_need(&file, 0..hint).unwrap();
+        let cached = cache::stat(&file, 0..hint).unwrap().cached;
+        check!(
+            cached == hint / page_size(),
+            "{cached} of a hint of {hint} bytes"
+        );
+    });
 }
 
 #[test]
 fn an_empty_hint_does_not_mean_the_whole_file() {
-    let (_name, file) = cold_file(MIB);
-    cache::will_need(&file, 8192..8192).unwrap();
-    cache::readahead(&file, 8192..8192).unwrap();
-    assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
-    assert_eq!(
-        cache::stat(&file, 5..5).unwrap(),
-        cache::CacheStat::default()
-    );
-    file.read_at(&mut [0; 4096], 0).unwrap();
-    let before = cache::stat(&file, 0..MIB).unwrap().cached;
-    cache::dont_need(&file, 0..0).unwrap();
-    assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, before);
+    rounds(|| {
+        let (_name, file) = cold_file(MIB);
+        cache::will_need(&file, 8192..8192).unwrap();
+        cache::readahead(&file, 8192..8192).unwrap();
+        assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
+        assert_eq!(
+            cache::stat(&file, 5..5).unwrap(),
+            cache::CacheStat::default()
+        );
+        file.read_at(&mut [0; 4096], 0).unwrap();
+        let before = cache::stat(&file, 0..MIB).unwrap().cached;
+        cache::dont_need(&file, 0..0).unwrap();
+        let after = cache::stat(&file, 0..MIB).unwrap().cached;
+        check!(after == before, "{after} of {before}");
+    });
 }
 
 #[test]
 fn dont_need_drops_its_range_only() {
-    let (_name, mut file) = cold_file(MIB);
-    // Read-ahead may join pages into large folios, which are dropped whole or not at all.
-    cache::advise_random(&file).unwrap();
-    file.read_to_end(&mut Vec::new()).unwrap();
-    cache::dont_need(&file, 0..MIB / 2).unwrap();
-    assert_eq!(cache::stat(&file, 0..MIB / 2).unwrap().cached, 0);
-    assert_eq!(
-        cache::stat(&file, MIB / 2..MIB).unwrap().cached,
-        MIB / 2 / page_size()
-    );
+    rounds(|| {
+        let (_name, mut file) = cold_file(MIB);
+        // Read-ahead may join pages into large folios, which are dropped whole or not at all.
+        cache::advise_random(&file).unwrap();
+        file.read_to_end(&mut Vec::new()).unwrap();
+        cache::dont_need(&file, 0..MIB / 2).unwrap();
+        assert_eq!(cache::stat(&file, 0..MIB / 2).unwrap().cached, 0);
+        let kept = cache::stat(&file, MIB / 2..MIB).unwrap().cached;
+        check!(kept == MIB / 2 / page_size(), "{kept}");
+    });
 }
 
 #[test]
@@ -144,66 +155,72 @@ fn evict_reports_the_pages_a_mapping_holds() {
 
 #[test]
 fn a_random_reader_gets_no_read_ahead_and_a_normal_one_does() {
-    if !on_a_disk() {
-        return;
-    }
-    let (_name, file) = cold_file(MIB);
-    cache::advise_random(&file).unwrap();
-    file.read_at(&mut [0; 4096], 0).unwrap();
-    assert_eq!(
-        cache::stat(&file, 0..MIB).unwrap().cached,
-        4096u64.div_ceil(page_size())
-    );
-    cache::evict(&file).unwrap();
-    cache::advise_normal(&file).unwrap();
-    file.read_at(&mut [0; 4096], 0).unwrap();
-    assert!(cache::stat(&file, 0..MIB).unwrap().cached > 1);
+    rounds(|| {
+        if !on_a_disk() {
+            return;
+        }
+        let (_name, file) = cold_file(MIB);
+        cache::advise_random(&file).unwrap();
+        file.read_at(&mut [0; 4096], 0).unwrap();
+        let alone = cache::stat(&file, 0..MIB).unwrap().cached;
+        check!(alone == 4096u64.div_ceil(page_size()), "{alone}");
+        cache::evict(&file).unwrap();
+        cache::advise_normal(&file).unwrap();
+        file.read_at(&mut [0; 4096], 0).unwrap();
+        check!(cache::stat(&file, 0..MIB).unwrap().cached > 1);
+    });
 }
 
 #[test]
 fn is_uptodate_tells_hot_from_cold() {
-    if !on_a_disk() {
-        return;
-    }
-    let (_name, file) = cold_file(MIB);
-    cache::advise_random(&file).unwrap();
-    // To ask is to start reading the page, and a fast device may have answered before the call looks.
-    if cache::is_uptodate(&file, MIB / 2).unwrap() {
-        let page = MIB / 2..MIB / 2 + page_size();
-        assert_eq!(cache::stat(&file, page).unwrap().cached, 1);
-    }
-    file.read_at(&mut [0; 1], MIB / 2).unwrap();
-    assert!(cache::is_uptodate(&file, MIB / 2).unwrap());
-    assert!(cache::is_uptodate(&file, MIB).unwrap(), "at the end");
+    rounds(|| {
+        if !on_a_disk() {
+            return;
+        }
+        let (_name, file) = cold_file(MIB);
+        cache::advise_random(&file).unwrap();
+        // To ask is to start reading the page, and a fast device may have answered before the call looks.
+        if cache::is_uptodate(&file, MIB / 2).unwrap() {
+            let page = MIB / 2..MIB / 2 + page_size();
+            check!(cache::stat(&file, page).unwrap().cached == 1);
+        }
+        file.read_at(&mut [0; 1], MIB / 2).unwrap();
+        check!(cache::is_uptodate(&file, MIB / 2).unwrap());
+        assert!(cache::is_uptodate(&file, MIB).unwrap(), "at the end");
+    });
 }
 
 #[test]
 fn a_page_that_the_question_itself_fetched_was_not_there() {
-    if !on_a_disk() {
-        return;
-    }
-    let (_name, file) = cold_file(4 * MIB);
-    cache::advise_random(&file).unwrap();
-    for offset in (0..4 * MIB).step_by(8192) {
-        assert!(!cache::was_uptodate(&file, offset).unwrap(), "{offset}");
-    }
-    file.read_at(&mut [0; 1], 4096).unwrap();
-    assert!(cache::was_uptodate(&file, 4096).unwrap());
+    rounds(|| {
+        if !on_a_disk() {
+            return;
+        }
+        let (_name, file) = cold_file(4 * MIB);
+        cache::advise_random(&file).unwrap();
+        for offset in (0..4 * MIB).step_by(8192) {
+            assert!(!cache::was_uptodate(&file, offset).unwrap(), "{offset}");
+        }
+        file.read_at(&mut [0; 1], 4096).unwrap();
+        check!(cache::was_uptodate(&file, 4096).unwrap());
+    });
 }
 
 #[test]
 fn residency_looks_without_touching() {
-    let (_name, file) = cold_file(MIB);
-    let residency = Residency::new(&file, MIB).unwrap();
-    let mut pages = Vec::new();
-    residency.uptodate(0..MIB, &mut pages).unwrap();
-    assert!(!pages.contains(&true));
-    assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
-    file.read_at(&mut [0; 1], 3 * page_size()).unwrap();
-    residency
-        .uptodate(3 * page_size()..4 * page_size(), &mut pages)
-        .unwrap();
-    assert_eq!(pages, [true]);
+    rounds(|| {
+        let (_name, file) = cold_file(MIB);
+        let residency = Residency::new(&file, MIB).unwrap();
+        let mut pages = Vec::new();
+        residency.uptodate(0..MIB, &mut pages).unwrap();
+        assert!(!pages.contains(&true));
+        assert_eq!(cache::stat(&file, 0..MIB).unwrap().cached, 0);
+        file.read_at(&mut [0; 1], 3 * page_size()).unwrap();
+        residency
+            .uptodate(3 * page_size()..4 * page_size(), &mut pages)
+            .unwrap();
+        check!(pages == [true], "{pages:?}");
+    });
 }
 
 #[test]

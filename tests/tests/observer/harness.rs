@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use foreread_plan::Kind;
 use foreread_ring::{Clock, ENV, Mode, RawEvent, Ring, What};
+use foreread_tests::check;
 
 /// What a test says when it fails.
 pub type Outcome = Result<(), libtest_mimic::Failed>;
@@ -277,6 +278,7 @@ pub fn check_end(seen: &Seen, status: i32) {
         "{:?} {errors}",
         seen.output.status
     );
-    assert_eq!(seen.lost, 0, "lost events");
     assert_eq!(errors, "");
+    // Whoever takes them may not get the processor in time.
+    check!(seen.lost == 0, "{} lost events", seen.lost);
 }

@@ -6,6 +6,7 @@ use foreread_plan::Kind::{
     self, CopyFileRange, Pread, Preadv, Read as AtCursor, Readv, Sendfile, Splice, Stdio,
 };
 use foreread_ring::{OPEN_CREATED, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN, kind};
+use foreread_tests::check;
 
 use crate::Test;
 use crate::harness::{Read, Seen, Stage, check_end, observe};
@@ -103,7 +104,7 @@ fn run(stage: &Stage, name: &str) -> Seen {
     seen
 }
 
-fn check(name: &str, expected: &[Read]) {
+fn check_reads(name: &str, expected: &[Read]) {
     let stage = Stage::new();
     let seen = run(&stage, name);
     assert_eq!(seen.reads(&stage.data()), expected, "{name}");
@@ -140,7 +141,7 @@ const PREADS: [Read; 4] = [
 ];
 
 fn pread() {
-    check("pread", &PREADS);
+    check_reads("pread", &PREADS);
 }
 
 /// What a program may do between quick reads that is taken for part of one that waits, in ns.
@@ -172,7 +173,7 @@ fn waits() {
     }
     // Of the program's own time little is between its clock and the call, and of what is taken for the call's little
     // before it, unless another has the processor then.
-    assert!(
+    check!(
         waited >= 20 && measured >= waited * 9 / 10,
         "{measured} of {waited} that waited"
     );
@@ -180,7 +181,7 @@ fn waits() {
     let spared = times.windows(2).filter(|two| two[0].2 == two[1].2);
     let spared = spared.count();
     if seen.tells_switches {
-        assert!(spared > times.len() / 2, "{spared}");
+        check!(spared > times.len() / 2, "{spared}");
     } else {
         eprintln!("skipped: this kernel does not tell a thread that it was switched out");
     }
@@ -200,7 +201,7 @@ fn streak() {
         });
         assert_eq!(seen.output.status.code(), Some(0), "{:?}", seen.output);
         // A handler's own, of the other file, in the moment in which an event is written.
-        assert!(seen.lost < 100, "{} events were lost", seen.lost);
+        check!(seen.lost < 100, "{} events were lost", seen.lost);
         let said = String::from_utf8_lossy(&seen.output.stdout);
         let made: Vec<String> = said.lines().map(str::to_owned).collect();
         let reads = seen.reads_by(&stage.data());
@@ -245,7 +246,8 @@ fn seen_to_the_last(how: &[&str], nth: impl Fn(u64) -> Read) {
         .enumerate()
         .max_by_key(|&(_, gap)| gap)
         .expect("a gap");
-    assert_eq!(longest.0 as u64, PIECES - 101);
+    // Unless it had to wait longer for the processor.
+    check!(longest.0 as u64 == PIECES - 101, "{longest:?}");
     assert!(longest.1 >= PAUSE, "{longest:?}");
 }
 
@@ -267,7 +269,7 @@ fn aio() {
 }
 
 fn readv() {
-    check(
+    check_reads(
         "readv",
         &[
             (Readv, 0, 4100),
@@ -283,7 +285,7 @@ fn readv() {
 }
 
 fn lseek() {
-    check(
+    check_reads(
         "lseek",
         &[
             (AtCursor, 5000, 100),
@@ -296,7 +298,7 @@ fn lseek() {
 }
 
 fn dup() {
-    check(
+    check_reads(
         "dup",
         &[
             (AtCursor, 0, 10),
@@ -350,7 +352,7 @@ fn open() {
 }
 
 fn rdwr() {
-    check(
+    check_reads(
         "rdwr",
         &[(AtCursor, 0, 10), (AtCursor, 20, 20), (Stdio, 40, 4096)],
     );
@@ -371,7 +373,7 @@ fn syscall() {
 
 fn fread() {
     // What is left of a request larger than the buffer is read directly, in whole blocks.
-    check(
+    check_reads(
         "fread",
         &[
             (Stdio, 0, 4096),
@@ -384,7 +386,7 @@ fn fread() {
 }
 
 fn refills(name: &str) {
-    check(name, &REFILLS);
+    check_reads(name, &REFILLS);
 }
 
 fn fseek() {
@@ -466,7 +468,7 @@ fn by_descriptor() {
 }
 
 fn sendfile() {
-    check(
+    check_reads(
         "sendfile",
         &[
             (Sendfile, 5000, 100),

@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use foreread_tests::{Lab, Need, Outcome};
+use foreread_tests::{Lab, Need, Outcome, check};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::Test;
@@ -66,17 +66,20 @@ fn after(lab: Lab, change: impl Fn(&Lab)) -> Outcome {
     }
     let outcome = lab.run(COMMAND);
     outcome.assert_as(&plain);
-    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
+    outcome.check_mode("prefetched");
     let read = outcome.bytes("useful") + outcome.bytes("late");
-    assert!(read > 500 * 4096 * 8 / 10, "{outcome:?}");
+    check!(read > 500 * 4096 * 8 / 10, "{outcome:?}");
     let data = lab.path("data");
     let named = outcome.account["files"].as_array().expect("a list");
     let named = named.iter().filter(|said| {
         said.as_str()
             .is_some_and(|said| said.starts_with(data.to_str().unwrap()))
     });
-    assert_eq!(named.count(), 1, "{outcome:?}");
-    assert!(
+    let named = named.count();
+    assert!(named <= 1, "{outcome:?}");
+    // The program may be through before the file is looked at.
+    check!(named == 1, "{outcome:?}");
+    check!(
         outcome.reason().contains(data.to_str().unwrap()),
         "{outcome:?}"
     );
@@ -129,7 +132,7 @@ fn led_elsewhere() {
         "{}: has changed since it was recorded, to 3.00 MiB",
         lab.path("data").display()
     );
-    assert_eq!(outcome.reason(), changed, "{outcome:?}");
+    check!(outcome.reason() == changed, "{outcome:?}");
 }
 
 fn grown() {
@@ -145,8 +148,8 @@ fn replaced() {
 fn said_of_data(lab: &Lab, command: &[&str]) -> Vec<String> {
     lab.cold(&["data", "other"]);
     let outcome = lab.run(command);
-    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
-    assert!(
+    outcome.check_mode("prefetched");
+    check!(
         !outcome.account["recorded_wall_ns"].is_null(),
         "{outcome:?}"
     );
@@ -164,7 +167,7 @@ fn told_once() {
     let tell_once = |change: &dyn Fn(&Lab), word: &str| {
         change(&lab);
         let said = said_of_data(&lab, COMMAND);
-        assert!(said.len() == 1 && said[0].contains(word), "{said:?}");
+        check!(said.len() == 1 && said[0].contains(word), "{said:?}");
         for _ in 0..2 {
             assert_eq!(said_of_data(&lab, COMMAND), [""; 0]);
         }
@@ -242,7 +245,7 @@ fn alone() {
         let outcome = lab.run(command);
         outcome.assert_as(&plain);
         let data = lab.path("data");
-        assert!(
+        check!(
             outcome.reason().contains(data.to_str().unwrap()),
             "{outcome:?}"
         );

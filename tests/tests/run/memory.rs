@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use foreread_tests::{Lab, MemoryGroup, Need, Outcome, finish, start};
+use foreread_tests::{Lab, MemoryGroup, Need, Outcome, check, finish, rounds, start};
 
 use crate::Test;
 
@@ -41,7 +41,6 @@ fn recorded(lab: &Lab, group: &MemoryGroup, command: &[&str]) {
     lab.cold(&["data"]);
     let first = run_in(lab, group, command);
     assert_eq!(first.mode(), "recorded", "{first:?}");
-    lab.cold(&["data"]);
 }
 
 fn larger_than_memory() {
@@ -49,22 +48,26 @@ fn larger_than_memory() {
     let group = MemoryGroup::new(LIMIT_MIB << 20);
     let command = &["./scatter", READS, "0", "data"];
     recorded(&lab, &group, command);
-    let second = run_in(&lab, &group, command);
-    assert_eq!(second.mode(), "prefetched", "{second:?}");
-    // It starts reading at once, at full speed, and is caught up with.
-    assert!(second.coverage() > 0.6, "{second:?}");
-    // Fetched twice what fits, and lost little of it: mostly a hundredth, and a tenth where the kernel begins to
-    // push out what is unread before anything else.
-    assert!(
-        second.bytes("issued") > LIMIT_MIB << 20,
-        "too little to tell: {second:?}"
-    );
-    assert!(
-        second.bytes("evicted") + second.bytes("wasted") < second.bytes("issued") / 4,
-        "{second:?}"
-    );
     lab.cold(&["data"]);
-    second.assert_as(&lab.plain(command));
+    let plain = lab.plain(command);
+    rounds(|| {
+        lab.cold(&["data"]);
+        let second = run_in(&lab, &group, command);
+        second.assert_as(&plain);
+        second.check_mode("prefetched");
+        // It starts reading at once, at full speed, and is caught up with.
+        check!(second.coverage() > 0.6, "{second:?}");
+        // Fetched twice what fits, and lost little of it: mostly a hundredth, and a tenth where the kernel begins to
+        // push out what is unread before anything else.
+        check!(
+            second.bytes("issued") > LIMIT_MIB << 20,
+            "too little to tell: {second:?}"
+        );
+        check!(
+            second.bytes("evicted") + second.bytes("wasted") < second.bytes("issued") / 4,
+            "{second:?}"
+        );
+    });
 }
 
 fn squeezed() {
@@ -75,15 +78,18 @@ fn squeezed() {
     let script = format!("python3 -c '{taker}' & ./scatter {READS} 50 data; wait");
     let command: &[&str] = &["sh", "-c", &script];
     recorded(&lab, &group, command);
-    let second = run_in(&lab, &group, command);
-    assert_eq!(second.mode(), "prefetched", "{second:?}");
-    // Mostly 0.6 to 0.75; 0.2 while the disk is still busy with what the test has written to it.
-    assert!(second.coverage() > 0.1, "{second:?}");
     lab.cold(&["data"]);
     let plain = Command::new("sh")
         .args(["-c", &script])
         .current_dir(lab.path(""))
         .output()
         .expect("a shell");
-    second.assert_as(&plain);
+    rounds(|| {
+        lab.cold(&["data"]);
+        let second = run_in(&lab, &group, command);
+        second.assert_as(&plain);
+        second.check_mode("prefetched");
+        // Mostly 0.6 to 0.75; 0.2 while the disk is still busy with what the test has written to it.
+        check!(second.coverage() > 0.1, "{second:?}");
+    });
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, ThreadId};
-use foreread_tests::{Lab, Need, finish, start};
+use foreread_tests::{Lab, Need, check, finish, start};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::Test;
@@ -119,9 +119,9 @@ fn special() {
     lab.cold(&["data"]);
     let outcome = lab.run(COMMAND);
     outcome.assert_as(&plain);
-    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
+    outcome.check_mode("prefetched");
     let named = outcome.account["files"].to_string();
-    assert!(
+    check!(
         named.contains(lab.path("fifo").to_str().unwrap()),
         "{outcome:?}"
     );
@@ -137,7 +137,12 @@ fn secret() {
         doctor(&lab, std::slice::from_ref(&secret));
         lab.cold(&["data", "secret"]);
         lab.run(COMMAND).assert_as(&lab.plain(COMMAND));
-        assert_eq!(lab.cached("secret") == 0, cold, "mode {mode:o}");
+        let cached = lab.cached("secret");
+        if cold {
+            assert_eq!(cached, 0, "mode {mode:o}");
+        } else {
+            check!(cached > 0, "mode {mode:o}");
+        }
     }
 }
 
@@ -178,7 +183,7 @@ fn unopened() {
     let trace = whole_lines(&fs::read_to_string(lab.path("trace")).expect("a trace"));
     for path in &named {
         let asked = |line: &str| line.contains(&format!("\"{}\"", path.display()));
-        assert!(
+        check!(
             trace.iter().any(|line| asked(line)),
             "{} was not even looked at",
             path.display()
@@ -187,7 +192,7 @@ fn unopened() {
         let opened = trace.iter().find(|line| opens(line, &target));
         assert_eq!(opened, None);
     }
-    assert!(trace.iter().any(|line| opens(line, &lab.path("data"))));
+    check!(trace.iter().any(|line| opens(line, &lab.path("data"))));
 }
 
 /// The lines of a trace, calls that were interrupted by another thread's put together again.

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use foreread_plan::format::Reader;
-use foreread_tests::{Lab, Need, Outcome, finish, start, text};
+use foreread_tests::{Lab, Need, Outcome, check, finish, start, text};
 
 use crate::Test;
 
@@ -105,17 +105,20 @@ fn spoil(lab: &Lab, spoil: impl Fn(Vec<u8>) -> Vec<u8>) -> Outcome {
 #[track_caller]
 fn assert_named_and_replaced(lab: &Lab, outcome: &Outcome, what: &str) {
     let recorded = outcome.account["recorded"].as_str();
-    let recorded = recorded.unwrap_or_else(|| panic!("not replaced: {outcome:?}"));
-    assert!(
+    // A program may be through before its record is read as far as the damage.
+    check!(recorded.is_some(), "not replaced: {outcome:?}");
+    let recorded = recorded.unwrap_or_default();
+    check!(
         outcome.reason().contains(recorded),
         "not named: {outcome:?}"
     );
-    assert!(outcome.reason().contains(what), "{outcome:?}");
+    check!(outcome.reason().contains(what), "{outcome:?}");
     assert_eq!(outcome.stderr().lines().count(), 1, "{outcome:?}");
     lab.cold(&["data"]);
     let next = lab.run(COMMAND);
-    assert_eq!((next.mode(), next.reason()), ("prefetched", ""), "{next:?}");
-    assert!(next.coverage() > 0.9, "{next:?}");
+    next.check_mode("prefetched");
+    check!(next.reason().is_empty(), "{next:?}");
+    check!(next.coverage() > 0.9, "{next:?}");
 }
 
 fn damaged() {
@@ -141,6 +144,7 @@ fn damaged_and_hot() {
         (listed[0]["complete"].clone(), listed[0]["problem"].clone())
     };
     assert_eq!(problem(), (true.into(), serde_json::Value::Null));
+    let _held = lab.held(&["data"]);
     // Wherever it lies: the files are in memory whole, so no plan is read.
     for part in 1..10 {
         let mut bytes = whole.clone();
@@ -152,18 +156,16 @@ fn damaged_and_hot() {
         }
         let outcome = lab.run(&command);
         outcome.assert_as(&lab.plain(&command));
-        assert!(
+        check!(
             outcome.reason().contains(record.to_str().unwrap()),
             "{outcome:?}"
         );
-        assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
-        assert_eq!(problem().0, true, "{outcome:?}");
+        outcome.check_mode("recorded");
+        check!(problem().0 == true, "{outcome:?}");
     }
     let hot = lab.run(&command);
-    assert_eq!(
-        (hot.mode(), hot.reason()),
-        ("aside", "all of it was in memory already")
-    );
+    hot.check_mode("aside");
+    check!(hot.reason() == "all of it was in memory already", "{hot:?}");
 }
 
 fn truncated() {
@@ -328,7 +330,8 @@ fn two_runs() {
         let record = Reader::open(&lab.record()).expect("a sound record");
         assert!(record.is_complete());
     }
-    assert_eq!(lab.run(COMMAND).mode(), "aside");
+    let _held = lab.held(&["data", "scatter"]);
+    lab.run(COMMAND).check_mode("aside");
 }
 
 fn two_recordings() {
@@ -354,5 +357,5 @@ fn two_recordings() {
         lab.cold(&["data"]);
         lab.run(COMMAND).mode() == "prefetched"
     };
-    assert!((0..5).any(helps));
+    check!((0..5).any(helps));
 }

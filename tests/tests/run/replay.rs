@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use foreread_plan::format::Reader;
-use foreread_tests::{Lab, Need, Outcome, finish, start, text};
+use foreread_tests::{Lab, Need, Outcome, check, finish, start, text};
 
 use crate::Test;
 
@@ -119,7 +119,7 @@ fn twice(lab: &Lab, files: &[&str], command: &[&str]) -> Outcome {
     let plain = lab.plain(command);
     lab.cold(files);
     let first = lab.run(command);
-    assert_eq!(first.mode(), "recorded", "{first:?}");
+    first.check_mode("recorded");
     first.assert_as(&plain);
     lab.cold(files);
     let second = lab.run(command);
@@ -128,12 +128,11 @@ fn twice(lab: &Lab, files: &[&str], command: &[&str]) -> Outcome {
 }
 
 #[track_caller]
-fn assert_covered(outcome: &Outcome, needed: u64) {
-    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
-    // A busy machine keeps it back for a moment.
-    assert!(outcome.coverage() > 0.75, "{outcome:?}");
+fn check_covered(outcome: &Outcome, needed: u64) {
+    outcome.check_mode("prefetched");
+    check!(outcome.coverage() > 0.75, "{outcome:?}");
     let read = outcome.bytes("useful") + outcome.bytes("late");
-    assert!(
+    check!(
         read as f64 > needed as f64 * 0.75,
         "of {needed}: {outcome:?}"
     );
@@ -145,11 +144,13 @@ fn three_runs() {
     lab.data("data", 8);
     let command = &["./scatter", "1000", "50", "data"];
     let second = twice(&lab, &["data"], command);
-    assert_covered(&second, 1000 * 4096);
+    check_covered(&second, 1000 * 4096);
     assert_eq!(second.account["followed"], lab.record().to_str().unwrap());
+    let _held = lab.held(&["data", "scatter"]);
     let third = lab.run(command);
-    assert_eq!((third.mode(), third.bytes("issued")), ("aside", 0));
-    assert!(third.reason().contains("in memory already"), "{third:?}");
+    third.check_mode("aside");
+    assert_eq!(third.bytes("issued"), 0, "{third:?}");
+    check!(third.reason().contains("in memory already"), "{third:?}");
     third.assert_as(&lab.plain(command));
 }
 
@@ -174,9 +175,9 @@ fn fast_and_sequential() {
     for _ in 0..2 {
         lab.cold(&["data"]);
         let again = lab.run(command);
-        assert_ne!(again.mode(), "recorded", "{again:?}");
+        check!(again.mode() != "recorded", "{again:?}");
     }
-    assert!(std::fs::read(lab.record()).expect("the record") == record);
+    check!(std::fs::read(lab.record()).expect("the record") == record);
 }
 
 fn streaming() {
@@ -190,7 +191,7 @@ fn streaming() {
     let looks = again.account["found_again"].as_u64().expect("a number");
     let seconds = again.account["wall_ns"].as_u64().expect("a number") / 1_000_000_000;
     // And one before it is known to stream.
-    assert!(looks <= seconds + 1, "{again:?}");
+    check!(looks <= seconds + 1, "{again:?}");
 }
 
 fn outrun() {
@@ -226,9 +227,9 @@ fn elsewhere() {
     lab.plain(&command);
     lab.write("at", "32");
     let outcome = lab.run(&command);
-    assert!(outcome.reason().contains("recorded anew"), "{outcome:?}");
+    check!(outcome.reason().contains("recorded anew"), "{outcome:?}");
     lab.cold(&["data"]);
-    assert_eq!(lab.run(&command).mode(), "recorded");
+    lab.run(&command).check_mode("recorded");
 }
 
 fn warmed_up() {
@@ -248,7 +249,7 @@ fn warmed_up() {
     second.assert_as(&plain);
     // It is left to itself at first, and looked after again within the first half of the slow reads.
     let ahead = second.bytes("useful") + second.bytes("late");
-    assert!(ahead > 5000 * 4096 / 2, "{second:?}");
+    check!(ahead > 5000 * 4096 / 2, "{second:?}");
 }
 
 fn index_scan() {
@@ -263,7 +264,7 @@ fn index_scan() {
     let size = std::fs::metadata(lab.path("db"))
         .expect("the database")
         .len();
-    assert_covered(&second, size * 4 / 5);
+    check_covered(&second, size * 4 / 5);
 }
 
 fn mapping() {
@@ -283,10 +284,10 @@ fn mapping() {
     );
     // Started once, so that the interpreter's own files are in memory.
     let second = twice(&lab, &["data"], &["python3", "map.py"]);
-    assert_eq!(second.mode(), "prefetched", "{second:?}");
+    second.check_mode("prefetched");
     let read = second.bytes("useful") + second.bytes("late");
     let record = || text(&lab.foreread(&["show", "--all"]).stdout);
-    assert!(read > 1000 * 4096 * 8 / 10, "{second:?}\n{}", record());
+    check!(read > 1000 * 4096 * 8 / 10, "{second:?}\n{}", record());
 }
 
 fn pipeline() {
@@ -299,7 +300,7 @@ fn pipeline() {
     lab.script("inner", "#!/bin/sh\n./scatter 500 50 two\n");
     let script = "./scatter 500 50 one; ./inner | cksum; (./scatter 500 50 three) | cat | cat";
     let second = twice(&lab, &files, &["sh", "-c", script]);
-    assert_covered(&second, 3 * 500 * 4096);
+    check_covered(&second, 3 * 500 * 4096);
 }
 
 fn build() {
@@ -325,7 +326,7 @@ fn build() {
         lab.cold(&files);
         let outcome = lab.run(command);
         outcome.assert_as(&plain);
-        assert_eq!(outcome.mode() == "recorded", run == 0, "{outcome:?}");
+        check!((outcome.mode() == "recorded") == (run == 0), "{outcome:?}");
         assert!(std::fs::read(lab.path("all")).expect("what was built") == built);
     }
     let shown = text(&lab.foreread(&["show", "--all", "make"]).stdout);
@@ -348,9 +349,9 @@ fn search() {
     lab.write("tree/3/needle", "here is the needle\n");
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let second = twice(&lab, &files, &["grep", "-r", "needle", "tree"]);
-    assert_eq!(second.mode(), "prefetched", "{second:?}");
+    second.check_mode("prefetched");
     let read = second.bytes("useful") + second.bytes("late");
-    assert!(read > second.bytes("issued") / 2, "{second:?}");
+    check!(read > second.bytes("issued") / 2, "{second:?}");
 }
 
 fn nearest() {
@@ -363,13 +364,14 @@ fn nearest() {
     lab.cold(&["data"]);
     let other = &["./scatter", "1000", "50", "data"];
     let outcome = lab.run(other);
-    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
+    outcome.check_mode("prefetched");
     assert_eq!(outcome.account["followed"], known.to_str().unwrap());
     assert!(
         outcome.stderr().contains("with '900' for '1000'"),
         "{outcome:?}"
     );
-    assert!(outcome.bytes("useful") + outcome.bytes("late") > 900 * 4096 * 8 / 10);
+    let read = outcome.bytes("useful") + outcome.bytes("late");
+    check!(read > 900 * 4096 * 8 / 10, "{outcome:?}");
     outcome.assert_as(&lab.plain(other));
 }
 
@@ -383,10 +385,10 @@ fn other_file() {
     lab.run(&of("one"));
     lab.cold(&["one", "two"]);
     let outcome = lab.run(&of("two"));
-    assert!(outcome.bytes("wasted") < 100 * 4096, "{outcome:?}");
-    assert!(!outcome.account["recorded"].is_null(), "{outcome:?}");
+    check!(outcome.bytes("wasted") < 100 * 4096, "{outcome:?}");
+    check!(!outcome.account["recorded"].is_null(), "{outcome:?}");
     lab.cold(&["one", "two"]);
-    assert_covered(&lab.run(&of("two")), 1000 * 4096);
+    check_covered(&lab.run(&of("two")), 1000 * 4096);
 }
 
 fn unrelated() {
@@ -409,7 +411,7 @@ fn nearest_is_hot() {
     lab.run(&["sh", "-c", "echo nothing much"]);
     let command = &["sh", "-c", "./scatter 1000 50 data"];
     let second = twice(&lab, &["data"], command);
-    assert_covered(&second, 1000 * 4096);
+    check_covered(&second, 1000 * 4096);
 }
 
 fn files_of_others() {
@@ -419,7 +421,7 @@ fn files_of_others() {
     // Nobody may read it, and may not ask what of it is in memory.
     std::os::unix::fs::chown(&data, Some(0), Some(0)).expect("root");
     let second = twice(&lab, &["data"], &["./scatter", "1000", "50", "data"]);
-    assert_covered(&second, 1000 * 4096);
+    check_covered(&second, 1000 * 4096);
 }
 
 fn diverged() {
@@ -437,9 +439,9 @@ fn diverged() {
     lab.cold(&["one", "two"]);
     let lost = lab.run(command);
     lost.assert_as(&lab.plain(command));
-    assert!(!lost.account["recorded"].is_null(), "{lost:?}");
+    check!(!lost.account["recorded"].is_null(), "{lost:?}");
     lab.cold(&["one", "two"]);
-    assert_covered(&lab.run(command), 1000 * 4096);
+    check_covered(&lab.run(command), 1000 * 4096);
 }
 
 fn grown() {
@@ -455,9 +457,9 @@ fn grown() {
         lab.cold(&["data"]);
         let outcome = lab.run(&["./job"]);
         match run {
-            0 => assert!(outcome.reason().contains("recorded anew"), "{outcome:?}"),
-            1 => assert_eq!(outcome.mode(), "recorded", "{outcome:?}"),
-            _ => assert_covered(&outcome, 1000 * 4096),
+            0 => check!(outcome.reason().contains("recorded anew"), "{outcome:?}"),
+            1 => outcome.check_mode("recorded"),
+            _ => check_covered(&outcome, 1000 * 4096),
         }
     }
 }
@@ -474,9 +476,9 @@ fn cut_short() {
     assert_eq!(lab.run(&["./job"]).output.status.signal(), Some(15));
     lab.write("go", "");
     let whole = lab.run(&["./job"]);
-    assert!(!whole.account["recorded"].is_null(), "{whole:?}");
+    check!(!whole.account["recorded"].is_null(), "{whole:?}");
     lab.cold(&["data"]);
-    assert_covered(&lab.run(&["./job"]), 1000 * 4096);
+    check_covered(&lab.run(&["./job"]), 1000 * 4096);
 }
 
 fn options() {
@@ -493,7 +495,7 @@ fn options() {
     assert_eq!(unhelped.bytes("issued"), 0, "{unhelped:?}");
     lab.cold(&["data"]);
     let helped = lab.run_with(&["--no-record"], command);
-    assert_covered(&helped, 1000 * 4096);
+    check_covered(&helped, 1000 * 4096);
     assert!(std::fs::read(lab.record()).expect("the record") == kept);
 }
 
@@ -528,7 +530,7 @@ fn measured_profile() {
     };
     explained();
     let built_in = explained();
-    assert_eq!(built_in.mode(), "prefetched", "{built_in:?}");
+    built_in.check_mode("prefetched");
     assert!(
         built_in.stderr().contains("(built-in profile"),
         "{built_in:?}"
@@ -544,7 +546,7 @@ fn measured_profile() {
     stored["devices"][0]["profile"]["depth"] = 7.into();
     std::fs::write(&file, stored.to_string()).expect("our own file");
     let outcome = explained();
-    assert_eq!(outcome.mode(), "prefetched", "{outcome:?}");
+    outcome.check_mode("prefetched");
     // However its rows are broken.
     let said = outcome.stderr().replace("\nforeread: ", "");
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");

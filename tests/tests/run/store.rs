@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{Access, Extent, FileId, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta};
-use foreread_tests::{Lab, Need, finish, foreread, start, text};
+use foreread_tests::{Lab, Need, check, finish, foreread, start, text};
 
 use crate::Test;
 
@@ -304,7 +304,7 @@ fn odd_names() {
     lab.cold(&["da\nta"]);
     let (listed, shown) = (lab.foreread(&["list"]), lab.foreread(&["show"]));
     let explained = lab.run_with(&["--explain"], &command);
-    assert!(
+    check!(
         explained.stderr().contains("da?ta: has changed"),
         "{explained:?}"
     );
@@ -343,7 +343,7 @@ fn narrow_lines() {
     lab.run(&command);
     lab.cold(&["data"]);
     let explained = lab.run_with(&["--explain"], &command);
-    assert!(explained.stderr().contains("followed"), "{explained:?}");
+    check!(explained.stderr().contains("followed"), "{explained:?}");
     assert_narrow(explained.stderr().split_once('\n').expect("more").1);
     let record = lab.record();
     let mut bytes = fs::read(&record).expect("the record");

@@ -288,11 +288,14 @@ fn one_line() {
     lab.data("data", 8);
     // Recorded, prefetched, hot.
     for (cold, mode) in [(true, "recorded"), (true, "prefetched"), (false, "aside")] {
-        if cold {
+        let _held = if cold {
             lab.cold(&["data"]);
-        }
+            None
+        } else {
+            Some(lab.held(&["data", "scatter"]))
+        };
         let outcome = lab.run(&["./scatter", "500", "50", "data"]);
-        assert_eq!(outcome.mode(), mode, "{outcome:?}");
+        outcome.check_mode(mode);
         let said = outcome.stderr();
         assert!(
             said.starts_with("foreread: ") && said.ends_with('\n'),
@@ -309,7 +312,7 @@ fn explain() {
     for mode in ["recorded", "prefetched"] {
         lab.cold(&["data"]);
         let outcome = lab.run_with(&["--explain"], &["./scatter", "500", "50", "data"]);
-        assert_eq!(outcome.mode(), mode);
+        outcome.check_mode(mode);
         let said = outcome.stderr();
         assert!(said.lines().count() > 2, "{said}");
         assert!(

@@ -17,7 +17,7 @@ const LLVM_CONFIG: &str = "/usr/lib/llvm-14/bin/llvm-config";
 /// g++ with ld.bfd, statically against LLVM's libraries.
 struct StaticLink;
 /// make -j2 of a generated project, objects elsewhere.
-struct Make;
+pub struct Make;
 /// grep -rl for a word in a tree.
 struct Grep;
 

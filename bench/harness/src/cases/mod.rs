@@ -3,6 +3,7 @@
 mod build;
 mod customer;
 mod data;
+mod hot;
 mod library;
 mod noharm;
 mod packages;
@@ -20,6 +21,7 @@ use crate::case::Case;
 
 pub use customer::times_memory as sql_times_memory;
 pub use data::Random;
+pub use hot::LOOP as HOT_LOOP;
 pub use random::RandomFile;
 pub use sqlite::{ROW_BYTES as SQLITE_ROW_BYTES, generate as generate_sqlite};
 
@@ -31,6 +33,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(packages::cases());
     cases.extend(build::cases());
     cases.extend(noharm::cases());
+    cases.extend(hot::cases());
     cases.extend(customer::cases());
     cases.extend(library::cases());
     cases.extend(slice::cases());

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_client::{Client, Entry, Extent, FileId, Match, Options};
+use foreread_steady::check;
 use foreread_sys::cache;
 
 const PAGE: u64 = 4096;
@@ -55,7 +56,7 @@ fn cached(file: &File) -> u64 {
 fn wait_for(file: &File, pages: u64) {
     let until = Instant::now() + Duration::from_secs(20);
     while cached(file) < pages {
-        assert!(Instant::now() < until, "{} of {pages} pages", cached(file));
+        check!(Instant::now() < until, "{} of {pages} pages", cached(file));
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -63,8 +64,11 @@ fn wait_for(file: &File, pages: u64) {
 /// Wait until these entries of a file were all seen in memory. Systems that take pages back from time to time,
 /// and not only when memory is short, may do so to one in a hundred before it is seen.
 fn wait_for_all(file: &File, list: &[Entry]) {
-    let unseen = list.iter().filter(|entry| !is_fetched(file, entry)).count();
-    assert!(unseen <= list.len() / 100, "{unseen} of {}", list.len());
+    let mut unseen = 0;
+    for entry in list {
+        unseen += usize::from(!is_fetched(file, entry));
+        check!(unseen <= list.len() / 100, "{unseen} of {}", list.len());
+    }
 }
 
 /// Whether an entry is in memory within two seconds.

@@ -1,0 +1,258 @@
+//! README.md stays true: every command and every piece of code that it quotes is run, or is on the list of those that
+//! are not, with the reason. A quotation that is on neither list fails.
+
+use std::path::PathBuf;
+
+use foreread_tests::{Lab, Need, check, finish, foreread, root, rounds, start, text};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+type Test = (&'static str, fn() -> Option<String>, fn());
+
+/// Quotations that no test here runs, by their beginnings, and why not.
+const NOT_RUN: &[(&str, &str)] = &[
+    ("make demo", "builds first; what it asks for is a test"),
+    ("make test", "runs this test"),
+    ("CC=\"foreread cc\"", "tests/cc.rs builds with it"),
+    ("foreread slice", "tests/cc.rs slices with the real slicer"),
+    ("sqlite3 -cmd", "sqlite/tests load the extension"),
+    ("for block in foreread.read", "python/tests read so"),
+];
+
+const RUN: &str = "foreread run -- sqlite3 tpch.db < query.sql";
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let always = || None;
+    let tests: &[Test] = &[
+        ("every_quotation_is_run_or_named", always, all_known),
+        (
+            "the_run_that_is_shown_says_what_is_shown",
+            || Need::Command("sqlite3").missing(),
+            shown_run,
+        ),
+        ("the_commands_of_the_table_exist", always, commands),
+        ("the_code_in_c_compiles", no_library, code_in_c),
+        (
+            "the_targets_of_make_exist",
+            || Need::Command("make").missing(),
+            targets,
+        ),
+        ("the_files_it_refers_to_exist", always, links),
+    ];
+    let trial = |&(name, missing, test): &Test| {
+        let run = move || -> Result<(), Failed> {
+            rounds(test);
+            Ok(())
+        };
+        match missing() {
+            None => Trial::test(name, run),
+            Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
+                .with_ignored_flag(true),
+        }
+    };
+    libtest_mimic::run(&arguments, tests.iter().map(trial).collect()).exit();
+}
+
+fn readme() -> String {
+    std::fs::read_to_string(root().join("README.md")).expect("README.md")
+}
+
+/// The lines of blocks: fenced, with the language, or indented by four, without one.
+fn quoted() -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let mut fence: Option<String> = None;
+    for line in readme().lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            fence = match fence {
+                None => Some(language.to_owned()),
+                Some(_) => None,
+            };
+        } else if let Some(language) = &fence {
+            lines.push((language.clone(), line.to_owned()));
+        } else if let Some(line) = line.strip_prefix("    ") {
+            lines.push((String::new(), line.to_owned()));
+        }
+    }
+    assert!(lines.len() > 20, "the blocks are found: {lines:?}");
+    lines
+}
+
+/// A line without its prompt, its comment and what is explained beside it.
+fn command(line: &str) -> &str {
+    let line = line.strip_prefix("$ ").unwrap_or(line);
+    let line = line.split(" # ").next().unwrap_or(line);
+    line.split("   ").next().unwrap_or(line).trim()
+}
+
+/// The commands of the blocks without a language: those after a prompt, or all of a block without prompts.
+fn quoted_commands() -> Vec<String> {
+    let plain: Vec<String> = quoted()
+        .into_iter()
+        .filter(|(language, _)| language.is_empty())
+        .map(|(_, line)| line)
+        .collect();
+    let starts = |line: &&String| {
+        let known = ["$ ", "make ", "foreread ", "sqlite3 -", "CC="];
+        known.iter().any(|word| line.starts_with(word)) && !line.contains(": ")
+    };
+    plain
+        .iter()
+        .filter(starts)
+        .map(|line| command(line).to_owned())
+        .collect()
+}
+
+fn all_known() {
+    let commands = quoted_commands();
+    assert!(commands.len() >= 6, "{commands:?}");
+    let code = quoted().into_iter().filter(|(language, line)| {
+        language == "python" && line.starts_with(char::is_alphabetic) && !line.starts_with("import")
+    });
+    let unknown: Vec<String> = commands
+        .into_iter()
+        .chain(code.map(|(_, line)| line))
+        .filter(|line| line != RUN && !NOT_RUN.iter().any(|(start, _)| line.starts_with(start)))
+        .collect();
+    assert_eq!(unknown, [""; 0], "nobody runs these");
+    let languages: Vec<String> = quoted().into_iter().map(|(language, _)| language).collect();
+    let known = |language: &String| ["", "c", "python"].contains(&language.as_str());
+    assert!(languages.iter().all(known), "{languages:?}");
+}
+
+/// What a line says but for figures and their units, of which every run has its own.
+fn words(said: &str) -> Vec<String> {
+    let units = ["ms", "s", "MiB", "KiB", "B"];
+    let words = said.split_whitespace().filter(|word| {
+        !units.contains(&word.trim_end_matches([',', ';']))
+            && !word.starts_with(|c: char| c.is_ascii_digit())
+    });
+    words.map(str::to_owned).collect()
+}
+
+fn shown_run() {
+    let readme = quoted();
+    let at = |n: usize| {
+        let places = readme.iter().enumerate();
+        let mut runs = places.filter(|(_, (_, line))| command(line) == RUN);
+        let (at, _) = runs.nth(n).expect("the command is there twice");
+        readme[at + 1].1.clone()
+    };
+    let lab = Lab::new();
+    let make = "create table t(k integer, pad blob);
+        with recursive n(i) as (values(0) union all select i + 1 from n where i < 11999)
+        insert into t select i * 7919 % 12007, zeroblob(900) from n;
+        create index by_k on t(k);";
+    assert!(lab.plain(&["sqlite3", "tpch.db", make]).status.success());
+    lab.write(
+        "query.sql",
+        "select sum(k * length(pad)) from t indexed by by_k where k > 100;\n",
+    );
+    let line = RUN.replace("foreread", foreread().to_str().expect("a readable path"));
+    let run = || {
+        lab.cold(&["tpch.db"]);
+        let output = finish(start(lab.command("sh").args(["-c", &line])));
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stderr)
+    };
+    let (first, second) = (run(), run());
+    check!(words(&first) == words(&at(0)), "{first}");
+    // Only those columns are told of that something is in.
+    check!(words(&second)[..5] == words(&at(1))[..5], "{second}");
+    check!(second.contains("recorded cold"), "{second}");
+}
+
+fn commands() {
+    let readme = readme();
+    let rows = readme.lines().filter(|line| line.starts_with("| `"));
+    let mut count = 0;
+    for row in rows {
+        let cell = row.split('|').nth(1).expect("a cell");
+        // Every other piece is between backquotes.
+        let names = cell.split('`').skip(1).step_by(2);
+        for name in names {
+            let words = name.trim_start_matches("foreread ").split_whitespace();
+            let lower = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '+');
+            let words: Vec<&str> = words.take_while(lower).collect();
+            let lab = Lab::new();
+            // These pass every word on to the compiler.
+            let driver = ["cc", "c++"].contains(&words[0]);
+            let help = if driver { "--version" } else { "--help" };
+            let output = lab.foreread(&[&words[..], &[help]].concat());
+            // Without its translator a command says how to get it.
+            let said = text(&output.stderr);
+            let known = output.status.success() || said.contains("make slicer builds it");
+            assert!(known, "foreread {words:?}: {output:?}");
+            count += 1;
+        }
+    }
+    assert!(count >= 12, "the table is found: {count} commands");
+}
+
+/// Where `make build` leaves the library.
+fn library() -> PathBuf {
+    root().join("target/release/libforeread.a")
+}
+
+fn no_library() -> Option<String> {
+    (!library().is_file()).then(|| "no libforeread.a: make build".to_owned())
+}
+
+/// What is quoted in C, with what surrounds it in a program.
+fn code_in_c() {
+    let lines = quoted().into_iter().filter(|(language, _)| language == "c");
+    let (includes, body): (Vec<String>, Vec<String>) = lines
+        .map(|(_, line)| line)
+        .partition(|line| line.starts_with('#'));
+    assert!(!includes.is_empty() && body.len() >= 4, "{body:?}");
+    let program = format!(
+        "#include <stddef.h>\n#include <stdint.h>\n{}\nvoid part(int fd, const foreread_entry *list, size_t n);\n\
+         void part(int fd, const foreread_entry *list, size_t n)\n{{\nforeread_client *client;\n{}\n}}\n",
+        includes.join("\n"),
+        body.join("\n")
+    );
+    let lab = Lab::new();
+    lab.write("part.c", program);
+    let include = root().join("crates/capi/include");
+    let include = include.to_str().expect("a readable path");
+    let flags = [
+        "cc", "-Wall", "-Wextra", "-Werror", "-I", include, "-c", "part.c",
+    ];
+    let output = lab.plain(&flags);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+/// Every `make TARGET` of the blocks, and of the comments beside them.
+fn targets() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).expect("a Makefile");
+    let readme = readme();
+    let words: Vec<&str> = readme.split_whitespace().collect();
+    let mut count = 0;
+    for pair in words.windows(2) {
+        let target = pair[1].trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        if pair[0].trim_start_matches(['`', '(']) != "make" || ["what", "and"].contains(&target) {
+            continue;
+        }
+        let there = makefile
+            .lines()
+            .any(|line| line.starts_with(&format!("{target}:")));
+        assert!(target.is_empty() || there, "make {target}");
+        count += 1;
+    }
+    assert!(count >= 4, "{count} targets");
+}
+
+/// Files of the repository that are linked.
+fn links() {
+    let readme = readme();
+    let mut count = 0;
+    for (at, _) in readme.match_indices("](") {
+        let rest = &readme[at + 2..];
+        let link = &rest[..rest.find(')').expect("an end")];
+        if !link.contains("://") {
+            let path = root().join(link.split('#').next().unwrap_or(link));
+            assert!(path.exists(), "{link}");
+            count += 1;
+        }
+    }
+    assert!(count >= 5, "{count} links");
+}
