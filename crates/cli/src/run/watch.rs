@@ -20,9 +20,13 @@ use rustc_hash::FxHashMap;
 
 use super::touched::{Mapping, Sample, Touched};
 
-/// Processes and open descriptions remembered at a time; beyond it the tables start afresh, and
+/// Open descriptions and paths remembered at a time; beyond it the tables start afresh, and
 /// what is still in use is no longer seen.
 const REMEMBERED: usize = 1 << 20;
+/// The same of processes.
+const PROCESSES: usize = 1 << 16;
+/// The bytes of programs' paths that are remembered, and said of threads; those after them are not named.
+const NAMES: usize = 16 << 20;
 
 /// Programs told apart.
 const PROGRAMS: usize = 4096;
@@ -66,6 +70,9 @@ pub(super) struct Watch {
     last_thread: Option<((u32, u32), ThreadId)>,
     processes: FxHashMap<u32, (u32, String)>,
     programs: HashSet<String>,
+    /// The bytes of the programs' paths in `processes`, and of those said of threads.
+    named: usize,
+    said: usize,
     /// The bytes of the paths of `files`, and of those in `by_path`.
     paths: usize,
     kept: usize,
@@ -90,6 +97,8 @@ impl Watch {
             last_thread: None,
             processes: FxHashMap::default(),
             programs: HashSet::new(),
+            named: 0,
+            said: 0,
             paths: 0,
             kept: 0,
             touched: Touched::default(),
@@ -123,9 +132,14 @@ impl Watch {
                 ppid, exe, stdio, ..
             } => {
                 self.without_stdio |= !stdio;
-                let exe = exe.to_string_lossy().into_owned();
-                if self.processes.len() >= REMEMBERED {
+                let mut exe = exe.to_string_lossy().into_owned();
+                if self.processes.len() >= PROCESSES {
                     self.processes.clear();
+                    self.named = 0;
+                }
+                self.named += exe.len();
+                if self.named > NAMES {
+                    exe.clear();
                 }
                 if self.programs.len() < PROGRAMS && self.programs.insert(exe.clone()) {
                     self.touched.expects_news();
@@ -270,7 +284,11 @@ impl Watch {
         }
         let id = ThreadId(self.threads.len() as u32);
         self.threads.insert((pid, tid), id);
-        let (ppid, exe) = self.processes.get(&pid).cloned().unwrap_or_default();
+        let (ppid, mut exe) = self.processes.get(&pid).cloned().unwrap_or_default();
+        self.said += exe.len();
+        if self.said > NAMES {
+            exe.clear();
+        }
         sink.thread(
             id,
             &ThreadMeta {
@@ -399,6 +417,93 @@ impl Watch {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    /// What was handed on: threads, the bytes of their programs' paths, files and reads.
+    #[derive(Default)]
+    struct Counts {
+        threads: usize,
+        names: usize,
+        files: usize,
+        reads: usize,
+    }
+
+    impl Sink for Counts {
+        fn file(&mut self, _: FileId, _: &FileMeta) {
+            self.files += 1;
+        }
+
+        fn thread(&mut self, _: ThreadId, meta: &ThreadMeta) {
+            self.threads += 1;
+            self.names += meta.exe.len();
+        }
+
+        fn accesses(&mut self, _: Sequence) {
+            self.reads += 1;
+        }
+    }
+
+    fn event(pid: u32, what: What<PathBuf>) -> RawEvent {
+        RawEvent {
+            pid,
+            tid: pid,
+            start: 0,
+            what,
+            more: 0,
+        }
+    }
+
+    #[test]
+    fn what_hostile_processes_say_takes_bounded_memory() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().canonicalize().unwrap().join("file");
+        std::fs::write(&file, "text").unwrap();
+        let mut watch = Watch::new(SystemTime::now(), None);
+        let mut counts = Counts::default();
+        let long = "x".repeat(4000);
+        for pid in 1..200_000 {
+            let introduced = What::Thread {
+                pid,
+                tid: pid,
+                ppid: 1,
+                stdio: true,
+                exe: format!("/{pid}/{long}").into(),
+            };
+            watch.take(event(pid, introduced), &mut counts);
+        }
+        // The same file by ever other paths, and paths that lead nowhere.
+        for inst in 1..2000_u32 {
+            for dots in ["./".repeat(inst as usize), format!("{inst}/")] {
+                let opened = What::Open {
+                    inst,
+                    flags: 0,
+                    took: 0,
+                    path: home.path().join(dots).join("file"),
+                };
+                watch.take(event(inst, opened), &mut counts);
+            }
+        }
+        assert_eq!(counts.files, 1);
+        assert!(counts.threads <= THREADS + 1, "{} threads", counts.threads);
+        assert!(counts.names <= NAMES, "{} bytes of names", counts.names);
+        assert!(watch.processes.len() <= PROCESSES && watch.programs.len() <= PROGRAMS);
+        let names = watch.processes.values().map(|(_, exe)| exe.len());
+        assert!(names.sum::<usize>() <= NAMES);
+        let paths = watch.by_path.keys().map(|path| path.as_os_str().len());
+        assert!(paths.sum::<usize>() <= PATHS);
+        // What no process can tell: touched pages, which the kernel's lists tell of alone.
+        for kind in [Kind::Touch, Kind::Map, Kind::Open] {
+            let reads = counts.reads;
+            let said = What::Access {
+                inst: 1,
+                kind: kind as u8,
+                offset: 0,
+                len: 1 << 31,
+                took: 0,
+            };
+            watch.take(event(1, said), &mut counts);
+            assert_eq!(counts.reads, reads, "{kind:?}");
+        }
+    }
 
     #[test]
     fn a_place_is_where_all_links_lead() {
