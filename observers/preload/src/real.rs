@@ -4,10 +4,10 @@
 //! another library's constructor may run before ours. No hook looks anything up later: that takes the loader's lock,
 //! which another thread may hold for as long as it loads a library, and a thread that it waits for may be in a hook.
 
-use core::ffi::{CStr, c_int, c_long};
+use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::symbols;
+use crate::symbols::{self, Wanted};
 
 /// One function or variable, by its number.
 #[derive(Clone, Copy)]
@@ -43,7 +43,7 @@ impl Real {
 
 /// Looks all functions up.
 pub fn look_up_all() {
-    symbols::find_all(names(), &ADDRESSES);
+    symbols::find_all(&WANTED, &ADDRESSES);
     for address in &ADDRESSES {
         if address.load(Ordering::Relaxed) == 0 {
             address.store(missing as *const () as usize, Ordering::Relaxed);
@@ -51,11 +51,8 @@ pub fn look_up_all() {
     }
 }
 
-/// The names, by number. They are kept as one string, so that the loader need not relocate a pointer to each.
-fn names() -> impl Iterator<Item = &'static CStr> + Clone {
-    let each = NAMES.split_inclusive(|&byte| byte == 0);
-    each.filter_map(|name| CStr::from_bytes_with_nul(name).ok())
-}
+/// The names and their hashes, by number.
+static WANTED: Wanted<COUNT> = Wanted::new(NAMES);
 
 /// Stands in for a function that this C library does not have.
 extern "C" fn missing() -> c_long {

@@ -70,7 +70,7 @@ unsafe extern "C" {
 /// An object's tables.
 struct Tables {
     base: usize,
-    strings: *const c_char,
+    strings: *const u8,
     symbols: *const Symbol,
     versions: *const u16,
     /// `nbuckets, symoffset, bloom_size, bloom_shift`, then the bloom filter, the buckets and the chains.
@@ -114,7 +114,7 @@ impl Tables {
         }
         (strings != 0 && symbols != 0 && hashes != 0).then_some(Self {
             base,
-            strings: strings as *const c_char,
+            strings: strings as *const u8,
             symbols: symbols as *const Symbol,
             versions: versions as *const u16,
             hashes: hashes as *const u32,
@@ -122,7 +122,7 @@ impl Tables {
     }
 
     /// The address of a function or variable; `Err` if that is only known at run time.
-    fn find(&self, name: &CStr, hash: u32) -> Option<Result<usize, ()>> {
+    fn find(&self, name: *const u8, hash: u32) -> Option<Result<usize, ()>> {
         // SAFETY: the tables of a loaded object, laid out as the format says.
         unsafe {
             let header = |at: usize| *self.hashes.add(at) as usize;
@@ -158,14 +158,14 @@ impl Tables {
     ///
     /// # Safety
     /// The object must have that many symbols.
-    unsafe fn fits(&self, index: usize, name: &CStr) -> Option<Result<usize, ()>> {
+    unsafe fn fits(&self, index: usize, name: *const u8) -> Option<Result<usize, ()>> {
         // SAFETY: the caller vouches for the number.
         unsafe {
             let symbol = &*self.symbols.add(index);
             let is_default = self.versions.is_null() || *self.versions.add(index) & HIDDEN == 0;
             if symbol.section == UNDEFINED
                 || !is_default
-                || CStr::from_ptr(self.strings.add(symbol.name as usize)) != name
+                || !is_same(self.strings.add(symbol.name as usize), name)
             {
                 return None;
             }
@@ -178,11 +178,36 @@ impl Tables {
     }
 }
 
-/// The hash of a name in such tables.
-fn hash(name: &CStr) -> u32 {
-    name.to_bytes().iter().fold(5381, |hash: u32, &byte| {
-        hash.wrapping_mul(33).wrapping_add(byte.into())
-    })
+/// Names to be looked for, each ended by a zero, with their hashes in such tables. All is known when the library is
+/// built, and kept without a pointer, which the loader would have to relocate.
+pub struct Wanted<const COUNT: usize> {
+    names: &'static [u8],
+    each: [(u32, u16); COUNT],
+}
+
+impl<const COUNT: usize> Wanted<COUNT> {
+    pub const fn new(names: &'static [u8]) -> Self {
+        let mut each = [(0, 0); COUNT];
+        let (mut number, mut at) = (0, 0);
+        while number < COUNT {
+            let (begin, mut hash) = (at, 5381_u32);
+            while names[at] != 0 {
+                hash = hash.wrapping_mul(33).wrapping_add(names[at] as u32);
+                at += 1;
+            }
+            each[number] = (hash, begin as u16);
+            at += 1;
+            number += 1;
+        }
+        assert!(at == names.len(), "as many names as are counted");
+        Self { names, each }
+    }
+
+    /// The name at a place.
+    fn name(&self, at: u16) -> &CStr {
+        // SAFETY: every name ends with a zero.
+        unsafe { CStr::from_ptr(self.names.as_ptr().add(at.into()).cast()) }
+    }
 }
 
 /// Whether an object is the kernel's, which defines none of the names.
@@ -195,25 +220,26 @@ fn is_kernels(object: &Object) -> bool {
 
 /// Puts the address of the next definition of each name into the place of the same number, which has to be 0 before, and
 /// stays so where nobody defines the name.
-pub fn find_all<'a>(names: impl Iterator<Item = &'a CStr> + Clone, places: &[AtomicUsize]) {
+pub fn find_all<const COUNT: usize>(wanted: &Wanted<COUNT>, places: &[AtomicUsize; COUNT]) {
     let missing = || {
-        let pairs = names.clone().zip(places);
+        let pairs = wanted.each.iter().zip(places);
         pairs.filter(|(_, place)| place.load(Ordering::Relaxed) == 0)
     };
-    let by_loader = |name: &CStr, place: &AtomicUsize| {
-        place.store(next(name), Ordering::Relaxed);
+    let by_loader = |at: u16, place: &AtomicUsize| {
+        place.store(next(wanted.name(at)), Ordering::Relaxed);
     };
+    let all_by_loader = || missing().for_each(|(&(_, at), place)| by_loader(at, place));
     let Some(objects) = objects() else {
-        return missing().for_each(|(name, place)| by_loader(name, place));
+        return all_by_loader();
     };
     for object in objects.filter(|object| !is_kernels(object)) {
         let Some(tables) = Tables::of(object) else {
-            return missing().for_each(|(name, place)| by_loader(name, place));
+            return all_by_loader();
         };
-        for (name, place) in missing() {
-            match tables.find(name, hash(name)) {
+        for (&(hash, at), place) in missing() {
+            match tables.find(wanted.names[at.into()..].as_ptr(), hash) {
                 Some(Ok(address)) => place.store(address, Ordering::Relaxed),
-                Some(Err(())) => by_loader(name, place),
+                Some(Err(())) => by_loader(at, place),
                 None => {}
             }
         }
@@ -221,6 +247,23 @@ pub fn find_all<'a>(names: impl Iterator<Item = &'a CStr> + Clone, places: &[Ato
             return;
         }
     }
+}
+
+/// Whether two terminated strings are the same.
+///
+/// # Safety
+/// Both must be terminated.
+unsafe fn is_same(mut one: *const u8, mut other: *const u8) -> bool {
+    // SAFETY: the caller vouches for the ends; names are short.
+    unsafe {
+        while *one == *other {
+            if *one == 0 {
+                return true;
+            }
+            (one, other) = (one.add(1), other.add(1));
+        }
+    }
+    false
 }
 
 /// The next definition of a symbol after this library, as `dlsym` finds it; 0 if there is none.
