@@ -1,11 +1,15 @@
 /* held.c - what the program has closed, locked or left is as it would be without a prefetch process. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/auxv.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -352,6 +356,44 @@ static int looks(int argc, char **argv) {
     return 9;
 }
 
+/* A set-user-ID program has no prefetch process, looks at nothing for it, and believes nothing of its environment. */
+static void test_secure(void) {
+    struct stat facts;
+    char program[512], file[512], report[512];
+    snprintf(program, sizeof program, "%s", path_of("secure"));
+    snprintf(file, sizeof file, "%s", make_file("small", 1));
+    snprintf(report, sizeof report, "%s", path_of("reported"));
+    copy_of_this(program);
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    CHECK(watch >= 0 && inotify_add_watch(watch, file, IN_OPEN) >= 0);
+    CHECK(chmod(path_of("."), 0711) == 0 && chmod(program, 04755) == 0);
+    struct statvfs on;
+    if (geteuid() != 0 || statvfs(program, &on) != 0 || (on.f_flag & ST_NOSUID) != 0) {
+        printf("  no set-user-ID program can be had here\n");
+        exit(SKIPPED);
+    }
+    int status;
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        setenv("CHECK_FOLDER", path_of(""), 1);
+        setenv("FOREREAD_PREEXEC_REPORT", report, 1);
+        if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(1);
+        execl(program, program, "is_secure", file, (char *)NULL);
+        _exit(127);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 9);
+    char events[4096];
+    CHECK(read(watch, events, sizeof events) < 0);
+    CHECK(stat(report, &facts) != 0);
+}
+
+static int is_secure(int argc, char **argv) {
+    CHECK(getauxval(AT_SECURE) != 0 && geteuid() == 0);
+    return looks(argc, argv);
+}
+
 int main(int argc, char **argv) {
     const struct scenario scenarios[] = {
         {"leases", stays, leases},
@@ -363,6 +405,7 @@ int main(int argc, char **argv) {
         {"was_given_a_lock", NULL, was_given_a_lock},
         {"locks", stays, locks},
         {"looks", NULL, looks},
+        {"is_secure", NULL, is_secure},
         {0},
     };
     const struct test tests[] = {
@@ -375,6 +418,7 @@ int main(int argc, char **argv) {
         {"a lock that came by exec stays", test_lock_by_exec},
         {"a lock of its own stays", test_lock},
         {"a report goes to a file of one's own", test_report},
+        {"a set-user-ID program looks at nothing, and reports nowhere", test_secure},
         {0},
     };
     return check_main(argc, argv, scenarios, tests);
