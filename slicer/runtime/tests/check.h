@@ -28,6 +28,9 @@ struct test {
     void (*run)(void);
 };
 
+/* Seconds after which something that should have ended hangs, however busy the machine is. */
+#define HANGS 20.0
+
 /* What a scenario came to. */
 struct outcome {
     /* As wait() has it. */
