@@ -55,7 +55,9 @@ void foreread_leave(int milliseconds) {
         /* As the kernel does at the program's end. */
         atomic_fetch_or(life_word(shared), FUTEX_OWNER_DIED);
         shared_wake(life_word(shared));
-        if (!is_long_gone(shared))
+        /* Whoever has it report knows that this goes on for some time after the program's end. */
+        bool waits = milliseconds != LEAVE_END || !program_reports();
+        if (waits && !is_long_gone(shared))
             apart(await_end, &wait, stack, sizeof stack);
         stop_ringing(shared);
     }

@@ -25,11 +25,13 @@
 #include "need.h"
 #include "prefetch.h"
 #include "raw.h"
+#include "report.h"
 
 /* At the beginning of a page of its own. */
 struct anchor {
     _Atomic(struct shared *) shared;
     pid_t program, prefetch;
+    bool reports;
 };
 
 static struct anchor nowhere;
@@ -53,6 +55,10 @@ _Thread_local unsigned foreread_left = FOREREAD_CHARACTERS;
 
 struct shared *program_shared(void) {
     return atomic_load_explicit(&anchor->shared, memory_order_relaxed);
+}
+
+bool program_reports(void) {
+    return anchor->reports;
 }
 
 struct shared *program_part(pid_t *prefetch) {
@@ -127,6 +133,7 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
     if (prefetch > 0) {
         made->program = (pid_t)raw_call(SYS_getpid);
         made->prefetch = prefetch;
+        made->reports = report_wanted() != NULL;
         self.path = MAIN_PATH;
         foreread_counter = &unknown;
         /* What was read before main is counted by nobody. */

@@ -12,6 +12,8 @@ struct shared *program_shared(void);
 /* The same, for the last time: no call of the program's comes to it any more. And the prefetch process. NULL where there is none,
  * in a child that has the program's memory (vfork), and the second time. */
 struct shared *program_part(pid_t *prefetch);
+/* Whether there is to be a report, which takes some milliseconds. */
+bool program_reports(void);
 
 /* Whether this process is one to have a prefetch thread. */
 bool program_is_wanted(void);

@@ -40,9 +40,14 @@ static int open_own(const char *path, int how) {
     return fd;
 }
 
-int report_open(void) {
+const char *report_wanted(void) {
     const char *path = getenv("FOREREAD_PREEXEC_REPORT");
-    if (path == NULL || *path == '\0')
+    return path != NULL && *path != '\0' ? path : NULL;
+}
+
+int report_open(void) {
+    const char *path = report_wanted();
+    if (path == NULL)
         return -1;
     const int how = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
     int fd = (int)raw_call(SYS_openat, AT_FDCWD, path, how | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
