@@ -50,7 +50,9 @@
  * no room for it. A library that finds no memory otherwise ends the process, by abort().
  *
  * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
- * program's reads parted.
+ * program's reads parted. The folder of the measured devices' profiles is found by XDG_DATA_HOME or
+ * HOME. A program that has more rights than whoever started it (set-user-ID, file capabilities)
+ * ignores both, and all other variables: their user must not choose which files it opens.
  */
 #ifndef FOREREAD_H
 #define FOREREAD_H

@@ -50,7 +50,9 @@
  * no room for it. A library that finds no memory otherwise ends the process, by abort().
  *
  * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
- * program's reads parted.
+ * program's reads parted. The folder of the measured devices' profiles is found by XDG_DATA_HOME or
+ * HOME. A program that has more rights than whoever started it (set-user-ID, file capabilities)
+ * ignores both, and all other variables: their user must not choose which files it opens.
  */
 #ifndef FOREREAD_H
 #define FOREREAD_H
@@ -106,6 +108,13 @@ extern "C" {
 #define FOREREAD_PASSES 4
 
 /**
+ * Hold no file open longer than it takes to ask for its pages: for a process that fetches for another, which may unmount,
+ * lease or delete a file that it has closed. A file is opened by its path each time; one that has been renamed or
+ * deleted is not fetched any more.
+ */
+#define FOREREAD_BRIEF 8
+
+/**
  * Pseudo-descriptors, which foreread_register_file() returns, begin here.
  */
 #define FOREREAD_FIRST_FILE (1 << 30)
@@ -137,11 +146,12 @@ typedef struct {
   /**
    * Path of a file to which a report is added, when the client ends, of where list and reality
    * parted: counts, and the first differences. Default: the environment variable
-   * FOREREAD_CHECK, if it is set; then no report. The string is copied.
+   * FOREREAD_CHECK, if it is set and may be believed; then no report. The string is copied. The file is made with
+   * mode 0600; one that is there already is added to only if it is a regular file of this user's, with one name.
    */
   const char *check;
   /**
-   * FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES or several of them; or 0.
+   * FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES, FOREREAD_BRIEF or several of them; or 0.
    */
   uint64_t flags;
   /**

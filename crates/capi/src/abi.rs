@@ -27,6 +27,10 @@ pub const FOREREAD_TIMED: c_uint = 2;
 /// right for a program that computes between its reads. Without, all that the budget has room for is one pass,
 /// which takes the disk least time.
 pub const FOREREAD_PASSES: c_uint = 4;
+/// Hold no file open longer than it takes to ask for its pages: for a process that fetches for another, which may unmount,
+/// lease or delete a file that it has closed. A file is opened by its path each time; one that has been renamed or
+/// deleted is not fetched any more.
+pub const FOREREAD_BRIEF: c_uint = 8;
 
 /// Pseudo-descriptors, which foreread_register_file() returns, begin here.
 pub const FOREREAD_FIRST_FILE: c_int = 1 << 30;
@@ -69,9 +73,10 @@ pub struct foreread_options {
     pub capacity: u64,
     /// Path of a file to which a report is added, when the client ends, of where list and reality
     /// parted: counts, and the first differences. Default: the environment variable
-    /// FOREREAD_CHECK, if it is set; then no report. The string is copied.
+    /// FOREREAD_CHECK, if it is set and may be believed; then no report. The string is copied. The file is made with
+    /// mode 0600; one that is there already is added to only if it is a regular file of this user's, with one name.
     pub check: *const c_char,
-    /// FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES or several of them; or 0.
+    /// FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES, FOREREAD_BRIEF or several of them; or 0.
     pub flags: u64,
     /// With FOREREAD_PASSES, the process whose reads these are: one that is found to wait for most of the time has all
     /// in one pass after all. Default: the calling one.

@@ -13,9 +13,9 @@ use std::time::Duration;
 use ::foreread_client::{Extent, Flags, Options, Stats};
 
 use crate::abi::{
-    FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE, FOREREAD_KEEP, FOREREAD_PASSES, FOREREAD_SET,
-    FOREREAD_TIMED, foreread_callback, foreread_client, foreread_entry, foreread_options,
-    foreread_stats,
+    FOREREAD_APPEND, FOREREAD_BRIEF, FOREREAD_CLEAR, FOREREAD_DONE, FOREREAD_KEEP, FOREREAD_PASSES,
+    FOREREAD_SET, FOREREAD_TIMED, foreread_callback, foreread_client, foreread_entry,
+    foreread_options, foreread_stats,
 };
 use crate::errors::{code, sentence};
 use crate::handle::Handle;
@@ -446,10 +446,13 @@ unsafe fn chosen(options: *const foreread_options) -> Result<(Options, bool), c_
             return Err(-libc::E2BIG);
         }
     }
-    if ours.flags & !u64::from(FOREREAD_KEEP | FOREREAD_TIMED | FOREREAD_PASSES) != 0 {
+    if ours.flags & !u64::from(FOREREAD_KEEP | FOREREAD_TIMED | FOREREAD_PASSES | FOREREAD_BRIEF)
+        != 0
+    {
         return Err(-libc::EINVAL);
     }
     chosen.evict_behind = ours.flags & u64::from(FOREREAD_KEEP) == 0;
+    chosen.keep_open = ours.flags & u64::from(FOREREAD_BRIEF) == 0;
     chosen.passes = ours.flags & u64::from(FOREREAD_PASSES) != 0;
     if ours.process > 0 {
         chosen.process = Some(u32::try_from(ours.process).map_err(|_| -libc::EINVAL)?);

@@ -69,10 +69,15 @@ pub fn restore(fd: c_int) {
     }
 }
 
-/// The program has chosen the kernel's read-ahead on this descriptor itself.
-pub fn chosen(fd: c_int) {
+/// The program chooses the kernel's read-ahead on this descriptor itself; whether it had not before.
+pub fn chosen(fd: c_int) -> bool {
+    flags(fd).is_some_and(|flags| flags.fetch_or(CHOSEN, Ordering::Relaxed) & CHOSEN == 0)
+}
+
+/// It has not, after all.
+pub fn not_chosen(fd: c_int) {
     if let Some(flags) = flags(fd) {
-        flags.fetch_or(CHOSEN, Ordering::Relaxed);
+        flags.fetch_and(!CHOSEN, Ordering::Relaxed);
     }
 }
 

@@ -113,6 +113,21 @@ macro_rules! reads {
     )*};
 }
 
+/// The size of a read into a buffer of so much space, where the C library's own function, which compares them, is not
+/// to be had.
+fn checked(size: size_t, space: size_t) -> size_t {
+    if size > space {
+        // SAFETY: ends the process, as the C library's function does.
+        unsafe { __chk_fail() }
+    }
+    size
+}
+
+// The C library's, which the libc crate does not declare.
+unsafe extern "C" {
+    fn __chk_fail() -> !;
+}
+
 /// Where a vectored read with flags begins: -1 stands for the cursor.
 fn cursor_or(offset: off_t) -> Place {
     if offset == -1 {
@@ -157,16 +172,16 @@ reads! {
         else libc::SYS_preadv2, fd, vector, count, offset, 0, flags;
     /// `read(2)` as programs compiled with `_FORTIFY_SOURCE` call it; `space` is the buffer's size.
     __read_chk = READ_CHK(fd, buffer: *mut c_void, size: size_t, space: size_t)
-        at Place::Cursor, of Some(size.min(space) as u64),
-        else libc::SYS_read, fd, buffer, size.min(space);
+        at Place::Cursor, of Some(size as u64),
+        else libc::SYS_read, fd, buffer, checked(size, space);
     /// `pread(2)` as programs compiled with `_FORTIFY_SOURCE` call it.
     __pread_chk = PREAD_CHK(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
-        at Place::Offset(offset), of Some(size.min(space) as u64),
-        else libc::SYS_pread64, fd, buffer, size.min(space), offset;
+        at Place::Offset(offset), of Some(size as u64),
+        else libc::SYS_pread64, fd, buffer, checked(size, space), offset;
     /// The same with large offsets.
     __pread64_chk = PREAD64_CHK(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
-        at Place::Offset(offset), of Some(size.min(space) as u64),
-        else libc::SYS_pread64, fd, buffer, size.min(space), offset;
+        at Place::Offset(offset), of Some(size as u64),
+        else libc::SYS_pread64, fd, buffer, checked(size, space), offset;
 }
 
 /// Whether a closing of this descriptor is the program's: a thread with a table of its own and a
@@ -254,12 +269,12 @@ pub unsafe extern "C-unwind" fn posix_fadvise(
     length: off_t,
     advice: c_int,
 ) -> c_int {
-    advised(fd, advice);
-    real!(
+    let advised = Advised::before(fd, advice);
+    advised.after(real!(
         POSIX_FADVISE as unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int,
         (fd, offset, length, advice),
         else fadvise(fd, offset, length, advice)
-    )
+    ))
 }
 
 /// `posix_fadvise(2)` with large offsets.
@@ -273,21 +288,34 @@ pub unsafe extern "C-unwind" fn posix_fadvise64(
     length: off_t,
     advice: c_int,
 ) -> c_int {
-    advised(fd, advice);
-    real!(
+    let advised = Advised::before(fd, advice);
+    advised.after(real!(
         POSIX_FADVISE64 as unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int,
         (fd, offset, length, advice),
         else fadvise(fd, offset, length, advice)
-    )
+    ))
 }
 
-fn advised(fd: c_int, advice: c_int) {
-    let choice = matches!(
-        advice,
-        libc::POSIX_FADV_NORMAL | libc::POSIX_FADV_RANDOM | libc::POSIX_FADV_SEQUENTIAL
-    );
-    if choice && !inside::own_thread() {
-        descriptors::chosen(fd);
+/// Advice of the program's under way: the descriptor whose read-ahead it is the first to choose, if it is.
+struct Advised(Option<c_int>);
+
+impl Advised {
+    /// Before the real call: from then on the library gives none, or its own might come after the program's.
+    fn before(fd: c_int, advice: c_int) -> Self {
+        let choice = matches!(
+            advice,
+            libc::POSIX_FADV_NORMAL | libc::POSIX_FADV_RANDOM | libc::POSIX_FADV_SEQUENTIAL
+        );
+        let first = choice && !inside::own_thread() && descriptors::chosen(fd);
+        Self(first.then_some(fd))
+    }
+
+    /// After it: advice that was refused chooses nothing.
+    fn after(self, answer: c_int) -> c_int {
+        if let Some(fd) = self.0.filter(|_| answer != 0) {
+            descriptors::not_chosen(fd);
+        }
+        answer
     }
 }
 

@@ -1,18 +1,17 @@
 //! The C library's own functions, found behind the interposers, or the kernel's.
 //!
-//! Invariant: each is looked up once; a program linked without a dynamic C library, where nothing
-//! can be looked up, gets the system call itself. Both keep the C library's convention: -1, and
-//! the reason in errno.
+//! Invariant: all are looked up by [`resolve`], in the library's constructor, and nowhere else: a look-up takes the
+//! dynamic linker's lock, which whoever waits for the reading thread may hold. A call before that, and one of a program linked
+//! without a dynamic C library, where nothing can be looked up, gets the system call itself. Both keep the C library's
+//! convention: -1, and the reason in errno.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// No next definition exists.
-const ABSENT: usize = 1;
-
-/// One function of the C library, looked up at its first use.
+/// One function of the C library.
 pub struct Real {
     name: &'static CStr,
+    /// 0 until it is looked up, and if there is none.
     address: AtomicUsize,
 }
 
@@ -29,19 +28,16 @@ impl Real {
     #[inline(always)]
     pub fn address(&self) -> Option<usize> {
         match self.address.load(Ordering::Relaxed) {
-            0 => self.look_up(),
-            ABSENT => None,
+            0 => None,
             address => Some(address),
         }
     }
 
-    #[cold]
-    fn look_up(&self) -> Option<usize> {
+    /// Looks it up.
+    fn look_up(&self) {
         // SAFETY: a terminated name; RTLD_NEXT searches the objects behind this one.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
-        let address = if found == 0 { ABSENT } else { found };
-        self.address.store(address, Ordering::Relaxed);
-        (address != ABSENT).then_some(address)
+        self.address.store(found, Ordering::Relaxed);
     }
 }
 
@@ -50,9 +46,9 @@ macro_rules! functions {
     ($($constant:ident = $name:literal),* $(,)?) => {
         $(pub static $constant: Real = Real::new($name);)*
 
-        /// Looks up all functions, while no signal handler can be the first to need one.
+        /// Looks up all functions.
         pub fn resolve() {
-            $($constant.address();)*
+            $($constant.look_up();)*
         }
     };
 }
@@ -198,11 +194,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_definition_is_found_and_an_unknown_one_is_absent() {
+    fn a_function_is_there_once_it_is_looked_up_and_not_before() {
         static READ: Real = Real::new(c"read");
         static NONE: Real = Real::new(c"no_such_function_anywhere");
+        assert_eq!(READ.address(), None, "asking looks nothing up");
+        READ.look_up();
+        NONE.look_up();
         assert!(READ.address().is_some());
-        assert_eq!(NONE.address(), None);
         assert_eq!(NONE.address(), None);
     }
 

@@ -63,7 +63,8 @@ pub(crate) enum Command {
     /// sliced for what decides which files it reads where, and the program is linked again with that slice, which
     /// runs ahead of it. What cannot be sliced is left as the compiler made it. Its own option
     /// --explain, or FOREREAD_CC_EXPLAIN=1, says on standard error what was done and why; FOREREAD_CC_EXPLAIN=FILE
-    /// appends that to a file, as JSON if its name ends in .jsonl.
+    /// appends that to a file, as JSON if its name ends in .jsonl. Where the translator is missing, each link says so in a
+    /// line on standard error, unless FOREREAD_CC_EXPLAIN=0 or -w is given.
     #[command(disable_help_flag = true)]
     Cc(PassedOn),
     /// Compile C++ programs that have a prefetch thread of their own

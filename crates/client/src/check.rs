@@ -4,8 +4,6 @@
 //! [`KEPT`] are kept, all are counted; [`Check::report`] puts them into words.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use foreread_plan::{Extent, FileId};
@@ -113,22 +111,9 @@ impl Check {
         text
     }
 
-    /// Append a report to the file, the first time.
-    pub(crate) fn write(&mut self, report: &str) {
-        if std::mem::replace(&mut self.written, true) {
-            return;
-        }
-        let file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&self.path);
-        if let Err(why) = file.and_then(|mut file| file.write_all(report.as_bytes())) {
-            // There may be nobody to read that, either.
-            let _ = writeln!(
-                std::io::stderr(),
-                "foreread: {}: no report: {why}",
-                self.path.display()
-            );
-        }
+    /// Where a report is to be written, the first time; `None` after that.
+    pub(crate) fn place(&mut self) -> Option<PathBuf> {
+        let first = !std::mem::replace(&mut self.written, true);
+        first.then(|| self.path.clone())
     }
 }

@@ -16,6 +16,7 @@ use foreread_sources::{Draft, Entry, Match, RegionId};
 use foreread_sys::thread::{self, Birth};
 
 use crate::check::Difference;
+use crate::files::Found;
 use crate::inner::{Inner, lock};
 use crate::{Error, Flags, Options, Report, Stats, stream};
 
@@ -68,8 +69,7 @@ impl Client {
     /// # Errors
     /// [`Error::File`] unless it is a regular file this user may read.
     pub fn add_path(&self, path: &Path) -> Result<FileId, Error> {
-        self.inner()?
-            .with_files(|files, threads| files.add_path(path, threads))
+        self.inner()?.register(Found::at(path)?)
     }
 
     /// Register an open file. It stays registered when the descriptor is closed: the session keeps
@@ -78,8 +78,7 @@ impl Client {
     /// # Errors
     /// [`Error::File`] unless it is a regular file this user may read.
     pub fn add_fd(&self, fd: BorrowedFd<'_>) -> Result<FileId, Error> {
-        self.inner()?
-            .with_files(|files, threads| files.add_fd(fd, threads))
+        self.inner()?.register(Found::open(fd)?)
     }
 
     /// Device and inode of a registered file: what tells whether a descriptor still is that file.
@@ -94,10 +93,7 @@ impl Client {
     /// [`Error::UnknownFile`], [`Error::Forked`].
     pub fn remove_file(&self, file: FileId) -> Result<(), Error> {
         let inner = self.inner()?;
-        let last = inner.with_files(|files, threads| {
-            files.remove(file, threads).ok_or(Error::UnknownFile(file))
-        })?;
-        if last {
+        if inner.remove(file)? {
             lock(&inner.list).remove_file(file);
         }
         Ok(())

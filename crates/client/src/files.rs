@@ -1,21 +1,25 @@
 //! The files of a client, by identity and by number.
 //!
+//! A file is found ([`Found`]), opened by the threads, and entered ([`Files::enter`]): a file system that does not answer
+//! holds up whoever registers a file, and nobody who only reads one.
+//!
 //! Invariant: one number for one file (device and inode), however often and by whatever name or
 //! descriptor it is registered, and another for what is read of it past the page cache; no number is given
 //! twice.
 
 use std::collections::HashMap;
-use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use foreread_plan::FileId;
-use foreread_sys::device::Device;
 use foreread_sys::file::FileFacts;
 use rustix::fs::OFlags;
 
 use crate::Error;
-use crate::threads::{Addition, Threads};
+use crate::inner::lock;
+use crate::threads::{Addition, Facts, Threads};
 
 /// Files kept open at a time; more are opened by name when they are fetched from. Well below the
 /// 1024 descriptors a process usually may have, of which the hint threads use some hundreds.
@@ -41,8 +45,19 @@ struct File {
     kept: bool,
     /// Times it was added and not removed.
     uses: u64,
-    /// The kernel's read-ahead for it, in bytes, once that was asked for.
+    /// The kernel's read-ahead for it, in bytes; `None` of a file that is read past the page cache.
     read_ahead: Option<u64>,
+}
+
+/// A file that is to be registered.
+#[derive(Debug)]
+pub(crate) struct Found {
+    identity: Identity,
+    way: Way,
+    /// The name it can be opened by now.
+    now: PathBuf,
+    /// Its name for good.
+    path: PathBuf,
 }
 
 /// All of them.
@@ -52,11 +67,13 @@ pub(crate) struct Files {
     known: HashMap<FileId, File>,
     next: u32,
     kept: usize,
+    /// Files kept open at a time.
+    most_kept: usize,
 }
 
-impl Files {
-    /// Register the file with this name.
-    pub(crate) fn add_path(&mut self, path: &Path, threads: &Threads) -> Result<FileId, Error> {
+impl Found {
+    /// The file with this name.
+    pub(crate) fn at(path: &Path) -> Result<Self, Error> {
         let refused = |source| Error::File {
             path: path.to_owned(),
             source,
@@ -64,17 +81,16 @@ impl Files {
         // The working directory may change before the file is opened again.
         let name = path.canonicalize().map_err(refused)?;
         let facts = rustix::fs::stat(&name).map_err(|error| refused(error.into()))?;
-        let identity = (facts.st_dev, facts.st_ino);
-        self.add(identity, Way::Cached, name.clone(), name, threads)
-            .map_err(refused)
+        Ok(Self {
+            identity: (facts.st_dev, facts.st_ino),
+            way: Way::Cached,
+            now: name.clone(),
+            path: name,
+        })
     }
 
-    /// Register an open file of the calling thread.
-    pub(crate) fn add_fd(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        threads: &Threads,
-    ) -> Result<FileId, Error> {
+    /// An open file of the calling thread.
+    pub(crate) fn open(fd: BorrowedFd<'_>) -> Result<Self, Error> {
         let number = fd.as_raw_fd();
         let refused = |source| Error::File {
             path: format!("descriptor {number}").into(),
@@ -91,34 +107,86 @@ impl Files {
         let thread = rustix::thread::gettid().as_raw_nonzero();
         let now = PathBuf::from(format!("/proc/self/task/{thread}/fd/{number}"));
         let path = std::fs::read_link(&now).map_err(refused)?;
-        self.add((facts.dev, facts.ino), way, now, path, threads)
-            .map_err(refused)
+        Ok(Self {
+            identity: (facts.dev, facts.ino),
+            way,
+            now,
+            path,
+        })
     }
 
-    fn add(
-        &mut self,
-        identity: Identity,
-        way: Way,
-        now: PathBuf,
-        path: PathBuf,
-        threads: &Threads,
-    ) -> io::Result<FileId> {
-        if let Some(&file) = self.numbers.get(&(identity, way)) {
-            if let Some(known) = self.known.get_mut(&file) {
-                known.uses += 1;
-            }
-            return Ok(file);
+    /// Has the threads open the file, as far as they are to know of it.
+    fn open_apart(&self, file: FileId, keep: bool, threads: &Threads) -> Result<Facts, Error> {
+        if self.way == Way::Direct {
+            return Ok(Facts { read_ahead: None });
         }
-        let file = FileId(self.next);
-        let kept = way == Way::Cached && self.kept < KEPT;
-        if way == Way::Cached {
-            threads.add(Addition {
-                file,
-                now,
-                path: path.clone(),
-                keep: kept,
-            })?;
+        let addition = Addition {
+            file,
+            now: self.now.clone(),
+            path: self.path.clone(),
+            dev: self.identity.0,
+            keep,
+        };
+        threads.add(addition).map_err(|source| Error::File {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+/// Registers a file; its number. One at a time: the caller holds the way to the threads.
+pub(crate) fn register(
+    files: &Mutex<Files>,
+    found: Found,
+    threads: &Threads,
+) -> Result<FileId, Error> {
+    let (file, kept) = match lock(files).place_for(&found) {
+        Place::Known(file) => return Ok(file),
+        Place::New { file, kept } => (file, kept),
+    };
+    // Without the lock: opening may take as long as the file system likes.
+    let facts = found.open_apart(file, kept, threads)?;
+    lock(files).enter(file, found, kept, facts);
+    Ok(file)
+}
+
+/// Where a file belongs that is to be registered.
+enum Place {
+    /// It was registered before, and is once more now.
+    Known(FileId),
+    /// It is to have this number, and is kept open or not.
+    New { file: FileId, kept: bool },
+}
+
+impl Files {
+    /// No files yet; of those to come some are kept open, or none longer than it takes to fetch from it.
+    pub(crate) fn new(keep_open: bool) -> Self {
+        Self {
+            most_kept: if keep_open { KEPT } else { 0 },
+            ..Self::default()
         }
+    }
+
+    fn place_for(&mut self, found: &Found) -> Place {
+        let Some(&file) = self.numbers.get(&(found.identity, found.way)) else {
+            return Place::New {
+                file: FileId(self.next),
+                kept: found.way == Way::Cached && self.kept < self.most_kept,
+            };
+        };
+        if let Some(known) = self.known.get_mut(&file) {
+            known.uses += 1;
+        }
+        Place::Known(file)
+    }
+
+    fn enter(&mut self, file: FileId, found: Found, kept: bool, facts: Facts) {
+        let Found {
+            identity,
+            way,
+            path,
+            ..
+        } = found;
         self.next += 1;
         self.kept += usize::from(kept);
         self.numbers.insert((identity, way), file);
@@ -130,10 +198,9 @@ impl Files {
                 path,
                 kept,
                 uses: 1,
-                read_ahead: None,
+                read_ahead: facts.read_ahead,
             },
         );
-        Ok(file)
     }
 
     /// Take one registration back; whether it was the last. `None` if there is no such file.
@@ -156,25 +223,60 @@ impl Files {
         Some(self.known.get(&file)?.identity)
     }
 
-    /// The kernel's read-ahead for a file, in bytes. What the system has on its device is looked up once.
-    pub(crate) fn read_ahead(&mut self, file: FileId) -> Option<u64> {
-        let File {
-            identity,
-            read_ahead,
-            ..
-        } = self.known.get_mut(&file)?;
-        Some(*read_ahead.get_or_insert_with(|| Device::of(identity.0).read_ahead))
+    /// The kernel's read-ahead for a file, in bytes.
+    pub(crate) fn read_ahead(&self, file: FileId) -> Option<u64> {
+        self.known.get(&file)?.read_ahead
     }
 
     pub(crate) fn has(&self, file: FileId) -> bool {
         self.known.contains_key(&file)
     }
 
-    /// What to call a file in a report.
+    /// What to call a file in a report: on one line, whatever its name holds.
     pub(crate) fn name(&self, file: FileId) -> String {
         match self.known.get(&file) {
-            Some(known) => known.path.display().to_string(),
+            Some(known) => escaped(&known.path),
             None => format!("file number {}", file.0),
         }
+    }
+}
+
+/// A path in which nothing is left that a terminal or a reader of lines would take for more than a name: control
+/// characters, marks of direction and bytes that are no text are escaped.
+pub(crate) fn escaped(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character == '\\' || character.is_control() || is_invisible(character) {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text
+}
+
+/// Whether a character changes how those around it are shown: marks of direction, ends of lines and paragraphs.
+fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_hostile_name_is_one_line_of_plain_text() {
+        let name = |bytes: &[u8]| escaped(Path::new(OsStr::from_bytes(bytes)));
+        assert_eq!(name("/d\u{e4}ta/a b.db".as_bytes()), "/d\u{e4}ta/a b.db");
+        let hostile = b"/a\nroot::0:0\r\t\x1b[2J";
+        assert_eq!(name(hostile), r"/a\nroot::0:0\r\t\u{1b}[2J");
+        assert_eq!(name(b"/\xff\\"), r"/\xff\\");
+        let turned = "/a\u{202e}b\u{85}";
+        assert_eq!(name(turned.as_bytes()), r"/a\u{202e}b\u{85}");
     }
 }

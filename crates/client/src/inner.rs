@@ -1,25 +1,28 @@
 //! What a client consists of, shared with the thread that draws from an iterator.
 //!
-//! Invariant: locks are taken one at a time, but for `files` before any other; none is held while
-//! the program's callback or iterator runs.
+//! Invariant: locks are taken one at a time, but for `threads` before any other; none is held while
+//! the program's callback or iterator runs. `threads` is held while a file is opened, which may take for ever, so a thread
+//! that only reads never takes it. No descriptor is opened or closed by the program's own threads: what they
+//! need to know of a file or a device the root thread finds out.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use foreread_engine::{Config, Ledger, Session};
-use foreread_plan::{Access, Extent, FileId, Kind, PAGE, ThreadId};
+use foreread_plan::{Access, Extent, FileId, Kind, ThreadId};
 use foreread_sources::AccessList;
-use foreread_sys::memory;
 use foreread_sys::processor::Reader;
+use foreread_sys::{environment, memory};
 
 use crate::ask::Ask;
 use crate::check::Check;
 use crate::client::Callback;
-use crate::files::Files;
+use crate::files::{self, Files, Found};
 use crate::stream::Streaming;
-use crate::threads::Threads;
+use crate::threads::{Begun, Threads};
 use crate::{Error, Options, Stats};
 
 /// Reads after which the engine is woken, unless it has nothing to fetch. It looks by itself every 200 µs while it is
@@ -68,27 +71,25 @@ impl Inner {
         let capacity = list.capacity();
         let list = Arc::new(Mutex::new(list));
         let start = Instant::now();
-        let budget = options.budget.unwrap_or_else(memory::budget);
         let config = Config {
-            budget_pages: budget / PAGE,
             evict_behind: options.evict_behind,
             passes: options.passes,
             ..Config::default()
         };
         let process = options.process.unwrap_or_else(std::process::id);
-        let (threads, session) =
-            Threads::start(Arc::clone(&list), config, process, start).map_err(Error::Threads)?;
-        let check = options.check.or_else(|| {
-            let path = std::env::var_os(CHECK).filter(|path| !path.is_empty());
-            path.map(PathBuf::from)
-        });
+        let shared = Arc::clone(&list);
+        let started = Threads::start(shared, config, options.budget, process, start);
+        let (threads, Begun { session, budget }) = started.map_err(Error::Threads)?;
+        let check = options
+            .check
+            .or_else(|| environment::var(CHECK).map(PathBuf::from));
         // The working directory may change.
         let check = check.map(|path| std::path::absolute(&path).unwrap_or(path));
         Ok(Self {
             list,
             capacity,
             budget,
-            files: Mutex::default(),
+            files: Mutex::new(Files::new(options.keep_open)),
             callback: RwLock::default(),
             ask: Ask::default(),
             asked: AtomicU64::new(0),
@@ -105,17 +106,18 @@ impl Inner {
         })
     }
 
-    /// Do something with the files, whose openings are the threads' affair.
-    pub(crate) fn with_files<T>(
-        &self,
-        act: impl FnOnce(&mut Files, &Threads) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let mut files = lock(&self.files);
+    /// Register a file, whose opening is the threads' affair.
+    pub(crate) fn register(&self, found: Found) -> Result<FileId, Error> {
         let threads = lock(&self.threads);
-        let Some(threads) = threads.as_ref() else {
-            return Err(Error::Ended);
-        };
-        act(&mut files, threads)
+        files::register(&self.files, found, threads.as_ref().ok_or(Error::Ended)?)
+    }
+
+    /// Take one registration of a file back; whether it was the last.
+    pub(crate) fn remove(&self, file: FileId) -> Result<bool, Error> {
+        let threads = lock(&self.threads);
+        let threads = threads.as_ref().ok_or(Error::Ended)?;
+        let last = lock(&self.files).remove(file, threads);
+        last.ok_or(Error::UnknownFile(file))
     }
 
     /// Whether the kernel's read-ahead may be twice as long for a file.
@@ -219,8 +221,20 @@ impl Inner {
     }
 
     pub(crate) fn write_check(&self) {
-        if let (Some(check), Some(report)) = (&self.check, self.check_report()) {
-            lock(check).write(&report);
+        let (Some(check), Some(report)) = (&self.check, self.check_report()) else {
+            return;
+        };
+        let Some(place) = lock(check).place() else {
+            return;
+        };
+        let name = files::escaped(&place);
+        let written = match lock(&self.threads).as_ref() {
+            Some(threads) => threads.write(place, report),
+            None => return,
+        };
+        if let Err(why) = written {
+            // There may be nobody to read that, either.
+            let _ = writeln!(std::io::stderr(), "foreread: {name}: no report: {why}");
         }
     }
 

@@ -18,10 +18,13 @@ pub struct Options {
     /// it: right for a program that computes between its reads. Without, all that the budget has room for is
     /// one pass, which takes the disk least time.
     pub passes: bool,
+    /// Keep the first files open while they are registered, so that renaming or deleting one changes nothing. Without, none
+    /// is open for longer than it takes to ask for its pages, so that it can be leased and its file system unmounted.
+    pub keep_open: bool,
     /// Of which process it is to be told, with `passes`, whether it computes or mostly waits; `None` for the calling one.
     pub process: Option<u32>,
     /// Write a report of where list and reality part to this file (appended) when the client ends.
-    /// `None` looks into the environment variable `FOREREAD_CHECK`.
+    /// `None` looks into the environment variable `FOREREAD_CHECK`, if the environment may be believed.
     pub check: Option<PathBuf>,
 }
 
@@ -32,6 +35,7 @@ impl Default for Options {
             capacity: 1 << 20,
             evict_behind: true,
             passes: false,
+            keep_open: true,
             process: None,
             check: None,
         }

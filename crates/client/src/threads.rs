@@ -7,20 +7,24 @@
 //! Data flow: the program's threads → orders → the root thread → [`Register`]; the engine and
 //! the hint threads are started by the root, and inherit its table and its blocked signals.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use foreread_backend::{PageCache, Register};
 use foreread_engine::{Config, Engine, Session};
-use foreread_plan::FileId;
+use foreread_plan::{FileId, PAGE};
 use foreread_profiles::Profiles;
 use foreread_sources::{AccessList, Feed};
-use foreread_sys::{process, thread};
+use foreread_sys::device::Device;
+use foreread_sys::{file, memory, process, thread};
+
+/// A report that takes longer to write is not waited for: a file system need not answer.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A file to open.
 #[derive(Debug)]
@@ -30,13 +34,31 @@ pub(crate) struct Addition {
     pub(crate) now: PathBuf,
     /// Its name for good.
     pub(crate) path: PathBuf,
+    /// The device it is on (`st_dev`).
+    pub(crate) dev: u64,
     /// Whether to keep it open.
     pub(crate) keep: bool,
 }
 
+/// What the program's threads need to know of a file, who open nothing to find it out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// The kernel's read-ahead for it, in bytes; `None` if nothing is fetched of it.
+    pub(crate) read_ahead: Option<u64>,
+}
+
+/// A session that has begun.
+pub(crate) struct Begun {
+    pub(crate) session: Session,
+    /// The memory it starts with, in bytes.
+    pub(crate) budget: u64,
+}
+
 enum Order {
-    Add(Addition, Sender<io::Result<()>>),
+    Add(Addition, Sender<io::Result<Facts>>),
     Remove(FileId),
+    /// Append a text to a file of this user's own.
+    Write(PathBuf, String, Sender<io::Result<()>>),
 }
 
 /// The root thread, and the way to it.
@@ -47,17 +69,19 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Start the threads and a session that follows `list`; observations' times count from `start`.
+    /// Start the threads and a session that follows `list`; observations' times count from `start`. Without a `budget`,
+    /// in bytes, it is by the memory that is free.
     pub(crate) fn start(
         list: Arc<Mutex<AccessList>>,
         config: Config,
+        budget: Option<u64>,
         process: u32,
         start: Instant,
-    ) -> io::Result<(Self, Session)> {
+    ) -> io::Result<(Self, Begun)> {
         let (orders, inbox) = channel();
         let (ready, is_ready) = channel();
         let root = thread::spawn_apart("foreread-hint-root", move || {
-            let (register, session) = match begin(list, config, process, start) {
+            let (register, begun) = match begin(list, config, budget, process, start) {
                 Ok(begun) => begun,
                 Err(why) => {
                     // Whoever started the thread waits for this.
@@ -65,12 +89,12 @@ impl Threads {
                     return;
                 }
             };
-            if ready.send(Ok(session)).is_ok() {
+            if ready.send(Ok(begun)).is_ok() {
                 serve(&register, &inbox);
             }
         })?;
         match is_ready.recv() {
-            Ok(session) => Ok((Self { orders, root }, session?)),
+            Ok(begun) => Ok((Self { orders, root }, begun?)),
             Err(_) => Err(match root.join() {
                 Ok(Err(why)) => why,
                 _ => gone(),
@@ -79,7 +103,7 @@ impl Threads {
     }
 
     /// Have a file opened, and wait until it is.
-    pub(crate) fn add(&self, addition: Addition) -> io::Result<()> {
+    pub(crate) fn add(&self, addition: Addition) -> io::Result<Facts> {
         let (reply, answer) = channel();
         let sent = self.orders.send(Order::Add(addition, reply));
         sent.map_err(|_| gone())?;
@@ -90,6 +114,15 @@ impl Threads {
     pub(crate) fn remove(&self, file: FileId) {
         // A thread that is gone has closed everything.
         let _ = self.orders.send(Order::Remove(file));
+    }
+
+    /// Have a text appended to a file, made if need be, and wait for that, but not for ever.
+    pub(crate) fn write(&self, path: PathBuf, text: String) -> io::Result<()> {
+        let (reply, answer) = channel();
+        let sent = self.orders.send(Order::Write(path, text, reply));
+        sent.map_err(|_| gone())?;
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        answer.recv_timeout(PATIENCE).map_err(late)?
     }
 
     /// End the root thread, and with it what it holds.
@@ -107,9 +140,15 @@ fn gone() -> io::Error {
 fn begin(
     list: Arc<Mutex<AccessList>>,
     config: Config,
+    budget: Option<u64>,
     process: u32,
     start: Instant,
-) -> io::Result<(Register, Session)> {
+) -> io::Result<(Register, Begun)> {
+    let budget = budget.unwrap_or_else(memory::budget);
+    let config = Config {
+        budget_pages: budget / PAGE,
+        ..config
+    };
     let backend = PageCache::new(&BTreeMap::new());
     let register = backend.register();
     // Without what was measured of them, devices are what they call themselves.
@@ -117,10 +156,13 @@ fn begin(
     let engine = Engine::new(Box::new(Feed::new(list)), backend, config)
         .with_profiles(move |dev, _| profiles.of(dev)?.profile())
         .with_computed(move || process::computed(process));
-    Ok((register, Session::start(move || engine, start)?))
+    let session = Session::start(move || engine, start)?;
+    Ok((register, Begun { session, budget }))
 }
 
 fn serve(register: &Register, inbox: &Receiver<Order>) {
+    // What the system has on each device is looked up once.
+    let mut read_ahead = HashMap::new();
     for order in inbox {
         match order {
             Order::Add(addition, reply) => {
@@ -128,12 +170,29 @@ fn serve(register: &Register, inbox: &Receiver<Order>) {
                     file,
                     now,
                     path,
+                    dev,
                     keep,
                 } = addition;
+                let added = register.add(file, &now, &path, keep);
+                let facts = added.map(|()| Facts {
+                    read_ahead: Some(
+                        *read_ahead
+                            .entry(dev)
+                            .or_insert_with(|| Device::of(dev).read_ahead),
+                    ),
+                });
                 // Whoever asked may have been interrupted.
-                let _ = reply.send(register.add(file, &now, &path, keep));
+                let _ = reply.send(facts);
             }
             Order::Remove(file) => register.remove(file),
+            Order::Write(path, text, reply) => {
+                // Whoever asked may have stopped waiting.
+                let _ = reply.send(append(&path, &text));
+            }
         }
     }
+}
+
+fn append(path: &Path, text: &str) -> io::Result<()> {
+    file::append_own(path)?.write_all(text.as_bytes())
 }

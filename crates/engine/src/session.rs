@@ -25,6 +25,8 @@ const IDLE: Duration = Duration::from_millis(5);
 const AT_HAND: Duration = Duration::from_micros(300);
 /// Observations taken in one step: the queue has to be filled as fast as it is read.
 const AT_ONCE: usize = 256;
+/// Bytes of stack of the engine's thread: the standard library's default, whatever the environment says (`RUST_MIN_STACK`).
+const STACK: usize = 2 << 20;
 
 /// What the program was seen to read, or to do.
 enum Seen {
@@ -86,6 +88,7 @@ impl Session {
         let seen_by_engine = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("foreread-engine".into())
+            .stack_size(STACK)
             .spawn(move || {
                 let shift: Box<dyn Work> = Box::new(Shift::begin(make(), start));
                 if let Ok(mut desk) = seen_by_engine.desk.lock() {

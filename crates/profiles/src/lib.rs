@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use foreread_engine::calibrate::Samples;
 use foreread_engine::{Horizon, Order, Profile};
 use foreread_sys::device::{Device, Mount};
+use foreread_sys::{environment, file};
 use serde::{Deserialize, Serialize};
 
 use error::within;
@@ -234,17 +235,22 @@ impl Profiles {
     /// # Errors
     /// When it is not the file it should be; the error names it and the value at fault.
     pub fn load() -> Result<Self, Error> {
-        let path = file()?;
+        let path = stored_at()?;
         Self::read(&path).map_err(|source| Error::Unusable { path, source })
     }
 
     fn read(path: &Path) -> Result<Self, Unsound> {
-        let file = match File::open(path) {
+        // Whoever chose the folder may have put anything there.
+        let (file, facts) = match file::open_regular(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             opened => opened?,
         };
+        if facts.size > LIMIT {
+            return Err(Unsound::TooLong(LIMIT));
+        }
         let mut text = String::new();
-        file.take(LIMIT + 1).read_to_string(&mut text)?;
+        // It may have grown since.
+        File::from(file).take(LIMIT + 1).read_to_string(&mut text)?;
         if text.len() as u64 > LIMIT {
             return Err(Unsound::TooLong(LIMIT));
         }
@@ -283,7 +289,7 @@ impl Profiles {
     /// # Errors
     /// When it cannot be written; the former file is then as it was.
     pub fn put(key: Key, profile: &Profile, samples: Samples) -> Result<PathBuf, Error> {
-        let path = file()?;
+        let path = stored_at()?;
         let mut devices = Self::read(&path).unwrap_or_default().0;
         devices.retain(|device| !device.key.is(&key));
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -305,17 +311,18 @@ impl Profiles {
     }
 }
 
-/// The folder of the user's data, by the XDG base directory specification.
+/// The folder of the user's data, by the XDG base directory specification. A set-user-ID program has none: whoever
+/// starts it chooses its environment.
 pub fn data_home() -> Option<PathBuf> {
     let absolute = |name: &str| {
-        std::env::var_os(name)
+        environment::var(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
     absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))
 }
 
-fn file() -> Result<PathBuf, Error> {
+fn stored_at() -> Result<PathBuf, Error> {
     let home = data_home().ok_or(Error::NoPlace)?;
     Ok(home.join("foreread/devices.json"))
 }
@@ -382,6 +389,23 @@ mod tests {
         for profile in [Profile::rotational(), Profile::solid_state()] {
             assert_eq!(Constants::from(&profile).profile().unwrap(), profile);
         }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_or_too_large_is_refused_and_never_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("devices.json");
+        assert!(Profiles::read(&place).unwrap().0.is_empty());
+        let fifo = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &place, fifo).unwrap();
+        // Would wait for a writer for ever.
+        assert!(matches!(Profiles::read(&place), Err(Unsound::Io(_))));
+        fs::remove_file(&place).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &place).unwrap();
+        assert!(matches!(Profiles::read(&place), Err(Unsound::Io(_))));
+        fs::remove_file(&place).unwrap();
+        File::create(&place).unwrap().set_len(1 << 40).unwrap();
+        assert!(matches!(Profiles::read(&place), Err(Unsound::TooLong(_))));
     }
 
     #[test]

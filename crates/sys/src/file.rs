@@ -4,8 +4,9 @@
 //! opening (`O_PATH`), examined, and that same object is opened, so nothing can be put in
 //! its place between, no FIFO can block and no device can react.
 //!
-//! Data flow: a path in, a read-only descriptor and the file's facts out.
+//! Data flow: a path in, a descriptor and the file's facts out. All are read-only but one: [`append_own`].
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -66,18 +67,8 @@ impl FileFacts {
 /// Whatever resolving and opening say; [`io::ErrorKind::InvalidInput`] for anything that is
 /// not a regular file, which is left unopened.
 pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
-    let place = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    let stat = rustix::fs::fstat(&place)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!(
-                "not a regular file ({:?})",
-                FileType::from_raw_mode(stat.st_mode)
-            ),
-        ));
-    }
-    let link = format!("/proc/thread-self/fd/{}", place.as_raw_fd());
+    let (place, _) = regular(path, OFlags::empty())?;
+    let link = way_to(&place);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let fd = match rustix::fs::open(&link, flags | OFlags::NOATIME, Mode::empty()) {
         // Only the owner may leave the access time alone.
@@ -86,6 +77,53 @@ pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
     };
     let facts = FileFacts::of(&fd)?;
     Ok((fd, facts))
+}
+
+/// Opens a file for appending to it, made if it is not there (readable by its owner alone). Nothing is followed or
+/// opened that somebody else may have put in its place: it is a regular file of this user's, with one name.
+///
+/// # Errors
+///
+/// Whatever resolving and opening say, `ELOOP` for a symbolic link; [`io::ErrorKind::InvalidInput`] for anything that is
+/// not a regular file of this user's own.
+pub fn append_own(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let make = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    match rustix::fs::open(path, make, Mode::RUSR | Mode::WUSR) {
+        Err(rustix::io::Errno::EXIST) => {}
+        made => return Ok(File::from(made?)),
+    }
+    let (place, stat) = regular(path, OFlags::NOFOLLOW)?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_nlink != 1 {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a file of this user's own, under one name",
+        ));
+    }
+    let link = way_to(&place);
+    let file = rustix::fs::open(&link, flags | OFlags::NONBLOCK, Mode::empty())?;
+    Ok(File::from(file))
+}
+
+/// What a path leads to, found and not opened, if it is a regular file.
+fn regular(path: &Path, flags: OFlags) -> io::Result<(OwnedFd, Stat)> {
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    let place = rustix::fs::open(path, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&place)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok((place, stat)),
+        // What open(2) says of O_NOFOLLOW.
+        FileType::Symlink => Err(rustix::io::Errno::LOOP.into()),
+        other => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("not a regular file ({other:?})"),
+        )),
+    }
+}
+
+/// The name by which the calling thread opens what it has found.
+fn way_to(place: &OwnedFd) -> String {
+    format!("/proc/thread-self/fd/{}", place.as_raw_fd())
 }
 
 /// A run of a file's bytes that lie together on the device. All in bytes.

@@ -12,6 +12,7 @@
 
 pub mod cache;
 pub mod device;
+pub mod environment;
 pub mod features;
 pub mod file;
 pub mod group;

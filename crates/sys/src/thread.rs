@@ -28,6 +28,14 @@ const ROOM: i32 = 1024;
 /// `CLOSE_RANGE_UNSHARE`: into a table of one's own, made without what is to be closed.
 const UNSHARE: libc::c_uint = 2;
 
+/// Bytes of stack of a thread of foreread's: what the standard library gives a thread by default.
+const STACK: usize = 2 << 20;
+
+/// A thread of this name. Its stack is as large as it is whatever the environment says (`RUST_MIN_STACK`).
+pub fn builder(name: &str) -> Builder {
+    Builder::new().name(name.to_owned()).stack_size(STACK)
+}
+
 /// Starts a thread with all signals blocked and a table of descriptors of its own; threads it starts
 /// share that table. `body` must bring no descriptors along: their numbers mean nothing there.
 ///
@@ -39,7 +47,7 @@ pub fn spawn_apart<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<io::Result<T>>> {
-    let builder = Builder::new().name(name.to_owned());
+    let builder = builder(name);
     // Inherited, so there is no moment at which a signal could reach the thread.
     with_signals_blocked(|| builder.spawn(move || leave_descriptors().map(|()| body())))
 }
@@ -52,7 +60,7 @@ pub fn spawn_beside<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let builder = Builder::new().name(name.to_owned());
+    let builder = builder(name);
     with_signals_blocked(|| builder.spawn(body))
 }
 

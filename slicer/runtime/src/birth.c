@@ -31,6 +31,7 @@
 #include <linux/futex.h>
 
 #include "prefetch.h"
+#include "raw.h"
 
 /* Of the first thread of the prefetch process: it settles and then only waits. Only what is used of it is touched. */
 #define STACK (32 * 1024)
@@ -42,13 +43,14 @@ struct plan {
     /* The program stays on its processor meanwhile, and may use these else. */
     bool stays;
     cpu_set_t processors;
-    bool done;
+    /* The prefetch process; 0 while there is none. */
+    pid_t born;
 };
 
 /* A process that adopts orphans: init of its name space, or a subreaper. */
 static bool adopts(void) {
     int subreaper = 0;
-    prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+    raw_call(SYS_prctl, PR_GET_CHILD_SUBREAPER, &subreaper);
     return subreaper != 0 || getpid() == 1;
 }
 
@@ -95,23 +97,23 @@ void birth_release_life(struct shared *shared) {
  * the prefetch thread can read it by itself. Whether it is one. */
 static bool keep_input(void) {
     struct stat facts;
-    int flags = fcntl(STDIN_FILENO, F_GETFL);
+    int flags = raw_call(SYS_fcntl, STDIN_FILENO, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH) != 0 ||
         fstat(STDIN_FILENO, &facts) != 0 || !S_ISREG(facts.st_mode))
         return false;
     off_t place = lseek(STDIN_FILENO, 0, SEEK_CUR);
-    long again = syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
+    long again = raw_call(SYS_openat, AT_FDCWD, "/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
     if (place < 0 || again < 0)
         return false;
     lseek((int)again, place, SEEK_SET);
-    syscall(SYS_dup3, again, STDIN_FILENO, O_CLOEXEC);
+    raw_call(SYS_dup3, again, STDIN_FILENO, O_CLOEXEC);
     return true;
 }
 
 /* Closes whatever the program has open. */
 static bool leave_descriptors(void) {
     unsigned first = keep_input() ? STDIN_FILENO + 1 : STDIN_FILENO;
-    return syscall(SYS_close_range, first, ~0u, 0) == 0;
+    return raw_call(SYS_close_range, first, ~0u, 0) == 0;
 }
 
 static int child(void *argument) {
@@ -123,30 +125,30 @@ static int child(void *argument) {
         prefetch_main(&plan->birth);
     if (left && !plan->direct) {
         /* Not fork(): its handlers are the program's. */
-        long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        long pid = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
         if (pid == 0)
             prefetch_main(&plan->birth);
-        plan->done = pid > 0;
+        plan->born = pid > 0 ? (pid_t)pid : 0;
     }
-    syscall(SYS_exit_group, 0);
+    raw_call(SYS_exit_group, 0);
     return 0;
 }
 
-/* The clone, on a stack of its own, below what the program goes on with; whether there is a prefetch process now. */
-static bool bear(struct plan *plan) {
+/* The clone, on a stack of its own, below what the program goes on with; the prefetch process, or 0. */
+static pid_t bear(struct plan *plan) {
     _Alignas(16) char stack[STACK];
     int flags = plan->direct ? 0 : CLONE_VM | CLONE_VFORK;
     pid_t pid = clone(child, stack + STACK, flags, plan);
     if (pid < 0)
-        return false;
+        return 0;
     if (plan->direct)
-        return true;
+        return pid;
     while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
         ;
-    return plan->done;
+    return plan->born;
 }
 
-bool birth(struct shared *shared, void (*f)(int, char **), int argc, char **argv) {
+pid_t birth(struct shared *shared, void (*f)(int, char **), int argc, char **argv) {
     struct plan plan = {
         .birth = {.shared = shared, .program = getpid(), .f = f, .argc = argc, .argv = argv},
         .direct = adopts(),
@@ -156,7 +158,7 @@ bool birth(struct shared *shared, void (*f)(int, char **), int argc, char **argv
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     plan.stays = !plan.direct && stay_here(&plan.processors);
-    bool born = bear(&plan);
+    pid_t born = bear(&plan);
     if (plan.stays)
         go_anywhere(&plan.processors);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

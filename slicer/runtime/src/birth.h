@@ -2,6 +2,8 @@
 #ifndef BIRTH_H
 #define BIRTH_H
 
+#include <sys/types.h>
+
 #include "shared.h"
 
 /* Whether this process is one to clone: it has one thread, so that no lock can be held in the clone. */
@@ -12,7 +14,7 @@ int birth_hold_life(struct shared *shared);
 /* Lets it go, where nobody was born. */
 void birth_release_life(struct shared *shared);
 
-/* Clones the prefetch process, which runs f(argc, argv) and watches the life lock; whether it did. */
-bool birth(struct shared *shared, void (*f)(int, char **), int argc, char **argv);
+/* Clones the prefetch process, which runs f(argc, argv) and watches the life lock; its number, or 0. */
+pid_t birth(struct shared *shared, void (*f)(int, char **), int argc, char **argv);
 
 #endif

@@ -12,6 +12,7 @@
 #include "files.h"
 #include "lane.h"
 #include "prefetch.h"
+#include "raw.h"
 
 static const char no_data[] = "needs data of what is no regular file";
 
@@ -88,7 +89,7 @@ static int plan_read(int fd, uint64_t bytes, int64_t at, bool moves, struct plan
     struct opening *opening = files_lock(fd);
     if (opening == NULL) {
         *plan = (struct plan){.kind = BLIND, .bytes = bytes};
-        return fcntl(fd, F_GETFD) < 0 ? EBADF : 0;
+        return raw_call(SYS_fcntl, fd, F_GETFD) < 0 ? EBADF : 0;
     }
     plan->fd = opening->own >= 0 ? opening->own : fd;
     plan->kind = opening->kind;

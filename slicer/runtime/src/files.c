@@ -11,6 +11,7 @@
 
 #include "lane.h"
 #include "prefetch.h"
+#include "raw.h"
 
 /* Descriptors below are left to the numbers of the program's own (inform_open). */
 #define FIRST_FD 256
@@ -107,14 +108,14 @@ static bool enter(int fd, enum kind kind, const struct stat *facts, bool announc
 }
 
 void files_make_room(void) {
-    int last = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, FDS - 1);
+    int last = raw_call(SYS_fcntl, STDIN_FILENO, F_DUPFD_CLOEXEC, FDS - 1);
     if (last >= 0)
         close(last);
 }
 
 /* The same opening under a number that leaves the low ones free. */
 static int move_up(int fd) {
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
+    int moved = raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FIRST_FD);
     if (moved < 0)
         return fd;
     close(fd);
@@ -195,7 +196,7 @@ int files_open_programs(int number) {
     int fd = files_open(AT_FDCWD, path, O_RDONLY);
     if (fd < 0)
         fd = open_nowhere(BLIND);
-    if (fd < 0 || fcntl(number, F_GETFD) >= 0)
+    if (fd < 0 || raw_call(SYS_fcntl, number, F_GETFD) >= 0)
         return fd;
     pthread_mutex_lock(&lock);
     int same = dup3(fd, number, O_CLOEXEC);
@@ -210,7 +211,7 @@ int files_open_programs(int number) {
 int files_dup(int from, int to) {
     if (to >= 0)
         lane_closes();
-    int fd = to < 0 ? fcntl(from, F_DUPFD_CLOEXEC, FIRST_FD) : dup3(from, to, O_CLOEXEC);
+    int fd = to < 0 ? raw_call(SYS_fcntl, from, F_DUPFD_CLOEXEC, FIRST_FD) : dup3(from, to, O_CLOEXEC);
     if (fd < 0)
         return fd;
     pthread_mutex_lock(&lock);
@@ -245,7 +246,7 @@ static bool is_of(int fd, const struct opening *opening) {
 /* Enters what code of the program's own opened, if it is a regular file. With the lock held. */
 static struct opening *adopt(int fd) {
     struct stat facts;
-    int flags = fcntl(fd, F_GETFL);
+    int flags = raw_call(SYS_fcntl, fd, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH) != 0 ||
         fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
         return NULL;
@@ -254,7 +255,7 @@ static struct opening *adopt(int fd) {
     if (opening == NULL)
         return NULL;
     *opening = (struct opening){.kind = REGULAR, .file = file, .size = facts.st_size, .settled = settlings};
-    opening->own = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
+    opening->own = raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FIRST_FD);
     if (opening->own >= 0 && name(fd, opening))
         return opening;
     if (opening->own >= 0)
@@ -286,6 +287,13 @@ struct opening *files_lock(int fd) {
         opening->settled = settlings;
     }
     return opening;
+}
+
+void files_leave(int report) {
+    if (report > 0)
+        raw_call(SYS_close_range, 0, report - 1, 0);
+    raw_call(SYS_close_range, report + 1, ~0u, 0);
+    raw_call(SYS_chdir, "/");
 }
 
 void files_settle(void) {

@@ -61,8 +61,14 @@ int files_close(int fd);
 /* dup() if `to` is negative, else dup2(): one opening under two names. */
 int files_dup(int from, int to);
 
+/* When no prefetch thread is left: closes everything but `report`, and leaves the working directory. */
+void files_leave(int report);
+
 /* Before code of the program's own runs that may read: gives the kernel all offsets, which are then looked at again. */
 void files_settle(void);
+
+/* The same of mapped files (mappings.c). */
+void mappings_leave(void);
 
 /* The opening of a descriptor, locked until files_unlock(); NULL, and not locked, if it has none. A regular file that
  * code of the program's own opened comes into the table here. */

@@ -26,6 +26,7 @@
 
 #include <linux/fiemap.h>
 
+#include "raw.h"
 #include "residency.h"
 
 #if defined __x86_64__
@@ -232,5 +233,5 @@ bool quarantine_calls(int report) {
     add(&program, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS));
     add(&program, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | EPERM));
     struct sock_fprog filter = {program.length, program.code};
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+    return raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
 }

@@ -79,7 +79,8 @@ static bool make_ready(struct lane *lane) {
         .struct_size = sizeof options,
         .budget = lane->path == MAIN_PATH ? 0 : LATER_BUDGET,
         .capacity = ring,
-        .flags = FOREREAD_PASSES,
+        /* What the program has closed must not be open here. */
+        .flags = FOREREAD_PASSES | FOREREAD_BRIEF,
         .process = (uint64_t)prefetch_program(),
     };
     if (lane->client == NULL && library.register_client(&lane->client, &options, NULL, NULL) != 0) {
@@ -117,6 +118,9 @@ static int handle_of(struct lane *lane, const struct file *file, int fd) {
 void lane_flush(struct lane *lane) {
     if (lane->batched == 0)
         return;
+    /* The program may have parted with this process, and given up the rights that this still has. */
+    if (prefetch_is_over() && prefetch_report() < 0)
+        prefetch_leave();
     size_t done = 0;
     while (done < lane->batched) {
         int64_t taken = library.request_prefetching(lane->client, lane->batch + done,
@@ -324,6 +328,21 @@ void lane_load(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
         return;
     }
     announce(lane, id, file, fd, offset, bytes);
+}
+
+bool lane_retire(struct lane *lane) {
+    pthread_mutex_lock(&lane->lock);
+    bool over = atomic_load(&lane->ended) != NULL && lane->hold.count == 0 && lane->passed == lane->pushed;
+    pthread_mutex_unlock(&lane->lock);
+    if (over && !lane->retired) {
+        lane->retired = true;
+        lane->stats.struct_size = sizeof lane->stats;
+        /* A library that has failed tells what it knew. */
+        if (lane->client != NULL)
+            library.finish_client(lane->client, &lane->stats);
+        lane->client = NULL;
+    }
+    return over;
 }
 
 void lane_closes(void) {

@@ -85,6 +85,9 @@ struct lane {
     /* By a file's number: its descriptor in the client, 0 if not asked yet, -1 if it is refused. */
     int *handles;
     size_t handles_known;
+    /* The client has ended: nothing is to come. What it said last. */
+    bool retired;
+    foreread_stats stats;
     /* Call IDs of the entries, by ordinal modulo the room for them; NULL until there is one. */
     uint64_t *ids;
     uint64_t pushed;
@@ -165,6 +168,9 @@ void lane_push(struct lane *lane, const struct reading *reading);
 void lane_flush(struct lane *lane);
 /* Call ID of an entry. */
 uint64_t lane_id(const struct lane *lane, uint64_t ordinal);
+
+/* Once the thread has ended, and the program has read what it announced: ends the lane's client. Whether it is so. */
+bool lane_retire(struct lane *lane);
 
 /* A descriptor is about to be closed: what is on hold may need it to register its file. */
 void lane_closes(void);

@@ -13,6 +13,7 @@
 #include "files.h"
 #include "lane.h"
 #include "prefetch.h"
+#include "raw.h"
 
 struct mapping {
     struct mapping *next;
@@ -59,7 +60,7 @@ void *prefetch_mmap(void *address, size_t bytes, int protection, int flags, int 
         announced = there && opening->file != NULL;
         if (opening != NULL)
             files_unlock();
-        if (!there && fcntl(fd, F_GETFD) < 0) {
+        if (!there && raw_call(SYS_fcntl, fd, F_GETFD) < 0) {
             errno = EBADF;
             return MAP_FAILED;
         }
@@ -91,6 +92,14 @@ int prefetch_munmap(void *address, size_t bytes) {
     }
     pthread_mutex_unlock(&lock);
     return munmap(address, bytes);
+}
+
+void mappings_leave(void) {
+    pthread_mutex_lock(&lock);
+    for (struct mapping *mapping = mappings; mapping != NULL; mapping = mapping->next)
+        munmap((void *)mapping->start, mapping->end - mapping->start);
+    mappings = NULL;
+    pthread_mutex_unlock(&lock);
 }
 
 /* What is mapped at an address. */

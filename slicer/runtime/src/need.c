@@ -21,6 +21,7 @@
 
 #include <stdlib.h>
 
+#include "credentials.h"
 #include "lane.h"
 #include "outlook.h"
 
@@ -95,7 +96,7 @@ static bool begins(struct shared *shared, const struct shared_lane *lane, int64_
     return shared_calls(lane) == 0 && (outlook_found_cold() || age >= SHORT_LIFE);
 }
 
-bool need_await(struct shared *shared) {
+bool need_await(struct shared *shared, void (*prepare)(void)) {
     /* By a number it is had, whatever it costs. */
     const char *chosen = getenv("FOREREAD_PREEXEC");
     bool found = chosen != NULL && *chosen != '\0';
@@ -105,7 +106,13 @@ bool need_await(struct shared *shared) {
         uint32_t life = atomic_load(life_word(shared));
         if (is_over(life))
             return false;
+        if (age > 0 && credentials_differ())
+            return false;
         shared_wait(life_word(shared), life, age == 0 ? FIRST_LOOK : age / 2);
+        if (is_over(atomic_load(life_word(shared))))
+            return false;
+        if (age == 0)
+            prepare();
         age = now() - born;
         found = begins(shared, lane, age);
         if (!found) {
@@ -115,6 +122,8 @@ bool need_await(struct shared *shared) {
             __atomic_store_n(&lane->counter.wake_at, shared_calls(lane) + 1, __ATOMIC_SEQ_CST);
         }
     }
+    if (age == 0)
+        prepare();
     atomic_store(&shared->need, FOUND);
     return true;
 }

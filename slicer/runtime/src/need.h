@@ -13,7 +13,8 @@ void need_ask(struct shared *shared, struct foreread_counter *counter);
 /* There is need: the prefetch process is to begin. */
 void need_found(struct shared *shared);
 
-/* In the prefetch process: sleeps until there is need, which is true, or the program is over. */
-bool need_await(struct shared *shared);
+/* In the prefetch process: sleeps until there is need, which is true, or the program is over, or has given up rights. At the first
+ * look at the latest prepares: what is over before that is to end at once. */
+bool need_await(struct shared *shared, void (*prepare)(void));
 
 #endif

@@ -6,19 +6,23 @@
  * is read without waiting, and then nothing is born.
  *
  * A wrong answer costs time and nothing else. In doubt it is yes.
+ *
+ * Invariant: the program's own table of descriptors stays as it is (apart.c): it may hold locks on these files.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../foreread_preexec.h"
+#include "apart.h"
 #include "outlook.h"
+#include "program.h"
+#include "raw.h"
 #include "report.h"
 #include "residency.h"
 
@@ -51,15 +55,15 @@ static bool is_in_memory(int fd, uint64_t size) {
  * open() of its own. */
 static enum found look_at(const char *path) {
     struct stat facts;
-    if (syscall(SYS_newfstatat, AT_FDCWD, path, &facts, 0) != 0 || !S_ISREG(facts.st_mode))
+    if (raw_call(SYS_newfstatat, AT_FDCWD, path, &facts, 0) != 0 || !S_ISREG(facts.st_mode))
         return NO_FILE;
     if (facts.st_size == 0)
         return IN_MEMORY;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = (int)raw_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return NO_FILE;
     bool in_memory = is_in_memory(fd, (uint64_t)facts.st_size);
-    syscall(SYS_close, fd);
+    raw_call(SYS_close, fd);
     found_cold |= !in_memory;
     return in_memory ? IN_MEMORY : COLD;
 }
@@ -94,22 +98,43 @@ static bool may_wait(int argc, char **argv, const char *paths) {
 }
 
 static void tell_unneeded(void) {
-    int fd = getauxval(AT_SECURE) == 0 ? report_open() : -1;
+    int fd = report_open();
     if (fd < 0)
         return;
-    report_failure(fd, getpid(), "not needed");
-    close(fd);
+    report_failure(fd, (pid_t)raw_call(SYS_getpid), "not needed");
+    raw_call(SYS_close, fd);
 }
 
+/* A question, and its answer. */
+struct question {
+    int argc;
+    char **argv;
+    const char *paths;
+    bool may;
+};
+
+static void answer(void *given) {
+    struct question *question = given;
+    question->may = may_wait(question->argc, question->argv, question->paths);
+    if (!question->may)
+        tell_unneeded();
+}
+
+/* Of the thread that looks; a report takes most of it. */
+#define STACK (32 * 1024)
+
 int foreread_may_wait(int argc, char **argv, const char *paths) {
-    /* By a number it is had, or not, whatever is in memory. */
+    /* Nothing is to be born. */
+    if (!program_is_wanted())
+        return false;
+    /* By a number it is had, whatever is in memory. */
     const char *chosen = getenv("FOREREAD_PREEXEC");
     if (chosen != NULL && *chosen != '\0')
         return true;
+    char stack[STACK];
     int error = errno;
-    bool may = may_wait(argc, argv, paths);
-    if (!may)
-        tell_unneeded();
+    struct question question = {argc, argv, paths, true};
+    apart(answer, &question, stack, sizeof stack);
     errno = error;
-    return may;
+    return question.may;
 }

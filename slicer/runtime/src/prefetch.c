@@ -21,10 +21,12 @@
 #include <unistd.h>
 
 #include "channel.h"
+#include "credentials.h"
 #include "files.h"
 #include "lane.h"
 #include "need.h"
 #include "quarantine.h"
+#include "raw.h"
 #include "report.h"
 
 /* Of a prefetch thread, in bytes. */
@@ -44,6 +46,8 @@ static struct prefetch_birth birth;
 static int64_t born_ns;
 static int report = -1;
 static _Atomic uint32_t reported;
+/* Prefetch threads there are, or are to be: that of main from the beginning. */
+static _Atomic int running = 1;
 /* Waits there have been at each point. */
 static _Atomic uint32_t waits[FOREREAD_POINTS];
 
@@ -59,13 +63,22 @@ pid_t prefetch_program(void) {
     return birth.program;
 }
 
+bool prefetch_slices_run(void) {
+    return atomic_load(&running) > 0;
+}
+
+int prefetch_report(void) {
+    return report;
+}
+
 static void end_lane(struct lane *lane, const char *why) {
     /* Its last characters, as the program's are at its end. */
     atomic_fetch_add(&lane->next_id, FOREREAD_CHARACTERS - foreread_left);
     foreread_left = FOREREAD_CHARACTERS;
     atomic_store(&lane->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
     const char *none = NULL;
-    atomic_compare_exchange_strong(&lane->ended, &none, why);
+    if (atomic_compare_exchange_strong(&lane->ended, &none, why))
+        atomic_fetch_sub(&running, 1);
     /* The watcher hands over what is left. */
     watch_ring();
 }
@@ -73,17 +86,22 @@ static void end_lane(struct lane *lane, const char *why) {
 void prefetch_end_thread(const char *why) {
     /* libforeread's threads, and the watcher, hold up everything. */
     if (lane_self == NULL)
-        syscall(SYS_exit_group, 0);
+        prefetch_leave();
     end_lane(lane_self, why);
     /* Not pthread_exit(): handlers for the thread's end are the slice's, and may be what failed. */
     for (;;)
-        syscall(SYS_exit, 0);
+        raw_call(SYS_exit, 0);
+}
+
+void prefetch_leave(void) {
+    atomic_store(&birth.shared->ended_ms, shared_now_ms());
+    for (;;)
+        raw_call(SYS_exit_group, 0);
 }
 
 void prefetch_fail(const char *why) {
     report_failure(report, birth.program, why);
-    for (;;)
-        syscall(SYS_exit_group, 0);
+    prefetch_leave();
 }
 
 void prefetch_exit(int status) {
@@ -127,7 +145,10 @@ struct start {
 };
 
 uint64_t prefetch_thread_path(void) {
-    return lane_self != NULL ? thread_path(lane_self->path, ++lane_self->made) : 0;
+    if (lane_self == NULL)
+        return 0;
+    atomic_fetch_add(&running, 1);
+    return thread_path(lane_self->path, ++lane_self->made);
 }
 
 /* What sched_setattr(2) takes, in its first version. */
@@ -151,11 +172,11 @@ static void take_turns(void) {
         .nice = NICER,
         .runtime = TURN,
     };
-    syscall(SYS_sched_setattr, 0, &standing, 0);
+    raw_call(SYS_sched_setattr, 0, &standing, 0);
 }
 
 static bool begin_thread(uint64_t path) {
-    prctl(PR_SET_NAME, "prefetch");
+    raw_call(SYS_prctl, PR_SET_NAME, "prefetch");
     take_turns();
     return quarantine_thread() && lane_begin(path);
 }
@@ -163,7 +184,7 @@ static bool begin_thread(uint64_t path) {
 void prefetch_thread_begin(uint64_t path) {
     if (path == 0 || !begin_thread(path))
         for (;;)
-            syscall(SYS_exit, 0);
+            raw_call(SYS_exit, 0);
 }
 
 void prefetch_thread_end(void) {
@@ -180,8 +201,10 @@ void prefetch_thread_leave(void) {
 static void *begin(void *argument) {
     struct start start = *(struct start *)argument;
     free(argument);
-    if (!begin_thread(start.path))
+    if (!begin_thread(start.path)) {
+        atomic_fetch_sub(&running, 1);
         return NULL;
+    }
     void *result = start.f(start.argument);
     prefetch_thread_end();
     return result;
@@ -196,11 +219,14 @@ int prefetch_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
         return EAGAIN;
     }
     *start = (struct start){f, argument, thread_path(self->path, self->made + 1)};
+    atomic_fetch_add(&running, 1);
     int failed = pthread_create(thread, attributes, begin, start);
-    if (failed)
+    if (failed) {
+        atomic_fetch_sub(&running, 1);
         free(start);
-    else
+    } else {
         self->made++;
+    }
     return failed;
 }
 
@@ -229,7 +255,11 @@ static void write_report(void) {
     shared_wake(&reported);
 }
 
-/* Sleeps until the program has ended. */
+bool prefetch_is_over(void) {
+    return is_over(atomic_load(life_word(birth.shared)));
+}
+
+/* Sleeps until the program has ended, or parts with this process. */
 static void outlive(void) {
     _Atomic uint32_t *life = life_word(birth.shared);
     uint32_t word;
@@ -239,8 +269,8 @@ static void outlive(void) {
 
 /* Where the program has ended meanwhile, so does this, unless it is to report. */
 static void leave_if_over(void) {
-    if (report < 0 && is_over(atomic_load(life_word(birth.shared))))
-        syscall(SYS_exit_group, 0);
+    if (report < 0 && prefetch_is_over())
+        prefetch_leave();
 }
 
 static double number_from(const char *variable, double otherwise) {
@@ -264,18 +294,26 @@ static void set_heap(void) {
     mallopt(M_TOP_PAD, HEAP_STEP);
 }
 
+static bool has_few_rights;
+
+static void give_up_rights(void) {
+    credentials_remember();
+    has_few_rights = quarantine_birth();
+}
+
 /* From a copy of the program to a prefetch process; NULL, or why it is to end. */
 static const char *settle(void) {
-    bool needed = need_await(birth.shared);
-    open_nowhere();
+    bool needed = need_await(birth.shared, give_up_rights);
+    if (needed)
+        open_nowhere();
     report = report_open();
     if (!needed)
         return "the program did not wait";
     leave_if_over();
-    prctl(PR_SET_NAME, "foreread-pre");
+    raw_call(SYS_prctl, PR_SET_NAME, "foreread-pre");
     nice(NICER);
     quarantine_faults();
-    bool quarantined = quarantine_process(birth.shared);
+    bool quarantined = has_few_rights && quarantine_process(birth.shared);
     leave_if_over();
     if (!quarantined || !quarantine_calls(report))
         return "could not be quarantined";
@@ -302,6 +340,5 @@ void prefetch_main(const struct prefetch_birth *given) {
         watch_end();
         shared_wait(&reported, 0, REPORT_PATIENCE);
     }
-    for (;;)
-        syscall(SYS_exit_group, 0);
+    prefetch_leave();
 }

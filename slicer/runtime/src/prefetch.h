@@ -34,6 +34,14 @@ void prefetch_thread_leave(void);
  * first one given is reported. Safe in a signal handler. */
 _Noreturn void prefetch_end_thread(const char *why);
 
+/* Ends the process. */
+_Noreturn void prefetch_leave(void);
+/* Whether the program has ended, or has parted with this process. */
+bool prefetch_is_over(void);
+/* Whether a prefetch thread runs, or is to. */
+bool prefetch_slices_run(void);
+/* The descriptor that is to be reported to, or -1. */
+int prefetch_report(void);
 /* Ends the process, which is of no use; reported. */
 _Noreturn void prefetch_fail(const char *why);
 

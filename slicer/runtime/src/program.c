@@ -21,12 +21,17 @@
 #include "birth.h"
 #include "channel.h"
 #include "lane.h"
+#include "leave.h"
 #include "need.h"
 #include "prefetch.h"
+#include "raw.h"
+#include "report.h"
 
 /* At the beginning of a page of its own. */
 struct anchor {
-    struct shared *shared;
+    _Atomic(struct shared *) shared;
+    pid_t program, prefetch;
+    bool reports;
 };
 
 static struct anchor nowhere;
@@ -49,7 +54,18 @@ _Thread_local struct foreread_counter *foreread_counter = &unknown;
 _Thread_local unsigned foreread_left = FOREREAD_CHARACTERS;
 
 struct shared *program_shared(void) {
-    return anchor->shared;
+    return atomic_load_explicit(&anchor->shared, memory_order_relaxed);
+}
+
+bool program_reports(void) {
+    return anchor->reports;
+}
+
+struct shared *program_part(pid_t *prefetch) {
+    if (program_shared() == NULL || anchor->program != raw_call(SYS_getpid))
+        return NULL;
+    *prefetch = anchor->prefetch;
+    return atomic_exchange(&anchor->shared, NULL);
 }
 
 /* The shared memory, the calling thread holding the life lock. NULL without memory. */
@@ -79,12 +95,19 @@ static struct anchor *make_anchor(struct shared *shared) {
         munmap(made, sizeof *made);
         return NULL;
     }
-    made->shared = shared;
+    atomic_init(&made->shared, shared);
     return made;
 }
 
-/* Whether this process is one to have a prefetch thread. */
-static bool is_wanted(void) {
+/* What runs with more rights than its user has reads what the user may not know of, and believes nothing that the user
+ * has put into its environment. */
+static bool is_secure(void) {
+    return getauxval(AT_SECURE) != 0;
+}
+
+bool program_is_wanted(void) {
+    if (is_secure())
+        return false;
     const char *chosen = getenv("FOREREAD_PREEXEC");
     if (chosen != NULL && strcmp(chosen, "0") == 0)
         return false;
@@ -92,8 +115,7 @@ static bool is_wanted(void) {
     const char *preloaded = getenv("LD_PRELOAD");
     if (preloaded != NULL && strstr(preloaded, "/vgpreload_") != NULL)
         return false;
-    /* What runs with more rights than its user has reads what the user may not know of. */
-    return getauxval(AT_SECURE) == 0;
+    return true;
 }
 
 /* In a child of fork(): its one thread counts nothing. What forks without the C library's knowledge goes on counting with
@@ -107,7 +129,11 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
     if (shared == NULL)
         return;
     struct anchor *made = make_anchor(shared);
-    if (made != NULL && birth(shared, f, argc, argv)) {
+    pid_t prefetch = made != NULL ? birth(shared, f, argc, argv) : 0;
+    if (prefetch > 0) {
+        made->program = (pid_t)raw_call(SYS_getpid);
+        made->prefetch = prefetch;
+        made->reports = report_wanted() != NULL;
         self.path = MAIN_PATH;
         foreread_counter = &unknown;
         /* What was read before main is counted by nobody. */
@@ -125,7 +151,7 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
 
 void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **argv) {
     int error = errno;
-    if (anchor == &nowhere && !prefetch_is_here() && is_wanted() && birth_is_possible())
+    if (anchor == &nowhere && !prefetch_is_here() && program_is_wanted() && birth_is_possible())
         create(f, argc, argv);
     errno = error;
 }
@@ -186,9 +212,15 @@ void foreread_resume(struct foreread_counter **counter) {
 }
 
 /* The last characters of a thread that ends, or of the program. */
-static __attribute__((destructor)) void count_last(void) {
+static void count_last(void) {
     if (foreread_left != FOREREAD_CHARACTERS)
         foreread_characters();
+}
+
+/* After the program's own destructors. Whoever waits for the program may rewrite its file, or unmount what it has read. */
+static __attribute__((destructor(101))) void end(void) {
+    count_last();
+    foreread_leave(LEAVE_END);
 }
 
 static void signal_point(struct shared *shared, int point) {

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "prefetch.h"
+#include "raw.h"
 
 /* Of a fault's handler. */
 #define HANDLER_STACK (64 * 1024)
@@ -116,27 +117,39 @@ static void limit_memory(void) {
     setrlimit(RLIMIT_DATA, &limit);
 }
 
-/* No thread of it can come before others on a processor, not even root's. */
-static bool stay_behind(void) {
+/* The rights it keeps, if the program has them: to read what the program may read (CAP_DAC_READ_SEARCH), to be told what of it
+ * is in memory (CAP_FOWNER), and to open what the program has open (CAP_SYS_PTRACE, without which root's descriptors are not
+ * shown to a process with fewer rights). What else those allow the filter refuses. */
+static const unsigned kept[] = {CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_SYS_PTRACE};
+
+static bool leave_rights(void) {
     struct __user_cap_header_struct version = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3];
-    if (syscall(SYS_capget, &version, rights) != 0)
+    struct __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3], least[_LINUX_CAPABILITY_U32S_3] = {0};
+    if (raw_call(SYS_capget, &version, rights) != 0)
         return false;
-    struct __user_cap_data_struct *word = &rights[CAP_TO_INDEX(CAP_SYS_NICE)];
-    word->effective &= ~CAP_TO_MASK(CAP_SYS_NICE);
-    word->permitted &= ~CAP_TO_MASK(CAP_SYS_NICE);
-    word->inheritable &= ~CAP_TO_MASK(CAP_SYS_NICE);
-    return syscall(SYS_capset, &version, rights) == 0;
+    for (size_t n = 0; n < sizeof kept / sizeof kept[0]; n++) {
+        unsigned word = CAP_TO_INDEX(kept[n]), bit = CAP_TO_MASK(kept[n]);
+        least[word].effective |= rights[word].effective & bit;
+        least[word].permitted |= rights[word].permitted & bit;
+    }
+    return raw_call(SYS_capset, &version, least) == 0;
+}
+
+bool quarantine_birth(void) {
+    /* While the process may still write to its own files in /proc. */
+    bool done = go_first();
+    done &= leave_rights();
+    done &= raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    /* Its memory is a copy of the program's, with secrets that the program may wipe. */
+    done &= raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+    return done;
 }
 
 bool quarantine_process(struct shared *shared) {
-    bool done = go_first();
-    done &= stay_behind();
+    bool done = no_core();
     limit_memory();
-    done &= no_core();
     done &= mprotect(shared->life_page, sizeof shared->life_page, PROT_READ) == 0;
     done &= leave_memory(shared);
-    done &= prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     return done;
 }
 

@@ -4,8 +4,11 @@
 
 #include "shared.h"
 
+/* At its birth: no rights but those by which it reads what the program may read; none of its memory shown to others; first
+ * to go when memory runs out. Whether all that could be done. */
+bool quarantine_birth(void);
 /* Memory that is shared with others becomes a copy; the life page, read-only. Limits on memory and
- * core files; first to go when memory runs out; no way to more rights, nor to come before others on a processor. Whether all that could be done. */
+ * core files. Whether all that could be done. */
 bool quarantine_process(struct shared *shared);
 
 /* Faults end the thread that makes them, and no other. For the process; then for each thread, which gets a

@@ -1,16 +1,19 @@
 /* report.c - the account of the prefetch process, added up over its lanes. */
 #include "report.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "files.h"
 #include "lane.h"
 #include "prefetch.h"
+#include "raw.h"
 
 struct sums {
     unsigned lanes;
@@ -20,11 +23,35 @@ struct sums {
     const char *ended;
 };
 
-int report_open(void) {
-    const char *path = getenv("FOREREAD_PREEXEC_REPORT");
-    if (path == NULL || *path == '\0')
+/* Opens a file that is there already, if it is a regular one of this user's, under one name: nothing that another may have put
+ * there. Found first without opening, and then opened by what was found. */
+static int open_own(const char *path, int how) {
+    struct stat facts;
+    int found = (int)raw_call(SYS_openat, AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (found < 0)
         return -1;
-    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int fd = -1;
+    if (fstat(found, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() && facts.st_nlink == 1) {
+        char name[40];
+        snprintf(name, sizeof name, "/proc/thread-self/fd/%d", found);
+        fd = (int)raw_call(SYS_openat, AT_FDCWD, name, how | O_NONBLOCK, 0);
+    }
+    raw_call(SYS_close, found);
+    return fd;
+}
+
+const char *report_wanted(void) {
+    const char *path = getenv("FOREREAD_PREEXEC_REPORT");
+    return path != NULL && *path != '\0' ? path : NULL;
+}
+
+int report_open(void) {
+    const char *path = report_wanted();
+    if (path == NULL)
+        return -1;
+    const int how = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
+    int fd = (int)raw_call(SYS_openat, AT_FDCWD, path, how | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    return fd >= 0 || errno != EEXIST ? fd : open_own(path, how);
 }
 
 static void add_lane(struct sums *sums, struct lane *lane) {
@@ -48,11 +75,11 @@ static void add_lane(struct sums *sums, struct lane *lane) {
         sums->cpu_ns += clock_ns(clock);
     if (lane->path == MAIN_PATH)
         sums->ended = ended;
-    foreread_stats stats = {.struct_size = sizeof stats};
-    if (lane->client == NULL)
-        return;
+    foreread_stats stats = lane->stats;
+    stats.struct_size = sizeof stats;
     /* A library that has failed tells what it knew. */
-    library.finish_client(lane->client, &stats);
+    if (lane->client != NULL)
+        library.finish_client(lane->client, &stats);
     sums->stats.issued += stats.issued;
     sums->stats.useful += stats.useful;
     sums->stats.late += stats.late;

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+/* The file that is to be reported to, as FOREREAD_PREEXEC_REPORT names it; NULL if none is wanted. */
+const char *report_wanted(void);
 /* Opens the file that FOREREAD_PREEXEC_REPORT names, before the filter is on; -1 if none is wanted. */
 int report_open(void);
 /* Appends the report. `born_ns` is when the process began, by CLOCK_MONOTONIC. */

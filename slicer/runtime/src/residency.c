@@ -1,5 +1,6 @@
 /* residency.c - asking the kernel what its page cache holds. */
 #include "residency.h"
+#include "raw.h"
 
 #include <unistd.h>
 
@@ -16,5 +17,5 @@ bool is_resident(int fd, uint64_t offset, uint64_t bytes) {
     uint64_t pages = (offset + bytes - 1) / page - offset / page + 1;
     struct range range = {offset, bytes};
     struct counts counts;
-    return syscall(SYS_cachestat, fd, &range, &counts, 0) == 0 && counts.cached == pages;
+    return raw_call(SYS_cachestat, fd, &range, &counts, 0) == 0 && counts.cached == pages;
 }

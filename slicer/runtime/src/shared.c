@@ -1,5 +1,6 @@
 /* shared.c - lanes and waiting in the shared memory; both processes use it. */
 #include "shared.h"
+#include "raw.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -33,13 +34,19 @@ struct shared_lane *shared_lane(struct shared *shared, uint64_t path) {
     return NULL;
 }
 
+uint32_t shared_now_ms(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return (uint32_t)(time.tv_sec * 1000 + time.tv_nsec / 1000000) | 1;
+}
+
 void shared_wait(_Atomic uint32_t *word, uint32_t value, int64_t nanoseconds) {
     struct timespec time = {nanoseconds / 1000000000, nanoseconds % 1000000000};
-    syscall(SYS_futex, word, FUTEX_WAIT, value, nanoseconds < 0 ? NULL : &time, NULL, 0);
+    raw_call(SYS_futex, word, FUTEX_WAIT, value, nanoseconds < 0 ? NULL : &time, NULL, 0);
 }
 
 void shared_wake(_Atomic uint32_t *word) {
     int error = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    raw_call(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     errno = error;
 }

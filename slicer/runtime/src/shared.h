@@ -60,8 +60,8 @@ struct shared {
     };
     /* Rung by the program when a lane reaches its wake_at. */
     _Alignas(CACHE_LINE) _Atomic uint32_t bell;
-    /* The prefetch process is gone, or its channels are. */
-    _Atomic uint32_t ended;
+    /* When the prefetch process ended by itself, by shared_now_ms(); 0 before. */
+    _Atomic uint32_t ended_ms;
     /* Whether the program waits for what it reads (need.c). */
     _Atomic uint32_t need;
     struct shared_lane lanes[LANES];
@@ -92,6 +92,9 @@ uint64_t thread_path(uint64_t parent, uint64_t n);
 
 /* The lane of a path, claimed if it is new. NULL without a free one. */
 struct shared_lane *shared_lane(struct shared *shared, uint64_t path);
+
+/* The time in ms, never 0; goes round. */
+uint32_t shared_now_ms(void);
 
 /* Waits until *word is not `value` or the time is over; < 0 for no limit. On memory shared by processes. */
 void shared_wait(_Atomic uint32_t *word, uint32_t value, int64_t nanoseconds);

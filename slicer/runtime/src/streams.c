@@ -16,6 +16,7 @@
 #include "files.h"
 #include "lane.h"
 #include "prefetch.h"
+#include "raw.h"
 
 struct place {
     struct place *next;
@@ -299,7 +300,7 @@ void prefetch_whole(void) {
     pthread_mutex_lock(&lock);
     for (struct place *place = places; place != NULL; place = place->next) {
         /* Other threads may be in the midst of theirs. One that is closed already is gone. */
-        if (place->given || !pthread_equal(place->user, pthread_self()) || fcntl(place->fd, F_GETFD) < 0)
+        if (place->given || !pthread_equal(place->user, pthread_self()) || raw_call(SYS_fcntl, place->fd, F_GETFD) < 0)
             continue;
         if (place->real != place->at)
             fseeko(place->stream, place->at, SEEK_SET);

@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "credentials.h"
+#include "files.h"
 #include "lane.h"
 #include "prefetch.h"
 
@@ -19,9 +21,10 @@
 #define SOON 1000000
 #define BUSY 4000000
 #define IDLE 50000000
-#define NEVER INT64_MAX
 /* What a prefetch thread has on hold is released after this long, in ns. */
 #define PATIENCE 1000000
+/* Between two looks at the program's rights, in ns: one takes 30 us, 0.3 % of a processor. */
+#define RIGHTS 10000000
 /* Entries told at a time: a client counts no more of them as read (foreread_at). */
 #define TOLD 64
 
@@ -77,7 +80,7 @@ static int64_t look(struct lane *lane) {
     bool ahead = lane->pushed > lane->passed;
     pthread_mutex_unlock(&lane->lock);
     if (!ahead)
-        return soon ? SOON : atomic_load(&lane->ended) != NULL ? NEVER : IDLE;
+        return soon ? SOON : IDLE;
     uint64_t calls = shared_calls(lane->shared);
     bool reads = calls != lane->seen_calls;
     lane->seen_calls = calls;
@@ -86,7 +89,7 @@ static int64_t look(struct lane *lane) {
 }
 
 static int64_t look_at_all(void) {
-    int64_t next = lanes() == NULL ? IDLE : NEVER;
+    int64_t next = IDLE;
     for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
         int64_t wanted = look(lane);
         next = wanted < next ? wanted : next;
@@ -106,15 +109,48 @@ static bool arm(void) {
     return reads;
 }
 
+/* Gives back what is of no use any more: all that is open, once there is no prefetch thread; then the process itself, once the
+ * program has read what was announced. Only a report is still to come then. */
+static void retire(void) {
+    static bool left;
+    bool holds = false, retired = lanes() != NULL;
+    for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
+        retired &= lane_retire(lane);
+        holds |= lane->hold.count > 0;
+    }
+    if (prefetch_slices_run() || holds)
+        return;
+    if (!left) {
+        left = true;
+        mappings_leave();
+        files_leave(prefetch_report());
+    }
+    if (retired && prefetch_report() < 0)
+        prefetch_leave();
+}
+
+/* Ends the process where the program has given up rights. */
+static void check_rights(void) {
+    static int64_t checked;
+    int64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (now - checked < RIGHTS)
+        return;
+    checked = now;
+    if (credentials_differ())
+        prefetch_fail("the program has other rights");
+}
+
 static void *watch(void *unused) {
     struct shared *shared = prefetch_shared();
     while (!atomic_load(&ends)) {
         uint32_t rung = atomic_load(&shared->bell);
+        check_rights();
         int64_t next = look_at_all();
+        retire();
         if (next == IDLE && arm())
             next = BUSY;
         if (!atomic_load(&ends))
-            shared_wait(&shared->bell, rung, next == NEVER ? -1 : next);
+            shared_wait(&shared->bell, rung, next);
     }
     /* Tells the clients the last of the program's reads. */
     look_at_all();

@@ -121,7 +121,9 @@ struct outcome run(const char *scenario, const char *argument) {
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        setenv("FOREREAD_PREEXEC_REPORT", report, 1);
+        /* A process that is to report lives until it has. */
+        if (getenv("CHECK_UNREPORTED") == NULL)
+            setenv("FOREREAD_PREEXEC_REPORT", report, 1);
         setenv("CHECK_FOLDER", folder, 1);
         dup2(pipes[1], STDOUT_FILENO);
         execl("/proc/self/exe", "scenario", scenario, argument, (char *)NULL);
@@ -133,7 +135,7 @@ struct outcome run(const char *scenario, const char *argument) {
     close(pipes[0]);
     CHECK(waitpid(pid, &outcome.status, 0) == pid);
     outcome.seconds = ended - began;
-    if (comes_true_in(2, is_written, report)) {
+    if (getenv("CHECK_UNREPORTED") == NULL && comes_true_in(2, is_written, report)) {
         int fd = open(report, O_RDONLY);
         CHECK(fd >= 0);
         read_all(fd, outcome.report, sizeof outcome.report);
@@ -200,9 +202,9 @@ static bool has_thread(const char *pid, const char *wanted) {
     return found;
 }
 
-/* Whether a prefetch process of this run is alive, with such a thread if one is named. */
-static bool is_alive(const char *thread) {
-    bool found = false;
+/* A prefetch process of this run, with such a thread if one is named; 0 if none is alive. */
+static pid_t find(const char *thread) {
+    pid_t found = 0;
     DIR *processes = opendir("/proc");
     CHECK(processes != NULL);
     struct dirent *entry;
@@ -216,8 +218,9 @@ static bool is_alive(const char *thread) {
         size_t bytes = read_proc(entry->d_name, "environ", environment, sizeof environment);
         read_proc(entry->d_name, "stat", state, sizeof state);
         bool dead = strstr(state, ") Z") != NULL || strstr(state, ") X") != NULL;
-        found |= !dead && memmem(environment, bytes, folder, strlen(folder)) != NULL &&
-                 (thread == NULL || has_thread(entry->d_name, thread));
+        if (!dead && memmem(environment, bytes, folder, strlen(folder)) != NULL &&
+            (thread == NULL || has_thread(entry->d_name, thread)))
+            found = (pid_t)strtol(entry->d_name, NULL, 10);
     }
     closedir(processes);
     return found;
@@ -225,12 +228,22 @@ static bool is_alive(const char *thread) {
 
 bool has_prefetch_process(const void *unused) {
     (void)unused;
-    return is_alive(NULL);
+    return find(NULL) != 0;
+}
+
+pid_t slicing_process(void) {
+    double end = now() + 20;
+    pid_t found;
+    while ((found = find("prefetch\n")) == 0) {
+        CHECK(now() < end);
+        sleep_ms(2);
+    }
+    return found;
 }
 
 bool is_slice_over(const void *unused) {
     (void)unused;
-    return resident(path_of("sign")) != 0 && !is_alive("prefetch\n");
+    return resident(path_of("sign")) != 0 && find("prefetch\n") == 0;
 }
 
 void await_slice(void) {
@@ -274,6 +287,8 @@ int check_main(int argc, char **argv, const struct scenario *scenarios, const st
         return run_tests(tests);
     const char *given = getenv("CHECK_FOLDER");
     snprintf(folder, sizeof folder, "%s", given != NULL ? given : "/nowhere");
+    const char *place = getenv("CHECK_PLACE");
+    CHECK(place == NULL || chdir(place) == 0);
     for (const struct scenario *scenario = scenarios; scenario->name != NULL; scenario++)
         if (strcmp(scenario->name, argv[1]) == 0) {
             if (scenario->slice != NULL)

@@ -28,6 +28,9 @@ struct test {
     void (*run)(void);
 };
 
+/* Seconds after which something that should have ended hangs, however busy the machine is. */
+#define HANGS 20.0
+
 /* What a scenario came to. */
 struct outcome {
     /* As wait() has it. */
@@ -39,7 +42,8 @@ struct outcome {
     char report[2048];
 };
 
-/* Runs a scenario: argv[1] is its name, argv[2] `argument` if not NULL. */
+/* Runs a scenario: argv[1] is its name, argv[2] `argument` if not NULL. Without a report where CHECK_UNREPORTED is set;
+ * in the folder that CHECK_PLACE names. */
 struct outcome run(const char *scenario, const char *argument);
 /* A number or a string of a report; -1 or "" if it is not there. */
 double reported(const struct outcome *outcome, const char *name);
@@ -90,5 +94,7 @@ void sleep_ms(unsigned milliseconds);
 double now(void);
 /* Whether a prefetch process of this run is alive; a condition for comes_true(). */
 bool has_prefetch_process(const void *unused);
+/* The prefetch process of this run, once its slice runs. */
+pid_t slicing_process(void);
 
 #endif

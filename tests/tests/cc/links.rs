@@ -246,6 +246,16 @@ fn no_program() {
     for (args, why) in [
         ("-shared main.o part.o -o lib.so", "linked with -shared"),
         ("-r main.o part.o -o both.o", "linked with -r"),
+        ("-static main.o part.o -o prog", "linked with -static"),
+        (
+            "-static-pie -fPIE main.c part.c -o prog",
+            "linked with -static-pie",
+        ),
+        ("-flto main.c part.c -o prog", "linked with -flto"),
+        (
+            "-fsanitize=address main.c part.c -o prog",
+            "linked with -fsanitize=address",
+        ),
         (
             "-fsanitize=undefined main.c part.c -o prog",
             "linked with -fsanitize=undefined",
@@ -264,10 +274,39 @@ fn without_tools() {
         "foreread_preexec.h",
     ] {
         let driver = two_units().without(tool);
-        driver.builds("main.c part.c -o prog");
+        // Once for each program, and not for what it is made of.
+        driver.builds("-c main.c");
+        driver.builds("-c part.c");
+        let output = driver.cc("main.o part.o -o prog");
+        succeeded(&output);
+        let said = text(&output.stderr);
+        let start = "foreread cc: prog: no prefetch thread: the translator is missing: ";
+        assert!(said.starts_with(start), "{said}");
+        assert!(said.contains(tool) && said.contains("make slicer builds it"));
+        assert_eq!(said.lines().count(), 1, "{said}");
         assert!(driver.units_of("prog").is_empty());
         assert!(driver.why().contains(tool), "{}", driver.why());
+        // Said where it is asked for, and once.
+        let output = driver.cc("--explain main.o part.o -o prog");
+        assert_eq!(text(&output.stderr).matches("is missing").count(), 1);
+        // What could have no prefetch thread needs none.
+        driver.builds("-shared -fPIC main.c part.c -o lib.so");
+        // Nobody is to be told.
+        driver.builds("-w main.c part.c -o prog");
+        let mut silent = driver.command();
+        silent.env("FOREREAD_CC_EXPLAIN", "0");
+        let output = silent.args(["main.o", "part.o", "-o", "prog"]).output();
+        assert_eq!(text(&output.unwrap().stderr), "");
     }
+    let driver = two_units();
+    let mut named = driver.command();
+    named.env("FOREREAD_SLICE", "/no/such/translator");
+    let output = named.args(["main.c", "part.c", "-o", "prog"]).output();
+    let said = text(&output.unwrap().stderr);
+    assert!(
+        said.contains("the translator is missing: /no/such/translator"),
+        "{said}"
+    );
 }
 
 fn failing_slicer() {

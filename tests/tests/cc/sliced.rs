@@ -19,6 +19,11 @@ pub const TESTS: &[Test] = &[
         &[Need::Command("make")],
         mixture,
     ),
+    (
+        "translated_what_a_program_has_closed_can_be_leased_and_unmounted",
+        &[Need::Root],
+        lets_go,
+    ),
     ("translated_by_hand_a_program_can_be_read", &[], by_hand),
 ];
 
@@ -96,6 +101,73 @@ fn a_reader() {
         let plain = lab.plain(&[&["./plain"], args].concat());
         let sliced = lab.plain(&[&["./sliced"], args].concat());
         assert_eq!(sliced, plain, "{args:?}");
+    }
+}
+
+/// Reads about in a file, closes it, leases it, and unmounts what it lies on.
+const LETS_GO: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+    unsigned char block[4096];
+    unsigned long sum = 0;
+    if (argc != 3)
+        return 3;
+    int fd = open(argv[1], O_RDONLY);
+    if (fd < 0)
+        return 1;
+    for (long i = 0; i < 200; i++) {
+        if (pread(fd, block, sizeof block, i * 7919 % 256 * 4096) != (ssize_t)sizeof block)
+            return 2;
+        sum += block[0];
+    }
+    close(fd);
+    fd = open(argv[1], O_RDONLY);
+    int leased = fcntl(fd, F_SETLEASE, F_WRLCK);
+    printf("%lu, leased %d (%d)\n", sum, leased, leased ? errno : 0);
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    close(fd);
+    if (umount(argv[2]) != 0)
+        perror(argv[2]);
+    return 0;
+}
+"#;
+
+/// In a mount name space of its own, on an ext4 of which nothing is in memory: the prefetch process fetches.
+const MOUNTED: &str = r#"
+set -e
+mount --make-rprivate /
+mkdir -p mount
+mount -o loop disk mount
+cp data mount/data
+sync mount/data
+dd if=mount/data iflag=nocache count=0 2>/dev/null
+"$1" mount/data mount
+! mountpoint -q mount
+"#;
+
+fn lets_go() {
+    let lab = Lab::new();
+    lab.write("lets_go.c", LETS_GO);
+    lab.data("data", 2);
+    succeeded(&lab.plain(&["truncate", "-s", "16M", "disk"]));
+    succeeded(&lab.plain(&["mkfs.ext4", "-q", "disk"]));
+    succeeded(&lab.plain(&["cc", "-O2", "-o", "plain", "lets_go.c"]));
+    succeeded(&lab.foreread(&["cc", "-O2", "-o", "sliced", "lets_go.c"]));
+    let run = |program: &str| {
+        let mut command = lab.command("unshare");
+        command.args(["-m", "sh", "-c", MOUNTED, "sh", program]);
+        finish(start(command.env("FOREREAD_PREEXEC", "1")))
+    };
+    let plain = run("./plain");
+    succeeded(&plain);
+    for _ in 0..5 {
+        assert_eq!(run("./sliced"), plain);
     }
 }
 

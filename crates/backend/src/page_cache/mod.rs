@@ -173,8 +173,7 @@ impl PageCache {
         self.lanes[n].started.store(true, Ordering::Relaxed);
         let state = &mut self.lanes[n].state;
         if let State::Unstarted(inbox) = std::mem::replace(state, State::Failed)
-            && let Ok(thread) = std::thread::Builder::new()
-                .name(format!("foreread-hint-{n}"))
+            && let Ok(thread) = foreread_sys::thread::builder(&format!("foreread-hint-{n}"))
                 .spawn(move || worker.run(&inbox))
         {
             *state = State::Running(thread);

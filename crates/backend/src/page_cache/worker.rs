@@ -203,7 +203,7 @@ impl Worker {
             introduce(file, &opened, rotational, &events);
             taker.unpark();
         };
-        let thread = std::thread::Builder::new().name("foreread-hint-p".into());
+        let thread = foreread_sys::thread::builder("foreread-hint-p");
         match thread.spawn(prove) {
             Ok(prover) => self.prover = Some(prover),
             // Then the device's word has to do.

@@ -145,6 +145,16 @@ int main(int argc, char **argv)
 	SAME(foreread_unregister_client(c), 0);
 	CHECK(close(fd) == 0);
 
+	/* Advice that the kernel refuses chooses nothing: the number is free, and becomes the file's. */
+	fd = cold();
+	CHECK(close(fd) == 0);
+	SAME(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL), EBADF);
+	SAME(open(path, O_RDONLY), fd);
+	c = under_way(fd, 101);
+	CHECK(!reads_ahead(fd, 600));
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(close(fd) == 0);
+
 	/* Chosen while the list was read. */
 	fd = cold();
 	c = under_way(fd, 101);

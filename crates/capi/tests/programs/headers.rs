@@ -103,7 +103,7 @@ fn declared() -> BTreeSet<String> {
 }
 
 /// What is exported without a version: what programs ask for by the C library's.
-const INTERPOSERS: [&str; 16] = [
+pub const INTERPOSERS: [&str; 16] = [
     "__pread64_chk",
     "__pread_chk",
     "__read_chk",

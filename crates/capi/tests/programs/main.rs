@@ -10,9 +10,19 @@ mod headers;
 mod installed;
 mod library;
 mod program;
+mod secure;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use program::{Link, PROGRAMS};
+
+/// Programs that print what calls answer, and what is the same.
+const SAME_WITHOUT: [(&str, &str); 2] = [
+    ("identical", "reads are the same"),
+    (
+        "conformance",
+        "every call answers hostile arguments the same",
+    ),
+];
 
 fn main() {
     let mut arguments = Arguments::from_args();
@@ -28,16 +38,18 @@ fn main() {
         }
     }
     for link in Link::ALL {
-        let title = format!(
-            "reads are the same with the library and without, {}",
-            link.title()
-        );
         let missing = sanitized.clone().filter(|_| link == Link::Sanitized);
-        trials.push(trial(title, missing, move || program::same_without(link)));
+        for (name, what) in SAME_WITHOUT {
+            let title = format!("{what} with the library and without, {}", link.title());
+            trials.push(trial(title, missing.clone(), move || {
+                program::same_without(name, link)
+            }));
+        }
     }
     let title = "the examples do the same work with foreread and without".to_owned();
     trials.push(trial(title, None, program::examples));
-    for (title, missing, test) in headers::tests().into_iter().chain(installed::tests()) {
+    let more = headers::tests().into_iter().chain(installed::tests());
+    for (title, missing, test) in more.chain(secure::tests()) {
         trials.push(trial(title.to_owned(), missing, test));
     }
     libtest_mimic::run(&arguments, trials).exit();

@@ -1,5 +1,6 @@
 //! A C program: compiled, linked one way or another, run.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
 
+use crate::headers::INTERPOSERS;
 use crate::library::{built, here, scratch};
 
 /// A program that takes longer is hung.
@@ -30,6 +32,7 @@ pub const PROGRAMS: &[&str] = &[
     "advice",
     "front_to_back",
     "failed",
+    "table",
 ];
 
 /// How a program comes by the library.
@@ -103,7 +106,7 @@ pub fn succeed(command: &mut Command) -> Result<Output, Failed> {
 }
 
 /// Compiles a program of `tests/c`.
-fn compile(name: &str, link: Link, more: &[&str]) -> Result<PathBuf, Failed> {
+pub fn compile(name: &str, link: Link, more: &[&str]) -> Result<PathBuf, Failed> {
     let library = built();
     let program = scratch().join(format!("{name}-{}{}", link.title(), more.concat()));
     let mut cc = cc();
@@ -205,13 +208,18 @@ pub fn examples() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A program that prints what its reads answer says the same as one that does not know of the
+/// A program that prints what its calls answer says the same as one that does not know of the
 /// library.
-pub fn same_without(link: Link) -> Result<(), Failed> {
-    let with = execute(&compile("identical", link, &[])?, link)?;
-    let plain = scratch().join("identical-plain");
-    let source = here().join("tests/c/identical.c");
-    succeed(cc().args(["-DPLAIN", "-o"]).args([&plain, &source]))?;
+pub fn same_without(name: &str, link: Link) -> Result<(), Failed> {
+    let with = execute(&compile(name, link, &[])?, link)?;
+    let plain = scratch().join(format!("{name}-plain-{}", link.title()));
+    let source = here().join("tests/c").join(name).with_extension("c");
+    let mut cc = cc();
+    cc.args(["-DPLAIN", "-o"]).args([&plain, &source]);
+    if link == Link::Sanitized {
+        cc.args(SANITIZERS);
+    }
+    succeed(&mut cc)?;
     let without = execute(&plain, Link::Shared)?;
     let said = String::from_utf8_lossy(&with.stderr);
     assert!(with.status.success() && without.status.success(), "{said}");
@@ -221,6 +229,25 @@ pub fn same_without(link: Link) -> Result<(), Failed> {
     for (one, other) in with.lines().zip(without.lines()) {
         assert_eq!(one, other, "with the library, and without");
     }
-    assert_eq!(with, without);
+    assert_eq!(with.lines().count(), without.lines().count());
+    if name == "conformance" {
+        calls_all(&without);
+    }
     Ok(())
+}
+
+/// Whether every function that the library stands in for was called, in every state.
+fn calls_all(said: &str) {
+    let mut called: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in said.lines() {
+        let (state, call) = line.split_once(": ").expect("a state and a call");
+        let function = call.split(' ').next().expect("a name");
+        called.entry(state).or_default().insert(function);
+    }
+    assert!(called.len() >= 9, "{:?}", called.keys());
+    for (state, functions) in &called {
+        for interposer in INTERPOSERS {
+            assert!(functions.contains(interposer), "{interposer}, {state}");
+        }
+    }
 }

@@ -230,6 +230,11 @@ impl CommandLine {
         words.into_iter().find(|word| NO_PROGRAM.contains(word))
     }
 
+    /// Whether the compiler is to give no warnings.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.of(Role::Flag).any(|(_, word)| word.text == "-w")
+    }
+
     /// The arguments that decide what a compilation gives: no inputs, outputs, stages or lists of
     /// dependencies, and nothing that is for the linker.
     pub(super) fn compiling(&self) -> Vec<OsString> {

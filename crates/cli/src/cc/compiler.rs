@@ -1,6 +1,7 @@
 //! The system's compiler: which it is, running it as it would run by itself, and compiling a unit again.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -274,13 +275,27 @@ const RUNTIME: &str = "libforeread_preexec.a";
 const HEADER: &str = "foreread_preexec.h";
 const LIBRARY: &str = "libforeread.so.1";
 
+/// The context of an error: a part of the translator is not there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoTranslator;
+
+impl Display for NoTranslator {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("the translator is missing")
+    }
+}
+
 impl Tools {
     /// Beside this executable (a build tree), or in `../lib` and `../include` (an installation);
     /// the slicer where `FOREREAD_SLICE` says.
     ///
     /// # Errors
-    /// Which one is missing, and where it was looked for.
+    /// [`NoTranslator`]: which one is missing, and where it was looked for.
     pub(super) fn find() -> Result<Self> {
+        Self::look().context(NoTranslator)
+    }
+
+    fn look() -> Result<Self> {
         let folder = |name, installed: &str| {
             let path = beside_us(name, installed)?;
             Ok::<_, anyhow::Error>(path.parent().unwrap_or(Path::new("/")).to_owned())
@@ -300,7 +315,17 @@ impl Tools {
 /// Where it was looked for.
 pub(super) fn slicer() -> Result<PathBuf> {
     match std::env::var_os(SLICER_VARIABLE) {
-        Some(named) => Ok(PathBuf::from(named)),
+        Some(named) => {
+            let named = PathBuf::from(named);
+            // A bare name is looked for in PATH when it is run.
+            let is_there = named.components().count() == 1 || named.is_file();
+            ensure!(
+                is_there,
+                "{} is no file ({SLICER_VARIABLE} names it)",
+                named.display()
+            );
+            Ok(named)
+        }
         None => beside_us(SLICER, "../lib/foreread"),
     }
 }
@@ -318,7 +343,7 @@ fn beside_us(name: &str, installed: &str) -> Result<PathBuf> {
                 .map(|path| path.display().to_string())
                 .collect();
             format!(
-                "{name} is at none of {} (make slicer builds it)",
+                "{name} is at none of {} (make slicer builds it, with Clang 19)",
                 tried.join(", ")
             )
         })

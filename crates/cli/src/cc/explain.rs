@@ -1,6 +1,7 @@
 //! What the driver did and why, for whoever asked: `--explain`, or `FOREREAD_CC_EXPLAIN`.
 //!
-//! Nothing is said unasked: what calls a compiler reads its standard error.
+//! Nothing is said unasked, since what calls a compiler reads its standard error; but for one line a link where the translator
+//! is missing: whoever builds with this driver expects prefetch threads.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs::OpenOptions;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use super::slice::{Function, Opened};
 use crate::words::shown;
 
-/// `1` for standard error, or the path of a file to append to; a path ending in `.jsonl` gets a
+/// `0` for nothing, not even a warning; `1` for standard error, or the path of a file to append to; a path ending in `.jsonl` gets a
 /// line of JSON for each object and program.
 const VARIABLE: &str = "FOREREAD_CC_EXPLAIN";
 
@@ -21,15 +22,30 @@ const VARIABLE: &str = "FOREREAD_CC_EXPLAIN";
 pub(super) struct Explanation {
     to_stderr: bool,
     file: Option<PathBuf>,
+    /// Not even a warning is wanted.
+    silent: bool,
 }
 
 impl Explanation {
     /// What the environment asks for, and the command line.
     pub(super) fn wanted(by_option: bool) -> Self {
-        let asked = std::env::var_os(VARIABLE).filter(|value| !value.is_empty() && value != "0");
+        let asked = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        let silent = asked.as_ref().is_some_and(|value| value == "0");
+        let asked = asked.filter(|_| !silent);
         let to_stderr = by_option || asked.as_ref().is_some_and(|value| value == "1");
         let file = asked.filter(|value| value != "1").map(PathBuf::from);
-        Self { to_stderr, file }
+        Self {
+            to_stderr,
+            file,
+            silent,
+        }
+    }
+
+    /// Says on standard error what nobody asked for and everybody wants to know; not where it is said anyway.
+    pub(super) fn warn(&self, report: &Report) {
+        if !self.silent && !self.to_stderr {
+            let _ = std::io::stderr().write_all(report.to_string().as_bytes());
+        }
     }
 
     /// Gives a report to whoever asked. In one write each, so that those of a parallel build do not mix; a

@@ -26,7 +26,7 @@ mod units;
 use std::ffi::OsString;
 
 use command_line::{CommandLine, Task};
-use compiler::Compiler;
+use compiler::{Compiler, NoTranslator};
 use explain::{Explanation, Report};
 pub(crate) use language::Language;
 use record::Record;
@@ -66,7 +66,14 @@ pub(crate) fn cc(language: Language, args: Vec<OsString>) -> Ending {
         }
         Task::Link(output) => {
             let report = link::link(&compiler, &line, &output);
-            explanation.give(&report.unwrap_or_else(|why| Report::plain(&output, &why)));
+            let report = report.unwrap_or_else(|why| {
+                let report = Report::plain(&output, &why);
+                if why.is::<NoTranslator>() && !line.is_quiet() {
+                    explanation.warn(&report);
+                }
+                report
+            });
+            explanation.give(&report);
         }
     }
     ending

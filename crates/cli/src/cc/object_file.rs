@@ -56,20 +56,20 @@ const READS: &[&str] = &[
     "__fgets_unlocked_chk",
 ];
 
-/// Functions of the C library that the runtime calls in the program's own process (birth.c, program.c). One that the
+/// Functions of the C library that the runtime calls in the program's own process (birth.c, program.c, outlook.c, ends/). One that the
 /// program defines itself would be called in their place. Not malloc and free: all of the C library calls those.
 const CALLED: &[&str] = &[
     "clone",
-    "fcntl",
+    "dlsym",
     "fstat",
     "getauxval",
     "getenv",
+    "geteuid",
     "getpid",
     "lseek",
     "madvise",
     "mmap",
     "munmap",
-    "prctl",
     "pthread_atfork",
     "pthread_create",
     "pthread_mutex_init",
@@ -78,7 +78,6 @@ const CALLED: &[&str] = &[
     "pthread_sigmask",
     "sched_getaffinity",
     "sched_setaffinity",
-    "syscall",
     "sysconf",
     "waitpid",
 ];

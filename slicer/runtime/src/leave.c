@@ -1,0 +1,65 @@
+/* leave.c - parting with the prefetch process. */
+#include "leave.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "apart.h"
+#include "lane.h"
+#include "program.h"
+#include "raw.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+/* Not on the program's: a handler may have little. One thread at a time uses it, the one that parts. */
+#define STACK (8 * 1024)
+static char stack[STACK];
+
+/* A process that ended so long ago, in ms, is gone, and its number may be another's. */
+#define GONE 1000
+
+struct awaited {
+    pid_t process;
+    int milliseconds;
+};
+
+static void await_end(void *given) {
+    const struct awaited *wait = given;
+    long fd = raw_answer(SYS_pidfd_open, wait->process, 0, 0, 0, 0, 0);
+    if (fd < 0)
+        return;
+    struct pollfd ends = {.fd = (int)fd, .events = POLLIN};
+    struct timespec time = {wait->milliseconds / 1000, wait->milliseconds % 1000 * 1000000L};
+    raw_answer(SYS_ppoll, (long)&ends, 1, (long)&time, 0, 0, 0);
+}
+
+/* No call of the program's rings any more: where it takes on a filter of system calls, that would end it. */
+static void stop_ringing(struct shared *shared) {
+    for (size_t n = 0; n < LANES; n++)
+        __atomic_store_n(&shared->lanes[n].counter.wake_at, UINT64_MAX, __ATOMIC_SEQ_CST);
+}
+
+static bool is_long_gone(struct shared *shared) {
+    uint32_t ended = atomic_load(&shared->ended_ms);
+    return ended != 0 && shared_now_ms() - ended > GONE;
+}
+
+void foreread_leave(int milliseconds) {
+    int error = errno;
+    struct awaited wait = {.milliseconds = milliseconds};
+    struct shared *shared = program_part(&wait.process);
+    if (shared != NULL) {
+        stop_ringing(shared);
+        /* As the kernel does at the program's end. */
+        atomic_fetch_or(life_word(shared), FUTEX_OWNER_DIED);
+        shared_wake(life_word(shared));
+        /* Whoever has it report knows that this goes on for some time after the program's end. */
+        bool waits = milliseconds != LEAVE_END || !program_reports();
+        if (waits && !is_long_gone(shared))
+            apart(await_end, &wait, stack, sizeof stack);
+        stop_ringing(shared);
+    }
+    errno = error;
+}
