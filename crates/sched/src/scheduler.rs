@@ -190,8 +190,7 @@ impl Scheduler {
         self.infill_below = past;
     }
 
-    /// The next request whose every entry the program is past: what remains unread of it will not
-    /// be read.
+    /// The next request whose every entry the program is past: nobody waits for what remains unread of it.
     pub fn passed(&mut self) -> Option<Asked> {
         let horizon = self.queue.floor().saturating_sub(crate::queue::REORDER);
         let first = self.asked.first_entry()?;
@@ -235,11 +234,6 @@ impl Scheduler {
     /// Whether pages the program is past are given back.
     pub fn gives_back(&self) -> bool {
         self.behind.is_some()
-    }
-
-    /// The pages that were not given back, at the end of the session.
-    pub fn kept(&mut self) -> Vec<(FileId, Range<u64>)> {
-        self.behind.as_mut().map_or_else(Vec::new, Behind::rest)
     }
 
     /// The pages to give back now.

@@ -236,6 +236,11 @@ impl Follower {
         self.session.resume();
     }
 
+    /// What the program reads is not observed from now on, until [`Follower::resume`] or the end, or was not all the time.
+    pub(super) fn look_away(&self) {
+        self.session.look_away();
+    }
+
     /// Whether anything is wrong with the record, as far as it was read, which of a hot plan is next to nothing:
     /// `phase` tells of that. It is looked through then, once, or its damage would never show.
     pub(super) fn is_damaged(&mut self, phase: Phase) -> bool {
