@@ -4,6 +4,8 @@
 //! Behaviour alone is tested, no absolute times. What this machine cannot run is reported as
 //! ignored, with the reason.
 
+#[path = "run/accounts.rs"]
+mod accounts;
 #[path = "run/aside.rs"]
 mod aside;
 #[path = "run/files.rs"]
@@ -40,6 +42,7 @@ fn main() {
     arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
     for &(name, needs, test) in [
+        accounts::TESTS,
         streams::TESTS,
         signals::TESTS,
         readahead::TESTS,
