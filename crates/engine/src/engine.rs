@@ -22,7 +22,7 @@ use crate::Ledger;
 use crate::beyond::Beyond;
 use crate::pages::Pages;
 use crate::site::{Site, Table};
-use crate::survey::{Head, all_in_memory};
+use crate::survey::{HEAD, Head, all_in_memory};
 use crate::track::{Course, Track};
 use crate::worth::Worth;
 
@@ -302,6 +302,8 @@ impl<B: Backend> Engine<B> {
         let requests = self.scheduler.next(now, &mut site);
         let started = !requests.is_empty();
         for request in requests {
+            // Infill of an earlier one may be what this one is for.
+            self.want(request.id, request.file, &request.pages);
             self.backend.submit(request);
         }
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.is_due();
@@ -329,16 +331,6 @@ impl<B: Backend> Engine<B> {
     /// Close the account; nothing is to be asked of the engine after that.
     pub fn finish(&mut self, now: u64) -> Report {
         self.collect(now);
-        for asked in self.scheduler.rest() {
-            for part in asked.wanted() {
-                self.pages.want(asked.request.file, &part);
-            }
-        }
-        if let Some(head) = self.head.take() {
-            for part in head.wanted() {
-                self.pages.want(head.file, &part);
-            }
-        }
         self.ledger.enter(self.pages.rest());
         Report {
             ledger: self.ledger,
@@ -377,6 +369,7 @@ impl<B: Backend> Engine<B> {
                     let issued = self.pages.issue(file, &pages);
                     self.ledger.issued += issued.pages * PAGE;
                     self.ledger.evicted += issued.again * PAGE;
+                    self.want(id, file, &pages);
                     self.parts.entry(id).or_default().push((file, pages));
                 }
                 Event::Short { id, file, pages } => {
@@ -398,13 +391,26 @@ impl<B: Backend> Engine<B> {
         self.events = events;
     }
 
+    /// These pages of a request are wanted, but for its infill.
+    fn want(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
+        let gaps = match &self.head {
+            Some(head) if id == HEAD => head.gaps.as_slice(),
+            _ => self.scheduler.infill(id),
+        };
+        let mut from = pages.start;
+        for gap in gaps {
+            self.pages.want(file, &(from..gap.start.min(pages.end)));
+            from = from.max(gap.end);
+        }
+        self.pages.want(file, &(from..pages.end));
+    }
+
     /// The program is past a request: what it has not read of that is not waited for any more. It may still be read.
     fn pass(&mut self, asked: &Asked) {
         let file = asked.request.file;
         self.beyond.forget(asked);
         let (pages, scheduler) = (&mut self.pages, &mut self.scheduler);
         for part in asked.wanted() {
-            pages.want(file, &part);
             pages.pass(file, &part, |run| scheduler.pass(file, run));
         }
         // Where infill can be given back it is remembered for that since it arrived.

@@ -29,16 +29,16 @@ const AMONG: usize = 2 * FIRST;
 const STREAMS: usize = 4;
 
 /// The request made before anything is scheduled.
-const HEAD: RequestId = RequestId(u64::MAX);
+pub(crate) const HEAD: RequestId = RequestId(u64::MAX);
 
 /// The first pages of a sequential stream. In whatever order the rest is fetched, these come first: what follows them
 /// in the file is what is read next.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Head {
-    pub(crate) file: FileId,
+    file: FileId,
     pages: Range<u64>,
     /// The pages among them that nobody asked for.
-    gaps: Vec<Range<u64>>,
+    pub(crate) gaps: Vec<Range<u64>>,
 }
 
 /// Fetch the head of the first stream of the plan that is not in memory, if its beginning has one: some 0.1 ms before
@@ -97,14 +97,6 @@ impl Head {
             }
         }
         (head.len() >= COLD_PAGES).then_some(head)
-    }
-
-    /// The pages of it that some entry asks for.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = Range<u64>> {
-        let starts = std::iter::once(self.pages.start).chain(self.gaps.iter().map(|gap| gap.end));
-        let ends = self.gaps.iter().map(|gap| gap.start);
-        let ends = ends.chain(std::iter::once(self.pages.end));
-        starts.zip(ends).map(|(start, end)| start..end)
     }
 
     /// What of these is not in it, from the first on that is not.

@@ -173,6 +173,25 @@ fn what_was_evicted_and_is_fetched_again_is_issued_twice() {
     assert_eq!(ledger.wasted, 0, "{ledger:?}");
 }
 
+#[test]
+fn where_all_that_is_listed_is_read_what_is_given_back_unread_is_infill() {
+    let plan = reads(scattered(6000, 12_000));
+    let shared = machine(Model::NetworkSsd, ROOMY);
+    let source: Box<dyn Source> = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+    let config = Config {
+        budget_pages: 512,
+        evict_behind: true,
+        ..Config::default()
+    };
+    let mut engine = Engine::new(source, Sim::new(shared.clone()), config);
+    let mut players = [Player::new(Some(&mut engine), &plan, 400_000)];
+    play(&shared, &mut players, false, |_| ());
+    let end = players[0].ready;
+    let ledger = engine.finish(end).ledger;
+    assert!(ledger.is_closed() && ledger.infill > 0, "{ledger:?}");
+    assert_eq!(ledger.wasted, 0, "{ledger:?}");
+}
+
 /// A stretch of a program: of the plan from some place on, or of other pages.
 #[derive(Clone, Debug)]
 enum Stretch {
