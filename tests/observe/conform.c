@@ -261,6 +261,9 @@ static void descriptors_and_directories(void) {
                 if (a == 1)
                     TRY("fcntl64", int, fcntl64(fd, commands[c], arguments[a]));
             }
+        TRY("posix_fadvise", int, posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
+        TRY("posix_fadvise wrong", int, posix_fadvise(fd, -1, -1, 77));
+        TRY("posix_fadvise64", int, posix_fadvise64(fd, 7, 100, POSIX_FADV_WILLNEED));
         TRY("fcntl lease", int, (close(DATA), close(PATH_ONLY), fcntl(fd, F_SETLEASE, F_RDLCK)));
     }
     TRY("close_range all", int, close_range(10, 20, CLOSE_RANGE_CLOEXEC));

@@ -449,12 +449,12 @@ impl Outcome {
         );
     }
 
-    /// Every byte issued is useful, late, wasted, evicted or infill, and the account is of this run.
+    /// Every byte issued is useful, late, wasted, evicted, infill or unknown, and the account is of this run.
     #[track_caller]
     fn hold_to_account(&self) {
         let issued = self.bytes("issued");
-        let parts =
-            ["useful", "late", "wasted", "evicted", "infill"].map(|column| self.bytes(column));
+        let columns = ["useful", "late", "wasted", "evicted", "infill", "unknown"];
+        let parts = columns.map(|column| self.bytes(column));
         assert_eq!(
             issued,
             parts.iter().sum::<u64>(),

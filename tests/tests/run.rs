@@ -5,6 +5,8 @@
 //! what other processes do: such a check is a `check!`, and its test is repeated if others disturbed it
 //! ([`foreread_tests::rounds`]). What this machine cannot run is reported as ignored, with the reason.
 
+#[path = "run/accounts.rs"]
+mod accounts;
 #[path = "run/aside.rs"]
 mod aside;
 #[path = "run/files.rs"]
@@ -45,6 +47,7 @@ fn main() {
     arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
     for &(name, needs, test) in [
+        accounts::TESTS,
         streams::TESTS,
         signals::TESTS,
         readahead::TESTS,

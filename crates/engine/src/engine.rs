@@ -22,7 +22,7 @@ use crate::Ledger;
 use crate::beyond::Beyond;
 use crate::pages::Pages;
 use crate::site::{Site, Table};
-use crate::survey::{Head, all_in_memory};
+use crate::survey::{HEAD, Head, all_in_memory};
 use crate::track::{Course, Track};
 use crate::worth::Worth;
 
@@ -241,9 +241,16 @@ impl<B: Backend> Engine<B> {
         }
     }
 
+    /// What the program reads from now on is not observed, until [`Engine::resume`] or the end: of the pages it has not
+    /// read by now nobody can tell whether it will.
+    pub fn look_away(&mut self) {
+        self.pages.watch(false);
+    }
+
     /// Follow again a plan that was as good as hot: the program waits for its device. It is looked for in the
     /// plan by what it reads from `now` on.
     pub fn resume(&mut self, now: u64) {
+        self.pages.watch(true);
         if self.phase == Phase::Hot && !self.closed {
             self.scheduler.restart();
             self.track = Track::seeking();
@@ -269,7 +276,7 @@ impl<B: Backend> Engine<B> {
             return self.scheduler.in_flight() > 0;
         }
         while let Some(asked) = self.scheduler.passed() {
-            self.give_up(&asked);
+            self.pass(&asked);
         }
         if now >= self.look_at {
             self.look_ahead(now);
@@ -277,8 +284,7 @@ impl<B: Backend> Engine<B> {
         let (backend, scheduler) = (&mut self.backend, &mut self.scheduler);
         self.beyond.look(now, backend, scheduler);
         for (file, pages) in self.scheduler.give_back() {
-            // Unread among them is only what nobody had asked for.
-            self.ledger.infill += self.pages.give_up(file, &pages, |_| ()) * PAGE;
+            self.ledger.enter(self.pages.give_back(file, &pages));
             self.backend.discard(file, pages);
         }
         if self.phase != Phase::Ahead {
@@ -296,6 +302,8 @@ impl<B: Backend> Engine<B> {
         let requests = self.scheduler.next(now, &mut site);
         let started = !requests.is_empty();
         for request in requests {
+            // Infill of an earlier one may be what this one is for.
+            self.want(request.id, request.file, &request.pages);
             self.backend.submit(request);
         }
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.is_due();
@@ -323,18 +331,7 @@ impl<B: Backend> Engine<B> {
     /// Close the account; nothing is to be asked of the engine after that.
     pub fn finish(&mut self, now: u64) -> Report {
         self.collect(now);
-        for asked in self.scheduler.rest() {
-            self.give_up(&asked);
-            for gap in &asked.infill {
-                self.ledger.infill += self.pages.give_up(asked.request.file, gap, |_| ()) * PAGE;
-            }
-        }
-        let gaps = self.head.take().into_iter();
-        let gaps = gaps.flat_map(|head| head.gaps.into_iter().map(move |gap| (head.file, gap)));
-        for (file, pages) in self.scheduler.kept().into_iter().chain(gaps) {
-            self.ledger.infill += self.pages.give_up(file, &pages, |_| ()) * PAGE;
-        }
-        self.ledger.wasted += self.pages.len() * PAGE;
+        self.ledger.enter(self.pages.rest());
         Report {
             ledger: self.ledger,
             phase: self.phase,
@@ -369,7 +366,10 @@ impl<B: Backend> Engine<B> {
                     self.placed(file);
                 }
                 Event::Issued { id, file, pages } => {
-                    self.ledger.issued += self.pages.issue(file, &pages) * PAGE;
+                    let issued = self.pages.issue(file, &pages);
+                    self.ledger.issued += issued.pages * PAGE;
+                    self.ledger.evicted += issued.again * PAGE;
+                    self.want(id, file, &pages);
                     self.parts.entry(id).or_default().push((file, pages));
                 }
                 Event::Short { id, file, pages } => {
@@ -391,23 +391,33 @@ impl<B: Backend> Engine<B> {
         self.events = events;
     }
 
-    /// The program is past a request: what it has not read of it, it will not read.
-    fn give_up(&mut self, asked: &Asked) {
+    /// These pages of a request are wanted, but for its infill.
+    fn want(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
+        let gaps = match &self.head {
+            Some(head) if id == HEAD => head.gaps.as_slice(),
+            _ => self.scheduler.infill(id),
+        };
+        let mut from = pages.start;
+        for gap in gaps {
+            self.pages.want(file, &(from..gap.start.min(pages.end)));
+            from = from.max(gap.end);
+        }
+        self.pages.want(file, &(from..pages.end));
+    }
+
+    /// The program is past a request: what it has not read of that is not waited for any more. It may still be read.
+    fn pass(&mut self, asked: &Asked) {
         let file = asked.request.file;
         self.beyond.forget(asked);
         let (pages, scheduler) = (&mut self.pages, &mut self.scheduler);
-        let mut wasted = 0;
         for part in asked.wanted() {
-            wasted += pages.give_up(file, &part, |run| scheduler.pass(file, run));
+            pages.pass(file, &part, |run| scheduler.pass(file, run));
         }
-        self.ledger.wasted += wasted * PAGE;
-        // What can be given back is, and accounted for then.
+        // Where infill can be given back it is remembered for that since it arrived.
         if !scheduler.gives_back() {
-            let infill = asked
-                .infill
-                .iter()
-                .map(|gap| pages.give_up(file, gap, |_| ()));
-            self.ledger.infill += infill.sum::<u64>() * PAGE;
+            for gap in &asked.infill {
+                pages.pass(file, gap, |_| ());
+            }
         }
     }
 

@@ -1,10 +1,13 @@
 //! What became of every byte issued.
 
+use foreread_plan::PAGE;
 use serde::{Deserialize, Serialize};
+
+use crate::pages::Unread;
 
 /// An account in bytes (whole pages).
 ///
-/// Invariant of a closed account: `issued = useful + late + wasted + evicted + infill`.
+/// Invariant of a closed account: `issued = useful + late + wasted + evicted + infill + unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Fetched from the device ahead of the program.
@@ -13,7 +16,7 @@ pub struct Ledger {
     pub useful: u64,
     /// Still on its way when the program read it: part of the wait was saved.
     pub late: u64,
-    /// Wanted, and never read by the program.
+    /// Wanted, and never read by the program, which was watched all that time.
     pub wasted: u64,
     /// Gone from memory again before the program read it.
     pub evicted: u64,
@@ -21,6 +24,9 @@ pub struct Ledger {
     /// of a device that is faster at reading than at skipping.
     #[serde(default)]
     pub infill: u64,
+    /// Not seen to be read by the program, which was not watched all the time: it may have read them.
+    #[serde(default)]
+    pub unknown: u64,
     /// Read by the program from the device, not issued by anyone else: what was not foreseen
     /// in time. Not part of `issued`.
     pub missed: u64,
@@ -29,18 +35,27 @@ pub struct Ledger {
 impl Ledger {
     /// Whether every byte issued is accounted for.
     pub fn is_closed(&self) -> bool {
-        self.issued == self.useful + self.late + self.wasted + self.evicted + self.infill
+        let read = self.useful + self.late;
+        self.issued == read + self.wasted + self.evicted + self.infill + self.unknown
     }
 
-    /// Of the bytes issued, the share the program read: accuracy. `None` if none was issued.
+    /// Of the bytes issued, the share the program read: accuracy. `None` if that is known of none.
     pub fn accuracy(&self) -> Option<f64> {
-        (self.issued > 0).then(|| (self.useful + self.late) as f64 / self.issued as f64)
+        let known = self.issued - self.unknown;
+        (known > 0).then(|| (self.useful + self.late) as f64 / known as f64)
     }
 
     /// Of the bytes the program would have waited for, the share that was issued: coverage.
     pub fn coverage(&self) -> Option<f64> {
         let needed = self.useful + self.late + self.evicted + self.missed;
         (needed > 0).then(|| (needed - self.missed) as f64 / needed as f64)
+    }
+
+    /// Enter pages that the program was not seen to read.
+    pub(crate) fn enter(&mut self, unread: Unread) {
+        self.wasted += unread.wasted * PAGE;
+        self.infill += unread.infill * PAGE;
+        self.unknown += unread.unknown * PAGE;
     }
 
     /// Of the bytes issued and read, the share that was there in time: timeliness.

@@ -1,7 +1,12 @@
-//! The pages issued and not yet read: which they are, and which have arrived.
+//! The pages issued and not yet read: which they are, which have arrived, and whether the program is past them.
+//!
+//! A page stays here until the program reads it, it is gone from memory, or the session ends. That the program has
+//! passed a page in its plan, or has left the plan, says nothing of whether it will read that page: a page passed is
+//! not waited for any more, and still entered as read when it is.
 //!
 //! Kept as bitmaps over chunks of 64 pages, so that a dense plan costs under a byte a page.
-//! Invariants: `arrived` is a subset of `issued`; a chunk with no bit set is not kept.
+//! Invariants: all other bitmaps are subsets of `issued`; a chunk with no bit set is not kept; `waited_for` counts the
+//! pages issued and not passed.
 
 use std::ops::Range;
 
@@ -14,6 +19,12 @@ const CHUNK: u64 = 64;
 struct Chunk {
     issued: u64,
     arrived: u64,
+    /// The program is past the entries that they were issued for.
+    passed: u64,
+    /// Some entry asked for them; the others are infill.
+    wanted: u64,
+    /// The program was not watched at some time since they were issued, and may have read them.
+    unwatched: u64,
     /// When the last of them arrived, in ns.
     arrived_at: u64,
 }
@@ -22,7 +33,9 @@ struct Chunk {
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     chunks: FxHashMap<(FileId, u64), Chunk>,
-    count: u64,
+    waited_for: u64,
+    /// Whether the program is not watched now.
+    unwatched: bool,
 }
 
 /// What became of pages the program read.
@@ -34,47 +47,85 @@ pub(crate) struct Read {
     pub(crate) under_way: u64,
 }
 
+/// Pages that were issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Issued {
+    /// All of them that come from the device.
+    pub(crate) pages: u64,
+    /// Of these, pages that had been issued before and are fetched again: they were evicted before they were read.
+    pub(crate) again: u64,
+}
+
+/// What becomes of pages the program was not seen to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unread {
+    pub(crate) wasted: u64,
+    pub(crate) infill: u64,
+    pub(crate) unknown: u64,
+}
+
+impl Unread {
+    fn add(&mut self, chunk: &Chunk, pages: u64) {
+        let seen = pages & !chunk.unwatched;
+        self.wasted += u64::from((seen & chunk.wanted).count_ones());
+        self.infill += u64::from((seen & !chunk.wanted).count_ones());
+        self.unknown += u64::from((pages & chunk.unwatched).count_ones());
+    }
+}
+
 impl Pages {
+    /// Whether no page is waited for: all were read or passed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
+        self.waited_for == 0
     }
 
+    /// Pages that are waited for.
     pub(crate) fn len(&self) -> u64 {
-        self.count
+        self.waited_for
     }
 
-    /// Runs of pages that have arrived and are not read, in no order; of very many, no more than about `most`.
+    /// Runs of pages that have arrived and are waited for, in no order; of very many, no more than about `most`.
     pub(crate) fn waiting(&self, most: usize) -> Vec<(FileId, Range<u64>)> {
         let mut waiting = Vec::new();
         for (&(file, number), chunk) in &self.chunks {
             if waiting.len() >= most {
                 break;
             }
-            runs(number, chunk.arrived, &mut |run| waiting.push((file, run)));
+            let pages = chunk.arrived & !chunk.passed;
+            runs(number, pages, &mut |run| waiting.push((file, run)));
         }
         waiting
     }
 
-    /// Mark pages as issued; how many were not marked before.
-    pub(crate) fn issue(&mut self, file: FileId, pages: &Range<u64>) -> u64 {
-        let mut fresh = 0;
+    /// Mark pages as issued. Those that had arrived before and are fetched again begin anew.
+    pub(crate) fn issue(&mut self, file: FileId, pages: &Range<u64>) -> Issued {
+        let mut issued = Issued::default();
         for (chunk, mask) in masks(pages) {
             let entry = self.chunks.entry((file, chunk)).or_default();
-            fresh += u64::from((mask & !entry.issued).count_ones());
+            let again = mask & entry.arrived;
+            let fresh = mask & !entry.issued;
+            let waited_for = fresh | again & entry.passed;
             entry.issued |= mask;
+            for kept in [&mut entry.arrived, &mut entry.passed, &mut entry.wanted] {
+                *kept &= !again;
+            }
+            entry.unwatched &= !again;
+            if self.unwatched {
+                entry.unwatched |= mask;
+            }
+            self.waited_for += u64::from(waited_for.count_ones());
+            issued.again += u64::from(again.count_ones());
+            issued.pages += u64::from((fresh | again).count_ones());
         }
-        self.count += fresh;
-        fresh
+        issued
     }
 
     /// Mark issued pages as arrived at `now`.
     pub(crate) fn arrive(&mut self, file: FileId, pages: &Range<u64>, now: u64) {
-        for (chunk, mask) in masks(pages) {
-            if let Some(entry) = self.chunks.get_mut(&(file, chunk)) {
-                entry.arrived |= mask & entry.issued;
-                entry.arrived_at = now;
-            }
-        }
+        self.mark(file, pages, |_, chunk, pages| {
+            chunk.arrived |= pages;
+            chunk.arrived_at = now;
+        });
     }
 
     /// The program read these pages, beginning at `start` ns: strike them off. `past` is told each run.
@@ -99,23 +150,86 @@ impl Pages {
         read
     }
 
-    /// These pages will not be read: strike them off; how many were issued. `past` is told each run.
-    pub(crate) fn give_up(
+    /// Some entry asked for these pages.
+    pub(crate) fn want(&mut self, file: FileId, pages: &Range<u64>) {
+        self.mark(file, pages, |_, chunk, pages| chunk.wanted |= pages);
+    }
+
+    /// The program is past these pages in its plan: nobody waits for them any more. `past` is told each run of pages
+    /// that are unread.
+    pub(crate) fn pass(
         &mut self,
         file: FileId,
         pages: &Range<u64>,
         mut past: impl FnMut(Range<u64>),
-    ) -> u64 {
+    ) {
+        let mut passed = 0;
+        self.mark(file, pages, |number, chunk, pages| {
+            passed += u64::from((pages & !chunk.passed).count_ones());
+            chunk.passed |= pages;
+            runs(number, pages, &mut past);
+        });
+        self.waited_for -= passed;
+    }
+
+    /// These pages are gone from memory: strike them off; how many were issued.
+    pub(crate) fn evict(&mut self, file: FileId, pages: &Range<u64>) -> u64 {
         let mut count = 0;
-        self.strike(file, pages, |number, _, hit| {
+        self.strike(file, pages, |_, _, hit| {
             count += u64::from(hit.count_ones());
-            runs(number, hit, &mut past);
         });
         count
     }
 
+    /// These pages are given back unread: strike them off.
+    pub(crate) fn give_back(&mut self, file: FileId, pages: &Range<u64>) -> Unread {
+        let mut unread = Unread::default();
+        self.strike(file, pages, |_, chunk, hit| unread.add(chunk, hit));
+        unread
+    }
+
+    /// Whether the program is watched from now on. What it reads while it is not, nobody knows.
+    pub(crate) fn watch(&mut self, watched: bool) {
+        self.unwatched = !watched;
+        if !watched {
+            for chunk in self.chunks.values_mut() {
+                chunk.unwatched = chunk.issued;
+            }
+        }
+    }
+
+    /// Strike off all that is left, at the end of the session.
+    pub(crate) fn rest(&mut self) -> Unread {
+        let mut unread = Unread::default();
+        for (_, chunk) in self.chunks.drain() {
+            unread.add(&chunk, chunk.issued);
+        }
+        self.waited_for = 0;
+        unread
+    }
+
+    /// Mark those of these pages that are issued.
+    fn mark(
+        &mut self,
+        file: FileId,
+        pages: &Range<u64>,
+        mut mark: impl FnMut(u64, &mut Chunk, u64),
+    ) {
+        if self.chunks.is_empty() {
+            return;
+        }
+        for (number, mask) in masks(pages) {
+            if let Some(chunk) = self.chunks.get_mut(&(file, number))
+                && chunk.issued & mask != 0
+            {
+                let hit = chunk.issued & mask;
+                mark(number, chunk, hit);
+            }
+        }
+    }
+
     fn strike(&mut self, file: FileId, pages: &Range<u64>, mut seen: impl FnMut(u64, &Chunk, u64)) {
-        if self.count == 0 {
+        if self.chunks.is_empty() {
             return;
         }
         for (number, mask) in masks(pages) {
@@ -127,9 +241,16 @@ impl Pages {
                 continue;
             }
             seen(number, chunk, hit);
-            chunk.issued &= !hit;
-            chunk.arrived &= !hit;
-            self.count -= u64::from(hit.count_ones());
+            self.waited_for -= u64::from((hit & !chunk.passed).count_ones());
+            for bits in [
+                &mut chunk.issued,
+                &mut chunk.arrived,
+                &mut chunk.passed,
+                &mut chunk.wanted,
+                &mut chunk.unwatched,
+            ] {
+                *bits &= !hit;
+            }
             if chunk.issued == 0 {
                 self.chunks.remove(&(file, number));
             }
@@ -203,22 +324,90 @@ mod tests {
         assert!(pages.is_empty());
     }
 
+    #[test]
+    fn a_page_that_was_passed_is_still_read() {
+        let mut pages = Pages::default();
+        pages.issue(FILE, &(0..4));
+        pages.arrive(FILE, &(0..4), 100);
+        let mut past = Vec::new();
+        pages.pass(FILE, &(0..3), |run| past.push(run));
+        assert_eq!(past.into_iter().flatten().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(pages.len(), 1);
+        assert_eq!(pages.waiting(usize::MAX), [(FILE, 3..4)]);
+        let read = pages.read(FILE, &(1..2), 200, |_| ());
+        assert_eq!((read.there, read.under_way), (1, 0));
+        pages.want(FILE, &(2..4));
+        let left = Unread {
+            wasted: 2,
+            infill: 1,
+            unknown: 0,
+        };
+        assert_eq!(pages.rest(), left);
+    }
+
+    #[test]
+    fn of_a_page_that_was_there_while_nobody_watched_nothing_is_claimed() {
+        let mut pages = Pages::default();
+        pages.issue(FILE, &(0..2));
+        pages.watch(false);
+        pages.issue(FILE, &(2..3));
+        pages.watch(true);
+        pages.issue(FILE, &(3..5));
+        pages.want(FILE, &(0..5));
+        let read = pages.read(FILE, &(0..1), 200, |_| ());
+        assert_eq!(read.under_way, 1, "what was seen is known all the same");
+        let left = Unread {
+            wasted: 2,
+            infill: 0,
+            unknown: 2,
+        };
+        assert_eq!(pages.rest(), left);
+    }
+
     #[derive(Clone, Debug)]
     enum Op {
         Issue(Range<u64>),
         Arrive(Range<u64>),
         Read(Range<u64>),
-        GiveUp(Range<u64>),
+        Want(Range<u64>),
+        Pass(Range<u64>),
+        Evict(Range<u64>),
+        GiveBack(Range<u64>),
+        Watch(bool),
     }
 
     fn op() -> impl Strategy<Value = Op> {
         let range = || (0u64..300, 0u64..140).prop_map(|(start, len)| start..start + len);
         prop_oneof![
             range().prop_map(Op::Issue),
+            range().prop_map(Op::Issue),
             range().prop_map(Op::Arrive),
             range().prop_map(Op::Read),
-            range().prop_map(Op::GiveUp),
+            range().prop_map(Op::Want),
+            range().prop_map(Op::Pass),
+            range().prop_map(Op::Evict),
+            range().prop_map(Op::GiveBack),
+            any::<bool>().prop_map(Op::Watch),
         ]
+    }
+
+    /// One page, by itself.
+    #[derive(Clone, Copy, Debug, Default)]
+    struct Page {
+        arrived: bool,
+        passed: bool,
+        wanted: bool,
+        unwatched: bool,
+    }
+
+    fn enter(unread: &mut Unread, page: Page) {
+        match page {
+            Page {
+                unwatched: true, ..
+            } => unread.unknown += 1,
+            Page { wanted: true, .. } => unread.wasted += 1,
+            _ => unread.infill += 1,
+        }
     }
 
     proptest! {
@@ -226,25 +415,36 @@ mod tests {
         #[test]
         fn the_bitmaps_agree_with_a_page_by_page_map(ops in proptest::collection::vec(op(), 0..80)) {
             let mut pages = Pages::default();
-            let mut reference: BTreeMap<u64, bool> = BTreeMap::new();
+            let mut reference: BTreeMap<u64, Page> = BTreeMap::new();
+            let mut unwatched = false;
+            // Every page issued, less those that were accounted for.
+            let mut open = 0;
             for op in ops {
                 match op {
                     Op::Issue(range) => {
-                        let fresh = range.clone().filter(|page| !reference.contains_key(page)).count();
-                        prop_assert_eq!(pages.issue(FILE, &range), fresh as u64);
-                        for page in range { reference.entry(page).or_insert(false); }
+                        let mut expected = Issued::default();
+                        for page in range.clone() {
+                            let before = reference.get(&page).copied();
+                            let again = before.is_some_and(|page| page.arrived);
+                            expected.again += u64::from(again);
+                            expected.pages += u64::from(again || before.is_none());
+                            let new = if again { Page::default() } else { before.unwrap_or_default() };
+                            reference.insert(page, Page { unwatched: new.unwatched || unwatched, ..new });
+                        }
+                        prop_assert_eq!(pages.issue(FILE, &range), expected);
+                        open += expected.pages - expected.again;
                     }
                     Op::Arrive(range) => {
                         pages.arrive(FILE, &range, 1);
-                        for page in range { reference.entry(page).and_modify(|there| *there = true); }
+                        for page in range { reference.entry(page).and_modify(|page| page.arrived = true); }
                     }
                     Op::Read(range) => {
                         let mut expected = Read::default();
                         let mut struck = Vec::new();
                         for page in range.clone() {
                             match reference.remove(&page) {
-                                Some(true) => expected.there += 1,
-                                Some(false) => expected.under_way += 1,
+                                Some(Page { arrived: true, .. }) => expected.there += 1,
+                                Some(_) => expected.under_way += 1,
                                 None => continue,
                             }
                             struck.push(page);
@@ -252,19 +452,53 @@ mod tests {
                         let mut past = Vec::new();
                         prop_assert_eq!(pages.read(FILE, &range, 2, |run| past.extend(run)), expected);
                         prop_assert_eq!(past, struck);
+                        open -= expected.there + expected.under_way;
                     }
-                    Op::GiveUp(range) => {
+                    Op::Want(range) => {
+                        pages.want(FILE, &range);
+                        for page in range { reference.entry(page).and_modify(|page| page.wanted = true); }
+                    }
+                    Op::Pass(range) => {
+                        let mut past = Vec::new();
+                        pages.pass(FILE, &range, |run| past.extend(run));
+                        let issued = reference.range_mut(range).map(|(&number, page)| {
+                            page.passed = true;
+                            number
+                        });
+                        prop_assert_eq!(past, issued.collect::<Vec<_>>());
+                    }
+                    Op::Evict(range) => {
                         let expected = range.clone().filter(|page| reference.remove(page).is_some()).count();
-                        prop_assert_eq!(pages.give_up(FILE, &range, |_| ()), expected as u64);
+                        prop_assert_eq!(pages.evict(FILE, &range), expected as u64);
+                        open -= expected as u64;
+                    }
+                    Op::GiveBack(range) => {
+                        let mut expected = Unread::default();
+                        for page in range.clone() {
+                            if let Some(page) = reference.remove(&page) { enter(&mut expected, page); }
+                        }
+                        prop_assert_eq!(pages.give_back(FILE, &range), expected);
+                        open -= expected.wasted + expected.infill + expected.unknown;
+                    }
+                    Op::Watch(watched) => {
+                        pages.watch(watched);
+                        unwatched = !watched;
+                        if unwatched { reference.values_mut().for_each(|page| page.unwatched = true); }
                     }
                 }
                 let mut waiting: Vec<u64> = pages.waiting(usize::MAX).into_iter().flat_map(|(_, run)| run).collect();
                 waiting.sort_unstable();
-                let arrived = reference.iter().filter(|(_, there)| **there).map(|(&page, _)| page);
+                let arrived = reference.iter().filter(|(_, page)| page.arrived && !page.passed).map(|(&page, _)| page);
                 prop_assert_eq!(waiting, arrived.collect::<Vec<_>>());
-                prop_assert_eq!(pages.len(), reference.len() as u64);
-                prop_assert_eq!(pages.is_empty(), reference.is_empty());
+                let waited_for = reference.values().filter(|page| !page.passed).count();
+                prop_assert_eq!(pages.len(), waited_for as u64);
+                prop_assert_eq!(pages.is_empty(), waited_for == 0);
             }
+            let mut expected = Unread::default();
+            reference.into_values().for_each(|page| enter(&mut expected, page));
+            let rest = pages.rest();
+            prop_assert_eq!(rest, expected);
+            prop_assert_eq!(open, rest.wasted + rest.infill + rest.unknown, "every page issued is in one column");
         }
     }
 }

@@ -34,6 +34,8 @@ enum Seen {
     Planned(Access),
     /// An access to any other.
     Stray(Access),
+    /// Nothing from here on: nobody observes it.
+    Nothing,
     /// That it waits for its device again.
     Waiting,
 }
@@ -111,6 +113,12 @@ impl Session {
     /// The program read a file that is not in the plan; seen as [`Session::observe`]'s are.
     pub fn stray(&self, access: Access) {
         self.add(Seen::Stray(access));
+    }
+
+    /// The program is not observed from now on, until [`Session::resume`] or the end, or was not all the time: of what
+    /// it has not been seen to read, nobody can tell whether it does.
+    pub fn look_away(&self) {
+        self.add(Seen::Nothing);
     }
 
     /// Have the engine follow again a program that it let go as [`Phase::Hot`].
@@ -270,6 +278,7 @@ impl<B: Backend> Shift<B> {
             match seen {
                 Seen::Planned(access) => self.engine.observe(&access),
                 Seen::Stray(access) => self.engine.stray(&access),
+                Seen::Nothing => self.engine.look_away(),
                 Seen::Waiting => self.engine.resume(now),
             }
         }

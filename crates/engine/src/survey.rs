@@ -29,13 +29,13 @@ const AMONG: usize = 2 * FIRST;
 const STREAMS: usize = 4;
 
 /// The request made before anything is scheduled.
-const HEAD: RequestId = RequestId(u64::MAX);
+pub(crate) const HEAD: RequestId = RequestId(u64::MAX);
 
 /// The first pages of a sequential stream. In whatever order the rest is fetched, these come first: what follows them
 /// in the file is what is read next.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Head {
-    pub(crate) file: FileId,
+    file: FileId,
     pages: Range<u64>,
     /// The pages among them that nobody asked for.
     pub(crate) gaps: Vec<Range<u64>>,

@@ -120,18 +120,6 @@ impl Behind {
         }
     }
 
-    /// All that is remembered, at the end of the session.
-    pub(crate) fn rest(&mut self) -> Vec<(FileId, Range<u64>)> {
-        let runs = self.runs.drain(..).map(|run| (run.file, run.range()));
-        self.known.0.clear();
-        let aside = self.aside.0.drain().flat_map(|((file, chunk), bits)| {
-            let pages = (0..CHUNK).filter(move |bit| bits & 1 << bit != 0);
-            pages.map(move |bit| (file, chunk * CHUNK + bit..chunk * CHUNK + bit + 1))
-        });
-        self.pages = 0;
-        runs.chain(aside).collect()
-    }
-
     /// The runs to give back, with `unread` pages in memory beside these and room for `target` in all.
     pub(crate) fn give_back(
         &mut self,

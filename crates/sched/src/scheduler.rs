@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use foreread_plan::{Access, FileId, Pattern, Request, RequestId};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::asked::Asked;
 use crate::behind::Behind;
@@ -27,6 +28,9 @@ use crate::{
 /// How far ahead of the program a stream is looked through for what comes after it, in entries.
 const STREAM_LEAD: u64 = 16_384;
 
+/// Pages that no entry asked for.
+type Gaps = SmallVec<[Range<u64>; 1]>;
+
 /// A request under way.
 #[derive(Debug)]
 struct Flight {
@@ -34,6 +38,7 @@ struct Flight {
     /// The last ordinal it serves.
     last: u64,
     pages: u64,
+    infill: Gaps,
 }
 
 /// Queue, pacing, order and budget of one session.
@@ -190,8 +195,7 @@ impl Scheduler {
         self.infill_below = past;
     }
 
-    /// The next request whose every entry the program is past: what remains unread of it will not
-    /// be read.
+    /// The next request whose every entry the program is past: nobody waits for what remains unread of it.
     pub fn passed(&mut self) -> Option<Asked> {
         let horizon = self.queue.floor().saturating_sub(crate::queue::REORDER);
         let first = self.asked.first_entry()?;
@@ -201,11 +205,6 @@ impl Scheduler {
         let mut asked = first.remove();
         self.budget.release(asked.let_go());
         Some(asked)
-    }
-
-    /// The requests the program is not past yet, at the end of the session.
-    pub fn rest(&mut self) -> impl Iterator<Item = Asked> + use<> {
-        std::mem::take(&mut self.asked).into_values()
     }
 
     /// The program has read these pages, which the session brought in, or will not read them any more.
@@ -232,14 +231,14 @@ impl Scheduler {
         }
     }
 
+    /// The pages of a request under way that no entry asked for.
+    pub fn infill(&self, id: RequestId) -> &[Range<u64>] {
+        self.in_flight.get(&id).map_or(&[], |one| &one.infill)
+    }
+
     /// Whether pages the program is past are given back.
     pub fn gives_back(&self) -> bool {
         self.behind.is_some()
-    }
-
-    /// The pages that were not given back, at the end of the session.
-    pub fn kept(&mut self) -> Vec<(FileId, Range<u64>)> {
-        self.behind.as_mut().map_or_else(Vec::new, Behind::rest)
     }
 
     /// The pages to give back now.
@@ -308,7 +307,7 @@ impl Scheduler {
                 lane.sweep.pass_over_all();
             }
             while lane.has_room() {
-                let Some((last, request)) = self.issue(lane, now) else {
+                let Some((last, request, infill)) = self.issue(lane, now) else {
                     break;
                 };
                 let pages = request.pages.end - request.pages.start;
@@ -316,6 +315,7 @@ impl Scheduler {
                     device,
                     last,
                     pages,
+                    infill,
                 };
                 self.in_flight.insert(request.id, flight);
                 requests.push(request);
@@ -426,8 +426,8 @@ impl Scheduler {
         self.queue.set_state(ordinal, State::Left);
     }
 
-    /// The next request of one lane, by its order and the pacing rule, and the last ordinal it serves.
-    fn issue(&mut self, lane: &mut Lane, now: u64) -> Option<(u64, Request)> {
+    /// The next request of one lane, by its order and the pacing rule, the last ordinal it serves, and its infill.
+    fn issue(&mut self, lane: &mut Lane, now: u64) -> Option<(u64, Request, Gaps)> {
         let (position, floor) = (self.queue.position(), self.queue.floor());
         let (c, t) = (self.feedback.compute_ns(), lane.service.service_ns());
         let k = lane.in_flight;
@@ -476,14 +476,14 @@ impl Scheduler {
         let last = batch.ordinals.iter().copied().max().unwrap_or(0);
         let asked = Asked {
             request: request.clone(),
-            infill: batch.infill,
+            infill: batch.infill.clone(),
             held: true,
         };
         let infill = asked.infill.iter().map(|gap| gap.end - gap.start).sum();
         self.budget.hold(infill);
         lane.started(request.pages.end - request.pages.start, infill, now);
         self.asked.insert((last, id), asked);
-        Some((last, request))
+        Some((last, request, batch.infill))
     }
 }
 

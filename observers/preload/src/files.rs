@@ -267,6 +267,28 @@ pub fn advise_sequential(fd: c_int) {
     }
 }
 
+/// The program has told the kernel itself how it reads a file: that stands, and is never taken back.
+pub fn advised(fd: c_int, advice: c_int) {
+    let is_of_order = matches!(
+        advice,
+        libc::POSIX_FADV_NORMAL | libc::POSIX_FADV_RANDOM | libc::POSIX_FADV_SEQUENTIAL
+    );
+    let is_known = is_of_order && report::at_home() && !seats::in_helper();
+    let Some(entry) = cell(fd).filter(|_| is_known) else {
+        return;
+    };
+    let entry = Entry(entry.load(Ordering::Relaxed));
+    if entry.0 & Entry::ADVISED == 0 || !entry.is_tracked() {
+        return;
+    }
+    // It holds for all descriptors of the description.
+    for cell in used() {
+        if Entry(cell.load(Ordering::Relaxed)).inst() == entry.inst() {
+            cell.fetch_and(!Entry::ADVISED, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Gives every descriptor the kernel's read-ahead back.
 #[cold]
 pub fn restore_all() {

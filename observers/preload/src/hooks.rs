@@ -218,6 +218,8 @@ hooks! {
     fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int = |call| duplicating(old, call);
     fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
     fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
+    fn posix_fadvise(fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int = |call| advising(fd, advice, call);
+    fn posix_fadvise64(fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int = |call| advising(fd, advice, call);
     fn chdir(path: Path) -> c_int = |call| moving(path, call);
     fn fchdir(fd: c_int) -> c_int = |call| moving_to(fd, call);
 }
@@ -243,6 +245,14 @@ fn controlling(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicating(fd, call),
         _ => call(),
     }
+}
+
+fn advising(fd: c_int, advice: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let result = call();
+    if result == 0 {
+        files::advised(fd, advice);
+    }
+    result
 }
 
 fn moving(path: Path, call: impl FnOnce() -> c_int) -> c_int {

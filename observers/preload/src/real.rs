@@ -92,7 +92,7 @@ reals! {
     fopen fopen64 freopen freopen64
     read __read_chk pread pread64 __pread_chk __pread64_chk readv preadv preadv64 preadv2 preadv64v2
     sendfile sendfile64 copy_file_range splice aio_return aio_return64 lseek lseek64
-    close close_range closefrom dup dup2 dup3 fcntl fcntl64 fdopendir closedir chdir fchdir
+    close close_range closefrom dup dup2 dup3 fcntl fcntl64 posix_fadvise posix_fadvise64 fdopendir closedir chdir fchdir
     pthread_cancel prctl
     chroot setns unshare mount umount umount2
     setuid seteuid setreuid setresuid setgid setegid setregid setresgid setgroups initgroups capset

@@ -43,12 +43,16 @@ type Devices = Arc<Mutex<BTreeMap<String, String>>>;
 struct Recorded {
     reader: Reader,
     trouble: Trouble,
+    inodes: Arc<Inodes>,
 }
 
 impl Trace for Recorded {
     fn next(&mut self) -> Option<Access> {
         match self.reader.next_access()? {
-            Ok(access) => Some(access),
+            Ok(access) => Some(Access {
+                file: self.inodes.first_name(access.file),
+                ..access
+            }),
             Err(why) => {
                 self.trouble.get_or_init(|| why.to_string());
                 None
@@ -61,6 +65,35 @@ impl Trace for Recorded {
     }
 }
 
+/// The files of a record that are followed, by what the kernel knows them by: a file that has several names is one, whose
+/// pages are in memory once.
+struct Inodes {
+    first: HashMap<(u64, u64), FileId>,
+    /// The first name of each file that is another name of one.
+    others: HashMap<FileId, FileId>,
+}
+
+impl Inodes {
+    fn of<'a>(files: impl Iterator<Item = (&'a FileId, &'a FileMeta)>) -> Self {
+        let (mut first, mut others) = (HashMap::new(), HashMap::new());
+        for (&id, meta) in files {
+            let known = *first.entry((meta.dev, meta.ino)).or_insert(id);
+            if known != id {
+                others.insert(id, known);
+            }
+        }
+        Self { first, others }
+    }
+
+    fn first_name(&self, file: FileId) -> FileId {
+        self.others.get(&file).copied().unwrap_or(file)
+    }
+
+    fn find(&self, meta: &FileMeta) -> Option<FileId> {
+        self.first.get(&(meta.dev, meta.ino)).copied()
+    }
+}
+
 /// A record, opened, and its plan begun: what the program will read first is on its way.
 pub(super) struct Opened {
     source: Box<Replay<Recorded>>,
@@ -70,6 +103,7 @@ pub(super) struct Opened {
     files: Arc<BTreeMap<FileId, FileMeta>>,
     /// Files of it that are not followed.
     skipped: HashSet<FileId>,
+    inodes: Arc<Inodes>,
     trouble: Trouble,
     /// The foot of the record, if it is whole.
     pub(super) summary: Option<Summary>,
@@ -93,9 +127,12 @@ impl Opened {
             .iter()
             .filter(|(id, meta)| meta.written || foreign.contains(id));
         let skipped: HashSet<_> = skipped.map(|(&id, _)| id).collect();
+        let read = files.iter().filter(|(id, _)| !skipped.contains(id));
+        let inodes = Arc::new(Inodes::of(read));
         let recorded = Recorded {
             reader,
             trouble: Arc::clone(&trouble),
+            inodes: Arc::clone(&inodes),
         };
         let mut source = Box::new(Replay::new(recorded, skipped.clone()));
         let mut backend = PageCache::new(&files);
@@ -107,6 +144,7 @@ impl Opened {
             record,
             files,
             skipped,
+            inodes,
             trouble,
             summary,
         }
@@ -150,6 +188,7 @@ pub(super) struct Followed {
 pub(super) struct Follower {
     session: Session,
     planned: HashMap<PathBuf, FileId>,
+    inodes: Arc<Inodes>,
     /// The record's number of each file the watcher knows.
     numbers: Vec<Option<FileId>>,
     written: HashSet<FileId>,
@@ -201,6 +240,7 @@ impl Follower {
         Ok(Self {
             session,
             planned,
+            inodes: opened.inodes,
             numbers: Vec::new(),
             written: HashSet::new(),
             overtaken: HashSet::new(),
@@ -211,6 +251,19 @@ impl Follower {
             checked: false,
             devices,
         })
+    }
+
+    /// The record's number of a file: that of its name, or of the file that it is another name of.
+    fn number_of(&self, meta: &FileMeta) -> Option<FileId> {
+        let named = self.planned.get(&meta.path).copied();
+        let is_another =
+            |file| (self.files[&file].dev, self.files[&file].ino) != (meta.dev, meta.ino);
+        if named.is_some_and(is_another) {
+            return named;
+        }
+        let found = self.inodes.find(meta);
+        let found = found.filter(|file| named.is_some() || meta.same_state(&self.files[file]));
+        found.or(named)
     }
 
     /// Have what was observed looked at, and hear what the session is doing.
@@ -234,6 +287,11 @@ impl Follower {
     /// Follow again, after [`Phase::Hot`]: the program has begun to wait for its device.
     pub(super) fn resume(&mut self) {
         self.session.resume();
+    }
+
+    /// What the program reads is not observed from now on, until [`Follower::resume`] or the end, or was not all the time.
+    pub(super) fn look_away(&self) {
+        self.session.look_away();
     }
 
     /// Whether anything is wrong with the record, as far as it was read, which of a hot plan is next to nothing:
@@ -342,7 +400,7 @@ impl Sink for Follower {
         if self.numbers.len() <= at {
             self.numbers.resize(at + 1, None);
         }
-        let known = self.planned.get(&meta.path).copied();
+        let known = self.number_of(meta);
         self.numbers[at] = known;
         if meta.written {
             self.written.insert(id);

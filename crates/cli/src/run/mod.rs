@@ -403,18 +403,21 @@ impl Supervisor {
                     if phase == Phase::Hot && ring.mode() != Mode::Mute {
                         self.rest.begin(self.readers.last);
                     }
-                    self.set_mode(Mode::Mute);
+                    self.look_away();
                 }
-                Phase::GaveUp => {
-                    self.set_mode(if self.sinks.recorder.is_some() {
-                        Mode::Record
-                    } else {
-                        Mode::Mute
-                    });
-                }
+                Phase::GaveUp if sinks.recorder.is_some() => self.set_mode(Mode::Record),
+                Phase::GaveUp => self.look_away(),
             }
         }
         seen
+    }
+
+    /// Leave a program to itself that still runs.
+    fn look_away(&mut self) {
+        if self.observing() {
+            self.sinks.follower.iter().for_each(Follower::look_away);
+        }
+        self.set_mode(Mode::Mute);
     }
 
     /// See whether a program left to itself needs help by now.
@@ -459,10 +462,13 @@ impl Supervisor {
         account.lost = self.ring.as_ref().map_or(0, Ring::lost);
         account.observed = self.watch.observed() || !was_observing;
         account.without_stdio = self.watch.without_stdio();
-        if let Some(ring) = self.ring.as_ref().filter(|_| account.observed) {
-            for sentence in self.missing.sentences(ring) {
-                account.say(sentence);
-            }
+        let unseen = self.ring.as_ref().map(|ring| self.missing.sentences(ring));
+        let unseen = unseen.unwrap_or_default();
+        if account.lost > 0 || account.without_stdio || !unseen.is_empty() {
+            self.sinks.follower.iter().for_each(Follower::look_away);
+        }
+        if account.observed {
+            unseen.into_iter().for_each(|said| account.say(said));
         }
         let Sinks {
             recorder, follower, ..

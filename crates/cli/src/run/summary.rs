@@ -345,6 +345,9 @@ impl Account {
                 if ledger.infill > 0 {
                     let _ = write!(line, ", {} infill", bytes(ledger.infill));
                 }
+                if ledger.unknown > 0 {
+                    let _ = write!(line, ", {} unknown", bytes(ledger.unknown));
+                }
                 let _ = write!(line, "; {}", duration(self.wall_ns));
                 line.push_str(&self.against());
                 if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {

@@ -34,7 +34,7 @@ impl<B: Backend> Engine<B> {
             }
             for page in pages {
                 if self.backend.evicted(file, page..page + 1) == Some(1) {
-                    gone += self.pages.give_up(file, &(page..page + 1), |_| ());
+                    gone += self.pages.evict(file, &(page..page + 1));
                     let mut site = Site {
                         table: &mut self.table,
                         backend: &mut self.backend,

@@ -1,6 +1,7 @@
 //! The whole engine on the sim backend: simulated programs, a disk model and a page cache in
 //! virtual time. Deterministic: the same inputs give the same times to the nanosecond.
 
+mod accounts;
 mod adapt;
 mod behind;
 mod follow;
@@ -99,6 +100,10 @@ struct Player<'a> {
     /// When the engine's timer next ends, and how often it does.
     tick: u64,
     every: u64,
+    /// Whether nobody tells the engine of its reads.
+    unobserved: bool,
+    /// Pages it has fetched by itself.
+    fetched: u64,
 }
 
 impl<'a> Player<'a> {
@@ -111,6 +116,8 @@ impl<'a> Player<'a> {
             waiting: None,
             tick: 0,
             every: TICK_NS,
+            unobserved: false,
+            fetched: 0,
         }
     }
 
@@ -143,16 +150,18 @@ impl<'a> Player<'a> {
             });
         }
         let since = *self.waiting.get_or_insert(now);
-        let found = machine
-            .lock()
-            .unwrap()
-            .read(access.file, access.extent.pages());
+        let mut shared = machine.lock().unwrap();
+        let before = shared.fetched_pages();
+        let found = shared.read(access.file, access.extent.pages());
+        self.fetched += shared.fetched_pages() - before;
+        drop(shared);
         if found == Found::Wait {
             return;
         }
         let end = now + HIT_NS;
         if let Some(engine) = &mut self.engine
             && !explicit
+            && !self.unobserved
         {
             engine.observe(&Access {
                 start: since,

@@ -1,0 +1,558 @@
+//! The account against the truth: what a program is known to read, what is in memory when it has ended, and what the device
+//! gave.
+//!
+//! The program reads what a list says and nothing else, and forbids the kernel to read ahead. So of a file that was cold
+//! before, and of which nothing has gone since, what is in memory and not on the list was fetched by foreread in vain.
+//! Others may drop what is in memory meanwhile: a round in which that happened tells nothing, and is made again.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use foreread_plan::PAGE;
+use foreread_sys::residency::Residency;
+use foreread_tests::{Lab, MemoryGroup, Need, Outcome, finish, foreread, start, text};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    ("what_is_read_again_is_accounted_for_as_it_is", &[], again),
+    (
+        "what_is_followed_and_not_recorded_is_accounted_for_as_it_is",
+        &[],
+        only_followed,
+    ),
+    (
+        "what_is_fetched_by_the_nearest_record_is_accounted_for_as_it_is",
+        &[],
+        nearest,
+    ),
+    (
+        "what_a_plan_tells_wrong_in_part_is_accounted_for_as_it_is",
+        &[],
+        partly_changed,
+    ),
+    (
+        "what_is_read_after_a_plan_was_lost_and_found_is_accounted_for_as_it_is",
+        &[],
+        lost_and_found,
+    ),
+    (
+        "what_is_read_after_a_plan_was_given_up_is_accounted_for_as_it_is",
+        &[],
+        given_up,
+    ),
+    (
+        "what_is_read_unobserved_is_not_said_to_be_wasted",
+        &[],
+        unobserved,
+    ),
+    (
+        "what_threads_read_in_another_order_is_accounted_for_as_it_is",
+        &[],
+        threads,
+    ),
+    (
+        "what_processes_read_in_another_order_is_accounted_for_as_it_is",
+        &[],
+        processes,
+    ),
+    (
+        "what_is_read_through_a_mapping_is_accounted_for_as_it_is",
+        &[],
+        mapped,
+    ),
+    (
+        "what_is_read_by_another_name_of_its_file_is_accounted_for_as_it_is",
+        &[],
+        another_name,
+    ),
+    (
+        "what_is_evicted_is_accounted_for_as_it_is",
+        &[Need::MemoryGroup],
+        little_memory,
+    ),
+    (
+        "a_key_value_store_is_accounted_for_as_it_is",
+        &[Need::Command("db_bench"), Need::Command("strace")],
+        store,
+    ),
+];
+
+/// Pages of the data file.
+const PAGES: u64 = 16 << 8;
+/// Rounds that may be disturbed.
+const ROUNDS: usize = 40;
+/// Of what was issued, the part that the account may be wrong by, and pages that it always may: of the program's libraries, and
+/// of foreread's own files.
+const PART: u64 = 50;
+const FEW: u64 = 32;
+
+/// What the program is to read: first page, pages and times.
+type List = Vec<(u64, u64, u64)>;
+
+/// A program, what it read when it was recorded, and what it reads when it is followed.
+struct Case<'a> {
+    how: &'a str,
+    workers: &'a str,
+    recorded: List,
+    followed: List,
+    options: &'a [&'a str],
+    /// A word that only the run that is followed has among its arguments.
+    word: Option<&'a str>,
+    /// The name by which it reads the data file then.
+    name: &'a str,
+    /// Whether it is observed to its end.
+    observed: bool,
+}
+
+impl Default for Case<'_> {
+    fn default() -> Self {
+        Self {
+            how: "threads",
+            workers: "1",
+            recorded: scattered(0..2000),
+            followed: scattered(0..2000),
+            options: &[],
+            word: None,
+            name: "data",
+            observed: true,
+        }
+    }
+}
+
+/// Some of the pages, each once, in an order that nobody can guess, and too far apart for those between them to be read along.
+fn scattered(which: std::ops::Range<u64>) -> List {
+    which.map(|n| (n * 2_654_435_761 % PAGES, 1, 1)).collect()
+}
+
+/// Bytes that this process and those it has waited for have had from devices.
+fn fetched() -> u64 {
+    let counts = fs::read_to_string("/proc/self/io").expect("our own counts");
+    let line = counts
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes: "));
+    line.expect("a count of bytes").parse().expect("a number")
+}
+
+/// What came of a run, and the bytes that the device gave to foreread for it.
+fn measured(run: impl FnOnce() -> Outcome) -> (Outcome, u64) {
+    let before = fetched();
+    let outcome = run();
+    let all = fetched() - before;
+    let own = outcome.account["device_bytes"].as_u64().expect("a count");
+    (outcome, all.saturating_sub(own))
+}
+
+/// The pages of a file that are in memory.
+fn in_memory(path: &Path) -> HashSet<u64> {
+    let file = fs::File::open(path).expect("our own file");
+    let len = file.metadata().expect("our own file").len();
+    let map = Residency::new(&file, len).expect("a mapping");
+    let mut pages = Vec::new();
+    map.uptodate(0..len, &mut pages).expect("mincore");
+    let there = pages.iter().enumerate().filter(|(_, there)| **there);
+    there.map(|(page, _)| page as u64).collect()
+}
+
+/// A run, and what is known of it.
+struct Round {
+    outcome: Outcome,
+    /// Bytes fetched and never read.
+    unread: u64,
+    /// Bytes fetched that were gone again before they were read.
+    evicted: u64,
+    /// Bytes that the device gave to foreread.
+    given: u64,
+}
+
+impl Round {
+    /// Bytes that the account may be wrong by.
+    fn may(&self) -> u64 {
+        self.outcome.bytes("issued") / PART + FEW * PAGE
+    }
+
+    /// What of the account is not the truth.
+    fn wrong(&self, observed: bool) -> Vec<String> {
+        let outcome = &self.outcome;
+        let issued = outcome.bytes("issued");
+        let read = outcome.bytes("useful") + outcome.bytes("late");
+        let booked = outcome.bytes("wasted") + outcome.bytes("infill");
+        let may = self.may();
+        let truly_read = issued.saturating_sub(self.unread + self.evicted);
+        let mut wrong = Vec::new();
+        let mut hold = |what: &str, booked: u64, truth: u64, exactly: bool| {
+            if booked > truth + may || exactly && booked + may < truth {
+                wrong.push(format!("{what}: {booked} for {truth} bytes of {issued}"));
+            }
+        };
+        hold("issued", issued, self.given, true);
+        // Of what nobody saw nothing is claimed.
+        hold("read", read, truly_read, observed);
+        hold("unread", booked, self.unread, observed);
+        hold("evicted", outcome.bytes("evicted"), self.evicted, observed);
+        if observed && outcome.bytes("unknown") > 0 {
+            wrong.push("something is unknown".to_owned());
+        }
+        wrong
+    }
+}
+
+/// Make a round until one is undisturbed, and hold it to the truth. A round is `None` if somebody else has dropped pages
+/// meanwhile.
+#[track_caller]
+fn hold_to_truth(observed: bool, mut round: impl FnMut() -> Option<Round>) -> Outcome {
+    // Foreread's own files are read again, too, if somebody has dropped them just before: then it was given more.
+    let all_is_issued = |round: &Round| round.given <= round.outcome.bytes("issued") + round.may();
+    let round = (0..ROUNDS).find_map(|_| round().filter(all_is_issued));
+    let round = round.expect("a round in which nobody else drops what is in memory");
+    let wrong = round.wrong(observed);
+    assert!(wrong.is_empty(), "{wrong:?}: {:?}", round.outcome);
+    round.outcome
+}
+
+/// Do something while all is in memory that foreread and these programs consist of. Returns whether it stayed there.
+fn undisturbed(lab: &Lab, programs: &[&str], doing: impl FnOnce()) -> bool {
+    // In memory since it was written, and read by nobody.
+    lab.write("canary", [1; PAGE as usize]);
+    let library = foreread().with_file_name("libforeread_preload.so");
+    let programs = programs.iter().map(|name| lab.path(name));
+    let files = [foreread(), library].into_iter().chain(programs);
+    for file in files.chain(lab.records()) {
+        fs::read(file).expect("a file of our own");
+    }
+    doing();
+    lab.cached("canary") == PAGE
+}
+
+fn write_list(lab: &Lab, list: &List) {
+    let lines = list
+        .iter()
+        .map(|(first, count, times)| format!("{first} {count} {times}\n"));
+    lab.write("list", lines.collect::<String>());
+}
+
+/// Follow a program, and hold its account to the truth.
+#[track_caller]
+fn check(case: &Case) -> Outcome {
+    let lab = Lab::new();
+    lab.program("lister", &["-pthread"]);
+    let data = lab.data("data", PAGES >> 8);
+    fs::hard_link(&data, lab.path("twin")).expect("another name");
+    let read: HashSet<u64> = case
+        .followed
+        .iter()
+        .flat_map(|&(first, count, _)| first..first + count)
+        .collect();
+    let script = format!("./lister {} {} list $(cat name)", case.how, case.workers);
+    hold_to_truth(case.observed, || {
+        lab.foreread(&["forget", "--all"]);
+        let mut command = vec!["sh", "-c", &script, "sh"];
+        lab.write("name", "data");
+        write_list(&lab, &case.recorded);
+        lab.cold(&["data"]);
+        lab.run(&command);
+        write_list(&lab, &case.followed);
+        lab.cold(&["data"]);
+        lab.write("name", case.name);
+        command.extend(case.word);
+        let mut round = None;
+        let calm = undisturbed(&lab, &["lister"], || {
+            lab.plain(&["sh", "-c", "cat list; ./lister"]);
+            let (outcome, given) = measured(|| lab.run_with(case.options, &command));
+            let there = in_memory(&data);
+            let unread = there.difference(&read).count() as u64 * PAGE;
+            round = read.is_subset(&there).then_some(Round {
+                outcome,
+                unread,
+                evicted: 0,
+                given,
+            });
+        });
+        round.filter(|_| calm)
+    })
+}
+
+fn again() {
+    let outcome = check(&Case::default());
+    assert!(outcome.bytes("issued") > 4 << 20, "{outcome:?}");
+}
+
+fn only_followed() {
+    check(&Case {
+        options: &["--no-record"],
+        followed: scattered(0..1400),
+        ..Case::default()
+    });
+}
+
+fn nearest() {
+    let outcome = check(&Case {
+        word: Some("another"),
+        ..Case::default()
+    });
+    assert!(outcome.stderr().contains("by the record of"), "{outcome:?}");
+}
+
+fn partly_changed() {
+    // Of every eight pages one is not read, and one is that nobody has foreseen.
+    let mut followed = scattered(0..2000);
+    for (n, line) in followed.iter_mut().enumerate() {
+        if n % 8 == 3 {
+            line.0 = (line.0 + PAGES / 2) % PAGES;
+        }
+    }
+    let outcome = check(&Case {
+        followed,
+        ..Case::default()
+    });
+    assert!(outcome.bytes("wasted") > 0, "{outcome:?}");
+}
+
+fn lost_and_found() {
+    let mut followed = scattered(0..200);
+    followed.extend(scattered(2500..2600));
+    followed.extend(scattered(1300..1900));
+    followed.extend(scattered(200..1200));
+    let outcome = check(&Case {
+        followed,
+        ..Case::default()
+    });
+    assert!(outcome.account["found_again"] != 0, "{outcome:?}");
+}
+
+fn given_up() {
+    // Other pages than foreseen, three from front to back each time: the kernel would read on, had the program not told it
+    // not to.
+    let mut followed = scattered(0..100);
+    followed.extend((0..500).map(|n| (n * 389 % (PAGES / 4) * 4, 3, 1)));
+    let mut back = scattered(100..1100);
+    back.reverse();
+    followed.extend(back);
+    let outcome = check(&Case {
+        followed,
+        ..Case::default()
+    });
+    let of = |count: &str| outcome.account[count].as_u64().expect("a count");
+    assert!(of("foreseen") * 2 < of("reads_seen"), "{outcome:?}");
+    assert!(outcome.bytes("useful") > 1 << 20, "{outcome:?}");
+}
+
+fn unobserved() {
+    // All but some is read, which ends the plan; what is read next is in memory, and the program is left to itself: the
+    // rest nobody sees.
+    let mut followed = scattered(0..1700);
+    followed.extend(scattered(1900..2000));
+    let hot = followed[0].0;
+    followed.extend((0..100).map(|_| (hot, 1, 400)));
+    followed.extend(scattered(1700..1900));
+    let outcome = check(&Case {
+        followed,
+        options: &["--no-record"],
+        observed: false,
+        ..Case::default()
+    });
+    assert_eq!(outcome.bytes("wasted"), 0, "{outcome:?}");
+    assert!(outcome.bytes("unknown") > 0, "{outcome:?}");
+}
+
+fn threads() {
+    check(&Case {
+        workers: "8",
+        ..Case::default()
+    });
+}
+
+fn processes() {
+    // In two halves, each of which is read by other processes than when it was recorded.
+    let (mut followed, rest) = (scattered(1001..2000), scattered(0..1001));
+    followed.extend(rest);
+    check(&Case {
+        how: "processes",
+        workers: "6",
+        followed,
+        ..Case::default()
+    });
+}
+
+fn mapped() {
+    // What a page fault maps beside its own page is in memory and near to it: blocks as large as that.
+    let blocks = |which: std::ops::Range<u64>| -> List {
+        which
+            .map(|n| (n * 131 % (PAGES / 16) * 16, 16, 1))
+            .collect()
+    };
+    check(&Case {
+        how: "mapped",
+        recorded: blocks(0..120),
+        followed: blocks(30..120),
+        ..Case::default()
+    });
+}
+
+fn another_name() {
+    let outcome = check(&Case {
+        name: "twin",
+        ..Case::default()
+    });
+    assert!(outcome.bytes("useful") > 1 << 20, "{outcome:?}");
+}
+
+fn little_memory() {
+    const LIMIT: u64 = 8 << 20;
+    const READS: u64 = 3500;
+    let lab = Lab::new();
+    lab.program("lister", &["-pthread"]);
+    lab.data("data", PAGES >> 8);
+    write_list(&lab, &scattered(0..READS));
+    let command = &["./lister", "threads", "1", "list", "data"];
+    hold_to_truth(true, || {
+        lab.foreread(&["forget", "--all"]);
+        lab.cold(&["data"]);
+        lab.run(command);
+        lab.cold(&["data"]);
+        let group = MemoryGroup::new(LIMIT);
+        let mut round = None;
+        let calm = undisturbed(&lab, &["lister"], || {
+            lab.plain(&["./lister"]);
+            let (outcome, given) = measured(|| {
+                let (inner, account) = lab.running(&[], command);
+                let mut outer = lab.command("sh");
+                outer
+                    .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+                    .arg(group.members())
+                    .arg(inner.get_program())
+                    .args(inner.get_args());
+                account.of(finish(start(&mut outer)))
+            });
+            // All that is listed is read: what was fetched beyond that was fetched twice, or lay between.
+            let unread = outcome.bytes("infill");
+            let own = outcome.account["device_bytes"].as_u64().expect("a count");
+            let evicted = (given + own).saturating_sub(READS * PAGE + unread);
+            round = Some(Round {
+                outcome,
+                unread,
+                evicted,
+                given,
+            });
+        });
+        round.filter(|_| calm)
+    });
+}
+
+/// Pages of a store's tables, by the names of those without their ending.
+type Tables = HashSet<(String, u64)>;
+
+/// What a command reads of the store's tables, and what it has the kernel read ahead, by `strace`.
+fn traced(lab: &Lab, command: &[&str]) -> (Tables, Tables) {
+    let traces = lab.path("traces");
+    fs::create_dir(&traces).expect("a directory");
+    let output = lab
+        .command("strace")
+        .args(["-ff", "-y", "-s", "0", "-e", "trace=pread64,readahead"])
+        .arg("-o")
+        .arg(traces.join("trace"))
+        .args(command)
+        .stdout(Stdio::null())
+        .output()
+        .expect("strace");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (mut read, mut ahead) = (Tables::new(), Tables::new());
+    for trace in fs::read_dir(&traces).expect("traces") {
+        let lines = fs::read(trace.expect("a trace").path()).expect("a trace");
+        for (call, name, pages) in text(&lines).lines().filter_map(table_call) {
+            let tables = if call == "pread64" {
+                &mut read
+            } else {
+                &mut ahead
+            };
+            tables.extend(pages.map(|page| (name.clone(), page)));
+        }
+    }
+    (read, ahead)
+}
+
+/// A call, the table it is made of, and the pages it is about:
+/// `pread64(4</db/000021.sst>, ""..., 3809, 21643007) = 3809`, or `readahead(4</db/000021.sst>, 66272049, 524288) = 0`.
+fn table_call(line: &str) -> Option<(&str, String, std::ops::Range<u64>)> {
+    let (call, rest) = line.split_once('(')?;
+    let (name, rest) = rest.split_once('<')?.1.split_once('>')?;
+    let (arguments, got) = rest.rsplit_once(") = ")?;
+    let mut last = arguments.rsplit(", ").map(str::parse::<u64>);
+    let last = last.next()?.ok()?;
+    let (offset, len) = if call == "pread64" {
+        (last, got.trim().parse().ok()?)
+    } else {
+        (arguments.rsplit(", ").nth(1)?.parse().ok()?, last)
+    };
+    let name = name.strip_suffix(".sst")?.to_owned();
+    let pages = offset / PAGE..(offset + len).div_ceil(PAGE);
+    (len > 0).then_some((call, name, pages))
+}
+
+/// Many processes read a store at a time, in another order than when they were recorded: their plan is lost, found again and
+/// given up as it comes.
+fn store() {
+    let lab = Lab::new();
+    let fill = "db_bench --db=db --benchmarks=fillrandom,compact --num=150000 --value_size=400 \
+                --compression_type=none --disable_wal=1 --seed=1";
+    let filled = Command::new("sh")
+        .args(["-c", fill])
+        .current_dir(lab.path(""))
+        .output()
+        .expect("a shell");
+    assert!(filled.status.success(), "{}", text(&filled.stderr));
+    let read = "xargs -P 6 -I{} db_bench --db=db --use_existing_db=1 --readonly=1 --benchmarks=readrandom \
+                --num=150000 --reads=300 --threads=1 --seed={} --cache_size=1048576 --compression_type=none \
+                < seeds > out";
+    let command = ["sh", "-c", read];
+    let seeds = |from: u32| -> String {
+        (0..12)
+            .map(|n| format!("{}\n", (from + n * 5) % 12 + 1))
+            .collect()
+    };
+    lab.write("seeds", seeds(0));
+    lab.write("out", "");
+    let (read, ahead) = traced(&lab, &command);
+    let tables: Vec<_> = fs::read_dir(lab.path("db"))
+        .expect("a store")
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "sst"))
+        .collect();
+    let names: Vec<_> = tables
+        .iter()
+        .map(|path| format!("db/{}", path.file_name().expect("a name").to_string_lossy()))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    hold_to_truth(true, || {
+        lab.foreread(&["forget", "--all"]);
+        lab.write("seeds", seeds(0));
+        lab.cold(&names);
+        lab.run(&command);
+        lab.write("seeds", seeds(7));
+        lab.cold(&names);
+        let mut round = None;
+        let calm = undisturbed(&lab, &[], || {
+            lab.plain(&["db_bench", "--version"]);
+            let (outcome, given) = measured(|| lab.run(&command));
+            let there: Tables = tables
+                .iter()
+                .flat_map(|path| {
+                    let name = path.with_extension("").to_string_lossy().into_owned();
+                    let pages = in_memory(path).into_iter();
+                    pages.map(move |page| (name.clone(), page))
+                })
+                .collect();
+            let unread = there.difference(&read).filter(|page| !ahead.contains(page));
+            let unread = unread.count() as u64 * PAGE;
+            round = read.is_subset(&there).then_some(Round {
+                outcome,
+                unread,
+                evicted: 0,
+                given,
+            });
+        });
+        round.filter(|_| calm)
+    });
+}
