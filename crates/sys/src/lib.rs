@@ -15,6 +15,7 @@ pub mod device;
 pub mod features;
 pub mod file;
 pub mod group;
+pub mod helper;
 pub mod latency;
 pub mod memory;
 pub mod pagemap;
