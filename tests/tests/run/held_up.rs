@@ -118,10 +118,9 @@ fn store() {
 }
 
 fn library() {
-    let lab = Lab::new();
+    let lab = Lab::new().with("FOREREAD_PRELOAD", "mnt/lib.so");
     let mount = silent(&lab);
     mount.fall_silent();
-    let lab = lab.with("FOREREAD_PRELOAD", mount.folder.join("lib.so"));
     let output = finish(start(&mut command(&lab, &["run"], COMMAND)));
     assert_told(&output, "looking for the preload library");
 }

@@ -14,12 +14,14 @@ use std::collections::HashMap;
 use foreread_plan::{Extent, FileId, FileMeta, Kind, Sequence};
 use foreread_sys::device::Device;
 
-/// Below a megabyte it is the start of programs, folders and inodes that the device gives.
+/// Bytes below which it does not matter: the start of programs, folders and inodes. What calls a run cold is the same.
 const MATTERS: u64 = 1 << 20;
-/// And below this share of all it may be: the folders and inodes of 8,000 files read cold by `grep -r` were 9 % of the bytes.
+/// And below this share of all: read-ahead of other programs, and folders. Of a cold `grep -r` over 10,170 files 2.6 % of the
+/// bytes were in none of their pages.
 const SHARE: u64 = 4;
-/// Bytes of a file's inode, folder and extents that reading it explains: a page each.
-const FACTS: u64 = 3 * 4096;
+/// Bytes of its inode, folder and extents that reading a file explains: the page that these are in. In that run it
+/// was 436 bytes a file, many having them in one page.
+const FACTS: u64 = 4096;
 /// The smallest window of read-ahead, in bytes: the kernel's default.
 const WINDOW: u64 = 128 << 10;
 

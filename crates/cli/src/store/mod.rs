@@ -58,8 +58,8 @@ const KEY: &str = "redact.key";
 const OPENED: usize = 4;
 /// Records equally near, of which the last used is wanted: as many of the newest are looked at.
 const EQUALS: usize = 64;
-/// Memory for the definitions of a record: for any, and so many times its size. Records of real programs take 4 to 9 times
-/// their size (10,175 files of /usr/include: 5.6), those written to mislead 20 and more.
+/// Memory for the definitions of a record: for any, and so many times its size. Those of `grep -r` over 10,175 files took
+/// 9.5 times the record's size, those of `python3` importing some modules 4.2 times; a record written to mislead has 20 and more.
 const ROOM: u64 = 16 << 20;
 const TIMES: u64 = 16;
 /// And of what is available at most this share: the session holds about four times as much of them.
