@@ -251,8 +251,7 @@ fn help(
         store::mark_used(record.file());
     }
     if let Some(store) = &plan.store {
-        store.tidy();
-        store.tidy_index(&plan.identity);
+        store.tidy_for(&plan.identity);
     }
     link.doing("observing the program");
     let (ring, library) = observed.unzip();

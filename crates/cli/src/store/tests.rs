@@ -313,14 +313,14 @@ fn the_nearest_of_many_records_is_found_by_opening_a_few() {
     fs::remove_file(store.path_for(&nearer)).unwrap();
     let other = identity("/bin/tool", &["tool", "-v", "db", "new", "-y"]);
     keep(&store, &other);
-    store.tidy_index(&other);
+    store.tidy_for(&other);
     let (found, count) = opens(&store, &of("new"));
     assert!(
         found == Some(store.path_for(&other)) && count <= few,
         "{count}"
     );
     OPENS.with(|opens| opens.set(0));
-    store.tidy_index(&other);
+    store.tidy_for(&other);
     assert_eq!(OPENS.with(Cell::get), 0, "all is noted");
 
     // What is noted is no more than a memory.

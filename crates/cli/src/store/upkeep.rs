@@ -31,12 +31,22 @@ impl Store {
         max_size: Option<u64>,
         older_than: Option<Duration>,
     ) -> Result<Vec<Entry>> {
+        self.prune_of(self.entries()?, max_size, older_than)
+    }
+
+    /// [`Store::prune`] of these records, which are all there are, the last used first.
+    fn prune_of(
+        &self,
+        entries: Vec<Entry>,
+        max_size: Option<u64>,
+        older_than: Option<Duration>,
+    ) -> Result<Vec<Entry>> {
         let limit = max_size.unwrap_or(self.limit);
         let oldest = older_than.and_then(|age| SystemTime::now().checked_sub(age));
         let mut kept = 0u64;
         let mut deleted = Vec::new();
         // The last used come first, so what does not fit any more is what was used before.
-        for entry in self.entries()? {
+        for entry in entries {
             let expired = oldest.is_some_and(|oldest| entry.used < oldest);
             if expired || kept.saturating_add(entry.size) > limit {
                 self.remove(&entry)?;
@@ -54,14 +64,20 @@ impl Store {
         self.shrink();
     }
 
-    /// Brings what is noted of the records of this program's executable up to date.
-    pub(crate) fn tidy_index(&self, identity: &Identity) {
+    /// As [`Store::tidy`], and brings what is noted of the records of this program's executable up to date. The records are
+    /// listed once for both.
+    pub(crate) fn tidy_for(&self, identity: &Identity) {
+        self.take_in();
+        let Ok(mut entries) = self.entries() else {
+            return;
+        };
+        let _ = self.prune_of(entries.clone(), None, None);
         let id = identity::id(identity);
         // Without any it is made when it is needed.
         let Some(place) = self.index_place(&id) else {
             return;
         };
-        let (Some(mut index), Ok(mut entries)) = (Index::read(&place), self.entries()) else {
+        let Some(mut index) = Index::read(&place) else {
             return;
         };
         entries.retain(|entry| identity::same_exe(&entry.id, &id));
