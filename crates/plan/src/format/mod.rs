@@ -27,6 +27,7 @@ mod columns;
 mod definitions;
 mod error;
 mod frame;
+mod handle;
 mod model;
 #[cfg(test)]
 mod noise;
@@ -36,8 +37,9 @@ mod record_file;
 mod writer;
 
 pub use error::{Ending, ReadError, WriteError};
+pub use handle::{Handle, Shared};
 pub use place::{Partial, Place};
-pub use reader::{Handle, Reader, Shared};
+pub use reader::Reader;
 pub use record_file::{RecordFile, redefine};
 pub use writer::Writer;
 

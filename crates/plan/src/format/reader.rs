@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use rustix::fs::OFlags;
 use super::columns::BlockDecoder;
 use super::definitions::{Beyond, Flaw, Tables, decode_files, decode_threads, within};
 use super::frame::{self, FrameReader, HEAD_LEN, HEADER_FIXED, Head, MAGIC, TRAILER_LEN, Tag};
+use super::handle::{Handle, Shared};
 use super::place::not_regular;
 use super::{Ending, MAX_ACCESSES, MAX_META, ReadError, VERSION};
 use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
@@ -83,66 +84,12 @@ impl Reader {
     /// As [`Reader::open`], and [`ReadError::Limit`] where they would take more.
     pub fn within(file: File, path: &Path, memory: u64) -> Result<Self, ReadError> {
         let file = Arc::new(file);
-        Self::bounded(BufReader::new(Shared { file, at: 0 }), path, memory)
+        Self::bounded(BufReader::new(Shared::new(file)), path, memory)
     }
 
     /// The file, whatever is under its name by now.
     pub fn handle(&self) -> Handle {
-        Handle {
-            file: Arc::clone(&self.input.get_ref().file),
-            path: self.path.clone(),
-        }
-    }
-}
-
-/// The file of a record that was opened.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    file: Arc<File>,
-    path: PathBuf,
-}
-
-impl Handle {
-    /// The file, to be asked and told about, not to be read.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Opens the record once more.
-    ///
-    /// # Errors
-    /// As [`Reader::open`].
-    pub fn open(&self) -> Result<Reader, ReadError> {
-        let file = Arc::clone(&self.file);
-        Reader::new(BufReader::new(Shared { file, at: 0 }), &self.path)
-    }
-}
-
-/// An open file, with a position that is this reader's alone.
-#[derive(Debug)]
-pub struct Shared {
-    file: Arc<File>,
-    at: u64,
-}
-
-impl Read for Shared {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buffer, self.at)?;
-        self.at += count as u64;
-        Ok(count)
-    }
-}
-
-impl Seek for Shared {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let (from, by) = match to {
-            SeekFrom::Start(at) => (at, 0),
-            SeekFrom::Current(by) => (self.at, by),
-            SeekFrom::End(by) => (self.file.metadata()?.len(), by),
-        };
-        let at = from.checked_add_signed(by);
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
+        self.input.get_ref().handle(&self.path)
     }
 }
 
