@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod silent;
+
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -64,6 +66,10 @@ pub enum Need {
     Narrow,
     /// A memory cgroup to put programs into.
     MemoryGroup,
+    /// File systems in user space.
+    Fuse,
+    /// PID namespaces of one's own.
+    PidNamespace,
 }
 
 impl Need {
@@ -85,6 +91,20 @@ impl Need {
                     .then(|| "the build directory is closed to others".to_owned())
             }),
             Need::MemoryGroup => MemoryGroup::make(1 << 30).err(),
+            Need::Fuse => {
+                let lab = Lab::new();
+                silent::Silent::mount(&lab.path("mnt"))
+                    .err()
+                    .map(|why| format!("no FUSE: {why}"))
+            }
+            Need::PidNamespace => {
+                let made = Command::new("unshare")
+                    .args(["-p", "-f", "--mount-proc", "true"])
+                    .stderr(Stdio::null())
+                    .status();
+                (!made.is_ok_and(|status| status.success()))
+                    .then(|| "no PID namespace of one's own".to_owned())
+            }
             Need::StaticC => {
                 (!can_build("-static")).then(|| "no C library to link statically".to_owned())
             }
@@ -373,10 +393,19 @@ pub struct Account(PathBuf);
 impl Account {
     /// The outcome of the run that ended with `output`.
     pub fn of(&self, output: Output) -> Outcome {
-        let text = fs::read_to_string(&self.0).unwrap_or_else(|why| {
-            panic!("{}: {why}: {}", self.0.display(), text(&output.stderr));
-        });
-        let account = serde_json::from_str(&text).expect("an account in JSON");
+        // Of a run whose disk was busy it may be a moment behind.
+        let deadline = Instant::now() + PATIENCE;
+        let account = loop {
+            let written = fs::read_to_string(&self.0).unwrap_or_default();
+            match serde_json::from_str(&written) {
+                Ok(account) => break account,
+                Err(why) if Instant::now() > deadline => {
+                    let said = text(&output.stderr);
+                    panic!("{}: {why}: {written}: {said}", self.0.display());
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
         let outcome = Outcome { output, account };
         outcome.hold_to_account();
         outcome

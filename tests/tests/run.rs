@@ -13,6 +13,8 @@ mod aside;
 mod files;
 #[path = "run/foreign.rs"]
 mod foreign;
+#[path = "run/held_up.rs"]
+mod held_up;
 #[path = "run/limits.rs"]
 mod limits;
 #[path = "run/mapped.rs"]
@@ -55,6 +57,7 @@ fn main() {
         records::TESTS,
         files::TESTS,
         foreign::TESTS,
+        held_up::TESTS,
         limits::TESTS,
         mapped::TESTS,
         memory::TESTS,

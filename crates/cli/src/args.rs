@@ -129,6 +129,14 @@ pub(crate) struct Run {
     /// Say in full what was done, and why
     #[arg(long, conflicts_with = "quiet")]
     explain: bool,
+    /// Keep no word of the command line but the program's name
+    ///
+    /// A record holds the command line it is of, and what is in that: passwords, too. With this option, or
+    /// FOREREAD_REDACT=1 in the environment, a keyed hash stands for each argument, so that the same command is known
+    /// again. Names of files that the program reads are kept all the same. Records made without it keep their words until
+    /// they are forgotten.
+    #[arg(long)]
+    redact: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -144,6 +152,7 @@ impl From<Run> for RunArgs {
             prefetch: !run.no_prefetch,
             record: !run.no_record,
             output: None,
+            redact: run.redact || redacts(),
         }
     }
 }
@@ -161,6 +170,11 @@ pub(crate) struct Record {
     /// A link is followed. Where FILE is no regular file, nothing is recorded.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Keep no word of the command line but the program's name
+    ///
+    /// As with foreread run; FOREREAD_REDACT=1 in the environment does the same.
+    #[arg(long)]
+    redact: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -176,8 +190,14 @@ impl From<Record> for RunArgs {
             prefetch: false,
             record: true,
             output: record.output,
+            redact: record.redact || redacts(),
         }
     }
+}
+
+/// Whether command lines are always to be redacted.
+fn redacts() -> bool {
+    std::env::var_os("FOREREAD_REDACT").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// List the records, the last used first

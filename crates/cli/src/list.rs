@@ -150,6 +150,7 @@ fn brief(error: &anyhow::Error) -> String {
         Some(ReadError::Future { version, .. }) => format!("of version {version}"),
         Some(ReadError::Headless { .. }) => "cut short".to_owned(),
         Some(ReadError::Damaged { .. }) => "damaged".to_owned(),
+        Some(ReadError::Limit { .. }) => "too large".to_owned(),
         Some(ReadError::Io { source, .. }) => plain(&source.to_string()),
         _ => plain(&format!("{error:#}")),
     }

@@ -16,6 +16,7 @@ pub mod environment;
 pub mod features;
 pub mod file;
 pub mod group;
+pub mod helper;
 pub mod latency;
 pub mod memory;
 pub mod pagemap;

@@ -45,6 +45,19 @@ pub fn is_limit(signal: i32) -> bool {
     matches!(signal, libc::SIGXCPU | libc::SIGXFSZ)
 }
 
+/// Whether this one of the [`messages`] ends a process that does nothing about it.
+pub fn ends(signal: i32) -> bool {
+    let others = [
+        libc::SIGCHLD,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+        libc::SIGWINCH,
+        libc::SIGURG,
+    ];
+    !others.contains(&signal)
+}
+
 /// Blocked signals, to be taken from a descriptor.
 #[derive(Debug)]
 pub struct Signals {

@@ -92,6 +92,16 @@ pub const TESTS: &[Test] = &[
         not_started,
     ),
     (
+        "what_the_device_gave_and_nobody_saw_is_said",
+        &[],
+        direct_calls,
+    ),
+    (
+        "what_is_read_in_sight_is_not_called_unseen",
+        &[Need::Command("python3")],
+        in_sight,
+    ),
+    (
         "a_program_under_another_root_runs_as_ever_and_it_is_said",
         &[Need::Root, Need::Command("chroot")],
         other_root,
@@ -232,7 +242,7 @@ fn other_namespace() {
     let run = |command: &[&str], count: &str| {
         let outcome = lab.run(command);
         outcome.assert_as(&lab.plain(command));
-        assert_eq!(outcome.reason(), said(count), "{outcome:?}");
+        assert!(outcome.reason().ends_with(&said(count)), "{outcome:?}");
         assert_eq!(outcome.account["lost"], 0, "{outcome:?}");
     };
     run(&["unshare", "-p", "-f", "cksum", "data"], "1 process was");
@@ -395,4 +405,60 @@ fn onward() {
 
 fn left_behind() {
     check_reads_ahead(&Lab::new(), "killer");
+}
+
+fn direct_calls() {
+    let lab = Lab::new();
+    lab.program("direct", &[]);
+    lab.data("data", 16);
+    lab.data("seen", 16);
+    // By itself, and beside reads that are seen.
+    for (command, mode) in [
+        (&["./direct", "data"][..], "aside"),
+        (&["sh", "-c", "cksum seen; ./direct data"], "recorded"),
+    ] {
+        let plain = lab.plain(command);
+        lab.cold(&["data", "seen"]);
+        let outcome = lab.run(command);
+        outcome.assert_as(&plain);
+        let unseen = outcome.account["unseen_bytes"].as_u64().unwrap_or(0);
+        // Read-ahead that there may have been, of libraries in memory too, is not counted.
+        assert!((12 << 20..=17 << 20).contains(&unseen), "{outcome:?}");
+        let said = "from the device came by reads that cannot be observed";
+        assert!(outcome.stderr().contains(said), "{outcome:?}");
+        assert!(outcome.reason().contains(said), "{outcome:?}");
+        // The program's own libraries are in sight, and are what may be recorded of it.
+        if outcome.mode() != mode {
+            assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
+        }
+    }
+    lab.cold(&["data", "seen"]);
+    let explained = lab.run_with(&["--explain", "--no-prefetch"], &["./direct", "data"]);
+    assert!(explained.stderr().contains("unseen"), "{explained:?}");
+    // Hot there is nothing to be told.
+    let hot = lab.run_with(&["--no-prefetch"], &["./direct", "data"]);
+    assert!(hot.account["unseen_bytes"].is_null(), "{hot:?}");
+}
+
+/// However a program reads what is observed, read-ahead is not taken for reads that are not.
+fn in_sight() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 64);
+    let mapped = "import mmap
+with open('data', 'rb') as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
+    print(sum(m[n * 4096 * 61] for n in range(len(m) // 4096 // 61)))";
+    for command in [
+        &["./scatter", "500", "0", "data"][..],
+        &["cksum", "data"],
+        &["head", "-c", "5000000", "data"],
+        &["python3", "-c", mapped],
+    ] {
+        lab.cold(&["data"]);
+        for options in [&["--no-prefetch"][..], &[]] {
+            lab.cold(&["data"]);
+            let outcome = lab.run_with(options, command);
+            assert!(outcome.account["unseen_bytes"].is_null(), "{outcome:?}");
+        }
+    }
 }

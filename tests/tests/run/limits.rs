@@ -73,12 +73,19 @@ fn record_too_large() {
     lab.program("scatter", &[]);
     lab.data("data", 8);
     let begin = "./scatter 500 0 data; sleep 0.5";
-    let limit = "prlimit --pid $PPID --fsize=0:unlimited; ./scatter 900 0 data; sleep 0.5";
+    // Of both of foreread's processes.
+    let limits = "limit() {
+        for process in $PPID $(cat /proc/$PPID/task/$PPID/children); do
+            test $process = $$ || prlimit --pid $process --fsize=$1
+        done
+    }";
+    let begin = format!("{limits}; {begin}");
+    let limit = "limit 0:unlimited; ./scatter 900 0 data; sleep 0.5";
     // For the account.
-    let end = "prlimit --pid $PPID --fsize=unlimited; echo alive; exit 7";
+    let end = "limit unlimited; echo alive; exit 7";
     // The record cannot be begun, and cannot be gone on with.
     for script in [
-        format!("{limit}; {end}"),
+        format!("{limits}; {limit}; {end}"),
         format!("{begin}; {limit}; {end}"),
     ] {
         let outcome = lab.run(&["sh", "-c", &script]);

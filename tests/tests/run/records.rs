@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Output;
 
-use foreread_plan::format::Reader;
-use foreread_tests::{Lab, Need, Outcome, check, finish, start, text};
+use foreread_plan::format::{MAX_ID, Reader, RecordFile};
+use foreread_plan::{Advice, FileId, FileMeta, Summary};
+use foreread_tests::{Lab, Need, Outcome, check, eventually, finish, foreread, start, text};
 
 use crate::Test;
 
@@ -67,6 +69,21 @@ pub const TESTS: &[Test] = &[
         "two_recordings_at_once_leave_one_whole_record",
         &[],
         two_recordings,
+    ),
+    (
+        "a_run_in_another_pid_namespace_leaves_a_growing_record_alone",
+        &[Need::Root, Need::PidNamespace],
+        other_namespace,
+    ),
+    (
+        "a_record_written_to_fill_the_memory_is_named_and_does_not",
+        &[],
+        hostile,
+    ),
+    (
+        "a_password_on_the_command_line_is_nowhere_in_the_store",
+        &[],
+        redacted,
     ),
 ];
 
@@ -358,4 +375,175 @@ fn two_recordings() {
         lab.run(COMMAND).mode() == "prefetched"
     };
     check!((0..5).any(helps));
+}
+
+/// There no process has the recorder's number.
+fn other_namespace() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let script =
+        "cat /etc/passwd; sleep 0.6; echo ready; until [ -e go ]; do sleep 0.01; done; cksum data";
+    let command = ["sh", "-c", script];
+    let (mut running, account) = lab.running(&[], &command);
+    let child = start(&mut running);
+    let folder = lab.path("home/foreread/records");
+    let growing = || -> Vec<_> {
+        let listed = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let paths = listed.map(|entry| entry.path());
+        let is_partial = |path: &PathBuf| path.to_string_lossy().contains(".partial-");
+        paths.filter(is_partial).collect()
+    };
+    eventually("a record grows", || {
+        growing()
+            .iter()
+            .any(|path| fs::metadata(path).is_ok_and(|meta| meta.len() > 500))
+    });
+    let before = growing();
+    let mut shell = lab.command("unshare");
+    shell.args(["-p", "-f", "--mount-proc"]).arg(foreread());
+    // A program without a record: what killed recorders left is looked for before it is started, and after.
+    let elsewhere = finish(start(shell.args(["run", "--", "cat", "/etc/group"])));
+    assert!(elsewhere.status.success(), "{elsewhere:?}");
+    assert_eq!(growing(), before, "{elsewhere:?}");
+    fs::write(lab.path("go"), "").expect("our own file");
+    let outcome = account.of(finish(child));
+    assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
+    let record = outcome.account["recorded"].as_str().expect("a record");
+    let mut record = Reader::open(Path::new(record)).expect("the record");
+    assert!(record.is_complete() && record.check().is_ok());
+    assert!(growing().is_empty());
+}
+
+/// The highest resident size of a foreread, its helper included, in bytes.
+fn peak_of(lab: &Lab, args: &[&str]) -> (u64, Output) {
+    let mut command = lab.command("python3");
+    // Of the children waited for the largest, and those that they have waited for.
+    let measure = "import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+sys.exit(code)";
+    let output = finish(start(
+        command.args(["-c", measure]).arg(foreread()).args(args),
+    ));
+    let said = text(&output.stdout);
+    let peak = said.lines().last().and_then(|line| line.parse().ok());
+    (peak.unwrap_or_else(|| panic!("{output:?}")), output)
+}
+
+/// Six bytes a file where it lies, hundreds in memory if it were believed.
+fn hostile() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    let command = ["run", "--", "cksum", "data"];
+    let (usual, _) = peak_of(&lab, &command);
+    let path = lab.record();
+    let reader = Reader::open(&path).expect("the record");
+    let mut record = RecordFile::create(&path, reader.meta(), u64::MAX).expect("a record");
+    for number in 0..MAX_ID {
+        // As like the one before as may be.
+        let meta = FileMeta {
+            path: format!("/{}", number % 2).into(),
+            dev: 1,
+            ino: 1,
+            size: 1,
+            mtime_ns: 0,
+            written: false,
+            advice: Advice::Normal,
+        };
+        record.file(FileId(number), meta).expect("a record");
+    }
+    record.commit(Summary::default()).expect("a record");
+    let size = fs::metadata(&path).expect("the record").len();
+    let (peak, output) = peak_of(&lab, &command);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(path.to_str().expect("a path")), "{said}");
+    assert!(
+        said.contains("the memory for its files and threads in bytes is"),
+        "{said}"
+    );
+    let bound = usual + 16 * size + (32 << 20);
+    println!("{size} bytes on disk: {peak} bytes in memory, of {bound}, {usual} without");
+    assert!(peak < bound, "{peak} bytes in memory, of {bound}");
+}
+
+/// Nor in what is noted beside it, whether it is recorded, followed or looked for.
+fn redacted() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let secret = "correct-horse-battery";
+    let spoken = |folder: &Path| -> Vec<PathBuf> {
+        let holds = |path: &PathBuf| {
+            let bytes = fs::read(path).expect("our own store");
+            bytes
+                .windows(secret.len())
+                .any(|part| part == secret.as_bytes())
+        };
+        files_below(folder).into_iter().filter(holds).collect()
+    };
+    let command = ["./scatter", "500", "50", "data", secret];
+    let other = ["./scatter", "500", "50", "data", "another-secret"];
+    for options in [&["--redact"][..], &[], &["--redact"]] {
+        let lab = if options.is_empty() {
+            &Lab::new().with("FOREREAD_REDACT", "1")
+        } else {
+            &lab
+        };
+        if options.is_empty() {
+            lab.program("scatter", &[]);
+            lab.data("data", 8);
+        }
+        for again in [false, true] {
+            lab.cold(&["data"]);
+            let outcome = lab.run_with(options, &command);
+            outcome.assert_as(&lab.plain(&command));
+            if again {
+                assert_eq!(
+                    (outcome.mode(), outcome.reason()),
+                    ("prefetched", ""),
+                    "{outcome:?}"
+                );
+            }
+        }
+        lab.cold(&["data"]);
+        let near = lab.run_with(options, &other);
+        assert_eq!(near.mode(), "prefetched", "{near:?}");
+        assert_eq!(spoken(&lab.path("home")), Vec::<PathBuf>::new());
+        for report in [
+            &["list"][..],
+            &["list", "--json"],
+            &["show"],
+            &["show", "--json"],
+        ] {
+            let said = text(&lab.foreread(report).stdout);
+            assert!(
+                said.contains("redacted:") && !said.contains(secret),
+                "{said}"
+            );
+        }
+        let found = lab.foreread(&[&["show", "--"], &command[..]].concat());
+        assert!(
+            found.status.success() && found.stderr.is_empty(),
+            "{found:?}"
+        );
+    }
+    // Without it they are kept, which is why this is said in the manual.
+    lab.run(&command);
+    assert_eq!(spoken(&lab.path("home")).len(), 1);
+    assert!(text(&lab.foreread(&["run", "--help"]).stdout).contains("passwords"));
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("our own folder");
+    let paths = entries.map(|entry| entry.expect("our own folder").path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }

@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Context, Result};
 use foreread_ring as ring;
@@ -11,7 +10,7 @@ use foreread_sys::group::GroupWatch;
 use foreread_sys::process::{self, End, IoCounters, IoCounts};
 use foreread_sys::signals::{self, Received, Signals};
 use foreread_sys::{spawn, thread};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 
 use super::{Observed, preload};
@@ -71,6 +70,16 @@ impl Incoming {
         self.group = GroupWatch::start().ok();
     }
 
+    /// Takes the signals that are there, with no program to pass them on to; whether one of them would end a process that
+    /// does not handle it.
+    pub(super) fn drain(&self) -> bool {
+        let mut ends = false;
+        while let Ok(Some(received)) = self.signals.next() {
+            ends |= signals::ends(received.signal);
+        }
+        ends
+    }
+
     /// Whether a signal is to be passed on.
     fn is_for_program(&self, received: Received) -> bool {
         // What foreread has used or done concerns nobody else.
@@ -85,6 +94,12 @@ impl Incoming {
         group
             .and_then(|group| group.got(received.signal))
             .unwrap_or(received.from_kernel)
+    }
+}
+
+impl AsFd for Incoming {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
     }
 }
 
@@ -130,21 +145,22 @@ impl Child {
         })
     }
 
-    /// Wait for the program's end, at most `timeout`, passing signals on meanwhile.
-    pub(super) fn wait(&self, timeout: Option<Duration>) -> Result<Option<Ended>> {
-        let mut fds = [PollFd::from_borrowed_fd(
-            self.incoming.signals.as_fd(),
-            PollFlags::IN,
-        )];
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(why) => return Err(why).context("waiting for the program"),
+    /// Wait for the program's end, passing signals on meanwhile.
+    pub(super) fn watch(&self) -> Result<Ended> {
+        loop {
+            match poll(&mut [PollFd::new(&self.incoming, PollFlags::IN)], None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(why) => return Err(why).context("waiting for the program"),
+            }
+            if let Some(ended) = self.pass_on()? {
+                return Ok(ended);
+            }
         }
-        if fds[0].revents().is_empty() {
-            return Ok(None);
-        }
-        self.pass_on()
+    }
+
+    /// What comes in when the program has ended.
+    pub(super) fn incoming(&self) -> &Incoming {
+        &self.incoming
     }
 
     /// Pass on the signals that are there, as far as the program's end.

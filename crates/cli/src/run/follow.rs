@@ -14,9 +14,10 @@ use std::time::Instant;
 use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
-use foreread_plan::format::{Ending, ReadError, Reader};
+use foreread_plan::format::{Ending, Handle, ReadError, Reader};
 use foreread_plan::{
-    self as plan, Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
+    self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Sequence, Summary, ThreadId,
+    ThreadMeta,
 };
 use foreread_profiles::{Measured, Profiles};
 use foreread_ring::Advice;
@@ -33,6 +34,10 @@ const MOVING_HEAD_NS: u64 = 2_000_000;
 /// A file that no record knows: they are numbered from 0 on.
 const UNKNOWN_FILE: FileId = FileId(u32::MAX);
 
+/// Pages of a touch that are disclosed at a time. A touch is disclosed page by page, and one of a record written to mislead
+/// may be of all pages there are.
+const TOUCHED: u64 = 1024;
+
 /// What is wrong with a record, once that is known: damage shows when it is reached.
 type Trouble = Arc<OnceLock<String>>;
 
@@ -42,25 +47,35 @@ type Devices = Arc<Mutex<BTreeMap<String, String>>>;
 /// A record as a trace: read as far as it is sound.
 struct Recorded {
     reader: Reader,
+    /// What is left of a long touch.
+    touched: Option<Access>,
     trouble: Trouble,
     inodes: Arc<Inodes>,
 }
 
 impl Trace for Recorded {
     fn next(&mut self) -> Option<Access> {
-        match self.reader.next_access()? {
-            Ok(access) => Some(Access {
-                file: self.inodes.first_name(access.file),
-                ..access
-            }),
-            Err(why) => {
-                self.trouble.get_or_init(|| why.to_string());
-                None
-            }
+        let mut access = match self.touched.take() {
+            Some(rest) => rest,
+            None => match self.reader.next_access()? {
+                Ok(access) => access,
+                Err(why) => {
+                    self.trouble.get_or_init(|| why.to_string());
+                    return None;
+                }
+            },
+        };
+        if access.kind == Kind::Touch {
+            let (first, rest) = split(access.extent);
+            access.extent = first;
+            self.touched = rest.map(|extent| Access { extent, ..access });
         }
+        access.file = self.inodes.first_name(access.file);
+        Some(access)
     }
 
     fn rewind(&mut self) {
+        self.touched = None;
         self.reader.rewind();
     }
 }
@@ -94,12 +109,25 @@ impl Inodes {
     }
 }
 
+/// The first of an extent's pages, as many as are disclosed at a time, and the rest.
+fn split(extent: Extent) -> (Extent, Option<Extent>) {
+    let first = extent.pages().start.saturating_add(TOUCHED);
+    let at = first.saturating_mul(PAGE);
+    if at >= extent.end() {
+        return (extent, None);
+    }
+    (
+        Extent::new(extent.offset, at - extent.offset),
+        Some(Extent::new(at, extent.end() - at)),
+    )
+}
+
 /// A record, opened, and its plan begun: what the program will read first is on its way.
 pub(super) struct Opened {
     source: Box<Replay<Recorded>>,
     backend: PageCache,
     head: Option<Head>,
-    record: PathBuf,
+    record: Handle,
     files: Arc<BTreeMap<FileId, FileMeta>>,
     /// Files of it that are not followed.
     skipped: HashSet<FileId>,
@@ -121,8 +149,9 @@ impl Opened {
                 )
             });
         }
-        let (record, summary) = (reader.path().to_owned(), reader.summary().cloned());
-        let files = Arc::new(reader.files().clone());
+        let summary = reader.summary().cloned();
+        let files = reader.shared_files();
+        let record = reader.handle();
         let skipped = files
             .iter()
             .filter(|(id, meta)| meta.written || foreign.contains(id));
@@ -131,6 +160,7 @@ impl Opened {
         let inodes = Arc::new(Inodes::of(read));
         let recorded = Recorded {
             reader,
+            touched: None,
             trouble: Arc::clone(&trouble),
             inodes: Arc::clone(&inodes),
         };
@@ -195,7 +225,7 @@ pub(super) struct Follower {
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
     files: Arc<BTreeMap<FileId, FileMeta>>,
-    record: PathBuf,
+    record: Handle,
     trouble: Trouble,
     unmeasured: Trouble,
     /// Whether all of the record was looked through.
@@ -338,9 +368,8 @@ impl Follower {
 }
 
 /// Look through all of a record for damage.
-fn look_through(record: &Path, trouble: &OnceLock<String>) {
-    // One that was deleted meanwhile is the user's business.
-    let checked = Reader::open(record).and_then(|mut reader| reader.check());
+fn look_through(record: &Handle, trouble: &OnceLock<String>) {
+    let checked = record.open().and_then(|mut reader| reader.check());
     if let Err(why @ ReadError::Damaged { .. }) = checked {
         trouble.get_or_init(|| why.to_string());
     }
@@ -436,6 +465,23 @@ impl Sink for Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_touch_of_all_pages_is_disclosed_a_few_at_a_time() {
+        let pages = |extent: Extent| extent.pages().end - extent.pages().start;
+        let whole = Extent::new(5000, 1 << 40);
+        let (first, rest) = split(whole);
+        let rest = rest.unwrap();
+        assert_eq!((first.offset, first.end()), (5000, rest.offset));
+        assert_eq!(rest.end(), whole.end());
+        assert_eq!(pages(first), TOUCHED);
+        let few = Extent::new(100, TOUCHED * PAGE - 100);
+        assert_eq!(split(few), (few, None));
+        for odd in [Extent::new(u64::MAX - 5, 5), Extent::new(0, u64::MAX)] {
+            let (first, rest) = split(odd);
+            assert!(pages(first) <= TOUCHED && rest.is_none_or(|rest| !rest.is_empty()));
+        }
+    }
 
     #[test]
     fn a_device_goes_by_what_is_known_of_it() {

@@ -1,62 +1,56 @@
 //! `foreread run` and `foreread record`: a program, observed, kept ahead of, and written down.
 //!
-//! Top down: [`run`] finds out what is known of the program, starts it with the preload library,
-//! [`supervise`]s it to its end, and says what came of it. Whatever goes wrong on
+//! Top down: [`run`] divides into two processes ([`helper`]). The front starts the program, and waits for its end; the
+//! helper finds out what is known of the program, supervises it, and writes the account. Whatever goes wrong on
 //! foreread's side is said in the summary and costs the program nothing.
 //!
 //! Data flow: program → ring → [`watch`] → [`record`] and [`follow`] side by side.
 
 mod child;
 mod follow;
+mod helper;
+mod paths;
 mod preload;
 mod readers;
 mod record;
 mod rest;
 mod summary;
+mod supervisor;
 mod touched;
 mod unobserved;
+mod unseen;
 mod watch;
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
-use foreread_engine::Phase;
-use foreread_plan::format::{Reader, redefine};
-use foreread_plan::{FileId, FileMeta, Identity, Meta, Sequence, ThreadId, ThreadMeta};
+use foreread_plan::format::{Place, Reader};
+use foreread_plan::{Identity, Meta};
 use foreread_ring::{Clock, Mode, Ring};
+use foreread_sys::helper::{self as processes, Side};
 use foreread_sys::processor::Aside;
-use foreread_sys::spawn;
+use foreread_sys::{spawn, thread};
 
 use crate::list::quoted;
 use crate::store::{self, Store};
 use crate::words::plain;
-use child::{Child, Ended, Incoming};
-use follow::{Followed, Follower, Opened};
+use child::{Child, Incoming};
+use follow::{Follower, Opened};
+use helper::{Finished, Front, Link, Started, Without};
+use paths::from_front;
 pub(crate) use preload::find as find_preload;
 use readers::Readers;
 use record::Recorder;
 use rest::Rest;
 use summary::Account;
+use supervisor::{Kept, Sinks, Supervisor};
 use unobserved::Missing;
-use watch::{Sink, Watch};
+use watch::Watch;
 
 pub(crate) use child::Ending;
 
-/// The shortest sleeps between two looks at the ring: while reads wait and something is fetched for them, while they do
-/// not wait, and while nothing is fetched: by the kernel's read-ahead perhaps, or pages of mappings are only written down.
-const WAITING: Duration = Duration::from_micros(250);
-const AHEAD: Duration = Duration::from_millis(1);
-const LOOKING_ON: Duration = Duration::from_millis(2);
-/// And the longest, and the only one while few reads are only written down. The ring holds 16384 events a thread: at a
-/// million reads a second it fills in 16 ms.
-const LONGEST: Duration = Duration::from_millis(4);
-/// Events of one look that are many: of a thread that had a slot for each, the ring would be an eighth full.
-const MANY: usize = 2048;
-/// Looks at the ring after the program has ended; its events are there by then.
-const LAST_LOOKS: usize = 1000;
 /// Below this share of foreseen reads a record is replaced by what was seen this time.
 const FORESEEN_ENOUGH: f64 = 0.9;
 
@@ -77,6 +71,15 @@ pub(crate) struct RunArgs {
     pub(crate) record: bool,
     /// Keep it in this file, not in the store.
     pub(crate) output: Option<PathBuf>,
+    /// Keep hashes of the command's words in place of the words.
+    pub(crate) redact: bool,
+}
+
+/// When a run began.
+#[derive(Clone, Copy)]
+struct Beginning {
+    instant: Instant,
+    time: SystemTime,
 }
 
 /// Run the command to its end.
@@ -95,89 +98,192 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
             return Ok(not_run(args, child::failed(spawn::replace(&args.command))));
         }
     };
-    let started = Instant::now();
-    let began = SystemTime::now();
-    let place = Place::of(args, &mut account);
+    let began = Beginning {
+        instant: Instant::now(),
+        time: SystemTime::now(),
+    };
+    let ring = account.note(Ring::create(Clock::detect()).map_err(anyhow::Error::new));
+    let front = std::process::id();
+    let helper = match processes::fork() {
+        Ok(Side::Helper(link)) => {
+            let mut link = Link::new(link, front);
+            let text = help(args, ring, began, account, &mut link);
+            link.account(&text.unwrap_or_default());
+            std::process::exit(0);
+        }
+        Ok(Side::Front(helper)) => Ok(Front::new(helper)),
+        Err(why) => Err(why),
+    };
+    // While the helper looks the program up.
+    incoming.watch_group();
+    match helper {
+        Ok(front) => run_beside(args, front, ring, incoming, began),
+        Err(why) => run_alone(args, incoming, &plain(&why.to_string())),
+    }
+}
+
+/// Run the command, the rest being done by the helper.
+fn run_beside(
+    args: &RunArgs,
+    mut front: Front,
+    ring: Option<Ring>,
+    incoming: Incoming,
+    began: Beginning,
+) -> Result<Ending> {
+    let (observes, late) = match front.wait_ready() {
+        Ok(observes) => (observes, None),
+        // It may come to observe later; until then what the program reports is not waited for.
+        Err(without) => (true, Some(without)),
+    };
+    let library = front.library.clone().filter(|_| observes);
+    let observed = ring.zip(library).map(|(ring, library)| {
+        if late.is_some() {
+            ring.set_mode(Mode::Progress);
+        }
+        Observed { ring, library }
+    });
+    let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
+        Ok(child) => child,
+        Err(failure) => {
+            front.dismiss();
+            return Ok(not_run(args, failure));
+        }
+    };
+    front.started(&Started {
+        observed: observed.is_some(),
+        late: late.as_ref().map(Without::told),
+    });
+    let ended = child.watch()?;
+    let finished = Finished::new(&ended, began.instant.elapsed());
+    match front.ended(&finished, child.incoming()) {
+        Ok(text) if text.is_empty() => {}
+        Ok(text) => summary::print(&text),
+        Err(without) => summary::print_without(args, &without.told()),
+    }
+    // Programs that outlive this one may come to look for the ring as long as it is there.
+    drop(observed);
+    Ok(ended.ending)
+}
+
+/// Run the command where there can be no helper.
+fn run_alone(args: &RunArgs, incoming: Incoming, why: &str) -> Result<Ending> {
+    let child = match Child::spawn(&args.command, None, incoming) {
+        Ok(child) => child,
+        Err(failure) => return Ok(not_run(args, failure)),
+    };
+    let ended = child.watch()?;
+    summary::print_aside(args, why);
+    Ok(ended.ending)
+}
+
+/// What the helper does; what is to be printed of it in the end, or `None` where the command was not started.
+fn help(
+    args: &RunArgs,
+    ring: Option<Ring>,
+    began: Beginning,
+    mut account: Account,
+    link: &mut Link,
+) -> Option<String> {
+    thread::make_room(&*link);
+    link.doing("looking for the preload library");
     let library = account.note(find_preload().map_err(anyhow::Error::msg));
-    let mut plan = place.plan(args, &mut account);
-    let known = plan.known.take().filter(|_| library.is_some());
+    if let Some(library) = &library {
+        link.library(library);
+    }
+    let known = Known::of(args, &mut account, link);
+    let mut plan = known.plan(args, &mut account, link);
+    let observed = ring.zip(library);
+    let known = plan.known.take().filter(|_| observed.is_some());
+    let mut used = None;
     let opened = known.map(|(found, reader)| {
+        let record = found.path.display();
+        link.doing(&format!(
+            "opening the files that the record {record} begins with"
+        ));
+        used = Some(reader.handle());
         let opened = Opened::new(reader, &found.foreign);
         account.followed = Some(found);
         opened
     });
     account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
-    // While what the program will read first comes from its disk.
-    incoming.watch_group();
-    let observed = library.and_then(|library| observe(library, &mut account));
-    if let Some(observed) = &observed {
+    if let Some((ring, _)) = &observed {
         if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
-            observed.ring.set_advice(opened.advice());
+            ring.set_advice(opened.advice());
         }
         // Before the program starts, or its first reads would go unseen.
-        observed.ring.set_mode(match (&opened, &plan.destination) {
+        ring.set_mode(match (&opened, &plan.destination) {
             (Some(_), _) => Mode::Progress,
             (None, Some(_)) => Mode::Record,
             (None, None) => Mode::Mute,
         });
     }
     // From here on the record is gone through, and what is missing fetched, while the program is started and loaded.
-    let follower = opened.filter(|_| observed.is_some()).and_then(|opened| {
-        let started = Follower::start(opened, started);
+    let follower = opened.and_then(|opened| {
+        let started = Follower::start(opened, began.instant);
         account.note(started)
     });
     if follower.is_none() {
         account.followed = None;
         account.baseline = None;
     }
-    let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
-        Ok(child) => child,
-        Err(failure) => return Ok(not_run(args, failure)),
-    };
+    link.ready(observed.is_some());
+    let started = link.started()?;
+    if let Some(late) = started.late {
+        account.remark(format!("{late} when the program was started"));
+    }
+    let observed = observed.filter(|_| started.observed);
     let recorder = match (&plan.destination, &observed) {
-        (Some(path), Some(_)) => Some(Recorder::new(path, plan.meta(began), store::RECORD_LIMIT)),
+        (Some(place), Some(_)) => Some(Recorder::new(
+            place,
+            plan.meta(began.time),
+            store::RECORD_LIMIT,
+        )),
         _ => None,
     };
-    if let Some(observed) = &observed
+    if let Some((ring, _)) = &observed
         && follower.is_none()
     {
         let recording = recorder.as_ref().map(|_| Mode::Record);
-        observed.ring.set_mode(recording.unwrap_or(Mode::Mute));
+        ring.set_mode(recording.unwrap_or(Mode::Mute));
     }
-    if let Some(found) = &account.followed {
-        found.mark_used();
+    link.doing("tidying up the records");
+    if let Some(record) = used.filter(|_| follower.is_some()) {
+        store::mark_used(record.file());
     }
     if let Some(store) = &plan.store {
-        store.tidy();
+        store.tidy_for(&plan.identity);
     }
-    let (ring, library) = observed.map(|one| (one.ring, one.library)).unzip();
+    link.doing("observing the program");
+    let (ring, library) = observed.unzip();
     let mut supervisor = Supervisor {
         ring,
-        watch: Watch::new(began, library),
+        watch: Watch::new(began.time, library),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
-        sinks: Sinks {
-            recorder,
-            follower,
-            waited: false,
-        },
+        sinks: Sinks::new(recorder, follower),
         aside: Aside::new(),
         readers: Readers::new(),
         rest: Rest::default(),
+        started: began.instant,
+        looked_away: false,
         missing: Missing::default(),
-        started,
     };
-    let ended = supervisor.supervise(&child)?;
-    account.wall_ns = started.elapsed().as_nanos() as u64;
-    account.ended(&ended);
+    let finished = supervisor.supervise(link);
+    account.ended(&finished);
     // A file of the user's own is none of the store's.
-    let store = plan.store.filter(|_| args.output.is_none());
-    supervisor.close(&mut account, store.as_ref());
+    let store = plan.store.as_ref().filter(|_| args.output.is_none());
+    let kept = store.map(|store| Kept {
+        store,
+        identity: &plan.identity,
+    });
+    supervisor.close(&mut account, kept, link);
     if !account.observed {
         account.hidden = unobserved::of_program(Path::new(&plan.identity.exe));
     }
-    account.print(args);
-    Ok(ended.ending)
+    if let Some(path) = &args.json {
+        link.doing(&format!("writing the account {}", path.display()));
+    }
+    Some(account.report(args, |path| from_front(path, link.pid)))
 }
 
 /// Says why the command could not be run; how foreread is to end for that.
@@ -188,7 +294,7 @@ fn not_run(args: &RunArgs, (ending, why): (Ending, std::io::Error)) -> Ending {
 }
 
 /// Where to look for what is known of the program.
-struct Place {
+struct Known {
     identity: Identity,
     store: Option<Store>,
 }
@@ -198,14 +304,26 @@ struct Plan {
     identity: Identity,
     store: Option<Store>,
     known: Option<(store::Found, Reader)>,
-    destination: Option<PathBuf>,
+    destination: Option<Place>,
 }
 
-impl Place {
+impl Known {
     /// Find the place, and have the record there fetched. A store that cannot be used costs the speed-up and is said.
-    fn of(args: &RunArgs, account: &mut Account) -> Self {
-        let identity = store::identity_of(&args.command);
-        let store = account.note(Store::open_soon());
+    fn of(args: &RunArgs, account: &mut Account, link: &Link) -> Self {
+        let name = args.command[0].to_string_lossy();
+        link.doing(&format!("looking for {}", quoted(&name)));
+        let mut identity = store::identity_of(&args.command);
+        link.doing("opening the folder of records");
+        let mut store = account.note(Store::open_soon());
+        if args.redact
+            && let Some(open) = &store
+        {
+            // Without the key nothing is looked up, and nothing is kept.
+            match account.note(open.redacted(&identity)) {
+                Some(redacted) => identity = redacted,
+                None => store = None,
+            }
+        }
         if let Some(store) = &store
             && args.prefetch
         {
@@ -215,8 +333,12 @@ impl Place {
     }
 
     /// Look the program up.
-    fn plan(self, args: &RunArgs, account: &mut Account) -> Plan {
+    fn plan(self, args: &RunArgs, account: &mut Account, link: &Link) -> Plan {
         let Self { identity, store } = self;
+        if let Some(store) = &store {
+            let folder = store.folder().display();
+            link.doing(&format!("looking the program up in {folder}"));
+        }
         let looked = match &store {
             Some(store) if args.prefetch => store.find(&identity),
             Some(store) if args.record && args.output.is_none() => {
@@ -236,9 +358,11 @@ impl Place {
         let destination = match (&args.output, &store) {
             (Some(path), _) => {
                 let refused = |why| anyhow!("{why:#}; nothing is recorded");
-                account.note(record::destination(path).map_err(refused))
+                link.doing(&format!("looking at {}", path.display()));
+                let path = from_front(path, link.pid);
+                account.note(paths::destination(&path).map_err(refused))
             }
-            (None, Some(store)) if args.record && !taken => Some(store.path_for(&identity)),
+            (None, Some(store)) if args.record && !taken => Some(store.place_for(&identity)),
             _ => None,
         };
         Plan {
@@ -266,279 +390,4 @@ impl Plan {
 pub(super) struct Observed {
     ring: Ring,
     library: PathBuf,
-}
-
-/// Make what observing by this library takes; `None`, with the reason noted, where it cannot be had.
-fn observe(library: PathBuf, account: &mut Account) -> Option<Observed> {
-    let ring = account.note(Ring::create(Clock::detect()).map_err(anyhow::Error::new))?;
-    Some(Observed { ring, library })
-}
-
-/// Recorder and follower, whichever there are.
-struct Sinks {
-    recorder: Option<Recorder>,
-    follower: Option<Follower>,
-    /// Whether a read has waited for its device since the last look.
-    waited: bool,
-}
-
-impl Sink for Sinks {
-    fn file(&mut self, id: FileId, meta: &FileMeta) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.file(id, meta);
-        }
-        if let Some(follower) = &mut self.follower {
-            follower.file(id, meta);
-        }
-    }
-
-    fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.thread(id, meta);
-        }
-    }
-
-    fn accesses(&mut self, sequence: Sequence) {
-        self.waited |= sequence.first.waited();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.accesses(sequence);
-        }
-        if let Some(follower) = &mut self.follower {
-            follower.accesses(sequence);
-        }
-    }
-}
-
-struct Supervisor {
-    ring: Option<Ring>,
-    watch: Watch,
-    sinks: Sinks,
-    /// Whether what is learnt may be kept.
-    records: bool,
-    /// Whether this run gets a record of its own, whatever becomes of following another.
-    replaces: bool,
-    aside: Aside,
-    readers: Readers,
-    rest: Rest,
-    missing: Missing,
-    started: Instant,
-}
-
-impl Supervisor {
-    /// Watch the program to its end.
-    fn supervise(&mut self, child: &Child) -> Result<Ended> {
-        let mut pause = WAITING;
-        loop {
-            let observing = self.observing();
-            let timeout = if observing {
-                Some(pause)
-            } else {
-                self.rest.pause()
-            };
-            if let Some(ended) = self.wait(child, timeout)? {
-                return Ok(ended);
-            }
-            if !observing {
-                self.look_up();
-                continue;
-            }
-            self.sinks.waited = false;
-            let seen = self.look();
-            let shortest = match &self.sinks.follower {
-                Some(follower) if !follower.is_busy() => LOOKING_ON,
-                Some(_) if self.sinks.waited => WAITING,
-                Some(_) => AHEAD,
-                None if seen > MANY || self.watch.touched.has_news() => LOOKING_ON,
-                None => LONGEST,
-            };
-            pause = if seen > 0 {
-                shortest
-            } else {
-                (pause * 2).clamp(shortest, LONGEST)
-            };
-        }
-    }
-
-    fn wait(&self, child: &Child, timeout: Option<Duration>) -> Result<Option<Ended>> {
-        match &self.ring {
-            Some(ring) => ring.waiting(|| child.wait(timeout)),
-            None => child.wait(timeout),
-        }
-    }
-
-    /// Take what was reported since the last look; how much that was.
-    fn look(&mut self) -> usize {
-        let Some(ring) = &mut self.ring else {
-            return 0;
-        };
-        let (watch, sinks) = (&mut self.watch, &mut self.sinks);
-        let readers = &mut self.readers;
-        let mut seen = 0;
-        ring.poll(&mut |event| {
-            seen += 1;
-            readers.saw(&event);
-            watch.take(event, sinks);
-        });
-        readers.look();
-        self.missing.look(ring);
-        self.aside.keep();
-        watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
-        if let Some(recorder) = &mut sinks.recorder {
-            recorder.flush();
-        }
-        if let Some(follower) = &mut sinks.follower {
-            let phase = follower.flush();
-            ring.give_up(!follower.is_foreseen());
-            match phase {
-                Phase::Ahead | Phase::Lost => {}
-                // Nothing is left to watch for, unless the command is to get a record of its own.
-                Phase::Hot | Phase::Finished
-                    if self.replaces || sinks.recorder.is_some() && follower.is_damaged(phase) => {}
-                Phase::Hot | Phase::Finished => {
-                    // What is written down so far would pass for all the program reads.
-                    if let Some(recorder) = sinks.recorder.take() {
-                        recorder.discard();
-                    }
-                    // Muted it is when the program has ended as well.
-                    if phase == Phase::Hot && ring.mode() != Mode::Mute {
-                        self.rest.begin(self.readers.last);
-                    }
-                    self.look_away();
-                }
-                Phase::GaveUp if sinks.recorder.is_some() => self.set_mode(Mode::Record),
-                Phase::GaveUp => self.look_away(),
-            }
-        }
-        seen
-    }
-
-    /// Leave a program to itself that still runs.
-    fn look_away(&mut self) {
-        if self.observing() {
-            self.sinks.follower.iter().for_each(Follower::look_away);
-        }
-        self.set_mode(Mode::Mute);
-    }
-
-    /// See whether a program left to itself needs help by now.
-    fn look_up(&mut self) {
-        if self.rest.is_over()
-            && let Some(follower) = &mut self.sinks.follower
-        {
-            follower.resume();
-            self.set_mode(Mode::Progress);
-        }
-    }
-
-    fn observing(&self) -> bool {
-        self.ring
-            .as_ref()
-            .is_some_and(|ring| ring.mode() != Mode::Mute)
-    }
-
-    fn set_mode(&self, mode: Mode) {
-        if let Some(ring) = &self.ring
-            && ring.mode() != mode
-        {
-            ring.set_mode(mode);
-        }
-    }
-
-    /// Take the last reports, end the session, keep the record, in the store if it goes there, and enter it all in
-    /// the account.
-    fn close(mut self, account: &mut Account, store: Option<&Store>) {
-        let was_observing = self.observing();
-        if let Some(ring) = &self.ring {
-            // What the program has started may outlive it.
-            ring.give_up(true);
-        }
-        self.set_mode(Mode::Mute);
-        for _ in 0..LAST_LOOKS {
-            if self.look() == 0 && self.ring.as_ref().is_none_or(Ring::drained) {
-                break;
-            }
-        }
-        self.watch.finish(&mut self.sinks);
-        account.lost = self.ring.as_ref().map_or(0, Ring::lost);
-        account.observed = self.watch.observed() || !was_observing;
-        account.without_stdio = self.watch.without_stdio();
-        let unseen = self.ring.as_ref().map(|ring| self.missing.sentences(ring));
-        let unseen = unseen.unwrap_or_default();
-        if account.lost > 0 || account.without_stdio || !unseen.is_empty() {
-            self.sinks.follower.iter().for_each(Follower::look_away);
-        }
-        if account.observed {
-            unseen.into_iter().for_each(|said| account.say(said));
-        }
-        let Sinks {
-            recorder, follower, ..
-        } = self.sinks;
-        let mut changed = HashSet::new();
-        if let Some(follower) = follower {
-            let devices = follower.devices();
-            let Followed {
-                report,
-                files,
-                overtaken,
-                trouble,
-                unmeasured,
-            } = follower.finish();
-            changed = overtaken;
-            if let Some(why) = unmeasured {
-                account.say(why);
-            }
-            if let Some(trouble) = trouble {
-                account.damaged(trouble);
-            }
-            match report {
-                Some(mut report) => {
-                    // With what each was taken for.
-                    report.devices.retain(|name| !devices.contains_key(name));
-                    report.devices.extend(devices.into_values());
-                    account.followed_to(report, &files);
-                }
-                None => {
-                    account.say("the prefetch engine died; the program was not affected".into())
-                }
-            }
-        }
-        match recorder {
-            Some(recorder) if account.worth_recording(&recorder) => {
-                let summary = account.record_summary(&recorder);
-                let kept = recorder.commit(summary).and_then(|path| {
-                    store.map_or(Ok(()), |store| store.settle(&path))?;
-                    Ok(path)
-                });
-                match kept {
-                    Ok(path) => account.recorded = Some(path),
-                    Err(why) => account.say(format!("{why:#}; not recorded")),
-                }
-            }
-            Some(recorder) => recorder.discard(),
-            None => {}
-        }
-        // Unmapped together with all the rest, in a moment: by itself it would hold up the other threads.
-        std::mem::forget(self.ring);
-        if self.records
-            && let Some(path) = account.outgrown()
-        {
-            // A record that cannot be deleted is looked at again by the next run.
-            let _ = std::fs::remove_file(path);
-        } else if self.records
-            && !changed.is_empty()
-            && let Some(path) = account.goes_on_with()
-        {
-            // Or every later run would tell of them. A record that cannot be written anew stays as it is.
-            let _ = redefine(path, |meta| {
-                let now = changed
-                    .contains(&meta.path)
-                    .then(|| self.watch.facts(&meta.path))??;
-                Some(FileMeta {
-                    written: meta.written,
-                    advice: meta.advice,
-                    ..now
-                })
-            });
-        }
-    }
 }

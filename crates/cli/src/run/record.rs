@@ -7,16 +7,13 @@
 //! Data flow: watcher → [`Recorder`] (a batch at a time, a bounded number of batches) → writer thread →
 //! [`RecordFile`].
 
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
-use foreread_plan::format::{RecordFile, WriteError};
+use foreread_plan::format::{Place, RecordFile, WriteError};
 use foreread_plan::{
     Advice, FileId, FileMeta, Kind, Meta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
 };
@@ -44,36 +41,11 @@ const SMALL: u64 = 64 * 1024;
 const SAMPLE: usize = 1 << 14;
 /// Waits that tell something.
 const ENOUGH_WAITS: usize = 16;
-/// As many links as the kernel follows.
-const LINKS: usize = 40;
 /// A file is read in no order if less than one in this many reads goes on from the last; from front to back, if all
 /// but one in this many times as many do.
 const SHARE: u64 = 10;
 /// Bytes that are worth a longer read-ahead: what that fetches in vain, at the most, is a small part of them.
 const ENOUGH_BYTES: u64 = 2 << 20;
-
-/// Where a record goes that is to be at the user's `path`: there, or where the link there leads. Nothing is opened.
-///
-/// # Errors
-/// When something is there that is no regular file, or cannot be looked at: it is not to be replaced.
-pub(super) fn destination(path: &Path) -> anyhow::Result<PathBuf> {
-    match path.metadata() {
-        Ok(meta) if !meta.is_file() => bail!("{} is not a regular file", path.display()),
-        Err(why) if why.kind() != io::ErrorKind::NotFound => {
-            return Err(why).with_context(|| path.display().to_string());
-        }
-        _ => {}
-    }
-    let mut place = path.to_owned();
-    // Each leads on, to a file or to where there is none yet: a circle has been refused.
-    for _ in 0..LINKS {
-        let Ok(target) = place.read_link() else {
-            break;
-        };
-        place = place.with_file_name("").join(target);
-    }
-    Ok(place)
-}
 
 /// Boxed what is rare: an item is no larger than a sequence.
 enum Item {
@@ -84,7 +56,7 @@ enum Item {
 
 /// A record being written. The first error ends the recording and is kept; the program goes on.
 pub(super) struct Recorder {
-    path: PathBuf,
+    place: Place,
     meta: Meta,
     limit: u64,
     /// When a batch was handed over last, or the recording began.
@@ -121,9 +93,9 @@ struct Running {
 type Written = Result<Writing, WriteError>;
 
 impl Writer {
-    fn start(path: &Path, meta: &Meta, limit: u64, aside: Aside) -> Self {
+    fn start(place: &Place, meta: &Meta, limit: u64, aside: Aside) -> Self {
         let started = || -> anyhow::Result<_> {
-            let writing = Writing::new(RecordFile::create(path, meta, limit)?);
+            let writing = Writing::new(RecordFile::create_at(place, meta, limit)?);
             let written = Arc::new(Mutex::new(Some(Ok(writing))));
             let behind = Arc::new(AtomicUsize::new(0));
             let (sender, batches) = sync_channel(BATCHES);
@@ -188,10 +160,10 @@ fn write(
 }
 
 impl Recorder {
-    /// Begin a record that will be at `path`, of at most `limit` bytes.
-    pub(super) fn new(path: &Path, meta: Meta, limit: u64) -> Self {
+    /// Begin a record that will be at `place`, of at most `limit` bytes.
+    pub(super) fn new(place: &Place, meta: Meta, limit: u64) -> Self {
         Self {
-            path: path.to_owned(),
+            place: place.clone(),
             meta,
             limit,
             handed_over: Instant::now(),
@@ -218,11 +190,16 @@ impl Recorder {
         let room = self.batch.len().min(BATCH);
         let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(room));
         if let Writer::Unstarted = self.writer {
-            self.writer = Writer::start(&self.path, &self.meta, self.limit, self.aside.clone());
+            self.writer = Writer::start(&self.place, &self.meta, self.limit, self.aside.clone());
         }
         if let Writer::Running(writer) = &self.writer {
             writer.send(batch);
         }
+    }
+
+    /// Where the record will be.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Time the program spent in reads, in ns, over all threads.
@@ -244,13 +221,13 @@ impl Recorder {
     ///
     /// # Errors
     /// When something could not be written; an earlier record is then as it was.
-    pub(super) fn commit(self, summary: Summary) -> anyhow::Result<PathBuf> {
+    pub(super) fn commit(self, summary: Summary) -> anyhow::Result<()> {
         let mut writing = match self.writer {
             Writer::Unstarted => {
-                Writing::new(RecordFile::create(&self.path, &self.meta, self.limit)?)
+                Writing::new(RecordFile::create_at(&self.place, &self.meta, self.limit)?)
             }
             Writer::Running(writer) => {
-                let died = || anyhow::anyhow!("{}: the writer died", self.path.display());
+                let died = || anyhow::anyhow!("{}: the writer died", self.place.path().display());
                 writer.end().ok_or_else(died)??
             }
             Writer::Failed(why) => return Err(why),
@@ -262,7 +239,7 @@ impl Recorder {
             onward_wait_ns: waits.onward.ninth_tenth(),
             ..summary
         })?;
-        Ok(self.path)
+        Ok(())
     }
 
     /// Leave nothing behind of what was recorded.
@@ -510,37 +487,6 @@ mod tests {
             }));
         }
         order
-    }
-
-    #[test]
-    fn a_record_goes_where_links_lead_and_replaces_nothing_but_a_regular_file() {
-        use std::os::unix::fs::symlink;
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        std::fs::create_dir(at("dir")).unwrap();
-        std::fs::write(at("dir/file"), "").unwrap();
-        symlink("dir/file", at("link")).unwrap();
-        symlink(at("link"), at("second")).unwrap();
-        symlink("dir/new", at("dangling")).unwrap();
-        symlink("circle", at("circle")).unwrap();
-        symlink("/dev/null", at("null")).unwrap();
-        let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        for (given, place) in [
-            ("dir/file", "dir/file"),
-            ("none", "none"),
-            ("link", "dir/file"),
-            ("second", "dir/file"),
-            ("dangling", "dir/new"),
-        ] {
-            assert_eq!(destination(&at(given)).unwrap(), at(place));
-        }
-        for refused in ["dir", "dir/.", "circle", "null", "socket", "dir/file/x"] {
-            let why = destination(&at(refused)).unwrap_err();
-            assert!(format!("{why:#}").contains(at(refused).to_str().unwrap()));
-        }
-        // As it was given.
-        assert_eq!(destination(Path::new("x.fr")).unwrap(), Path::new("x.fr"));
-        drop(socket);
     }
 
     #[test]

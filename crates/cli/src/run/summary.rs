@@ -2,6 +2,7 @@
 
 mod explain;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,10 @@ use foreread_engine::{Ledger, Phase, Report};
 use foreread_plan::{FileId, FileMeta, Summary};
 use serde::Serialize;
 
-use super::child::{Ended, Ending};
+use super::child::Ending;
+use super::helper::Finished;
 use super::record::Recorder;
+use super::unseen::Explained;
 use super::{FORESEEN_ENOUGH, RunArgs};
 use crate::store::Found;
 use crate::units::{bytes, duration};
@@ -40,17 +43,21 @@ pub(super) struct Account {
     program: String,
     /// What went wrong on foreread's side, or kept it from helping.
     notes: Vec<String>,
+    /// What else is to be known of the run; no reason for anything.
+    remarks: Vec<String>,
     pub(super) followed: Option<Found>,
     /// The foot of the record followed.
     pub(super) baseline: Option<Summary>,
     report: Option<Report>,
     /// Sentences on files that differ from the record or are gone.
     files: Vec<String>,
-    pub(super) wall_ns: u64,
+    wall_ns: u64,
     status: i32,
     /// Whether a signal ended the program.
     killed: bool,
     device_bytes: Option<u64>,
+    /// Those of them that no observed read explains, if they matter.
+    unseen_bytes: Option<u64>,
     pub(super) lost: u64,
     pub(super) observed: bool,
     /// What the program is, if that is known to be why nothing of it was observed.
@@ -79,7 +86,11 @@ struct Json<'a> {
     cold_wall_ns: Option<u64>,
     recorded_wall_ns: Option<u64>,
     device_bytes: Option<u64>,
+    /// Of those, what came by reads that were not observed; null where that is little, or not known.
+    unseen_bytes: Option<u64>,
     read_bytes: Option<u64>,
+    /// What the session was doing at the end; null without one.
+    phase: Option<&'static str>,
     ledger: Option<Ledger>,
     /// Reads that were reported and set against the plan: not those of a program that was left to itself by then.
     reads_seen: Option<u64>,
@@ -89,22 +100,16 @@ struct Json<'a> {
     followed: Option<&'a Path>,
     recorded: Option<&'a Path>,
     lost: u64,
-    notes: &'a [String],
+    notes: Vec<&'a str>,
     files: &'a [String],
 }
 
 impl Account {
     pub(super) fn new(args: &RunArgs) -> Self {
-        let program = Path::new(&args.command[0]);
         Self {
-            program: shown(
-                &program
-                    .file_name()
-                    .unwrap_or(program.as_os_str())
-                    .to_string_lossy(),
-            )
-            .into_owned(),
+            program: program_of(args),
             notes: Vec::new(),
+            remarks: Vec::new(),
             followed: None,
             baseline: None,
             report: None,
@@ -113,6 +118,7 @@ impl Account {
             status: 0,
             killed: false,
             device_bytes: None,
+            unseen_bytes: None,
             lost: 0,
             observed: false,
             hidden: None,
@@ -135,10 +141,29 @@ impl Account {
         self.notes.push(plain(&note));
     }
 
-    pub(super) fn ended(&mut self, ended: &Ended) {
-        self.status = ended.ending.status();
-        self.killed = matches!(ended.ending, Ending::Signal(_));
-        self.device_bytes = ended.io.map(|io| io.read_bytes);
+    /// Enter what is to be known of the run, and is no reason for what foreread did.
+    pub(super) fn remark(&mut self, remark: String) {
+        self.remarks.push(plain(&remark));
+    }
+
+    pub(super) fn ended(&mut self, finished: &Finished) {
+        let ending = finished.ending();
+        self.status = ending.status();
+        self.killed = matches!(ending, Ending::Signal(_));
+        self.device_bytes = finished.device_bytes;
+        self.wall_ns = finished.wall_ns;
+    }
+
+    /// Enter what the device gave and no observed read explains.
+    pub(super) fn unseen(&mut self, explained: &Explained) {
+        self.unseen_bytes = self.device_bytes.and_then(|all| explained.unseen(all));
+        if let (Some(unseen), Some(all)) = (self.unseen_bytes, self.device_bytes) {
+            self.remark(format!(
+                "{} of {} from the device came by reads that cannot be observed",
+                bytes(unseen),
+                bytes(all)
+            ));
+        }
     }
 
     pub(super) fn followed_to(&mut self, report: Report, files: &BTreeMap<FileId, FileMeta>) {
@@ -192,11 +217,13 @@ impl Account {
         self.baseline = None;
     }
 
-    /// The record followed, if the program by now reads mostly what it does not tell of: all it
+    /// Whether the program by now reads mostly what the record followed, its own, does not tell of: all it
     /// tells of was in memory before the first read, and yet the program waited for a device. Only
     /// the next run can be recorded, as this one was not observed.
-    pub(super) fn outgrown(&mut self) -> Option<PathBuf> {
-        let report = self.report.as_ref()?;
+    pub(super) fn outgrown(&mut self) -> bool {
+        let (Some(report), Some(followed)) = (&self.report, &self.followed) else {
+            return false;
+        };
         let hot = report.phase == Phase::Hot && report.reads == 0;
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
@@ -204,22 +231,21 @@ impl Account {
         let before = report.ledger.missed - report.missed_hot;
         let elsewhere = self.device_bytes.unwrap_or(0).saturating_sub(before);
         if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
-            return None;
+            return false;
         }
-        let path = self.followed.as_ref()?.path.clone();
         self.say(format!(
             "{} came from elsewhere than the record {} tells; the next run is recorded anew",
             bytes(elsewhere),
-            path.display()
+            followed.path.display()
         ));
-        Some(path)
+        true
     }
 
-    /// The record followed, if it is this command's own and the next run goes by it as well.
-    pub(super) fn goes_on_with(&self) -> Option<&Path> {
-        let followed = self.followed.as_ref().filter(|_| self.has_own_record())?;
-        let left = self.report.as_ref()?.phase == Phase::GaveUp || self.recorded.is_some();
-        (!left).then_some(&followed.path)
+    /// Whether the record followed is this command's own, and the next run goes by it as well.
+    pub(super) fn goes_on_with_own(&self) -> bool {
+        let gave_up = |report: &Report| report.phase == Phase::GaveUp;
+        let left = self.report.as_ref().is_none_or(gave_up) || self.recorded.is_some();
+        self.has_own_record() && !left
     }
 
     /// Whether what was followed is a record of this very command that a run like the recorded
@@ -264,8 +290,16 @@ impl Account {
         }
     }
 
-    /// Why foreread could not help, or not fully, in plain words.
+    /// Why foreread could not help, or not fully, and what else is to be known, in plain words.
     fn reason(&self) -> Option<String> {
+        let cause = self.cause();
+        let told = cause.iter().chain(&self.remarks).map(String::as_str);
+        let told = told.collect::<Vec<_>>().join("; ");
+        (!told.is_empty()).then_some(told)
+    }
+
+    /// Why foreread could not help, or not fully.
+    fn cause(&self) -> Option<String> {
         if let Some(note) = self.notes.first() {
             return Some(note.clone());
         }
@@ -313,6 +347,9 @@ impl Account {
             return Some(format!("{} could not be observed: {why}", self.program));
         }
         if self.recorded.is_none() && self.reads_recorded == 0 {
+            if self.unseen_bytes.is_some() {
+                return Some(format!("no read of {} could be observed", self.program));
+            }
             // What it did just before it was killed, nobody may have been told.
             let read = if self.killed {
                 "was killed before it was seen to read a regular file"
@@ -427,6 +464,14 @@ impl Account {
             cold_wall_ns: self.baseline.as_ref().and_then(|base| base.cold_wall_ns),
             recorded_wall_ns: self.baseline.as_ref().map(|base| base.wall_ns),
             device_bytes: self.device_bytes,
+            unseen_bytes: self.unseen_bytes,
+            phase: report.map(|report| match report.phase {
+                Phase::Ahead => "ahead",
+                Phase::Lost => "lost",
+                Phase::GaveUp => "gave up",
+                Phase::Hot => "hot",
+                Phase::Finished => "finished",
+            }),
             read_bytes: self.baseline.as_ref().map(|base| base.bytes),
             ledger: report.map(|report| report.ledger),
             reads_seen: report.map(|report| report.reads),
@@ -436,17 +481,27 @@ impl Account {
             followed: self.followed.as_ref().map(|found| found.path.as_path()),
             recorded: self.recorded.as_deref(),
             lost: self.lost,
-            notes: &self.notes,
+            notes: self.told_beside().collect(),
             files: &self.files,
         }
     }
 
-    /// Say what came of it, as asked for. That the JSON could not be written is said even where nothing else is to be.
-    pub(super) fn print(&self, args: &RunArgs) {
-        let failed = args.json.as_ref().and_then(|path| self.write(path).err());
+    /// All notes and remarks.
+    fn told_beside(&self) -> impl Iterator<Item = &str> {
+        self.notes.iter().chain(&self.remarks).map(String::as_str)
+    }
+
+    /// What came of it, as asked for, to be printed; empty where nothing is. The JSON goes to where `place` says that the
+    /// user's path leads; that it could not be written is said even where nothing else is to be.
+    pub(super) fn report(&self, args: &RunArgs, place: impl Fn(&Path) -> PathBuf) -> String {
+        let path = args.json.as_ref();
+        let failed = path.and_then(|path| {
+            let written = self.write(&place(path));
+            written.with_context(|| path.display().to_string()).err()
+        });
         let failed = failed.map(|why| plain(&format!("no account was written: {why:#}")));
-        let text = match (failed, args.quiet) {
-            (None, true) => return,
+        match (failed, args.quiet) {
+            (None, true) => String::new(),
             (Some(failed), true) => format!("foreread: {failed}"),
             (failed, false) => {
                 let (mut text, joint) = if args.explain {
@@ -459,16 +514,49 @@ impl Account {
                 }
                 text
             }
-        };
-        // Standard error may be closed; the program had it first.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+        }
     }
 
     /// Write the account to a file as JSON.
     fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.json())?;
-        std::fs::write(path, text + "\n").with_context(|| path.display().to_string())
+        Ok(std::fs::write(path, text + "\n")?)
     }
+}
+
+/// Print what came of a run.
+pub(super) fn print(text: &str) {
+    // Standard error may be closed; the program had it first.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+}
+
+/// Say that there is no account of the run, and why.
+pub(super) fn print_without(args: &RunArgs, why: &str) {
+    match (&args.json, args.quiet) {
+        (None, true) => {}
+        (Some(_), true) => print(&plain(&format!("foreread: no account was written: {why}"))),
+        (_, false) => {
+            let program = program_of(args);
+            print(&plain(&format!("foreread: no account of {program}: {why}")));
+        }
+    }
+}
+
+/// Say that foreread could do nothing at all.
+pub(super) fn print_aside(args: &RunArgs, why: &str) {
+    match (&args.json, args.quiet) {
+        (None, true) => {}
+        (Some(_), true) => print(&plain(&format!("foreread: no account was written: {why}"))),
+        (_, false) => print(&plain(&format!("foreread: stood aside: {why}"))),
+    }
+}
+
+/// The program's name, as it was given.
+fn program_of(args: &RunArgs) -> String {
+    let program = Path::new(&args.command[0]);
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let name: Cow<'_, str> = name.to_string_lossy();
+    shown(&name).into_owned()
 }
 
 /// Whether the run that was recorded ended by a signal.
@@ -477,123 +565,4 @@ fn was_killed(recorded: &Summary) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The account of `sh`, which recorded, with 20 reads seen.
-    fn recorded() -> Account {
-        let args = RunArgs {
-            command: vec!["/bin/sh".into()],
-            quiet: false,
-            explain: false,
-            json: None,
-            prefetch: true,
-            record: true,
-            output: None,
-        };
-        Account {
-            wall_ns: 2_430_000,
-            observed: true,
-            recorded: Some("/records/x.fr".into()),
-            reads_recorded: 20,
-            ..Account::new(&args)
-        }
-    }
-
-    fn by_anothers_record(phase: Phase, issued: u64) -> Account {
-        let ledger = Ledger {
-            issued,
-            ..Ledger::default()
-        };
-        Account {
-            followed: Some(Found {
-                path: "/records/y.fr".into(),
-                exact: false,
-                differs: "the command with 'exit 9' for 'exit 10'".into(),
-                foreign: HashSet::new(),
-                trouble: None,
-            }),
-            report: Some(Report {
-                ledger,
-                phase,
-                reads: 0,
-                foreseen: 0,
-                missed_hot: 0,
-                found_again: 0,
-                changed: Vec::new(),
-                gone: Vec::new(),
-                devices: Vec::new(),
-            }),
-            ..recorded()
-        }
-    }
-
-    #[test]
-    fn a_time_is_not_set_against_that_of_a_killed_run() {
-        let mut helped = by_anothers_record(Phase::Ahead, 4096);
-        helped.recorded = None;
-        helped.followed.as_mut().unwrap().exact = true;
-        let against = |status| Summary {
-            wall_ns: 624_000_000,
-            cold_wall_ns: Some(624_000_000),
-            exit_status: Some(status),
-            ..Summary::default()
-        };
-        helped.baseline = Some(against(0));
-        assert_eq!(helped.against(), " against 624 ms recorded cold");
-        helped.baseline = Some(against(137));
-        let killed = ", by the record of a run that was killed after 624 ms";
-        assert_eq!(helped.against(), killed);
-    }
-
-    #[test]
-    fn a_recording_is_told_in_one_sentence_and_not_by_whose_record_nothing_was_fetched() {
-        let told = "foreread: recorded 20 reads of sh in 2.43 ms, to keep ahead of the next run";
-        assert_eq!(recorded().line(), told);
-        let hot = by_anothers_record(Phase::Hot, 0);
-        assert_eq!(
-            hot.line(),
-            format!("{told}; all of it was in memory already")
-        );
-        let mut unseen = recorded();
-        unseen.say("1 process was not observed".into());
-        assert_eq!(unseen.line(), format!("{told}; 1 process was not observed"));
-    }
-
-    #[test]
-    fn the_whole_account_is_broken_between_words() {
-        let mut told = by_anothers_record(Phase::Finished, 4096);
-        let device =
-            "sda (built-in profile: by position, at most 32 at once, gaps of 64 pages read along)";
-        let devices = vec![device.to_owned(); 3];
-        told.report.as_mut().unwrap().devices = devices.clone();
-        let full = told.full();
-        let rows: Vec<&str> = full.lines().skip(1).collect();
-        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{full}");
-        let words = rows.iter().flat_map(|row| row[10..].split_whitespace());
-        let words: Vec<&str> = words
-            .skip_while(|word| *word != "devices")
-            .skip(1)
-            .collect();
-        assert!(words.join(" ").starts_with(&devices.join(", ")), "{full}");
-    }
-
-    #[test]
-    fn a_recording_tells_how_much_of_it_is_missing() {
-        let lossy = Account {
-            lost: 3,
-            accesses_recorded: 22,
-            ..recorded()
-        };
-        let told =
-            " (3 of 25 accesses came too fast to be recorded), to keep ahead of the next run";
-        assert!(lossy.line().ends_with(told), "{}", lossy.line());
-    }
-
-    #[test]
-    fn what_was_fetched_by_anothers_record_is_told_to_be() {
-        let line = by_anothers_record(Phase::Finished, 4096).line();
-        let end = "; 2.43 ms, by the record of the command with 'exit 9' for 'exit 10'";
-        assert!(line.ends_with(end), "{line}");
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@
 //!
 //! Data flow: [`RawEvent`] → [`Watch::take`] → [`Sink`], in order of start.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub(super) struct Watch {
     own: Option<PathBuf>,
     files: Vec<FileMeta>,
     /// Files opened for writing: their facts are looked up again at the end.
-    writable: Vec<FileId>,
+    writable: BTreeSet<FileId>,
     by_path: HashMap<PathBuf, Option<FileId>>,
     /// Folders whose paths lead through no symbolic link.
     direct: HashSet<PathBuf>,
@@ -88,7 +88,7 @@ impl Watch {
             began,
             own,
             files: Vec::new(),
-            writable: Vec::new(),
+            writable: BTreeSet::new(),
             by_path: HashMap::new(),
             direct: HashSet::new(),
             instances: FxHashMap::default(),
@@ -318,8 +318,8 @@ impl Watch {
             self.files[id.0 as usize].written = true;
             sink.file(id, &self.files[id.0 as usize]);
         }
-        if flags & OPEN_WRITTEN != 0 && !self.writable.contains(&id) {
-            self.writable.push(id);
+        if flags & OPEN_WRITTEN != 0 {
+            self.writable.insert(id);
         }
         Some(id)
     }
@@ -503,6 +503,38 @@ mod tests {
             watch.take(event(1, said), &mut counts);
             assert_eq!(counts.reads, reads, "{kind:?}");
         }
+    }
+
+    /// Were each looked for among all that were opened before, this would take minutes.
+    #[test]
+    fn a_program_may_write_very_many_files() {
+        struct Nobody;
+        impl Sink for Nobody {
+            fn file(&mut self, _: FileId, _: &FileMeta) {}
+            fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
+            fn accesses(&mut self, _: Sequence) {}
+        }
+        const FILES: u32 = 400_000;
+        let mut watch = Watch::new(SystemTime::now(), None);
+        let path = |number: u32| PathBuf::from(format!("/none/{number}"));
+        for number in 0..FILES {
+            watch.by_path.insert(path(number), Some(FileId(number)));
+            watch.files.push(FileMeta {
+                path: path(number),
+                dev: 1,
+                ino: 1,
+                size: 0,
+                mtime_ns: 0,
+                written: true,
+                advice: Advice::Normal,
+            });
+        }
+        for number in (0..FILES).chain(0..FILES) {
+            watch.open(&path(number), OPEN_WRITTEN, &mut Nobody);
+        }
+        assert_eq!(watch.writable.len(), FILES as usize);
+        watch.finish(&mut Nobody);
+        assert!(watch.writable.is_empty());
     }
 
     #[test]

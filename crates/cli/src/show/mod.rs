@@ -93,7 +93,15 @@ fn open(args: &args::Show) -> Result<Reader> {
     let store = Store::open()?;
     if !args.command.is_empty() {
         let identity = identity_of(&args.command);
-        let Some((found, reader)) = store.find(&identity)? else {
+        let known = match store.find(&identity)? {
+            Some(known) if known.0.exact => Some(known),
+            // Its words may have been left out.
+            other => match store.find(&store.redacted(&identity)?)? {
+                Some(known) if known.0.exact => Some(known),
+                redacted => other.or(redacted),
+            },
+        };
+        let Some((found, reader)) = known else {
             bail!("no record of {}", command_line(&identity));
         };
         if let Some(trouble) = &found.trouble {

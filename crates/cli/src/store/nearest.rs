@@ -1,7 +1,7 @@
-//! The nearest record of an executable, when only its arguments or folder differ.
+//! What the nearest record of an executable differs in, when only its arguments or folder differ.
 //!
 //! Two command lines are as similar as they have words in common (Dice's coefficient over
-//! words, each as often as it occurs). More than half must be common: otherwise a record
+//! words, each as often as it occurs; [`super::facts`]). More than half must be common: otherwise a record
 //! tells more of the program it was taken from than of this one. In another folder relative
 //! names stand for other files, so there an absolute path must be among the common words.
 //!
@@ -16,41 +16,11 @@ use std::path::{Path, PathBuf};
 use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Identity};
 
-use super::Entry;
 use crate::units::cut;
 
-/// Similarity a record must exceed.
-const ENOUGH: f64 = 0.5;
 /// Words a difference is told with, on each side, and how much of each.
 const TOLD_WORDS: usize = 2;
 const TOLD_CHARS: usize = 30;
-
-/// The usable candidate most like `wanted`, open, and what it differs in, as a phrase. Of two
-/// equally near ones, the one that comes first.
-pub(super) fn nearest(
-    wanted: &Identity,
-    candidates: impl Iterator<Item = Entry>,
-) -> Option<(Entry, Reader, String)> {
-    let mut best: Option<(f64, Entry, Reader)> = None;
-    for entry in candidates {
-        // What cannot be read is reported by `list`, and tells nothing here.
-        let Ok(reader) = entry.reader() else {
-            continue;
-        };
-        let identity = &reader.meta().identity;
-        let Some(nearness) = nearness(wanted, identity) else {
-            continue;
-        };
-        let nearer = best.as_ref().is_none_or(|(most, ..)| nearness > *most);
-        if nearer && !reader.files().is_empty() {
-            best = Some((nearness, entry, reader));
-        }
-    }
-    best.map(|(_, entry, reader)| {
-        let differs = difference(wanted, &reader.meta().identity);
-        (entry, reader, differs)
-    })
-}
 
 /// The files of a record that only its own command names, or that lie in folders only it names.
 pub(super) fn foreign(wanted: &Identity, record: &Reader) -> HashSet<FileId> {
@@ -80,30 +50,6 @@ fn named(identity: &Identity) -> HashSet<PathBuf> {
         .collect()
 }
 
-/// How near one identity is to another; `None` if not near enough to be of use.
-fn nearness(wanted: &Identity, other: &Identity) -> Option<f64> {
-    if wanted.exe != other.exe {
-        return None;
-    }
-    let surplus = surplus(wanted, other);
-    let words = (wanted.argv.len() + other.argv.len()) as f64;
-    let common = words
-        - surplus
-            .values()
-            .map(|count| count.unsigned_abs() as f64)
-            .sum::<f64>();
-    let similarity = common / words;
-    let same_folder = wanted.cwd == other.cwd;
-    let same_files = wanted
-        .argv
-        .iter()
-        .skip(1)
-        .any(|word| word.starts_with('/') && other.argv.contains(word));
-    let near = similarity > ENOUGH && (same_folder || same_files);
-    // Folders decide between records whose arguments are equally near.
-    near.then_some(similarity + if same_folder { 1e-6 } else { 0.0 })
-}
-
 /// How many times more each word occurs in `wanted` than in `other`; 0 is left out.
 fn surplus<'a>(wanted: &'a Identity, other: &'a Identity) -> HashMap<&'a str, i64> {
     let mut surplus: HashMap<&str, i64> = HashMap::new();
@@ -118,7 +64,7 @@ fn surplus<'a>(wanted: &'a Identity, other: &'a Identity) -> HashMap<&'a str, i6
 }
 
 /// What the record's program has that this one has not, as a phrase.
-fn difference(wanted: &Identity, other: &Identity) -> String {
+pub(super) fn difference(wanted: &Identity, other: &Identity) -> String {
     let surplus = surplus(wanted, other);
     let only = |identity: &Identity, sign: i64| -> Vec<String> {
         identity
@@ -233,46 +179,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
         Reader::open(file.path()).unwrap()
-    }
-
-    #[test]
-    fn another_executable_is_never_near() {
-        let mut other = of("/", &["tool", "a"]);
-        other.exe = "/usr/bin/other".into();
-        assert_eq!(nearness(&of("/", &["tool", "a"]), &other), None);
-    }
-
-    #[test]
-    fn more_than_half_of_the_words_must_be_common() {
-        let wanted = of("/", &["tool", "db", "first query"]);
-        assert!(nearness(&wanted, &of("/", &["tool", "db", "second query"])).is_some());
-        assert!(nearness(&wanted, &of("/", &["tool", "x", "y"])).is_none());
-        let one = of("/", &["tool", "a"]);
-        assert!(nearness(&one, &of("/", &["tool", "b"])).is_none());
-    }
-
-    #[test]
-    fn the_fewer_words_differ_the_nearer() {
-        let wanted = of("/", &["tool", "-v", "a", "b"]);
-        let one = nearness(&wanted, &of("/", &["tool", "-v", "a", "c"])).unwrap();
-        let none = nearness(&wanted, &of("/", &["tool", "a", "-v", "b"])).unwrap();
-        assert!(none > one);
-    }
-
-    #[test]
-    fn in_another_folder_only_an_absolute_path_names_the_same_file() {
-        let wanted = of("/home/a", &["tool", "-j2", "data"]);
-        assert!(nearness(&wanted, &of("/home/b", &["tool", "-j2", "data"])).is_none());
-        let wanted = of("/home/a", &["tool", "/srv/data"]);
-        let elsewhere = nearness(&wanted, &of("/home/b", &["tool", "/srv/data"])).unwrap();
-        let here = nearness(&wanted, &of("/home/a", &["tool", "/srv/data"])).unwrap();
-        assert!(here > elsewhere);
-    }
-
-    #[test]
-    fn a_repeated_word_counts_as_often_as_it_occurs() {
-        let wanted = of("/", &["tool", "a"]);
-        assert!(nearness(&wanted, &of("/", &["tool", "a", "a", "a", "a", "a", "a"])).is_none());
     }
 
     #[test]

@@ -1,18 +1,27 @@
 //! The store on real folders, with sound, damaged and abandoned records.
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::fs;
 
-use foreread_plan::format::RecordFile;
+use foreread_plan::format::{RecordFile, Writer};
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, Meta, Summary, ThreadId, ThreadMeta,
 };
 
 use super::*;
 
+thread_local! {
+    /// Records opened.
+    pub(super) static OPENS: Cell<usize> = const { Cell::new(0) };
+}
+
 fn store(folder: &tempfile::TempDir) -> Store {
-    Store {
-        folder: folder.path().to_owned(),
-        limit: STORE_LIMIT,
+    Store::at(folder.path(), STORE_LIMIT).unwrap()
+}
+
+impl Store {
+    fn path_for(&self, identity: &Identity) -> PathBuf {
+        self.place_for(identity).path()
     }
 }
 
@@ -31,7 +40,8 @@ fn begun(store: &Store, identity: &Identity) -> RecordFile {
         recorded_at: 1,
         writer: "test".into(),
     };
-    let mut record = RecordFile::create(&store.path_for(identity), &meta, RECORD_LIMIT).unwrap();
+    let mut record =
+        RecordFile::create_at(&store.place_for(identity), &meta, RECORD_LIMIT).unwrap();
     let file = FileMeta {
         path: "/data".into(),
         dev: 1,
@@ -66,8 +76,9 @@ fn keep(store: &Store, identity: &Identity) -> PathBuf {
     store.path_for(identity)
 }
 
-/// A partial file as a recorder killed long ago leaves it.
-fn abandon(store: &Store, identity: &Identity, pid: u32) -> PathBuf {
+/// A partial file as a killed recorder leaves it: nobody holds its lock. Its process number is one that is in use.
+fn abandon(store: &Store, identity: &Identity) -> PathBuf {
+    let pid = std::process::id();
     let mut record = begun(store, identity);
     record.flush().unwrap();
     let name = store.path_for(identity);
@@ -75,13 +86,6 @@ fn abandon(store: &Store, identity: &Identity, pid: u32) -> PathBuf {
     let left = store.folder().join(format!(".{name}.partial-{pid}-abc"));
     fs::copy(record.partial_path(), &left).unwrap();
     left
-}
-
-/// A process id nobody has.
-fn nobody() -> u32 {
-    let mut child = std::process::Command::new("true").spawn().unwrap();
-    child.wait().unwrap();
-    child.id()
 }
 
 fn used_ago(path: &Path, days: u64) {
@@ -97,9 +101,14 @@ fn a_program_finds_its_own_record_and_marks_it_used() {
     assert!(store.find(&tool).unwrap().is_none());
     let path = keep(&store, &tool);
     used_ago(&path, 9);
-    let (found, _) = store.find(&tool).unwrap().unwrap();
+    let (found, reader) = store.find(&tool).unwrap().unwrap();
     assert!(found.exact && found.path == path);
-    found.mark_used();
+    // Whatever is under its name by now.
+    let other = store.folder().join("moved");
+    fs::rename(&path, &other).unwrap();
+    std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+    mark_used(reader.handle().file());
+    fs::rename(&other, &path).unwrap();
     let used = store.entries().unwrap()[0].used;
     assert!(used.elapsed().unwrap() < Duration::from_secs(3600));
 }
@@ -126,7 +135,9 @@ fn a_damaged_record_is_named_and_the_nearest_used() {
     fs::write(&path, "something else").unwrap();
     let error = store.find(&tool).map(drop).unwrap_err();
     assert!(format!("{error:#}").contains(path.to_str().unwrap()));
-    keep(&store, &identity("/bin/tool", &["tool", "db", "b"]));
+    let other = identity("/bin/tool", &["tool", "db", "b"]);
+    keep(&store, &other);
+    store.settle(&other).unwrap();
     let (found, _) = store.find(&tool).unwrap().unwrap();
     let trouble = found.trouble.unwrap();
     assert!(!found.exact && trouble.contains(path.to_str().unwrap()));
@@ -138,7 +149,7 @@ fn a_truncated_record_is_used_as_far_as_it_goes() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
-    let left = abandon(&store, &tool, nobody());
+    let left = abandon(&store, &tool);
     fs::rename(left, store.path_for(&tool)).unwrap();
     assert!(store.find(&tool).unwrap().unwrap().0.exact);
 }
@@ -158,7 +169,7 @@ fn what_a_killed_recorder_left_is_adopted() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
-    let left = abandon(&store, &tool, nobody());
+    let left = abandon(&store, &tool);
     store.tidy();
     assert!(!left.exists());
     assert!(store.find(&tool).unwrap().unwrap().0.exact);
@@ -170,7 +181,7 @@ fn a_program_without_a_record_finds_what_its_killed_recorder_left() {
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
     store.announce(&tool);
-    let left = abandon(&store, &tool, nobody());
+    let left = abandon(&store, &tool);
     let (found, reader) = store.find(&tool).unwrap().unwrap();
     assert!(found.exact && !left.exists());
     assert_eq!(reader.files().len(), 1);
@@ -183,12 +194,11 @@ fn leftovers_neither_replace_a_whole_record_nor_stay() {
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
     let whole = fs::read(keep(&store, &tool)).unwrap();
-    let left = abandon(&store, &tool, nobody());
+    let left = abandon(&store, &tool);
     let other = store.path_for(&identity("/bin/x", &["x"]));
     let empty = store.folder().join(format!(
-        ".{}.partial-{}-q",
-        other.file_name().unwrap().to_str().unwrap(),
-        nobody()
+        ".{}.partial-77-q",
+        other.file_name().unwrap().to_str().unwrap()
     ));
     fs::write(&empty, "").unwrap();
     store.tidy();
@@ -201,9 +211,214 @@ fn the_file_of_a_living_recorder_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let tool = identity("/bin/tool", &["tool"]);
-    let left = abandon(&store, &tool, std::process::id());
+    let mut record = begun(&store, &tool);
+    record.flush().unwrap();
+    // As its name stands where its process number says nothing.
+    let partial = record.partial_path();
+    let name = partial.file_name().unwrap().to_str().unwrap();
+    let own = std::process::id().to_string();
+    let left = partial.with_file_name(name.replace(&own, "4194303"));
+    fs::rename(&partial, &left).unwrap();
     store.tidy();
     assert!(left.exists() && !store.path_for(&tool).exists());
+    drop(record);
+    store.tidy();
+    assert!(!left.exists() && store.path_for(&tool).exists());
+}
+
+/// Links and pipes under the names of records, put there by whoever may write into the folder, are neither followed nor
+/// waited for, nor is anything done to what they lead to.
+#[test]
+fn nothing_but_regular_files_of_the_users_own_is_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let tool = |name: &str| identity("/bin/tool", &["tool", "db", name]);
+    let secret = folder.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    used_ago(&secret, 900);
+    let before = fs::metadata(&secret).unwrap().modified().unwrap();
+    let link = store.path_for(&tool("link"));
+    std::os::unix::fs::symlink(&secret, &link).unwrap();
+    let pipe = store.path_for(&tool("pipe"));
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, mode, 0).unwrap();
+    for name in ["link", "pipe"] {
+        let said = format!("{:#}", store.find(&tool(name)).map(drop).unwrap_err());
+        assert!(said.contains("not a regular file"), "{said}");
+        store.announce(&tool(name));
+        assert!(store.look(&tool(name)).is_ok());
+        store.settle(&tool(name)).unwrap();
+    }
+    assert!(store.entries().unwrap().is_empty());
+    store.prune(Some(0), None).unwrap();
+    let partial = store.folder().join(format!(
+        ".{}.partial-1-1",
+        store.place_for(&tool("gone")).name().to_str().unwrap()
+    ));
+    std::os::unix::fs::symlink(&secret, &partial).unwrap();
+    store.tidy();
+    assert!(partial.is_symlink() && !store.path_for(&tool("gone")).exists());
+    assert!(link.is_symlink() && pipe.exists());
+    assert_eq!(fs::metadata(&secret).unwrap().modified().unwrap(), before);
+    if rustix::process::geteuid().is_root() {
+        let path = keep(&store, &tool("own"));
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        let said = format!("{:#}", store.find(&tool("own")).map(drop).unwrap_err());
+        assert!(said.contains("belongs to another user"), "{said}");
+    } else {
+        println!("skipped in part: only root can give files away");
+    }
+}
+
+#[test]
+fn the_nearest_of_many_records_is_found_by_opening_a_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let of = |name: &str| identity("/bin/tool", &["tool", "-v", "db", name]);
+    let names: Vec<String> = (0..300).map(|n| format!("{n}")).collect();
+    for name in &names {
+        keep(&store, &of(name));
+        used_ago(&store.path_for(&of(name)), 9);
+    }
+    let last_used = store.path_for(&of("271"));
+    used_ago(&last_used, 1);
+    let opens = |store: &Store, wanted: &Identity| {
+        OPENS.with(|opens| opens.set(0));
+        let found = store.find(wanted).unwrap().map(|(found, _)| found.path);
+        (found, OPENS.with(Cell::get))
+    };
+    let (found, first) = opens(&store, &of("new"));
+    assert_eq!(found.as_ref(), Some(&last_used));
+    assert!(first >= names.len(), "nothing is noted yet");
+    let few = OPENED + 1;
+    let (found, count) = opens(&store, &of("new"));
+    assert!(found == Some(last_used.clone()) && count <= few, "{count}");
+    // A record that is damaged is not the nearest for that.
+    fs::write(&last_used, "damaged").unwrap();
+    let (found, count) = opens(&store, &of("new"));
+    assert!(
+        found.is_some_and(|found| found != last_used) && count <= few,
+        "{count}"
+    );
+
+    // What is noted follows what is there.
+    let nearer = identity("/bin/tool", &["tool", "-v", "db", "new", "-x"]);
+    keep(&store, &nearer);
+    store.settle(&nearer).unwrap();
+    let (found, count) = opens(&store, &of("new"));
+    assert!(
+        found == Some(store.path_for(&nearer)) && count <= few,
+        "{count}"
+    );
+    fs::remove_file(store.path_for(&nearer)).unwrap();
+    let other = identity("/bin/tool", &["tool", "-v", "db", "new", "-y"]);
+    keep(&store, &other);
+    store.tidy_for(&other);
+    let (found, count) = opens(&store, &of("new"));
+    assert!(
+        found == Some(store.path_for(&other)) && count <= few,
+        "{count}"
+    );
+    OPENS.with(|opens| opens.set(0));
+    store.tidy_for(&other);
+    assert_eq!(OPENS.with(Cell::get), 0, "all is noted");
+
+    // What is noted is no more than a memory.
+    let notes = folder.path().join("nearest");
+    let noted = fs::read_dir(&notes)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    fs::write(&noted, "nonsense").unwrap();
+    assert_eq!(opens(&store, &of("new")).0, Some(store.path_for(&other)));
+    assert!(opens(&store, &of("new")).1 <= few);
+}
+
+#[test]
+fn a_record_beyond_the_memory_is_named_with_the_value_and_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let tool = identity("/bin/tool", &["tool"]);
+    let meta = Meta {
+        identity: tool.clone(),
+        recorded_at: 1,
+        writer: "test".into(),
+    };
+    let mut writer = Writer::new(Vec::new(), &meta).unwrap();
+    let mut file = FileMeta {
+        path: format!("/{}", "x".repeat(200)).into(),
+        dev: 1,
+        ino: 2,
+        size: 3,
+        mtime_ns: 4,
+        written: false,
+        advice: Advice::Normal,
+    };
+    // Each shares all of its path with the one before.
+    for number in 0..200_000 {
+        file.ino = number.into();
+        writer.file(FileId(number), file.clone()).unwrap();
+    }
+    let bytes = writer.finish(Summary::default()).unwrap();
+    fs::write(store.path_for(&tool), &bytes).unwrap();
+    let room = room_for(bytes.len() as u64);
+    let said = format!("{:#}", store.find(&tool).map(drop).unwrap_err());
+    let path = store.path_for(&tool);
+    assert!(said.contains(path.to_str().unwrap()), "{said}");
+    assert!(said.contains(&format!("{room} is the limit")), "{said}");
+}
+
+#[test]
+fn a_redacted_command_is_known_again_and_its_words_are_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let given = |password: &str| identity("/bin/tool", &["tool", "-u", "me", password]);
+    let redacted = store.redacted(&given("hunter2")).unwrap();
+    keep(&store, &redacted);
+    store.settle(&redacted).unwrap();
+    assert!(
+        store
+            .find(&store.redacted(&given("hunter2")).unwrap())
+            .unwrap()
+            .unwrap()
+            .0
+            .exact
+    );
+    let (found, _) = store
+        .find(&store.redacted(&given("other")).unwrap())
+        .unwrap()
+        .unwrap();
+    assert!(
+        !found.exact && found.differs.contains("redacted:"),
+        "{found:?}"
+    );
+    assert!(store.find(&given("hunter2")).unwrap().is_none());
+    for file in files_below(folder.path()) {
+        let bytes = fs::read(&file).unwrap();
+        let holds = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+        assert!(
+            !holds(b"hunter2") && !holds(b"\"me\""),
+            "{}",
+            file.display()
+        );
+    }
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }
 
 #[test]
@@ -239,12 +454,12 @@ fn files_that_are_not_named_like_records_are_never_touched() {
         "0123.fr",
         "0123456789ABCDEF.fr",
     ] {
-        fs::write(folder.path().join(name), "mine").unwrap();
+        fs::write(store.folder().join(name), "mine").unwrap();
     }
-    fs::create_dir(folder.path().join("0123456789abcdef.fr")).unwrap();
+    fs::create_dir(store.folder().join("0123456789abcdef.fr")).unwrap();
     assert!(store.entries().unwrap().is_empty());
     store.prune(Some(0), None).unwrap();
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+    assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 5);
 }
 
 #[test]

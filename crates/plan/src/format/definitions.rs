@@ -2,13 +2,14 @@
 //!
 //! A later definition of a number replaces an earlier one. The tables enforce the
 //! format's limits on both sides, so that what can be written can be read, and no
-//! record makes its reader hold more than the limits allow.
+//! record makes its reader hold more than the limits allow, nor more memory than the reader was given.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::frame::{FrameWriter, Tag};
 use super::model::{unzigzag, zigzag};
@@ -26,32 +27,64 @@ const SEQUENTIAL: u8 = 4;
 /// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
 const ROWS_RAW: usize = 1 << 20;
 
+/// Memory of a definition without its path, in bytes. A million files whose paths are one byte each took 151 apiece
+/// (`tests/memory.rs`), allocator included; that allocator is exact, others round up.
+const HELD: u64 = 224;
+
 /// The definitions of a record.
-#[derive(Default)]
 pub(super) struct Tables {
-    pub(super) files: BTreeMap<FileId, FileMeta>,
+    pub(super) files: Arc<BTreeMap<FileId, FileMeta>>,
     pub(super) threads: BTreeMap<ThreadId, ThreadMeta>,
     /// Bytes of all paths held.
     paths: usize,
+    /// Memory that all of it may take, in bytes.
+    memory: u64,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self::within(u64::MAX)
+    }
+}
+
+/// That a value is beyond a limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beyond {
+    pub(super) what: &'static str,
+    pub(super) value: u64,
+    pub(super) limit: u64,
+}
+
+impl From<Beyond> for WriteError {
+    fn from(Beyond { what, value, limit }: Beyond) -> Self {
+        WriteError::Limit { what, value, limit }
+    }
 }
 
 impl Tables {
-    pub(super) fn define_file(&mut self, id: FileId, meta: FileMeta) -> Result<(), WriteError> {
+    /// Empty tables that take at most so many bytes of memory.
+    pub(super) fn within(memory: u64) -> Self {
+        Self {
+            files: Arc::default(),
+            threads: BTreeMap::new(),
+            paths: 0,
+            memory,
+        }
+    }
+
+    pub(super) fn define_file(&mut self, id: FileId, meta: FileMeta) -> Result<(), Beyond> {
         let new = meta.path.as_os_str().len();
         let old = self
             .files
             .get(&id)
             .map_or(0, |old| old.path.as_os_str().len());
         self.paths = self.checked("a file's number", id.0, old, new)?;
-        self.files.insert(id, meta);
+        // Held by nobody else while definitions come.
+        Arc::make_mut(&mut self.files).insert(id, meta);
         Ok(())
     }
 
-    pub(super) fn define_thread(
-        &mut self,
-        id: ThreadId,
-        meta: ThreadMeta,
-    ) -> Result<(), WriteError> {
+    pub(super) fn define_thread(&mut self, id: ThreadId, meta: ThreadMeta) -> Result<(), Beyond> {
         let old = self.threads.get(&id).map_or(0, |old| old.exe.len());
         self.paths = self.checked("a thread's number", id.0, old, meta.exe.len())?;
         self.threads.insert(id, meta);
@@ -63,6 +96,12 @@ impl Tables {
         (self.paths + (self.files.len() + self.threads.len()) * ROW_RAW) as u64
     }
 
+    /// What the tables take in memory, about, in bytes.
+    pub(super) fn held(&self) -> u64 {
+        let rows = (self.files.len() + self.threads.len()) as u64;
+        rows * HELD + self.paths as u64
+    }
+
     /// The bytes of all paths once one of `old` bytes is replaced by one of `new`.
     fn checked(
         &self,
@@ -70,25 +109,51 @@ impl Tables {
         id: u32,
         old: usize,
         new: usize,
-    ) -> Result<usize, WriteError> {
+    ) -> Result<usize, Beyond> {
         limit(what, id as usize, MAX_ID as usize - 1)?;
         limit("a path's length in bytes", new, MAX_PATH)?;
         let paths = self.paths - old + new;
         limit("the length of all paths in bytes", paths, MAX_PATHS)?;
+        let held = self.held() + HELD + new as u64;
+        within(
+            "the memory for its files and threads in bytes",
+            held,
+            self.memory,
+        )?;
         Ok(paths)
     }
 }
 
 /// `Ok` if `value` is at most `limit`.
-pub(super) fn limit(what: &'static str, value: usize, limit: usize) -> Result<(), WriteError> {
+pub(super) fn limit(what: &'static str, value: usize, limit: usize) -> Result<(), Beyond> {
+    within(what, value as u64, limit as u64)
+}
+
+/// [`limit`] of wider values.
+pub(super) fn within(what: &'static str, value: u64, limit: u64) -> Result<(), Beyond> {
     if value <= limit {
         return Ok(());
     }
-    Err(WriteError::Limit {
-        what,
-        value: value as u64,
-        limit: limit as u64,
-    })
+    Err(Beyond { what, value, limit })
+}
+
+/// What is wrong with definitions.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Flaw {
+    Damage(&'static str),
+    Beyond(Beyond),
+}
+
+impl From<&'static str> for Flaw {
+    fn from(what: &'static str) -> Self {
+        Flaw::Damage(what)
+    }
+}
+
+impl From<Beyond> for Flaw {
+    fn from(beyond: Beyond) -> Self {
+        Flaw::Beyond(beyond)
+    }
 }
 
 /// Definitions on their way into frames.
@@ -194,7 +259,7 @@ impl RowEncoder {
 }
 
 /// Adds the files of one frame to `tables`.
-pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), &'static str> {
+pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), Flaw> {
     let mut rows = RowDecoder::new(payload);
     while let Some(id) = rows.row()? {
         let path = PathBuf::from(OsStr::from_bytes(&rows.last_path));
@@ -213,17 +278,15 @@ pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), &'
             0 => Advice::Normal,
             RANDOM => Advice::Random,
             SEQUENTIAL => Advice::Sequential,
-            _ => return Err("a file has unknown marks"),
+            _ => return Err("a file has unknown marks".into()),
         };
-        tables
-            .define_file(FileId(id), meta)
-            .map_err(|_| "a file is beyond the limits")?;
+        tables.define_file(FileId(id), meta)?;
     }
     Ok(())
 }
 
 /// Adds the threads of one frame to `tables`.
-pub(super) fn decode_threads(payload: &[u8], tables: &mut Tables) -> Result<(), &'static str> {
+pub(super) fn decode_threads(payload: &[u8], tables: &mut Tables) -> Result<(), Flaw> {
     let mut rows = RowDecoder::new(payload);
     while let Some(id) = rows.row()? {
         let exe = str::from_utf8(&rows.last_path)
@@ -235,9 +298,7 @@ pub(super) fn decode_threads(payload: &[u8], tables: &mut Tables) -> Result<(), 
             tid: rows.take_u32()?,
             ppid: rows.take_u32()?,
         };
-        tables
-            .define_thread(ThreadId(id), meta)
-            .map_err(|_| "a thread is beyond the limits")?;
+        tables.define_thread(ThreadId(id), meta)?;
     }
     Ok(())
 }
@@ -385,7 +446,11 @@ mod tests {
         for n in 0..fitting {
             tables.define_thread(ThreadId(n), meta(MAX_PATH)).unwrap();
         }
-        assert!(tables.define_thread(ThreadId(fitting), meta(1)).is_err());
+        let beyond = tables.define_thread(ThreadId(fitting), meta(1));
+        let Err(Beyond { value, limit, .. }) = beyond else {
+            panic!("taken");
+        };
+        assert_eq!((value, limit), (MAX_PATHS as u64 + 1, MAX_PATHS as u64));
         // A shorter path in place of a longer one makes room.
         tables.define_thread(ThreadId(0), meta(10)).unwrap();
         tables.define_thread(ThreadId(fitting), meta(1)).unwrap();

@@ -43,6 +43,18 @@ pub enum ReadError {
         /// Its size in bytes.
         size: u64,
     },
+    /// The record holds more than its reader takes.
+    #[error("the record {} is too large to be read: {what} is {value}; {limit} is the limit", path.display())]
+    Limit {
+        /// The record.
+        path: PathBuf,
+        /// What is too large.
+        what: &'static str,
+        /// How large it is, as far as it was read.
+        value: u64,
+        /// The most that is taken.
+        limit: u64,
+    },
     /// Bytes of the record are not what was written.
     #[error("the record {} is damaged at byte {offset}: {what}", path.display())]
     Damaged {

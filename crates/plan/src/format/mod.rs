@@ -5,13 +5,16 @@
 //! ended well, an index of all definitions, a summary and a trailer. The bytes are
 //! laid out in docs/format.md, which another decoder can be written from.
 //!
-//! Three properties hold everywhere in this module:
+//! Four properties hold everywhere in this module:
 //!
 //! - *Streaming.* Writer and reader hold one block (at most [`BLOCK_ACCESSES`]
 //!   accesses) and the tables of files and threads, however long the record.
 //! - *Every frame stands alone.* Each is checksummed, and a block of accesses is
 //!   decoded from nothing but itself. A record cut short by a kill gives every
 //!   access of every whole frame.
+//! - *Memory is bounded.* A record has at most [`MAX_ID`] files, [`MAX_ID`] threads, [`MAX_PATHS`] bytes of paths and
+//!   [`MAX_ACCESSES`] accesses, and its reader may be given a bound on the memory that its tables take
+//!   ([`Reader::within`]). A record beyond a bound is refused as a whole, naming the value.
 //! - *Input is not trusted.* Every length is checked against its limit, and against
 //!   what the file still holds, before anything is allocated for it; a wrong byte
 //!   ends reading with an error, never with a wrong access.
@@ -24,16 +27,20 @@ mod columns;
 mod definitions;
 mod error;
 mod frame;
+mod handle;
 mod model;
 #[cfg(test)]
 mod noise;
+mod place;
 mod reader;
 mod record_file;
 mod writer;
 
 pub use error::{Ending, ReadError, WriteError};
+pub use handle::{Handle, Shared};
+pub use place::{Partial, Place};
 pub use reader::Reader;
-pub use record_file::{Partial, RecordFile, adopt, partials, redefine};
+pub use record_file::{RecordFile, redefine};
 pub use writer::Writer;
 
 /// The version of the format written here, and the newest that is read.
@@ -48,11 +55,14 @@ pub const BLOCK_SPAN_US: u64 = 1_000_000;
 /// Length of a file's path or of a thread's executable, at most, in bytes.
 pub const MAX_PATH: usize = 4096;
 
-/// Files and threads are numbered below this.
-pub const MAX_ID: u32 = 1 << 22;
+/// Files and threads are numbered below this, so that a record has at most this many of each.
+pub const MAX_ID: u32 = 1 << 20;
 
 /// All paths of a record together, at most, in bytes.
-pub const MAX_PATHS: usize = 256 << 20;
+pub const MAX_PATHS: usize = 128 << 20;
+
+/// Accesses of a record, at most.
+pub const MAX_ACCESSES: u64 = 1 << 28;
 
 /// The head's JSON, at most, in bytes.
 pub const MAX_META: usize = 1 << 20;

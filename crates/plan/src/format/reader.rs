@@ -5,24 +5,32 @@
 //! then read from the start, one block in memory at a time, as often as asked.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 use super::columns::BlockDecoder;
-use super::definitions::{Tables, decode_files, decode_threads};
+use super::definitions::{Beyond, Flaw, Tables, decode_files, decode_threads, within};
 use super::frame::{self, FrameReader, HEAD_LEN, HEADER_FIXED, Head, MAGIC, TRAILER_LEN, Tag};
-use super::{Ending, MAX_META, ReadError, VERSION};
+use super::handle::{Handle, Shared};
+use super::place::not_regular;
+use super::{Ending, MAX_ACCESSES, MAX_META, ReadError, VERSION};
 use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
 
 /// A record being read.
-pub struct Reader<R = BufReader<File>> {
+pub struct Reader<R = BufReader<Shared>> {
     input: R,
     path: PathBuf,
     size: u64,
     meta: Meta,
     summary: Option<Summary>,
     tables: Tables,
+    /// Accesses given since the last rewind.
+    given: u64,
     ending: Ending,
     frames: FrameReader,
     block: BlockDecoder,
@@ -47,17 +55,41 @@ impl Reader {
     /// [`Reader::ending`] instead.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let open = || {
-            // To open a pipe would wait for who writes into it.
+            // To open a device may set it to work.
             if !path.metadata()?.is_file() {
-                return Err(io::Error::other("not a regular file"));
+                return Err(not_regular());
             }
-            File::open(path)
+            // A pipe in its place by now is not waited for.
+            let flags = OFlags::NONBLOCK.bits() as i32;
+            OpenOptions::new().read(true).custom_flags(flags).open(path)
         };
         let file = open().map_err(|source| ReadError::Io {
             path: path.to_owned(),
             source,
         })?;
-        Self::new(BufReader::new(file), path)
+        Self::from_file(file, path)
+    }
+
+    /// As [`Reader::open`], of a file that is open already; errors name it `path`.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn from_file(file: File, path: &Path) -> Result<Self, ReadError> {
+        Self::within(file, path, u64::MAX)
+    }
+
+    /// As [`Reader::from_file`], its definitions taking at most `memory` bytes.
+    ///
+    /// # Errors
+    /// As [`Reader::open`], and [`ReadError::Limit`] where they would take more.
+    pub fn within(file: File, path: &Path, memory: u64) -> Result<Self, ReadError> {
+        let file = Arc::new(file);
+        Self::bounded(BufReader::new(Shared::new(file)), path, memory)
+    }
+
+    /// The file, whatever is under its name by now.
+    pub fn handle(&self) -> Handle {
+        self.input.get_ref().handle(&self.path)
     }
 }
 
@@ -75,7 +107,17 @@ impl<'b> Reader<Cursor<&'b [u8]>> {
 enum Fault {
     Io(io::Error),
     Damaged(&'static str),
+    Beyond(Beyond),
     Truncated,
+}
+
+impl From<Flaw> for Fault {
+    fn from(flaw: Flaw) -> Self {
+        match flaw {
+            Flaw::Damage(what) => Fault::Damaged(what),
+            Flaw::Beyond(beyond) => Fault::Beyond(beyond),
+        }
+    }
 }
 
 impl From<io::Error> for Fault {
@@ -99,7 +141,11 @@ impl<R: Read + Seek> Reader<R> {
     ///
     /// # Errors
     /// As [`Reader::open`].
-    pub fn new(mut input: R, path: &Path) -> Result<Self, ReadError> {
+    pub fn new(input: R, path: &Path) -> Result<Self, ReadError> {
+        Self::bounded(input, path, u64::MAX)
+    }
+
+    fn bounded(mut input: R, path: &Path, memory: u64) -> Result<Self, ReadError> {
         let at_path = |source| ReadError::Io {
             path: path.to_owned(),
             source,
@@ -113,7 +159,8 @@ impl<R: Read + Seek> Reader<R> {
             size,
             meta,
             summary: None,
-            tables: Tables::default(),
+            tables: Tables::within(memory),
+            given: 0,
             ending: Ending::Complete,
             frames: FrameReader::new().map_err(at_path)?,
             block: BlockDecoder::default(),
@@ -123,10 +170,10 @@ impl<R: Read + Seek> Reader<R> {
             block_at: start,
             failed: false,
         };
-        if !reader.read_index().map_err(at_path)? {
-            reader.tables = Tables::default();
+        if !reader.read_index()? {
+            reader.tables = Tables::within(memory);
             reader.summary = None;
-            reader.scan().map_err(at_path)?;
+            reader.scan()?;
         }
         Ok(reader)
     }
@@ -144,6 +191,16 @@ impl<R: Read + Seek> Reader<R> {
     /// The record's files, as last defined. An access may name a file that is not here.
     pub fn files(&self) -> &BTreeMap<FileId, FileMeta> {
         &self.tables.files
+    }
+
+    /// The same, to be kept.
+    pub fn shared_files(&self) -> Arc<BTreeMap<FileId, FileMeta>> {
+        Arc::clone(&self.tables.files)
+    }
+
+    /// What the definitions take in memory, about, in bytes.
+    pub fn held_bytes(&self) -> u64 {
+        self.tables.held()
     }
 
     /// The record's threads, as last defined. An access may name a thread that is not here.
@@ -191,6 +248,7 @@ impl<R: Read + Seek> Reader<R> {
     pub fn rewind(&mut self) {
         self.block.clear();
         self.at = self.start;
+        self.given = 0;
         self.failed = false;
     }
 
@@ -200,7 +258,14 @@ impl<R: Read + Seek> Reader<R> {
     pub fn next_access(&mut self) -> Option<Result<Access, ReadError>> {
         while !self.failed {
             match self.block.next() {
-                Some(Ok(access)) => return Some(Ok(access)),
+                Some(Ok(access)) => {
+                    self.given += 1;
+                    if self.given > MAX_ACCESSES {
+                        let why = "the record holds more accesses than the limit";
+                        return Some(Err(self.damaged(self.block_at, why)));
+                    }
+                    return Some(Ok(access));
+                }
                 Some(Err(what)) => return Some(Err(self.damaged(self.block_at, what))),
                 None => {}
             }
@@ -243,6 +308,10 @@ impl<R: Read + Seek> Reader<R> {
     fn end_by(&mut self, fault: Fault) -> Result<(), ReadError> {
         match fault {
             Fault::Damaged(what) => Err(self.damaged(self.at, what)),
+            Fault::Beyond(beyond) => {
+                self.failed = true;
+                Err(self.beyond(beyond))
+            }
             Fault::Truncated if self.ending == Ending::Complete => {
                 let why = "the frame reaches past the index, or the file has shrunk";
                 Err(self.damaged(self.at, why))
@@ -254,11 +323,24 @@ impl<R: Read + Seek> Reader<R> {
             }
             Fault::Io(source) => {
                 self.failed = true;
-                Err(ReadError::Io {
-                    path: self.path.clone(),
-                    source,
-                })
+                Err(self.io(source))
             }
+        }
+    }
+
+    fn io(&self, source: io::Error) -> ReadError {
+        ReadError::Io {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    fn beyond(&self, Beyond { what, value, limit }: Beyond) -> ReadError {
+        ReadError::Limit {
+            path: self.path.clone(),
+            what,
+            value,
+            limit,
         }
     }
 
@@ -296,27 +378,23 @@ impl<R: Read + Seek> Reader<R> {
 
     /// Takes definitions and summary from the index of a complete record; `false` if
     /// there is none, or anything is wrong with it.
-    fn read_index(&mut self) -> io::Result<bool> {
+    fn read_index(&mut self) -> Result<bool, ReadError> {
         let Some(trailer_at) = self.size.checked_sub(TRAILER_LEN as u64) else {
             return Ok(false);
         };
-        let mut trailer = [0; TRAILER_LEN];
-        self.input.seek(SeekFrom::Start(trailer_at))?;
-        self.input.read_exact(&mut trailer)?;
-        let Some(index) = frame::decode_trailer(&trailer) else {
-            return Ok(false);
+        let index = match self.index_before(trailer_at) {
+            Ok(Some(index)) => index,
+            Ok(None) => return Ok(false),
+            Err(source) => return Err(self.io(source)),
         };
-        if index < self.start || index >= trailer_at {
-            return Ok(false);
-        }
-        self.input.seek(SeekFrom::Start(index))?;
         let mut at = index;
         while at < trailer_at {
             match self.take_frame(at, trailer_at) {
                 Ok(Tag::Accesses) | Err(Fault::Damaged(_) | Fault::Truncated) => return Ok(false),
                 Ok(Tag::Index) if at != index => return Ok(false),
                 Ok(_) => at = self.at,
-                Err(Fault::Io(error)) => return Err(error),
+                Err(Fault::Beyond(beyond)) => return Err(self.beyond(beyond)),
+                Err(Fault::Io(source)) => return Err(self.io(source)),
             }
         }
         self.at = self.start;
@@ -324,10 +402,24 @@ impl<R: Read + Seek> Reader<R> {
         Ok(self.summary.is_some())
     }
 
+    /// Where the index begins, if the trailer says so; the input then stands there.
+    fn index_before(&mut self, trailer_at: u64) -> io::Result<Option<u64>> {
+        let mut trailer = [0; TRAILER_LEN];
+        self.input.seek(SeekFrom::Start(trailer_at))?;
+        self.input.read_exact(&mut trailer)?;
+        let index = frame::decode_trailer(&trailer);
+        let index = index.filter(|&index| index >= self.start && index < trailer_at);
+        if let Some(index) = index {
+            self.input.seek(SeekFrom::Start(index))?;
+        }
+        Ok(index)
+    }
+
     /// Finds definitions and, if it is there, the summary by passing over all frames.
-    fn scan(&mut self) -> io::Result<()> {
+    fn scan(&mut self) -> Result<(), ReadError> {
         self.at = self.start;
-        self.input.seek(SeekFrom::Start(self.start))?;
+        let start = SeekFrom::Start(self.start);
+        self.input.seek(start).map_err(|source| self.io(source))?;
         self.ending = loop {
             let at = self.at;
             if self.summary.is_some() {
@@ -343,7 +435,8 @@ impl<R: Read + Seek> Reader<R> {
                 Ok(_) => {}
                 Err(Fault::Truncated) => break Ending::Truncated { at },
                 Err(Fault::Damaged(why)) => break Ending::Damaged { at, why },
-                Err(Fault::Io(error)) => return Err(error),
+                Err(Fault::Beyond(beyond)) => return Err(self.beyond(beyond)),
+                Err(Fault::Io(source)) => return Err(self.io(source)),
             }
         };
         self.end = self.at;
@@ -363,8 +456,12 @@ impl<R: Read + Seek> Reader<R> {
                 Tag::Files => decode_files(payload, &mut self.tables)?,
                 Tag::Threads => decode_threads(payload, &mut self.tables)?,
                 Tag::End => {
-                    let summary = serde_json::from_slice(payload);
-                    self.summary = Some(summary.map_err(|_| "the summary is not understood")?);
+                    let summary: Result<Summary, _> = serde_json::from_slice(payload);
+                    let summary = summary.map_err(|_| "the summary is not understood")?;
+                    let accesses = summary.accesses;
+                    within("the number of its accesses", accesses, MAX_ACCESSES)
+                        .map_err(Fault::Beyond)?;
+                    self.summary = Some(summary);
                 }
                 Tag::Index | Tag::Accesses => {}
             }

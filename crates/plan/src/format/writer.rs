@@ -182,6 +182,11 @@ impl<W: Write> Writer<W> {
         self.written + raw + raw / 256 + ENDING_ROOM
     }
 
+    /// Accesses taken so far.
+    pub(super) fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
     /// Whether a definition of this file was taken.
     pub(super) fn knows_file(&self, id: FileId) -> bool {
         self.tables.files.contains_key(&id)
@@ -213,7 +218,7 @@ pub(super) fn put_ending(
 ) -> Result<(), WriteError> {
     frames.write(out, Tag::Index, std::iter::empty())?;
     let mut rows = Rows::default();
-    for (id, meta) in &tables.files {
+    for (id, meta) in tables.files.iter() {
         rows.files.file(*id, meta);
         rows.put_full(out, frames)?;
     }

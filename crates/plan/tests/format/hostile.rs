@@ -5,43 +5,11 @@
 
 use std::path::Path;
 
-use foreread_plan::format::{BLOCK_ACCESSES, MAX_ID, MAX_META, Reader};
+use foreread_plan::format::{BLOCK_ACCESSES, MAX_ACCESSES, MAX_ID, MAX_META, ReadError, Reader};
 use foreread_plan::{Access, FileId, Kind, Summary, ThreadId};
 
+use crate::forge::{HEAD, assemble, ended, frame, header, rows, seal, trailer};
 use crate::support::{Noise, file, meta, pread, thread};
-
-const HEAD: usize = 13;
-
-fn seal(tag: u8, raw_len: u32, stored: &[u8]) -> Vec<u8> {
-    let mut frame = vec![tag];
-    frame.extend(raw_len.to_le_bytes());
-    frame.extend((stored.len() as u32).to_le_bytes());
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&frame);
-    crc.update(stored);
-    frame.extend(crc.finalize().to_le_bytes());
-    frame.extend(stored);
-    frame
-}
-
-fn frame(tag: u8, payload: &[u8]) -> Vec<u8> {
-    let stored = zstd::bulk::compress(payload, 1).unwrap();
-    seal(tag, payload.len() as u32, &stored)
-}
-
-fn trailer(index: u64) -> Vec<u8> {
-    let mut bytes = index.to_le_bytes().to_vec();
-    let crc = crc32fast::hash(&[&bytes[..], b"FOREDONE"].concat());
-    bytes.extend(crc.to_le_bytes());
-    bytes.extend(b"FOREDONE");
-    bytes
-}
-
-fn header() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    foreread_plan::format::Writer::new(&mut bytes, &meta()).unwrap();
-    bytes
-}
 
 /// The tags and payloads of a record with something of everything in it.
 fn parts() -> Vec<(u8, Vec<u8>)> {
@@ -69,19 +37,6 @@ fn parts() -> Vec<(u8, Vec<u8>)> {
         rest = &rest[HEAD + stored..];
     }
     parts
-}
-
-fn assemble(parts: &[(u8, Vec<u8>)]) -> Vec<u8> {
-    let mut bytes = header();
-    let mut index = 0;
-    for (tag, payload) in parts {
-        if *tag == b'I' {
-            index = bytes.len() as u64;
-        }
-        bytes.extend(frame(*tag, payload));
-    }
-    bytes.extend(trailer(index));
-    bytes
 }
 
 /// Reads everything there is; what comes must keep to the limits.
@@ -177,4 +132,34 @@ fn an_index_that_points_anywhere_is_not_followed() {
         assert!(!reader.is_complete());
         assert_eq!(reader.accesses().filter(Result::is_ok).count(), 30);
     }
+}
+
+fn refusal(bytes: &[u8]) -> (&'static str, u64, u64) {
+    match Reader::from_bytes(bytes, Path::new("memory")) {
+        Err(ReadError::Limit {
+            what, value, limit, ..
+        }) => (what, value, limit),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("taken"),
+    }
+}
+
+#[test]
+fn a_record_beyond_a_limit_is_refused_as_a_whole_and_the_value_named() {
+    let bytes = ended(rows(MAX_ID), &Summary::default());
+    let reader = Reader::from_bytes(&bytes, Path::new("memory")).unwrap();
+    assert_eq!(reader.files().len(), MAX_ID as usize);
+    let bytes = ended(rows(MAX_ID + 1), &Summary::default());
+    let most = u64::from(MAX_ID) - 1;
+    assert_eq!(refusal(&bytes), ("a file's number", most + 1, most));
+    // Without its end as well.
+    let (at, value, _) = refusal(&bytes[..bytes.len() - 30]);
+    assert_eq!((at, value), ("a file's number", most + 1));
+
+    let summary = Summary {
+        accesses: MAX_ACCESSES + 1,
+        ..Summary::default()
+    };
+    let said = ("the number of its accesses", MAX_ACCESSES + 1, MAX_ACCESSES);
+    assert_eq!(refusal(&ended(rows(1), &summary)), said);
 }

@@ -2,6 +2,7 @@
 //! withstands.
 
 mod contents;
+mod forge;
 mod hostile;
 mod record_file;
 mod size;

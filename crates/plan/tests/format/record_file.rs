@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::{Noise, file, meta, pread, thread};
-use foreread_plan::format::{Ending, Reader, RecordFile, WriteError, adopt, partials, redefine};
+use foreread_plan::format::{Ending, Place, Reader, RecordFile, WriteError, redefine};
 use foreread_plan::{Advice, FileId, FileMeta, PAGE, Summary, ThreadId};
 
 const AMPLE: u64 = 1 << 30;
@@ -62,18 +62,105 @@ fn what_a_killed_writer_flushed_is_found_read_and_adopted() {
             .access(&pread(0, n * PAGE, PAGE, 1_000 + n * 10, 1))
             .unwrap();
     }
-    // A killed process runs no destructors.
-    std::mem::forget(record);
+    // A killed process runs no destructors: as it leaves them the files are, but that nobody holds a lock.
+    let kept = directory.path().join("kept");
+    fs::copy(record.partial_path(), &kept).unwrap();
+    let name = record.partial_path();
+    drop(record);
+    fs::rename(kept, name).unwrap();
 
-    let found = partials(&path).unwrap();
+    let place = Place::at(&path).unwrap();
+    let found = place.partials().unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].pid, std::process::id());
-    adopt(&found[0].path, &path).unwrap();
-    assert!(partials(&path).unwrap().is_empty());
+    let taken = found[0].take_over().unwrap().unwrap();
+    found[0].adopt(&taken, &place).unwrap();
+    assert!(place.partials().unwrap().is_empty());
     let mut reader = Reader::open(&path).unwrap();
     assert!(matches!(reader.ending(), Ending::Truncated { .. }));
     assert_eq!(reader.files()[&FileId(0)], file(0));
     assert_eq!(reader.accesses().filter(Result::is_ok).count(), 100);
+}
+
+/// Its process number says nothing: a run in another PID namespace sees no process with it.
+#[test]
+fn what_a_living_writer_writes_is_not_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    let mut record = RecordFile::create(&path, &meta(), AMPLE).unwrap();
+    record.access(&pread(0, 0, PAGE, 0, 1)).unwrap();
+    record.flush().unwrap();
+    let place = Place::at(&path).unwrap();
+    let found = place.partials().unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].take_over().unwrap().is_none());
+    record.commit(Summary::default()).unwrap();
+    assert!(found[0].take_over().is_err(), "it is gone");
+}
+
+#[test]
+fn two_records_of_one_program_may_grow_side_by_side() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    let records = [0, 1].map(|_| RecordFile::create(&path, &meta(), AMPLE).unwrap());
+    assert_ne!(records[0].partial_path(), records[1].partial_path());
+    // Of a process with this one's number that is long gone.
+    let left = records[1].partial_path();
+    drop(records);
+    fs::write(&left, "").unwrap();
+    let number = left.to_str().unwrap().rsplit_once('-').unwrap().1;
+    let next: u32 = number.parse::<u32>().unwrap() + 1;
+    let taken = left.with_file_name(
+        left.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .replace(number, &next.to_string()),
+    );
+    fs::write(taken, "").unwrap();
+    RecordFile::create(&path, &meta(), AMPLE)
+        .unwrap()
+        .commit(Summary::default())
+        .unwrap();
+    assert!(Reader::open(&path).unwrap().is_complete());
+}
+
+#[test]
+fn nothing_but_a_regular_file_is_opened_at_a_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| Place::at(&directory.path().join(name)).unwrap();
+    fs::write(directory.path().join("file"), "x").unwrap();
+    std::os::unix::fs::symlink("file", directory.path().join("link")).unwrap();
+    fs::create_dir(directory.path().join("folder")).unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    assert!(at("file").open().is_ok());
+    // A pipe that nobody writes into would be waited for.
+    for name in ["link", "folder", "pipe"] {
+        let refused = at(name).open().unwrap_err();
+        assert_eq!(refused.to_string(), "not a regular file", "{name}");
+    }
+    assert!(Reader::open(&pipe).is_err());
+}
+
+/// A folder on the path that is exchanged meanwhile leads nothing elsewhere.
+#[test]
+fn a_record_stays_in_the_folder_that_was_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let (folder, moved) = (directory.path().join("a"), directory.path().join("b"));
+    fs::create_dir(&folder).unwrap();
+    let record = RecordFile::create(&folder.join("run"), &meta(), AMPLE).unwrap();
+    fs::rename(&folder, &moved).unwrap();
+    fs::create_dir(&folder).unwrap();
+    record.commit(Summary::default()).unwrap();
+    assert!(names(&folder).is_empty());
+    assert_eq!(names(&moved), ["run"]);
 }
 
 #[test]
@@ -185,7 +272,7 @@ fn files_are_defined_anew_and_the_rest_of_a_record_stays() {
         mtime_ns: -1,
         ..file(1)
     };
-    redefine(&path, |meta| {
+    redefine(&Place::at(&path).unwrap(), |meta| {
         (meta.path == grown.path).then(|| grown.clone())
     })
     .unwrap();
@@ -214,13 +301,13 @@ fn a_record_without_an_end_is_not_written_anew() {
     let whole = fs::read(&path).unwrap();
     let cut = &whole[..whole.len() - 3];
     fs::write(&path, cut).unwrap();
-    redefine(&path, |meta| Some(meta.clone())).unwrap();
+    redefine(&Place::at(&path).unwrap(), |meta| Some(meta.clone())).unwrap();
     assert_eq!(fs::read(&path).unwrap(), cut);
 
     fs::write(&path, "something else").unwrap();
-    let refused = redefine(&path, |meta| Some(meta.clone())).unwrap_err();
+    let refused = redefine(&Place::at(&path).unwrap(), |meta| Some(meta.clone())).unwrap_err();
     assert!(refused.to_string().contains("run.foreread"), "{refused}");
     let none = directory.path().join("none");
-    assert!(redefine(&none, |_| None).is_err());
+    assert!(redefine(&Place::at(&none).unwrap(), |_| None).is_err());
     assert_eq!(names(directory.path()), ["run.foreread"]);
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
+use foreread_engine::Phase;
+
 use super::Account;
 use crate::units::{WIDTH, bytes, duration, folded};
 use crate::words::{counted, shown};
@@ -14,7 +16,17 @@ const NAMED_FILES: usize = 8;
 impl Account {
     /// The whole account, for `--explain`.
     pub(super) fn full(&self) -> String {
-        let mut text = self.line();
+        // What goes on is set in by as much as a row.
+        let line = self.line();
+        let mut lines = folded(&line, WIDTH - 2).into_iter();
+        let mut text = lines.next().unwrap_or_default().into_owned();
+        let rest = lines.collect::<Vec<_>>().join(" ");
+        for line in folded(&rest, WIDTH - 12)
+            .iter()
+            .filter(|line| !line.is_empty())
+        {
+            let _ = write!(text, "\nforeread:   {line}");
+        }
         let mut row = |name: &str, value: &dyn Display| {
             let value = value.to_string();
             let mut name = name;
@@ -27,44 +39,47 @@ impl Account {
             "run",
             &format_args!("{}, exit status {}", duration(self.wall_ns), self.status),
         );
-        if let Some(device) = self.device_bytes {
-            row(
+        match self.device_bytes {
+            Some(0) => row("from device", &"nothing that the program waited for itself"),
+            Some(device) => row(
                 "from device",
                 &format_args!("{} waited for by the program itself", bytes(device)),
-            );
+            ),
+            None => {}
         }
         if let Some(found) = &self.followed {
             row("followed", &found.path.display());
         }
         if let Some(report) = &self.report {
-            let share = |part: Option<f64>| {
-                part.map_or_else(|| "-".to_owned(), |part| format!("{:.1} %", part * 100.0))
+            let left = match (report.phase, report.reads) {
+                (Phase::Hot, _) => "; then it was left to itself",
+                (Phase::GaveUp, _) => "; then the record was given up",
+                (Phase::Finished, 1..) => "; then there was nothing left to fetch",
+                _ => "",
             };
-            row(
-                "reads seen",
-                &format_args!("{}, {} foreseen", report.reads, report.foreseen),
-            );
-            row(
-                "accuracy",
-                &format_args!(
-                    "{} of what was fetched was read",
-                    share(report.ledger.accuracy())
+            match report.reads {
+                0 => row("reads seen", &format_args!("none{left}")),
+                reads => row(
+                    "reads seen",
+                    &format_args!("{reads}, {} foreseen{left}", report.foreseen),
                 ),
-            );
-            row(
-                "coverage",
-                &format_args!(
-                    "{} of what was needed was fetched",
-                    share(report.ledger.coverage())
-                ),
-            );
-            row(
-                "timeliness",
-                &format_args!(
-                    "{} of that was there in time",
-                    share(report.ledger.timeliness())
-                ),
-            );
+            }
+            let ledger = &report.ledger;
+            if ledger.issued == 0 {
+                row("fetched", &"nothing");
+            }
+            // What there was nothing of has no share.
+            let mut share = |name: &str, part: Option<f64>, of: &str| {
+                if let Some(part) = part.filter(|_| ledger.issued > 0) {
+                    row(name, &format_args!("{:.1} % {of}", part * 100.0));
+                }
+            };
+            let accuracy = ledger.accuracy();
+            share("accuracy", accuracy, "of what was fetched was read");
+            let coverage = ledger.coverage();
+            share("coverage", coverage, "of what was needed was fetched");
+            let timeliness = ledger.timeliness();
+            share("timeliness", timeliness, "of that was there in time");
             if report.found_again > 0 {
                 row(
                     "lost",
@@ -102,9 +117,20 @@ impl Account {
                 &"reads through stdio, which this C library does not let be observed",
             );
         }
+        if let Some(unseen) = self.unseen_bytes {
+            row(
+                "unseen",
+                &format_args!(
+                    "{} from the device, by direct system calls, by statically linked or privileged \
+                     children, by libraries loaded apart, or in folders",
+                    bytes(unseen)
+                ),
+            );
+        }
         if let Some(path) = &self.recorded {
             row("recorded", &path.display());
         }
+        // The first line has the first note, and all remarks.
         for note in self.notes.iter().skip(1) {
             row("note", note);
         }

@@ -1,0 +1,214 @@
+//! A second process that does for this one whatever a file system may hold up.
+//!
+//! Purpose: a call to a file system that does not answer can neither be interrupted nor left behind: a process ends when the
+//! last of its threads has ended, and a thread that waits for such a file system ends when that answers (a FUSE server
+//! that took the request and sleeps holds it up even against `SIGKILL`). So the process that others wait for makes no
+//! such call, and leaves them to a process of its own that it need not wait for.
+//!
+//! Invariant: the helper holds none of the descriptors that this process was given, so that nobody waits for the end of
+//! one of them because of the helper; it has this process's signal mask, and ends with this process, until it
+//! is told to go on by itself ([`outlive`]).
+//!
+//! Data flow: [`fork`], before there are threads → both sides talk through the socket that each is handed.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use crate::checked;
+
+/// The helper's name. Who looks for foreread by name finds the process that the program belongs to.
+const NAME: &std::ffi::CStr = c"foreread-helper";
+
+/// Which of the two processes this is, with its way to the other.
+#[derive(Debug)]
+pub enum Side {
+    /// The one that was there before.
+    Front(Helper),
+    /// The helper.
+    Helper(UnixStream),
+}
+
+/// The helper, as the other process sees it.
+#[derive(Debug)]
+pub struct Helper {
+    /// The way to it.
+    pub link: UnixStream,
+    pid: Pid,
+}
+
+/// Starts the helper, which goes on from here as well, with a copy of all that this process has. Only while this process
+/// has one thread.
+///
+/// # Errors
+///
+/// `EAGAIN` where no more processes, `EMFILE` where no more descriptors may be had.
+pub fn fork() -> io::Result<Side> {
+    let (here, there) = UnixStream::pair()?;
+    let parent = rustix::process::getpid();
+    // SAFETY: the caller has one thread, so no lock is held in the copy by a thread that is not there.
+    let pid = checked(unsafe { libc::fork() })?;
+    match Pid::from_raw(pid) {
+        Some(pid) => Ok(Side::Front(Helper { link: here, pid })),
+        None => {
+            drop(here);
+            settle_in(parent);
+            Ok(Side::Helper(there))
+        }
+    }
+}
+
+/// Makes the new process the helper.
+fn settle_in(parent: Pid) {
+    // SAFETY: numbers and a terminated string are passed; nothing else is changed.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
+    }
+    if rustix::process::getppid() != Some(parent) {
+        std::process::exit(0);
+    }
+    leave_given();
+}
+
+/// Leaves what this process was given: the standard descriptors lead nowhere, all others that a program
+/// started from here would have are closed. This process's own are all marked to be closed then.
+fn leave_given() {
+    if let Ok(null) = fs::File::options().read(true).write(true).open("/dev/null") {
+        for fd in 0..3 {
+            // SAFETY: no memory is involved; the standard descriptors belong to nobody.
+            unsafe { libc::dup2(null.as_raw_fd(), fd) };
+        }
+    }
+    let Ok(listed) = fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let open: Vec<i32> = listed
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd > 2)
+        .collect();
+    for fd in open {
+        // SAFETY: no memory is involved. What is closed was inherited from whoever started this process, so that no
+        // value here owns it.
+        unsafe {
+            let flags = libc::fcntl(fd, libc::F_GETFD);
+            if flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
+/// In the helper: it ends no longer with the process that started it.
+pub fn outlive() {
+    // SAFETY: numbers alone are passed.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+}
+
+impl Helper {
+    /// The helper's process number.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Whether any of its threads runs, or could if there were a processor for it: it is not held up then.
+    pub fn is_running(&self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid())) else {
+            return false;
+        };
+        threads.flatten().any(|thread| {
+            let stat = fs::read(thread.path().join("stat")).unwrap_or_default();
+            // The name before it may hold anything.
+            let named = stat.iter().rposition(|&byte| byte == b')');
+            named.is_some_and(|at| stat.get(at + 2) == Some(&b'R'))
+        })
+    }
+
+    /// Whether it has ended; it is reaped then.
+    pub fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        // Reaped already.
+        waitid(WaitId::Pid(self.pid), options).map_or(true, |status| status.is_some())
+    }
+
+    /// Has it end, if it can.
+    pub fn kill(&self) {
+        let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::time::{Duration, Instant};
+
+    fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Run in a process of its own, which has one thread as long as it does nothing else.
+    #[test]
+    fn a_helper_holds_nothing_that_was_given_and_ends_with_its_starter() {
+        // SAFETY: the child calls nothing that another thread's lock could hold up but the allocator, which the C library
+        // keeps usable over a fork, and never returns.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let passed = std::panic::catch_unwind(starter).is_ok();
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(i32::from(!passed)) };
+        }
+        let mut status = 0;
+        // SAFETY: the child is ours, and the status has a place.
+        unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        assert_eq!(status, 0);
+    }
+
+    fn starter() {
+        let (mut read, write) = std::io::pipe().unwrap();
+        // As a shell would hand it on.
+        // SAFETY: no memory is involved.
+        unsafe { libc::fcntl(write.as_raw_fd(), libc::F_SETFD, 0) };
+        match fork().unwrap() {
+            Side::Helper(mut link) => {
+                // Until the other side says so.
+                let mut byte = [0];
+                let _ = link.read(&mut byte);
+                let end = Instant::now() + Duration::from_millis(50);
+                while Instant::now() < end {
+                    std::hint::spin_loop();
+                }
+                let _ = link.write_all(&byte);
+                loop {
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+            }
+            Side::Front(mut helper) => {
+                drop(write);
+                let mut rest = Vec::new();
+                assert_eq!(
+                    read.read_to_end(&mut rest).unwrap(),
+                    0,
+                    "nobody holds the pipe"
+                );
+                eventually("it waits", || !helper.is_running());
+                helper.link.write_all(b"x").unwrap();
+                eventually("it runs", || helper.is_running());
+                helper.link.read_exact(&mut [0]).unwrap();
+                let comm = fs::read_to_string(format!("/proc/{}/comm", helper.pid())).unwrap();
+                assert_eq!(comm, "foreread-helper\n");
+                assert!(!helper.has_ended());
+                helper.kill();
+                eventually("it is gone", || helper.has_ended());
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A file system that stops answering: requests are taken from the kernel, and held.
+//!
+//! That is the worst there is: whoever has made such a request cannot be killed until it is answered.
+//!
+//! Invariant: dropped, it answers all that it holds, and is unmounted.
+//!
+//! Data flow: kernel → [`Silent`]; a program that asks for the name `stop` in its folder makes it fall silent.
+
+use std::any::Any;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    BackgroundSession, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyEntry, ReplyOpen,
+    Request, Session,
+};
+use rustix::mount::UnmountFlags;
+
+/// The only file in it, of so many bytes.
+pub const FILE: &str = "data";
+const SIZE: u64 = 4 << 20;
+const STOP: &str = "stop";
+const FILE_INO: INodeNo = INodeNo(2);
+
+/// Requests that are held.
+type Held = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
+
+/// The file system, mounted.
+pub struct Silent {
+    session: Option<BackgroundSession>,
+    silent: Arc<AtomicBool>,
+    held: Held,
+    /// Where it is mounted.
+    pub folder: PathBuf,
+}
+
+impl Silent {
+    /// Mounts one that still answers.
+    ///
+    /// # Errors
+    /// What the system says where it cannot be mounted.
+    pub fn mount(folder: &Path) -> std::io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let silent = Arc::<AtomicBool>::default();
+        let held = Held::default();
+        let server = Server {
+            silent: Arc::clone(&silent),
+            held: Arc::clone(&held),
+        };
+        let session = Session::new(server, folder, &fuser::Config::default())?;
+        Ok(Self {
+            session: Some(session.spawn()?),
+            silent,
+            held,
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// From now on nothing is answered.
+    pub fn fall_silent(&self) {
+        self.silent.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on everything is answered, what was held too: by an error.
+    pub fn answer(&self) {
+        self.silent.store(false, Ordering::SeqCst);
+        if let Ok(mut held) = self.held.lock() {
+            held.clear();
+        }
+    }
+
+    /// How many requests are held.
+    pub fn held(&self) -> usize {
+        self.held.lock().map_or(0, |held| held.len())
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        self.answer();
+        // While somebody still has it open as well: what was not answered fails now.
+        let flags = UnmountFlags::FORCE | UnmountFlags::DETACH;
+        let _ = rustix::mount::unmount(&self.folder, flags);
+        drop(self.session.take());
+    }
+}
+
+struct Server {
+    silent: Arc<AtomicBool>,
+    held: Held,
+}
+
+impl Server {
+    /// Holds a request if nothing is to be answered; gives it back otherwise.
+    fn taken<R: Send + 'static>(&self, reply: R) -> Option<R> {
+        if !self.silent.load(Ordering::SeqCst) {
+            return Some(reply);
+        }
+        if let Ok(mut held) = self.held.lock() {
+            held.push(Box::new(reply));
+        }
+        None
+    }
+}
+
+fn attr(ino: INodeNo) -> FileAttr {
+    let (kind, perm, size) = match ino {
+        FILE_INO => (FileType::RegularFile, 0o644, SIZE),
+        _ => (FileType::Directory, 0o755, 0),
+    };
+    FileAttr {
+        ino,
+        size,
+        blocks: size.div_ceil(512),
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind,
+        perm,
+        nlink: 1,
+        uid: rustix::process::getuid().as_raw(),
+        gid: rustix::process::getgid().as_raw(),
+        rdev: 0,
+        blksize: 4096,
+        flags: 0,
+    }
+}
+
+impl Filesystem for Server {
+    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let Some(reply) = self.taken(reply) else {
+            return;
+        };
+        if name == STOP {
+            self.silent.store(true, Ordering::SeqCst);
+        }
+        // Nothing is remembered: each look comes here.
+        match name == FILE {
+            true => reply.entry(&Duration::ZERO, &attr(FILE_INO), Generation(0)),
+            false => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        if let Some(reply) = self.taken(reply) {
+            reply.attr(&Duration::ZERO, &attr(ino));
+        }
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if let Some(reply) = self.taken(reply) {
+            reply.opened(FileHandle(0), FopenFlags::empty());
+        }
+    }
+
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if let Some(reply) = self.taken(reply) {
+            reply.opened(FileHandle(0), FopenFlags::empty());
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        if let Some(reply) = self.taken(reply) {
+            let len = u64::from(size).min(SIZE.saturating_sub(offset));
+            reply.data(&vec![b'x'; len as usize]);
+        }
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        if let Some(reply) = self.taken(reply) {
+            reply.error(Errno::EROFS);
+        }
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        if let Some(reply) = self.taken(reply) {
+            reply.error(Errno::EROFS);
+        }
+    }
+}

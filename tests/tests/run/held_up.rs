@@ -1,0 +1,322 @@
+//! A file system that does not answer holds up neither the program's start nor its end, nor any signal.
+//!
+//! It answers nothing for as long as a run lasts: where foreread waited for it, the run would not end.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use foreread_plan::format::{Reader, RecordFile};
+use foreread_plan::{
+    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Summary, ThreadId, ThreadMeta,
+};
+use foreread_tests::silent::{FILE, Silent};
+use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_store_that_does_not_answer_holds_nothing_up",
+        &[Need::Fuse],
+        store,
+    ),
+    (
+        "a_preload_library_that_does_not_answer_leaves_the_program_unobserved",
+        &[Need::Fuse],
+        library,
+    ),
+    (
+        "a_file_at_the_head_of_the_plan_that_does_not_answer_holds_nothing_up",
+        &[Need::Fuse],
+        head,
+    ),
+    (
+        "signals_reach_the_program_while_foreread_is_held_up",
+        &[Need::Fuse],
+        signals,
+    ),
+    (
+        "an_account_that_cannot_be_written_yet_is_not_waited_for",
+        &[Need::Fuse],
+        account,
+    ),
+    (
+        "a_record_that_cannot_be_written_yet_is_not_waited_for",
+        &[Need::Fuse],
+        record,
+    ),
+    (
+        "a_file_that_the_program_wrote_and_that_does_not_answer_is_not_waited_for",
+        &[Need::Fuse],
+        written,
+    ),
+    (
+        "a_working_directory_that_does_not_answer_holds_nothing_up",
+        &[Need::Fuse],
+        working_directory,
+    ),
+    (
+        "what_foreread_could_not_wait_for_is_done_once_it_can_be",
+        &[Need::Fuse],
+        done_later,
+    ),
+    (
+        "nobody_waits_for_a_pipe_because_foreread_is_held_up",
+        &[Need::Fuse],
+        pipes,
+    ),
+    (
+        "an_account_goes_to_the_descriptors_that_the_user_gave",
+        &[],
+        given_descriptors,
+    ),
+];
+
+const COMMAND: &[&str] = &["sh", "-c", "echo out; exit 3"];
+
+fn silent(lab: &Lab) -> Silent {
+    Silent::mount(&lab.path("mnt")).expect("tests that need FUSE are run where there is FUSE")
+}
+
+/// `foreread` with these arguments.
+fn command(lab: &Lab, args: &[&str], program: &[&str]) -> Command {
+    let mut command = lab.command(foreread());
+    command.args(args).arg("--").args(program);
+    command
+}
+
+/// Holds a run to what the program does by itself, and to saying what was not waited for.
+#[track_caller]
+fn assert_told(output: &Output, what: &str) {
+    let said = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "out\n", "{said}");
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains(what), "{said}");
+    assert!(said.contains("not waited for"), "{said}");
+}
+
+fn store() {
+    let lab = Lab::new().with_home(Path::new("mnt/home"));
+    let mount = silent(&lab);
+    mount.fall_silent();
+    for options in [&["run"][..], &["run", "--redact"], &["record"]] {
+        let output = finish(start(&mut command(&lab, options, COMMAND)));
+        assert_told(
+            &output,
+            "opening the folder of records took longer than 50 ms",
+        );
+    }
+    let output = finish(start(&mut command(&lab, &["run", "-q"], COMMAND)));
+    assert_eq!(
+        (text(&output.stderr), output.status.code()),
+        (String::new(), Some(3))
+    );
+    assert!(mount.held() > 0);
+}
+
+fn library() {
+    let lab = Lab::new().with("FOREREAD_PRELOAD", "mnt/lib.so");
+    let mount = silent(&lab);
+    mount.fall_silent();
+    let output = finish(start(&mut command(&lab, &["run"], COMMAND)));
+    assert_told(&output, "looking for the preload library");
+}
+
+/// Makes the record of a command begin with a read of the file that will not answer.
+fn begins_with(lab: &Lab, mount: &Silent) {
+    let path = lab.record();
+    let mut reader = Reader::open(&path).expect("the record");
+    let mut record = RecordFile::create(&path, reader.meta(), u64::MAX).expect("a record");
+    let file = FileMeta {
+        path: mount.folder.join(FILE),
+        dev: 1,
+        ino: 2,
+        size: 4 << 20,
+        mtime_ns: 0,
+        written: false,
+        advice: Advice::Normal,
+    };
+    record.file(FileId(0), file).expect("a record");
+    let thread = ThreadMeta {
+        pid: 1,
+        tid: 1,
+        ppid: 0,
+        exe: "/bin/sh".into(),
+    };
+    record.thread(ThreadId(0), thread).expect("a record");
+    for page in 0..256 {
+        let access = Access {
+            file: FileId(0),
+            extent: Extent::new(page * PAGE, PAGE),
+            thread: ThreadId(0),
+            kind: Kind::Read,
+            start: page * 100_000,
+            took: 90_000,
+        };
+        record.access(&access).expect("a record");
+    }
+    let summary = reader.summary().expect("a whole record").clone();
+    assert!(reader.accesses().count() > 0);
+    record
+        .commit(Summary {
+            accesses: 256,
+            ..summary
+        })
+        .expect("a record");
+}
+
+fn head() {
+    let lab = Lab::new();
+    let mount = silent(&lab);
+    lab.run(COMMAND);
+    begins_with(&lab, &mount);
+    mount.fall_silent();
+    let output = finish(start(&mut command(&lab, &["run"], COMMAND)));
+    assert_told(&output, "begins with took longer than 50 ms");
+    assert!(mount.held() > 0);
+}
+
+fn signals() {
+    let lab = Lab::new();
+    let mount = silent(&lab);
+    let script = "trap 'echo usr1' USR1; trap 'echo end; exit 6' TERM
+        echo ready; while :; do sleep 0.01; done";
+    let program = ["env", "--default-signal", "sh", "-c", script];
+    let run = |lab: &Lab| {
+        let mut child = start(&mut command(lab, &["run", "-q"], &program));
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let pid = Pid::from_child(&child);
+        for (signal, said) in [
+            (None, "ready\n"),
+            (Some(Signal::USR1), "usr1\n"),
+            (Some(Signal::TERM), "end\n"),
+        ] {
+            if let Some(signal) = signal {
+                kill_process(pid, signal).expect("our own child");
+            }
+            let mut line = String::new();
+            stdout.read_line(&mut line).expect("a line");
+            assert_eq!(line, said);
+        }
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).expect("output");
+        assert_eq!(finish(child).status.code(), Some(6));
+    };
+    run(&lab);
+    begins_with(&lab, &mount);
+    mount.fall_silent();
+    run(&lab);
+    assert!(mount.held() > 0);
+}
+
+/// Falls silent as the last thing it does.
+const STOPS: &[&str] = &[
+    "sh",
+    "-c",
+    "cat /etc/passwd > /dev/null; test -e mnt/stop; echo out; exit 3",
+];
+
+fn account() {
+    let lab = Lab::new();
+    let mount = silent(&lab);
+    let args = ["run", "--json", "mnt/account.json"];
+    let output = finish(start(&mut command(&lab, &args, STOPS)));
+    assert_told(&output, "writing the account mnt/account.json took longer");
+    mount.answer();
+    let args = ["run", "-q", "--json", "mnt/account.json"];
+    let output = finish(start(&mut command(&lab, &args, STOPS)));
+    assert_told(
+        &output,
+        "foreread: no account was written: writing the account",
+    );
+}
+
+fn record() {
+    let lab = Lab::new();
+    let _mount = silent(&lab);
+    let args = ["record", "-o", "mnt/x.fr"];
+    let output = finish(start(&mut command(&lab, &args, STOPS)));
+    assert_told(&output, "writing the record");
+}
+
+fn written() {
+    let lab = Lab::new();
+    let _mount = silent(&lab);
+    let script = "exec 5<> mnt/data; exec 5<&-; cat /etc/passwd > /dev/null
+        sleep 0.2; test -e mnt/stop; echo out; exit 3";
+    let output = finish(start(&mut command(&lab, &["run"], &["sh", "-c", script])));
+    assert_told(&output, "looking at the files that the program wrote");
+}
+
+fn working_directory() {
+    let lab = Lab::new();
+    let mount = silent(&lab);
+    let foreread = foreread();
+    let script = "cd mnt && ! test -e stop && exec \"$0\" run --json account.json -- /bin/echo out";
+    let mut shell = lab.command("sh");
+    shell.args(["-c", script, foreread.to_str().expect("a path")]);
+    let output = finish(start(&mut shell));
+    let said = text(&output.stderr);
+    assert_eq!(
+        (&*text(&output.stdout), output.status.code()),
+        ("out\n", Some(0)),
+        "{said}"
+    );
+    assert!(said.contains("not waited for"), "{said}");
+    assert!(mount.held() > 0);
+}
+
+/// The record goes to a store that answers: what comes after it does not.
+fn done_later() {
+    let lab = Lab::new();
+    let mount = silent(&lab);
+    let script = "exec 5<> mnt/data; exec 5<&-; cat /etc/passwd > /dev/null
+        sleep 0.2; test -e mnt/stop; echo out; exit 3";
+    let output = finish(start(&mut command(&lab, &["run"], &["sh", "-c", script])));
+    assert_told(&output, "looking at the files that the program wrote");
+    let is_whole = || {
+        let records = lab.records();
+        records.len() == 1 && Reader::open(&records[0]).is_ok_and(|record| record.is_complete())
+    };
+    assert!(!is_whole());
+    mount.answer();
+    eventually("the record is kept", is_whole);
+}
+
+/// Whoever reads what a command prints waits for the last writer to be gone.
+fn pipes() {
+    let lab = Lab::new().with_home(Path::new("mnt/home"));
+    let mount = silent(&lab);
+    mount.fall_silent();
+    let foreread = foreread();
+    let script = "all=$({ \"$0\" run -- sh -c 'echo out; exit 3' 2>&1 3>&1; } 4>&1); echo \"${all%%foreread*}\"";
+    let mut shell = lab.command("sh");
+    shell.args(["-c", script, foreread.to_str().expect("a path")]);
+    let output = finish(start(&mut shell));
+    assert!(text(&output.stdout).starts_with("out\n"), "{output:?}");
+    assert!(mount.held() > 0);
+}
+
+fn given_descriptors() {
+    let lab = Lab::new();
+    for (path, redirected) in [
+        ("/dev/stdout", "> got"),
+        ("/dev/fd/7", "7> got"),
+        ("/proc/self/fd/7", "7> got"),
+        ("/dev/fd/7", "7>&1 | cat > got"),
+    ] {
+        let foreread = foreread();
+        let script = format!("\"$0\" run -q --json {path} -- true {redirected}");
+        let mut shell = lab.command("sh");
+        shell.args(["-c", &script, foreread.to_str().expect("a path")]);
+        let output = finish(start(&mut shell));
+        let got = std::fs::read_to_string(lab.path("got")).expect("what was written");
+        assert!(
+            got.contains("\"exit_status\": 0"),
+            "{path}: {got} {output:?}"
+        );
+    }
+}
