@@ -61,6 +61,8 @@ pub enum Need {
     StaticC,
     /// A memory cgroup to put programs into.
     MemoryGroup,
+    /// To be root, and to be able to mount a file as a file system.
+    Loop,
 }
 
 impl Need {
@@ -82,6 +84,14 @@ impl Need {
                     .then(|| "the build directory is closed to others".to_owned())
             }),
             Need::MemoryGroup => MemoryGroup::make(1 << 30).err(),
+            Need::Loop => Need::Root
+                .missing()
+                .or_else(|| Need::Command("mkfs.ext4").missing())
+                .or_else(|| {
+                    let free = Command::new("losetup").arg("-f").output();
+                    (!free.is_ok_and(|output| output.status.success()))
+                        .then(|| "no loop device".to_owned())
+                }),
             Need::StaticC => {
                 let lab = Lab::new();
                 fs::write(lab.path("empty.c"), "int main(void) { return 0; }\n").expect("a file");

@@ -8,6 +8,8 @@
 mod aside;
 #[path = "run/files.rs"]
 mod files;
+#[path = "run/held.rs"]
+mod held;
 #[path = "run/limits.rs"]
 mod limits;
 #[path = "run/memory.rs"]
@@ -46,6 +48,7 @@ fn main() {
         replay::TESTS,
         records::TESTS,
         files::TESTS,
+        held::TESTS,
         limits::TESTS,
         memory::TESTS,
         aside::TESTS,

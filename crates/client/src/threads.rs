@@ -7,7 +7,6 @@
 //! Data flow: the program's threads → orders → the root thread → [`Register`]; the engine and
 //! the hint threads are started by the root, and inherit its table and its blocked signals.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -110,7 +109,7 @@ fn begin(
     process: u32,
     start: Instant,
 ) -> io::Result<(Register, Session)> {
-    let backend = PageCache::new(&BTreeMap::new());
+    let backend = PageCache::new(&Arc::default());
     let register = backend.register();
     // Without what was measured of them, devices are what they call themselves.
     let profiles = Profiles::load().unwrap_or_default();

@@ -30,6 +30,17 @@ pub trait Source: Send {
     /// Start over: the next disclosure is the first again.
     fn rewind(&mut self);
 
+    /// Append up to `most` disclosures from all over what is known, of which each stands for as many as this returns. The
+    /// place is lost: [`Source::rewind`] comes next.
+    fn sample(&mut self, most: usize, out: &mut Vec<Expected>) -> u64 {
+        self.disclose(most, out);
+        1
+    }
+
+    /// Look whether what is known is sound, where nothing of it will be disclosed: whoever made the source hears of what
+    /// is not. To be called at the beginning only.
+    fn check(&mut self) {}
+
     /// The program reads something else than was disclosed; `recent` is what it read last,
     /// oldest first. Look for the place in what is known, so that the next disclosure goes on
     /// from there; `false` if it is nowhere.

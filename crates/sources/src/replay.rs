@@ -23,6 +23,10 @@ const SEARCH: usize = 2_000_000;
 const WINDOW: usize = 32;
 /// Places that a resynchronisation needs at least.
 const ENOUGH: usize = 3;
+/// Parts of the trace that a sample is taken from, and how many disclosures of each are gone through for that: to get at a part
+/// takes 0.1 ms of a record, and to go through it half of that.
+const PARTS: usize = 8;
+const PART: usize = 512;
 
 /// The accesses of an earlier run, in order, from the start as often as needed.
 pub trait Trace: Send {
@@ -30,6 +34,14 @@ pub trait Trace: Send {
     fn next(&mut self) -> Option<Access>;
     /// Start over.
     fn rewind(&mut self);
+    /// Leave out what comes before this share of the trace (0 to 1), as far as that is less work than to go through it.
+    fn skip_to(&mut self, _share: f64) {}
+    /// How many accesses it is, if that is known.
+    fn len(&self) -> Option<u64> {
+        None
+    }
+    /// Look whether all of it is sound. Asked at the start, where it is left.
+    fn check(&mut self) {}
 }
 
 /// Source `replay`.
@@ -162,6 +174,35 @@ impl<T: Trace> Source for Replay<T> {
     fn rewind(&mut self) {
         self.forget();
         self.trace.rewind();
+    }
+
+    fn sample(&mut self, most: usize, out: &mut Vec<Expected>) -> u64 {
+        let mut seen = Vec::new();
+        for part in 0..PARTS {
+            self.forget();
+            // The beginning, which the program comes to first, and the middle of each other part.
+            if part > 0 {
+                self.trace.skip_to((part as f64 + 0.5) / PARTS as f64);
+            }
+            self.disclose(PART, &mut seen);
+        }
+        seen.retain(|one| !one.pages.is_empty());
+        let len = self.trace.len().unwrap_or(0).max(seen.len() as u64);
+        // In no rhythm, or a sample could miss what the plan comes to in that rhythm.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        while seen.len() > most {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            seen.swap_remove((state >> 33) as usize % seen.len());
+        }
+        let each = len / (seen.len() as u64).max(1);
+        out.append(&mut seen);
+        each
+    }
+
+    fn check(&mut self) {
+        self.trace.check();
     }
 
     fn resync(&mut self, recent: &[Access]) -> bool {

@@ -9,11 +9,16 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::checked;
+
+/// Processes of one tree that are looked at.
+const PROCESSES: u32 = 1024;
 
 /// The processor time that all threads of a process have used so far, in ns; `None` if there is no such process.
 pub fn computed(pid: u32) -> Option<u64> {
@@ -32,6 +37,12 @@ pub fn computed(pid: u32) -> Option<u64> {
     Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
 }
 
+/// The processor time that all threads of this process have used so far, in ns.
+pub fn used() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).map_or(0, |time| time.as_nanos() as u64)
+}
+
 /// A child of this process whose end has not been taken.
 #[derive(Debug)]
 pub struct Child(Pid);
@@ -46,6 +57,11 @@ impl Child {
         number.map(Self).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("no process is {pid}"))
         })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.0.as_raw_nonzero().get().unsigned_abs()
     }
 
     /// Whether it has ended; its status is still to be taken.
@@ -156,6 +172,32 @@ impl IoCounters {
         IoCounts::open(pid)?.read()
     }
 
+    /// The counters of a process and of all that come from it and still run, as far as the kernel tells.
+    ///
+    /// # Errors
+    ///
+    /// As [`IoCounters::of`], of the process itself.
+    pub fn of_tree(root: u32) -> io::Result<Self> {
+        let mut sum = Self::of(root)?;
+        let mut parents = vec![root];
+        let mut met = 1;
+        while let Some(parent) = parents.pop() {
+            for child in children(parent) {
+                // Numbers are given again, so that a tree could seem to have no end.
+                met += 1;
+                if met > PROCESSES {
+                    return Ok(sum);
+                }
+                if let Ok(counts) = Self::of(child) {
+                    sum.rchar = sum.rchar.saturating_add(counts.rchar);
+                    sum.read_bytes = sum.read_bytes.saturating_add(counts.read_bytes);
+                }
+                parents.push(child);
+            }
+        }
+        Ok(sum)
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
             text.lines().find_map(|line| {
@@ -168,6 +210,21 @@ impl IoCounters {
             read_bytes: field("read_bytes")?,
         })
     }
+}
+
+/// The processes that a process has started and not waited for, by any of its threads; none where the kernel does not tell.
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let mut children = Vec::new();
+    for list in lists {
+        children.extend(
+            list.split_whitespace()
+                .filter_map(|one| one.parse::<u32>().ok()),
+        );
+    }
+    children
 }
 
 #[cfg(test)]

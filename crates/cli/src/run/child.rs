@@ -130,6 +130,11 @@ impl Child {
         })
     }
 
+    /// Its number.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// Wait for the program's end, at most `timeout`, passing signals on meanwhile.
     pub(super) fn wait(&self, timeout: Option<Duration>) -> Result<Option<Ended>> {
         let mut fds = [PollFd::from_borrowed_fd(

@@ -6,10 +6,12 @@
 //! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for; all that
 //! takes its time is done by the session's thread, while the program is started and loaded.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
@@ -22,7 +24,7 @@ use foreread_profiles::{Measured, Profiles};
 use foreread_ring::Advice;
 use foreread_sources::{Replay, Trace};
 use foreread_sys::device::Device;
-use foreread_sys::memory;
+use foreread_sys::{memory, process};
 
 use super::watch::Sink;
 use crate::calibrate::in_force;
@@ -59,6 +61,21 @@ impl Trace for Recorded {
     fn rewind(&mut self) {
         self.reader.rewind();
     }
+
+    fn skip_to(&mut self, share: f64) {
+        self.reader.skip_to(share);
+    }
+
+    fn len(&self) -> Option<u64> {
+        self.reader.summary().map(|summary| summary.accesses)
+    }
+
+    fn check(&mut self) {
+        // A record that cannot be read any more is the user's business.
+        if let Err(why @ ReadError::Damaged { .. }) = self.reader.check() {
+            self.trouble.get_or_init(|| why.to_string());
+        }
+    }
 }
 
 /// A record, opened, and its plan begun: what the program will read first is on its way.
@@ -66,7 +83,6 @@ pub(super) struct Opened {
     source: Box<Replay<Recorded>>,
     backend: PageCache,
     head: Option<Head>,
-    record: PathBuf,
     files: Arc<BTreeMap<FileId, FileMeta>>,
     /// Files of it that are not followed.
     skipped: HashSet<FileId>,
@@ -87,7 +103,7 @@ impl Opened {
                 )
             });
         }
-        let (record, summary) = (reader.path().to_owned(), reader.summary().cloned());
+        let summary = reader.summary().cloned();
         let files = Arc::new(reader.files().clone());
         let skipped = files
             .iter()
@@ -104,7 +120,6 @@ impl Opened {
             source,
             backend,
             head,
-            record,
             files,
             skipped,
             trouble,
@@ -149,18 +164,18 @@ pub(super) struct Followed {
 /// A session and the way from the watcher's file numbers to the record's.
 pub(super) struct Follower {
     session: Session,
-    planned: HashMap<PathBuf, FileId>,
+    /// Files of the record that are not followed.
+    skipped: HashSet<FileId>,
+    /// The others, by their paths, once one is asked for: of a program that is left to itself at once, none is.
+    planned: OnceCell<HashMap<OsString, FileId>>,
     /// The record's number of each file the watcher knows.
     numbers: Vec<Option<FileId>>,
     written: HashSet<FileId>,
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
     files: Arc<BTreeMap<FileId, FileMeta>>,
-    record: PathBuf,
     trouble: Trouble,
     unmeasured: Trouble,
-    /// Whether all of the record was looked through.
-    checked: bool,
     devices: Devices,
 }
 
@@ -169,11 +184,6 @@ impl Follower {
     pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
         let passes = opened.summary.as_ref().is_some_and(computes);
         let turns = opened.summary.as_ref().and_then(turns);
-        let read = opened
-            .files
-            .iter()
-            .filter(|(id, _)| !opened.skipped.contains(id));
-        let planned = read.map(|(&id, meta)| (meta.path.clone(), id)).collect();
         let (devices, unmeasured) = (Devices::default(), Trouble::default());
         let (met, why_not) = (Arc::clone(&devices), Arc::clone(&unmeasured));
         let make = move || {
@@ -189,6 +199,7 @@ impl Follower {
             let engine = Engine::new(opened.source, opened.backend, config);
             engine
                 .with_head(opened.head)
+                .with_used(process::used)
                 .with_profiles(move |dev, device| {
                     let (profile, said) = chosen(device, profiles.of(dev), turns);
                     if let Ok(mut met) = met.lock() {
@@ -200,15 +211,14 @@ impl Follower {
         let session = Session::start(make, start).context("starting the engine's thread")?;
         Ok(Self {
             session,
-            planned,
+            skipped: opened.skipped,
+            planned: OnceCell::new(),
             numbers: Vec::new(),
             written: HashSet::new(),
             overtaken: HashSet::new(),
             files: opened.files,
-            record: opened.record,
             trouble: opened.trouble,
             unmeasured,
-            checked: false,
             devices,
         })
     }
@@ -219,6 +229,16 @@ impl Follower {
             self.session.wake();
         }
         self.session.phase()
+    }
+
+    /// What the session is doing, once it has looked at its plan; for that, nobody need look at what the program does.
+    pub(super) fn decided(&self) -> Option<Phase> {
+        self.session.has_begun().then(|| self.session.phase())
+    }
+
+    /// How long a program that is let go as [`Phase::Hot`] is to be left to itself.
+    pub(super) fn paid_back_in(&self) -> Duration {
+        self.session.paid_back_in()
     }
 
     /// Whether what the program waits for may be on its way, or about to be asked for.
@@ -236,13 +256,8 @@ impl Follower {
         self.session.resume();
     }
 
-    /// Whether anything is wrong with the record, as far as it was read, which of a hot plan is next to nothing:
-    /// `phase` tells of that. It is looked through then, once, or its damage would never show.
-    pub(super) fn is_damaged(&mut self, phase: Phase) -> bool {
-        if phase == Phase::Hot && !self.checked {
-            self.checked = true;
-            look_through(&self.record, &self.trouble);
-        }
+    /// Whether anything is wrong with the record, as far as is known.
+    pub(super) fn is_damaged(&self) -> bool {
         self.trouble.get().is_some()
     }
 
@@ -250,13 +265,6 @@ impl Follower {
     pub(super) fn finish(self) -> Followed {
         // This process is about to end, and the session's threads with it.
         let report = self.session.account();
-        let hot = report
-            .as_ref()
-            .is_some_and(|report| report.phase == Phase::Hot);
-        // A short program may have ended before its plan was known to be hot.
-        if hot && !self.checked {
-            look_through(&self.record, &self.trouble);
-        }
         let told = report.iter().flat_map(|report| &report.changed);
         let overtaken = self.overtaken.iter().chain(told.map(|(file, _)| file));
         let overtaken = overtaken.filter_map(|file| self.files.get(file));
@@ -270,21 +278,21 @@ impl Follower {
         }
     }
 
+    fn planned(&self) -> &HashMap<OsString, FileId> {
+        self.planned.get_or_init(|| {
+            let files = self.files.iter();
+            let read = files.filter(|(id, _)| !self.skipped.contains(id));
+            read.map(|(&id, meta)| (meta.path.clone().into_os_string(), id))
+                .collect()
+        })
+    }
+
     /// What each device met is taken for, in words, by its name.
     pub(super) fn devices(&self) -> BTreeMap<String, String> {
         self.devices
             .lock()
             .map(|met| met.clone())
             .unwrap_or_default()
-    }
-}
-
-/// Look through all of a record for damage.
-fn look_through(record: &Path, trouble: &OnceLock<String>) {
-    // One that was deleted meanwhile is the user's business.
-    let checked = Reader::open(record).and_then(|mut reader| reader.check());
-    if let Err(why @ ReadError::Damaged { .. }) = checked {
-        trouble.get_or_init(|| why.to_string());
     }
 }
 
@@ -342,7 +350,7 @@ impl Sink for Follower {
         if self.numbers.len() <= at {
             self.numbers.resize(at + 1, None);
         }
-        let known = self.planned.get(&meta.path).copied();
+        let known = self.planned().get(meta.path.as_os_str()).copied();
         self.numbers[at] = known;
         if meta.written {
             self.written.insert(id);
