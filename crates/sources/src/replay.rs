@@ -37,7 +37,7 @@ pub trait Trace: Send {
     /// Leave out what comes before this share of the trace (0 to 1), as far as that is less work than to go through it.
     fn skip_to(&mut self, _share: f64) {}
     /// How many accesses it is, if that is known.
-    fn len(&self) -> Option<u64> {
+    fn accesses(&self) -> Option<u64> {
         None
     }
     /// Look whether all of it is sound. Asked at the start, where it is left.
@@ -187,7 +187,7 @@ impl<T: Trace> Source for Replay<T> {
             self.disclose(PART, &mut seen);
         }
         seen.retain(|one| !one.pages.is_empty());
-        let len = self.trace.len().unwrap_or(0).max(seen.len() as u64);
+        let len = self.trace.accesses().unwrap_or(0).max(seen.len() as u64);
         // In no rhythm, or a sample could miss what the plan comes to in that rhythm.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         while seen.len() > most {
@@ -284,6 +284,28 @@ mod tests {
             [0..1, 0..2],
             "page 0, then the read across; the rest is in it"
         );
+    }
+
+    #[test]
+    fn a_sample_is_of_all_parts_of_a_trace_and_in_no_rhythm() {
+        // Every fourth read is of the same page.
+        let reads = (0..40_000).map(|n| {
+            let page = if n % 4 == 0 { 0 } else { n * 7919 % 40_000 };
+            access(1, page * 3 * PAGE, PAGE)
+        });
+        let mut source = replay(reads.collect());
+        let mut sample = Vec::new();
+        let each = source.sample(48, &mut sample);
+        assert_eq!(sample.len(), 48);
+        assert!((1..=40_000 / 48).contains(&each), "{each}");
+        let root = sample.iter().filter(|one| one.pages.start == 0).count();
+        assert!((1..30).contains(&root), "{root} of 48");
+        source.rewind();
+        // Of less than that, all.
+        let mut few = replay((0..10).map(|n| access(1, n * 3 * PAGE, PAGE)).collect());
+        sample.clear();
+        assert_eq!(few.sample(48, &mut sample), 1);
+        assert_eq!(sample.len(), 10);
     }
 
     #[test]

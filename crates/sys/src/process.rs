@@ -248,4 +248,41 @@ mod tests {
         idle.wait().expect("a child");
         assert_eq!(computed(idle.id()), None);
     }
+
+    #[test]
+    fn what_children_and_theirs_fetch_is_counted() {
+        let own = std::process::id();
+        if !std::path::Path::new(&format!("/proc/self/task/{own}/children")).exists() {
+            eprintln!("skipped: this kernel does not tell a process's children");
+            return;
+        }
+        let reads = "dd bs=1M count=8 iflag=direct if=\"$1\" of=/dev/null 2> /dev/null; sleep 60";
+        let script = format!("sh -c '{reads}' sh \"$0\" & wait");
+        // More than is read to begin with, from a device that says what it is asked for.
+        let file = std::env::current_exe().expect("a file on a device");
+        let file = file.to_str().expect("a path of the build");
+        let mut root = std::process::Command::new("sh")
+            .args(["-c", &script, file])
+            .spawn()
+            .expect("sh");
+        let until = std::time::Instant::now() + Duration::from_secs(30);
+        let is_counted =
+            || IoCounters::of_tree(root.id()).is_ok_and(|sum| sum.read_bytes >= 4 << 20);
+        let mut counted = is_counted();
+        while !counted && std::time::Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+            counted = is_counted();
+        }
+        let alone = IoCounters::of(root.id()).expect("our child").read_bytes;
+        for child in children(root.id()).into_iter().chain([root.id()]) {
+            for one in children(child).into_iter().chain([child]) {
+                let _ = std::process::Command::new("kill")
+                    .arg(one.to_string())
+                    .status();
+            }
+        }
+        root.wait().expect("our child");
+        assert!(counted);
+        assert!(alone < 4 << 20, "{alone}: the child's");
+    }
 }

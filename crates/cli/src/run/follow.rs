@@ -66,7 +66,7 @@ impl Trace for Recorded {
         self.reader.skip_to(share);
     }
 
-    fn len(&self) -> Option<u64> {
+    fn accesses(&self) -> Option<u64> {
         self.reader.summary().map(|summary| summary.accesses)
     }
 

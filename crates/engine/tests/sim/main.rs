@@ -37,7 +37,7 @@ impl Trace for List {
     fn skip_to(&mut self, share: f64) {
         self.1 = self.1.max((self.0.len() as f64 * share) as usize);
     }
-    fn len(&self) -> Option<u64> {
+    fn accesses(&self) -> Option<u64> {
         Some(self.0.len() as u64)
     }
 }

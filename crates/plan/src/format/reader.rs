@@ -197,7 +197,7 @@ impl<R: Read + Seek> Reader<R> {
     /// Makes [`Reader::next_access`] leave out whole blocks up to the one that holds this share of the record (0 to 1, by
     /// its bytes), if that is still to come.
     pub fn skip_to(&mut self, share: f64) {
-        let length = self.end.saturating_sub(self.start);
+        let length = self.end.saturating_sub(self.start).saturating_sub(1);
         let wanted = self.start + (length as f64 * share.clamp(0.0, 1.0)) as u64;
         let mut skipped = false;
         while self.at < self.end && !self.failed {
