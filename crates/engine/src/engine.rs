@@ -24,7 +24,7 @@ use crate::pages::Pages;
 use crate::site::{Site, Table};
 use crate::survey::{Head, sample};
 use crate::track::{Course, Track};
-use crate::upkeep::{Upkeep, WAIT};
+use crate::upkeep::{STREAMED, Upkeep, WAIT};
 use crate::worth::Worth;
 
 /// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
@@ -76,6 +76,8 @@ pub struct Report {
     pub missed_hot: u64,
     /// Times the program was lost and found again.
     pub found_again: u64,
+    /// Whether the plan was found in memory before anything was done.
+    pub was_hot: bool,
     /// Files that differ from the record.
     pub changed: Vec<(FileId, Change)>,
     /// Files that could not be fetched, and why.
@@ -122,6 +124,7 @@ pub struct Engine<B> {
     reads: u64,
     foreseen: u64,
     found_again: u64,
+    was_hot: bool,
 }
 
 impl<B: Backend> Engine<B> {
@@ -154,6 +157,7 @@ impl<B: Backend> Engine<B> {
             reads: 0,
             foreseen: 0,
             found_again: 0,
+            was_hot: false,
         }
     }
 
@@ -215,9 +219,10 @@ impl<B: Backend> Engine<B> {
         if found.is_hot() {
             // Nobody will come to what is damaged of it.
             self.source.check();
+            self.was_hot = true;
             self.phase = Phase::Hot;
         } else {
-            self.upkeep.pay_in(found.waits().saturating_mul(WAIT));
+            self.upkeep.promised(found.waits().saturating_mul(WAIT));
         }
     }
 
@@ -238,11 +243,12 @@ impl<B: Backend> Engine<B> {
             && taken.all(|(_, one)| one.pattern == Pattern::Sequential);
         // Nobody knows whether a touch waited; one of a page that is new may have.
         let may_wait = self.ran_out && access.kind == Kind::Touch && !matched.known;
-        let waited = access.waited() && !streams;
-        self.weigh(
-            ours || may_wait || waited,
-            if waited { access.took } else { WAIT },
-        );
+        let waited = if access.waited() { access.took } else { 0 };
+        if streams {
+            self.upkeep.pay_in(waited / STREAMED);
+        }
+        let gained = ours || may_wait || waited > 0 && !streams;
+        self.weigh(gained, waited.max(WAIT));
     }
 
     /// The program read a file that is not in the plan.
@@ -376,6 +382,7 @@ impl<B: Backend> Engine<B> {
             foreseen: self.foreseen,
             missed_hot: self.missed_hot,
             found_again: self.found_again,
+            was_hot: self.was_hot,
             devices: self.table.devices(),
             changed: std::mem::take(&mut self.table.changed),
             gone: std::mem::take(&mut self.table.gone),
@@ -599,6 +606,7 @@ impl<B: Backend> Engine<B> {
                 self.found_again += u64::from(found);
                 self.phase = if found { Phase::Ahead } else { Phase::Lost };
                 if found {
+                    self.upkeep.invested();
                     // Reads that were handed over with this one come before the next step.
                     self.disclose(DISCLOSE);
                 }

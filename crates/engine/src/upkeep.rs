@@ -15,6 +15,12 @@ const PARTS: u64 = 100;
 /// The most that is saved up, in ns: some 400 files opened for nothing. Where the program comes from what it waits for
 /// to what it does not, no more is lost.
 const MOST: i64 = 5_000_000;
+/// Of what a sample of the plan promises, one part in so many counts, and no more than so many ns: it may be left to the kernel's
+/// read-ahead after all, or not be read.
+const KEPT: u64 = 8;
+const PROMISED: i64 = 20_000_000;
+/// Of what a stream waits for the kernel's read-ahead, one part in so many is gained by reading twice as far ahead.
+pub(crate) const STREAMED: u64 = 32;
 /// What a read that needs its device waits, at least, in ns: 4 KiB from a local SSD. Of slower devices what is
 /// measured counts.
 pub(crate) const WAIT: u64 = 100_000;
@@ -28,6 +34,10 @@ pub(crate) type Used = Box<dyn Fn() -> u64 + Send>;
 #[derive(Default)]
 pub(crate) struct Upkeep {
     balance: i64,
+    /// What was invested in finding the program's place again; 0 or less.
+    floor: i64,
+    /// Whether it was found since the account was settled.
+    found: bool,
     used: Option<Used>,
     /// Of that, what is paid out.
     paid: u64,
@@ -52,6 +62,21 @@ impl Upkeep {
             self.balance = self.balance.saturating_sub_unsigned(out);
             self.paid = used;
         }
+        if std::mem::take(&mut self.found) || self.balance > self.floor {
+            self.floor = self.balance.min(0);
+        }
+    }
+
+    /// The program's place in the plan was found again: what that took is paid back later, and what comes is judged by
+    /// itself.
+    pub(crate) fn invested(&mut self) {
+        self.found = true;
+    }
+
+    /// A sample of the plan tells that reads will need their device for `ns` in all.
+    pub(crate) fn promised(&mut self, ns: u64) {
+        let kept = i64::try_from(ns / KEPT).unwrap_or(i64::MAX);
+        self.balance = self.balance.saturating_add(kept.min(PROMISED));
     }
 
     /// A read was observed.
@@ -68,7 +93,7 @@ impl Upkeep {
 
     /// Whether there is nothing left to go on with.
     pub(crate) fn is_overdrawn(&self) -> bool {
-        self.balance < -OVERDRAFT
+        self.balance < self.floor - OVERDRAFT
     }
 
     /// After how long, in ns, all that was paid out is paid back by the time that passes.

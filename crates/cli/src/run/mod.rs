@@ -166,6 +166,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
         aside: Aside::new(),
         readers: Readers::new(),
         rest: Rest::of(child.pid()),
+        rested: false,
         started,
     };
     let ended = supervisor.supervise(&child)?;
@@ -318,6 +319,8 @@ struct Supervisor {
     aside: Aside,
     readers: Readers,
     rest: Rest,
+    /// Whether the program was left to itself at any time.
+    rested: bool,
     started: Instant,
 }
 
@@ -378,6 +381,9 @@ impl Supervisor {
         if let Some(follower) = &self.sinks.follower
             && let Some(phase) = follower.decided()
             && !self.watch.observed()
+            && phase == Phase::Hot
+            // Else it may have been faster than the look at its plan, and what it read is to be known.
+            && !self.rest.has_fetched()
         {
             self.heed(phase);
             if !self.observing() {
@@ -434,6 +440,7 @@ impl Supervisor {
                 {
                     self.rest.begin(follower.paid_back_in());
                 }
+                self.rested = true;
                 self.set_mode(Mode::Mute);
             }
             Phase::GaveUp => {
@@ -487,7 +494,7 @@ impl Supervisor {
         }
         self.watch.finish(&mut self.sinks);
         account.lost = self.ring.as_ref().map_or(0, Ring::lost);
-        account.observed = self.watch.observed() || !was_observing;
+        account.observed = self.watch.observed() || self.rested || !was_observing;
         account.without_stdio = self.watch.without_stdio();
         if let Some(unobserved) = self.ring.as_ref().map(Ring::unobserved)
             && account.observed

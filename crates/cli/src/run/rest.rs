@@ -14,6 +14,10 @@ use foreread_sys::process::IoCounters;
 /// The first pause between two looks, and the longest: twice as long each time nothing is seen.
 const FIRST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_millis(250);
+/// The first pause after the program was looked after for nothing: it streams, and fetches all the time. Twice as long each
+/// time that comes again.
+const FRUITLESS: Duration = Duration::from_secs(1);
+const MOST_FRUITLESS: Duration = Duration::from_secs(32);
 /// Of the time, looks take one part in so many.
 const PARTS: u32 = 100;
 
@@ -29,6 +33,8 @@ pub(super) struct Rest {
     fetched: Option<u64>,
     since: Instant,
     pause: Duration,
+    /// The shortest of the next rest.
+    least: Duration,
 }
 
 impl Rest {
@@ -39,13 +45,20 @@ impl Rest {
             fetched: None,
             since: Instant::now(),
             pause: FIRST,
+            least: FIRST,
         }
+    }
+
+    /// Whether the program has fetched from its device before it is left to itself for the first time.
+    pub(super) fn has_fetched(&mut self) -> bool {
+        self.look().is_some_and(|fetched| fetched >= WORTH)
     }
 
     /// The program is left to itself, at least for as long as it takes to pay back what following it has cost.
     pub(super) fn begin(&mut self, paid_back_in: Duration) {
         self.fetched = self.look();
-        self.pause = self.pause.max(paid_back_in);
+        self.pause = self.pause.max(paid_back_in).max(self.least);
+        self.least = (2 * self.least).clamp(FRUITLESS, MOST_FRUITLESS);
     }
 
     /// How long to wait until the next look; `None` where there is nothing to look at.
@@ -99,6 +112,7 @@ mod tests {
                 .is_some_and(|pause| pause >= Duration::from_secs(1))
         );
         rest.begin(Duration::ZERO);
+        assert!(rest.pause().is_some_and(|pause| pause >= FRUITLESS));
         for _ in 0..10 {
             assert!(!rest.is_over());
         }

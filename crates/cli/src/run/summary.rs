@@ -194,7 +194,7 @@ impl Account {
     /// the next run can be recorded, as this one was not observed.
     pub(super) fn outgrown(&mut self) -> Option<PathBuf> {
         let report = self.report.as_ref()?;
-        let hot = report.phase == Phase::Hot && report.reads == 0;
+        let hot = report.was_hot && report.foreseen == 0 && report.ledger.issued == 0;
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
         // reads waited.
@@ -513,6 +513,7 @@ mod tests {
                 foreseen: 0,
                 missed_hot: 0,
                 found_again: 0,
+                was_hot: false,
                 changed: Vec::new(),
                 gone: Vec::new(),
                 devices: Vec::new(),

@@ -232,7 +232,7 @@ fn a_plan_as_good_as_hot_is_no_longer_watched() {
     let shared = machine(Model::NetworkSsd, 1 << 20);
     // All but a tenth of the pages, at the end, are in memory.
     run(&shared, None, &plan[..108_000], 0);
-    let mut engine = engine(&shared, plan.clone(), 1 << 16).with_used(each_step_takes(20_000));
+    let mut engine = engine(&shared, plan.clone(), 1 << 16).with_used(each_step_takes(60_000));
     engine.survey();
     assert_eq!(engine.phase(), Phase::Ahead);
     run(&shared, Some(&mut engine), &plan[..108_000], 0);
@@ -242,7 +242,7 @@ fn a_plan_as_good_as_hot_is_no_longer_watched() {
 
 #[test]
 fn a_fast_stream_is_no_longer_watched_though_it_waits_for_the_kernels_read_ahead() {
-    let plan = reads(0..60_000);
+    let plan = reads(0..120_000);
     let mut engine = engine(&machine(Model::NetworkSsd, 1 << 20), plan.clone(), 1 << 16)
         .with_used(each_step_takes(300));
     engine.survey();
