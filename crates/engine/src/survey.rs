@@ -14,6 +14,13 @@ use crate::engine::FIRST;
 /// Disclosures that are looked at to tell whether a plan is in memory. Where one in twenty is missing, a sample of so many
 /// has one of those in eleven cases of twelve, and to look takes 0.5 ms.
 const SAMPLE: usize = 48;
+/// Parts of a plan that a sample is taken from, at most, each of at least so many disclosures.
+const PARTS: u64 = 8;
+const PART: u64 = 512;
+/// Disclosures that each one of a sample stands for, from which on a plan is long, and one in how many of a long plan's may be
+/// missing for it to be as good as hot: the program's own reads tell if they come to wait.
+const LONG: u64 = 64;
+const FEW: u64 = 16;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
 /// Pages of a stream that are fetched at once, and that it may leave out between two reads: as many as a source
@@ -114,40 +121,63 @@ impl Head {
 pub(crate) struct Sampled {
     /// Disclosures that each one of the sample stands for.
     each: u64,
-    /// Pages of the sample that are missing.
+    /// How many it is.
+    looked: u64,
+    /// Pages of the sample that are missing, and how many of its disclosures are of such.
     missing: u64,
+    absent: u64,
     /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead.
     waits: u64,
 }
 
 impl Sampled {
-    /// Whether next to nothing of the plan is missing.
+    /// Whether next to nothing of the plan is missing, as far as can be told.
     pub(crate) fn is_hot(&self) -> bool {
-        self.missing.saturating_mul(self.each) < COLD_PAGES
+        let few = self.each >= LONG && self.absent * FEW < SAMPLE as u64;
+        few || self.missing.saturating_mul(self.each) < COLD_PAGES
     }
 
     /// How many reads of the whole plan will need their device, about.
     pub(crate) fn waits(&self) -> u64 {
-        self.waits.saturating_mul(self.each)
+        let rest = SAMPLE as u64 / self.looked.max(1);
+        self.waits
+            .saturating_mul(self.each)
+            .saturating_mul(rest.max(1))
     }
 }
 
-/// Look at a sample of what `source` discloses. The source is left anywhere.
+/// Look at a sample of what `source` discloses, no further than until it is known to be cold: to look at what is, or to read
+/// a record that is, takes as long as the device does. The source is left anywhere.
 pub(crate) fn sample(source: &mut dyn Source, backend: &mut impl Backend) -> Sampled {
-    let mut taken = Vec::with_capacity(SAMPLE);
-    let each = source.sample(SAMPLE, &mut taken);
-    // Each file opened once.
-    taken.sort_unstable_by_key(|one| one.file);
+    let size = source.size().unwrap_or(0);
+    let parts = (size / PART).clamp(1, PARTS);
     let mut found = Sampled {
-        each,
+        each: (size / SAMPLE as u64).max(1),
         ..Sampled::default()
     };
-    for one in taken.iter().filter(|one| !one.pages.is_empty()) {
-        let resident = backend.resident(one.file, one.pages.clone());
-        let pages = one.pages.end - one.pages.start;
-        let missing = pages.saturating_sub(resident.unwrap_or(0));
-        found.missing += missing;
-        found.waits += u64::from(missing > 0 && one.pattern != Pattern::Sequential);
+    let mut taken = Vec::with_capacity(SAMPLE);
+    for part in 0..parts {
+        // The beginning, which the program comes to first, and the middle of each other part.
+        let share = if part == 0 {
+            0.0
+        } else {
+            (part as f64 + 0.5) / parts as f64
+        };
+        taken.clear();
+        source.sample(share, SAMPLE / parts as usize, &mut taken);
+        for one in &taken {
+            let resident = backend.resident(one.file, one.pages.clone());
+            let pages = one.pages.end - one.pages.start;
+            let missing = pages.saturating_sub(resident.unwrap_or(0));
+            found.looked += 1;
+            found.missing += missing;
+            found.absent += u64::from(missing > 0);
+            found.waits += u64::from(missing > 0 && one.pattern != Pattern::Sequential);
+            if !found.is_hot() && found.absent * FEW >= SAMPLE as u64 {
+                backend.let_go();
+                return found;
+            }
+        }
     }
     backend.let_go();
     found
@@ -156,6 +186,21 @@ pub(crate) fn sample(source: &mut dyn Source, backend: &mut impl Backend) -> Sam
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_is_hot_where_few_pages_are_missing_or_a_small_part_of_a_long_one() {
+        let of = |each, missing| Sampled {
+            each,
+            looked: 48,
+            missing,
+            absent: missing,
+            waits: missing,
+        };
+        assert!(of(1, 15).is_hot() && !of(1, 16).is_hot());
+        assert!(of(8, 1).is_hot() && !of(8, 2).is_hot());
+        assert!(of(500, 2).is_hot() && !of(500, 3).is_hot());
+        assert!(Sampled::default().is_hot());
+    }
     use foreread_plan::ThreadId;
 
     fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Expected> {

@@ -30,11 +30,15 @@ pub trait Source: Send {
     /// Start over: the next disclosure is the first again.
     fn rewind(&mut self);
 
-    /// Append up to `most` disclosures from all over what is known, of which each stands for as many as this returns. The
-    /// place is lost: [`Source::rewind`] comes next.
-    fn sample(&mut self, most: usize, out: &mut Vec<Expected>) -> u64 {
+    /// Append up to `most` of the disclosures that come at about this share (0 to 1) of all that is known, in order, and
+    /// where that is less work, further on. Shares are asked for in rising order, and then [`Source::rewind`] comes.
+    fn sample(&mut self, _share: f64, most: usize, out: &mut Vec<Expected>) {
         self.disclose(most, out);
-        1
+    }
+
+    /// About how many disclosures are known, at most.
+    fn size(&self) -> Option<u64> {
+        None
     }
 
     /// Look whether what is known is sound, where nothing of it will be disclosed: whoever made the source hears of what

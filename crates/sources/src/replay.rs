@@ -23,10 +23,8 @@ const SEARCH: usize = 2_000_000;
 const WINDOW: usize = 32;
 /// Places that a resynchronisation needs at least.
 const ENOUGH: usize = 3;
-/// Parts of the trace that a sample is taken from, and how many disclosures of each are gone through for that: to get at a part
-/// takes 0.1 ms of a record, and to go through it half of that.
-const PARTS: usize = 8;
-const PART: usize = 512;
+/// Disclosures that are gone through to take a sample of them: less than it takes to get at a part of a record.
+const AMONG: usize = 512;
 
 /// The accesses of an earlier run, in order, from the start as often as needed.
 pub trait Trace: Send {
@@ -176,29 +174,29 @@ impl<T: Trace> Source for Replay<T> {
         self.trace.rewind();
     }
 
-    fn sample(&mut self, most: usize, out: &mut Vec<Expected>) -> u64 {
-        let mut seen = Vec::new();
-        for part in 0..PARTS {
-            self.forget();
-            // The beginning, which the program comes to first, and the middle of each other part.
-            if part > 0 {
-                self.trace.skip_to((part as f64 + 0.5) / PARTS as f64);
-            }
-            self.disclose(PART, &mut seen);
-        }
+    fn sample(&mut self, share: f64, most: usize, out: &mut Vec<Expected>) {
+        self.forget();
+        self.trace.skip_to(share);
+        let mut seen = Vec::with_capacity(AMONG);
+        self.disclose(AMONG, &mut seen);
         seen.retain(|one| !one.pages.is_empty());
-        let len = self.trace.accesses().unwrap_or(0).max(seen.len() as u64);
         // In no rhythm, or a sample could miss what the plan comes to in that rhythm.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        while seen.len() > most {
+        let mut left = most.min(seen.len()) as u64;
+        let among = seen.len() as u64;
+        for (n, one) in seen.into_iter().enumerate() {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            seen.swap_remove((state >> 33) as usize % seen.len());
+                .wrapping_add(1_442_695_040_888_963_407);
+            if (state >> 33) % (among - n as u64) < left {
+                left -= 1;
+                out.push(one);
+            }
         }
-        let each = len / (seen.len() as u64).max(1);
-        out.append(&mut seen);
-        each
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.trace.accesses()
     }
 
     fn check(&mut self) {
@@ -287,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_of_all_parts_of_a_trace_and_in_no_rhythm() {
+    fn a_sample_is_taken_in_no_rhythm() {
         // Every fourth read is of the same page.
         let reads = (0..40_000).map(|n| {
             let page = if n % 4 == 0 { 0 } else { n * 7919 % 40_000 };
@@ -295,17 +293,18 @@ mod tests {
         });
         let mut source = replay(reads.collect());
         let mut sample = Vec::new();
-        let each = source.sample(48, &mut sample);
+        source.sample(0.0, 48, &mut sample);
         assert_eq!(sample.len(), 48);
-        assert!((1..=40_000 / 48).contains(&each), "{each}");
         let root = sample.iter().filter(|one| one.pages.start == 0).count();
         assert!((1..30).contains(&root), "{root} of 48");
-        source.rewind();
-        // Of less than that, all.
+        let mut more = Vec::new();
+        source.sample(0.5, 48, &mut more);
+        assert!(more.len() == 48 && more != sample, "further on");
+        // Of less than that, all, in order.
         let mut few = replay((0..10).map(|n| access(1, n * 3 * PAGE, PAGE)).collect());
         sample.clear();
-        assert_eq!(few.sample(48, &mut sample), 1);
-        assert_eq!(sample.len(), 10);
+        few.sample(0.0, 48, &mut sample);
+        assert!(sample.is_sorted_by_key(|one| one.pages.start) && sample.len() == 10);
     }
 
     #[test]
