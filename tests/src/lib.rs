@@ -70,6 +70,8 @@ pub enum Need {
     Fuse,
     /// PID namespaces of one's own.
     PidNamespace,
+    /// To be root, and to be able to mount a file as a file system.
+    Loop,
 }
 
 impl Need {
@@ -91,6 +93,14 @@ impl Need {
                     .then(|| "the build directory is closed to others".to_owned())
             }),
             Need::MemoryGroup => MemoryGroup::make(1 << 30).err(),
+            Need::Loop => Need::Root
+                .missing()
+                .or_else(|| Need::Command("mkfs.ext4").missing())
+                .or_else(|| {
+                    let free = Command::new("losetup").arg("-f").output();
+                    (!free.is_ok_and(|output| output.status.success()))
+                        .then(|| "no loop device".to_owned())
+                }),
             Need::Fuse => {
                 let lab = Lab::new();
                 silent::Silent::mount(&lab.path("mnt"))

@@ -13,6 +13,8 @@ mod aside;
 mod files;
 #[path = "run/foreign.rs"]
 mod foreign;
+#[path = "run/held.rs"]
+mod held;
 #[path = "run/held_up.rs"]
 mod held_up;
 #[path = "run/limits.rs"]
@@ -58,6 +60,7 @@ fn main() {
         files::TESTS,
         foreign::TESTS,
         held_up::TESTS,
+        held::TESTS,
         limits::TESTS,
         mapped::TESTS,
         memory::TESTS,

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::hash::Hasher;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -262,7 +263,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         written: false,
         advice: Advice::Random,
     };
-    let files = BTreeMap::from([(FILE, meta)]);
+    let files = Arc::new(BTreeMap::from([(FILE, meta)]));
     let list = List {
         accesses: offsets
             .iter()

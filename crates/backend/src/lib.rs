@@ -137,14 +137,11 @@ pub trait Backend: Send {
     fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
     /// How many pages a file has now; `None` if that cannot be told.
     fn pages(&mut self, file: FileId) -> Option<u64>;
-    /// Whether all of a file is in memory.
-    fn is_whole(&mut self, file: FileId) -> bool;
-    /// Whether all files of the plan are in memory whole. Gives up at the first that is not.
-    fn are_all_whole(&mut self) -> bool;
-    /// The share of all pages of the plan's files that is in memory; `None` if that cannot be told.
-    fn share_in_memory(&mut self) -> Option<f64>;
     /// How many of these pages were in memory and had to make room; `None` if that cannot be told.
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
+
+    /// Hold nothing that was only looked at: nothing is asked for a while.
+    fn let_go(&mut self) {}
     /// Give these pages' memory back: the program is past them. Pages somebody has mapped or
     /// written to stay, and nothing is reported.
     fn discard(&mut self, file: FileId, pages: Range<u64>);
@@ -178,17 +175,12 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn pages(&mut self, file: FileId) -> Option<u64> {
         (**self).pages(file)
     }
-    fn is_whole(&mut self, file: FileId) -> bool {
-        (**self).is_whole(file)
-    }
-    fn are_all_whole(&mut self) -> bool {
-        (**self).are_all_whole()
-    }
-    fn share_in_memory(&mut self) -> Option<f64> {
-        (**self).share_in_memory()
-    }
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         (**self).evicted(file, pages)
+    }
+
+    fn let_go(&mut self) {
+        (**self).let_go();
     }
     fn discard(&mut self, file: FileId, pages: Range<u64>) {
         (**self).discard(file, pages);

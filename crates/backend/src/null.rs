@@ -46,18 +46,6 @@ impl Backend for NullBackend {
         None
     }
 
-    fn is_whole(&mut self, _: FileId) -> bool {
-        false
-    }
-
-    fn are_all_whole(&mut self) -> bool {
-        false
-    }
-
-    fn share_in_memory(&mut self) -> Option<f64> {
-        None
-    }
-
     fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
         None
     }

@@ -305,19 +305,6 @@ impl Backend for Sim {
         Some(self.machine().length(file))
     }
 
-    fn is_whole(&mut self, _: FileId) -> bool {
-        // Nobody asks on this machine.
-        false
-    }
-
-    fn are_all_whole(&mut self) -> bool {
-        false
-    }
-
-    fn share_in_memory(&mut self) -> Option<f64> {
-        None
-    }
-
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         let machine = self.machine();
         Some(

@@ -7,7 +7,7 @@
 //! Data flow: the program's threads → orders → the root thread → [`Register`]; the engine and
 //! the hint threads are started by the root, and inherit its table and its blocked signals.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -149,7 +149,7 @@ fn begin(
         budget_pages: budget / PAGE,
         ..config
     };
-    let backend = PageCache::new(&BTreeMap::new());
+    let backend = PageCache::new(&Arc::default());
     let register = backend.register();
     // Without what was measured of them, devices are what they call themselves.
     let profiles = Profiles::load().unwrap_or_default();

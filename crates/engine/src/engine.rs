@@ -22,8 +22,9 @@ use crate::Ledger;
 use crate::beyond::Beyond;
 use crate::pages::Pages;
 use crate::site::{Site, Table};
-use crate::survey::{HEAD, Head, all_in_memory};
+use crate::survey::{HEAD, Head, sample};
 use crate::track::{Course, Track};
+use crate::upkeep::{STREAMED, Upkeep, WAIT};
 use crate::worth::Worth;
 
 /// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
@@ -52,8 +53,8 @@ pub enum Phase {
     Lost,
     /// The program has left the plan for good. Nothing more is fetched or needs observing.
     GaveUp,
-    /// Everything the plan names was in memory already, or thousands of reads in a row neither waited
-    /// nor gained. Nothing is fetched or needs observing, until [`Engine::resume`].
+    /// What was looked at of the plan was in memory already, or foreread has used more processor time than its reads
+    /// gained. Nothing is fetched or needs observing, until [`Engine::resume`].
     Hot,
     /// All that could be fetched ahead has been, and was read; what the program has read since
     /// next to never waited. Nothing more needs observing.
@@ -75,6 +76,8 @@ pub struct Report {
     pub missed_hot: u64,
     /// Times the program was lost and found again.
     pub found_again: u64,
+    /// Whether the plan was found in memory before anything was done.
+    pub was_hot: bool,
     /// Files that differ from the record.
     pub changed: Vec<(FileId, Change)>,
     /// Files that could not be fetched, and why.
@@ -97,6 +100,7 @@ pub struct Engine<B> {
     track: Track,
     phase: Phase,
     closed: bool,
+    upkeep: Upkeep,
     worth: Worth,
     /// Whether all of the plan has been fetched and read: what comes now is in no plan yet.
     ran_out: bool,
@@ -120,6 +124,7 @@ pub struct Engine<B> {
     reads: u64,
     foreseen: u64,
     found_again: u64,
+    was_hot: bool,
 }
 
 impl<B: Backend> Engine<B> {
@@ -135,6 +140,7 @@ impl<B: Backend> Engine<B> {
             track: Track::default(),
             phase: Phase::Ahead,
             closed: false,
+            upkeep: Upkeep::default(),
             worth: Worth::default(),
             ran_out: false,
             passed_up: 0,
@@ -151,6 +157,7 @@ impl<B: Backend> Engine<B> {
             reads: 0,
             foreseen: 0,
             found_again: 0,
+            was_hot: false,
         }
     }
 
@@ -168,6 +175,13 @@ impl<B: Backend> Engine<B> {
     /// processor time, or `None` once that cannot be told. Without, every program is taken for one that computes.
     pub fn with_computed(mut self, computed: impl Fn() -> Option<u64> + Send + 'static) -> Self {
         self.table.computed = Some(Box::new(computed));
+        self
+    }
+
+    /// Bound the processor time of this process, from here on, by what following the program gains: `used` tells how much
+    /// it has used, in ns.
+    pub fn with_used(mut self, used: impl Fn() -> u64 + Send + 'static) -> Self {
+        self.upkeep.count(Box::new(used));
         self
     }
 
@@ -192,20 +206,24 @@ impl<B: Backend> Engine<B> {
         self.ledger
     }
 
-    /// Look whether the plan's pages are in memory already; if they all are, the session is
-    /// [`Phase::Hot`] and the program need not be observed. Stops at the first few missing
-    /// pages, so a cold plan costs next to nothing; a plan too long to look through goes by its beginning
-    /// and its files, and one that is still being made counts as cold, as does one whose head was missing.
+    /// Look whether the plan's pages are in memory already, at a small sample of them; if so, the session is [`Phase::Hot`]
+    /// and the program need not be observed. A plan that is still being made counts as cold, as does one whose head was
+    /// missing.
     pub fn survey(&mut self) {
         if self.source.is_live() || self.head.is_some() {
             // What is still to come cannot be looked at; what is on its way was missing.
             return;
         }
-        // Files first: where they are in memory whole, the plan need not be gone through.
-        if self.backend.are_all_whole() || all_in_memory(self.source.as_mut(), &mut self.backend) {
-            self.phase = Phase::Hot;
-        }
+        let found = sample(self.source.as_mut(), &mut self.backend);
         self.source.rewind();
+        if found.is_hot() {
+            // Nobody will come to what is damaged of it.
+            self.source.check();
+            self.was_hot = true;
+            self.phase = Phase::Hot;
+        } else {
+            self.upkeep.promised(found.waits().saturating_mul(WAIT));
+        }
     }
 
     /// The program read this extent of a planned file.
@@ -225,10 +243,12 @@ impl<B: Backend> Engine<B> {
             && taken.all(|(_, one)| one.pattern == Pattern::Sequential);
         // Nobody knows whether a touch waited; one of a page that is new may have.
         let may_wait = self.ran_out && access.kind == Kind::Touch && !matched.known;
-        self.weigh(
-            access.start,
-            ours || may_wait || access.waited() && !streams,
-        );
+        let waited = if access.waited() { access.took } else { 0 };
+        if streams {
+            self.upkeep.pay_in(waited / STREAMED);
+        }
+        let gained = ours || may_wait || waited > 0 && !streams;
+        self.weigh(gained, waited.max(WAIT));
     }
 
     /// The program read a file that is not in the plan.
@@ -236,7 +256,7 @@ impl<B: Backend> Engine<B> {
         if access.kind.reads() {
             self.judge(access, false);
             if self.ran_out {
-                self.weigh(access.start, access.waited());
+                self.weigh(access.waited(), access.took);
             }
         }
     }
@@ -254,7 +274,7 @@ impl<B: Backend> Engine<B> {
         if self.phase == Phase::Hot && !self.closed {
             self.scheduler.restart();
             self.track = Track::seeking();
-            self.worth.restart(now);
+            self.upkeep.settle(now);
             self.phase = Phase::Lost;
         }
     }
@@ -268,7 +288,14 @@ impl<B: Backend> Engine<B> {
     /// Do what can be done at `now`. Returns whether anything is under way or was started, so that
     /// the caller knows to come back soon.
     pub fn step(&mut self, now: u64) -> bool {
+        let is_busy = self.go_on(now);
+        self.backend.let_go();
+        is_busy
+    }
+
+    fn go_on(&mut self, now: u64) -> bool {
         self.collect(now);
+        self.settle(now);
         if self.phase == Phase::Hot {
             self.hot_since.get_or_insert(now);
         }
@@ -310,10 +337,23 @@ impl<B: Backend> Engine<B> {
         if self.exhausted && self.scheduler.is_out() {
             // Infill may stay unread.
             if self.pages.is_empty() || self.scheduler.queue().is_read_out() {
-                self.run_out(now);
+                // The program is still watched: if it goes on to wait for a device, it reads what no plan tells of
+                // yet, and whoever records it must see all of that.
+                self.ran_out = true;
             }
         }
         more || started || busy
+    }
+
+    /// Whether nothing is to be done until something is observed.
+    pub fn is_quiet(&self) -> bool {
+        self.phase == Phase::Hot && self.scheduler.in_flight() == 0
+    }
+
+    /// After how long, in ns, what following the program has cost so far beyond its gain is paid back by the time that
+    /// passes: before, it is not worth being followed again.
+    pub fn paid_back_in(&self) -> u64 {
+        self.upkeep.paid_back_in()
     }
 
     /// Whether the program is where the plan is, and not past its end: what it reads next is foreseen.
@@ -339,6 +379,7 @@ impl<B: Backend> Engine<B> {
             foreseen: self.foreseen,
             missed_hot: self.missed_hot,
             found_again: self.found_again,
+            was_hot: self.was_hot,
             devices: self.table.devices(),
             changed: std::mem::take(&mut self.table.changed),
             gone: std::mem::take(&mut self.table.gone),
@@ -370,7 +411,11 @@ impl<B: Backend> Engine<B> {
                     self.ledger.issued += issued.pages * PAGE;
                     self.ledger.evicted += issued.again * PAGE;
                     self.want(id, file, &pages);
-                    self.parts.entry(id).or_default().push((file, pages));
+                    let parts = self.parts.entry(id).or_default();
+                    if parts.is_empty() {
+                        self.upkeep.pay_in(self.scheduler.service_ns(id).max(WAIT));
+                    }
+                    parts.push((file, pages));
                 }
                 Event::Short { id, file, pages } => {
                     // What an earlier run read may be written by this one, and is in memory then.
@@ -449,19 +494,23 @@ impl<B: Backend> Engine<B> {
         self.disclosed.len() == most
     }
 
-    /// The plan is read to its end. The program is still watched: if it goes on to wait for a device, it
-    /// reads what no plan tells of yet, and whoever records it must see all of that.
-    fn run_out(&mut self, now: u64) {
-        if !std::mem::replace(&mut self.ran_out, true) {
-            self.worth.restart(now);
+    /// Be quiet if foreread has used more than it has gained.
+    fn settle(&mut self, now: u64) {
+        self.upkeep.settle(now);
+        let follows = matches!(self.phase, Phase::Ahead | Phase::Lost) && !self.closed;
+        if follows && !self.ran_out && !self.source.is_live() && self.upkeep.is_overdrawn() {
+            self.phase = Phase::Hot;
         }
     }
 
-    fn weigh(&mut self, start: u64, gained: bool) {
-        if !self.source.is_live()
-            && let Some(end) = self.worth.weigh(start, gained, self.ran_out)
-        {
-            self.phase = end;
+    /// A read was observed; if it `gained` or could have, by so many ns.
+    fn weigh(&mut self, gained: bool, ns: u64) {
+        self.upkeep.observed();
+        if gained {
+            self.upkeep.pay_in(ns);
+        }
+        if self.ran_out && !self.source.is_live() && self.worth.weigh(gained) {
+            self.phase = Phase::Finished;
         }
     }
 
@@ -567,6 +616,7 @@ impl<B: Backend> Engine<B> {
                 self.found_again += u64::from(found);
                 self.phase = if found { Phase::Ahead } else { Phase::Lost };
                 if found {
+                    self.upkeep.invested();
                     // Reads that were handed over with this one come before the next step.
                     self.disclose(DISCLOSE);
                 }

@@ -23,6 +23,7 @@ mod session;
 mod site;
 mod survey;
 mod track;
+mod upkeep;
 mod worth;
 
 pub use engine::{Config, Engine, Phase, Report};

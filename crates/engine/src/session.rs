@@ -5,10 +5,12 @@
 //! reads in a burst finds its pages there (AASFP §5.2's timer).
 
 use std::collections::VecDeque;
+use std::fs;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,10 @@ const BUSY: Duration = Duration::from_micros(200);
 const IDLE: Duration = Duration::from_millis(5);
 /// How long a round of an engine takes: less than to sleep meanwhile, and to be woken.
 const AT_HAND: Duration = Duration::from_micros(300);
+/// How long the end of a session waits for an engine that may be stuck in a file system that does not answer; and for one that
+/// only gets no processor.
+const PARTING: Duration = Duration::from_millis(50);
+const STARVED: Duration = Duration::from_secs(2);
 /// Observations taken in one step: the queue has to be filled as fast as it is read.
 const AT_ONCE: usize = 256;
 /// Bytes of stack of the engine's thread: the standard library's default, whatever the environment says (`RUST_MIN_STACK`).
@@ -60,6 +66,12 @@ struct Shared {
     foreseen: AtomicBool,
     /// Whether nothing is left to fetch, as far as the engine knows.
     rests: AtomicBool,
+    /// Whether the engine has looked at its plan, and given its first hints.
+    begun: AtomicBool,
+    /// The kernel's account of the engine's thread, below `/proc`.
+    task: OnceLock<PathBuf>,
+    /// After how long, in ns, what a quiet session has cost is paid back.
+    paid_back_in: AtomicU64,
     ledger: Mutex<Ledger>,
     /// The engine, once it is made and as long as the session lasts.
     desk: Mutex<Option<Box<dyn Work>>>,
@@ -83,6 +95,9 @@ impl Session {
             busy: AtomicBool::new(true),
             foreseen: AtomicBool::new(true),
             rests: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
+            task: OnceLock::new(),
+            paid_back_in: AtomicU64::new(0),
             ledger: Mutex::default(),
             desk: Mutex::default(),
             dismissed: AtomicBool::new(false),
@@ -92,7 +107,12 @@ impl Session {
             .name("foreread-engine".into())
             .stack_size(STACK)
             .spawn(move || {
-                let shift: Box<dyn Work> = Box::new(Shift::begin(make(), start));
+                if let Ok(task) = fs::read_link("/proc/thread-self") {
+                    seen_by_engine.task.get_or_init(|| task);
+                }
+                let mut shift: Box<dyn Work> = Box::new(Shift::begin(make(), start));
+                shift.tell(&seen_by_engine, false);
+                seen_by_engine.begun.store(true, Ordering::Relaxed);
                 if let Ok(mut desk) = seen_by_engine.desk.lock() {
                     *desk = Some(shift);
                 }
@@ -150,6 +170,19 @@ impl Session {
         phase(self.shared.phase.load(Ordering::Relaxed))
     }
 
+    /// Whether the engine has looked at its plan, and given its first hints, or has died of that: till then nothing of
+    /// what is observed is of use to it.
+    pub fn has_begun(&self) -> bool {
+        let gone = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        self.shared.begun.load(Ordering::Relaxed) || gone
+    }
+
+    /// How long a session that is [`Phase::Hot`] is best left so, whatever the program does: by then what following it has
+    /// cost without gain is paid back.
+    pub fn paid_back_in(&self) -> Duration {
+        Duration::from_nanos(self.shared.paid_back_in.load(Ordering::Relaxed))
+    }
+
     /// Whether the engine has anything under way or to decide: if not, what the program waits for is the kernel's,
     /// and it is early enough to tell of it in a while.
     pub fn is_busy(&self) -> bool {
@@ -179,10 +212,18 @@ impl Session {
     }
 
     /// End the session and close its account, on its own thread, which is gone then with all it held. `None` if it
-    /// has died.
+    /// has died, or is stuck in a file system that does not answer.
     pub fn finish(mut self) -> Option<Report> {
         self.dismiss();
-        self.thread.take()?.join().ok()?
+        let thread = self.thread.take()?;
+        let begun = Instant::now();
+        while !thread.is_finished() {
+            if self.shared.is_stuck(begun) {
+                return None;
+            }
+            std::thread::sleep(AT_HAND);
+        }
+        thread.join().ok()?
     }
 
     /// As [`Session::finish`], here and now, for a process that is about to end: the engine's thread, asleep for the
@@ -195,11 +236,17 @@ impl Session {
         let thread = session.thread.as_ref()?;
         let begun = Instant::now();
         let mut work = loop {
-            // One that panicked has left nothing of use.
-            if let Some(work) = session.shared.desk.lock().ok()?.take() {
-                break work;
+            match session.shared.desk.try_lock() {
+                Ok(mut desk) => {
+                    if let Some(work) = desk.take() {
+                        break work;
+                    }
+                }
+                Err(TryLockError::WouldBlock) => {}
+                // One that panicked has left nothing of use.
+                Err(TryLockError::Poisoned(_)) => return None,
             }
-            if thread.is_finished() {
+            if thread.is_finished() || session.shared.is_stuck(begun) {
                 return None;
             }
             if begun.elapsed() < AT_HAND {
@@ -220,6 +267,24 @@ impl Session {
     }
 }
 
+impl Shared {
+    /// Whether the engine's thread, waited for since `begun`, is not to be waited for any longer.
+    fn is_stuck(&self, begun: Instant) -> bool {
+        let waited = begun.elapsed();
+        waited > STARVED || waited > PARTING && self.task.get().is_none_or(|task| is_asleep(task))
+    }
+}
+
+/// Whether a thread waits for anything but a processor, as far as the kernel tells.
+fn is_asleep(task: &Path) -> bool {
+    let Ok(stat) = fs::read_to_string(Path::new("/proc").join(task).join("stat")) else {
+        return true;
+    };
+    // The name may hold anything, parentheses too.
+    let state = stat.rsplit_once(')').map(|(_, fields)| fields.trim_start());
+    !state.is_some_and(|state| state.starts_with('R'))
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         self.dismiss();
@@ -228,8 +293,11 @@ impl Drop for Session {
 
 /// What the engine's thread does over and over, and whoever ends the session once more.
 trait Work: Send {
-    /// Take what was observed, and do what is to be done; for how long there is nothing to do then.
-    fn round(&mut self, shared: &Shared) -> Duration;
+    /// Take what was observed, and do what is to be done; for how long there is nothing to do then, or `None` for as long as
+    /// nothing is observed.
+    fn round(&mut self, shared: &Shared) -> Option<Duration>;
+    /// Say what the engine is doing, and whether it is `busy`.
+    fn tell(&mut self, shared: &Shared, busy: bool);
     /// Take what else was observed, which is all there is now, and close the account.
     fn end(&mut self, shared: &Shared) -> Report;
 }
@@ -288,22 +356,28 @@ impl<B: Backend> Shift<B> {
 }
 
 impl<B: Backend> Work for Shift<B> {
-    fn round(&mut self, shared: &Shared) -> Duration {
+    fn round(&mut self, shared: &Shared) -> Option<Duration> {
         self.take_over(shared);
         self.look(shared);
         let busy = self.engine.step(self.now());
+        self.tell(shared, busy);
+        match (self.taken.is_empty(), busy) {
+            (false, _) => Some(Duration::ZERO),
+            (true, true) => Some(BUSY),
+            (true, false) => (!self.engine.is_quiet()).then_some(IDLE),
+        }
+    }
+
+    fn tell(&mut self, shared: &Shared, busy: bool) {
         shared.busy.store(busy, Ordering::Relaxed);
         let foreseen = self.engine.is_foreseen();
         shared.foreseen.store(foreseen, Ordering::Relaxed);
         shared.rests.store(self.engine.rests(), Ordering::Relaxed);
+        let paid_back_in = self.engine.paid_back_in();
+        shared.paid_back_in.store(paid_back_in, Ordering::Relaxed);
         let phase = code(self.engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
         *lock(&shared.ledger) = self.engine.ledger();
-        match (self.taken.is_empty(), busy) {
-            (false, _) => Duration::ZERO,
-            (true, true) => BUSY,
-            (true, false) => IDLE,
-        }
     }
 
     fn end(&mut self, shared: &Shared) -> Report {
@@ -328,8 +402,10 @@ fn work(shared: &Shared) -> Option<Report> {
         }
         let pause = work.round(shared);
         drop(desk);
-        if !pause.is_zero() {
-            std::thread::park_timeout(pause);
+        match pause {
+            Some(Duration::ZERO) => {}
+            Some(pause) => std::thread::park_timeout(pause),
+            None => std::thread::park(),
         }
     }
 }

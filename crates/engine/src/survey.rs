@@ -1,23 +1,26 @@
 //! A plan's pages, looked at before anything is scheduled: what will the program wait for first, and is all of it in
 //! memory already?
 //!
-//! Data flow: [`fetch_head`], before the program is started; [`all_in_memory`], while it is.
+//! Data flow: [`fetch_head`], before the program is started; [`sample`], while it is.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use foreread_backend::Backend;
 use foreread_plan::{Expected, FileId, Pattern, Request, RequestId};
 use foreread_sources::Source;
 
-use crate::engine::{DISCLOSE, FIRST};
+use crate::engine::FIRST;
 
-/// Disclosures a survey looks through, some milliseconds: of a longer plan the program's own reads tell sooner
-/// whether it is hot.
-const SURVEY: usize = 4 * DISCLOSE;
-/// Where so much of its files is in memory, and all that was looked through, a longer plan is as good as hot: the
-/// program's own reads tell if they come to wait.
-const NEARLY_ALL: f64 = 15.0 / 16.0;
+/// Disclosures that are looked at to tell whether a plan is in memory. Where one in twenty is missing, a sample of so many
+/// has one of those in eleven cases of twelve, and to look takes 0.5 ms.
+const SAMPLE: usize = 48;
+/// Parts of a plan that a sample is taken from, at most, each of at least so many disclosures.
+const PARTS: u64 = 8;
+const PART: u64 = 512;
+/// Disclosures that each one of a sample stands for, from which on a plan is long, and one in how many of a long plan's may be
+/// missing for it to be as good as hot: the program's own reads tell if they come to wait.
+const LONG: u64 = 64;
+const FEW: u64 = 16;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
 /// Pages of a stream that are fetched at once, and that it may leave out between two reads: as many as a source
@@ -113,45 +116,91 @@ impl Head {
     }
 }
 
-/// Whether next to nothing of what `source` discloses is missing; of a plan too long to look through, of its beginning
-/// and its files. The source is left where that was found out.
-pub(crate) fn all_in_memory(source: &mut dyn Source, backend: &mut impl Backend) -> bool {
-    let mut missing = 0;
-    let mut whole: HashMap<FileId, bool> = HashMap::new();
-    let mut expected = Vec::new();
-    let mut looked = 0;
-    while looked < SURVEY {
-        // A cold plan mostly shows at its beginning that it is.
-        let most = looked.clamp(FIRST, DISCLOSE);
-        looked += most;
-        expected.clear();
-        source.disclose(most, &mut expected);
-        for one in &expected {
-            if one.pages.is_empty()
-                || *whole
-                    .entry(one.file)
-                    .or_insert_with(|| backend.is_whole(one.file))
-            {
-                continue;
-            }
-            let pages = one.pages.end - one.pages.start;
+/// What a sample of a plan tells.
+#[derive(Debug, Default)]
+pub(crate) struct Sampled {
+    /// Disclosures that each one of the sample stands for.
+    each: u64,
+    /// How many it is.
+    looked: u64,
+    /// Pages of the sample that are missing, and how many of its disclosures are of such.
+    missing: u64,
+    absent: u64,
+    /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead.
+    waits: u64,
+}
+
+impl Sampled {
+    /// Whether next to nothing of the plan is missing, as far as can be told.
+    pub(crate) fn is_hot(&self) -> bool {
+        let few = self.each >= LONG && self.absent * FEW < SAMPLE as u64;
+        few || self.missing.saturating_mul(self.each) < COLD_PAGES
+    }
+
+    /// How many reads of the whole plan will need their device, about.
+    pub(crate) fn waits(&self) -> u64 {
+        let rest = SAMPLE as u64 / self.looked.max(1);
+        self.waits
+            .saturating_mul(self.each)
+            .saturating_mul(rest.max(1))
+    }
+}
+
+/// Look at a sample of what `source` discloses, no further than until it is known to be cold: to look at what is, or to read
+/// a record that is, takes as long as the device does. The source is left anywhere.
+pub(crate) fn sample(source: &mut dyn Source, backend: &mut impl Backend) -> Sampled {
+    let size = source.size().unwrap_or(0);
+    let parts = (size / PART).clamp(1, PARTS);
+    let mut found = Sampled {
+        each: (size / SAMPLE as u64).max(1),
+        ..Sampled::default()
+    };
+    let mut taken = Vec::with_capacity(SAMPLE);
+    for part in 0..parts {
+        // The beginning, which the program comes to first, and the middle of each other part.
+        let share = if part == 0 {
+            0.0
+        } else {
+            (part as f64 + 0.5) / parts as f64
+        };
+        taken.clear();
+        source.sample(share, SAMPLE / parts as usize, &mut taken);
+        for one in &taken {
             let resident = backend.resident(one.file, one.pages.clone());
-            missing += pages.saturating_sub(resident.unwrap_or(0));
-            if missing >= COLD_PAGES {
-                return false;
+            let pages = one.pages.end - one.pages.start;
+            let missing = pages.saturating_sub(resident.unwrap_or(0));
+            found.looked += 1;
+            found.missing += missing;
+            found.absent += u64::from(missing > 0);
+            found.waits += u64::from(missing > 0 && one.pattern != Pattern::Sequential);
+            if !found.is_hot() && found.absent * FEW >= SAMPLE as u64 {
+                backend.let_go();
+                return found;
             }
-        }
-        if expected.len() < most {
-            return true;
         }
     }
-    let share = backend.share_in_memory();
-    share.is_some_and(|share| share >= NEARLY_ALL)
+    backend.let_go();
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_is_hot_where_few_pages_are_missing_or_a_small_part_of_a_long_one() {
+        let of = |each, missing| Sampled {
+            each,
+            looked: 48,
+            missing,
+            absent: missing,
+            waits: missing,
+        };
+        assert!(of(1, 15).is_hot() && !of(1, 16).is_hot());
+        assert!(of(8, 1).is_hot() && !of(8, 2).is_hot());
+        assert!(of(500, 2).is_hot() && !of(500, 3).is_hot());
+        assert!(Sampled::default().is_hot());
+    }
     use foreread_plan::ThreadId;
 
     fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Expected> {

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Seek;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use foreread_backend::{Backend, Change, Event, PageCache};
+use foreread_backend::{Backend, Change, DeviceFacts, Event, PageCache};
 use foreread_engine::{Config, Engine, Phase, Report, Session, fetch_head};
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId,
@@ -271,32 +273,53 @@ fn a_head_that_is_in_memory_is_not_fetched() {
     });
 }
 
+/// Whether this process has a file open or mapped, and a lease of it would be refused for that.
+fn is_held(path: &Path) -> bool {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let mut open = open.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok());
+    let mapped = std::fs::read_to_string("/proc/self/maps").unwrap();
+    open.any(|one| one == path) || mapped.contains(path.to_str().unwrap())
+}
+
 #[test]
-fn a_session_nobody_asks_about_lets_its_files_go() {
+fn a_file_is_held_no_longer_than_it_is_worked_on() {
     let dir = dir();
-    let Some((_, meta)) = cold_file(dir.path()) else {
-        return;
-    };
-    let path = meta.path.canonicalize().unwrap();
-    let source = Box::new(Replay::new(List(pages(), 0), HashSet::new()));
-    let backend = PageCache::new(&files(meta));
-    let engine = Engine::new(source, backend, Config::default());
-    let session = Session::start(move || engine, Instant::now()).unwrap();
-    let is_open = || {
-        let open = std::fs::read_dir("/proc/self/fd").unwrap();
-        open.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok())
-            .any(|one| one == path)
-    };
-    let until = Instant::now() + Duration::from_secs(10);
-    // The test's own descriptor is closed by now.
-    while !is_open() {
-        assert!(Instant::now() < until, "it opens what it fetches");
-        std::thread::sleep(Duration::from_micros(100));
-    }
-    drop(session);
-    while is_open() {
-        assert!(Instant::now() < until, "it is still open");
-        std::thread::sleep(Duration::from_micros(100));
+    // Many requests in a row, and a few.
+    for count in [PAGES / 5, 6] {
+        let Some((file, meta)) = cold_file(dir.path()) else {
+            return;
+        };
+        drop(file);
+        let path = meta.path.canonicalize().unwrap();
+        let mut backend = PageCache::new(&files(meta));
+        for id in 0..count {
+            let page = id * 5;
+            backend.submit(Request {
+                id: RequestId(id),
+                file: FILE,
+                pages: page..page + 1,
+            });
+        }
+        let mut done = 0;
+        let until = Instant::now() + Duration::from_secs(10);
+        while done < count {
+            assert!(Instant::now() < until, "{done} of {count} requests");
+            let mut events = Vec::new();
+            backend.poll(&mut events);
+            let is_done = |event: &&Event| matches!(event, Event::Done { .. });
+            done += events.iter().filter(is_done).count() as u64;
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        // A thread may not have got a processor yet.
+        while is_held(&path) {
+            assert!(Instant::now() < until, "it is still held");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // To be looked at, too, no longer than until the asker is done.
+        assert_eq!(backend.resident(FILE, 0..1), Some(1));
+        assert!(is_held(&path));
+        backend.let_go();
+        assert!(!is_held(&path));
     }
 }
 
@@ -310,6 +333,47 @@ fn an_engine_that_fails_costs_its_report_and_nothing_else() {
     let make = || -> Engine<PageCache> { panic!("as a test wants it") };
     let session = Session::start(make, Instant::now()).unwrap();
     assert!(session.account().is_none());
+}
+
+/// A backend on a file system that does not answer: whoever asks it waits until the test is over.
+struct Stuck(Receiver<()>);
+
+impl Backend for Stuck {
+    fn device(&mut self, _: FileId) -> Option<u64> {
+        None
+    }
+    fn facts(&mut self, _: u64) -> DeviceFacts {
+        unreachable!("no file has a device")
+    }
+    fn prepare(&mut self, _: FileId) {}
+    fn submit(&mut self, _: Request) {}
+    fn poll(&mut self, _: &mut Vec<Event>) {}
+    fn resident(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
+        let _ = self.0.recv();
+        None
+    }
+    fn pages(&mut self, _: FileId) -> Option<u64> {
+        None
+    }
+    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
+        self.resident(file, pages)
+    }
+    fn discard(&mut self, _: FileId, _: Range<u64>) {}
+}
+
+#[test]
+fn a_session_ends_though_a_file_system_does_not_answer_its_engine() {
+    let end: [fn(Session) -> Option<Report>; 2] = [Session::finish, Session::account];
+    for end in end {
+        let (answer, asked) = channel();
+        let source = Box::new(Replay::new(List(pages(), 0), HashSet::new()));
+        let make = || Engine::new(source, Stuck(asked), Config::default());
+        let session = Session::start(make, Instant::now()).unwrap();
+        assert!(!session.has_begun());
+        session.observe(read(0, 0, 1000));
+        assert!(end(session).is_none());
+        drop(answer);
+    }
 }
 
 fn wait_for(backend: &mut PageCache, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
@@ -457,15 +521,13 @@ fn a_file_looked_up_ahead_is_opened_when_something_is_fetched_from_it() {
     };
     // Told by the same worker, after it.
     let removed = FileId(FILE.0 + 4);
-    let mut files = BTreeMap::clone(&files(meta.clone()));
+    let mut files = files(meta.clone());
     let path = dir.path().join("removed");
-    files.insert(
-        removed,
-        FileMeta {
-            path,
-            ..meta.clone()
-        },
-    );
+    let other = FileMeta {
+        path,
+        ..meta.clone()
+    };
+    Arc::make_mut(&mut files).insert(removed, other);
     let mut backend = PageCache::new(&files);
     let is_opened = |event: &Event| matches!(event, Event::Opened { .. });
     backend.assume(meta.dev, false);

@@ -115,6 +115,13 @@ impl Scheduler {
         self.in_flight.len()
     }
 
+    /// What a request under way adds to what its device has to do, in ns; 0 for one that is not.
+    pub fn service_ns(&self, id: RequestId) -> u64 {
+        let flight = self.in_flight.get(&id);
+        let lane = flight.and_then(|flight| self.lanes.get(&flight.device));
+        lane.map_or(0, |lane| lane.service.service_ns())
+    }
+
     /// Entries left to the program because equation 1 said they would arrive too late.
     pub fn too_late(&self) -> u64 {
         self.too_late

@@ -30,6 +30,21 @@ pub trait Source: Send {
     /// Start over: the next disclosure is the first again.
     fn rewind(&mut self);
 
+    /// Append up to `most` of the disclosures that come at about this share (0 to 1) of all that is known, in order, and
+    /// where that is less work, further on. Shares are asked for in rising order, and then [`Source::rewind`] comes.
+    fn sample(&mut self, _share: f64, most: usize, out: &mut Vec<Expected>) {
+        self.disclose(most, out);
+    }
+
+    /// About how many disclosures are known, at most.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+
+    /// Look whether what is known is sound, where nothing of it will be disclosed: whoever made the source hears of what
+    /// is not. To be called at the beginning only.
+    fn check(&mut self) {}
+
     /// The program reads something else than was disclosed; `recent` is what it read last,
     /// oldest first. Look for the place in what is known, so that the next disclosure goes on
     /// from there; `false` if it is nowhere.

@@ -23,6 +23,8 @@ const SEARCH: usize = 2_000_000;
 const WINDOW: usize = 32;
 /// Places that a resynchronisation needs at least.
 const ENOUGH: usize = 3;
+/// Disclosures that are gone through to take a sample of them: less than it takes to get at a part of a record.
+const AMONG: usize = 512;
 
 /// The accesses of an earlier run, in order, from the start as often as needed.
 pub trait Trace: Send {
@@ -30,6 +32,14 @@ pub trait Trace: Send {
     fn next(&mut self) -> Option<Access>;
     /// Start over.
     fn rewind(&mut self);
+    /// Leave out what comes before this share of the trace (0 to 1), as far as that is less work than to go through it.
+    fn skip_to(&mut self, _share: f64) {}
+    /// How many accesses it is, if that is known.
+    fn accesses(&self) -> Option<u64> {
+        None
+    }
+    /// Look whether all of it is sound. Asked at the start, where it is left.
+    fn check(&mut self) {}
 }
 
 /// Source `replay`.
@@ -164,6 +174,35 @@ impl<T: Trace> Source for Replay<T> {
         self.trace.rewind();
     }
 
+    fn sample(&mut self, share: f64, most: usize, out: &mut Vec<Expected>) {
+        self.forget();
+        self.trace.skip_to(share);
+        let mut seen = Vec::with_capacity(AMONG);
+        self.disclose(AMONG, &mut seen);
+        seen.retain(|one| !one.pages.is_empty());
+        // In no rhythm, or a sample could miss what the plan comes to in that rhythm.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut left = most.min(seen.len()) as u64;
+        let among = seen.len() as u64;
+        for (n, one) in seen.into_iter().enumerate() {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            if (state >> 33) % (among - n as u64) < left {
+                left -= 1;
+                out.push(one);
+            }
+        }
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.trace.accesses()
+    }
+
+    fn check(&mut self) {
+        self.trace.check();
+    }
+
     fn resync(&mut self, recent: &[Access]) -> bool {
         self.forget();
         // Samples find pages of a program's libraries at any time, at its end above all: they tell the
@@ -243,6 +282,29 @@ mod tests {
             [0..1, 0..2],
             "page 0, then the read across; the rest is in it"
         );
+    }
+
+    #[test]
+    fn a_sample_is_taken_in_no_rhythm() {
+        // Every fourth read is of the same page.
+        let reads = (0..40_000).map(|n| {
+            let page = if n % 4 == 0 { 0 } else { n * 7919 % 40_000 };
+            access(1, page * 3 * PAGE, PAGE)
+        });
+        let mut source = replay(reads.collect());
+        let mut sample = Vec::new();
+        source.sample(0.0, 48, &mut sample);
+        assert_eq!(sample.len(), 48);
+        let root = sample.iter().filter(|one| one.pages.start == 0).count();
+        assert!((1..30).contains(&root), "{root} of 48");
+        let mut more = Vec::new();
+        source.sample(0.5, 48, &mut more);
+        assert!(more.len() == 48 && more != sample, "further on");
+        // Of less than that, all, in order.
+        let mut few = replay((0..10).map(|n| access(1, n * 3 * PAGE, PAGE)).collect());
+        sample.clear();
+        few.sample(0.0, 48, &mut sample);
+        assert!(sample.is_sorted_by_key(|one| one.pages.start) && sample.len() == 10);
     }
 
     #[test]

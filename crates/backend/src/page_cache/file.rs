@@ -21,8 +21,8 @@ pub(super) struct Opened {
     fd: Arc<OwnedFd>,
     /// Size when last looked at, in bytes.
     pub(super) size: u64,
-    /// The device it is on.
-    pub(super) dev: u64,
+    /// The device it is on, and its number there.
+    pub(super) place: (u64, u64),
     /// Whether less is set aside for it on the device than it is long: it may have holes.
     sparse: bool,
     /// How it differs from the record.
@@ -51,7 +51,7 @@ impl Opened {
         Ok(Self {
             fd,
             size: facts.size,
-            dev: facts.dev,
+            place: (facts.dev, facts.ino),
             sparse: is_sparse(&facts),
             change,
             watch: None,
@@ -90,7 +90,7 @@ impl Opened {
         Self {
             fd: Arc::clone(&self.fd),
             size: self.size,
-            dev: self.dev,
+            place: self.place,
             sparse: self.sparse,
             change: self.change.clone(),
             watch: None,
@@ -106,13 +106,6 @@ impl Opened {
     /// What the page cache has of the range; pages on their way count as cached.
     pub(super) fn cached(&self, bytes: &Range<u64>) -> io::Result<CacheStat> {
         cache::stat(&self.fd, bytes.clone())
-    }
-
-    /// How many of the file's pages are in memory, none where that cannot be told, and how many it has.
-    pub(super) fn share(&self) -> (u64, u64) {
-        let pages = self.size.div_ceil(PAGE);
-        let cached = self.cached(&(0..pages * PAGE)).map_or(0, |now| now.cached);
-        (cached, pages)
     }
 
     /// How many of these pages are in memory; `None` if that cannot be told.

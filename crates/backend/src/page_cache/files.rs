@@ -30,40 +30,42 @@ pub(super) struct Known {
 
 /// All files, shared with the workers.
 #[derive(Clone, Debug)]
-pub(super) struct Files(Arc<RwLock<BTreeMap<FileId, Known>>>);
+pub(super) struct Files {
+    /// Those an earlier run read, as it found them.
+    recorded: Arc<BTreeMap<FileId, FileMeta>>,
+    /// Those that were added since.
+    added: Arc<RwLock<BTreeMap<FileId, Known>>>,
+}
 
 impl Files {
     /// Files an earlier run read.
-    pub(super) fn recorded(files: &BTreeMap<FileId, FileMeta>) -> Self {
-        let known = |meta: &FileMeta| Known {
-            meta: meta.clone(),
-            live: false,
-            kept: None,
-        };
-        let files = files.iter().map(|(&id, meta)| (id, known(meta)));
-        Self(Arc::new(RwLock::new(files.collect())))
+    pub(super) fn recorded(files: &Arc<BTreeMap<FileId, FileMeta>>) -> Self {
+        Self {
+            recorded: Arc::clone(files),
+            added: Arc::default(),
+        }
     }
 
     pub(super) fn get(&self, file: FileId) -> Option<Known> {
-        let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        files.get(&file).cloned()
-    }
-
-    /// The files that the recorded run did not write itself.
-    pub(super) fn read_only(&self) -> Vec<FileId> {
-        let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let read = files.iter().filter(|(_, known)| !known.meta.written);
-        read.map(|(&id, _)| id).collect()
+        if let Some(meta) = self.recorded.get(&file) {
+            return Some(Known {
+                meta: meta.clone(),
+                live: false,
+                kept: None,
+            });
+        }
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        added.get(&file).cloned()
     }
 
     fn insert(&self, file: FileId, known: Known) {
-        let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        files.insert(file, known);
+        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
+        added.insert(file, known);
     }
 
     fn remove(&self, file: FileId) {
-        let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        files.remove(&file);
+        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
+        added.remove(&file);
     }
 }
 

@@ -47,6 +47,11 @@ impl Looks {
         self.looked + (self.spacing.max(waited) / LOOKS).clamp(LEAST, most)
     }
 
+    /// When the last look was.
+    pub(super) fn last(&self) -> Instant {
+        self.looked
+    }
+
     /// A look found so many arrived.
     pub(super) fn looked(&mut self, arrived: u32, now: Instant) {
         self.looked = now;

@@ -4,12 +4,17 @@
 //! they are given by a few worker threads; a region of a file always goes to the same worker,
 //! which keeps its requests in order. The caller's side never waits.
 //!
+//! A file is open no longer than it is worked on, but for those that many requests follow each other for
+//! ([`held`]): a program that has closed a file may lease it, unmount what it lies on, or have its
+//! room back.
+//!
 //! Data flow: `submit` and `prepare` → a worker's channel → [`worker`]: open, look what is
 //! missing, hint, watch until it is up to date → one channel of events → `poll`.
 
 mod devices;
 mod file;
 mod files;
+mod held;
 mod looks;
 mod worker;
 
@@ -90,7 +95,7 @@ enum State {
 
 impl PageCache {
     /// A backend for these files, as an earlier run found them; a [`Register`] adds to them.
-    pub fn new(files: &BTreeMap<FileId, FileMeta>) -> Self {
+    pub fn new(files: &Arc<BTreeMap<FileId, FileMeta>>) -> Self {
         let (event, events) = channel();
         let lane = |_| {
             let (jobs, inbox) = channel();
@@ -122,7 +127,7 @@ impl PageCache {
         }
     }
 
-    /// The file, open to be looked at; the last one looked at is kept.
+    /// The file, open to be looked at; the last one looked at is kept until [`Backend::let_go`].
     fn look_at(&mut self, file: FileId) -> Option<&mut Opened> {
         if self
             .looked_at
@@ -218,6 +223,7 @@ impl Backend for PageCache {
             return false;
         };
         let parts = opened.hint_missing(&request, SMALL_HINT, &event);
+        self.let_go();
         let any = !parts.is_empty();
         if any {
             self.begun = Some((request, parts));
@@ -254,34 +260,13 @@ impl Backend for PageCache {
         Some(opened.size.div_ceil(PAGE))
     }
 
-    fn is_whole(&mut self, file: FileId) -> bool {
-        let Some(opened) = self.look_at(file) else {
-            return false;
-        };
-        let (cached, pages) = opened.share();
-        cached >= pages
-    }
-
-    fn are_all_whole(&mut self) -> bool {
-        let files = self.files.read_only();
-        files.into_iter().all(|file| self.is_whole(file))
-    }
-
-    fn share_in_memory(&mut self) -> Option<f64> {
-        let (mut cached, mut pages) = (0, 0);
-        for file in self.files.read_only() {
-            if let Some(opened) = self.look_at(file) {
-                let (here, all) = opened.share();
-                cached += here;
-                pages += all;
-            }
-        }
-        (pages > 0).then(|| cached as f64 / pages as f64)
-    }
-
     fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
         let range = pages.start * PAGE..pages.end * PAGE;
         Some(self.look_at(file)?.cached(&range).ok()?.evicted)
+    }
+
+    fn let_go(&mut self) {
+        self.looked_at = None;
     }
 
     fn discard(&mut self, file: FileId, pages: Range<u64>) {

@@ -1,8 +1,9 @@
 //! A thread that gives hints and watches for their pages to arrive.
 //!
-//! Invariant: every `Job::Fetch` is answered by exactly one `Event::Done`.
+//! Invariants: every `Job::Fetch` is answered by exactly one `Event::Done`; between jobs and looks no file is open but
+//! those in [`held`](super::held).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -17,22 +18,25 @@ use super::Job;
 use super::devices::Devices;
 use super::file::{Opened, changed};
 use super::files::Files;
+use super::held::Held;
 use super::looks::Looks;
 use crate::Event;
 
-/// Requests found still under way that end a look: each costs a call.
+/// Requests found still under way that end a look: each costs a call, and may cost opening its file.
 const STRAGGLERS: usize = 8;
+/// Between looks at files that are opened for that: to open one, look and close it takes about 10 µs of the processor.
+const REOPENED: Duration = Duration::from_millis(1);
 /// How long pages may take before the hint is thought lost and given once more.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A scattered read slower than this waited for a head to move or a platter to turn.
 const MOVING_HEAD: Duration = Duration::from_millis(2);
-/// Files a worker keeps open.
-const OPEN_FILES: usize = 128;
 
 /// A request on its way.
 struct Flight {
     id: RequestId,
     file: FileId,
+    /// Device and inode of the file that was hinted about.
+    place: (u64, u64),
     /// Parts that have not arrived yet.
     parts: Vec<Range<u64>>,
     since: Instant,
@@ -45,9 +49,7 @@ pub(super) struct Worker {
     events: Sender<Event>,
     /// Whoever takes the events.
     taker: Thread,
-    open: HashMap<FileId, Opened>,
-    /// Oldest first.
-    order: VecDeque<FileId>,
+    held: Held,
     reported: HashSet<FileId>,
     /// Files opened while it was being found out what their device is: to be reported when that is known.
     unreported: Vec<FileId>,
@@ -66,8 +68,7 @@ impl Worker {
             files,
             events,
             taker: std::thread::current(),
-            open: HashMap::new(),
-            order: VecDeque::new(),
+            held: Held::default(),
             reported: HashSet::new(),
             unreported: Vec::new(),
             prover: None,
@@ -82,11 +83,9 @@ impl Worker {
     pub(super) fn run(mut self, inbox: &Receiver<Job>) {
         loop {
             self.aside.keep();
-            let job = if self.flights.is_empty() {
-                inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else {
-                let due = self.looks.due(self.flights.len());
-                inbox.recv_timeout(due.saturating_duration_since(Instant::now()))
+            let job = match self.due() {
+                None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(due) => inbox.recv_timeout(due.saturating_duration_since(Instant::now())),
             };
             match job {
                 Ok(job) => {
@@ -100,10 +99,13 @@ impl Worker {
             }
             for file in std::mem::take(&mut self.unreported) {
                 self.ready(file);
+                self.held.settle(file);
             }
-            if !self.flights.is_empty() && self.looks.due(self.flights.len()) <= Instant::now() {
+            let now = Instant::now();
+            if self.look_due().is_some_and(|due| due <= now) {
                 self.look();
             }
+            self.held.close_idle(now);
         }
         if let Some(prover) = self.prover {
             // One that panicked has told nobody anything.
@@ -111,29 +113,50 @@ impl Worker {
         }
     }
 
+    /// When there is something to do, if no job comes before.
+    fn due(&self) -> Option<Instant> {
+        let due = [self.look_due(), self.held.idle_at()];
+        due.into_iter().flatten().min()
+    }
+
+    /// When to look for what is on its way: of files that have to be opened for that, more seldom.
+    fn look_due(&self) -> Option<Instant> {
+        let first = self.flights.front()?;
+        let due = self.looks.due(self.flights.len());
+        Some(if self.held.has(first.file) {
+            due
+        } else {
+            due.max(self.looks.last() + REOPENED)
+        })
+    }
+
     fn take(&mut self, job: Job) {
         match job {
-            Job::Prepare(file) => self.prepare(file),
+            Job::Prepare(file) => {
+                self.prepare(file);
+                self.held.settle(file);
+            }
             Job::Fetch(request) => {
+                self.held.requested(request.file, Instant::now());
                 let parts = self.issue(&request).unwrap_or_default();
                 self.watch(&request, parts);
+                self.held.settle(request.file);
             }
             Job::Await(request, parts) => {
                 // What its device is taken for is not settled yet.
                 self.hold(request.file);
                 self.watch(&request, parts);
+                self.held.settle(request.file);
             }
-            Job::Forget(file) => {
-                self.open.remove(&file);
-                self.order.retain(|&other| other != file);
-            }
+            Job::Forget(file) => self.held.close(file),
             Job::Discard(file, pages) => {
                 if self.ready(file)
-                    && let Some(opened) = self.open.get(&file)
+                    && let Some(opened) = self.held.get(file)
                 {
                     opened.discard(&pages);
                     self.forget(file, &pages);
                 }
+                self.held.settle(file);
             }
         }
     }
@@ -152,8 +175,7 @@ impl Worker {
         }
     }
 
-    /// Bring a file's metadata into memory. It is opened only if there is something to report: of those that are opened
-    /// ahead, more than may be kept open would have to be opened again.
+    /// Bring a file's metadata into memory. It is opened only if there is something to report.
     fn prepare(&mut self, file: FileId) {
         let as_known = self.files.get(file).is_some_and(|known| {
             let meta = &known.meta;
@@ -171,17 +193,17 @@ impl Worker {
         if !self.hold(file) {
             return false;
         }
-        if let Some(opened) = self.open.get(&file)
+        if let Some(opened) = self.held.get(file)
             && !self.reported.contains(&file)
         {
-            match self.devices.positions(opened.dev) {
+            match self.devices.positions(opened.place.0) {
                 Some(rotational) => {
                     self.reported.insert(file);
                     introduce(file, opened, rotational, &self.events);
                     // Where reads go by position, nothing of the file is fetched before its place is known.
                     self.taker.unpark();
                 }
-                None if self.devices.claim_proof(opened.dev) => {
+                None if self.devices.claim_proof(opened.place.0) => {
                     self.reported.insert(file);
                     let opened = opened.twin();
                     self.prove(file, opened);
@@ -199,7 +221,7 @@ impl Worker {
         let taker = self.taker.clone();
         let prove = move || {
             let rotational = opened.is_slow(MOVING_HEAD).unwrap_or(true);
-            devices.assume(opened.dev, rotational);
+            devices.assume(opened.place.0, rotational);
             introduce(file, &opened, rotational, &events);
             taker.unpark();
         };
@@ -209,8 +231,8 @@ impl Worker {
             // Then the device's word has to do.
             Err(_) => {
                 self.reported.remove(&file);
-                if let Some(opened) = self.open.get(&file) {
-                    self.devices.assume(opened.dev, true);
+                if let Some(opened) = self.held.get(file) {
+                    self.devices.assume(opened.place.0, true);
                 }
                 self.unreported.push(file);
             }
@@ -219,11 +241,14 @@ impl Worker {
 
     /// Have the file open; report only what keeps it from being so.
     fn hold(&mut self, file: FileId) -> bool {
-        if self.open.contains_key(&file) {
+        if self.held.has(file) {
             return true;
         }
-        let opened = match self.files.get(file).map(Opened::open) {
-            Some(Ok(opened)) => opened,
+        match self.files.get(file).map(Opened::open) {
+            Some(Ok(opened)) => {
+                self.held.open(file, opened);
+                true
+            }
             Some(Err(why)) => {
                 if self.reported.insert(file) {
                     self.report(Event::Gone {
@@ -231,35 +256,19 @@ impl Worker {
                         why: why.to_string(),
                     });
                 }
-                return false;
+                false
             }
-            None => return false,
-        };
-        self.make_room();
-        self.open.insert(file, opened);
-        self.order.push_back(file);
-        true
-    }
-
-    /// Close the file opened longest ago that nothing is on its way for.
-    fn make_room(&mut self) {
-        if self.open.len() < OPEN_FILES {
-            return;
-        }
-        let busy: HashSet<FileId> = self.flights.iter().map(|flight| flight.file).collect();
-        if let Some(at) = self.order.iter().position(|file| !busy.contains(file))
-            && let Some(file) = self.order.remove(at)
-        {
-            self.open.remove(&file);
+            None => false,
         }
     }
 
     /// See to the answer to a request whose missing parts these were.
     fn watch(&mut self, request: &Request, parts: Vec<Range<u64>>) {
-        if parts.is_empty() {
-            self.done(request.id, false, true);
+        let place = self.held.get(request.file).map(|opened| opened.place);
+        let Some(place) = place.filter(|_| !parts.is_empty()) else {
+            self.done(request.id, !parts.is_empty(), parts.is_empty());
             return;
-        }
+        };
         let since = Instant::now();
         if self.flights.is_empty() {
             self.looks.begin(since);
@@ -267,6 +276,7 @@ impl Worker {
         self.flights.push_back(Flight {
             id: request.id,
             file: request.file,
+            place,
             parts,
             since,
             again: false,
@@ -278,9 +288,8 @@ impl Worker {
         if !self.ready(request.file) {
             return None;
         }
-        let dev = self.open.get(&request.file)?.dev;
-        let max_hint = self.devices.of(dev).max_hint;
-        let opened = self.open.get_mut(&request.file)?;
+        let opened = self.held.get_mut(request.file)?;
+        let max_hint = self.devices.of(opened.place.0).max_hint;
         opened.look_again();
         Some(opened.hint_missing(request, max_hint, &self.events))
     }
@@ -292,9 +301,14 @@ impl Worker {
         while waiting.len() < STRAGGLERS
             && let Some(mut flight) = self.flights.pop_front()
         {
+            let file = flight.file;
             match self.landed(&mut flight) {
                 None => waiting.push(flight),
                 Some(complete) => self.done(flight.id, true, complete),
+            }
+            // Opened once where the next to be looked at is of the same file.
+            if self.flights.front().is_none_or(|next| next.file != file) {
+                self.held.settle(file);
             }
         }
         for flight in waiting.into_iter().rev() {
@@ -306,9 +320,14 @@ impl Worker {
 
     /// Whether a flight is over, and if so, whether all of it arrived.
     fn landed(&mut self, flight: &mut Flight) -> Option<bool> {
-        let Some(opened) = self.open.get_mut(&flight.file) else {
+        if !self.hold(flight.file) {
             return Some(false);
-        };
+        }
+        let opened = self.held.get_mut(flight.file)?;
+        if opened.place != flight.place {
+            // Another file has its name.
+            return Some(false);
+        }
         flight
             .parts
             .retain(|part| !opened.arrived(part).unwrap_or(true));
@@ -329,9 +348,7 @@ impl Worker {
         }
         flight.again = true;
         flight.since = Instant::now();
-        let dev = opened.dev;
-        let max_hint = self.devices.of(dev).max_hint;
-        let opened = self.open.get_mut(&flight.file)?;
+        let max_hint = self.devices.of(opened.place.0).max_hint;
         opened.look_again();
         for part in &flight.parts {
             for part in opened.missing(part) {

@@ -145,6 +145,11 @@ impl Child {
         })
     }
 
+    /// Its number.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// Wait for the program's end, passing signals on meanwhile.
     pub(super) fn watch(&self) -> Result<Ended> {
         loop {

@@ -6,15 +6,17 @@
 //! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for; all that
 //! takes its time is done by the session's thread, while the program is started and loaded.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
-use foreread_plan::format::{Ending, Handle, ReadError, Reader};
+use foreread_plan::format::{Ending, ReadError, Reader};
 use foreread_plan::{
     self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Sequence, Summary, ThreadId,
     ThreadMeta,
@@ -23,7 +25,8 @@ use foreread_profiles::{Measured, Profiles};
 use foreread_ring::Advice;
 use foreread_sources::{Replay, Trace};
 use foreread_sys::device::Device;
-use foreread_sys::memory;
+use foreread_sys::{memory, process};
+use rustc_hash::FxHashMap;
 
 use super::watch::Sink;
 use crate::calibrate::in_force;
@@ -78,19 +81,34 @@ impl Trace for Recorded {
         self.touched = None;
         self.reader.rewind();
     }
+
+    fn skip_to(&mut self, share: f64) {
+        self.reader.skip_to(share);
+    }
+
+    fn accesses(&self) -> Option<u64> {
+        self.reader.summary().map(|summary| summary.accesses)
+    }
+
+    fn check(&mut self) {
+        // A record that cannot be read any more is the user's business.
+        if let Err(why @ ReadError::Damaged { .. }) = self.reader.check() {
+            self.trouble.get_or_init(|| why.to_string());
+        }
+    }
 }
 
 /// The files of a record that are followed, by what the kernel knows them by: a file that has several names is one, whose
 /// pages are in memory once.
 struct Inodes {
-    first: HashMap<(u64, u64), FileId>,
+    first: FxHashMap<(u64, u64), FileId>,
     /// The first name of each file that is another name of one.
-    others: HashMap<FileId, FileId>,
+    others: FxHashMap<FileId, FileId>,
 }
 
 impl Inodes {
     fn of<'a>(files: impl Iterator<Item = (&'a FileId, &'a FileMeta)>) -> Self {
-        let (mut first, mut others) = (HashMap::new(), HashMap::new());
+        let (mut first, mut others) = (FxHashMap::default(), FxHashMap::default());
         for (&id, meta) in files {
             let known = *first.entry((meta.dev, meta.ino)).or_insert(id);
             if known != id {
@@ -127,7 +145,6 @@ pub(super) struct Opened {
     source: Box<Replay<Recorded>>,
     backend: PageCache,
     head: Option<Head>,
-    record: Handle,
     files: Arc<BTreeMap<FileId, FileMeta>>,
     /// Files of it that are not followed.
     skipped: HashSet<FileId>,
@@ -151,7 +168,6 @@ impl Opened {
         }
         let summary = reader.summary().cloned();
         let files = reader.shared_files();
-        let record = reader.handle();
         let skipped = files
             .iter()
             .filter(|(id, meta)| meta.written || foreign.contains(id));
@@ -171,7 +187,6 @@ impl Opened {
             source,
             backend,
             head,
-            record,
             files,
             skipped,
             inodes,
@@ -217,7 +232,10 @@ pub(super) struct Followed {
 /// A session and the way from the watcher's file numbers to the record's.
 pub(super) struct Follower {
     session: Session,
-    planned: HashMap<PathBuf, FileId>,
+    /// Files of the record that are not followed.
+    skipped: HashSet<FileId>,
+    /// The others, by their paths, once one is asked for: of a program that is left to itself at once, none is.
+    planned: OnceCell<HashMap<OsString, FileId>>,
     inodes: Arc<Inodes>,
     /// The record's number of each file the watcher knows.
     numbers: Vec<Option<FileId>>,
@@ -225,11 +243,8 @@ pub(super) struct Follower {
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
     files: Arc<BTreeMap<FileId, FileMeta>>,
-    record: Handle,
     trouble: Trouble,
     unmeasured: Trouble,
-    /// Whether all of the record was looked through.
-    checked: bool,
     devices: Devices,
 }
 
@@ -238,11 +253,6 @@ impl Follower {
     pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
         let passes = opened.summary.as_ref().is_some_and(computes);
         let turns = opened.summary.as_ref().and_then(turns);
-        let read = opened
-            .files
-            .iter()
-            .filter(|(id, _)| !opened.skipped.contains(id));
-        let planned = read.map(|(&id, meta)| (meta.path.clone(), id)).collect();
         let (devices, unmeasured) = (Devices::default(), Trouble::default());
         let (met, why_not) = (Arc::clone(&devices), Arc::clone(&unmeasured));
         let make = move || {
@@ -258,6 +268,7 @@ impl Follower {
             let engine = Engine::new(opened.source, opened.backend, config);
             engine
                 .with_head(opened.head)
+                .with_used(process::used)
                 .with_profiles(move |dev, device| {
                     let (profile, said) = chosen(device, profiles.of(dev), turns);
                     if let Ok(mut met) = met.lock() {
@@ -269,23 +280,22 @@ impl Follower {
         let session = Session::start(make, start).context("starting the engine's thread")?;
         Ok(Self {
             session,
-            planned,
+            skipped: opened.skipped,
+            planned: OnceCell::new(),
             inodes: opened.inodes,
             numbers: Vec::new(),
             written: HashSet::new(),
             overtaken: HashSet::new(),
             files: opened.files,
-            record: opened.record,
             trouble: opened.trouble,
             unmeasured,
-            checked: false,
             devices,
         })
     }
 
     /// The record's number of a file: that of its name, or of the file that it is another name of.
     fn number_of(&self, meta: &FileMeta) -> Option<FileId> {
-        let named = self.planned.get(&meta.path).copied();
+        let named = self.planned().get(meta.path.as_os_str()).copied();
         let is_another =
             |file| (self.files[&file].dev, self.files[&file].ino) != (meta.dev, meta.ino);
         if named.is_some_and(is_another) {
@@ -302,6 +312,16 @@ impl Follower {
             self.session.wake();
         }
         self.session.phase()
+    }
+
+    /// What the session is doing, once it has looked at its plan; for that, nobody need look at what the program does.
+    pub(super) fn decided(&self) -> Option<Phase> {
+        self.session.has_begun().then(|| self.session.phase())
+    }
+
+    /// How long a program that is let go as [`Phase::Hot`] is to be left to itself.
+    pub(super) fn paid_back_in(&self) -> Duration {
+        self.session.paid_back_in()
     }
 
     /// Whether what the program waits for may be on its way, or about to be asked for.
@@ -324,13 +344,8 @@ impl Follower {
         self.session.look_away();
     }
 
-    /// Whether anything is wrong with the record, as far as it was read, which of a hot plan is next to nothing:
-    /// `phase` tells of that. It is looked through then, once, or its damage would never show.
-    pub(super) fn is_damaged(&mut self, phase: Phase) -> bool {
-        if phase == Phase::Hot && !self.checked {
-            self.checked = true;
-            look_through(&self.record, &self.trouble);
-        }
+    /// Whether anything is wrong with the record, as far as is known.
+    pub(super) fn is_damaged(&self) -> bool {
         self.trouble.get().is_some()
     }
 
@@ -338,13 +353,6 @@ impl Follower {
     pub(super) fn finish(self) -> Followed {
         // This process is about to end, and the session's threads with it.
         let report = self.session.account();
-        let hot = report
-            .as_ref()
-            .is_some_and(|report| report.phase == Phase::Hot);
-        // A short program may have ended before its plan was known to be hot.
-        if hot && !self.checked {
-            look_through(&self.record, &self.trouble);
-        }
         let told = report.iter().flat_map(|report| &report.changed);
         let overtaken = self.overtaken.iter().chain(told.map(|(file, _)| file));
         let overtaken = overtaken.filter_map(|file| self.files.get(file));
@@ -358,20 +366,21 @@ impl Follower {
         }
     }
 
+    fn planned(&self) -> &HashMap<OsString, FileId> {
+        self.planned.get_or_init(|| {
+            let files = self.files.iter();
+            let read = files.filter(|(id, _)| !self.skipped.contains(id));
+            read.map(|(&id, meta)| (meta.path.clone().into_os_string(), id))
+                .collect()
+        })
+    }
+
     /// What each device met is taken for, in words, by its name.
     pub(super) fn devices(&self) -> BTreeMap<String, String> {
         self.devices
             .lock()
             .map(|met| met.clone())
             .unwrap_or_default()
-    }
-}
-
-/// Look through all of a record for damage.
-fn look_through(record: &Handle, trouble: &OnceLock<String>) {
-    let checked = record.open().and_then(|mut reader| reader.check());
-    if let Err(why @ ReadError::Damaged { .. }) = checked {
-        trouble.get_or_init(|| why.to_string());
     }
 }
 

@@ -41,6 +41,8 @@ const HEAD: usize = 5;
 /// That the program was started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Started {
+    /// Its number.
+    pub(super) pid: u32,
     /// Whether the library was put before it.
     pub(super) observed: bool,
     /// What the front did not wait for.

@@ -150,6 +150,7 @@ fn run_beside(
         }
     };
     front.started(&Started {
+        pid: child.pid(),
         observed: observed.is_some(),
         late: late.as_ref().map(Without::told),
     });
@@ -263,7 +264,8 @@ fn help(
         sinks: Sinks::new(recorder, follower),
         aside: Aside::new(),
         readers: Readers::new(),
-        rest: Rest::default(),
+        rest: Rest::of(started.pid),
+        rested: false,
         started: began.instant,
         looked_away: false,
         missing: Missing::default(),

@@ -14,8 +14,6 @@ pub(super) struct Readers {
     who: Who,
     /// In reads that waited for a device, ns; one from memory is computing too.
     waited: u64,
-    /// The process that was the last to report something.
-    pub(super) last: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -32,7 +30,6 @@ impl Readers {
             since: Instant::now(),
             who: Who::Nobody,
             waited: 0,
-            last: None,
         }
     }
 
@@ -43,7 +40,6 @@ impl Readers {
             Who::One(pid, tid) if (pid, tid) == (event.pid, event.tid) => self.who,
             Who::One(..) | Who::Several => Who::Several,
         };
-        self.last = Some(event.pid);
         if let What::Access { took, len, .. } = event.what
             && waited(took, u64::from(len))
         {
@@ -62,9 +58,6 @@ impl Readers {
             Who::One(pid, tid) if computes => processor::of(pid, tid),
             _ => None,
         });
-        *self = Self {
-            last: self.last,
-            ..Self::new()
-        };
+        *self = Self::new();
     }
 }

@@ -1,67 +1,125 @@
-//! Looking up, now and then, from a program that is left to itself because its reads hardly waited: it
+//! Looking up, now and then, from a program that is left to itself because its reads did not wait: it
 //! may come to others that do.
 //!
-//! Nothing is observed meanwhile. What tells is the kernel's count of bytes fetched on the program's behalf.
+//! Nothing is observed meanwhile. The kernel's count of bytes fetched on behalf of the program, and of the processes
+//! that come from it, says whether they wait for a device again.
+//!
+//! Invariant: looks take at most a hundredth of the time, and what following has cost without gain is paid back before
+//! the first.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use foreread_sys::process::IoCounts;
+use foreread_sys::process::IoCounters;
 
-/// The first pause between two looks; twice as long each time the program is left to itself again, so
-/// that one that streams fast from its device is bothered ever more seldom.
-const FIRST: Duration = Duration::from_millis(250);
-/// Of a program that streams: it fetches all the time, and to find its place in a long plan takes 10 ms of processor.
-const STREAMING: Duration = Duration::from_secs(1);
-/// Bytes fetched by then that tell it does.
-const STREAMED: u64 = 8 << 20;
-const LONGEST: Duration = Duration::from_secs(30);
+/// The first pause between two looks, and the longest: twice as long each time nothing is seen.
+const FIRST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_millis(250);
+/// The first pause after the program was looked after for nothing: it streams, and fetches all the time. Twice as long each
+/// time that comes again.
+const FRUITLESS: Duration = Duration::from_secs(1);
+const MOST_FRUITLESS: Duration = Duration::from_secs(32);
+/// Of the time, looks take one part in so many.
+const PARTS: u32 = 100;
 
-/// Bytes from the device between two looks that are worth looking after.
+/// Bytes from the device within so long that are worth looking after.
 const WORTH: u64 = 16 * 4096;
+const WITHIN: Duration = Duration::from_secs(1);
 
-/// A rest, and those before it.
-#[derive(Default)]
+/// A rest of a program.
 pub(super) struct Rest {
-    counts: Option<IoCounts>,
-    fetched: u64,
+    /// The program.
+    root: u32,
+    /// What it had fetched at some time, in bytes.
+    fetched: Option<u64>,
+    since: Instant,
     pause: Duration,
+    /// The shortest of the next rest.
+    least: Duration,
 }
 
 impl Rest {
-    /// The program, of which process `pid` was the last to read, is left to itself; for good if none has
-    /// read yet, because all it will read was found in memory.
-    pub(super) fn begin(&mut self, pid: Option<u32>) {
-        self.counts = pid.and_then(|pid| IoCounts::open(pid).ok());
-        self.fetched = self.look().unwrap_or(0);
-        let shortest = if self.fetched < STREAMED {
-            FIRST
-        } else {
-            STREAMING
-        };
-        self.pause = (self.pause * 2).clamp(shortest, LONGEST);
+    /// Of this program.
+    pub(super) fn of(root: u32) -> Self {
+        Self {
+            root,
+            fetched: None,
+            since: Instant::now(),
+            pause: FIRST,
+            least: FIRST,
+        }
+    }
+
+    /// Whether the program has fetched from its device before it is left to itself for the first time.
+    pub(super) fn has_fetched(&mut self) -> bool {
+        self.look().is_some_and(|fetched| fetched >= WORTH)
+    }
+
+    /// The program is left to itself, at least for as long as it takes to pay back what following it has cost.
+    pub(super) fn begin(&mut self, paid_back_in: Duration) {
+        self.fetched = self.look();
+        self.pause = self.pause.max(paid_back_in).max(self.least);
+        self.least = (2 * self.least).clamp(FRUITLESS, MOST_FRUITLESS);
     }
 
     /// How long to wait until the next look; `None` where there is nothing to look at.
     pub(super) fn pause(&self) -> Option<Duration> {
-        self.counts.as_ref().map(|_| self.pause)
+        self.fetched.map(|_| self.pause)
     }
 
-    /// Whether the program has fetched from its device since the last look. A process that is gone is looked at
-    /// no more.
+    /// Whether the program has begun to wait for its device. One whose counts are not told is looked at no more.
     pub(super) fn is_over(&mut self) -> bool {
+        let longer = (2 * self.pause).min(LONGEST);
+        let before = self.since;
         let Some(fetched) = self.look() else {
-            self.counts = None;
+            self.fetched = None;
             return false;
         };
-        let since = fetched.saturating_sub(std::mem::replace(&mut self.fetched, fetched));
-        if since < WORTH {
-            return false;
+        self.pause = self.pause.max(longer);
+        // Less where a child has ended that nobody has waited for.
+        let begun = self.fetched.unwrap_or(0).min(fetched);
+        if fetched - begun >= WORTH {
+            return true;
         }
-        self.counts = None;
-        true
+        if before.elapsed() < WITHIN {
+            self.since = before;
+        } else {
+            self.fetched = Some(fetched);
+        }
+        false
     }
 
-    fn look(&self) -> Option<u64> {
-        Some(self.counts.as_ref()?.read().ok()?.read_bytes)
+    /// What the program has fetched by now, in bytes.
+    fn look(&mut self) -> Option<u64> {
+        self.since = Instant::now();
+        let counts = IoCounters::of_tree(self.root).ok();
+        self.pause = (self.since.elapsed() * PARTS).max(FIRST);
+        Some(counts?.read_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_program_that_fetches_nothing_is_looked_at_ever_more_seldom() {
+        let mut idle = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut rest = Rest::of(idle.id());
+        rest.begin(Duration::from_secs(1));
+        assert!(
+            rest.pause()
+                .is_some_and(|pause| pause >= Duration::from_secs(1))
+        );
+        rest.begin(Duration::ZERO);
+        assert!(rest.pause().is_some_and(|pause| pause >= FRUITLESS));
+        for _ in 0..10 {
+            assert!(!rest.is_over());
+        }
+        assert!(rest.pause().is_some_and(|pause| pause >= LONGEST));
+        idle.kill().unwrap();
+        idle.wait().unwrap();
+        assert!(!rest.is_over());
+        assert_eq!(rest.pause(), None);
     }
 }

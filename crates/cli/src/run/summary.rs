@@ -224,7 +224,7 @@ impl Account {
         let (Some(report), Some(followed)) = (&self.report, &self.followed) else {
             return false;
         };
-        let hot = report.phase == Phase::Hot && report.reads == 0;
+        let hot = report.was_hot && report.foreseen == 0 && report.ledger.issued == 0;
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
         // reads waited.

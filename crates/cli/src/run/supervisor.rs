@@ -32,6 +32,9 @@ const LOOKING_ON: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(4);
 /// Events of one look that are many: of a thread that had a slot for each, the ring would be an eighth full.
 const MANY: usize = 2048;
+/// How long what is reported may wait for the session to look at its plan. The plan may lie on a file system that does not
+/// answer.
+const DECIDED: Duration = Duration::from_millis(20);
 /// Looks at the ring after the program has ended; its events are there by then.
 const LAST_LOOKS: usize = 1000;
 /// Recorder and follower, whichever there are.
@@ -95,6 +98,8 @@ pub(super) struct Supervisor {
     pub(super) aside: Aside,
     pub(super) readers: Readers,
     pub(super) rest: Rest,
+    /// Whether the program was left to itself at any time.
+    pub(super) rested: bool,
     pub(super) started: Instant,
     /// Whether the program was left to itself for a while.
     pub(super) looked_away: bool,
@@ -117,6 +122,9 @@ impl Supervisor {
             }
             if !observing {
                 self.look_up();
+                continue;
+            }
+            if self.is_deciding() {
                 continue;
             }
             self.sinks.waited = false;
@@ -143,8 +151,27 @@ impl Supervisor {
         }
     }
 
+    /// Whether the session still looks at its plan, as it does for a millisecond: where it finds all of that in memory, what
+    /// is reported till then need not be gone through.
+    fn is_deciding(&self) -> bool {
+        let follower = self.sinks.follower.as_ref();
+        self.started.elapsed() < DECIDED && follower.is_some_and(|one| one.decided().is_none())
+    }
+
     /// Take what was reported since the last look; how much that was.
     fn look(&mut self) -> usize {
+        if let Some(follower) = &self.sinks.follower
+            && let Some(phase) = follower.decided()
+            && !self.watch.observed()
+            && phase == Phase::Hot
+            // Else it may have been faster than the look at its plan, and what it read is to be known.
+            && !self.rest.has_fetched()
+        {
+            self.heed(phase);
+            if !self.observing() {
+                return 0;
+            }
+        }
         let Some(ring) = &mut self.ring else {
             return 0;
         };
@@ -166,27 +193,39 @@ impl Supervisor {
         if let Some(follower) = &mut sinks.follower {
             let phase = follower.flush();
             ring.give_up(!follower.is_foreseen());
-            match phase {
-                Phase::Ahead | Phase::Lost => {}
-                // Nothing is left to watch for, unless the command is to get a record of its own.
-                Phase::Hot | Phase::Finished
-                    if self.replaces || sinks.recorder.is_some() && follower.is_damaged(phase) => {}
-                Phase::Hot | Phase::Finished => {
-                    // What is written down so far would pass for all the program reads.
-                    if let Some(recorder) = sinks.recorder.take() {
-                        recorder.discard();
-                    }
-                    // Muted it is when the program has ended as well.
-                    if phase == Phase::Hot && ring.mode() != Mode::Mute {
-                        self.rest.begin(self.readers.last);
-                    }
-                    self.look_away();
-                }
-                Phase::GaveUp if sinks.recorder.is_some() => self.set_mode(Mode::Record),
-                Phase::GaveUp => self.look_away(),
-            }
+            self.heed(phase);
         }
         seen
+    }
+
+    /// Observe what the session in this phase needs.
+    fn heed(&mut self, phase: Phase) {
+        let sinks = &mut self.sinks;
+        match phase {
+            Phase::Ahead | Phase::Lost => {}
+            // Nothing is left to watch for, unless the command is to get a record of its own.
+            Phase::Hot | Phase::Finished
+                if self.replaces
+                    || sinks.recorder.is_some()
+                        && sinks.follower.as_ref().is_some_and(Follower::is_damaged) => {}
+            Phase::Hot | Phase::Finished => {
+                // What is written down so far would pass for all the program reads.
+                if let Some(recorder) = sinks.recorder.take() {
+                    recorder.discard();
+                }
+                // Muted it is when the program has ended as well.
+                if phase == Phase::Hot
+                    && self.observing()
+                    && let Some(follower) = &self.sinks.follower
+                {
+                    self.rest.begin(follower.paid_back_in());
+                }
+                self.rested = true;
+                self.look_away();
+            }
+            Phase::GaveUp if sinks.recorder.is_some() => self.set_mode(Mode::Record),
+            Phase::GaveUp => self.look_away(),
+        }
     }
 
     /// Leave a program to itself that still runs.
@@ -233,7 +272,8 @@ impl Supervisor {
             ring.give_up(true);
         }
         self.set_mode(Mode::Mute);
-        for _ in 0..LAST_LOOKS {
+        // What is left of a program that was not observed was reported before it was let go.
+        for _ in 0..if was_observing { LAST_LOOKS } else { 0 } {
             if self.look() == 0 && self.ring.as_ref().is_none_or(Ring::drained) {
                 break;
             }
@@ -241,7 +281,7 @@ impl Supervisor {
         link.doing("looking at the files that the program wrote");
         self.watch.finish(&mut self.sinks);
         account.lost = self.ring.as_ref().map_or(0, Ring::lost);
-        account.observed = self.watch.observed() || !was_observing;
+        account.observed = self.watch.observed() || self.rested || !was_observing;
         account.without_stdio = self.watch.without_stdio();
         let unseen = self.ring.as_ref().map(|ring| self.missing.sentences(ring));
         let unseen = unseen.unwrap_or_default();
@@ -283,7 +323,8 @@ impl Supervisor {
                     account.followed_to(report, &files);
                 }
                 None => {
-                    account.say("the prefetch engine died; the program was not affected".into())
+                    let why = "the prefetch engine died, or a file system does not answer it";
+                    account.say(format!("{why}; the program was not affected"));
                 }
             }
         }

@@ -12,19 +12,22 @@ const LOOK_AHEAD: u64 = 5_000_000;
 const LOOK_AHEAD_EACH: u64 = 50_000;
 /// And for each file that they are in one after the other: it is opened for that.
 const LOOK_AHEAD_FILE: u64 = 500_000;
-/// Runs looked for at a time.
+/// Runs looked for at a time, and files: more would take more than 1 ms at once.
 const LOOK_AHEAD_MOST: usize = 1 << 14;
+const LOOK_AHEAD_FILES: usize = 64;
 
 impl<B: Backend> Engine<B> {
     /// Look which of the pages that wait to be read are gone again: so a session learns that several of them
     /// fill one memory when that happens, and not when the program comes to those pages.
     pub(super) fn look_ahead(&mut self, now: u64) {
-        let waiting = self.pages.waiting(LOOK_AHEAD_MOST);
-        let files = waiting
-            .chunk_by(|(one, _), (other, _)| one == other)
-            .count();
+        let mut waiting = self.pages.waiting(LOOK_AHEAD_MOST);
+        let found = waiting.len();
+        let by_file = || waiting.chunk_by(|(one, _), (other, _)| one == other);
+        let files = by_file().count().min(LOOK_AHEAD_FILES);
+        let few = by_file().take(files).map(<[_]>::len).sum();
+        waiting.truncate(few);
         let price = waiting.len() as u64 * LOOK_AHEAD_EACH + files as u64 * LOOK_AHEAD_FILE;
-        let is_all = waiting.len() < LOOK_AHEAD_MOST;
+        let is_all = found < LOOK_AHEAD_MOST && few == found;
         self.look_at = now + LOOK_AHEAD.max(price);
         let (mut looked, mut gone) = (0, 0);
         for (file, pages) in waiting {

@@ -1,5 +1,7 @@
 //! Following a program: what is gained, and that nothing is lost.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use foreread_disk::Model;
 use foreread_engine::{Phase, Report};
 use foreread_plan::{Access, Extent, Kind, PAGE, ThreadId};
@@ -218,24 +220,31 @@ fn a_plan_that_is_in_memory_already_is_left_alone() {
     assert_eq!(engine.finish(0).ledger.issued, 0);
 }
 
+/// A processor of which the session uses so many ns from one step to the next.
+fn each_step_takes(ns: u64) -> impl Fn() -> u64 + Send + 'static {
+    let used = AtomicU64::new(0);
+    move || used.fetch_add(ns, Ordering::Relaxed)
+}
+
 #[test]
 fn a_plan_as_good_as_hot_is_no_longer_watched() {
-    let plan = reads(scattered(60_000, 100_000));
+    let plan = reads(scattered(120_000, 200_000));
     let shared = machine(Model::NetworkSsd, 1 << 20);
-    // All but a few hundred pages are in memory.
-    run(&shared, None, &plan[..59_500], 0);
-    let mut engine = engine(&shared, plan.clone(), 1 << 16);
+    // All but a tenth of the pages, at the end, are in memory.
+    run(&shared, None, &plan[..108_000], 0);
+    let mut engine = engine(&shared, plan.clone(), 1 << 16).with_used(each_step_takes(60_000));
     engine.survey();
     assert_eq!(engine.phase(), Phase::Ahead);
-    run(&shared, Some(&mut engine), &plan, 0);
+    run(&shared, Some(&mut engine), &plan[..108_000], 0);
     assert_eq!(engine.phase(), Phase::Hot);
     assert!(engine.finish(0).ledger.is_closed());
 }
 
 #[test]
 fn a_fast_stream_is_no_longer_watched_though_it_waits_for_the_kernels_read_ahead() {
-    let plan = reads(0..30_000);
-    let mut engine = engine(&machine(Model::NetworkSsd, 1 << 20), plan.clone(), 1 << 16);
+    let plan = reads(0..120_000);
+    let mut engine = engine(&machine(Model::NetworkSsd, 1 << 20), plan.clone(), 1 << 16)
+        .with_used(each_step_takes(300));
     engine.survey();
     assert_eq!(engine.phase(), Phase::Ahead);
     let mut now = 0;
@@ -255,7 +264,8 @@ fn a_fast_stream_is_no_longer_watched_though_it_waits_for_the_kernels_read_ahead
 #[test]
 fn a_program_let_go_as_hot_is_followed_again_when_it_waits() {
     let hot = reads(scattered(20_000, 100_000));
-    let cold = apart((0..3000).map(|n| 10_000 + n * 7919 % 9973));
+    // More than the sample of a plan is sure to have something of would be followed at once.
+    let cold = apart((0..700).map(|n| 10_000 + n * 7919 % 9973));
     let plan: Vec<Access> = hot.iter().chain(&cold).copied().collect();
     let time = |followed: bool| {
         let shared = machine(Model::NetworkSsd, 1 << 20);
@@ -285,7 +295,7 @@ fn a_program_let_go_as_hot_is_followed_again_when_it_waits() {
     let ledger = report.ledger;
     let wanted = ledger.issued - ledger.infill;
     assert_eq!(ledger.useful + ledger.late, wanted, "{ledger:?}");
-    assert!(ledger.missed < ledger.issued / 100, "{ledger:?}");
+    assert!(ledger.missed < ledger.issued / 10, "{ledger:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod follow;
 mod growing;
 mod passes;
 mod sharing;
+mod upkeep;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -33,6 +34,12 @@ impl Trace for List {
     }
     fn rewind(&mut self) {
         self.1 = 0;
+    }
+    fn skip_to(&mut self, share: f64) {
+        self.1 = self.1.max((self.0.len() as f64 * share) as usize);
+    }
+    fn accesses(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
     }
 }
 

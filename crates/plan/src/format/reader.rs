@@ -252,6 +252,32 @@ impl<R: Read + Seek> Reader<R> {
         self.failed = false;
     }
 
+    /// Makes [`Reader::next_access`] leave out whole blocks up to the one that holds this share of the record (0 to 1, by
+    /// its bytes), if that is still to come.
+    pub fn skip_to(&mut self, share: f64) {
+        let length = self.end.saturating_sub(self.start).saturating_sub(1);
+        let wanted = self.start + (length as f64 * share.clamp(0.0, 1.0)) as u64;
+        let mut skipped = false;
+        while self.at < self.end && !self.failed {
+            let head = self
+                .input
+                .seek(SeekFrom::Start(self.at))
+                .map_err(Fault::from)
+                .and_then(|_| read_head(&mut self.input, self.at, self.end));
+            // What is wrong shows when it is read.
+            let Ok(head) = head else { break };
+            let after = self.at + frame_len(&head);
+            if after > wanted {
+                break;
+            }
+            self.at = after;
+            skipped = true;
+        }
+        if skipped {
+            self.block.clear();
+        }
+    }
+
     /// The next access; `None` at the record's end, and after an error.
     ///
     /// For those who keep the reader and cannot hold an iterator borrowed from it.

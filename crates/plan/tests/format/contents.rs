@@ -306,6 +306,34 @@ fn looked_through_a_record_hides_no_damage() {
 }
 
 #[test]
+fn whole_blocks_are_left_out_up_to_a_share_of_a_record() {
+    // Some twelve blocks.
+    let accesses: Vec<Access> = (0..100_000u64)
+        .map(|n| pread(0, n * 7919 % 65_536 * PAGE, PAGE, n * 1_000, 0))
+        .collect();
+    let bytes = written(&accesses);
+    let all = read(&bytes);
+    let mut reader = open(&bytes).unwrap();
+    let mut at = 0;
+    for share in [0.0, 0.3, 0.31, 0.9, 0.5, 2.0] {
+        reader.skip_to(share);
+        let next = reader.next_access().unwrap().unwrap();
+        let place = at
+            + all[at..]
+                .iter()
+                .position(|&one| one == next)
+                .expect("a later access");
+        // The block that holds this share, or one that was begun already.
+        let wanted = (share.min(1.0) * all.len() as f64) as usize;
+        assert!(place <= wanted.max(at), "{place} for {wanted}");
+        assert!(place + all.len() / 8 > wanted, "{place} for {wanted}");
+        at = place + 1;
+    }
+    reader.rewind();
+    assert_eq!(reader.next_access().unwrap().unwrap(), all[0]);
+}
+
+#[test]
 fn a_record_looked_through_is_read_from_its_start() {
     let (accesses, bytes) = small();
     let mut reader = Reader::from_bytes(&bytes, Path::new("record")).unwrap();

@@ -43,6 +43,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
             foreseen: 0,
             missed_hot: 0,
             found_again: 0,
+            was_hot: false,
             changed: Vec::new(),
             gone: Vec::new(),
             devices: Vec::new(),

@@ -1,0 +1,88 @@
+//! Which files a worker has open.
+//!
+//! A file that somebody has open cannot be leased, the file system it lies on cannot be unmounted, and the room of a
+//! deleted one is not free. So each is closed as soon as its job is done. Only where requests for one file follow each
+//! other closely does it stay open from one to the next: the program is in the middle of reading it, and to open it anew for
+//! each page would cost as much as the hint does.
+//!
+//! Invariant: between jobs only files of [`OFTEN`] or more requests in a row are open, and none for longer than [`STAY`]
+//! after its last.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use foreread_plan::FileId;
+
+use super::file::Opened;
+
+/// How long a file may stay open after a request, and how soon the next has to follow to be in a row with it.
+const STAY: Duration = Duration::from_millis(2);
+/// Requests in a row from which on a file stays open: small files, which a program opens, reads and closes, have fewer.
+const OFTEN: u32 = 8;
+
+/// One file that was asked for lately.
+#[derive(Default)]
+struct Place {
+    opened: Option<Opened>,
+    /// Requests in a row.
+    requests: u32,
+    /// When the last of them came; `None` for a file that is only looked at.
+    last: Option<Instant>,
+}
+
+/// The files of one worker.
+#[derive(Default)]
+pub(super) struct Held(HashMap<FileId, Place>);
+
+impl Held {
+    /// A request for a file came at `now`.
+    pub(super) fn requested(&mut self, file: FileId, now: Instant) {
+        let place = self.0.entry(file).or_default();
+        let follows = place.last.is_some_and(|last| now < last + STAY);
+        place.requests = if follows { place.requests + 1 } else { 1 };
+        place.last = Some(now);
+    }
+
+    /// A file was opened, to be worked on now.
+    pub(super) fn open(&mut self, file: FileId, opened: Opened) {
+        self.0.entry(file).or_default().opened = Some(opened);
+    }
+
+    pub(super) fn has(&self, file: FileId) -> bool {
+        self.get(file).is_some()
+    }
+
+    pub(super) fn get(&self, file: FileId) -> Option<&Opened> {
+        self.0.get(&file)?.opened.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, file: FileId) -> Option<&mut Opened> {
+        self.0.get_mut(&file)?.opened.as_mut()
+    }
+
+    /// The work on a file is done: close it, if requests for it are not many.
+    pub(super) fn settle(&mut self, file: FileId) {
+        if let Some(place) = self.0.get_mut(&file)
+            && place.requests < OFTEN
+        {
+            place.opened = None;
+        }
+    }
+
+    /// Close a file, and know nothing of it any more.
+    pub(super) fn close(&mut self, file: FileId) {
+        self.0.remove(&file);
+    }
+
+    /// When [`Held::close_idle`] has something to do.
+    pub(super) fn idle_at(&self) -> Option<Instant> {
+        let open = self.0.values().filter(|place| place.opened.is_some());
+        open.filter_map(|place| Some(place.last? + STAY)).min()
+    }
+
+    /// Close what no request has followed for, by `now`.
+    pub(super) fn close_idle(&mut self, now: Instant) {
+        self.0
+            .retain(|_, place| place.last.is_some_and(|last| now < last + STAY));
+    }
+}

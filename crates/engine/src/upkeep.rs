@@ -1,0 +1,156 @@
+//! What following a program may cost: foreread's own processor time is bounded by what it has shown to save.
+//!
+//! An account in ns of processor time. Paid in are a hundredth of the time that the program runs, and for each read that
+//! is seen to need its device what such a read waits. Paid out are the processor time that this process uses, all its threads together,
+//! and what the program pays to have a read observed. Where the account is overdrawn, the session is quiet until it is paid
+//! back and the program is seen to read from its device.
+//!
+//! Invariant: while no read has needed its device, what was paid out is at most [`OVERDRAFT`], a hundredth of
+//! the time, and what one step takes.
+
+/// How far the account may be overdrawn, in ns: to look at a sample of a plan takes 0.6 ms to 1.2 ms.
+const OVERDRAFT: i64 = 2_000_000;
+/// Of the program's time, one part in so many is paid in.
+const PARTS: u64 = 100;
+/// The most that is saved up, in ns: some 1,600 files opened for nothing. Where the program comes from what it waits for
+/// to what it does not, no more is lost. With a quarter of that, a cold run on a busy machine, which makes all work take
+/// several times as long, was given up now and then.
+const MOST: i64 = 20_000_000;
+/// Of what a sample of the plan promises, one part in so many counts, and no more than so many ns: it may be left to the kernel's
+/// read-ahead after all, or not be read.
+const KEPT: u64 = 8;
+const PROMISED: i64 = 20_000_000;
+/// Of what a stream waits for the kernel's read-ahead, one part in so many is gained by reading twice as far ahead.
+pub(crate) const STREAMED: u64 = 32;
+/// What a read that needs its device waits, at least, in ns: 4 KiB from a local SSD. Of slower devices what is
+/// measured counts.
+pub(crate) const WAIT: u64 = 100_000;
+/// What a read that is observed costs the program, in ns.
+const OBSERVED: i64 = 50;
+
+/// How much processor time this process has used so far, in ns.
+pub(crate) type Used = Box<dyn Fn() -> u64 + Send>;
+
+/// The account.
+#[derive(Default)]
+pub(crate) struct Upkeep {
+    balance: i64,
+    /// What was invested in finding the program's place again; 0 or less.
+    floor: i64,
+    /// Whether it was found since the account was settled.
+    found: bool,
+    used: Option<Used>,
+    /// Of that, what is paid out.
+    paid: u64,
+    /// The time up to which the program's is paid in, in ns.
+    at: u64,
+}
+
+impl Upkeep {
+    /// Count from here on what this process uses, as `used` tells it.
+    pub(crate) fn count(&mut self, used: Used) {
+        self.paid = used();
+        self.used = Some(used);
+    }
+
+    /// Enter what has come up to `now`.
+    pub(crate) fn settle(&mut self, now: u64) {
+        self.pay_in(now.saturating_sub(self.at) / PARTS);
+        self.at = self.at.max(now);
+        if let Some(used) = &self.used {
+            let used = used();
+            let out = used.saturating_sub(self.paid);
+            self.balance = self.balance.saturating_sub_unsigned(out);
+            self.paid = used;
+        }
+        if std::mem::take(&mut self.found) || self.balance > self.floor {
+            self.floor = self.balance.min(0);
+        }
+    }
+
+    /// The program's place in the plan was found again: what that took is paid back later, and what comes is judged by
+    /// itself.
+    pub(crate) fn invested(&mut self) {
+        self.found = true;
+    }
+
+    /// A sample of the plan tells that reads will need their device for `ns` in all.
+    pub(crate) fn promised(&mut self, ns: u64) {
+        let kept = i64::try_from(ns / KEPT).unwrap_or(i64::MAX);
+        self.balance = self.balance.saturating_add(kept.min(PROMISED));
+    }
+
+    /// A read was observed.
+    pub(crate) fn observed(&mut self) {
+        self.balance -= OBSERVED;
+    }
+
+    /// Reads that need their device, for `ns` in all, are seen or foreseen.
+    pub(crate) fn pay_in(&mut self, ns: u64) {
+        if self.balance < MOST {
+            self.balance = self.balance.saturating_add_unsigned(ns).min(MOST);
+        }
+    }
+
+    /// Whether there is nothing left to go on with.
+    pub(crate) fn is_overdrawn(&self) -> bool {
+        self.balance < self.floor - OVERDRAFT
+    }
+
+    /// After how long, in ns, all that was paid out is paid back by the time that passes.
+    pub(crate) fn paid_back_in(&self) -> u64 {
+        let owed = self.balance.min(0).unsigned_abs();
+        owed.saturating_mul(PARTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    proptest! {
+        /// Whatever is done whenever: without a read that needs its device, what is paid out before the account says that
+        /// there is nothing left is no more than the overdraft and a hundredth of the time.
+        #[test]
+        fn what_is_spent_without_gain_is_bounded(
+            steps in proptest::collection::vec((0u64..10_000_000, 0u64..300_000), 1..200),
+        ) {
+            let used = Arc::new(AtomicU64::new(77));
+            let told = Arc::clone(&used);
+            let mut upkeep = Upkeep::default();
+            upkeep.count(Box::new(move || told.load(Ordering::Relaxed)));
+            let (mut now, mut spent) = (0, 0);
+            for (pause, work) in steps {
+                now += pause;
+                upkeep.settle(now);
+                if upkeep.is_overdrawn() {
+                    prop_assert!(upkeep.paid_back_in() > OVERDRAFT as u64 * PARTS);
+                    continue;
+                }
+                prop_assert!(spent <= OVERDRAFT as u64 + now / PARTS);
+                spent += work;
+                used.fetch_add(work, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn reads_that_need_their_device_pay_for_what_is_done_for_them() {
+        let mut upkeep = Upkeep::default();
+        for _ in 0..1_000_000 {
+            upkeep.observed();
+            upkeep.observed();
+            upkeep.pay_in(WAIT);
+            assert!(!upkeep.is_overdrawn());
+        }
+        // And not for ever.
+        let reads = (0..).take_while(|_| {
+            upkeep.observed();
+            !upkeep.is_overdrawn()
+        });
+        assert_eq!(reads.count() as i64, (MOST + OVERDRAFT) / OBSERVED);
+    }
+}

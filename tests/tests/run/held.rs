@@ -1,0 +1,145 @@
+//! What the program has closed is free: foreread holds no file open, nor mapped, longer than it works on it, neither while it
+//! records nor while it keeps ahead.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use foreread_tests::{Lab, Need};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    ("a_file_that_was_closed_can_be_leased", &[], leased),
+    (
+        "a_file_system_whose_files_were_closed_can_be_unmounted",
+        &[Need::Loop],
+        unmounted,
+    ),
+    ("the_room_of_a_deleted_file_is_free", &[Need::Loop], deleted),
+    ("an_executable_can_be_written_anew", &[], rewritten),
+];
+
+/// Runs a command twice as foreread runs it, first recorded and then kept ahead of, and once more with all in memory; each
+/// after `before`.
+#[track_caller]
+fn thrice(lab: &Lab, command: &[&str], before: impl Fn(bool)) {
+    before(false);
+    let plain = lab.plain(command);
+    assert!(plain.status.success(), "{plain:?}");
+    for cold in [true, true, false] {
+        before(cold);
+        let outcome = lab.run(command);
+        outcome.assert_as(&plain);
+    }
+}
+
+fn leased() {
+    let lab = Lab::new();
+    lab.program("lease", &[]);
+    let names: Vec<String> = (0..24).map(|n| format!("small{n}")).collect();
+    let mut files: Vec<&str> = names.iter().map(String::as_str).collect();
+    for name in &files {
+        lab.write(name, vec![7; 30_000]);
+    }
+    lab.data("large", 4);
+    files.push("large");
+    let mut command = vec!["./lease"];
+    command.extend(&files);
+    thrice(&lab, &command, |cold| {
+        if cold {
+            lab.cold(&files);
+        }
+    });
+}
+
+/// A small file system of its own in a lab, mounted at `mnt`.
+struct Disk<'a>(&'a Lab);
+
+impl<'a> Disk<'a> {
+    fn new(lab: &'a Lab) -> Self {
+        lab.write("image", vec![0; 64 << 20]);
+        std::fs::create_dir(lab.path("mnt")).expect("our own directory");
+        let disk = Self(lab);
+        disk.call("mkfs.ext4", &["-q", "-F", "-O", "^has_journal", "image"]);
+        disk
+    }
+
+    fn call(&self, program: &str, args: &[&str]) {
+        let status = self.0.command(program).args(args).status();
+        assert!(status.is_ok_and(|status| status.success()), "{program}");
+    }
+
+    fn mount(&self) {
+        self.unmount();
+        self.call("mount", &["-o", "loop", "image", "mnt"]);
+    }
+
+    fn unmount(&self) {
+        let _ = self.0.command("umount").arg("mnt").output();
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path("mnt/data")
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        self.unmount();
+    }
+}
+
+/// Tries a command for a fifth of a second.
+const AGAIN: &str = "again() { for n in 1 2 3 4 5 6 7 8 9 10; do \"$@\" 2> /dev/null && return; sleep 0.02; done; \
+                     echo \"$*: refused\"; }";
+
+fn unmounted() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    let disk = Disk::new(&lab);
+    disk.mount();
+    std::fs::copy(lab.data("data", 16), disk.file()).expect("room");
+    let script = format!("{AGAIN}; ./scatter 600 50 mnt/data; again umount mnt");
+    thrice(&lab, &["sh", "-c", &script], |cold| {
+        disk.mount();
+        if !cold {
+            std::fs::read(disk.file()).expect("our own file");
+        }
+    });
+}
+
+fn deleted() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    let disk = Disk::new(&lab);
+    lab.data("data", 36);
+    // The second copy has room only where the first is gone.
+    let copy = "head -c 36M data > mnt/again";
+    let script = format!(
+        "{AGAIN}; ./scatter 600 50 mnt/data; rm mnt/data; copy() {{ {copy}; }}; again copy; rm mnt/again"
+    );
+    thrice(&lab, &["sh", "-c", &script], |cold| {
+        disk.mount();
+        std::fs::copy(lab.path("data"), disk.file()).expect("room");
+        if cold {
+            // As cold as new.
+            let synced = Command::new("sync").status();
+            assert!(synced.is_ok_and(|status| status.success()));
+            disk.mount();
+        }
+    });
+}
+
+fn rewritten() {
+    let lab = Lab::new();
+    lab.script("tool", "");
+    lab.program("scatter", &[]);
+    lab.data("data", 4);
+    let script =
+        "cp scatter tool; ./tool 100 50 data; cat /bin/true > tool && ./tool && echo rewritten";
+    thrice(&lab, &["sh", "-c", script], |cold| {
+        if cold {
+            lab.cold(&["data", "scatter"]);
+        }
+    });
+}
