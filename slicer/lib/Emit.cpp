@@ -208,9 +208,9 @@ private:
   void beforeMacro(const Stmt *Expansion) {
     TextRange Range = textOf(U, Expansion);
     if (isa<Expr>(Expansion))
-      Into.around(Range, "(foreread_call(), ", ")");
+      Into.around(Range, "(foreread_ahead(), ", ")");
     else
-      Into.before(Range, "foreread_call(); ");
+      Into.before(Range, "foreread_ahead(); ");
   }
 
   // The variable an opening call's result is assigned to, if the statement is nothing else.

@@ -1,5 +1,7 @@
 #include "Failures.h"
 
+#include "Cxx.h"
+
 namespace foreread::slicer {
 
 using namespace clang;
@@ -20,16 +22,60 @@ bool negativeConstant(const Expr *E) {
          isa<IntegerLiteral, DeclRefExpr>(Minus->getSubExpr()->IgnoreParenCasts());
 }
 
-// n < 0, n == -1: how a call's failure is asked for.
-bool testsNegative(const Expr *Condition) {
+// n < 0, n == -1: how a call's failure is asked for.  What is asked about, or null.
+const Expr *testedNegative(const Expr *Condition) {
   const auto *Test = dyn_cast<BinaryOperator>(Condition->IgnoreParenCasts());
   if (!Test)
-    return false;
+    return nullptr;
   if (Test->getOpcode() == BO_LT) {
     const auto *Zero = dyn_cast<IntegerLiteral>(Test->getRHS()->IgnoreParenCasts());
-    return Zero && Zero->getValue() == 0;
+    return Zero && Zero->getValue() == 0 ? Test->getLHS() : nullptr;
   }
-  return Test->getOpcode() == BO_EQ && negativeConstant(Test->getRHS());
+  return Test->getOpcode() == BO_EQ && negativeConstant(Test->getRHS()) ? Test->getLHS() : nullptr;
+}
+
+// The local variable that an lvalue names, or null: nobody else assigns to that.
+const VarDecl *named(const Expr *Lvalue) {
+  const auto *Ref = dyn_cast<DeclRefExpr>(Lvalue->IgnoreParenCasts());
+  const auto *Variable = Ref ? dyn_cast<VarDecl>(Ref->getDecl()) : nullptr;
+  return Variable && Variable->hasLocalStorage() ? Variable : nullptr;
+}
+
+// All that a function assigns to a variable.  Whether that can be said.
+bool assigned(const Stmt *S, const VarDecl *To, std::vector<const Expr *> &Into) {
+  if (const auto *Declared = dyn_cast<DeclStmt>(S))
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D); Variable == To && Variable->getInit())
+        Into.push_back(Variable->getInit());
+  if (const auto *Binary = dyn_cast<BinaryOperator>(S);
+      Binary && Binary->isAssignmentOp() && named(Binary->getLHS()) == To) {
+    if (Binary->getOpcode() != BO_Assign)
+      return false;
+    Into.push_back(Binary->getRHS());
+  }
+  if (const auto *Unary = dyn_cast<UnaryOperator>(S);
+      Unary && (Unary->isIncrementDecrementOp() || Unary->getOpcode() == UO_AddrOf) &&
+      named(Unary->getSubExpr()) == To)
+    return false;
+  for (const Stmt *Child : S->children())
+    if (Child && !assigned(Child, To, Into))
+      return false;
+  return true;
+}
+
+void returns(const Stmt *S, std::vector<const Expr *> &Into) {
+  if (const auto *Return = dyn_cast<ReturnStmt>(S); Return && Return->getRetValue())
+    Into.push_back(Return->getRetValue());
+  if (isa<LambdaExpr>(S))
+    return;
+  for (const Stmt *Child : S->children())
+    if (Child)
+      returns(Child, Into);
+}
+
+bool zero(const Expr *E) {
+  const auto *Number = dyn_cast<IntegerLiteral>(E->IgnoreParenCasts());
+  return Number && Number->getValue() == 0;
 }
 
 } // namespace
@@ -96,46 +142,109 @@ bool Failures::endsProgram(const CallExpr *Call, unsigned Depth) const {
     const auto *Body = dyn_cast<CompoundStmt>(F->Decl->getBody());
     const auto *Last =
         Body && !Body->body_empty() ? dyn_cast<CallExpr>(Body->body_back()) : nullptr;
-    return Last && endsProgram(Last, Depth + 1);
+    if (!Last || !endsProgram(Last, Depth + 1))
+      return false;
+    // A status that it is given.
+    const auto *Status = Last->getNumArgs() ? dyn_cast<DeclRefExpr>(Last->getArg(0)->IgnoreParenCasts()) : nullptr;
+    const auto *Parameter = Status ? dyn_cast<ParmVarDecl>(Status->getDecl()) : nullptr;
+    unsigned Index = Parameter ? Parameter->getFunctionScopeIndex() + firstArgument(Call) : Call->getNumArgs();
+    return Index >= Call->getNumArgs() || !zero(Call->getArg(Index));
   }
   const CallSpec *Spec = P.spec(Call);
   if (!Spec || Spec->Kind != CallKind::Exit)
     return false;
-  const auto *Status =
-      Call->getNumArgs() ? dyn_cast<IntegerLiteral>(Call->getArg(0)->IgnoreParenCasts()) : nullptr;
-  // What a parameter says is nonzero where such a function is called for a failure.
-  return Depth > 0 || !Status || Status->getValue() != 0;
+  llvm::StringRef Name = plainName(Spec->Name);
+  return !Name.ends_with("xit") || Call->getNumArgs() == 0 || !zero(Call->getArg(0));
 }
 
-// Whether control leaves at the end of the branch; and whether it does so in a way that by itself
-// says that something is wrong.
-bool Failures::leaves(const Stmt *S, bool &Negative) const {
-  if (const auto *Body = dyn_cast<CompoundStmt>(S))
-    return !Body->body_empty() && leaves(Body->body_back(), Negative);
-  if (const auto *Return = dyn_cast<ReturnStmt>(S)) {
-    Negative = Return->getRetValue() && negativeConstant(Return->getRetValue());
-    return true;
+// Whether a call answers with a negative number if what it asked of the system has failed, and not
+// otherwise.  A comparison (memcmp) does so for other reasons.
+bool Failures::isStatus(const CallExpr *Call, unsigned Depth) const {
+  const FunctionDecl *Callee = directCallee(Call);
+  if (const Function *F = Callee ? P.function(Callee) : nullptr) {
+    if (Depth > 3)
+      return false;
+    std::vector<const Expr *> Values;
+    returns(F->Decl->getBody(), Values);
+    for (const Expr *Value : Values)
+      if (!negativeConstant(Value) && !zero(Value) && !isStatus(Value, *F, Depth + 1))
+        return false;
+    return !Values.empty();
   }
-  if (const auto *Goto = dyn_cast<GotoStmt>(S)) {
-    Negative = namesFailure(Goto->getLabel()->getName());
-    return true;
-  }
-  if (const auto *Call = dyn_cast<CallExpr>(S); Call && endsProgram(Call)) {
-    Negative = true;
-    return true;
-  }
-  if (const auto *E = dyn_cast<Expr>(S); E && isa<CXXThrowExpr>(E->IgnoreImplicit())) {
-    Negative = true;
-    return true;
-  }
-  return isa<BreakStmt, ContinueStmt>(S);
-}
-
-bool Failures::isFailure(const IfStmt *If) const {
-  bool Negative = false;
-  if (If->getElse() || !leaves(If->getThen(), Negative))
+  const CallSpec *Spec = P.spec(Call);
+  if (!Spec)
     return false;
-  return Negative || testsNegative(If->getCond()) || reports(If->getThen());
+  switch (Spec->Kind) {
+  case CallKind::Query:
+  case CallKind::Open:
+  case CallKind::Stream:
+  case CallKind::Close:
+  case CallKind::Read:
+  case CallKind::Seek:
+  case CallKind::Tell:
+  case CallKind::Unmap:
+  case CallKind::Write:
+  case CallKind::Effect:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool Failures::isStatus(const Expr *E, const Function &In, unsigned Depth) const {
+  E = E->IgnoreParenCasts();
+  if (const auto *Call = dyn_cast<CallExpr>(E))
+    return isStatus(Call, Depth);
+  if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && Binary->getOpcode() == BO_Assign)
+    return isStatus(Binary->getRHS(), In, Depth);
+  const VarDecl *Named = Depth > 3 ? nullptr : named(E);
+  std::vector<const Expr *> Values;
+  if (!Named || isa<ParmVarDecl>(Named) || !assigned(In.Decl->getBody(), Named, Values))
+    return false;
+  bool Any = false;
+  for (const Expr *Value : Values) {
+    if (negativeConstant(Value) || zero(Value))
+      continue;
+    if (!isStatus(Value, In, Depth + 1))
+      return false;
+    Any = true;
+  }
+  return Any;
+}
+
+bool Failures::testsStatus(const Expr *Condition, const Function &In) const {
+  const Expr *Tested = testedNegative(Condition);
+  return Tested && isStatus(Tested, In);
+}
+
+Failures::End Failures::end(const Stmt *S) const {
+  if (const auto *Body = dyn_cast<CompoundStmt>(S))
+    return Body->body_empty() ? End::Below : end(Body->body_back());
+  if (const auto *Return = dyn_cast<ReturnStmt>(S))
+    return Return->getRetValue() && negativeConstant(Return->getRetValue()) ? End::Error : End::Out;
+  if (const auto *Goto = dyn_cast<GotoStmt>(S))
+    return namesFailure(Goto->getLabel()->getName()) ? End::Error : End::Out;
+  if (const auto *Call = dyn_cast<CallExpr>(S); Call && endsProgram(Call))
+    return End::Error;
+  if (const auto *E = dyn_cast<Expr>(S); E && isa<CXXThrowExpr>(E->IgnoreImplicit()))
+    return End::Error;
+  return isa<BreakStmt, ContinueStmt>(S) ? End::Jump : End::Below;
+}
+
+bool Failures::isFailure(const IfStmt *If, const Function &In) const {
+  if (If->getElse())
+    return false;
+  switch (end(If->getThen())) {
+  case End::Below:
+    return false;
+  case End::Jump:
+    return reports(If->getThen());
+  case End::Out:
+    return reports(If->getThen()) || testsStatus(If->getCond(), In);
+  case End::Error:
+    return true;
+  }
+  return false;
 }
 
 } // namespace foreread::slicer

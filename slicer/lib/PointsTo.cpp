@@ -22,18 +22,29 @@ PointsTo::Place PointsTo::place(const Expr *E) {
         if (NodeId Base = value(Member->getBase()))
           UsedAs.push_back({Base, Member->getBase()->getType()->getPointeeType()});
       } else {
-        place(Member->getBase());
+        Place Base = place(Member->getBase());
+        const auto *Cast = dyn_cast<CastExpr>(Member->getBase()->IgnoreParens());
+        if (NodeId Pointer = Cast && Cast->getCastKind() == CK_LValueBitCast ? address(Base) : 0)
+          UsedAs.push_back({Pointer, Cast->getType()});
       }
+      if (Field->getParent()->isUnion())
+        UnionMembers[P.field(Field)].insert(Field);
       return {P.field(Field), 0};
     }
     return {};
   }
   if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E)) {
     value(Element->getIdx());
+    // A number of a vector.
+    if (Element->getBase()->getType()->isVectorType())
+      return place(Element->getBase());
     NodeId Array = value(Element->getBase());
     auto Meant = P.Elements.find(Element);
-    if (Meant == P.Elements.end())
+    if (Meant == P.Elements.end()) {
+      if (Array && E->getType()->isPointerType())
+        Raw.push_back({Array, E->getType()});
       return {0, Array};
+    }
     if (Meant->second.count() == 1)
       return {static_cast<NodeId>(Meant->second.find_first()), 0};
     NodeId Pointer = fresh();
@@ -46,6 +57,8 @@ PointsTo::Place PointsTo::place(const Expr *E) {
       NodeId Pointer = value(Unary->getSubExpr());
       if (Pointer && Unary->getType()->isRecordType())
         UsedAs.push_back({Pointer, Unary->getType()});
+      if (Pointer && Unary->getType()->isPointerType())
+        Raw.push_back({Pointer, Unary->getType()});
       return {0, Pointer};
     }
     if (Unary->getOpcode() == UO_Extension || Unary->getOpcode() == UO_Real ||
@@ -220,8 +233,10 @@ void PointsTo::initialise(NodeId Into, QualType Type, const Expr *Value) {
     if (const auto *Record = Type->getAs<RecordType>()) {
       if (Record->isUnionType()) {
         if (const FieldDecl *Field = List->getInitializedFieldInUnion();
-            Field && List->getNumInits())
+            Field && List->getNumInits()) {
+          UnionMembers[P.field(Field)].insert(Field);
           initialise(P.field(Field), Field->getType(), List->getInit(0));
+        }
         return;
       }
       unsigned I = 0;

@@ -9,6 +9,8 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "Program.h"
 
@@ -44,6 +46,10 @@ public:
 
   // The record types that memory has been used as, by node: what "all of it" comprises.
   NodeSet whole(NodeId Object);
+  // The same, and what else an access through a pointer to a type may mean.
+  NodeSet bytes(NodeId Object, clang::QualType As);
+  // The fields that share bytes with a field or a variable.
+  const NodeSet &overlapping(NodeId Field);
 
 private:
   struct Place {
@@ -93,6 +99,11 @@ private:
   void solve();
   void touch(NodeId At);
   Cell &cell(NodeId Id);
+  bool overlap();
+  void link(NodeId One, NodeId Other);
+  void lay(const clang::RecordDecl *Record, const clang::RecordDecl *Over, uint64_t At);
+  void layUnion(NodeId Whole, const llvm::DenseSet<const clang::FieldDecl *> &Members);
+  void layObject(NodeId Object, const clang::RecordDecl *As, llvm::SmallVectorImpl<const clang::RecordDecl *> &Others);
 
   Program &P;
   std::deque<Cell> Cells;
@@ -107,6 +118,12 @@ private:
   llvm::DenseSet<std::pair<const clang::CallExpr *, unsigned>> Connected;
   std::vector<std::pair<NodeId, clang::QualType>> UsedAs;
   llvm::DenseMap<NodeId, NodeSet> Contents;
+  // Where pointers are reached through pointers, which may be to bytes of a structure.
+  std::vector<std::pair<NodeId, clang::QualType>> Raw;
+  // The members of unions that are named anywhere, by the node of the union.
+  std::map<NodeId, llvm::DenseSet<const clang::FieldDecl *>> UnionMembers;
+  llvm::DenseMap<NodeId, NodeSet> Overlaps;
+  std::set<std::tuple<NodeId, NodeId, uint64_t>> Laid;
   const Function *Current = nullptr;
   clang::ASTContext *Context = nullptr;
 };

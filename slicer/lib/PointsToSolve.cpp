@@ -150,11 +150,14 @@ void PointsTo::run() {
   }
   Current = nullptr;
   cell(P.Nodes.size());
-  solve();
-  for (auto &[Pointer, Type] : UsedAs)
-    for (NodeId Object : Cells[Pointer].Points)
-      if (P.Nodes[Object].Kind != NodeKind::Field)
-        Contents[Object] |= P.fields(Type);
+  do {
+    solve();
+    for (auto &[Pointer, Type] : UsedAs)
+      for (NodeId Object : Cells[Pointer].Points)
+        if (P.Nodes[Object].Kind != NodeKind::Field)
+          Contents[Object] |= P.fields(Type);
+    cell(P.Nodes.size());
+  } while (overlap());
   cell(P.Nodes.size());
 }
 
@@ -193,7 +196,9 @@ NodeSet PointsTo::locations(const Expr *E) {
   } else if (const auto *Member = dyn_cast<MemberExpr>(E)) {
     if (const auto *Field = dyn_cast<FieldDecl>(Member->getMemberDecl()))
       All.set(P.field(Field));
-  } else if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E)) {
+  } else if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E); Element && Element->getBase()->getType()->isVectorType()) {
+    return locations(Element->getBase());
+  } else if (Element) {
     auto Meant = P.Elements.find(Element);
     All = Meant == P.Elements.end() ? pointees(Element->getBase()) : Meant->second;
   } else if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {

@@ -29,6 +29,8 @@ void Related::mark(NodeId Id) {
   if (!Id || !Marked.test_and_set(Id))
     return;
   Changed = true;
+  for (NodeId Same : Pointers.overlapping(Id))
+    mark(Same);
   const Node &Now = P.Nodes[Id];
   // What an allocating function does to its memory, it does to each caller's.
   if (Now.Kind == NodeKind::Heap && Now.Site)

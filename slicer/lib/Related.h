@@ -103,10 +103,14 @@ private:
   bool keptBetween(unsigned From, unsigned To) const;
   const clang::Stmt *enclosingLoop(const clang::Stmt *S, bool OrSwitch) const;
   bool keptAfter(const clang::Stmt *S) const;
-  bool paid(const clang::Stmt *S) const;
+  bool paid(const clang::Stmt *S) const { return decided(S) && hasEffects(*Current); }
+  bool decided(const clang::Stmt *S) const;
 
   bool settled(const clang::Expr *E);
   bool decideFailures();
+  bool neededIn(const clang::Stmt *S, bool Reported);
+  bool onlyCloses(const Function &F, llvm::DenseSet<const Function *> &Seen);
+  bool isExit(const clang::LabelStmt *Label);
   void value(const clang::Expr *E);
   void address(const clang::Expr *Lvalue);
   bool effects(const clang::Expr *E);

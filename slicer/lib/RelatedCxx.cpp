@@ -151,8 +151,9 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
   } else if (isa<LambdaExpr>(E)) {
     return true;
   } else if (const auto *Throw = dyn_cast<CXXThrowExpr>(E)) {
-    // Where nobody goes on after it: the end of a program that has failed.
-    if (paid(E) && Effects.insert(E).second)
+    // Where nobody goes on after it: the end of a program that has failed.  Where somebody does, a function that only throws
+    // has that for an effect.
+    if ((paid(E) || (throws(Throw) && decided(E))) && Effects.insert(E).second)
       Changed = true;
     Any = Effects.contains(E);
     if (Any) {

@@ -50,7 +50,7 @@ const NodeSet &Related::defined(const Expr *Lvalue) {
     All.set(Id);
     // Bytes of an object of structures.
     if (ThroughPointer && !Type->isRecordType())
-      All |= Pointers.whole(Id);
+      All |= Pointers.bytes(Id, Type);
   }
   return *(Defined[Lvalue] = std::make_unique<NodeSet>(std::move(All)));
 }
@@ -100,7 +100,8 @@ void Related::address(const Expr *E) {
     else
       address(Member->getBase());
   } else if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E)) {
-    value(Element->getBase());
+    bool Vector = Element->getBase()->getType()->isVectorType() && Element->getBase()->isLValue();
+    Vector ? address(Element->getBase()) : value(Element->getBase());
     value(Element->getIdx());
   } else if (const auto *Unary = dyn_cast<UnaryOperator>(E)) {
     if (Unary->getOpcode() == UO_Deref)

@@ -86,6 +86,115 @@ bool Related::decideFailures() {
   return Any;
 }
 
+// Whether a function, in what is kept of it, does nothing to others but to close and to report: what ends with the
+// branch that calls it.
+bool Related::onlyCloses(const Function &F, llvm::DenseSet<const Function *> &Seen) {
+  if (!Seen.insert(&F).second)
+    return true;
+  std::vector<const Stmt *> Work{F.Decl->getBody()};
+  while (!Work.empty()) {
+    const Stmt *S = Work.back();
+    Work.pop_back();
+    for (const Stmt *Child : S->children())
+      if (Child)
+        Work.push_back(Child);
+    const auto *E = dyn_cast<Expr>(S);
+    if (!E || !isEffect(E))
+      continue;
+    const auto *Call = dyn_cast<CallExpr>(E);
+    if (!Call) {
+      // Its own variables end with it.
+      const auto *Binary = dyn_cast<BinaryOperator>(E);
+      const VarDecl *Own = Binary ? variableOf(Binary->getLHS()) : nullptr;
+      if (!Own || !Own->hasLocalStorage())
+        return false;
+      continue;
+    }
+    if (const CallSpec *Spec = P.spec(Call)) {
+      if (Wrong.isReport(Call))
+        continue;
+      if (Spec->Kind != CallKind::Close && Spec->Kind != CallKind::Exit)
+        return false;
+      continue;
+    }
+    PointsTo::Callees Callees = Pointers.callees(Call);
+    if (Callees.Functions.empty())
+      return false;
+    for (Function *Callee : Callees.Functions)
+      if (!onlyCloses(*Callee, Seen))
+        return false;
+  }
+  return true;
+}
+
+// Whether a label begins the end of its function: what comes after it closes and returns.
+bool Related::isExit(const LabelStmt *Label) {
+  if (enclosingLoop(Label, false))
+    return false;
+  for (const Stmt *At = Label, *Up = Current->Parents.lookup(At); Up; At = Up, Up = Current->Parents.lookup(Up)) {
+    if (!isa<CompoundStmt>(Up))
+      continue;
+    bool After = false;
+    for (const Stmt *Part : Up->children()) {
+      After |= Part == At;
+      if (After && Part && neededIn(Part == Label ? Label->getSubStmt() : Part, false))
+        return false;
+    }
+  }
+  return true;
+}
+
+// Whether what a failure's branch does besides reporting, closing and leaving is needed: what it assigns, reads, and
+// answers.  An answer that says nothing but that something reported is wrong is not.
+bool Related::neededIn(const Stmt *S, bool Reported) {
+  if (!S)
+    return false;
+  if (const auto *Return = dyn_cast<ReturnStmt>(S)) {
+    const Expr *Value = Return->getRetValue();
+    if (!Value)
+      return false;
+    Expr::EvalResult Constant;
+    bool Said = Reported && !Value->isValueDependent() &&
+                (Value->EvaluateAsInt(Constant, Current->Home->context()) ||
+                 Value->isNullPointerConstant(Current->Home->context(), Expr::NPC_ValueDependentIsNotNull));
+    if (!Said && Current->Name != "main" &&
+        (related(P.result(*Current)) || relatedAny(P.fields(Value->getType()))))
+      return true;
+    return neededIn(Value, Reported);
+  }
+  if (const auto *Goto = dyn_cast<GotoStmt>(S)) {
+    const LabelStmt *Label = Goto->getLabel()->getStmt();
+    auto At = Layouts[Current->Index].Range.find(S), To = Layouts[Current->Index].Range.find(Label);
+    auto End = Layouts[Current->Index].Range.end();
+    return At == End || To == End || To->second.first <= At->second.first || !isExit(Label);
+  }
+  if (const auto *Call = dyn_cast<CallExpr>(S)) {
+    const CallSpec *Spec = P.spec(Call);
+    PointsTo::Callees Callees = Spec ? PointsTo::Callees() : Pointers.callees(Call);
+    llvm::DenseSet<const Function *> Seen;
+    bool Ends = Callees.Functions.empty() ? Wrong.isReport(Call) || (Spec && Spec->Kind == CallKind::Close)
+                                          : llvm::all_of(Callees.Functions, [&](Function *F) { return onlyCloses(*F, Seen); });
+    if (!Ends)
+      return effects(Call);
+    for (const Expr *Argument : Call->arguments())
+      if (neededIn(Argument, Reported))
+        return true;
+    return false;
+  }
+  if (const auto *E = dyn_cast<Expr>(S); E && !isa<CastExpr, ParenExpr, ExprWithCleanups>(E))
+    return effects(E);
+  if (const auto *Declared = dyn_cast<DeclStmt>(S)) {
+    for (const Decl *D : Declared->decls())
+      if (const auto *Variable = dyn_cast<VarDecl>(D); Variable && Variable->getInit() && neededIn(Variable->getInit(), Reported))
+        return true;
+    return false;
+  }
+  for (const Stmt *Child : S->children())
+    if (neededIn(Child, Reported))
+      return true;
+  return false;
+}
+
 bool Related::statement(const Stmt *S) {
   if (!S)
     return false;
@@ -104,9 +213,12 @@ bool Related::statement(const Stmt *S) {
     Before |= statement(If->getConditionVariableDeclStmt());
     if (Before)
       keep(S);
-    if (!Decided.contains(If) && Wrong.isFailure(If)) {
-      Ignored.insert(If);
-      return conditional(S, If->getCond(), false) || Before;
+    if (!Decided.contains(If) && Wrong.isFailure(If, *Current)) {
+      if (!neededIn(If->getThen(), Wrong.reports(If->getThen()))) {
+        Ignored.insert(If);
+        return conditional(S, If->getCond(), false) || Before;
+      }
+      Decided.insert(If);
     }
     Any = statement(If->getThen());
     Any |= statement(If->getElse());
@@ -199,7 +311,7 @@ const Stmt *Related::enclosingLoop(const Stmt *S, bool OrSwitch) const {
 
 // Whether the statement is reached in the prefetch thread under the program's own conditions, all
 // of which are kept for other reasons: then the end of a failing program costs nothing to keep.
-bool Related::paid(const Stmt *S) const {
+bool Related::decided(const Stmt *S) const {
   for (const Stmt *Up = Current->Parents.lookup(S); Up; Up = Current->Parents.lookup(Up)) {
     if (const auto *If = dyn_cast<IfStmt>(Up); If && Decided.contains(If))
       continue;
@@ -211,7 +323,7 @@ bool Related::paid(const Stmt *S) const {
         Binary && Binary->isLogicalOp() && !Kept.contains(Up))
       return false;
   }
-  return hasEffects(*Current);
+  return true;
 }
 
 // Whether something kept may be executed after this statement, in its function.

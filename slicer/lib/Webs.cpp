@@ -60,9 +60,22 @@ private:
     return {false, false};
   }
 
+  // What is named in a statement that may be left by an exception, or in its handlers: the flow graph does not have the ways
+  // on which it is.
+  void exclude(const Stmt *S) {
+    if (const auto *Ref = dyn_cast<DeclRefExpr>(S))
+      if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
+        Excluded.insert(Variable);
+    for (const Stmt *Child : S->children())
+      if (Child)
+        exclude(Child);
+  }
+
   void collect(const Stmt *S) {
     if (!S)
       return;
+    if (isa<CXXTryStmt>(S))
+      exclude(S);
     if (const auto *Lambda = dyn_cast<LambdaExpr>(S)) {
       for (const LambdaCapture &Captured : Lambda->captures())
         if (Captured.capturesVariable())

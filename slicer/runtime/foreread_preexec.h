@@ -22,7 +22,8 @@
  * that is read is known to be in memory already, or the program does not wait for it. FOREREAD_PREEXEC_REPORT=FILE appends
  * a line of JSON to the file when the program ends. FOREREAD_PREEXEC_QUEUE=N is the number of
  * reads the prefetch thread may be ahead (65536). FOREREAD_PREEXEC_CPU=SECONDS is the processor
- * time it may use between two calls of this header (5).
+ * time it may use between two calls of this header (5). FOREREAD_PREEXEC_TRACE=FOLDER has both sides' reads written down there,
+ * for tests (src/trace.h).
  *
  * Offsets and lengths are in bytes.
  */
@@ -48,6 +49,8 @@ struct foreread_counter {
 /* The calling thread's, and how many characters it may still read. In the program itself, so no table is looked up. */
 extern __thread struct foreread_counter *foreread_counter __attribute__((tls_model("local-exec")));
 extern __thread unsigned foreread_left __attribute__((tls_model("local-exec")));
+/* Reads that are counted and still to come, for FOREREAD_PREEXEC_TRACE. */
+extern __thread unsigned foreread_owed __attribute__((tls_model("local-exec")));
 /* Of n calls that are counted: the last is where the library is rung. */
 void foreread_ring(unsigned n);
 /* Counts the characters that have been read. */
@@ -80,6 +83,8 @@ static __inline__ void foreread_call(void) {
 
 /* One of a character: two instructions. The others have no more to do. */
 #define foreread_character() (--foreread_left != 0 ? (void)0 : foreread_characters())
+/* One that is still to come. */
+#define foreread_ahead() (foreread_call(), (void)++foreread_owed)
 
 #ifdef __cplusplus
 }

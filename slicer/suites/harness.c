@@ -1,17 +1,17 @@
 /*
- * harness.c - makes a test of a compiler a program that reads a file, at places its result decides.
+ * harness.c - makes a test of a compiler a program that reads a file, at places its values decide.
  *
  * The tests of compiler test suites compute and read nothing, so there would be nothing to slice.
  * Compiled with -Dmain=test_main -Dexit=test_exit -Dabort=test_abort they run in here: how they end decides
- * where the file is read next, and harness_look() lets them decide it on their way. The slice of such a
- * program is nearly the whole test.
+ * where the file is read next, and so does on their way what sources.py has them say: harness_look() of a value,
+ * harness_if() of a condition that they check, harness_bytes() of a variable at the end. The slice of such
+ * a program is nearly the whole test.
  *
  *   harness FILE    ends as the test does; prints what it read
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How far apart the places are, and how many there are. FILE is of PLACES * BLOCK bytes. */
@@ -33,13 +33,25 @@ void harness_look(unsigned long value) {
         sum = sum * 31 + bytes[n];
 }
 
+/* A condition that the test checks: each has places of its own, two of them. */
+int harness_if(int condition) {
+    static unsigned long conditions;
+    harness_look(16 + 2 * conditions++ + (condition != 0));
+    return condition;
+}
+
+/* The bytes of a variable. */
+void harness_bytes(const void *data, unsigned long length) {
+    const unsigned char *bytes = data;
+    unsigned long mixed = length;
+    for (unsigned long n = 0; n < length; n++)
+        mixed = mixed * 31 + bytes[n];
+    harness_look(mixed);
+}
+
 static void say(void) {
     printf("read %08x\n", sum);
     fflush(stdout);
-    /* So that the prefetch thread can come as far, and its account be compared. */
-    struct timespec moment = {.tv_nsec = 200 * 1000 * 1000};
-    if (getenv("HARNESS_LINGERS") != NULL)
-        nanosleep(&moment, NULL);
 }
 
 void test_exit(int status) {

@@ -6,7 +6,7 @@
 
 Each program of programs.toml is built twice from the same source, by cc and c++ and by foreread's, without a line
 changed; its own test suite runs on the second build (and on the first where that fails); then
-both do the same work, which must give the same output. The table says what became of the functions
+both do the same work, which must give the same output, and once more with the addresses of its reads compared. The table says what became of the functions
 of the program itself (test programs and helpers of the build do not count) and what was refused first.
 With --cold the work's files lie on a slow disk of that model (`foreread slowdisk models`; root), cold
 each time, and the table has the medians of the rounds. --again leaves out building and testing, where that is
@@ -15,7 +15,8 @@ done, and has the programs do their work alone; --table prints the rows that eac
 Nothing of the programs is kept outside target/suites/programs, and the system's apt is left alone:
 sources come through a configuration of our own.
 
-Exit status: 0 if all built, passed their tests and gave the same output; 1 otherwise.
+Exit status: 0 if all built, passed their tests, gave the same output and read what their prefetch threads did, or
+docs/semantics.md says why not; 1 otherwise.
 """
 
 import argparse
@@ -32,10 +33,13 @@ import tempfile
 import time
 import tomllib
 
+import addresses
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The tools to try, as make slicer leaves them.
 RELEASE = pathlib.Path(os.environ.get("SUITE_TOOLS", ROOT / "target/release"))
 FOREREAD = RELEASE / "foreread"
+OBSERVER = pathlib.Path(os.environ.get("SUITE_OBSERVER", ROOT / "target/slicer/libforeread_observer.so"))
 FOLDER = ROOT / "target/suites/programs"
 TABLE = pathlib.Path(__file__).with_name("programs.toml")
 SOURCES = ("deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
@@ -117,11 +121,11 @@ class Build:
         return shell(script, self.folder, self.home / f"{self.way}-{step}.log", **self.compilers,
                      FOREREAD_CC_EXPLAIN=str(self.explained), **variables)
 
-    def work(self, data):
+    def work(self, data, **variables):
         """The seconds that the program's work takes, and its output."""
         log = self.home / f"{self.way}-run.log"
         begun = time.monotonic()
-        if not shell(self.program["run"], self.folder, log, DATA=str(data)):
+        if not shell(self.program["run"], self.folder, log, DATA=str(data), **variables):
             raise Failure(f"the work fails: {log}")
         return time.monotonic() - begun, log.read_bytes()
 
@@ -211,7 +215,20 @@ def work(program, plain, sliced, place, arguments):
             times[build.way].append(seconds)
             outputs.append(output)
         same = same and outputs[0] == outputs[1]
-    return {"output": "same" if same else "DIFFERENT", **medians(times, arguments)}
+    return {"output": "same" if same else "DIFFERENT", **compared(sliced, data), **medians(times, arguments)}
+
+
+def compared(sliced, data):
+    """The column of the comparison of what the prefetch threads read with what their programs do (addresses.py), in the
+    same work once more."""
+    traces = sliced.home / "traces"
+    shutil.rmtree(traces, ignore_errors=True)
+    sliced.work(data, **addresses.environment(OBSERVER, traces, {}))
+    # A prefetch process may outlive its program by a moment.
+    time.sleep(0.5)
+    came = addresses.compare(traces)
+    shutil.rmtree(traces)
+    return {"reads": came.verdict, "compared": f"{came.counts['same']}/{came.counts['program_calls']}", "said": came.describe()}
 
 
 def medians(times, arguments):
@@ -234,12 +251,14 @@ def first_refusals(told):
 
 def show(rows):
     """Prints the table, and below it what was refused."""
-    columns = [column for column in max(rows, key=len) if column != "told"]
+    columns = [column for column in max(rows, key=len) if column not in ("told", "said")]
     cells = [columns, *([str(row.get(column, "-")) for column in columns] for row in rows)]
     widths = [max(len(line[n]) for line in cells) for n in range(len(columns))]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
     for row in rows:
+        if row.get("reads") == "disagrees":
+            print(f"{row['program']}: {row['said']}")
         for refusal in first_refusals(row["told"]):
             print(f"{row['program']}: {refusal}")
 
@@ -280,7 +299,8 @@ def main():
                 continue
             rows.append(row)
             row_file(program).write_text(json.dumps(row))
-            failed += row["tests"].startswith("FAIL") or row["output"] != "same"
+            wrong = row["reads"] == "disagrees" and program["name"] not in addresses.named()
+            failed += row["tests"].startswith("FAIL") or row["output"] != "same" or wrong
     if rows:
         show(rows)
     print(f"{len(programs) - failed} passed, {failed} failed")

@@ -6,14 +6,18 @@
 Programs are the execution tests of GCC's torture suite (Debian's gcc-12-source), what csmith makes of its
 seeds, and the execution tests of G++ and of the C++ library (the same package), each run inside harness.c, so that what they compute decides where a file is read. A program is
 
-    passed      with a prefetch thread, and its output, messages and status are those without
-    refused     linked plainly; it then behaves the same too, and the reason is counted
-    different   otherwise: its name, and what differs, are printed
+    agreeing     with a prefetch thread, its output, messages and status are those without, and what the prefetch
+                 thread read is what it read itself: thread, call ID, file, offset and length (addresses.py)
+    disagreeing  the same, but for what was read: its name is printed, and the first reads that differ
+    empty        the same, and nothing could be compared
+    refused      linked plainly; it then behaves the same too, and the reason is counted
+    different    otherwise: its name, and what differs, are printed
 
-and not tried when the system's compiler does not compile it or it does not end by itself. "In step"
-are those of the passed whose prefetch thread made the very calls that the program made.
+and not tried when the system's compiler does not compile it or it does not end by itself. "To the end" are those of the
+agreeing whose prefetch thread made all the calls that the program made. docs/semantics.md names disagreements
+with their reasons: these are counted as named.
 
-Exit status: 0 if none is different, 1 otherwise.
+Exit status: 0 if none is different, or disagrees without a reason; 1 otherwise.
 """
 
 import argparse
@@ -28,12 +32,14 @@ import sys
 import tempfile
 import time
 
+import addresses
 import sources
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The tools to try, as make slicer leaves them.
 RELEASE = pathlib.Path(os.environ.get("SUITE_TOOLS", ROOT / "target/release"))
 HARNESS = pathlib.Path(__file__).with_name("harness.c")
+OBSERVER = pathlib.Path(os.environ.get("SUITE_OBSERVER", ROOT / "target/slicer/libforeread_observer.so"))
 # Of the file that is read: harness.c's BLOCK * PLACES.
 DATA_BYTES = 4096 * 256
 # Seconds: for a compilation, and for a program that takes a hundredth of that.
@@ -45,6 +51,8 @@ FLAGS = {"c": ["-O1", "-w", "-Dmain=test_main", "-Dexit=test_exit", "-Dabort=tes
          "c++": ["-O1", "-w"]}
 # What compiles a language: the system's driver, and foreread's word for its own.
 COMPILERS = {"c": "cc", "c++": "c++"}
+# What the comparison of the reads makes of a program that behaves the same.
+VERDICTS = {"agrees": "agreeing", "disagrees": "disagreeing", "empty": "empty"}
 SUITES = {"torture": sources.torture, "csmith": sources.csmith, "gxx": sources.gxx, "libstdcxx": sources.libstdcxx}
 
 
@@ -70,45 +78,58 @@ class Laboratory:
             command = [*compiler, "-O1", "-c", harness, "-o", str(self.folder / f"{name}.o")]
             subprocess.run(command, check=True)
 
-    def build(self, name, program, folder, **options):
+    def build(self, name, program, source, folder, **options):
         driver = COMPILERS[program.language]
         compiler = [driver] if name == "plain" else [self.foreread, driver]
-        command = [*compiler, *FLAGS[program.language], *program.flags, str(program.source),
+        command = [*compiler, *FLAGS[program.language], *program.flags, str(source),
                    str(self.folder / f"{name}.o"), "-lm", "-o", str(folder / name)]
         return run(command, COMPILE_LIMIT, **options)
+
+    def compiled(self, program, folder):
+        """The source of a program that the system's compiler compiles, that with its values said if it is one; or None."""
+        for source in (program.telling, program.source):
+            if source is not None:
+                done = self.build("plain", program, source, folder)
+                if done is not None and done[0] == 0:
+                    return source
+        return None
 
     def execute(self, path, folder, **variables):
         environment = {**os.environ, "LD_LIBRARY_PATH": str(RELEASE), **variables}
         return run([path, str(self.data)], RUN_LIMIT, cwd=folder, env=environment)
 
     def judge(self, program):
-        """What became of a program: (verdict, why, whether in step)."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+        """What became of a program: (verdict, why, the comparison of its reads or None)."""
+        # A prefetch process may outlive its program by a moment.
+        with tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as folder:
             folder = pathlib.Path(folder)
-            compiled = self.build("plain", program, folder)
-            if compiled is None or compiled[0] != 0:
-                return "not tried", "cc does not compile it", False
+            source = self.compiled(program, folder)
+            if source is None:
+                return "not tried", "cc does not compile it", None
             (folder / "in").mkdir()
             (folder / "plain").rename(folder / "in/test")
             plain = self.execute("in/test", folder)
             if plain is None or plain != self.execute("in/test", folder):
-                return "not tried", "it does not end by itself, or not the same twice", False
+                return "not tried", "it does not end by itself, or not the same twice", None
             explained = folder / "explained.jsonl"
             environment = {**os.environ, "FOREREAD_CC_EXPLAIN": str(explained)}
-            compiled = self.build("sliced", program, folder, env=environment)
+            compiled = self.build("sliced", program, source, folder, env=environment)
             if compiled is None or compiled[0] != 0:
-                return "different", f"foreread cc: {compiled}", False
+                return "different", f"foreread cc: {compiled}", None
             # Under the same name: what a program prints may hold it.
             (folder / "sliced").rename(folder / "in/test")
-            report = folder / "report"
-            ours = self.execute("in/test", folder, FOREREAD_PREEXEC="1",
-                                FOREREAD_PREEXEC_REPORT=str(report), HARNESS_LINGERS="1")
+            report, traces = folder / "report", folder / "traces"
+            ours = self.execute("in/test", folder,
+                                **addresses.environment(OBSERVER, traces, {"FOREREAD_PREEXEC_REPORT": str(report)}))
             if ours != plain:
-                return "different", f"{ours} instead of {plain}", False
+                return "different", f"{ours} instead of {plain}", None
             told = json.loads(explained.read_text().splitlines()[-1])
             if not told["sliced"]:
-                return "refused", reason(told), False
-            return "passed", "", in_step(report)
+                return "refused", reason(told), None
+            ended = await_report(report)
+            came = addresses.compare(traces, plain[0] != 0)
+            why = "" if came.verdict == "agrees" else f"{came.describe()} ({ended})"
+            return VERDICTS[came.verdict], why, came
 
 
 def reason(told):
@@ -120,34 +141,55 @@ def reason(told):
     return (units + own + functions + [told["why"]])[0]
 
 
-def in_step(report):
-    """Whether the prefetch thread made as many calls as the program, which it tells after its end."""
+def await_report(report):
+    """Why the prefetch thread ended, which it tells after its program's end."""
     deadline = time.monotonic() + REPORT_LIMIT
     while time.monotonic() < deadline:
         if report.exists() and (text := report.read_text()).endswith("\n"):
-            account = json.loads(text.splitlines()[-1])
-            return account.get("calls", 0) == account.get("program_calls", 0) > 0
+            return json.loads(text.splitlines()[-1])["ended"]
         time.sleep(0.005)
-    return False
+    return "no report"
 
 
 def judge_all(laboratory, programs, jobs):
-    """Verdicts on all programs, the different ones printed as they are found."""
+    """Verdicts on all programs, the bad ones printed as they are found; and all reads compared."""
     verdicts = collections.Counter()
     reasons = collections.Counter()
-    steps = 0
+    reads = addresses.Comparison()
+    named = addresses.named()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for program, outcome in zip(programs, pool.map(laboratory.judge, programs)):
-            verdict, why, step = outcome
+            verdict, why, came = outcome
+            if verdict == "disagreeing" and program.name in named:
+                verdict = "named"
             verdicts[verdict] += 1
-            steps += step
-            if verdict == "different":
-                print(f"  {program.name}: DIFFERENT: {why}", flush=True)
+            if came is not None:
+                reads += came
+                verdicts["to the end"] += verdict == "agreeing" and came.whole
+            if verdict in ("different", "disagreeing"):
+                print(f"  {program.name}: {verdict.upper()}: {why}", flush=True)
             elif verdict == "refused":
                 reasons[general(why)] += 1
             if os.environ.get("SUITE_VERBOSE"):
-                print(f"  {program.name}: {verdict}: {why}{'' if step else ' (not in step)'}", flush=True)
-    return verdicts, reasons, steps
+                print(f"  {program.name}: {verdict}: {why}", flush=True)
+    return verdicts, reasons, reads
+
+
+def show(suite, verdicts, reasons, reads):
+    """The figures of a suite."""
+    tried = sum(verdicts[name] for name in ("agreeing", "disagreeing", "named", "empty", "refused", "different"))
+    sliced = tried - verdicts["refused"] - verdicts["different"]
+    share = 100 * verdicts["agreeing"] / sliced if sliced else 0
+    print(f"{suite}: tried {tried}, agreeing {verdicts['agreeing']} ({share:.1f} % of {sliced} sliced; "
+          f"{verdicts['to the end']} to the end), disagreeing {verdicts['disagreeing']} (and named {verdicts['named']}), "
+          f"empty {verdicts['empty']}, refused {verdicts['refused']}, different {verdicts['different']}"
+          f" (not tried: {verdicts['not tried']})")
+    counts = reads.counts
+    compared = counts["same"] + counts["differing"] + counts["beyond"]
+    print(f"  reads: {counts['program_calls']} by the programs, {compared} compared, {counts['same']} the same, "
+          f"{counts['no read'] + counts['no place'] + counts['unseen']} not comparable")
+    for why, times in reasons.most_common():
+        print(f"  {times:5} refused: {why}")
 
 
 def general(why):
@@ -182,16 +224,11 @@ def main():
                 continue
             if arguments.names:
                 programs = [one for one in programs if one.name in arguments.names]
-            verdicts, reasons, steps = judge_all(laboratory, programs, arguments.jobs)
-            tried = sum(verdicts.values()) - verdicts["not tried"]
-            print(f"{suite}: tried {tried}, passed {verdicts['passed']} ({steps} in step), "
-                  f"refused {verdicts['refused']}, different {verdicts['different']}"
-                  f" (not tried: {verdicts['not tried']})")
-            for why, times in reasons.most_common():
-                print(f"  {times:5} refused: {why}")
-            failed += verdicts["different"]
-            passed += verdicts["passed"]
-            skipped += verdicts["refused"]
+            verdicts, reasons, reads = judge_all(laboratory, programs, arguments.jobs)
+            show(suite, verdicts, reasons, reads)
+            failed += verdicts["different"] + verdicts["disagreeing"]
+            passed += verdicts["agreeing"]
+            skipped += verdicts["refused"] + verdicts["empty"] + verdicts["named"]
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 

@@ -27,6 +27,8 @@ class Program:
     source: pathlib.Path
     flags: list = field(default_factory=list)
     language: str = "c"
+    # The same with its values said, tried first: not every test can be changed by its text.
+    telling: pathlib.Path | None = None
 
 
 def torture(cache, arguments):
@@ -40,8 +42,55 @@ def torture(cache, arguments):
             with open(test, "a") as more:
                 more.write(run_by(text))
     tests = sorted(folder.glob("*.c")) + sorted(folder.glob("ieee/*.c"))
-    return [Program(test.relative_to(folder).as_posix(), test, options(test))
-            for test in tests[:: arguments.every]]
+    programs = []
+    for test in tests[:: arguments.every]:
+        name = test.relative_to(folder).as_posix()
+        if arguments.names and name not in arguments.names:
+            continue
+        told = telling(cache / "torture-telling" / name.replace("/", "-"), test.read_text(errors="replace"), "c")
+        programs.append(Program(name, test, ["-iquote", str(test.parent), *options(test)], telling=told))
+    return programs
+
+
+# What a test says of itself.
+DECLARED = """int harness_if(int); void harness_bytes(const void *, unsigned long); void harness_look(unsigned long);
+"""
+CHECKED = re.compile(r"\bif\s*\(")
+FAILS = re.compile(r"\s*\{?\s*(?:\w+\s*\(\s*\)\s*;\s*)?(?:__builtin_|::|std::|test_)?abort\s*\(")
+# A variable of numbers, or an array of them, that a line by itself declares outside of all functions.
+NUMBERS = re.compile(r"^(?:(?:static|volatile|unsigned|signed|long|short|int|char|size_t|u?int(?:8|16|32|64)_t)\s+)+"
+                     r"(\w+)\s*(?:\[[\w\s+*-]*\]\s*)*(?:=.*)?;\s*$", re.M)
+
+
+def telling(path, text, language):
+    """A copy of a test in which each condition that leads to abort() is said, and at the end the variables of numbers."""
+    made, at = [], 0
+    for found in CHECKED.finditer(text):
+        depth, end = 1, found.end()
+        while end < len(text) and depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        condition = text[found.end():end - 1]
+        if found.start() < at or "\n#" in condition or not FAILS.match(text, end):
+            continue
+        made += [text[at:found.end()], f"harness_if (({condition}) != 0)"]
+        at = end - 1
+    made.append(text[at:])
+    changed = "".join(made)
+    # The line of the function that the harness calls, which ends the text.
+    call = re.search(r"\{ (return )?(test_main\([^;]*\));.*\}\s*(?:#endif\s*)?$", changed)
+    # Not constants, which decide nothing, nor what could be another's.
+    names = sorted(set(NUMBERS.findall(changed)))
+    if call and (names or len(made) > 1):
+        said = " ".join(f"harness_bytes((const void *)&{name}, sizeof {name});" for name in names)
+        ending = call.group(0)[call.group(0).index("}"):]
+        before = "int harness_status = " if call.group(1) else ""
+        after = "return harness_status;" if call.group(1) else "return 0;"
+        changed = changed[:call.start()] + f"{{ {before}{call.group(2)}; {said} {after} " + ending
+    declared = f'extern "C" {{ {DECLARED.strip()} }} ' if language == "c++" else DECLARED
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(declared + changed)
+    return path
 
 
 def run_by(text):
@@ -165,8 +214,9 @@ def cxx_programs(cache, folder, tests, names, flags):
         source = cache / f"{name.replace('/', '-')}.cpp"
         if not source.exists():
             source.write_text(made)
+        told = telling(source.with_suffix(".telling.cpp"), made, "c++")
         programs.append(Program(name, source, [*flags, "-iquote", str(test.parent), *standard(text), *options(test)],
-                                "c++"))
+                                "c++", told))
     return programs
 
 

@@ -18,9 +18,12 @@ A case is a file in C or C++.  Lines of the form `//: WORD rest` say what is exp
     DATA path n        before running: a file of n bytes, byte i being i * 7 + i / 256
     TEXT path text     … or of this text (with \\n)
     INPUT text         standard input
-    RUN arguments      the translated program prints and answers what the original does
+    RUN arguments      the translated program prints and answers what the original does, and what its prefetch
+                       thread reads is what it reads itself, by thread, call ID, file, offset and length
+                       (suites/addresses.py)
     COUNTS             … and the prefetch thread makes as many counted calls as the program
-                       (which sleeps before it ends, so that there is time for them)
+    UNSEEN reason      … but nothing that it reads can be compared
+    DIFFERS reason     … but some reads differ, for a reason that docs/semantics.md names
     SHORT n            the prefetch functions have at most n lines
 
 Exit status: 0 as expected, 1 not, 77 if the result could not be run, or its prefetch thread could not,
@@ -36,14 +39,18 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "suites"))
+import addresses  # noqa: E402  (it lies with the suites, which compare in the same way)
+
 
 def flat(text):
     return re.sub(r"\s+", "", text)
 
 
 class Case:
-    def __init__(self, path, tool, runtime, compiler):
+    def __init__(self, path, tool, runtime, compiler, observer):
         self.path, self.tool, self.compiler = path, tool, compiler
+        self.observer = os.path.abspath(observer)
         self.runtime = [os.path.abspath(each) for each in runtime]
         self.failures, self.skipped = [], None
         self.units, self.expect = {}, []
@@ -146,8 +153,8 @@ class Case:
         given = "".join(self.all("INPUT")).replace("\\n", "\n")
         environment = dict(os.environ)
         if report:
-            # Its files are in memory.
-            environment |= {"FOREREAD_PREEXEC_REPORT": report, "FOREREAD_PREEXEC": "1"}
+            environment = addresses.environment(self.observer, report + ".traces", environment)
+            environment["FOREREAD_PREEXEC_REPORT"] = report
         done = subprocess.run([os.path.join(folder, name), *arguments], input=given, capture_output=True,
                               text=True, cwd=work, env=environment, timeout=60)
         left = {}
@@ -196,17 +203,16 @@ class Case:
             if not self.build(folder, "original", sources, plain_flags, ["-lm", "-lpthread"]) or \
                     not self.build(folder, "translated", changed, flags, libraries):
                 return
-            for text in runs:
-                report = os.path.join(folder, "report")
+            for number, text in enumerate(runs):
+                report = os.path.join(folder, f"report{number}")
                 plain = self.run_program(folder, "original", shlex.split(text))
                 both = self.run_program(folder, "translated", shlex.split(text), report)
                 for what, one, other in zip(("status", "output", "errors", "files"), plain, both):
                     if one != other:
                         self.fail(f"run {text}: {what} differs: {one!r} {other!r}")
-                if any(key == "COUNTS" for key, _ in self.expect):
-                    self.check_counts(text, report)
+                self.check_addresses(text, report, plain[0] != 0)
 
-    def check_counts(self, run, path):
+    def check_addresses(self, run, path, failed):
         # The report is written once the program has ended.
         for _ in range(100):
             if os.path.exists(path) and open(path).read().endswith("\n"):
@@ -216,17 +222,22 @@ class Case:
             self.fail(f"run {run}: no report")
             return
         report = json.loads(open(path).read().splitlines()[-1])
-        os.unlink(path)
         if report["ended"] == "without libforeread":
             self.skipped = "libforeread.so.1 is not built"
             return
-        if report["calls"] != report["program_calls"] or not report["calls"]:
+        came = addresses.compare(path + ".traces", failed)
+        if os.environ.get("FOREREAD_SHOW"):
+            print(came.verdict, came.describe(), report)
+        if any(key == "COUNTS" for key, _ in self.expect) and (not came.whole or not report["calls"]):
             self.fail(f"run {run}: {report['program_calls']} reads, {report['calls']} calls: {report['ended']}")
+        expected = "empty" if self.all("UNSEEN") else "disagrees" if self.all("DIFFERS") else "agrees"
+        if came.verdict != expected:
+            self.fail(f"run {run}: {came.verdict}: {came.describe()} ({report['ended']})")
 
 
 def main():
-    path, tool, library, header, compiler = sys.argv[1:6]
-    case = Case(path, tool, (library, header), compiler)
+    path, tool, library, header, compiler, observer = sys.argv[1:7]
+    case = Case(path, tool, (library, header), compiler, observer)
     case.run()
     for failure in case.failures:
         print("FAILED:", failure)

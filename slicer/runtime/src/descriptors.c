@@ -181,6 +181,7 @@ static ssize_t fetch(int fd, const struct iovec *parts, int count, int64_t at, b
     if (plan.kind == EMPTY)
         return 0;
     ssize_t done = preadv(fd, parts, count, plan.offset);
+    lane_fetched(done);
     /* Files of /proc say that they have no bytes. */
     if (moves && done >= 0 && (uint64_t)done != plan.bytes)
         prefetch_lseek(fd, plan.offset + done, SEEK_SET);

@@ -37,6 +37,11 @@ size_t file_number(const struct file *file) {
     return file->number;
 }
 
+void file_identity(const struct file *file, uint64_t *dev, uint64_t *ino) {
+    *dev = file->dev;
+    *ino = file->ino;
+}
+
 size_t files_known(void) {
     return known;
 }

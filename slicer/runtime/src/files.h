@@ -45,6 +45,8 @@ struct opening {
 
 /* A file's number, from 0. */
 size_t file_number(const struct file *file);
+/* Its device and inode. */
+void file_identity(const struct file *file, uint64_t *dev, uint64_t *ino);
 /* Files met so far. */
 size_t files_known(void);
 

@@ -7,6 +7,7 @@
 #include "files.h"
 #include "prefetch.h"
 #include "residency.h"
+#include "trace.h"
 
 /* Memory for what lanes after the first fetch ahead, in bytes: the first has most of what is free. */
 #define LATER_BUDGET (UINT64_C(64) << 20)
@@ -61,6 +62,7 @@ bool lane_begin(uint64_t path) {
     while (!atomic_compare_exchange_weak(&all, &lane->next, lane))
         ;
     lane_self = lane;
+    trace_begun();
     watch_ring();
     return true;
 }
@@ -179,8 +181,10 @@ static void wait_for_room(struct lane *lane) {
     int64_t since = clock_ns(CLOCK_MONOTONIC);
     hold_release(lane);
     lane->sleeps = true;
+    trace_waits(1);
     while (size - ahead(lane) < room)
         pthread_cond_wait(&lane->room, &lane->lock);
+    trace_waits(-1);
     lane->sleeps = false;
     lane->waited_ns[WAIT_ROOM] += clock_ns(CLOCK_MONOTONIC) - since;
 }
@@ -237,19 +241,36 @@ static void rest(struct lane *lane, uint64_t id) {
     if (id - lane->known_calls < size * CALLS_AHEAD)
         return;
     int64_t since = lane_wait_begin();
+    trace_waits(1);
     while (id - (lane->known_calls = shared_calls(lane->shared)) > size * CALLS_AHEAD / 2)
         nanosleep(&(struct timespec){.tv_nsec = REST}, NULL);
+    trace_waits(-1);
     lane_wait_end(WAIT_ROOM, since);
 }
 
-/* Whether the next read is still to come; its ID. */
-static bool next_call(struct lane *lane, uint64_t *id) {
+/* Once per call: what it is, and that it is made. */
+static void write_down(enum trace_kind kind, const struct lane *lane, uint64_t id, const struct file *file, uint64_t offset,
+                       uint64_t bytes) {
+    struct trace_seen read = {.placed = file != NULL, .offset = offset, .bytes = bytes};
+    if (file != NULL)
+        file_identity(file, &read.dev, &read.ino);
+    trace_add(kind, lane->path, id, &read);
+    if (lane->shared != NULL)
+        trace_reached((size_t)(lane->shared - prefetch_shared()->lanes), id + 1);
+}
+
+/* Whether the next call, which is a read of these bytes if it is of a file, is still to come; its ID. */
+static bool next_call(struct lane *lane, uint64_t *id, enum trace_kind kind, const struct file *file, uint64_t offset,
+                      uint64_t bytes) {
     /* Characters that the program's own code has read here. */
     if (foreread_left != FOREREAD_CHARACTERS)
         foreread_characters();
     *id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
     atomic_store_explicit(&lane->next_id, *id + 1, memory_order_relaxed);
-    if (!has_counter(lane)) {
+    bool counted = has_counter(lane);
+    if (trace_is_on())
+        write_down(kind, lane, *id, file, offset, bytes);
+    if (!counted) {
         lane->refused++;
         return false;
     }
@@ -264,17 +285,26 @@ static bool next_call(struct lane *lane, uint64_t *id) {
 void lane_count(void) {
     uint64_t id;
     if (lane_self != NULL)
-        next_call(lane_self, &id);
+        next_call(lane_self, &id, TRACE_CALL, NULL, 0, 0);
+}
+
+void lane_had(struct file *file, uint64_t offset, uint64_t bytes) {
+    uint64_t id;
+    if (lane_self != NULL)
+        next_call(lane_self, &id, TRACE_READ, file, offset, bytes);
 }
 
 void lane_calls(unsigned n) {
-    while (n-- > 0)
-        lane_count();
+    uint64_t id;
+    while (n-- > 0 && lane_self != NULL)
+        next_call(lane_self, &id, TRACE_WHOLE, NULL, 0, 0);
 }
 
 void prefetch_uncount(void) {
-    if (lane_self != NULL)
-        atomic_fetch_sub_explicit(&lane_self->next_id, 1, memory_order_relaxed);
+    if (lane_self == NULL)
+        return;
+    atomic_fetch_sub_explicit(&lane_self->next_id, 1, memory_order_relaxed);
+    trace_add(TRACE_UNCOUNT, lane_self->path, 0, NULL);
 }
 
 /* Puts a read of this ID on hold, unless the last was of the same pages. */
@@ -294,12 +324,20 @@ static void announce(struct lane *lane, uint64_t id, struct file *file, int fd, 
         watch_ring();
 }
 
-void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
+static void next_read(enum trace_kind kind, struct file *file, int fd, uint64_t offset, uint64_t bytes) {
     struct lane *lane = lane_self;
     uint64_t id;
-    if (lane == NULL || !next_call(lane, &id) || file == NULL || bytes == 0)
+    if (lane == NULL || !next_call(lane, &id, kind, file, offset, bytes) || file == NULL || bytes == 0)
         return;
     announce(lane, id, file, fd, offset, bytes);
+}
+
+void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
+    next_read(TRACE_READ, file, fd, offset, bytes);
+}
+
+void lane_look(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
+    next_read(TRACE_LOOK, file, fd, offset, bytes);
 }
 
 /* Whether these pages have all been looked at a moment ago: loads come back to a page more often than reads do. */
@@ -369,6 +407,7 @@ static void let_ahead(struct lane *lane, uint64_t calls) {
     if (++lane->behind_in_order > STRETCHES)
         prefetch_end_thread("reads in order with the program");
     uint64_t seen = 0;
+    trace_waits(1);
     int64_t now = clock_ns(CLOCK_MONOTONIC), moved = now;
     for (uint64_t made; (made = shared_calls(lane->shared)) < calls; now = clock_ns(CLOCK_MONOTONIC)) {
         if (made != seen)
@@ -378,6 +417,7 @@ static void let_ahead(struct lane *lane, uint64_t calls) {
         seen = made;
         nanosleep(&(struct timespec){.tv_nsec = GLANCE}, NULL);
     }
+    trace_waits(-1);
     /* Being behind is meant. */
     lane->late = 0;
 }
@@ -388,7 +428,8 @@ int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes) {
     uint64_t id;
     if (lane == NULL)
         return since;
-    next_call(lane, &id);
+    next_call(lane, &id, TRACE_READ, file, offset, bytes);
+    trace_reads();
     if (file == NULL || lane->shared == NULL)
         return since;
     const struct reading reading = {.id = id, .file = file, .offset = offset, .bytes = bytes};
@@ -398,6 +439,10 @@ int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes) {
     if (stretch > 0)
         let_ahead(lane, id + stretch);
     return since;
+}
+
+void lane_fetched(int64_t bytes) {
+    trace_bytes(bytes);
 }
 
 void lane_wait_end(enum wait what, int64_t since) {

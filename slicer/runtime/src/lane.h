@@ -140,17 +140,23 @@ uint64_t lanes_size(void);
 /* Makes the calling thread a prefetch thread, of this path. */
 bool lane_begin(uint64_t path);
 
-/* The next read, which need not be fetched. */
+/* The next call, which is no read. */
 void lane_count(void);
+/* The next read, whose data the thread has already. */
+void lane_had(struct file *file, uint64_t offset, uint64_t bytes);
 /* Reads that the program's own code, run by this thread as it is, has made and counted. */
 void lane_calls(unsigned n);
 /* The next read: these bytes of a file, which `fd` has open. Without a file or bytes, lane_count(). */
 void lane_read(struct file *file, int fd, uint64_t offset, uint64_t bytes);
+/* The same for what the program looks at in a mapped file. */
+void lane_look(struct file *file, int fd, uint64_t offset, uint64_t bytes);
 /* Bytes that the program looks at before its next read, which this is not. */
 void lane_load(struct file *file, int fd, uint64_t offset, uint64_t bytes);
 /* The next read, which the thread makes for itself, of these bytes as far as it is known; in place of
  * lane_wait_begin(). Lets the program go first through what both read in order, and ends the thread if that goes on. */
 int64_t lane_fetch(struct file *file, uint64_t offset, uint64_t bytes);
+/* After that: how much there was to read. */
+void lane_fetched(int64_t bytes);
 
 /* With the lock held: puts a reading on hold, or leaves it to the kernel; releases the readings on hold, to the
  * end of the list. */

@@ -138,7 +138,7 @@ static uint64_t least(uint64_t a, uint64_t b) {
 
 void prefetch_touch(const void *address, size_t bytes) {
     struct mapped mapped = mapped_at((uintptr_t)address);
-    lane_read(mapped.file, mapped.fd, mapped.offset, least(bytes, mapped.bytes));
+    lane_look(mapped.file, mapped.fd, mapped.offset, least(bytes, mapped.bytes));
 }
 
 /* In pieces, by which a stream that is the kernel's is told (hold.c). */

@@ -28,6 +28,7 @@
 #include "quarantine.h"
 #include "raw.h"
 #include "report.h"
+#include "trace.h"
 
 /* Of a prefetch thread, in bytes. */
 #define STACK (8u << 20)
@@ -77,8 +78,12 @@ static void end_lane(struct lane *lane, const char *why) {
     foreread_left = FOREREAD_CHARACTERS;
     atomic_store(&lane->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
     const char *none = NULL;
-    if (atomic_compare_exchange_strong(&lane->ended, &none, why))
+    if (atomic_compare_exchange_strong(&lane->ended, &none, why)) {
         atomic_fetch_sub(&running, 1);
+        if (lane->shared != NULL)
+            trace_reached((size_t)(lane->shared - birth.shared->lanes), UINT64_MAX);
+        trace_ended();
+    }
     /* The watcher hands over what is left. */
     watch_ring();
 }
@@ -100,6 +105,7 @@ void prefetch_leave(void) {
 }
 
 void prefetch_fail(const char *why) {
+    trace_failed();
     report_failure(report, birth.program, why);
     prefetch_leave();
 }
@@ -119,9 +125,11 @@ void prefetch_wait(int point) {
     uint32_t turn = atomic_fetch_add(&waits[point], 1) + 1;
     int64_t since = lane_wait_begin();
     atomic_fetch_add(&shared->points_waiting, 1);
+    trace_waits(1);
     uint32_t signalled;
     while ((int32_t)((signalled = atomic_load(&shared->points[point])) - turn) < 0)
         shared_wait(&shared->points[point], signalled, -1);
+    trace_waits(-1);
     atomic_fetch_sub(&shared->points_waiting, 1);
     lane_wait_end(WAIT_POINT, since);
 }
@@ -130,7 +138,9 @@ size_t foreread_receive(int channel, void *data, size_t bytes) {
     if (!here)
         return 0;
     int64_t since = lane_wait_begin();
+    trace_waits(1);
     ssize_t got = channel_receive(birth.shared, channel, data, bytes);
+    trace_waits(-1);
     lane_wait_end(WAIT_MESSAGE, since);
     if (got < 0)
         prefetch_end_thread("a message was lost");
@@ -315,6 +325,7 @@ static const char *settle(void) {
     quarantine_faults();
     bool quarantined = has_few_rights && quarantine_process(birth.shared);
     leave_if_over();
+    trace_enter();
     if (!quarantined || !quarantine_calls(report))
         return "could not be quarantined";
     leave_if_over();

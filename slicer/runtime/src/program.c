@@ -26,6 +26,7 @@
 #include "prefetch.h"
 #include "raw.h"
 #include "report.h"
+#include "trace.h"
 
 /* At the beginning of a page of its own. */
 struct anchor {
@@ -52,6 +53,7 @@ static _Thread_local struct foreread_counter nobody = {.wake_at = UINT64_MAX};
 
 _Thread_local struct foreread_counter *foreread_counter = &unknown;
 _Thread_local unsigned foreread_left = FOREREAD_CHARACTERS;
+_Thread_local unsigned foreread_owed;
 
 struct shared *program_shared(void) {
     return atomic_load_explicit(&anchor->shared, memory_order_relaxed);
@@ -124,11 +126,38 @@ static void leave_lane(void) {
     foreread_counter = &unknown;
 }
 
+/* The program's read, with the call ID it has if it is counted next, or was counted ahead of it. The prefetch thread is to
+ * come as far before the program goes on: what it reads is then as the program has read it. In the prefetch process,
+ * a read of the program's own code. */
+static void write_down(const struct trace_seen *read) {
+    unsigned owed = foreread_owed;
+    foreread_owed -= owed > 0;
+    uint64_t ahead = (uint64_t)FOREREAD_CHARACTERS - foreread_left - owed;
+    struct shared *shared = program_shared();
+    if (prefetch_is_here()) {
+        if (lane_self != NULL)
+            trace_observed(lane_self->path, atomic_load(&lane_self->next_id) + ahead, read);
+    } else if (shared != NULL && self.path != 0 && foreread_counter != &nobody) {
+        uint64_t id = (foreread_counter == &unknown ? 0 : foreread_counter->calls) + ahead;
+        trace_add(TRACE_PROGRAM, self.path, id, read);
+        struct shared_lane *lane = shared_lane(shared, self.path);
+        if (lane != NULL)
+            trace_follow((size_t)(lane - shared->lanes), id);
+    }
+}
+
+/* A program that ends before its prefetch thread has come as far could not be compared with it. */
+static void wait_for_slice(void) {
+    if (!prefetch_is_here() && program_shared() != NULL)
+        trace_linger();
+}
+
 static void create(void (*f)(int, char **), int argc, char **argv) {
     struct shared *shared = make_shared();
     if (shared == NULL)
         return;
     struct anchor *made = make_anchor(shared);
+    trace_begin(&(struct trace_calls){write_down, wait_for_slice});
     pid_t prefetch = made != NULL ? birth(shared, f, argc, argv) : 0;
     if (prefetch > 0) {
         made->program = (pid_t)raw_call(SYS_getpid);
@@ -143,6 +172,7 @@ static void create(void (*f)(int, char **), int argc, char **argv) {
         need_begin();
         return;
     }
+    trace_abandon();
     if (made != NULL)
         munmap(made, sizeof *made);
     birth_release_life(shared);

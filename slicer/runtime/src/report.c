@@ -14,6 +14,7 @@
 #include "lane.h"
 #include "prefetch.h"
 #include "raw.h"
+#include "trace.h"
 
 struct sums {
     unsigned lanes;
@@ -67,6 +68,8 @@ static void add_lane(struct sums *sums, struct lane *lane) {
         sums->waited_ns[n] += lane->waited_ns[n];
     if (lane->first_ns != 0 && (sums->first_ns == 0 || lane->first_ns < sums->first_ns))
         sums->first_ns = lane->first_ns;
+    const struct trace_seen calls = {.offset = lane->shared != NULL ? shared_calls(lane->shared) : 0};
+    trace_add(TRACE_END, lane->path, atomic_load(&lane->next_id), &calls);
     const char *ended = atomic_load(&lane->ended);
     clockid_t clock;
     if (ended != NULL)

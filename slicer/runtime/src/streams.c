@@ -319,6 +319,7 @@ static int64_t before(struct place *place, uint64_t bytes) {
     struct opening *opening = files_lock(fileno(place->stream));
     bool blind = opening == NULL || opening->kind == BLIND;
     struct file *file = blind ? NULL : opening->file;
+    place->file = file;
     if (opening != NULL)
         files_unlock();
     if (blind)
@@ -331,7 +332,9 @@ static int64_t before(struct place *place, uint64_t bytes) {
 /* After it: enters where the real stream is now. */
 static void after(struct place *place, int64_t since) {
     lane_wait_end(WAIT_DATA, since);
+    int64_t from = place->at;
     place->real = place->at = ftello(place->stream);
+    lane_fetched(place->at - from);
     /* A call that reads nothing leaves the end of file as it was. */
     place->ended |= feof(place->stream);
     place->failed |= ferror(place->stream);
@@ -355,7 +358,7 @@ int fetch_getc(FILE *stream) {
     struct place *near = place_of(stream);
     /* The C library's own test for a character in the buffer: nothing to wait for. */
     if (near->real == near->at && stream->_IO_read_ptr < stream->_IO_read_end) {
-        lane_count();
+        lane_had(near->file, (uint64_t)near->at, 1);
         near->real = ++near->at;
         return getc_unlocked(stream);
     }

@@ -3,6 +3,7 @@
 //: PROGRAM begin if (foreread_may_wait(0, 0, "data\0" "")) foreread_create_prefetch_thread(
 //: PROGRAM i++) begin foreread_call();
 //: DATA data 81920
+//: UNSEEN a mapped file is looked at by loads
 //: RUN
 //: COUNTS
 #include <fcntl.h>

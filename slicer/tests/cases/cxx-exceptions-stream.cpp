@@ -5,6 +5,7 @@
 //: KEEPS catch (const trouble::Error &error)
 //: DATA a 50000
 //: DATA c 50000
+//: DIFFERS operands of overloaded operators
 //: RUN a b c
 //: COUNTS
 #include <cstdio>

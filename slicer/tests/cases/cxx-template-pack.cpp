@@ -8,7 +8,7 @@
 //: KEEPS pf_last_4(foreread_at_rest_1, foreread_at_rest_2);
 //: KEEPS pf_get(foreread_at_1) + pf_get(foreread_at_2) + pf_get(foreread_at_3) + long(3UL)
 //: KEEPS auto look = [foreread_at_1, foreread_at_2](int n) -> unsigned char
-//: PROGRAM int all[] = {((foreread_call(), pread(fd, &step, 1, at)), 0)...};
+//: PROGRAM int all[] = {((foreread_ahead(), pread(fd, &step, 1, at)), 0)...};
 //: DATA data 200000
 //: RUN
 //: COUNTS

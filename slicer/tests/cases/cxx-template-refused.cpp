@@ -12,6 +12,7 @@
 //: STATUS main sliced
 //: DATA data 200000
 //: INPUT 5 6\n
+//: DIFFERS standard input of what is left whole
 //: RUN
 //: COUNTS
 #include <cstdio>

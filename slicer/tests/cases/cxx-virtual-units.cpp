@@ -53,7 +53,7 @@ Order *make(int kind)
 
 long Up::next(int fd)
 {
-	return at += 1500 + fd % 2;
+	return at += 1500 + (fd < 0);
 }
 //: UNIT main.cpp
 #include <cstdio>

@@ -36,8 +36,10 @@ int main(void)
 	int fd = open("data", O_RDONLY);
 	for (int i = 0; i < 40; i++) {
 		int sum = load(fd, i);
-		if (sum < 0)
+		if (sum < 0) {
+			fprintf(stderr, "stopped\n");
 			break;
+		}
 		total += sum;
 	}
 	printf("%u\n", total);

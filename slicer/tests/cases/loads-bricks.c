@@ -8,6 +8,7 @@
 //: LOOKS depends on what is looked at elsewhere
 //: LOOKS too little is done from one time to the next
 //: DATA data 1048576
+//: UNSEEN a mapped file is looked at by loads
 //: RUN
 //: COUNTS
 #include <fcntl.h>

@@ -6,6 +6,7 @@
 //: KEEPS prefetch_load(&row[k * k % 1000], sizeof(row[k * k % 1000]));
 //: DROPS sum
 //: DATA data 1048576
+//: UNSEEN a mapped file is looked at by loads
 //: RUN 700
 //: RUN 0
 //: COUNTS

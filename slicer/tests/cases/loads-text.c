@@ -4,6 +4,7 @@
 //: DROPS lines
 //: DROPS sum
 //: DATA data 70000
+//: UNSEEN a mapped file is looked at by loads
 //: RUN
 //: COUNTS
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 //: PROGRAM for (int k = 0; k < 200; k++) sum
 //: DROPS sum
 //: DATA data 204800
+//: UNSEEN a mapped file is looked at by loads
 //: RUN
 //: COUNTS
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // Calls in macros that check, or show, what they are given are counted where the macro begins, if they are made once there.
 // What follows may leave.
 //: STATUS main sliced
-//: PROGRAM foreread_call(); READ(fd, i * 7)
-//: PROGRAM foreread_call(); CHECK(pread(fd, &c, 1, i * 11) == 1)
-//: PROGRAM sum += (foreread_call(), BYTE(i * 13))
-//: PROGRAM (foreread_call(), (foreread_call(), TWICE(i)))
+//: PROGRAM foreread_ahead(); READ(fd, i * 7)
+//: PROGRAM foreread_ahead(); CHECK(pread(fd, &c, 1, i * 11) == 1)
+//: PROGRAM sum += (foreread_ahead(), BYTE(i * 13))
+//: PROGRAM (foreread_ahead(), (foreread_ahead(), TWICE(i)))
 //: PROGRAM { MAYBE(i * 23)
 //: KEEPS prefetch_pread(fd, 1, i * 7)
 //: KEEPS prefetch_pread(fd, 1, i * 11)

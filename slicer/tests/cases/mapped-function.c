@@ -3,6 +3,7 @@
 //: KEEPS pf_copy(map + i * 37 % 100 * 512)
 //: KEEPS prefetch_touch(from, 32)
 //: DATA data 65536
+//: UNSEEN a mapped file is looked at by loads
 //: RUN
 //: COUNTS
 #include <fcntl.h>

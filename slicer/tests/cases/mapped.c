@@ -4,6 +4,7 @@
 //: PROGRAM memcpy(record, map + index[i], sizeof record); foreread_call();
 //: DROPS sum
 //: DATA data 70000
+//: UNSEEN a mapped file is looked at by loads
 //: RUN
 //: COUNTS
 #include <fcntl.h>
