@@ -277,7 +277,7 @@ fn endings() -> Vec<Ending> {
         (
             "not observable",
             with(nothing_known(), |account| account.observed = false),
-            "stood aside: sh could not be observed: it is statically linked, privileged, or clears its environment",
+            "stood aside: sh could not be observed: it ended before foreread could see why",
             &[],
             Outcome::Aside,
         ),
@@ -314,11 +314,10 @@ fn endings() -> Vec<Ending> {
             with(recorded(), |account| {
                 account.device_bytes = Some(16 << 20);
                 account.unseen(&Explained::default());
-                account
-                    .remark("1 process was not observed: statically linked or privileged".into());
+                account.remark("1 process was not observed: statically linked".into());
             }),
             "recorded 20 reads of sh in 2.43 ms, to keep ahead of the next run; 16.0 MiB of 16.0 MiB from the device \
-             came by reads that cannot be observed; 1 process was not observed: statically linked or privileged",
+             came by reads that cannot be observed; 1 process was not observed: statically linked",
             &[],
             Outcome::Recorded,
         ),
