@@ -72,9 +72,10 @@ impl Shared {
     /// Process `pid` did not become another program after all, if it was about to.
     pub fn stay(&self, pid: u32) {
         let place = &self.passages[pid as usize % PASSAGES];
-        let found = place.load(Ordering::Relaxed);
-        if found >> 8 == u64::from(pid) && found != word(pid, Passage::Here) {
-            place.store(word(pid, Passage::Here), Ordering::Relaxed);
+        let (found, here) = (place.load(Ordering::Relaxed), word(pid, Passage::Here));
+        if found >> 8 == u64::from(pid) && found != here {
+            // A failure means that another process has taken the place.
+            let _ = place.compare_exchange(found, here, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
