@@ -5,7 +5,7 @@
 //! reads in a burst finds its pages there (AASFP §5.2's timer).
 
 use std::collections::VecDeque;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +50,8 @@ struct Shared {
     /// Observations that the engine has not come to yet.
     backlog: AtomicUsize,
     phase: AtomicU8,
+    /// Calls of [`Session::resume`] whose effect is not in `phase` yet.
+    resumed: AtomicUsize,
     /// Whether the engine has anything under way or to decide.
     busy: AtomicBool,
     /// Whether what the program reads next is foreseen.
@@ -76,6 +78,7 @@ impl Session {
             seen: Mutex::default(),
             backlog: AtomicUsize::new(0),
             phase: AtomicU8::new(code(Phase::Ahead)),
+            resumed: AtomicUsize::new(0),
             busy: AtomicBool::new(true),
             foreseen: AtomicBool::new(true),
             rests: AtomicBool::new(false),
@@ -112,10 +115,9 @@ impl Session {
 
     /// Have the engine follow again a program that it let go as [`Phase::Hot`].
     pub fn resume(&self) {
+        // Until the engine gets there, its own phase would say that nobody need be watched.
+        self.shared.resumed.fetch_add(1, Ordering::Relaxed);
         self.add(Seen::Waiting);
-        // Not when the engine gets there: until then the phase would say that nobody need be watched.
-        let phase = code(Phase::Lost);
-        self.shared.phase.store(phase, Ordering::Relaxed);
         self.wake();
     }
 
@@ -136,7 +138,11 @@ impl Session {
 
     /// What the session is doing.
     pub fn phase(&self) -> Phase {
-        phase(self.shared.phase.load(Ordering::Relaxed))
+        let resumed = self.shared.resumed.load(Ordering::Acquire) > 0;
+        match phase(self.shared.phase.load(Ordering::Relaxed)) {
+            Phase::Hot if resumed => Phase::Lost,
+            phase => phase,
+        }
     }
 
     /// Whether the engine has anything under way or to decide: if not, what the program waits for is the kernel's,
@@ -198,7 +204,7 @@ impl Session {
             }
         };
         let ended = catch_unwind(AssertUnwindSafe(|| work.end(&session.shared)));
-        std::mem::forget(work);
+        mem::forget(work);
         ended.ok()
     }
 
@@ -229,6 +235,8 @@ struct Shift<B> {
     start: Instant,
     /// Observations taken over, and not looked at yet.
     taken: VecDeque<Seen>,
+    /// Calls of [`Session::resume`] among those looked at last.
+    resumed: usize,
 }
 
 impl<B: Backend> Shift<B> {
@@ -241,6 +249,7 @@ impl<B: Backend> Shift<B> {
             engine,
             start,
             taken,
+            resumed: 0,
         }
     }
 
@@ -250,7 +259,7 @@ impl<B: Backend> Shift<B> {
 
     fn take_over(&mut self, shared: &Shared) {
         if self.taken.is_empty() {
-            std::mem::swap(&mut self.taken, &mut *lock(&shared.seen));
+            mem::swap(&mut self.taken, &mut *lock(&shared.seen));
         }
     }
 
@@ -267,7 +276,10 @@ impl<B: Backend> Shift<B> {
             match seen {
                 Seen::Planned(access) => self.engine.observe(&access),
                 Seen::Stray(access) => self.engine.stray(&access),
-                Seen::Waiting => self.engine.resume(now),
+                Seen::Waiting => {
+                    self.engine.resume(now);
+                    self.resumed += 1;
+                }
             }
         }
         shared.backlog.fetch_sub(count, Ordering::Relaxed);
@@ -286,6 +298,8 @@ impl<B: Backend> Work for Shift<B> {
         shared.rests.store(self.engine.rests(), Ordering::Relaxed);
         let phase = code(self.engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
+        let resumed = mem::take(&mut self.resumed);
+        shared.resumed.fetch_sub(resumed, Ordering::Release);
         *lock(&shared.ledger) = self.engine.ledger();
         match (self.taken.is_empty(), busy) {
             (false, _) => Duration::ZERO,
