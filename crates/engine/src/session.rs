@@ -7,15 +7,20 @@
 use std::collections::VecDeque;
 use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use foreread_backend::Backend;
 use foreread_plan::Access;
 
+use crate::sync::{
+    AtomicBool, AtomicU8, AtomicUsize, Builder, JoinHandle, MODELLED, Mutex, MutexGuard, Ordering,
+    park_timeout, sleep, yield_now,
+};
 use crate::{Engine, Ledger, Phase, Report};
+
+#[cfg(all(test, loom))]
+mod models;
 
 /// The engine's timer while requests are under way.
 const BUSY: Duration = Duration::from_micros(200);
@@ -24,7 +29,7 @@ const IDLE: Duration = Duration::from_millis(5);
 /// How long a round of an engine takes: less than to sleep meanwhile, and to be woken.
 const AT_HAND: Duration = Duration::from_micros(300);
 /// Observations taken in one step: the queue has to be filled as fast as it is read.
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = if MODELLED { 1 } else { 256 };
 
 /// What the program was seen to read, or to do.
 enum Seen {
@@ -87,7 +92,7 @@ impl Session {
             dismissed: AtomicBool::new(false),
         });
         let seen_by_engine = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
+        let thread = Builder::new()
             .name("foreread-engine".into())
             .spawn(move || {
                 let shift: Box<dyn Work> = Box::new(Shift::begin(make(), start));
@@ -198,9 +203,9 @@ impl Session {
                 return None;
             }
             if begun.elapsed() < AT_HAND {
-                std::thread::yield_now();
+                yield_now();
             } else {
-                std::thread::sleep(AT_HAND);
+                sleep(AT_HAND);
             }
         };
         let ended = catch_unwind(AssertUnwindSafe(|| work.end(&session.shared)));
@@ -331,7 +336,7 @@ fn work(shared: &Shared) -> Option<Report> {
         let pause = work.round(shared);
         drop(desk);
         if !pause.is_zero() {
-            std::thread::park_timeout(pause);
+            park_timeout(pause);
         }
     }
 }

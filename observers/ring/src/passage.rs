@@ -10,12 +10,11 @@
 //! Data flow: exec hook → [`Shared::pass`] → constructor → [`Shared::pass`]; [`Shared::gone`] and [`Shared::unobserved`]
 //! for the supervisor.
 
-use core::sync::atomic::Ordering;
-
+use crate::atomic::{MODELLED, Ordering};
 use crate::layout::Shared;
 
 /// Places, a power of two: processes that can be on their way at once.
-pub const PASSAGES: usize = 1024;
+pub const PASSAGES: usize = if MODELLED { 2 } else { 1024 };
 
 /// Where a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
