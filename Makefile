@@ -20,7 +20,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 SLICER := target/slicer
 CLANG := /usr/lib/llvm-19/lib/cmake/clang
 
-.PHONY: all build slicer sqlite python bench-build test test-rust test-slicer test-sqlite test-python \
+.PHONY: all build slicer sqlite python bench-build test test-rust test-loom test-slicer test-sqlite test-python \
 	lint bench bench-quick demo install uninstall deps fuzz clean help
 
 all: build
@@ -77,11 +77,16 @@ bench-build: build sqlite python
 
 test:
 	@sh packages.sh test
-	$(MAKE) test-rust test-slicer test-sqlite test-python
+	$(MAKE) test-rust test-loom test-slicer test-sqlite test-python
 
 # The tests load the libraries that `build` leaves into real programs.
 test-rust: build
 	$(CARGO) test --no-fail-fast
+
+# What threads and processes share, in every order. These builds have loom's atomics and locks, and a folder of their own.
+test-loom:
+	RUSTFLAGS='$(RUSTFLAGS) --cfg loom' $(CARGO) test --release --target-dir target/loom \
+		-p foreread-ring -p foreread-engine --lib -- models
 
 # Without Clang 19 there is nothing to test but the driver, which test-rust does.
 test-slicer:

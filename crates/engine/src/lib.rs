@@ -22,6 +22,7 @@ mod pages;
 mod session;
 mod site;
 mod survey;
+mod sync;
 mod track;
 mod upkeep;
 mod worth;

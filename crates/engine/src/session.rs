@@ -6,18 +6,23 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use foreread_backend::Backend;
 use foreread_plan::Access;
 
+use crate::sync::{
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Builder, JoinHandle, MODELLED, Mutex, MutexGuard,
+    Ordering, park, park_timeout, sleep, yield_now,
+};
 use crate::{Engine, Ledger, Phase, Report};
+
+#[cfg(all(test, loom))]
+mod models;
 
 /// The engine's timer while requests are under way.
 const BUSY: Duration = Duration::from_micros(200);
@@ -30,7 +35,7 @@ const AT_HAND: Duration = Duration::from_micros(300);
 const PARTING: Duration = Duration::from_millis(50);
 const STARVED: Duration = Duration::from_secs(2);
 /// Observations taken in one step: the queue has to be filled as fast as it is read.
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = if MODELLED { 1 } else { 256 };
 /// Bytes of stack of the engine's thread: the standard library's default, whatever the environment says (`RUST_MIN_STACK`).
 const STACK: usize = 2 << 20;
 
@@ -60,6 +65,8 @@ struct Shared {
     /// Observations that the engine has not come to yet.
     backlog: AtomicUsize,
     phase: AtomicU8,
+    /// Calls of [`Session::resume`] whose effect is not in `phase` yet.
+    resumed: AtomicUsize,
     /// Whether the engine has anything under way or to decide.
     busy: AtomicBool,
     /// Whether what the program reads next is foreseen.
@@ -92,6 +99,7 @@ impl Session {
             seen: Mutex::default(),
             backlog: AtomicUsize::new(0),
             phase: AtomicU8::new(code(Phase::Ahead)),
+            resumed: AtomicUsize::new(0),
             busy: AtomicBool::new(true),
             foreseen: AtomicBool::new(true),
             rests: AtomicBool::new(false),
@@ -103,7 +111,7 @@ impl Session {
             dismissed: AtomicBool::new(false),
         });
         let seen_by_engine = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
+        let thread = Builder::new()
             .name("foreread-engine".into())
             .stack_size(STACK)
             .spawn(move || {
@@ -143,10 +151,9 @@ impl Session {
 
     /// Have the engine follow again a program that it let go as [`Phase::Hot`].
     pub fn resume(&self) {
+        // Until the engine gets there, its own phase would say that nobody need be watched.
+        self.shared.resumed.fetch_add(1, Ordering::Relaxed);
         self.add(Seen::Waiting);
-        // Not when the engine gets there: until then the phase would say that nobody need be watched.
-        let phase = code(Phase::Lost);
-        self.shared.phase.store(phase, Ordering::Relaxed);
         self.wake();
     }
 
@@ -167,7 +174,11 @@ impl Session {
 
     /// What the session is doing.
     pub fn phase(&self) -> Phase {
-        phase(self.shared.phase.load(Ordering::Relaxed))
+        let resumed = self.shared.resumed.load(Ordering::Acquire) > 0;
+        match phase(self.shared.phase.load(Ordering::Relaxed)) {
+            Phase::Hot if resumed => Phase::Lost,
+            phase => phase,
+        }
     }
 
     /// Whether the engine has looked at its plan, and given its first hints, or has died of that: till then nothing of
@@ -221,7 +232,7 @@ impl Session {
             if self.shared.is_stuck(begun) {
                 return None;
             }
-            std::thread::sleep(AT_HAND);
+            sleep(AT_HAND);
         }
         thread.join().ok()?
     }
@@ -250,13 +261,13 @@ impl Session {
                 return None;
             }
             if begun.elapsed() < AT_HAND {
-                std::thread::yield_now();
+                yield_now();
             } else {
-                std::thread::sleep(AT_HAND);
+                sleep(AT_HAND);
             }
         };
         let ended = catch_unwind(AssertUnwindSafe(|| work.end(&session.shared)));
-        std::mem::forget(work);
+        mem::forget(work);
         ended.ok()
     }
 
@@ -270,7 +281,12 @@ impl Session {
 impl Shared {
     /// Whether the engine's thread, waited for since `begun`, is not to be waited for any longer.
     fn is_stuck(&self, begun: Instant) -> bool {
-        let waited = begun.elapsed();
+        // The models have no clock.
+        let waited = if MODELLED {
+            Duration::ZERO
+        } else {
+            begun.elapsed()
+        };
         waited > STARVED || waited > PARTING && self.task.get().is_none_or(|task| is_asleep(task))
     }
 }
@@ -308,6 +324,8 @@ struct Shift<B> {
     start: Instant,
     /// Observations taken over, and not looked at yet.
     taken: VecDeque<Seen>,
+    /// Calls of [`Session::resume`] among those looked at last.
+    resumed: usize,
 }
 
 impl<B: Backend> Shift<B> {
@@ -320,6 +338,7 @@ impl<B: Backend> Shift<B> {
             engine,
             start,
             taken,
+            resumed: 0,
         }
     }
 
@@ -329,7 +348,7 @@ impl<B: Backend> Shift<B> {
 
     fn take_over(&mut self, shared: &Shared) {
         if self.taken.is_empty() {
-            std::mem::swap(&mut self.taken, &mut *lock(&shared.seen));
+            mem::swap(&mut self.taken, &mut *lock(&shared.seen));
         }
     }
 
@@ -347,7 +366,10 @@ impl<B: Backend> Shift<B> {
                 Seen::Planned(access) => self.engine.observe(&access),
                 Seen::Stray(access) => self.engine.stray(&access),
                 Seen::Nothing => self.engine.look_away(),
-                Seen::Waiting => self.engine.resume(now),
+                Seen::Waiting => {
+                    self.engine.resume(now);
+                    self.resumed += 1;
+                }
             }
         }
         shared.backlog.fetch_sub(count, Ordering::Relaxed);
@@ -377,6 +399,8 @@ impl<B: Backend> Work for Shift<B> {
         shared.paid_back_in.store(paid_back_in, Ordering::Relaxed);
         let phase = code(self.engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
+        let resumed = mem::take(&mut self.resumed);
+        shared.resumed.fetch_sub(resumed, Ordering::Release);
         *lock(&shared.ledger) = self.engine.ledger();
     }
 
@@ -404,8 +428,8 @@ fn work(shared: &Shared) -> Option<Report> {
         drop(desk);
         match pause {
             Some(Duration::ZERO) => {}
-            Some(pause) => std::thread::park_timeout(pause),
-            None => std::thread::park(),
+            Some(pause) => park_timeout(pause),
+            None => park(),
         }
     }
 }

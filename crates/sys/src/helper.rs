@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::checked;
+use crate::{checked, signals};
 
 /// The helper's name. Who looks for foreread by name finds the process that the program belongs to.
 const NAME: &std::ffi::CStr = c"foreread-helper";
@@ -71,6 +71,8 @@ fn settle_in(parent: Pid) {
     if rustix::process::getppid() != Some(parent) {
         std::process::exit(0);
     }
+    // What is sent to the whole group is the front's and the program's business.
+    signals::ignore(&signals::messages().collect::<Vec<_>>());
     leave_given();
 }
 

@@ -77,6 +77,21 @@ pub struct Received {
     pub from_self: bool,
 }
 
+/// From now on these signals do nothing to this process, and none waits: one that is blocked would.
+pub fn ignore(signals: &[i32]) {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set before anything reads it; to ignore a signal runs no code of ours. What
+    // cannot be ignored stays as it is.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for &signal in signals {
+            libc::signal(signal, libc::SIG_IGN);
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
+    }
+}
+
 impl Signals {
     /// Blocks `signals` in the calling thread and those it starts from now on; none where that fails.
     pub fn block(signals: &[i32]) -> io::Result<Self> {

@@ -6,8 +6,7 @@
 //! threads alone, so that neither its locked memory nor its core file holds other processes' events. The supervisor
 //! maps all ([`Whole`]). Pages are touched only when used: an idle ring costs nothing.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
+use crate::atomic::{AtomicU32, AtomicU64, MODELLED, Ordering};
 use crate::passage::PASSAGES;
 
 /// The environment variable that names the shared area to the program tree.
@@ -31,13 +30,16 @@ pub const VERSION: u32 = 10;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
-pub const RINGS: usize = 112;
+pub const RINGS: usize = if MODELLED { 2 } else { 112 };
 
 /// Slots in one ring, a power of two; 512 KiB.
-pub const RING_SLOTS: usize = 16384;
+pub const RING_SLOTS: usize = if MODELLED { 4 } else { 16384 };
 
 /// Entries of the advice table, a power of two.
-pub const ADVICE_SLOTS: usize = 8192;
+pub const ADVICE_SLOTS: usize = if MODELLED { 1 } else { 8192 };
+
+/// Owner words: those of the rings, and as many more as keep what follows where it is.
+pub(crate) const OWNERS: usize = if MODELLED { RINGS } else { 128 };
 
 /// What programs tell the kernel of a file that they open, in the terms of posix_fadvise(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +95,7 @@ impl Mode {
 /// often the mode has become [`Mode::Mute`].
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct Wanted(AtomicU32);
+pub struct Wanted(pub(crate) AtomicU32);
 
 const MODE: u32 = 3;
 const GIVEN_UP: u32 = 4;
@@ -102,6 +104,7 @@ const TIME: u32 = 8;
 
 impl Wanted {
     /// Nothing.
+    #[cfg(not(all(test, loom)))]
     pub const fn nothing() -> Self {
         Self(AtomicU32::new(Mode::Mute as u32))
     }
@@ -216,7 +219,7 @@ pub(crate) struct Cursors {
 pub struct Shared {
     pub(crate) header: Header,
     /// `pid << 32 | tid` of the thread that writes to the ring, 0 when free.
-    pub(crate) owners: [AtomicU64; 128],
+    pub(crate) owners: [AtomicU64; OWNERS],
     pub(crate) cursors: [Cursors; RINGS],
     pub(crate) advice: [AtomicU64; ADVICE_SLOTS],
     /// Where processes are on the way from one program to the next.
@@ -243,10 +246,11 @@ pub const fn slots_at(ring: usize) -> usize {
     size_of::<Shared>() + ring * size_of::<Slots>()
 }
 
-const _: () = assert!(AREA_SIZE < 64 << 20 && RINGS <= 128);
+const _: () = assert!(AREA_SIZE < 64 << 20 && RINGS <= OWNERS);
+#[cfg(not(all(test, loom)))]
 const _: () = assert!(size_of::<Shared>() <= 128 << 10 && size_of::<Slots>().is_multiple_of(4096));
 const _: () = assert!(RING_SLOTS.is_power_of_two() && ADVICE_SLOTS.is_power_of_two());
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(all(test, loom))))]
 const _: () = assert!(size_of::<Whole>() == AREA_SIZE);
 
 impl Shared {

@@ -14,6 +14,7 @@
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
+mod atomic;
 mod event;
 mod layout;
 mod passage;
@@ -26,6 +27,10 @@ mod area;
 mod clock;
 #[cfg(feature = "std")]
 mod consumer;
+#[cfg(feature = "std")]
+mod lanes;
+#[cfg(all(test, loom))]
+mod models;
 
 pub use event::{
     EXTRA_MAX, MORE_MAX, Malformed, OPEN_CREATED, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED,

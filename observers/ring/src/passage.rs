@@ -10,12 +10,11 @@
 //! Data flow: exec hook → [`Shared::pass`] → constructor → [`Shared::pass`]; [`Shared::gone`] and [`Shared::unobserved`]
 //! for the supervisor.
 
-use core::sync::atomic::Ordering;
-
+use crate::atomic::{MODELLED, Ordering};
 use crate::layout::Shared;
 
 /// Places, a power of two: processes that can be on their way at once.
-pub const PASSAGES: usize = 1024;
+pub const PASSAGES: usize = if MODELLED { 2 } else { 1024 };
 
 /// Where a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +71,10 @@ impl Shared {
     /// Process `pid` did not become another program after all, if it was about to.
     pub fn stay(&self, pid: u32) {
         let place = &self.passages[pid as usize % PASSAGES];
-        let found = place.load(Ordering::Relaxed);
-        if found >> 8 == u64::from(pid) && found != word(pid, Passage::Here) {
-            place.store(word(pid, Passage::Here), Ordering::Relaxed);
+        let (found, here) = (place.load(Ordering::Relaxed), word(pid, Passage::Here));
+        if found >> 8 == u64::from(pid) && found != here {
+            // A failure means that another process has taken the place.
+            let _ = place.compare_exchange(found, here, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 

@@ -1,7 +1,6 @@
 //! The producer's side: one thread, one ring.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
+use crate::atomic::{AtomicU64, Ordering};
 use crate::event::{COMMON_BITS, MORE, MORE_BITS, MORE_MAX, OFFSETS, PATH_MAX, Slot, code, encode};
 use crate::layout::{RING_SLOTS, RINGS, Shared, Slots};
 
