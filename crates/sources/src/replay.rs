@@ -25,6 +25,8 @@ const WINDOW: usize = 32;
 const ENOUGH: usize = 3;
 /// Disclosures that are gone through to take a sample of them: less than it takes to get at a part of a record.
 const AMONG: usize = 512;
+/// Pages that are gone through for each of them at most: a program's own objects were seen to have some ten in a run.
+const PAGES_EACH: usize = 16;
 
 /// The accesses of an earlier run, in order, from the start as often as needed.
 pub trait Trace: Send {
@@ -129,6 +131,29 @@ impl<T: Trace> Replay<T> {
         });
     }
 
+    /// The next [`AMONG`] extents, fewer at the end. Pages of a mapping that were touched together are one: a program's own
+    /// objects have thousands of such pages, which would hide what else it reads.
+    fn extents(&mut self) -> Vec<Expected> {
+        let mut seen: Vec<Expected> = Vec::with_capacity(AMONG);
+        let mut pages = Vec::with_capacity(AMONG);
+        for _ in 0..PAGES_EACH {
+            self.disclose(AMONG - seen.len(), &mut pages);
+            for one in pages.drain(..).filter(|one| !one.pages.is_empty()) {
+                let goes_on = |last: &&mut Expected| {
+                    one.pattern == Pattern::Loose
+                        && last.pattern == Pattern::Loose
+                        && (last.file, last.pages.end) == (one.file, one.pages.start)
+                };
+                if let Some(last) = seen.last_mut().filter(goes_on) {
+                    last.pages.end = one.pages.end;
+                } else {
+                    seen.push(one);
+                }
+            }
+        }
+        seen
+    }
+
     /// Go on in the trace to just after the first window in which most of `wanted` occur, among
     /// samples or among all the rest.
     fn seek(&mut self, wanted: &HashSet<(FileId, u64)>, samples: bool) -> bool {
@@ -177,9 +202,7 @@ impl<T: Trace> Source for Replay<T> {
     fn sample(&mut self, share: f64, most: usize, out: &mut Vec<Expected>) {
         self.forget();
         self.trace.skip_to(share);
-        let mut seen = Vec::with_capacity(AMONG);
-        self.disclose(AMONG, &mut seen);
-        seen.retain(|one| !one.pages.is_empty());
+        let seen = self.extents();
         // In no rhythm, or a sample could miss what the plan comes to in that rhythm.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut left = most.min(seen.len()) as u64;
@@ -305,6 +328,21 @@ mod tests {
         sample.clear();
         few.sample(0.0, 48, &mut sample);
         assert!(sample.is_sorted_by_key(|one| one.pages.start) && sample.len() == 10);
+    }
+
+    #[test]
+    fn a_programs_own_pages_do_not_hide_what_it_reads_from_a_sample() {
+        // Twenty runs of touched pages, and then as many reads as pages.
+        let touched = (0..20).map(|n| Access {
+            kind: Kind::Touch,
+            ..access(2, n * 64 * PAGE, 50 * PAGE)
+        });
+        let reads = (0..1000).map(|n| access(1, n * 7919 % 1000 * 3 * PAGE, PAGE));
+        let mut source = replay(touched.chain(reads).collect());
+        let mut sample = Vec::new();
+        source.sample(0.0, 48, &mut sample);
+        let read = sample.iter().filter(|one| one.file == FileId(1)).count();
+        assert!(sample.len() == 48 && read > 36, "{read} of 48");
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-const COMMAND: &[&str] = &["sh", "-c", "echo out; exit 3"];
+const COMMAND: &[&str] = &["sh", "-c", "read line < /etc/passwd; echo out; exit 3"];
 
 fn silent(lab: &Lab) -> Silent {
     Silent::mount(&lab.path("mnt")).expect("tests that need FUSE are run where there is FUSE")
