@@ -6,9 +6,7 @@
 //! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for; all that
 //! takes its time is done by the session's thread, while the program is started and loaded.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -26,16 +24,13 @@ use foreread_ring::Advice;
 use foreread_sources::{Replay, Trace};
 use foreread_sys::device::Device;
 use foreread_sys::{memory, process};
-use rustc_hash::FxHashMap;
 
+use super::files::Recorded;
 use super::watch::Sink;
 use crate::profile::in_words;
 
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
-
-/// A file that no record knows: they are numbered from 0 on.
-const UNKNOWN_FILE: FileId = FileId(u32::MAX);
 
 /// Pages of a touch that are disclosed at a time. A touch is disclosed page by page, and one of a record written to mislead
 /// may be of all pages there are.
@@ -48,15 +43,15 @@ type Trouble = Arc<OnceLock<String>>;
 type Devices = Arc<Mutex<BTreeMap<String, String>>>;
 
 /// A record as a trace: read as far as it is sound.
-struct Recorded {
+struct Recording {
     reader: Reader,
     /// What is left of a long touch.
     touched: Option<Access>,
     trouble: Trouble,
-    inodes: Arc<Inodes>,
+    files: Arc<Recorded>,
 }
 
-impl Trace for Recorded {
+impl Trace for Recording {
     fn next(&mut self) -> Option<Access> {
         let mut access = match self.touched.take() {
             Some(rest) => rest,
@@ -73,7 +68,7 @@ impl Trace for Recorded {
             access.extent = first;
             self.touched = rest.map(|extent| Access { extent, ..access });
         }
-        access.file = self.inodes.first_name(access.file);
+        access.file = self.files.first_name(access.file);
         Some(access)
     }
 
@@ -98,35 +93,6 @@ impl Trace for Recorded {
     }
 }
 
-/// The files of a record that are followed, by what the kernel knows them by: a file that has several names is one, whose
-/// pages are in memory once.
-struct Inodes {
-    first: FxHashMap<(u64, u64), FileId>,
-    /// The first name of each file that is another name of one.
-    others: FxHashMap<FileId, FileId>,
-}
-
-impl Inodes {
-    fn of<'a>(files: impl Iterator<Item = (&'a FileId, &'a FileMeta)>) -> Self {
-        let (mut first, mut others) = (FxHashMap::default(), FxHashMap::default());
-        for (&id, meta) in files {
-            let known = *first.entry((meta.dev, meta.ino)).or_insert(id);
-            if known != id {
-                others.insert(id, known);
-            }
-        }
-        Self { first, others }
-    }
-
-    fn first_name(&self, file: FileId) -> FileId {
-        self.others.get(&file).copied().unwrap_or(file)
-    }
-
-    fn find(&self, meta: &FileMeta) -> Option<FileId> {
-        self.first.get(&(meta.dev, meta.ino)).copied()
-    }
-}
-
 /// The first of an extent's pages, as many as are disclosed at a time, and the rest.
 fn split(extent: Extent) -> (Extent, Option<Extent>) {
     let first = extent.pages().start.saturating_add(TOUCHED);
@@ -142,13 +108,11 @@ fn split(extent: Extent) -> (Extent, Option<Extent>) {
 
 /// A record, opened, and its plan begun: what the program will read first is on its way.
 pub(super) struct Opened {
-    source: Box<Replay<Recorded>>,
+    source: Box<Replay<Recording>>,
     backend: PageCache,
     head: Option<Head>,
-    files: Arc<BTreeMap<FileId, FileMeta>>,
-    /// Files of it that are not followed.
-    skipped: HashSet<FileId>,
-    inodes: Arc<Inodes>,
+    /// The files of the record.
+    pub(super) recorded: Arc<Recorded>,
     trouble: Trouble,
     /// The foot of the record, if it is whole.
     pub(super) summary: Option<Summary>,
@@ -167,29 +131,22 @@ impl Opened {
             });
         }
         let summary = reader.summary().cloned();
-        let files = reader.shared_files();
-        let skipped = files
-            .iter()
-            .filter(|(id, meta)| meta.written || foreign.contains(id));
-        let skipped: HashSet<_> = skipped.map(|(&id, _)| id).collect();
-        let read = files.iter().filter(|(id, _)| !skipped.contains(id));
-        let inodes = Arc::new(Inodes::of(read));
-        let recorded = Recorded {
+        let recorded = Arc::new(Recorded::new(reader.shared_files(), foreign));
+        let recording = Recording {
             reader,
             touched: None,
             trouble: Arc::clone(&trouble),
-            inodes: Arc::clone(&inodes),
+            files: Arc::clone(&recorded),
         };
-        let mut source = Box::new(Replay::new(recorded, skipped.clone()));
-        let mut backend = PageCache::new(&files);
+        let skipped = recorded.skipped().clone();
+        let mut source = Box::new(Replay::new(recording, skipped));
+        let mut backend = PageCache::new(recorded.files());
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
             source,
             backend,
             head,
-            files,
-            skipped,
-            inodes,
+            recorded,
             trouble,
             summary,
         }
@@ -203,7 +160,8 @@ impl Opened {
                 memory::has_room_for_streams(memory::budget(), Device::of(dev).read_ahead)
             })
         };
-        let read = self.files.values().filter(|meta| !meta.written);
+        let read = self.recorded.files().values();
+        let read = read.filter(|meta| !meta.written);
         read.filter_map(move |meta| {
             let advice = match meta.advice {
                 plan::Advice::Random => Advice::Random,
@@ -229,20 +187,14 @@ pub(super) struct Followed {
     pub(super) unmeasured: Option<String>,
 }
 
-/// A session and the way from the watcher's file numbers to the record's.
+/// A session, and what is known of the record that it follows.
 pub(super) struct Follower {
     session: Session,
-    /// Files of the record that are not followed.
-    skipped: HashSet<FileId>,
-    /// The others, by their paths, once one is asked for: of a program that is left to itself at once, none is.
-    planned: OnceCell<HashMap<OsString, FileId>>,
-    inodes: Arc<Inodes>,
-    /// The record's number of each file the watcher knows.
-    numbers: Vec<Option<FileId>>,
+    /// Files that this run has written itself.
     written: HashSet<FileId>,
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
-    files: Arc<BTreeMap<FileId, FileMeta>>,
+    recorded: Arc<Recorded>,
     trouble: Trouble,
     unmeasured: Trouble,
     devices: Devices,
@@ -280,30 +232,13 @@ impl Follower {
         let session = Session::start(make, start).context("starting the engine's thread")?;
         Ok(Self {
             session,
-            skipped: opened.skipped,
-            planned: OnceCell::new(),
-            inodes: opened.inodes,
-            numbers: Vec::new(),
             written: HashSet::new(),
             overtaken: HashSet::new(),
-            files: opened.files,
+            recorded: opened.recorded,
             trouble: opened.trouble,
             unmeasured,
             devices,
         })
-    }
-
-    /// The record's number of a file: that of its name, or of the file that it is another name of.
-    fn number_of(&self, meta: &FileMeta) -> Option<FileId> {
-        let named = self.planned().get(meta.path.as_os_str()).copied();
-        let is_another =
-            |file| (self.files[&file].dev, self.files[&file].ino) != (meta.dev, meta.ino);
-        if named.is_some_and(is_another) {
-            return named;
-        }
-        let found = self.inodes.find(meta);
-        let found = found.filter(|file| named.is_some() || meta.same_state(&self.files[file]));
-        found.or(named)
     }
 
     /// Have what was observed looked at, and hear what the session is doing.
@@ -355,24 +290,15 @@ impl Follower {
         let report = self.session.account();
         let told = report.iter().flat_map(|report| &report.changed);
         let overtaken = self.overtaken.iter().chain(told.map(|(file, _)| file));
-        let overtaken = overtaken.filter_map(|file| self.files.get(file));
+        let overtaken = overtaken.filter_map(|file| self.recorded.get(*file));
         let overtaken = overtaken.map(|meta| meta.path.clone()).collect();
         Followed {
             report,
-            files: self.files,
+            files: Arc::clone(self.recorded.files()),
             overtaken,
             trouble: self.trouble.get().cloned(),
             unmeasured: self.unmeasured.get().cloned(),
         }
-    }
-
-    fn planned(&self) -> &HashMap<OsString, FileId> {
-        self.planned.get_or_init(|| {
-            let files = self.files.iter();
-            let read = files.filter(|(id, _)| !self.skipped.contains(id));
-            read.map(|(&id, meta)| (meta.path.clone().into_os_string(), id))
-                .collect()
-        })
     }
 
     /// What each device met is taken for, in words, by its name.
@@ -434,18 +360,13 @@ fn computes(recorded: &Summary) -> bool {
 
 impl Sink for Follower {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
-        let at = id.0 as usize;
-        if self.numbers.len() <= at {
-            self.numbers.resize(at + 1, None);
-        }
-        let known = self.number_of(meta);
-        self.numbers[at] = known;
         if meta.written {
             self.written.insert(id);
-        } else if let Some(file) = known
-            && !meta.same_state(&self.files[&file])
+        } else if self.recorded.follows(id)
+            && let Some(recorded) = self.recorded.get(id)
+            && !meta.same_state(recorded)
         {
-            self.overtaken.insert(file);
+            self.overtaken.insert(id);
         }
     }
 
@@ -457,15 +378,12 @@ impl Sink for Follower {
             // What the run itself wrote was never foreseen, and never missed.
             return;
         }
-        let planned = self.numbers.get(watched.0 as usize).copied().flatten();
+        let planned = self.recorded.follows(watched);
         for access in sequence.accesses() {
-            match planned {
-                Some(file) => self.session.observe(Access { file, ..access }),
-                // Its number is the watcher's, and stands for some other file in the record.
-                None => self.session.stray(Access {
-                    file: UNKNOWN_FILE,
-                    ..access
-                }),
+            if planned {
+                self.session.observe(access);
+            } else {
+                self.session.stray(access);
             }
         }
     }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod child;
+mod files;
 mod follow;
 mod helper;
 mod observer;
@@ -25,6 +26,7 @@ mod watch;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
@@ -40,6 +42,7 @@ use foreread_words::plain;
 use foreread_words::quoted;
 
 use child::{Child, Incoming};
+use files::Files;
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
 use observer::{Observer, Preload, Seat, Wanted, why_hidden};
@@ -210,6 +213,8 @@ fn help(
         account.followed = Some(found);
         opened
     });
+    let recorded = opened.as_ref().map(|one| Arc::clone(&one.recorded));
+    let files = Files::new(recorded.unwrap_or_default());
     account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
     if let Some((observer, _)) = &mut observed {
         if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
@@ -262,7 +267,7 @@ fn help(
     let (observer, library) = observed.unzip();
     let mut supervisor = Supervisor {
         observer: observer.map(|one| Box::new(one) as Box<dyn Observer>),
-        watch: Watch::new(began.time, library),
+        watch: Watch::new(began.time, library, files),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
         sinks: Sinks::new(recorder, follower),
