@@ -13,9 +13,9 @@ mod files;
 mod follow;
 mod helper;
 mod observer;
+mod pace;
 mod paths;
 mod profile;
-mod readers;
 mod record;
 mod rest;
 mod summary;
@@ -46,8 +46,8 @@ use files::Files;
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
 use observer::{Observer, Preload, Seat, Wanted, why_hidden};
+use pace::Pace;
 use paths::from_front;
-use readers::Readers;
 use record::Recorder;
 use rest::Rest;
 use summary::Account;
@@ -272,7 +272,7 @@ fn help(
         replaces: recorder.is_some() && !account.has_lasting_record(),
         sinks: Sinks::new(recorder, follower),
         aside: Aside::new(),
-        readers: Readers::new(),
+        pace: Pace::new(),
         rest: Rest::of(started.pid),
         rested: false,
         started: began.instant,

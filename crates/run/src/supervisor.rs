@@ -14,34 +14,23 @@ use foreread_sys::processor::Aside;
 use super::follow::{Followed, Follower};
 use super::helper::{Finished, Link};
 use super::observer::{Observer, Wanted};
-use super::readers::Readers;
+use super::pace::{Care, Pace};
 use super::record::Recorder;
 use super::rest::Rest;
 use super::summary::Account;
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
 
-/// The shortest sleeps between two looks at what is reported: while reads wait and something is fetched for them, while they do
-/// not wait, and while nothing is fetched: by the kernel's read-ahead perhaps, or pages of mappings are only written down.
-const WAITING: Duration = Duration::from_micros(250);
-const AHEAD: Duration = Duration::from_millis(1);
-const LOOKING_ON: Duration = Duration::from_millis(2);
-/// And the longest, and the only one while few reads are only written down. The ring holds 16384 events a thread: at a
-/// million reads a second it fills in 16 ms.
-const LONGEST: Duration = Duration::from_millis(4);
-/// Events of one look that are many: of a thread that had a slot for each, the ring would be an eighth full.
-const MANY: usize = 2048;
 /// How long what is reported may wait for the session to look at its plan. The plan may lie on a file system that does not
 /// answer.
 const DECIDED: Duration = Duration::from_millis(20);
 /// Looks at what is reported after the program has ended; all of it is there by then.
 const LAST_LOOKS: usize = 1000;
+
 /// Recorder and follower, whichever there are.
 pub(super) struct Sinks {
     pub(super) recorder: Option<Recorder>,
     pub(super) follower: Option<Follower>,
-    /// Whether a read has waited for its device since the last look.
-    waited: bool,
     explained: Explained,
 }
 
@@ -50,7 +39,6 @@ impl Sinks {
         Self {
             recorder,
             follower,
-            waited: false,
             explained: Explained::default(),
         }
     }
@@ -74,7 +62,6 @@ impl Sink for Sinks {
     }
 
     fn accesses(&mut self, sequence: Sequence) {
-        self.waited |= sequence.first.waited();
         self.explained.accesses(&sequence);
         if let Some(recorder) = &mut self.recorder {
             recorder.accesses(sequence);
@@ -95,7 +82,7 @@ pub(super) struct Supervisor {
     /// Whether this run gets a record of its own, whatever becomes of following another.
     pub(super) replaces: bool,
     pub(super) aside: Aside,
-    pub(super) readers: Readers,
+    pub(super) pace: Pace,
     pub(super) rest: Rest,
     /// Whether the program was left to itself at any time.
     pub(super) rested: bool,
@@ -107,11 +94,10 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Watch the program to its end.
     pub(super) fn supervise(&mut self, link: &mut Link) -> Finished {
-        let mut pause = WAITING;
         loop {
             let observing = self.observing();
             let timeout = if observing {
-                Some(pause)
+                Some(self.pace.pause())
             } else {
                 self.rest.pause()
             };
@@ -125,20 +111,20 @@ impl Supervisor {
             if self.is_deciding() {
                 continue;
             }
-            self.sinks.waited = false;
             let seen = self.look();
-            let shortest = match &self.sinks.follower {
-                Some(follower) if !follower.is_busy() => LOOKING_ON,
-                Some(_) if self.sinks.waited => WAITING,
-                Some(_) => AHEAD,
-                None if seen > MANY || self.watch.touched.has_news() => LOOKING_ON,
-                None => LONGEST,
-            };
-            pause = if seen > 0 {
-                shortest
-            } else {
-                (pause * 2).clamp(shortest, LONGEST)
-            };
+            let care = self.care();
+            self.pace.looked(seen, care);
+        }
+    }
+
+    /// What is done for the program at present.
+    fn care(&self) -> Care {
+        match &self.sinks.follower {
+            Some(follower) if follower.is_busy() => Care::Fetching,
+            Some(_) => Care::LookingOn,
+            None => Care::Recording {
+                touching: self.watch.touched.has_news(),
+            },
         }
     }
 
@@ -176,12 +162,11 @@ impl Supervisor {
             return 0;
         };
         let (watch, sinks) = (&mut self.watch, &mut self.sinks);
-        let readers = &mut self.readers;
+        let pace = &mut self.pace;
         let seen = observer.poll(&mut |event| {
-            readers.saw(&event);
+            pace.saw(&event);
             watch.take(event, sinks);
         });
-        readers.look();
         self.aside.keep();
         watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
         if let Some(recorder) = &mut sinks.recorder {
