@@ -23,7 +23,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use foreread_plan::{Expected, FileId, Pattern, ThreadId};
+use foreread_plan::{Expected, FileId, Odds, Pattern, ThreadId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -235,6 +235,8 @@ pub struct Queue {
     switched_at: Option<u64>,
     /// Pages of the longest entry since the queue was last empty.
     longest: u64,
+    /// From which ordinal on entries have other odds than those before.
+    odds: VecDeque<(u64, Odds)>,
 }
 
 impl Queue {
@@ -256,6 +258,7 @@ impl Queue {
             last_thread: None,
             switched_at: None,
             longest: 0,
+            odds: VecDeque::new(),
         }
     }
 
@@ -300,6 +303,13 @@ impl Queue {
     pub fn get(&self, ordinal: u64) -> Option<Entry> {
         let at = ordinal.checked_sub(self.base)?;
         Some(self.entries.get(usize::try_from(at).ok()?)?.entry())
+    }
+
+    /// The odds of the entry with this ordinal, while the queue holds it.
+    pub(crate) fn odds(&self, ordinal: u64) -> Odds {
+        let after = self.odds.partition_point(|&(from, _)| from <= ordinal);
+        let run = after.checked_sub(1).and_then(|at| self.odds.get(at));
+        run.map_or(Odds::SURE, |&(_, odds)| odds)
     }
 
     /// Move an entry that the program has not read on in its life.
@@ -356,6 +366,9 @@ impl Queue {
             ..
         } = expected;
         let ordinal = self.end();
+        if self.odds.back().map_or(Odds::SURE, |&(_, odds)| odds) != expected.odds {
+            self.odds.push_back((ordinal, expected.odds));
+        }
         let switched = self
             .last_thread
             .replace(thread)
@@ -431,6 +444,9 @@ impl Queue {
         let mut matched = Matched::default();
         let mut page = pages.start;
         self.loose_only = self.loose_only.saturating_add(1);
+        if self.entries.is_empty() && self.recent.is_empty() {
+            return matched;
+        }
         while page < pages.end {
             if let Some(ordinal) = self.take(file, page) {
                 let entry = self.at(ordinal).entry();
@@ -524,6 +540,41 @@ impl Queue {
         }
     }
 
+    /// Whether each of these pages is in an entry that was admitted and is still to be read.
+    pub(crate) fn has_admitted(&self, file: FileId, pages: &Range<u64>) -> bool {
+        if self.entries.is_empty() {
+            return false;
+        }
+        let mut covered = 0;
+        let from = (pages.start + 1).saturating_sub(self.longest);
+        for page in from.min(pages.start)..pages.end {
+            if let Some((_, last)) = self.ring(hash(file, page), file, page) {
+                covered = covered.max(page + self.admitted(last));
+            }
+            if page >= pages.start && page >= covered {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The most pages of an admitted entry in this ring, among the first few.
+    fn admitted(&self, last: u64) -> u64 {
+        let mut longest = 0;
+        let mut ordinal = last;
+        for _ in 0..LOOKED_AT {
+            ordinal = self.next(ordinal);
+            let entry = self.at(ordinal);
+            if entry.state() == State::Admitted {
+                longest = longest.max(u64::from(entry.pages()));
+            }
+            if ordinal == last {
+                break;
+            }
+        }
+        longest
+    }
+
     /// The most pages of an entry in this ring, or more where the ring is long.
     fn length(&self, last: u64) -> u64 {
         let mut longest = 0;
@@ -560,6 +611,10 @@ impl Queue {
         self.entries.pop_front();
         self.base += 1;
         self.position = self.position.max(self.base);
+        // The last run goes on for what is to come.
+        while self.odds.get(1).is_some_and(|&(from, _)| from <= self.base) {
+            self.odds.pop_front();
+        }
         if self.entries.is_empty() {
             self.longest = 0;
         }
