@@ -28,14 +28,10 @@ use crate::behind::Behind;
 use crate::lane::Lane;
 use crate::stall::Moment;
 use crate::{
-    Budget, Config, DeviceId, Devices, Entry, Feedback, Matched, Order, Profile, Queue, State,
-    Verdict,
+    Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Profile, Queue, State, Verdict,
 };
 use plan::Plan;
 pub use plan::StrandId;
-
-/// How far ahead of the program a stream is looked through for what comes after it, in entries.
-const STREAM_LEAD: u64 = 16_384;
 
 /// Pages that no entry asked for.
 type Gaps = SmallVec<[Range<u64>; 1]>;
@@ -197,7 +193,7 @@ impl Scheduler {
         for (_, taken) in &matched.consumed {
             let pages = taken.pages.end - taken.pages.start;
             if taken.admitted {
-                self.budget.release(pages);
+                plan.release(pages, &mut self.budget);
             }
             if plan.is_guess {
                 plan.proof.right(pages);
@@ -205,7 +201,7 @@ impl Scheduler {
         }
         while let Some((_, entry)) = plan.queue.expire() {
             if entry.state == State::Admitted {
-                self.budget.release(u64::from(entry.pages));
+                plan.release(u64::from(entry.pages), &mut self.budget);
             }
         }
         self.leave_behind(strand);
@@ -326,7 +322,7 @@ impl Scheduler {
         plan.queue.restart();
         while let Some((ordinal, entry)) = plan.queue.pop() {
             if entry.state == State::Admitted {
-                self.budget.release(u64::from(entry.pages));
+                plan.release(u64::from(entry.pages), &mut self.budget);
             }
             if plan.is_guess && ordinal >= plan.judged_below && entry.state != State::Consumed {
                 plan.proof.wrong(entry.pages.into());
@@ -423,7 +419,7 @@ impl Scheduler {
                     if let Some(entry) = plan.queue.get(ordinal)
                         && entry.state == State::Admitted
                     {
-                        self.budget.release(u64::from(entry.pages));
+                        plan.release(u64::from(entry.pages), &mut self.budget);
                         plan.queue.set_state(ordinal, State::Waiting);
                         plan.cursor = plan.cursor.min(ordinal);
                     }
@@ -450,77 +446,11 @@ impl Scheduler {
                     && self.lane(device, devices).profile.order == Order::Position
                 {
                     let plan = &mut self.plans[at];
-                    self.budget.release(entry.pages.into());
+                    plan.release(entry.pages.into(), &mut self.budget);
                     plan.queue.set_state(ordinal, State::Waiting);
                     plan.cursor = plan.cursor.min(ordinal);
                 }
             }
-        }
-    }
-
-    fn admit(&mut self, strand: StrandId, devices: &mut impl Devices) {
-        let plan = &mut self.plans[strand.0];
-        plan.cursor = plan.cursor.max(plan.queue.floor());
-        loop {
-            let plan = &mut self.plans[strand.0];
-            let ordinal = plan.cursor;
-            let Some(entry) = plan.queue.get(ordinal) else {
-                return;
-            };
-            let lead = ordinal.saturating_sub(plan.queue.position());
-            let streams = matches!(entry.pattern, Pattern::Sequential | Pattern::Gapped);
-            if streams && lead > STREAM_LEAD {
-                return;
-            }
-            if entry.state != State::Waiting || entry.pattern == Pattern::Sequential {
-                plan.cursor += 1;
-                continue;
-            }
-            let Some(device) = devices.device(entry.file) else {
-                plan.queue.set_state(ordinal, State::Left);
-                plan.cursor += 1;
-                continue;
-            };
-            let lane = lane(&mut self.lanes, device, devices);
-            let infill_pages = lane.infill_pages(false);
-            let by_position = lane.profile.order == Order::Position;
-            if by_position && entry.pattern == Pattern::Gapped {
-                plan.cursor += 1;
-                continue;
-            }
-            if lead > lane.neighbourhood() {
-                return;
-            }
-            let pages = u64::from(entry.pages);
-            if pages == 0 {
-                devices.announce(entry.file);
-                plan.queue.set_state(ordinal, State::Left);
-            } else if !lane.pays(plan.odds(ordinal), pages, &self.budget)
-                || is_asked_elsewhere(&self.plans, strand, &entry)
-            {
-                self.plans[strand.0].queue.set_state(ordinal, State::Left);
-            } else {
-                let plan = &mut self.plans[strand.0];
-                let spare = if infill_pages > 0 {
-                    self.budget.for_gaps(self.behind.is_some())
-                } else {
-                    0
-                };
-                // By position, what is read has to make room for a pass over the device: for each page by
-                // itself it would be a seek.
-                let half = (self.budget.target() - spare) / 2;
-                if by_position && plan.full && self.budget.held() > half {
-                    return;
-                }
-                plan.full = !self.budget.admits(pages, spare);
-                if plan.full {
-                    return;
-                }
-                self.budget.hold(pages);
-                plan.queue.set_state(ordinal, State::Admitted);
-                self.place(strand, ordinal, devices);
-            }
-            self.plans[strand.0].cursor += 1;
         }
     }
 
@@ -607,13 +537,6 @@ fn lane<'a>(
         .or_insert_with(|| Lane::new(devices.profile(device)))
 }
 
-/// Whether all of an entry is asked for already by a strand other than its own, and not read yet. What is only partly, is
-/// asked for whole: a backend fetches nothing that is there or on its way.
-fn is_asked_elsewhere(plans: &[Plan], strand: StrandId, entry: &Entry) -> bool {
-    let mut others = plans.iter().enumerate().filter(|&(at, _)| at != strand.0);
-    others.any(|(_, plan)| plan.queue.has_admitted(entry.file, &entry.range()))
-}
-
 /// Append the pages of a range that no strand expects to be read.
 fn unlisted(plans: &[Plan], file: FileId, pages: Range<u64>, out: &mut Vec<u64>) {
     let Some((first, others)) = plans.split_first() else {
@@ -637,6 +560,7 @@ fn unlisted(plans: &[Plan], file: FileId, pages: Range<u64>, out: &mut Vec<u64>)
     }
 }
 
+mod admit;
 mod anew;
 mod placing;
 mod plan;

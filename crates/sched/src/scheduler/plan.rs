@@ -45,6 +45,11 @@ impl Proof {
         }
     }
 
+    /// Pages that may be unread at a time.
+    fn credit(self) -> u64 {
+        BELIEVED + 2 * self.right
+    }
+
     /// The measured accuracy.
     fn odds(self) -> Odds {
         let right = self.right + BELIEVED;
@@ -75,6 +80,8 @@ pub(super) struct Plan {
     /// Requests before this key hold no infill.
     pub(super) infill_below: (u64, RequestId),
     pub(super) in_flight: usize,
+    /// Pages of the entries that are `Admitted`.
+    pub(super) held: u64,
     pub(super) proof: Proof,
     /// Entries below this ordinal were judged.
     pub(super) judged_below: u64,
@@ -94,6 +101,7 @@ impl Plan {
             asked: BTreeMap::new(),
             infill_below: (0, RequestId(0)),
             in_flight: 0,
+            held: 0,
             proof: Proof::default(),
             judged_below: 0,
         }
@@ -117,9 +125,27 @@ impl Plan {
         }
     }
 
+    /// Whether so many pages more may be unread at a time: of a guess no more than twice what it was right about, or one that
+    /// nothing is read of would never be seen to be wrong.
+    pub(super) fn has_credit(&self, pages: u64) -> bool {
+        !self.is_guess || self.held == 0 || self.held + pages <= self.proof.credit()
+    }
+
+    /// Pages of an entry are admitted.
+    pub(super) fn hold(&mut self, pages: u64, budget: &mut Budget) {
+        self.held += pages;
+        budget.hold(pages);
+    }
+
+    /// And read or given up.
+    pub(super) fn release(&mut self, pages: u64, budget: &mut Budget) {
+        self.held = self.held.saturating_sub(pages);
+        budget.release(pages);
+    }
+
     /// Leave an admitted entry to the program.
     pub(super) fn leave(&mut self, ordinal: u64, pages: Range<u64>, budget: &mut Budget) {
-        budget.release(pages.end - pages.start);
+        self.release(pages.end - pages.start, budget);
         self.queue.set_state(ordinal, State::Left);
     }
 

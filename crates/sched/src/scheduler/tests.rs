@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::admit::STREAM_LEAD;
 use super::*;
 use crate::{Horizon, Layout};
 use foreread_plan::{Expected, Extent, Kind, Odds, PAGE, Pattern, ThreadId};
@@ -550,4 +551,5 @@ fn what_is_read_along_stays_in_proportion_however_late_completions_are_seen() {
 }
 
 mod passes;
+mod strands;
 mod unproved;
