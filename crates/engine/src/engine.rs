@@ -592,6 +592,7 @@ impl<B: Backend> Engine<B> {
 
     /// See whether the program still follows the plan.
     fn judge(&mut self, access: &Access, foreseen: bool) {
+        self.upkeep.began();
         if self.phase == Phase::Hot || self.closed {
             // Nothing was put into the queue to match against, or is put there any more.
             return;
