@@ -106,11 +106,12 @@ impl Darshan {
         let order = order(&start).ok_or("not a Darshan log: the magic number is missing")?;
         let version = String::from_utf8_lossy(&start[..8]);
         let version = version.trim_end_matches('\0').to_owned();
-        // How many modules the header has room for, and which of them is DXT_POSIX; DXT_MPIIO is the next.
-        let (modules, posix) = match version.as_str() {
-            "3.00" | "3.10" => (16, 8),
-            "3.20" | "3.21" => (16, 9),
-            "3.41" => (64, 10),
+        // Where the regions are listed, how many modules there is room for, and which of them is DXT_POSIX; DXT_MPIIO is
+        // the next.
+        let (list, modules, posix) = match version.as_str() {
+            "3.00" | "3.10" => (8, 16, 8),
+            "3.20" | "3.21" => (8, 16, 9),
+            "3.41" => (16, 64, 10),
             _ => {
                 return Err(format!(
                     "a Darshan log of version {}; 3.00, 3.10, 3.20, 3.21 and 3.41 can be read",
@@ -118,7 +119,7 @@ impl Darshan {
                 ));
             }
         };
-        let mut header = vec![0; 16 + 16 + modules * (16 + 4)];
+        let mut header = vec![0; list + 16 + modules * (16 + 4)];
         log.exact(&mut header).map_err(cut)?;
         match header[0] {
             0 => {}
@@ -128,14 +129,18 @@ impl Darshan {
                         .to_owned(),
                 );
             }
-            other => return Err(format!("a Darshan log compressed in an unknown way ({other})")),
+            other => {
+                return Err(format!(
+                    "a Darshan log compressed in an unknown way ({other})"
+                ));
+            }
         }
         let region = |number: usize| Region {
-            at: order.u64(&header, 16 + 16 * number),
-            len: order.u64(&header, 24 + 16 * number),
+            at: order.u64(&header, list + 16 * number),
+            len: order.u64(&header, list + 8 + 16 * number),
         };
         let names_region = region(0);
-        let version_of = |module: usize| order.u32(&header, 32 + 16 * modules + 4 * module);
+        let version_of = |module: usize| order.u32(&header, list + 16 + 16 * modules + 4 * module);
         let has = |module: usize| region(module + 1).len > 0;
         let (module, newest, with_thread) = match (has(posix), has(posix + 1)) {
             (true, _) => (posix, 2, 2),
@@ -265,7 +270,10 @@ impl Darshan {
         let id = self.order.u64(&head, 0);
         let rank = self.order.u64(&head, 8) as i64;
         let (writes, reads) = (self.order.u64(&head, 88), self.order.u64(&head, 96));
-        if writes.checked_add(reads).is_none_or(|sum| sum > i64::MAX as u64) {
+        if writes
+            .checked_add(reads)
+            .is_none_or(|sum| sum > i64::MAX as u64)
+        {
             return Err(Fault::end(format!(
                 "a record of rank {rank} has {} writes and {} reads",
                 writes as i64, reads as i64
@@ -292,7 +300,9 @@ impl Darshan {
     ) -> Result<Option<Access>, (Fault, Option<Access>)> {
         let mut bytes = [0; SEGMENT_WITH_THREAD];
         let bytes = &mut bytes[..self.segment];
-        let read = self.fill(bytes, "a segment").map_err(|fault| (fault, None))?;
+        let read = self
+            .fill(bytes, "a segment")
+            .map_err(|fault| (fault, None))?;
         if !read {
             let left = record.writes + record.reads;
             let what = format!(
@@ -345,7 +355,9 @@ impl Darshan {
         };
         let kept = |what: String| Err((Fault::kept(0, what), Some(access)));
         if end < start {
-            return kept(format!("an access ends at {end} ns, before it starts at {start} ns"));
+            return kept(format!(
+                "an access ends at {end} ns, before it starts at {start} ns"
+            ));
         }
         match before {
             Some(before) if start < before => kept(format!(

@@ -59,9 +59,8 @@ impl Dxt {
         if let Some(counts) = comment.strip_prefix("write_count: ") {
             let mut sum = 0u64;
             for count in counts.split(", read_count: ") {
-                let count = crate::fields::unsigned(count.trim_ascii()).map_err(|_| {
-                    Fault::new(0, format!("{} is not a count", quoted(count)))
-                })?;
+                let count = crate::fields::unsigned(count.trim_ascii())
+                    .map_err(|_| Fault::new(0, format!("{} is not a count", quoted(count))))?;
                 sum = sum.saturating_add(count);
             }
             self.announced = sum;

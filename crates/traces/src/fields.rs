@@ -83,10 +83,7 @@ impl Field<'_> {
             Wrong::Negative => "is negative",
             Wrong::Overflow => "is too large",
         };
-        Fault::new(
-            self.column,
-            format!("{what} {} {why}", quoted(self.text)),
-        )
+        Fault::new(self.column, format!("{what} {} {why}", quoted(self.text)))
     }
 }
 
@@ -103,7 +100,7 @@ pub(crate) fn unsigned(text: &str) -> Result<u64, Wrong> {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
-    if let Some(rest) = digits.strip_prefix('-') {
+    if let Some(rest) = text.strip_prefix('-') {
         let number = !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
         return Err(if number {
             Wrong::Negative
@@ -158,7 +155,9 @@ mod tests {
 
     #[test]
     fn fields_know_their_columns() {
-        let fields: Vec<_> = Fields::new("  a  bc\td ").map(|f| (f.text, f.column)).collect();
+        let fields: Vec<_> = Fields::new("  a  bc\td ")
+            .map(|f| (f.text, f.column))
+            .collect();
         assert_eq!(fields, [("a", 3), ("bc", 6), ("d", 9)]);
     }
 

@@ -44,7 +44,13 @@ impl Fio {
         }
     }
 
-    fn access(&self, action: &Action<'_>, file: FileId, raw: u32, who: crate::WhoId) -> Option<Access> {
+    fn access(
+        &self,
+        action: &Action<'_>,
+        file: FileId,
+        raw: u32,
+        who: crate::WhoId,
+    ) -> Option<Access> {
         let (operation, extent) = match *action {
             Action::Open => (Operation::Open, Extent::default()),
             Action::Read(extent) => (Operation::Read, extent),
@@ -108,7 +114,10 @@ fn parse<'a>(line: &'a str, fields: &[Field<'a>]) -> Result<(&'a str, Action<'a>
     match action.text {
         "open" => Ok((name_before(action)?, Action::Open)),
         "add" | "close" => Ok((name_before(action)?, Action::Other)),
-        _ => Err(action.fault("ends a line that is neither FILE ACTION nor FILE ACTION OFFSET LENGTH")),
+        _ => {
+            Err(action
+                .fault("ends a line that is neither FILE ACTION nor FILE ACTION OFFSET LENGTH"))
+        }
     }
 }
 

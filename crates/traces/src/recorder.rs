@@ -199,7 +199,9 @@ impl Lines for Recorder {
         let call = Call::parse(line)?;
         let start = call.start.seconds("start")?;
         let took = call.end.seconds("end")?.checked_sub(start);
-        let thread = call.thread.map_or(Ok(0), |thread| thread.unsigned("thread"))?;
+        let thread = call
+            .thread
+            .map_or(Ok(0), |thread| thread.unsigned("thread"))?;
         let who = Who::Rank {
             rank: self.rank,
             thread,

@@ -118,7 +118,10 @@ impl<'a> Call<'a> {
     pub(crate) fn parse(text: &'a str, column: usize) -> Result<Self, Fault> {
         let name = name(text).ok_or_else(|| Fault::new(column, "no system call begins here"))?;
         let (arguments, rest) = split(text, name.len() + 1).ok_or_else(|| {
-            Fault::new(column + name.len(), format!("{name} has no ) that ends its arguments"))
+            Fault::new(
+                column + name.len(),
+                format!("{name} has no ) that ends its arguments"),
+            )
         })?;
         let after = &text[rest..];
         let place = column + rest;
@@ -270,7 +273,9 @@ fn split(text: &str, start: usize) -> Option<(Vec<&str>, usize)> {
     while at < bytes.len() {
         match bytes[at] {
             b'"' => at += 1 + string_end(&text[at + 1..])?,
-            b'<' if at > start && (bytes[at - 1].is_ascii_digit() || text[..at].ends_with("CWD")) => {
+            b'<' if at > start
+                && (bytes[at - 1].is_ascii_digit() || text[..at].ends_with("CWD")) =>
+            {
                 at += 1 + annotation_end(&text[at + 1..])?;
             }
             b'(' | b'[' | b'{' => depth += 1,
@@ -347,7 +352,11 @@ mod tests {
             ("read(3) = 0", None, None),
             ("30723 read(3) = 0", Some(30723), None),
             ("2191  1.5 read(3) = 0", Some(2191), Some(1_500_000_000)),
-            ("[pid  3177] 1.000001 read(3) = 0", Some(3177), Some(1_000_001_000)),
+            (
+                "[pid  3177] 1.000001 read(3) = 0",
+                Some(3177),
+                Some(1_000_001_000),
+            ),
             ("01:02:03.5 read(3) = 0", None, Some(3_723_500_000_000)),
             ("[pid 7] 00:00:01 read(3) = 0", Some(7), Some(1_000_000_000)),
         ];
@@ -370,12 +379,16 @@ mod tests {
         assert_eq!(call.unsigned(3, "offset"), Ok(3000));
         assert_eq!(call.returned(), Ok(Some(30)));
         assert_eq!(call.took, Some(2000));
-        let call = Call::parse("openat(AT_FDCWD</t>, \"a\\\"\\n\\351\\x41\", O_RDWR|O_CLOEXEC) = -1 ENOENT (No)", 1);
+        let call = Call::parse(
+            "openat(AT_FDCWD</t>, \"a\\\"\\n\\351\\x41\", O_RDWR|O_CLOEXEC) = -1 ENOENT (No)",
+            1,
+        );
         let call = call.expect("a call");
         assert_eq!(call.path(1).as_deref(), Some("a\"\n\u{fffd}A"));
         assert!(call.flag(2, "O_CLOEXEC") && !call.flag(2, "O_RD"));
         assert_eq!(call.returned(), Ok(None));
-        let call = Call::parse("read(0<TCP:[1.2.3.4:5->6.7.8.9:0]>, \"\", 1) = 0", 1).expect("a call");
+        let call =
+            Call::parse("read(0<TCP:[1.2.3.4:5->6.7.8.9:0]>, \"\", 1) = 0", 1).expect("a call");
         assert_eq!(call.file(0).as_deref(), Some("TCP:[1.2.3.4:5->6.7.8.9:0]"));
         let call = Call::parse("read(0</dev/pts/0<char 136:0>>, \"\", 1) = 0", 1).expect("a call");
         assert_eq!(call.file(0).as_deref(), Some("/dev/pts/0"));
@@ -383,10 +396,15 @@ mod tests {
 
     #[test]
     fn faults_have_the_column_of_the_value() {
-        let call = Call::parse("pread64(3, \"\", 10, 99999999999999999999) = 10", 20).expect("a call");
+        let call =
+            Call::parse("pread64(3, \"\", 10, 99999999999999999999) = 10", 20).expect("a call");
         let fault = call.unsigned(3, "offset").expect_err("too large");
         assert_eq!(fault.column, 20 + 19);
-        assert!(fault.what.contains("99999999999999999999"), "{}", fault.what);
+        assert!(
+            fault.what.contains("99999999999999999999"),
+            "{}",
+            fault.what
+        );
         for cut in ["read(3, \"a", "read(3, [", "read(3", "read(3)", "read(3) 5"] {
             assert!(Call::parse(cut, 1).is_err(), "{cut}");
         }

@@ -290,7 +290,9 @@ impl Strace {
         if start < before {
             return Err(Fault::kept(
                 0,
-                format!("time runs backward: the call begins at {start} ns, the one before it at {before} ns"),
+                format!(
+                    "time runs backward: the call begins at {start} ns, the one before it at {before} ns"
+                ),
             ));
         }
         Ok(())
@@ -405,7 +407,9 @@ impl Strace {
             }
             return Ok(());
         }
+        // The columns of a call that stands in two lines are those of neither.
         self.returned(thread, call, (now, column), names, out)
+            .map_err(|fault| Fault { column: 0, ..fault })
     }
 }
 
