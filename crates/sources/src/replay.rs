@@ -12,10 +12,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
-use foreread_plan::{Access, Expected, FileId, Kind, Pattern};
+use foreread_plan::{Access, Expected, FileId, Kind, Odds, Pattern};
 
-use crate::Source;
 use crate::streams::{Runs, STREAM_AFTER, Streams};
+use crate::{Nature, Outlook, Source};
 
 /// Trace accesses a resynchronisation looks at before it gives up; bounds it to well under a second.
 const SEARCH: usize = 2_000_000;
@@ -88,6 +88,7 @@ impl<T: Trace> Replay<T> {
         let file = access.file;
         if !access.kind.reads() {
             self.pending.push_back(Expected {
+                odds: Odds::SURE,
                 file,
                 pages: 0..0,
                 thread,
@@ -101,6 +102,7 @@ impl<T: Trace> Replay<T> {
         }
         if access.kind == Kind::Touch {
             self.pending.extend(pages.map(|page| Expected {
+                odds: Odds::SURE,
                 file,
                 pages: page..page + 1,
                 thread,
@@ -124,6 +126,7 @@ impl<T: Trace> Replay<T> {
         }
         self.last = Some((file, pages.clone()));
         self.pending.push_back(Expected {
+            odds: Odds::SURE,
             file,
             pages,
             thread,
@@ -182,16 +185,21 @@ impl<T: Trace> Replay<T> {
 }
 
 impl<T: Trace> Source for Replay<T> {
-    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) {
+    fn nature(&self) -> Nature {
+        Nature::Literal
+    }
+
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
         for _ in 0..room {
             while self.pending.is_empty() {
                 let Some(access) = self.advance() else {
-                    return;
+                    return Outlook::End;
                 };
                 self.prepare(&access);
             }
             out.extend(self.pending.pop_front());
         }
+        Outlook::More
     }
 
     fn rewind(&mut self) {
