@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use foreread_run::RunArgs;
 use foreread_slowdisk::cli::SlowdiskArgs;
-
-use crate::run::RunArgs;
-use crate::units;
+use foreread_words::units;
 
 /// Knows what a program is about to read and has it in memory first
 ///

@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 
 use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Identity};
-
-use crate::units::cut;
+use foreread_words::units::cut;
 
 /// Words a difference is told with, on each side, and how much of each.
 const TOLD_WORDS: usize = 2;

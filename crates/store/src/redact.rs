@@ -18,7 +18,7 @@ const MARK: &str = "redacted:";
 
 /// The key of a store.
 #[derive(Clone)]
-pub(crate) struct Key([u8; KEY]);
+pub struct Key([u8; KEY]);
 
 impl Key {
     /// The key at this place; a new one if there is none.
@@ -43,7 +43,7 @@ impl Key {
     }
 
     /// The identity with each word but the program's name left out.
-    pub(crate) fn redacted(&self, identity: &Identity) -> Identity {
+    pub fn redacted(&self, identity: &Identity) -> Identity {
         let words = identity.argv.iter().enumerate();
         let argv = words.map(|(place, word)| match place {
             0 => word.clone(),

@@ -1,16 +1,20 @@
 //! Messages as people write them: numbers with their nouns, the system's reasons without their numbers, names that a
 //! terminal does not act on.
 
+#![forbid(unsafe_code)]
+
+pub mod units;
+
 use std::borrow::Cow;
 
 /// So many of something, in the singular where it is one: `1 read`, `2 reads`.
-pub(crate) fn counted(count: u64, one: &str, more: &str) -> String {
+pub fn counted(count: u64, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
 /// Text for a line on a terminal: a newline or another control character, which a file's or program's name may well
 /// hold, is shown as `?`, not acted on.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+pub fn shown(text: &str) -> Cow<'_, str> {
     if text.contains(char::is_control) {
         text.replace(char::is_control, "?").into()
     } else {
@@ -19,7 +23,7 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
 }
 
 /// A message as [`shown`], without the ` (os error 2)` that the standard library adds to each of the system's reasons.
-pub(crate) fn plain(message: &str) -> String {
+pub fn plain(message: &str) -> String {
     let message = shown(message);
     let mut parts = message.split(" (os error ");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -30,6 +34,16 @@ pub(crate) fn plain(message: &str) -> String {
         }
     }
     text
+}
+
+/// A word as it could be typed again.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", shown(word).replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -60,5 +74,14 @@ mod tests {
             plain("a (os error x) (os error"),
             "a (os error x) (os error"
         );
+    }
+
+    #[test]
+    fn words_with_spaces_and_quotes_are_quoted() {
+        assert_eq!(quoted("a/b.c"), "a/b.c");
+        assert_eq!(quoted("select *"), "'select *'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("\x1b[2J"), "'?[2J'");
     }
 }

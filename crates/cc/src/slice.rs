@@ -256,7 +256,7 @@ fn for_parsing(arguments: &[String]) -> Vec<String> {
 ///
 /// # Errors
 /// When it is not there.
-pub(crate) fn slice(args: &[std::ffi::OsString]) -> Result<ExitCode> {
+pub fn slice(args: &[std::ffi::OsString]) -> Result<ExitCode> {
     use std::os::unix::process::CommandExt;
     let slicer = slicer()?;
     let why = Command::new(&slicer).args(args).exec();

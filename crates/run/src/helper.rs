@@ -17,10 +17,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_sys::helper::{self, Helper};
+use foreread_sys::process::End;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use super::child::{Ended, Ending, Incoming};
+use super::child::{Ended, Incoming};
 
 /// How long the front waits at either end while the helper is held up: what a program may notice at its start and end, and
 /// five turns of a disk's platter.
@@ -63,8 +64,8 @@ pub(super) struct Finished {
 impl Finished {
     pub(super) fn new(ended: &Ended, wall: Duration) -> Self {
         let (code, signal) = match ended.ending {
-            Ending::Code(code) => (Some(code), None),
-            Ending::Signal(signal) => (None, Some(signal)),
+            End::Exited(code) => (Some(code), None),
+            End::Killed(signal) => (None, Some(signal)),
         };
         Self {
             code,
@@ -74,10 +75,10 @@ impl Finished {
         }
     }
 
-    pub(super) fn ending(&self) -> Ending {
+    pub(super) fn ending(&self) -> End {
         match self.signal {
-            Some(signal) => Ending::Signal(signal),
-            None => Ending::Code(self.code.unwrap_or(0)),
+            Some(signal) => End::Killed(signal),
+            None => End::Exited(self.code.unwrap_or(0)),
         }
     }
 }

@@ -11,16 +11,16 @@ use anyhow::{Context, Result};
 use foreread_backend::Change;
 use foreread_engine::{Ledger, Phase, Report};
 use foreread_plan::{FileId, FileMeta, Summary};
+use foreread_store::Found;
+use foreread_sys::process::End;
+use foreread_words::units::{bytes, duration};
+use foreread_words::{counted, plain, shown};
 use serde::Serialize;
 
-use super::child::Ending;
 use super::helper::Finished;
 use super::record::Recorder;
 use super::unseen::Explained;
 use super::{FORESEEN_ENOUGH, RunArgs};
-use crate::store::Found;
-use crate::units::{bytes, duration};
-use crate::words::{counted, plain, shown};
 
 /// Reads below which a run says nothing about whether its record still fits.
 const FEW_READS: u64 = 32;
@@ -149,7 +149,7 @@ impl Account {
     pub(super) fn ended(&mut self, finished: &Finished) {
         let ending = finished.ending();
         self.status = ending.status();
-        self.killed = matches!(ending, Ending::Signal(_));
+        self.killed = matches!(ending, End::Killed(_));
         self.device_bytes = finished.device_bytes;
         self.wall_ns = finished.wall_ns;
     }

@@ -9,6 +9,7 @@ use foreread_engine::Phase;
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, Sequence, ThreadId, ThreadMeta};
 use foreread_ring::{Mode, Ring};
+use foreread_store::Store;
 use foreread_sys::processor::Aside;
 
 use super::follow::{Followed, Follower};
@@ -20,7 +21,6 @@ use super::summary::Account;
 use super::unobserved::Missing;
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
-use crate::store::Store;
 
 /// The shortest sleeps between two looks at the ring: while reads wait and something is fetched for them, while they do
 /// not wait, and while nothing is fetched: by the kernel's read-ahead perhaps, or pages of mappings are only written down.

@@ -15,30 +15,11 @@ use rustix::process::Signal;
 
 use super::{Observed, preload};
 
-/// How foreread itself is to end: as the program did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// With this code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-}
-
-impl Ending {
-    /// As a shell would show it: the code, or 128 + the signal.
-    pub(crate) fn status(self) -> i32 {
-        match self {
-            Ending::Code(code) => code,
-            Ending::Signal(signal) => 128 + signal,
-        }
-    }
-}
-
 /// The program's end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     /// How.
-    pub(super) ending: Ending,
+    pub(super) ending: End,
     /// What the kernel counted of it and the children it waited for.
     pub(super) io: Option<IoCounters>,
 }
@@ -104,13 +85,13 @@ impl AsFd for Incoming {
 }
 
 /// That a command cannot be run: the status a shell would give, and why.
-pub(super) fn failed(why: io::Error) -> (Ending, io::Error) {
+pub(super) fn failed(why: io::Error) -> (End, io::Error) {
     let code = if why.kind() == io::ErrorKind::NotFound {
         127
     } else {
         126
     };
-    (Ending::Code(code), why)
+    (End::Exited(code), why)
 }
 
 /// The running program. Once it is there nothing more is needed to watch it: `SIGCHLD`, which is among the signals, tells of
@@ -128,7 +109,7 @@ impl Child {
         command: &[OsString],
         observed: Option<&Observed>,
         incoming: Incoming,
-    ) -> Result<Self, (Ending, io::Error)> {
+    ) -> Result<Self, (End, io::Error)> {
         let mut variables = Vec::new();
         if let Some(observed) = observed {
             variables.extend(preload::variables(&observed.library));
@@ -187,10 +168,8 @@ impl Child {
     /// Take the end of the program.
     fn end(&self) -> Result<Option<Ended>> {
         let io = self.counts.as_ref().and_then(|counts| counts.read().ok());
-        let ending = match self.process.end().context("taking the exit status")? {
-            Some(End::Exited(code)) => Ending::Code(code),
-            Some(End::Killed(signal)) => Ending::Signal(signal),
-            None => return Ok(None),
+        let Some(ending) = self.process.end().context("taking the exit status")? else {
+            return Ok(None);
         };
         // Nobody is left to pass signals on to.
         if let Some(group) = &self.incoming.group {

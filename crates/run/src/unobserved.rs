@@ -14,11 +14,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_ring::{ENV, Ring, Unobserved};
+use foreread_words::counted;
 use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
-
-use crate::words::counted;
 
 /// How long after the first look at a process the next one comes; each later one twice as long after the one before.
 const FIRST: Duration = Duration::from_millis(5);

@@ -18,7 +18,7 @@ use super::{EXE_DIGITS, ID_DIGITS};
 /// The identity of a command as it would run here and now.
 ///
 /// A command that is not found keeps the name it was given: it cannot run either.
-pub(crate) fn identity_of(command: &[OsString]) -> Identity {
+pub fn identity_of(command: &[OsString]) -> Identity {
     let name = command.first().map_or(OsStr::new(""), OsString::as_os_str);
     Identity {
         exe: text(

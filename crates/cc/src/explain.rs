@@ -8,10 +8,10 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use foreread_words::shown;
 use serde::Serialize;
 
 use super::slice::{Function, Opened};
-use crate::words::shown;
 
 /// `0` for nothing, not even a warning; `1` for standard error, or the path of a file to append to; a path ending in `.jsonl` gets a
 /// line of JSON for each object and program.

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 /// A language that is sliced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Language {
+pub enum Language {
+    /// C.
     #[serde(rename = "c")]
     C,
+    /// C++.
     #[serde(rename = "c++")]
     Cxx,
 }

@@ -13,6 +13,8 @@
 //! program, [`Found::mark_used`] keeps that from being dropped, [`Store::path_for`] says where to
 //! keep what is learnt, [`Store::settle`] makes room for it.
 
+#![forbid(unsafe_code)]
+
 mod facts;
 mod identity;
 mod nearest;
@@ -39,10 +41,10 @@ use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use facts::{Facts, Index};
 
-pub(crate) use identity::identity_of;
+pub use identity::identity_of;
 
 /// Size of one record, at most, in bytes.
-pub(crate) const RECORD_LIMIT: u64 = 256 << 20;
+pub const RECORD_LIMIT: u64 = 256 << 20;
 /// Size of all records, at most, in bytes, unless `FOREREAD_STORE_LIMIT` says otherwise.
 const STORE_LIMIT: u64 = 1 << 30;
 const LIMIT_VARIABLE: &str = "FOREREAD_STORE_LIMIT";
@@ -69,7 +71,7 @@ const END: u64 = 64 << 10;
 
 /// The records of the user.
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
+pub struct Store {
     /// The user's data folder, as messages name it, and open.
     home: PathBuf,
     data: Arc<OwnedFd>,
@@ -82,36 +84,36 @@ pub(crate) struct Store {
 
 /// What is known of a program.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub struct Found {
     /// The record.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// Whether it is of this very program, arguments and all.
-    pub(crate) exact: bool,
+    pub exact: bool,
     /// Whose record it is, if it is not: a phrase to follow "the record of".
-    pub(crate) differs: String,
+    pub differs: String,
     /// Those of its files that this program will not read, as the arguments have it.
-    pub(crate) foreign: HashSet<FileId>,
+    pub foreign: HashSet<FileId>,
     /// Why its own record is not used, if there is one.
-    pub(crate) trouble: Option<String>,
+    pub trouble: Option<String>,
 }
 
 /// Notes that a record, which is open, was used. One that cannot be marked is only pruned earlier.
-pub(crate) fn mark_used(record: &File) {
+pub fn mark_used(record: &File) {
     let _ = record.set_modified(SystemTime::now());
 }
 
 /// A record in the store, or what passes for one.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The id: the file's name without its suffix.
-    pub(crate) id: String,
+    pub id: String,
     /// The file.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     place: Place,
     /// Its size in bytes.
-    pub(crate) size: u64,
+    pub size: u64,
     /// When it was last used.
-    pub(crate) used: SystemTime,
+    pub used: SystemTime,
 }
 
 impl Entry {
@@ -119,7 +121,7 @@ impl Entry {
     ///
     /// # Errors
     /// Why it cannot be used, naming it.
-    pub(crate) fn reader(&self) -> Result<Reader> {
+    pub fn reader(&self) -> Result<Reader> {
         Ok(read(&self.place)?)
     }
 }
@@ -165,7 +167,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no place for it, or the folder cannot be made.
-    pub(crate) fn open() -> Result<Self> {
+    pub fn open() -> Result<Self> {
         let store = Self::open_soon()?;
         store.tidy();
         Ok(store)
@@ -175,7 +177,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub(crate) fn open_soon() -> Result<Self> {
+    pub fn open_soon() -> Result<Self> {
         let limit = limit_from(std::env::var(LIMIT_VARIABLE).ok().as_deref())?;
         Self::at(&data_home()?.join("foreread"), limit)
     }
@@ -206,12 +208,12 @@ impl Store {
     }
 
     /// The folder of records.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Where the record of a program is, or is to be.
-    pub(crate) fn place_for(&self, identity: &Identity) -> Place {
+    pub fn place_for(&self, identity: &Identity) -> Place {
         self.place_of(&identity::id(identity))
     }
 
@@ -219,7 +221,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store has no key, and cannot be given one.
-    pub(crate) fn redacted(&self, identity: &Identity) -> Result<Identity> {
+    pub fn redacted(&self, identity: &Identity) -> Result<Identity> {
         let place = Place::new(&self.data, &self.home, OsStr::new(KEY));
         Ok(redact::Key::at(&place)?.redacted(identity))
     }
@@ -228,7 +230,7 @@ impl Store {
     ///
     /// # Errors
     /// When a newer foreread's record is there ([`is_newer`]).
-    pub(crate) fn look(&self, identity: &Identity) -> Result<()> {
+    pub fn look(&self, identity: &Identity) -> Result<()> {
         match self.own_record(identity) {
             Err(error) if is_newer(&error) => Err(error),
             Ok(_) | Err(_) => Ok(()),
@@ -237,7 +239,7 @@ impl Store {
 
     /// Has the kernel fetch what [`Store::find`] will read of a program's own record first, while its caller does
     /// something else. Where that cannot be, it is fetched then.
-    pub(crate) fn announce(&self, identity: &Identity) {
+    pub fn announce(&self, identity: &Identity) {
         let _ = announce(&self.place_for(identity));
     }
 
@@ -245,7 +247,7 @@ impl Store {
     ///
     /// # Errors
     /// When its own record is unusable and no other comes near, or it is a newer foreread's; the error names it.
-    pub(crate) fn find(&self, identity: &Identity) -> Result<Option<(Found, Reader)>> {
+    pub fn find(&self, identity: &Identity) -> Result<Option<(Found, Reader)>> {
         let place = self.place_for(identity);
         if !place.is_taken() {
             // A recorder may have been killed that wrote it.
@@ -384,7 +386,7 @@ impl Store {
     }
 
     /// All records, the last used first.
-    pub(crate) fn entries(&self) -> Result<Vec<Entry>> {
+    pub fn entries(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         let told = || format!("{}: cannot list the records", self.show());
         let listed = Dir::read_from(self.directory.as_fd()).with_context(told)?;
@@ -417,7 +419,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is none, or more than one.
-    pub(crate) fn entry(&self, prefix: &str) -> Result<Entry> {
+    pub fn entry(&self, prefix: &str) -> Result<Entry> {
         let mut matching: Vec<Entry> = self.entries()?;
         let wanted = prefix.to_ascii_lowercase();
         matching.retain(|entry| !wanted.is_empty() && entry.id.starts_with(&wanted));
@@ -433,7 +435,7 @@ impl Store {
     }
 
     /// Deletes a record.
-    pub(crate) fn remove(&self, entry: &Entry) -> Result<()> {
+    pub fn remove(&self, entry: &Entry) -> Result<()> {
         match entry.place.remove() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => {
@@ -453,7 +455,7 @@ impl Store {
 }
 
 /// Whether a record cannot be used only because a newer foreread wrote it, which may still want it.
-pub(crate) fn is_newer(error: &anyhow::Error) -> bool {
+pub fn is_newer(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Future { .. }))
 }
 
@@ -495,9 +497,8 @@ fn data_home() -> Result<PathBuf> {
 fn limit_from(variable: Option<&str>) -> Result<u64> {
     match variable {
         None | Some("") => Ok(STORE_LIMIT),
-        Some(text) => {
-            crate::units::parse_size(text).map_err(|why| anyhow!("{LIMIT_VARIABLE}: {why}"))
-        }
+        Some(text) => foreread_words::units::parse_size(text)
+            .map_err(|why| anyhow!("{LIMIT_VARIABLE}: {why}")),
     }
 }
 

@@ -14,11 +14,11 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Result, ensure};
 use foreread_plan::Identity;
 use foreread_plan::format::{Place, Reader};
+use foreread_words::units::bytes;
 use rustix::fs::Dir;
 
 use super::facts::{Facts, Index};
 use super::{Entry, Store, check_owner, id_of, identity, mark_used, room_for};
-use crate::units::bytes;
 
 /// Records that are noted in one go, at most, while a program runs: 25 µs each.
 const NOTED: usize = 64;
@@ -26,11 +26,7 @@ const NOTED: usize = 64;
 impl Store {
     /// Deletes records not used for `older_than`, then those least recently used until all
     /// take at most `max_size` bytes (the store's limit without). Returns the deleted ones.
-    pub(crate) fn prune(
-        &self,
-        max_size: Option<u64>,
-        older_than: Option<Duration>,
-    ) -> Result<Vec<Entry>> {
+    pub fn prune(&self, max_size: Option<u64>, older_than: Option<Duration>) -> Result<Vec<Entry>> {
         self.prune_of(self.entries()?, max_size, older_than)
     }
 
@@ -59,14 +55,14 @@ impl Store {
     }
 
     /// Takes in what killed recorders left, and brings the store within its limit.
-    pub(crate) fn tidy(&self) {
+    pub fn tidy(&self) {
         self.take_in();
         self.shrink();
     }
 
     /// As [`Store::tidy`], and brings what is noted of the records of this program's executable up to date. The records are
     /// listed once for both.
-    pub(crate) fn tidy_for(&self, identity: &Identity) {
+    pub fn tidy_for(&self, identity: &Identity) {
         self.take_in();
         let Ok(mut entries) = self.entries() else {
             return;
@@ -107,7 +103,7 @@ impl Store {
     ///
     /// # Errors
     /// When the record alone is above the limit, so that it is gone again.
-    pub(crate) fn settle(&self, identity: &Identity) -> Result<()> {
+    pub fn settle(&self, identity: &Identity) -> Result<()> {
         let file = self.place_for(identity).open().ok();
         let size = file.as_ref().and_then(|file| file.metadata().ok());
         let size = size.map_or(0, |meta| meta.len());

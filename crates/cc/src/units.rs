@@ -291,7 +291,7 @@ fn trace(compiler: &Compiler, line: &CommandLine, scratch: &Path) -> Result<Trac
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::Language;
+    use crate::language::Language;
 
     fn line(text: &str) -> CommandLine {
         let words = text.split(' ').map(OsString::from).collect();

@@ -9,6 +9,8 @@
 //! ([`slice`]), the units that it changed are compiled again ([`compiler`]), and the program is linked
 //! once more with those in place of the originals ([`link`]).
 
+#![forbid(unsafe_code)]
+
 mod archive;
 mod command_line;
 mod compiler;
@@ -25,21 +27,22 @@ mod units;
 
 use std::ffi::OsString;
 
+use foreread_sys::process::End;
+
 use command_line::{CommandLine, Task};
 use compiler::{Compiler, NoTranslator};
 use explain::{Explanation, Report};
-pub(crate) use language::Language;
 use record::Record;
 
-use crate::run::Ending;
-pub(crate) use slice::slice;
+pub use language::Language;
+pub use slice::slice;
 
 /// The driver's own option; every other word is the compiler's.
 const EXPLAIN: &str = "--explain";
 
 /// Does what the language's compiler would do with these arguments, and then gives the program a prefetch
 /// thread.
-pub(crate) fn cc(language: Language, args: Vec<OsString>) -> Ending {
+pub fn cc(language: Language, args: Vec<OsString>) -> End {
     let (own, args): (Vec<_>, Vec<_>) = args.into_iter().partition(|arg| arg == EXPLAIN);
     let explanation = Explanation::wanted(!own.is_empty());
     let compiler = Compiler::find(language);
@@ -50,7 +53,7 @@ pub(crate) fn cc(language: Language, args: Vec<OsString>) -> Ending {
         return compiler.become_it(&args);
     }
     let ending = compiler.run(&args);
-    if ending != Ending::Code(0) {
+    if ending != End::Exited(0) {
         return ending;
     }
     match task {

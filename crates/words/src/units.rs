@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use textwrap::{Options, WordSplitter};
 
 /// Columns of a terminal nobody has widened.
-pub(crate) const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 const SIZES: [(&str, u64); 4] = [
     ("TiB", 1 << 40),
@@ -24,7 +24,7 @@ const AGES: [(&str, u64); 5] = [
 ];
 
 /// A size in bytes, to three digits: `12.3 MiB`.
-pub(crate) fn bytes(size: u64) -> String {
+pub fn bytes(size: u64) -> String {
     match SIZES.iter().find(|(_, unit)| size >= *unit) {
         Some((name, unit)) => format!("{} {name}", three_digits(size as f64 / *unit as f64)),
         None => format!("{size} B"),
@@ -32,7 +32,7 @@ pub(crate) fn bytes(size: u64) -> String {
 }
 
 /// A length of time given in ns, to three digits: `1.20 s`.
-pub(crate) fn duration(ns: u64) -> String {
+pub fn duration(ns: u64) -> String {
     let ns = ns as f64;
     match ns {
         ..999.5 => format!("{ns} ns"),
@@ -51,7 +51,7 @@ pub(crate) fn duration(ns: u64) -> String {
 }
 
 /// How long ago something was: `3 min ago`.
-pub(crate) fn ago(then: SystemTime, now: SystemTime) -> String {
+pub fn ago(then: SystemTime, now: SystemTime) -> String {
     let seconds = now.duration_since(then).map_or(0, |age| age.as_secs());
     match seconds {
         0..60 => "just now".to_owned(),
@@ -72,7 +72,7 @@ fn three_digits(value: f64) -> String {
 }
 
 /// Text cut to `width` characters, its start or its end left out.
-pub(crate) fn cut(text: &str, width: usize, keep_end: bool) -> String {
+pub fn cut(text: &str, width: usize, keep_end: bool) -> String {
     let length = text.chars().count();
     if length <= width {
         text.to_owned()
@@ -87,7 +87,7 @@ pub(crate) fn cut(text: &str, width: usize, keep_end: bool) -> String {
 
 /// Text broken between words into lines of at most `width` characters; a longer word has a
 /// line to itself.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<Cow<'_, str>> {
+pub fn wrapped(text: &str, width: usize) -> Vec<Cow<'_, str>> {
     let options = Options::new(width)
         .break_words(false)
         .word_splitter(WordSplitter::NoHyphenation);
@@ -95,7 +95,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<Cow<'_, str>> {
 }
 
 /// As [`wrapped`], but that a longer word, such as a path, is broken.
-pub(crate) fn folded(text: &str, width: usize) -> Vec<Cow<'_, str>> {
+pub fn folded(text: &str, width: usize) -> Vec<Cow<'_, str>> {
     textwrap::wrap(
         text,
         Options::new(width).word_splitter(WordSplitter::NoHyphenation),
@@ -103,7 +103,7 @@ pub(crate) fn folded(text: &str, width: usize) -> Vec<Cow<'_, str>> {
 }
 
 /// Reads a size such as `4096`, `500M` or `1GiB`; all units are powers of 1024.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => Some(1),
@@ -122,7 +122,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// Reads an age such as `30d`, `12h` or `90m`.
-pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+pub fn parse_age(text: &str) -> Result<Duration, String> {
     AGES.iter()
         .find_map(|(suffix, unit)| {
             let count: u64 = text.strip_suffix(suffix)?.trim_end().parse().ok()?;

@@ -29,7 +29,7 @@ use foreread_sys::{memory, process};
 use rustc_hash::FxHashMap;
 
 use super::watch::Sink;
-use crate::calibrate::in_force;
+use crate::profile::in_words;
 
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
@@ -399,7 +399,7 @@ fn chosen(
     turns: Option<bool>,
 ) -> (Option<Profile>, String) {
     let say = |how: &str, profile: &Profile| {
-        let profile = in_force(profile);
+        let profile = in_words(profile);
         format!("{} ({how} profile: {profile})", device.name)
     };
     if let Some((measured, profile)) = measured.and_then(|one| Some((one, one.profile()?))) {

@@ -6,11 +6,14 @@
 //!
 //! Data flow: program → ring → [`watch`] → [`record`] and [`follow`] side by side.
 
+#![forbid(unsafe_code)]
+
 mod child;
 mod follow;
 mod helper;
 mod paths;
 mod preload;
+mod profile;
 mod readers;
 mod record;
 mod rest;
@@ -29,18 +32,18 @@ use anyhow::{Result, anyhow};
 use foreread_plan::format::{Place, Reader};
 use foreread_plan::{Identity, Meta};
 use foreread_ring::{Clock, Mode, Ring};
+use foreread_store::Store;
 use foreread_sys::helper::{self as processes, Side};
+use foreread_sys::process::End;
 use foreread_sys::processor::Aside;
 use foreread_sys::{spawn, thread};
+use foreread_words::plain;
+use foreread_words::quoted;
 
-use crate::list::quoted;
-use crate::store::{self, Store};
-use crate::words::plain;
 use child::{Child, Incoming};
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
 use paths::from_front;
-pub(crate) use preload::find as find_preload;
 use readers::Readers;
 use record::Recorder;
 use rest::Rest;
@@ -49,30 +52,31 @@ use supervisor::{Kept, Sinks, Supervisor};
 use unobserved::Missing;
 use watch::Watch;
 
-pub(crate) use child::Ending;
+pub use preload::find as find_preload;
+pub use profile::in_words;
 
 /// Below this share of foreseen reads a record is replaced by what was seen this time.
 const FORESEEN_ENOUGH: f64 = 0.9;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct RunArgs {
+pub struct RunArgs {
     /// The command and its arguments.
-    pub(crate) command: Vec<OsString>,
+    pub command: Vec<OsString>,
     /// Add nothing to standard error.
-    pub(crate) quiet: bool,
+    pub quiet: bool,
     /// Add the whole account to standard error instead of one line.
-    pub(crate) explain: bool,
+    pub explain: bool,
     /// Write the account to this file as JSON.
-    pub(crate) json: Option<PathBuf>,
+    pub json: Option<PathBuf>,
     /// Use what is known.
-    pub(crate) prefetch: bool,
+    pub prefetch: bool,
     /// Keep what is learnt.
-    pub(crate) record: bool,
+    pub record: bool,
     /// Keep it in this file, not in the store.
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Keep hashes of the command's words in place of the words.
-    pub(crate) redact: bool,
+    pub redact: bool,
 }
 
 /// When a run began.
@@ -86,7 +90,7 @@ struct Beginning {
 ///
 /// # Errors
 /// Only when the command could not be watched to its end.
-pub(crate) fn run(args: &RunArgs) -> Result<Ending> {
+pub fn run(args: &RunArgs) -> Result<End> {
     let mut account = Account::new(args);
     let mut incoming = match Incoming::block() {
         Ok(incoming) => incoming,
@@ -129,7 +133,7 @@ fn run_beside(
     ring: Option<Ring>,
     incoming: Incoming,
     began: Beginning,
-) -> Result<Ending> {
+) -> Result<End> {
     let (observes, late) = match front.wait_ready() {
         Ok(observes) => (observes, None),
         // It may come to observe later; until then what the program reports is not waited for.
@@ -167,7 +171,7 @@ fn run_beside(
 }
 
 /// Run the command where there can be no helper.
-fn run_alone(args: &RunArgs, incoming: Incoming, why: &str) -> Result<Ending> {
+fn run_alone(args: &RunArgs, incoming: Incoming, why: &str) -> Result<End> {
     let child = match Child::spawn(&args.command, None, incoming) {
         Ok(child) => child,
         Err(failure) => return Ok(not_run(args, failure)),
@@ -237,7 +241,7 @@ fn help(
         (Some(place), Some(_)) => Some(Recorder::new(
             place,
             plan.meta(began.time),
-            store::RECORD_LIMIT,
+            foreread_store::RECORD_LIMIT,
         )),
         _ => None,
     };
@@ -249,7 +253,7 @@ fn help(
     }
     link.doing("tidying up the records");
     if let Some(record) = used.filter(|_| follower.is_some()) {
-        store::mark_used(record.file());
+        foreread_store::mark_used(record.file());
     }
     if let Some(store) = &plan.store {
         store.tidy_for(&plan.identity);
@@ -289,7 +293,7 @@ fn help(
 }
 
 /// Says why the command could not be run; how foreread is to end for that.
-fn not_run(args: &RunArgs, (ending, why): (Ending, std::io::Error)) -> Ending {
+fn not_run(args: &RunArgs, (ending, why): (End, std::io::Error)) -> End {
     let name = quoted(&args.command[0].to_string_lossy());
     eprintln!("foreread: {name}: {}", plain(&why.to_string()));
     ending
@@ -305,7 +309,7 @@ struct Known {
 struct Plan {
     identity: Identity,
     store: Option<Store>,
-    known: Option<(store::Found, Reader)>,
+    known: Option<(foreread_store::Found, Reader)>,
     destination: Option<Place>,
 }
 
@@ -314,7 +318,7 @@ impl Known {
     fn of(args: &RunArgs, account: &mut Account, link: &Link) -> Self {
         let name = args.command[0].to_string_lossy();
         link.doing(&format!("looking for {}", quoted(&name)));
-        let mut identity = store::identity_of(&args.command);
+        let mut identity = foreread_store::identity_of(&args.command);
         link.doing("opening the folder of records");
         let mut store = account.note(Store::open_soon());
         if args.redact
@@ -348,7 +352,7 @@ impl Known {
             }
             _ => Ok(None),
         };
-        let taken = looked.as_ref().is_err_and(store::is_newer);
+        let taken = looked.as_ref().is_err_and(foreread_store::is_newer);
         let known = account.note(looked.map_err(|why| {
             let stays = "; it is left as it is, and nothing is recorded";
             anyhow!("{why:#}{}", if taken { stays } else { "" })
@@ -389,7 +393,7 @@ impl Plan {
 }
 
 /// A ring, and the library that fills it.
-pub(super) struct Observed {
+struct Observed {
     ring: Ring,
     library: PathBuf,
 }

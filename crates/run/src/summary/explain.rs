@@ -3,10 +3,10 @@
 use std::fmt::{Display, Write as _};
 
 use foreread_engine::Phase;
+use foreread_words::units::{WIDTH, bytes, duration, folded};
+use foreread_words::{counted, shown};
 
 use super::Account;
-use crate::units::{WIDTH, bytes, duration, folded};
-use crate::words::{counted, shown};
 
 /// Where a row's words begin.
 const COLUMN: usize = 25;

@@ -15,7 +15,7 @@ const ANY_ORDER: &str = "verify_asan_link_order=0";
 
 /// Where the library is: where `FOREREAD_PRELOAD` says, beside the executable (a build tree), or in
 /// `../lib/foreread` from it (an installation). `Err` says why not, or lists the places looked at.
-pub(crate) fn find() -> Result<PathBuf, String> {
+pub fn find() -> Result<PathBuf, String> {
     look().and_then(loadable)
 }
 

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use foreread_sys::process::End;
+use foreread_words::{counted, plain};
 
 use super::includes;
 use super::language::Language;
 use super::record::Record;
 use super::slice::Changed;
-use crate::run::Ending;
-use crate::words::{counted, plain};
 
 /// The system's compiler, as a command with arguments of its own (`ccache gcc`).
 #[derive(Clone, Debug)]
@@ -51,26 +51,26 @@ impl Compiler {
     }
 
     /// Becomes the compiler. Returns only when it could not be started.
-    pub(super) fn become_it(&self, args: &[OsString]) -> Ending {
+    pub(super) fn become_it(&self, args: &[OsString]) -> End {
         let why = self.with(args).exec();
         self.not_started(&why)
     }
 
     /// Runs the compiler with the streams of this process.
-    pub(super) fn run(&self, args: &[OsString]) -> Ending {
+    pub(super) fn run(&self, args: &[OsString]) -> End {
         match self.with(args).status() {
             Ok(status) => ending(status),
             Err(why) => self.not_started(&why),
         }
     }
 
-    fn not_started(&self, why: &io::Error) -> Ending {
+    fn not_started(&self, why: &io::Error) -> End {
         eprintln!(
             "foreread: {}",
             plain(&format!("{}: {why}", self.command[0]))
         );
         let missing = why.kind() == io::ErrorKind::NotFound;
-        Ending::Code(if missing { 127 } else { 126 })
+        End::Exited(if missing { 127 } else { 126 })
     }
 
     /// Compiles a unit again by the compiler of its record, from its changed text, into `object`.
@@ -202,12 +202,12 @@ fn aside<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>) -
 }
 
 /// How this process is to end where the compiler ended so.
-pub(super) fn ending(status: ExitStatus) -> Ending {
+pub(super) fn ending(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Ending::Code(code),
-        (None, Some(signal)) => Ending::Signal(signal),
+        (Some(code), _) => End::Exited(code),
+        (None, Some(signal)) => End::Killed(signal),
         // A status that was waited for is one or the other.
-        (None, None) => Ending::Code(1),
+        (None, None) => End::Exited(1),
     }
 }
 
