@@ -13,6 +13,7 @@
 mod access_list;
 mod null;
 mod replay;
+pub mod signature;
 mod streams;
 
 use foreread_plan::{Access, Expected, Seen};
