@@ -17,7 +17,7 @@ fn affine(base: std::ops::Range<i64>, step: i64, depth: usize) -> impl Strategy<
     })
 }
 
-fn term(depth: usize) -> BoxedStrategy<Term> {
+pub(super) fn term(depth: usize) -> BoxedStrategy<Term> {
     let numbers = (
         affine(0..1_000_000, 5000, depth),
         affine(100..5000, 100, depth),
@@ -99,4 +99,15 @@ fn a_trace_without_end_is_walked_without_end_but_an_empty_one_ends() {
 #[test]
 fn nothing_is_a_trace() {
     assert_eq!(trace(&[]), Trace::default());
+}
+
+#[test]
+fn rows_that_shrink_to_nothing_and_come_again_expand_exactly() {
+    // Where rows shrink to nothing, any number of empty ones may follow: they are not counted, and hide nothing.
+    let rows = |rows: u64| {
+        (0..rows)
+            .flat_map(|row| (0..5u64.saturating_sub(row)).map(|read| Extent::new(1000 - read, 101)))
+    };
+    let round = |round: u64| std::iter::once(Extent::new(0, 100)).chain(rows(1 + 2 * round));
+    exact(&(0..4).flat_map(round).collect::<Vec<_>>());
 }
