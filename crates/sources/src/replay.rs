@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use foreread_plan::{Access, Expected, FileId, Kind, Odds, Pattern};
 
-use crate::streams::{Runs, STREAM_AFTER, Streams};
+use crate::streams::Streams;
 use crate::{Nature, Outlook, Source};
 
 /// Trace accesses a resynchronisation looks at before it gives up; bounds it to well under a second.
@@ -110,14 +110,7 @@ impl<T: Trace> Replay<T> {
             }));
             return;
         }
-        let Runs { whole, gapped } = self.streams.runs(thread, file, access.extent);
-        let pattern = if whole >= STREAM_AFTER {
-            Pattern::Sequential
-        } else if gapped >= STREAM_AFTER {
-            Pattern::Gapped
-        } else {
-            Pattern::Scattered
-        };
+        let pattern = self.streams.runs(thread, file, access.extent).pattern();
         let repeat = self.last.as_ref().is_some_and(|(last, seen)| {
             *last == file && seen.start <= pages.start && pages.end <= seen.end
         });
@@ -267,6 +260,7 @@ fn starts(accesses: &[Access], samples: bool) -> HashSet<(FileId, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::STREAM_AFTER;
     use foreread_plan::{Extent, PAGE, ThreadId};
     use proptest::prelude::*;
 
