@@ -34,6 +34,8 @@ pub(crate) struct Family {
     pub(crate) members: Vec<usize>,
     /// The values of each parameter, by member.
     pub(crate) values: Vec<Vec<i64>>,
+    /// By member, the accesses that the trace has as empty ones; of those that have any.
+    pub(crate) empty: Vec<(usize, String)>,
 }
 
 /// The streams that have a signature, by families, and those that have none, an operation a family.
@@ -49,7 +51,9 @@ pub(crate) fn group(streams: &Streams) -> Vec<Family> {
     let mut families: Vec<Family> = groups
         .into_iter()
         .map(|((operation, between, pattern), members)| {
-            Family::new(operation, between, pattern, members)
+            let mut family = Family::new(operation, between, pattern, members);
+            family.note_empty(streams);
+            family
         })
         .collect();
     let sum = |family: &Family, of: fn(&Stream) -> u64| -> u64 {
@@ -105,12 +109,21 @@ impl Family {
             slots,
             members: members.into_iter().map(|(number, _)| number).collect(),
             values,
+            empty: Vec::new(),
         }
     }
 
     /// Whether its streams have a signature.
     pub(crate) fn is_signed(&self) -> bool {
         !self.slots.is_empty() || self.between.iter().any(|text| !text.is_empty())
+    }
+
+    fn note_empty(&mut self, streams: &Streams) {
+        let members = self.members.iter().enumerate();
+        self.empty = members
+            .map(|(member, number)| (member, ranges(&streams.all[*number].empty)))
+            .filter(|(_, empty)| !empty.is_empty())
+            .collect();
     }
 
     /// The text with its parameters.
@@ -163,8 +176,23 @@ impl Family {
     /// Bytes of the text and the values; the names of files and processes are counted neither here nor in the trace.
     pub(crate) fn size(&self) -> u64 {
         let values = (0..self.values.len()).map(|parameter| self.values(parameter).len() + 1);
-        (self.text().len() + 1 + values.sum::<usize>()) as u64
+        let empty = self.empty.iter();
+        let empty = empty.map(|(member, empty)| member.to_string().len() + empty.len() + 2);
+        (self.text().len() + 1 + values.sum::<usize>() + empty.sum::<usize>()) as u64
     }
+}
+
+/// Rising numbers as words: `0 33-35`.
+fn ranges(numbers: &[u64]) -> String {
+    let runs = numbers.chunk_by(|one, next| one + 1 == *next);
+    let words: Vec<String> = runs
+        .map(|run| match run {
+            [only] => only.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect();
+    words.join(" ")
 }
 
 /// A text as the numbers in it and what stands between them.

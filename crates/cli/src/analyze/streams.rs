@@ -1,11 +1,14 @@
 //! The accesses of a trace, told apart: a stream is what one process, thread or rank reads of one file, or writes to it.
 //!
+//! A read that came back empty says where, and not how much, the program wanted. Where such reads are in line with the
+//! one after them they are taken to have its length, and are noted as exceptions: the pattern is what the program asks for.
+//!
 //! Invariant: the recognisers together keep at most [`MOST_STRANGE`] reads that were not foretold; a stream that is at
 //! [`STRANGE`] of them, or that comes when there is no more room, is only counted.
 
 use std::collections::HashMap;
 
-use foreread_plan::FileId;
+use foreread_plan::{Extent, FileId};
 use foreread_sources::signature::{Builder, Limits, Trace};
 use foreread_traces::{Access, Operation, WhoId};
 
@@ -14,6 +17,9 @@ use foreread_traces::{Access, Operation, WhoId};
 const STRANGE: u32 = 1 << 16;
 /// The same of all streams together: 80 MiB.
 const MOST_STRANGE: u64 = 1 << 20;
+
+/// Empty accesses in a row that wait for the one after them, at most.
+const WAITING: usize = 16;
 
 /// What one process, thread or rank reads of one file, or writes to it.
 pub(crate) struct Stream {
@@ -26,10 +32,68 @@ pub(crate) struct Stream {
     /// Bytes of the trace that describe them.
     pub(crate) raw: u64,
     builder: Option<Builder>,
-    /// Accesses that were not foretold.
+    /// Where the last accesses were, which all came back empty.
+    waiting: Vec<u64>,
+    /// Accesses that the recogniser has seen.
+    seen: u64,
+    /// Which accesses, counted from 0, the pattern has and the trace has as empty ones.
+    pub(crate) empty: Vec<u64>,
+    /// Accesses that were not foretold, and exceptions.
     strange: u32,
     /// The signature; `None` if it was given up.
     pub(crate) trace: Option<Trace>,
+}
+
+impl Stream {
+    /// Takes an access; how many more were not foretold or are exceptions.
+    fn learn(&mut self, extent: Extent) -> u64 {
+        let before = self.strange;
+        if extent.is_empty() && self.waiting.len() < WAITING {
+            self.waiting.push(extent.offset);
+        } else {
+            self.settle(Some(extent));
+            self.push(extent);
+        }
+        u64::from(self.strange.saturating_sub(before))
+    }
+
+    /// Has the recogniser see the empty accesses that wait, with the length of the next one where they lead up to it.
+    fn settle(&mut self, next: Option<Extent>) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let len = next.map_or(0, |next| next.len);
+        let mut behind = next.map(|next| next.offset);
+        let in_line = waiting.iter().rev().take_while(|offset| {
+            let leads = len > 0 && offset.checked_add(len) == behind;
+            behind = Some(**offset);
+            leads
+        });
+        let alone = waiting.len() - in_line.count();
+        for (index, offset) in waiting.into_iter().enumerate() {
+            if index < alone {
+                self.push(Extent::new(offset, 0));
+            } else {
+                self.empty.push(self.seen);
+                self.strange += 1;
+                self.push(Extent::new(offset, len));
+            }
+        }
+    }
+
+    fn push(&mut self, extent: Extent) {
+        let Some(builder) = &mut self.builder else {
+            return;
+        };
+        self.seen += 1;
+        builder.push(extent);
+        self.strange += u32::from(builder.confirmed() == 0);
+    }
+
+    fn give_up(&mut self) {
+        self.builder = None;
+        self.waiting = Vec::new();
+        self.empty = Vec::new();
+        self.strange = 0;
+    }
 }
 
 /// The streams of all traces.
@@ -52,6 +116,9 @@ impl Streams {
                 bytes: 0,
                 raw: 0,
                 builder: Some(Builder::new(Limits::OFFLINE)),
+                waiting: Vec::new(),
+                seen: 0,
+                empty: Vec::new(),
                 strange: 0,
                 trace: None,
             });
@@ -61,17 +128,13 @@ impl Streams {
         stream.count += 1;
         stream.bytes = stream.bytes.saturating_add(access.extent.len);
         stream.raw += u64::from(access.raw);
-        let Some(builder) = &mut stream.builder else {
+        if stream.builder.is_none() {
             return;
-        };
-        builder.push(access.extent);
-        if builder.confirmed() == 0 {
-            stream.strange += 1;
-            self.strange += 1;
-            if stream.strange >= STRANGE || self.strange >= MOST_STRANGE {
-                self.strange -= u64::from(stream.strange);
-                stream.builder = None;
-            }
+        }
+        self.strange += stream.learn(access.extent);
+        if stream.strange >= STRANGE || self.strange >= MOST_STRANGE {
+            self.strange -= u64::from(stream.strange);
+            stream.give_up();
         }
     }
 
@@ -79,6 +142,7 @@ impl Streams {
     pub(crate) fn finish(&mut self) {
         self.numbers = HashMap::new();
         for stream in &mut self.all {
+            stream.settle(None);
             stream.trace = stream.builder.take().map(Builder::finish);
         }
     }
