@@ -38,10 +38,12 @@ pub(crate) struct Family {
     pub(crate) empty: Vec<(usize, String)>,
 }
 
+/// What families are told apart by: the operation, the text between the numbers, the pattern signature.
+type Key = (Operation, Vec<String>, String);
+
 /// The streams that have a signature, by families, and those that have none, an operation a family.
 pub(crate) fn group(streams: &Streams) -> Vec<Family> {
-    let mut groups: HashMap<(Operation, Vec<String>, String), Vec<(usize, Vec<i64>)>> =
-        HashMap::new();
+    let mut groups: HashMap<Key, Vec<(usize, Vec<i64>)>> = HashMap::new();
     for (number, stream) in streams.all.iter().enumerate() {
         let (text, pattern) = signature(stream);
         let (between, numbers) = taken_apart(&text);

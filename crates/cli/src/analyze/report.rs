@@ -251,6 +251,18 @@ fn print_family(
         let text = format!("${} {}", parameter + 1, family.values(parameter));
         paragraph(out, &text, all)?;
     }
+    if !family.empty.is_empty() {
+        let with = family.empty.len();
+        let count: usize = streams(analysis, family)
+            .map(|stream| stream.empty.len())
+            .sum();
+        let text = format!(
+            "but {} of {} came back empty",
+            counted(count as u64, "access", "accesses"),
+            counted(with as u64, "stream", "streams")
+        );
+        paragraph(out, &text, all)?;
+    }
     Ok(())
 }
 
@@ -306,6 +318,8 @@ struct Member<'a> {
     raw_bytes: u64,
     /// What stands for `$1`, `$2` …
     values: Vec<i64>,
+    /// Which accesses of the signature, counted from 0, came back empty.
+    empty: &'a [u64],
 }
 
 /// The analysis for scripts.
@@ -322,6 +336,7 @@ pub(crate) fn json(analysis: &Analysis) -> Json<'_> {
             bytes: stream.bytes,
             raw_bytes: stream.raw,
             values: family.values.iter().map(|values| values[index]).collect(),
+            empty: &stream.empty,
         });
         Row {
             operation: family.operation.name(),

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use foreread_plan::{Extent, FileId};
-use foreread_sources::signature::{Builder, Limits, Trace};
+use foreread_sources::signature::{Builder, Limits, Times, Trace};
 use foreread_traces::{Access, Operation, WhoId};
 
 /// Accesses of one stream that were not foretold, after which its signature is given up: written down it would be as
@@ -32,6 +32,8 @@ pub(crate) struct Stream {
     /// Bytes of the trace that describe them.
     pub(crate) raw: u64,
     builder: Option<Builder>,
+    /// When the accesses began; nothing in a trace without times.
+    pub(crate) times: Times,
     /// Where the last accesses were, which all came back empty.
     waiting: Vec<u64>,
     /// Accesses that the recogniser has seen.
@@ -116,6 +118,7 @@ impl Streams {
                 bytes: 0,
                 raw: 0,
                 builder: Some(Builder::new(Limits::OFFLINE)),
+                times: Times::default(),
                 waiting: Vec::new(),
                 seen: 0,
                 empty: Vec::new(),
@@ -128,6 +131,9 @@ impl Streams {
         stream.count += 1;
         stream.bytes = stream.bytes.saturating_add(access.extent.len);
         stream.raw += u64::from(access.raw);
+        if access.start > 0 {
+            stream.times.push(access.start);
+        }
         if stream.builder.is_none() {
             return;
         }
