@@ -15,8 +15,12 @@ use super::{Analysis, Told};
 
 /// Rows, unless all are asked for.
 const ROWS: usize = 20;
-/// Lines of a signature or of a parameter's values, unless all is asked for.
+/// Lines of a signature, unless all is asked for.
 const LINES: usize = 4;
+/// Parameters that are listed, unless all are asked for.
+const PARAMETERS: usize = 4;
+/// Values of a parameter that are listed, unless all are asked for.
+const FEW: usize = 8;
 /// Files that a row names, unless all is asked for.
 const FILES: usize = 3;
 /// Where the words of the head begin.
@@ -247,8 +251,20 @@ fn print_family(
         return Ok(());
     }
     paragraph(out, &family.text(), all)?;
-    for parameter in 0..family.values.len() {
-        let text = format!("${} {}", parameter + 1, family.values(parameter));
+    let parameters = family.values.len();
+    let listed = if all { parameters } else { PARAMETERS };
+    for parameter in 0..parameters.min(listed) {
+        let values = &family.values[parameter];
+        let text = match (values.iter().min(), values.iter().max()) {
+            (Some(least), Some(most)) if !all && values.len() > FEW => {
+                format!("{least} to {most} in {} streams", values.len())
+            }
+            _ => family.values(parameter),
+        };
+        paragraph(out, &format!("${} {text}", parameter + 1), all)?;
+    }
+    if parameters > listed {
+        let text = format!("${} to ${parameters} differ, too", listed + 1);
         paragraph(out, &text, all)?;
     }
     if !family.empty.is_empty() {
@@ -271,13 +287,11 @@ fn paragraph(out: &mut impl Write, text: &str, all: bool) -> Result<()> {
     let lines = wrapped(text, WIDTH - INDENT);
     let shown = if all { lines.len() } else { LINES };
     for (index, line) in lines.iter().take(shown).enumerate() {
-        let more = index + 1 == shown && lines.len() > shown;
-        let line = if more {
-            cut(
-                &format!("{line} … {} more lines", lines.len() - shown),
-                WIDTH - INDENT,
-                true,
-            )
+        let left = lines.len() - index - 1;
+        let line = if left > 0 && index + 1 == shown {
+            let more = format!(" … {}", counted(left as u64, "line more", "lines more"));
+            let room = WIDTH - INDENT - more.chars().count();
+            cut(line, room, false) + &more
         } else {
             line.to_string()
         };
