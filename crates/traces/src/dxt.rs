@@ -3,7 +3,9 @@
 //! The accesses of one rank to one file stand together, below comments that name the file, the rank and how many there
 //! are: first the writes, then the reads. A line is
 //!
-//!     MODULE RANK write|read SEGMENT OFFSET LENGTH START END [OST …] [THREAD]
+//! ```text
+//! MODULE RANK write|read SEGMENT OFFSET LENGTH START END [OST …] [THREAD]
+//! ```
 //!
 //! with the times in seconds since the job began. Where a program uses MPI-IO, its accesses may stand there twice: as
 //! the program made them (`X_MPIIO`) and as they reached the file system (`X_POSIX`). One of the two is read, the one

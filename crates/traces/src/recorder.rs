@@ -2,7 +2,9 @@
 //!
 //! A line is
 //!
-//!     START END FUNCTION LEVEL TYPE ( ARGUMENT … )
+//! ```text
+//! START END FUNCTION LEVEL TYPE ( ARGUMENT … )
+//! ```
 //!
 //! with the times in seconds. Some versions put a thread's number after the end. An access by descriptor or stream has
 //! the file's name in place of the descriptor. The name may have spaces in it, the other arguments have none, so that

@@ -1,8 +1,10 @@
 //! A line of strace, taken apart: who, when, which call, its arguments, what it returned, how long it took.
 //!
-//!     [pid  3177] 1795680996.252712 read(3</etc/passwd>, "root:x:0:0"..., 4096) = 2996 <0.000003>
-//!     3177  1795680996.252712 read(3,  <unfinished ...>
-//!     3177  1795680996.252730 <... read resumed>"root:x:0:0"..., 4096) = 2996
+//! ```text
+//! [pid  3177] 1795680996.252712 read(3</etc/passwd>, "root:x:0:0"..., 4096) = 2996 <0.000003>
+//! 3177  1795680996.252712 read(3,  <unfinished ...>
+//! 3177  1795680996.252730 <... read resumed>"root:x:0:0"..., 4096) = 2996
+//! ```
 //!
 //! Without `-f` there is no process, without `-t` no time; `-T` adds the duration, `-y` the files of descriptors.
 
