@@ -14,7 +14,7 @@ use std::ops::Range;
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
 use foreread_plan::{Access, Expected, FileId, Kind, PAGE, Pattern, RequestId};
 use foreread_sched::{Asked, Profile, Scheduler};
-use foreread_sources::Source;
+use foreread_sources::{Nature, Outlook, Source};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -210,7 +210,7 @@ impl<B: Backend> Engine<B> {
     /// and the program need not be observed. A plan that is still being made counts as cold, as does one whose head was
     /// missing.
     pub fn survey(&mut self) {
-        if self.source.is_live() || self.head.is_some() {
+        if self.source.nature() != Nature::Literal || self.head.is_some() {
             // What is still to come cannot be looked at; what is on its way was missing.
             return;
         }
@@ -419,8 +419,10 @@ impl<B: Backend> Engine<B> {
                 }
                 Event::Short { id, file, pages } => {
                     // What an earlier run read may be written by this one, and is in memory then.
-                    let (is_live, range) = (self.source.is_live(), pages.clone());
-                    if is_live && self.scheduler.past_end(id, file, range) {
+                    let range = pages.clone();
+                    if self.source.nature() == Nature::Told
+                        && self.scheduler.past_end(id, file, range)
+                    {
                         self.beyond.add(id, file, pages);
                     }
                 }
@@ -476,17 +478,18 @@ impl<B: Backend> Engine<B> {
 
     /// Take up to so many disclosures; whether there may be more at once.
     fn disclose(&mut self, most: usize) -> bool {
-        if self.source.is_void() {
-            self.scheduler.restart();
-        }
-        let room = self.scheduler.queue().room().min(most);
-        let room = room.min(BACKLOG.saturating_sub(self.scheduler.waiting() as usize));
-        if self.exhausted || room == 0 {
+        if self.exhausted {
             return false;
         }
         self.disclosed.clear();
-        self.source.disclose(room, &mut self.disclosed);
-        self.exhausted = self.disclosed.len() < room && !self.source.is_live();
+        let room = self.room(most);
+        let mut outlook = self.source.disclose(room, &mut self.disclosed);
+        if outlook == Outlook::Void {
+            self.scheduler.restart();
+            let room = self.room(most);
+            outlook = self.source.disclose(room, &mut self.disclosed);
+        }
+        self.exhausted = outlook == Outlook::End;
         let queue = self.scheduler.queue();
         for one in &self.disclosed {
             queue.push(one);
@@ -494,11 +497,21 @@ impl<B: Backend> Engine<B> {
         self.disclosed.len() == most
     }
 
+    /// How many disclosures may be taken, of so many.
+    fn room(&mut self, most: usize) -> usize {
+        let room = self.scheduler.queue().room().min(most);
+        room.min(BACKLOG.saturating_sub(self.scheduler.waiting() as usize))
+    }
+
     /// Be quiet if foreread has used more than it has gained.
     fn settle(&mut self, now: u64) {
         self.upkeep.settle(now);
         let follows = matches!(self.phase, Phase::Ahead | Phase::Lost) && !self.closed;
-        if follows && !self.ran_out && !self.source.is_live() && self.upkeep.is_overdrawn() {
+        if follows
+            && !self.ran_out
+            && self.source.nature() != Nature::Told
+            && self.upkeep.is_overdrawn()
+        {
             self.phase = Phase::Hot;
         }
     }
@@ -509,7 +522,7 @@ impl<B: Backend> Engine<B> {
         if gained {
             self.upkeep.pay_in(ns);
         }
-        if self.ran_out && !self.source.is_live() && self.worth.weigh(gained) {
+        if self.ran_out && self.worth.weigh(gained) {
             self.phase = Phase::Finished;
         }
     }
@@ -598,7 +611,7 @@ impl<B: Backend> Engine<B> {
         }
         self.reads += 1;
         self.foreseen += u64::from(foreseen);
-        if self.source.is_live()
+        if self.source.nature() != Nature::Literal
             || self.ran_out
             || !matches!(self.phase, Phase::Ahead | Phase::Lost)
         {

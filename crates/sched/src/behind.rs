@@ -169,7 +169,7 @@ fn joined(pages: &[(FileId, u64)]) -> Vec<(FileId, Range<u64>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Expected, Pattern, ThreadId};
+    use foreread_plan::{Expected, Odds, Pattern, ThreadId};
     use proptest::prelude::*;
 
     const FILE: FileId = FileId(4);
@@ -178,6 +178,7 @@ mod tests {
         let mut queue = Queue::new(1024);
         for pages in entries {
             queue.push(&Expected {
+                odds: Odds::SURE,
                 file: FILE,
                 pages: pages.clone(),
                 thread: ThreadId(0),

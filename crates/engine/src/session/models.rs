@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foreread_backend::NullBackend;
-use foreread_plan::{Access, Expected, Extent, FileId, Kind, PAGE, Pattern, ThreadId};
-use foreread_sources::Source;
+use foreread_plan::{Access, Expected, Extent, FileId, Kind, Odds, PAGE, Pattern, ThreadId};
+use foreread_sources::{Nature, Outlook, Source};
 use loom::thread;
 
 use super::{Session, lock};
@@ -40,6 +40,7 @@ impl Said {
 
     fn say(&self, page: u64) {
         lock(&self.entries).push_back(Expected {
+            odds: Odds::SURE,
             file: FileId(1),
             pages: page..page + 1,
             thread: ThreadId(0),
@@ -49,20 +50,23 @@ impl Said {
 }
 
 impl Source for Said {
-    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) {
+    fn nature(&self) -> Nature {
+        if self.live {
+            Nature::Told
+        } else {
+            Nature::Literal
+        }
+    }
+
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
         let mut entries = lock(&self.entries);
         let count = room.min(entries.len());
         out.extend(entries.drain(..count));
-    }
-
-    fn rewind(&mut self) {}
-
-    fn resync(&mut self, _: &[Access]) -> bool {
-        true
-    }
-
-    fn is_live(&self) -> bool {
-        self.live
+        if self.live {
+            Outlook::Later
+        } else {
+            Outlook::End
+        }
     }
 }
 

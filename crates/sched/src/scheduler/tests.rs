@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{Horizon, Layout};
-use foreread_plan::{Expected, Extent, Kind, PAGE, Pattern, ThreadId};
+use foreread_plan::{Expected, Extent, Kind, Odds, PAGE, Pattern, ThreadId};
 
 /// One file on one device.
 struct OneDisk(Profile);
@@ -37,6 +37,7 @@ fn ssd(queue_threshold: u64, depth: usize) -> OneDisk {
 
 fn expected(page: u64) -> Expected {
     Expected {
+        odds: Odds::SURE,
         file: FileId(0),
         pages: page..page + 1,
         thread: ThreadId(0),
