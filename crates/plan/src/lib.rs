@@ -22,4 +22,4 @@ pub use file::{Advice, FileId, FileMeta};
 pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};
 pub use odds::Odds;
 pub use request::{Request, RequestId};
-pub use seen::Seen;
+pub use seen::{Role, Seen};
