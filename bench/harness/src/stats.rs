@@ -135,12 +135,12 @@ pub fn masked_pct(plain: f64, foreread: f64, limit: f64) -> Option<f64> {
 
 /// How much of what a replay of a run gains its first run gains, in percent, round by round.
 ///
-/// Rounds in which the replay gains less than 2 % of the plain time are left out: the quotient would be noise.
+/// Rounds in which the replay gains less than a tenth of the plain time are left out: the quotient would be noise.
 pub fn gain_share_pct(plain: &[f64], first: &[f64], replay: &[f64]) -> Option<Spread> {
     let rounds = plain.iter().zip(first).zip(replay);
     Spread::of(rounds.filter_map(|((plain, first), replay)| {
         let gain = plain - replay;
-        (gain > 0.02 * plain).then(|| (plain - first) / gain * 100.0)
+        (gain > 0.1 * plain).then(|| (plain - first) / gain * 100.0)
     }))
 }
 

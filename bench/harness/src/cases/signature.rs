@@ -381,3 +381,98 @@ impl Workload for Film {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `patterns` prints of a file of these bytes that is read so.
+    fn expected(bytes: &[u8], reads: &[(u64, u64)]) -> String {
+        let mut sum = 0_u64;
+        for &(offset, len) in reads {
+            let part = &bytes[offset as usize..(offset + len) as usize];
+            for word in part.chunks_exact(8) {
+                let word = u64::from_ne_bytes(word.try_into().unwrap());
+                sum = sum.wrapping_mul(31).wrapping_add(word);
+            }
+        }
+        format!("{} reads, checksum {sum:016x}\n", reads.len())
+    }
+
+    #[test]
+    fn each_pattern_reads_what_its_name_says() {
+        if !crate::case::in_path("cc") {
+            eprintln!("skipped: there is no C compiler");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        fill(&file, 4 * MIB, 1).unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        let tools = Tools {
+            root: root.path().to_owned(),
+            checkout: root.path().to_owned(),
+        };
+        // Table 1 of the signature paper, four steps of it.
+        let lu = [
+            (1_049_088, 524_544),
+            (524_544, 518_272),
+            (0, 522_368),
+            (1_573_632, 524_544),
+            (524_544, 518_272),
+            (1_049_088, 514_176),
+            (0, 522_368),
+            (2_098_176, 524_544),
+            (524_544, 518_272),
+            (1_049_088, 514_176),
+            (1_573_632, 510_080),
+            (0, 522_368),
+            (2_622_720, 524_544),
+            (524_544, 518_272),
+            (1_049_088, 514_176),
+            (1_573_632, 510_080),
+            (2_098_176, 505_984),
+            (0, 522_368),
+        ];
+        let blocks = |offsets: &[u64]| offsets.iter().map(|&at| (at, 4096)).collect::<Vec<_>>();
+        let patterns = [
+            (
+                "strided -s 65536 -o 4096",
+                3,
+                blocks(&[4096, 69_632, 135_168]),
+            ),
+            ("strided -s -8192 -l", 2, blocks(&[4_186_112, 4_177_920])),
+            ("nested -s 12288", 2, blocks(&[0, 4096, 16_384, 20_480])),
+            (
+                "columns -b 8 -s 65536 -c 2",
+                2,
+                vec![(0, 8), (65_536, 8), (32_768, 8), (98_304, 8)],
+            ),
+            (
+                "tile -b 4096 -s 65536 -p 1048576",
+                2,
+                blocks(&[0, 65_536, 1_048_576, 1_114_112]),
+            ),
+            (
+                "cyclic -c 2 -s 16384",
+                2,
+                blocks(&[0, 2_097_152, 16_384, 2_113_536]),
+            ),
+            (
+                "run-gap -c 2 -s 8192",
+                2,
+                blocks(&[0, 4096, 16_384, 20_480]),
+            ),
+            ("lu", 4, lu.to_vec()),
+        ];
+        for (words, count, reads) in patterns {
+            let command = command(words, count, &file, &tools).unwrap();
+            let output = Command::new(&command.program)
+                .args(&command.args)
+                .output()
+                .unwrap();
+            let printed = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(printed, expected(&bytes, &reads), "{words}");
+        }
+    }
+}
