@@ -62,6 +62,7 @@ impl<B: Backend> Engine<B> {
             }
             return true;
         }
+        self.upkeep.began();
         self.wake(access);
         self.scheduler.saw(access);
         // What waits for the kernel's read-ahead would not gain by ours.

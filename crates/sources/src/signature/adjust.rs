@@ -9,11 +9,14 @@ use std::sync::Arc;
 use foreread_plan::{Extent, Role};
 
 use super::cursors::Line;
-use super::pattern::{Loop, Term};
+use super::pattern::{Loop, Term, Trace};
 use super::walk::Walk;
 
 /// Terms that a signature may have to be kept: 16 KiB.
 const TERMS: usize = 64;
+
+/// Reads of a loop that are counted to see which of several is the largest.
+const LOOKED_AT: usize = 1 << 12;
 
 /// The signature of a kind of file: what an earlier run has left, or this run for the files to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,17 @@ pub struct Learnt {
 }
 
 impl Learnt {
+    /// What files of this role teach by how one of them was read: the loop with the most reads.
+    pub fn of(role: Role, trace: &Trace) -> Option<Self> {
+        let loops = trace.terms.iter().filter_map(|term| match term {
+            Term::Loop(nest) if Self::fits(nest) => Some(nest),
+            _ => None,
+        });
+        let reads = |nest: &&Loop| Walk::new(Loop::clone(nest)).take(LOOKED_AT).count();
+        let nest = loops.max_by_key(reads)?.clone();
+        Some(Self { role, nest })
+    }
+
     /// Whether a loop is small enough to be kept.
     pub(super) fn fits(nest: &Loop) -> bool {
         fn terms(body: &[Term]) -> usize {

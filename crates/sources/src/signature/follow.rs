@@ -16,7 +16,6 @@
 //! Invariant: the tables have fixed sizes, all within 16 MiB; what was not read for longest leaves them. A follower whose
 //! lead has told or is due is in `active`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use foreread_plan::{Expected, Extent, FileId, Kind, Pattern, Role, Seen, ThreadId};
@@ -24,6 +23,7 @@ use rustc_hash::FxHashMap;
 
 use super::adjust::{Adjusted, Learnt, Step, adjust};
 use super::cursors::{Cursors, Line, Met};
+use super::flow::{Flow, Next};
 use super::lead::Lead;
 use super::nest::{Nest, Said};
 use super::pattern::{Affine, Loop, Read, Term};
@@ -108,7 +108,7 @@ impl Pair {
 
 /// Something that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Follower {
+pub(super) enum Follower {
     Nest(ThreadId, FileId),
     /// A slot of the file's cursors, and which of the cursors that the slot has had.
     Cursor(FileId, usize, u32),
@@ -337,7 +337,9 @@ impl Signatures {
         if !self.is_void {
             return false;
         }
-        let active = std::mem::take(&mut self.active);
+        let mut active = std::mem::take(&mut self.active);
+        let now = self.now;
+        active.retain(|&one| self.lead(one).is_some_and(|lead| !lead.is_gone(now)));
         let again = active.iter().map(|&one| self.outstanding(one)).sum::<u64>();
         self.active = active;
         if again > self.credit && !self.at_once {
@@ -472,45 +474,6 @@ impl Signatures {
         if let Some(lead) = self.lead(flow.follower) {
             lead.told_to(flow.told);
         }
-    }
-}
-
-/// The part that one of those followed has in a round.
-struct Flow {
-    follower: Follower,
-    thread: ThreadId,
-    file: FileId,
-    size: u64,
-    /// As it was before the round.
-    lead: Lead,
-    /// Reads ahead told so far.
-    told: u64,
-    /// When its next read is expected.
-    when: f32,
-    next: Next,
-    /// The pages told last.
-    last: Range<u64>,
-}
-
-/// Where the reads of a flow come from.
-enum Next {
-    Line(Line),
-    Reads(std::vec::IntoIter<Extent>),
-}
-
-impl Flow {
-    /// The next read, as far as the file goes; none if enough is told.
-    fn next(&mut self) -> Option<Extent> {
-        if self.told >= self.lead.reach() {
-            return None;
-        }
-        let read = match &mut self.next {
-            Next::Line(line) => line.at(self.told)?,
-            Next::Reads(reads) => reads.next()?,
-        };
-        self.told += 1;
-        self.when += self.lead.pace();
-        Some(read.clipped(self.size))
     }
 }
 

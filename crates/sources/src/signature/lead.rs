@@ -16,6 +16,9 @@ pub(super) const FIRST: u64 = 8;
 /// 10 µs a read, 128 at a time on the way, more than any device here takes to answer.
 pub(super) const MOST: u64 = 4096;
 
+/// Times its usual pause after which a pattern is not told of any more.
+const GONE: f32 = 64.0;
+
 /// How often something comes, in counts of a clock that others move too.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tempo {
@@ -142,6 +145,11 @@ impl Lead {
         vain
     }
 
+    /// Whether the program has read so much else since that it does not seem to come back.
+    pub(super) fn is_gone(&self, now: u64) -> bool {
+        now.saturating_sub(self.all.at) as f32 > GONE * self.pace()
+    }
+
     /// Another pattern of the same reads has taken its place.
     pub(super) fn renews(&mut self) {
         self.broken = false;
@@ -204,8 +212,8 @@ pub(super) struct Rest {
 
 /// Reads that are looked at in a row before a pause, and in the first pause.
 const TRY: u32 = 256;
-/// Reads in the longest pause: a pattern that begins in it is found after a second of reads that take 60 µs each.
-const LONGEST: u32 = 16_384;
+/// Reads in the longest pause: a pattern that begins in it is found after 0.3 s of reads that take 80 µs each.
+const LONGEST: u32 = 4096;
 
 impl Rest {
     /// Whether this read is to be looked at.

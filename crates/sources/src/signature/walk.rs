@@ -133,6 +133,12 @@ impl Walk {
 
     /// Goes on to the first read at or after the place that the frames name.
     fn settle(&mut self) {
+        // The iteration of the outermost loop from which on there is nothing, if there is nothing more.
+        let beyond = match &self.frames[..] {
+            [root] if root.term == 0 => root.index,
+            [root, ..] => root.index.saturating_add(1),
+            [] => 0,
+        };
         for _ in 0..EMPTY_STEPS {
             let depth = self.frames.len();
             let body = body(&self.nest, &self.frames);
@@ -181,9 +187,13 @@ impl Walk {
                 }
             }
         }
-        self.frames.truncate(1);
-        if let Some(root) = self.frames.first_mut() {
+        // The place is still right where the search for a read was given up inside of an iteration.
+        if let Some(root) = self.frames.first_mut()
+            && root.index >= beyond
+        {
+            root.index = beyond;
             root.term = 0;
+            self.frames.truncate(1);
         }
         self.left = 0;
         self.ended = true;

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use foreread_plan::{Access, PAGE, Sequence};
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ struct Told {
     kernel: u64,
     /// Reads between telling and reading, in all.
     lead: u64,
-    /// Pages told, each once, and those of them that were read later.
+    /// Pages fetched, each once, and those of them that were read.
     pages: u64,
     useful: u64,
     voids: u64,
@@ -55,10 +55,22 @@ impl Told {
     }
 }
 
-/// Let a program read; all that is told is as good as fetched at once.
+/// Reads fetched ahead of the program: as many as a fast device has on the way.
+const HORIZON: usize = 128;
+
+/// A page that was told.
+struct Page {
+    when: u64,
+    fetched: bool,
+    read: bool,
+}
+
+/// Let a program read. Of what is told the first [`HORIZON`] pages that the program has not read are fetched.
 fn run(source: &mut Signatures, trace: &[One]) -> Told {
     let mut told = Told::default();
-    let mut fetched: HashMap<(u32, u64), (u64, bool)> = HashMap::new();
+    let mut pages: HashMap<(u32, u64), Page> = HashMap::new();
+    let mut queue = VecDeque::new();
+    let mut ahead = 0;
     let mut streams: HashMap<(u32, u32), Stream> = HashMap::new();
     let mut out = Vec::new();
     for (at, &one) in trace.iter().enumerate() {
@@ -69,11 +81,14 @@ fn run(source: &mut Signatures, trace: &[One]) -> Told {
         let mut all = true;
         let mut since = at as u64;
         for page in extent.pages() {
-            match fetched.get_mut(&(file, page)) {
-                Some((when, read)) => {
-                    told.useful += u64::from(!*read);
-                    *read = true;
-                    since = since.min(*when);
+            match pages.get_mut(&(file, page)) {
+                Some(page) => {
+                    if page.fetched && !page.read {
+                        told.useful += 1;
+                        ahead -= 1;
+                    }
+                    page.read = true;
+                    since = since.min(page.when);
                 }
                 None => all = false,
             }
@@ -88,22 +103,39 @@ fn run(source: &mut Signatures, trace: &[One]) -> Told {
         loop {
             out.clear();
             let outlook = source.disclose(256, &mut out);
-            for one in &out {
-                for page in one.pages.clone() {
-                    let entry = fetched.entry((one.file.0, page));
-                    entry.or_insert_with(|| {
-                        told.pages += 1;
-                        (at as u64, false)
-                    });
-                }
+            for (file, page) in out
+                .iter()
+                .flat_map(|one| one.pages.clone().map(|page| (one.file.0, page)))
+            {
+                pages.entry((file, page)).or_insert_with(|| {
+                    queue.push_back((file, page));
+                    let (fetched, read) = (false, false);
+                    Page {
+                        when: at as u64,
+                        fetched,
+                        read,
+                    }
+                });
             }
             match outlook {
                 Outlook::Void => {
                     assert!(out.is_empty());
                     told.voids += 1;
+                    queue.clear();
+                    pages.retain(|_, page| page.fetched);
                 }
                 Outlook::More => {}
                 _ => break,
+            }
+        }
+        while ahead < HORIZON.max(2 * extent.pages().count())
+            && let Some(key) = queue.pop_front()
+        {
+            let page = pages.get_mut(&key).expect("it was told");
+            if !page.read {
+                page.fetched = true;
+                told.pages += 1;
+                ahead += 1;
             }
         }
     }
@@ -155,7 +187,7 @@ fn random(state: &mut u64) -> u64 {
 fn interleaved(cursors: u64, in_turn: bool, stride: u64, threads: bool) -> Vec<One> {
     let mut state = cursors;
     let mut at = vec![0; cursors as usize];
-    (0..cursors * 500)
+    (0..cursors * 1000)
         .map(|number| {
             let cursor = match in_turn {
                 true => number % cursors,
@@ -268,7 +300,7 @@ fn a_run_is_left_to_the_kernel_and_the_gap_after_it_foretold() {
         .flat_map(|run| (0..399).map(move |n| read((run * 498 + n) * MIB, MIB)))
         .collect();
     let mut source = Signatures::new();
-    with_files(&mut source, 1, 4000 * MIB);
+    with_files(&mut source, 1, (7 * 498 + 399) * MIB);
     let told = run(&mut source, &run_and_gap);
     println!("{told:?}");
     // The first gap nobody can foresee. Of each run after the third, the beginning is told.

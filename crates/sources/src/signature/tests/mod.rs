@@ -1,6 +1,8 @@
 //! Patterns of reads for the tests of signatures.
 
+mod benchmarks;
 mod expansion;
+mod notation;
 mod recognition;
 
 use foreread_plan::Extent;
