@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod analyze;
 mod args;
 mod calibrate;
 mod doctor;
@@ -49,6 +50,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Show(show) => show::show(&show),
         Command::Forget(forget) => forget::forget(&forget),
         Command::Prune(prune) => forget::prune(&prune),
+        Command::Analyze(analyze) => analyze::analyze(&analyze),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),

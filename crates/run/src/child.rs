@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Context, Result};
-use foreread_ring as ring;
 use foreread_sys::group::GroupWatch;
 use foreread_sys::process::{self, End, IoCounters, IoCounts};
 use foreread_sys::signals::{self, Received, Signals};
@@ -13,7 +12,7 @@ use foreread_sys::{spawn, thread};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 
-use super::{Observed, preload};
+use super::observer::Seat;
 
 /// The program's end.
 #[derive(Clone, Copy, Debug)]
@@ -107,17 +106,13 @@ impl Child {
     /// give and why.
     pub(super) fn spawn(
         command: &[OsString],
-        observed: Option<&Observed>,
+        observed: Option<&Seat>,
         incoming: Incoming,
     ) -> Result<Self, (End, io::Error)> {
-        let mut variables = Vec::new();
-        if let Some(observed) = observed {
-            variables.extend(preload::variables(&observed.library));
-            variables.push((ring::ENV, observed.ring.env_value().into()));
-        }
+        let variables = observed.map(Seat::variables).unwrap_or_default();
         let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
         if let Some(observed) = observed {
-            observed.ring.started(pid);
+            observed.started(pid);
         }
         Ok(Self {
             counts: IoCounts::open(pid).ok(),

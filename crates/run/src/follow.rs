@@ -18,7 +18,7 @@ use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
 use foreread_plan::format::{Ending, ReadError, Reader};
 use foreread_plan::{
-    self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Sequence, Summary, ThreadId,
+    self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Seen, Sequence, Summary, ThreadId,
     ThreadMeta,
 };
 use foreread_profiles::{Measured, Profiles};
@@ -265,7 +265,7 @@ impl Follower {
                 passes,
                 ..Config::default()
             };
-            let engine = Engine::new(opened.source, opened.backend, config);
+            let engine = Engine::new(opened.backend, config).with_strand("replay", opened.source);
             engine
                 .with_head(opened.head)
                 .with_used(process::used)
@@ -458,16 +458,15 @@ impl Sink for Follower {
             return;
         }
         let planned = self.numbers.get(watched.0 as usize).copied().flatten();
-        for access in sequence.accesses() {
-            match planned {
-                Some(file) => self.session.observe(Access { file, ..access }),
-                // Its number is the watcher's, and stands for some other file in the record.
-                None => self.session.stray(Access {
-                    file: UNKNOWN_FILE,
-                    ..access
-                }),
-            }
-        }
+        // The number of any other is the watcher's, and stands for some other file in the record.
+        let file = planned.unwrap_or(UNKNOWN_FILE);
+        self.session.see(Seen::Read(Sequence {
+            first: Access {
+                file,
+                ..sequence.first
+            },
+            ..sequence
+        }));
     }
 }
 

@@ -4,15 +4,15 @@
 //! helper finds out what is known of the program, supervises it, and writes the account. Whatever goes wrong on
 //! foreread's side is said in the summary and costs the program nothing.
 //!
-//! Data flow: program → ring → [`watch`] → [`record`] and [`follow`] side by side.
+//! Data flow: program → [`observer`] → [`watch`] → [`record`] and [`follow`] side by side.
 
 #![forbid(unsafe_code)]
 
 mod child;
 mod follow;
 mod helper;
+mod observer;
 mod paths;
-mod preload;
 mod profile;
 mod readers;
 mod record;
@@ -20,7 +20,6 @@ mod rest;
 mod summary;
 mod supervisor;
 mod touched;
-mod unobserved;
 mod unseen;
 mod watch;
 
@@ -31,7 +30,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, anyhow};
 use foreread_plan::format::{Place, Reader};
 use foreread_plan::{Identity, Meta};
-use foreread_ring::{Clock, Mode, Ring};
+use foreread_ring::{Clock, Ring};
 use foreread_store::Store;
 use foreread_sys::helper::{self as processes, Side};
 use foreread_sys::process::End;
@@ -43,16 +42,16 @@ use foreread_words::quoted;
 use child::{Child, Incoming};
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
+use observer::{Observer, Preload, Seat, Wanted, why_hidden};
 use paths::from_front;
 use readers::Readers;
 use record::Recorder;
 use rest::Rest;
 use summary::Account;
 use supervisor::{Kept, Sinks, Supervisor};
-use unobserved::Missing;
 use watch::Watch;
 
-pub use preload::find as find_preload;
+pub use observer::find_preload;
 pub use profile::in_words;
 
 /// Below this share of foreseen reads a record is replaced by what was seen this time.
@@ -141,10 +140,11 @@ fn run_beside(
     };
     let library = front.library.clone().filter(|_| observes);
     let observed = ring.zip(library).map(|(ring, library)| {
+        let seat = Seat::new(ring, library);
         if late.is_some() {
-            ring.set_mode(Mode::Progress);
+            seat.go_on_alone();
         }
-        Observed { ring, library }
+        seat
     });
     let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
         Ok(child) => child,
@@ -197,7 +197,7 @@ fn help(
     }
     let known = Known::of(args, &mut account, link);
     let mut plan = known.plan(args, &mut account, link);
-    let observed = ring.zip(library);
+    let mut observed = ring.map(Preload::new).zip(library);
     let known = plan.known.take().filter(|_| observed.is_some());
     let mut used = None;
     let opened = known.map(|(found, reader)| {
@@ -211,15 +211,15 @@ fn help(
         opened
     });
     account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
-    if let Some((ring, _)) = &observed {
+    if let Some((observer, _)) = &mut observed {
         if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
-            ring.set_advice(opened.advice());
+            observer.advise(opened.advice());
         }
         // Before the program starts, or its first reads would go unseen.
-        ring.set_mode(match (&opened, &plan.destination) {
-            (Some(_), _) => Mode::Progress,
-            (None, Some(_)) => Mode::Record,
-            (None, None) => Mode::Mute,
+        observer.want(match (&opened, &plan.destination) {
+            (Some(_), _) => Wanted::Progress,
+            (None, Some(_)) => Wanted::Everything,
+            (None, None) => Wanted::Nothing,
         });
     }
     // From here on the record is gone through, and what is missing fetched, while the program is started and loaded.
@@ -236,7 +236,7 @@ fn help(
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));
     }
-    let observed = observed.filter(|_| started.observed);
+    let mut observed = observed.filter(|_| started.observed);
     let recorder = match (&plan.destination, &observed) {
         (Some(place), Some(_)) => Some(Recorder::new(
             place,
@@ -245,11 +245,11 @@ fn help(
         )),
         _ => None,
     };
-    if let Some((ring, _)) = &observed
+    if let Some((observer, _)) = &mut observed
         && follower.is_none()
     {
-        let recording = recorder.as_ref().map(|_| Mode::Record);
-        ring.set_mode(recording.unwrap_or(Mode::Mute));
+        let recording = recorder.as_ref().map(|_| Wanted::Everything);
+        observer.want(recording.unwrap_or(Wanted::Nothing));
     }
     link.doing("tidying up the records");
     if let Some(record) = used.filter(|_| follower.is_some()) {
@@ -259,9 +259,9 @@ fn help(
         store.tidy_for(&plan.identity);
     }
     link.doing("observing the program");
-    let (ring, library) = observed.unzip();
+    let (observer, library) = observed.unzip();
     let mut supervisor = Supervisor {
-        ring,
+        observer: observer.map(|one| Box::new(one) as Box<dyn Observer>),
         watch: Watch::new(began.time, library),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
@@ -272,7 +272,6 @@ fn help(
         rested: false,
         started: began.instant,
         looked_away: false,
-        missing: Missing::default(),
     };
     let finished = supervisor.supervise(link);
     account.ended(&finished);
@@ -284,7 +283,7 @@ fn help(
     });
     supervisor.close(&mut account, kept, link);
     if !account.observed {
-        account.hidden = unobserved::of_program(Path::new(&plan.identity.exe));
+        account.hidden = why_hidden(Path::new(&plan.identity.exe));
     }
     if let Some(path) = &args.json {
         link.doing(&format!("writing the account {}", path.display()));
@@ -390,10 +389,4 @@ impl Plan {
             writer: concat!("foreread ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
-}
-
-/// A ring, and the library that fills it.
-struct Observed {
-    ring: Ring,
-    library: PathBuf,
 }

@@ -5,8 +5,9 @@
 use std::time::Instant;
 
 use foreread_plan::waited;
-use foreread_ring::{RawEvent, What};
 use foreread_sys::processor;
+
+use super::observer::{Event, What};
 
 /// Who read since the last look, and how long that took.
 pub(super) struct Readers {
@@ -34,14 +35,14 @@ impl Readers {
     }
 
     /// A thread reported something.
-    pub(super) fn saw(&mut self, event: &RawEvent) {
+    pub(super) fn saw(&mut self, event: &Event) {
         self.who = match self.who {
             Who::Nobody => Who::One(event.pid, event.tid),
             Who::One(pid, tid) if (pid, tid) == (event.pid, event.tid) => self.who,
             Who::One(..) | Who::Several => Who::Several,
         };
-        if let What::Access { took, len, .. } = event.what
-            && waited(took, u64::from(len))
+        if let What::Read { took, extent, .. } = event.what
+            && waited(took, extent.len)
         {
             self.waited += took;
         }

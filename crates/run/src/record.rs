@@ -8,7 +8,7 @@
 //! [`RecordFile`].
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -145,17 +145,29 @@ fn write(
     behind: &AtomicUsize,
     mut aside: Aside,
 ) {
-    for batch in batches {
+    let mut flush_in = None;
+    loop {
+        let batch = match flush_in {
+            None => batches.recv().map_err(RecvTimeoutError::from),
+            Some(wait) => batches.recv_timeout(wait),
+        };
+        if matches!(batch, Err(RecvTimeoutError::Disconnected)) {
+            return;
+        }
         aside.keep();
         // Poisoned by nobody but this thread.
         let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Ok(writing)) = &mut *written else {
             return;
         };
-        if let Err(why) = writing.write(&batch) {
-            *written = Some(Err(why));
+        let wrote = batch.as_ref().map_or(Ok(()), |batch| writing.write(batch));
+        match wrote.and_then(|()| writing.flush_in()) {
+            Ok(wait) => flush_in = wait,
+            Err(why) => *written = Some(Err(why)),
         }
-        behind.fetch_sub(1, Ordering::Release);
+        if batch.is_ok() {
+            behind.fetch_sub(1, Ordering::Release);
+        }
     }
 }
 
@@ -383,7 +395,9 @@ impl Sample {
 /// The record as far as it is written, and what was seen in it on the way.
 struct Writing {
     file: RecordFile,
-    flushed: Option<Instant>,
+    /// When the file was flushed last, and whether nothing was written since.
+    flushed_at: Option<Instant>,
+    is_flushed: bool,
     /// By number: files are numbered in the order they are met.
     orders: Vec<Order>,
     waits: Waits,
@@ -393,7 +407,8 @@ impl Writing {
     fn new(file: RecordFile) -> Self {
         Self {
             file,
-            flushed: None,
+            flushed_at: None,
+            is_flushed: true,
             orders: Vec::new(),
             waits: Waits::default(),
         }
@@ -419,11 +434,23 @@ impl Writing {
                 }
             }
         }
-        if self.flushed.is_none_or(|at| at.elapsed() >= FLUSH) {
-            self.file.flush()?;
-            self.flushed = Some(Instant::now());
-        }
+        self.is_flushed = false;
         Ok(())
+    }
+
+    /// Make what is written survive a kill if it is time for that; in how long it will be, if not.
+    fn flush_in(&mut self) -> Result<Option<Duration>, WriteError> {
+        if self.is_flushed {
+            return Ok(None);
+        }
+        let since = self.flushed_at.map_or(FLUSH, |at| at.elapsed());
+        if since < FLUSH {
+            return Ok(Some(FLUSH - since));
+        }
+        self.file.flush()?;
+        self.flushed_at = Some(Instant::now());
+        self.is_flushed = true;
+        Ok(None)
     }
 
     /// Adds what advice the files' order speaks for.
@@ -464,7 +491,8 @@ impl Sink for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Access, Extent};
+    use foreread_plan::format::Reader;
+    use foreread_plan::{Access, Extent, Identity};
 
     fn order(kind: Kind, offsets: impl Iterator<Item = u64>) -> Order {
         let mut order = Order::of(FileMeta {
@@ -487,6 +515,54 @@ mod tests {
             }));
         }
         order
+    }
+
+    #[test]
+    fn what_was_written_soon_after_a_flush_survives_a_kill_though_nothing_follows_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::at(&folder.path().join("record.fr")).unwrap();
+        let identity = Identity {
+            exe: "/bin/true".into(),
+            argv: Vec::new(),
+            cwd: "/".into(),
+        };
+        let meta = Meta {
+            identity,
+            recorded_at: 1,
+            writer: "test".into(),
+        };
+        let mut recorder = Recorder::new(&place, meta, u64::MAX);
+        recorder.file(FileId(0), &order(Kind::Read, 0..0).meta);
+        for start in 0..2 {
+            Sink::accesses(
+                &mut recorder,
+                Sequence::from(Access {
+                    file: FileId(0),
+                    extent: Extent::new(0, 4096),
+                    thread: ThreadId(0),
+                    kind: Kind::Pread,
+                    start,
+                    took: 0,
+                }),
+            );
+            recorder.hand_over();
+        }
+        let Writer::Running(writer) = &recorder.writer else {
+            panic!("a writer");
+        };
+        let path = match &*writer.written.lock().unwrap() {
+            Some(Ok(writing)) => writing.file.partial_path(),
+            _ => panic!("a file"),
+        };
+        let survives = || {
+            let mut reader = Reader::open(&path).ok()?;
+            Some(reader.accesses().filter(Result::is_ok).count())
+        };
+        let until = Instant::now() + Duration::from_secs(30);
+        while survives() != Some(2) {
+            assert!(Instant::now() < until, "{:?} of 2 reads", survives());
+            std::thread::sleep(FLUSH / 10);
+        }
     }
 
     #[test]

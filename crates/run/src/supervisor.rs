@@ -1,6 +1,6 @@
 //! Watching a program to its end, in the helper: reports are taken, and handed to whoever records and follows.
 //!
-//! Data flow: ring → [`Watch`] → [`Sinks`]; at the end all of it → the account.
+//! Data flow: [`Observer`] → [`Watch`] → [`Sinks`]; at the end all of it → the account.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -8,21 +8,20 @@ use std::time::{Duration, Instant};
 use foreread_engine::Phase;
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, Sequence, ThreadId, ThreadMeta};
-use foreread_ring::{Mode, Ring};
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
 
 use super::follow::{Followed, Follower};
 use super::helper::{Finished, Link};
+use super::observer::{Observer, Wanted};
 use super::readers::Readers;
 use super::record::Recorder;
 use super::rest::Rest;
 use super::summary::Account;
-use super::unobserved::Missing;
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
 
-/// The shortest sleeps between two looks at the ring: while reads wait and something is fetched for them, while they do
+/// The shortest sleeps between two looks at what is reported: while reads wait and something is fetched for them, while they do
 /// not wait, and while nothing is fetched: by the kernel's read-ahead perhaps, or pages of mappings are only written down.
 const WAITING: Duration = Duration::from_micros(250);
 const AHEAD: Duration = Duration::from_millis(1);
@@ -35,7 +34,7 @@ const MANY: usize = 2048;
 /// How long what is reported may wait for the session to look at its plan. The plan may lie on a file system that does not
 /// answer.
 const DECIDED: Duration = Duration::from_millis(20);
-/// Looks at the ring after the program has ended; its events are there by then.
+/// Looks at what is reported after the program has ended; all of it is there by then.
 const LAST_LOOKS: usize = 1000;
 /// Recorder and follower, whichever there are.
 pub(super) struct Sinks {
@@ -88,7 +87,7 @@ impl Sink for Sinks {
 
 /// Watches the program, in the helper.
 pub(super) struct Supervisor {
-    pub(super) ring: Option<Ring>,
+    pub(super) observer: Option<Box<dyn Observer>>,
     pub(super) watch: Watch,
     pub(super) sinks: Sinks,
     /// Whether what is learnt may be kept.
@@ -103,7 +102,6 @@ pub(super) struct Supervisor {
     pub(super) started: Instant,
     /// Whether the program was left to itself for a while.
     pub(super) looked_away: bool,
-    pub(super) missing: Missing,
 }
 
 impl Supervisor {
@@ -145,10 +143,12 @@ impl Supervisor {
     }
 
     fn wait(&self, link: &mut Link, timeout: Option<Duration>) -> Option<Finished> {
-        match &self.ring {
-            Some(ring) => ring.waiting(|| link.wait(timeout)),
-            None => link.wait(timeout),
-        }
+        let Some(observer) = &self.observer else {
+            return link.wait(timeout);
+        };
+        let mut finished = None;
+        observer.waiting(&mut || finished = link.wait(timeout));
+        finished
     }
 
     /// Whether the session still looks at its plan, as it does for a millisecond: where it finds all of that in memory, what
@@ -172,19 +172,16 @@ impl Supervisor {
                 return 0;
             }
         }
-        let Some(ring) = &mut self.ring else {
+        let Some(observer) = &mut self.observer else {
             return 0;
         };
         let (watch, sinks) = (&mut self.watch, &mut self.sinks);
         let readers = &mut self.readers;
-        let mut seen = 0;
-        ring.poll(&mut |event| {
-            seen += 1;
+        let seen = observer.poll(&mut |event| {
             readers.saw(&event);
             watch.take(event, sinks);
         });
         readers.look();
-        self.missing.look(ring);
         self.aside.keep();
         watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
         if let Some(recorder) = &mut sinks.recorder {
@@ -192,7 +189,7 @@ impl Supervisor {
         }
         if let Some(follower) = &mut sinks.follower {
             let phase = follower.flush();
-            ring.give_up(!follower.is_foreseen());
+            observer.foresee(follower.is_foreseen());
             self.heed(phase);
         }
         seen
@@ -223,7 +220,7 @@ impl Supervisor {
                 self.rested = true;
                 self.look_away();
             }
-            Phase::GaveUp if sinks.recorder.is_some() => self.set_mode(Mode::Record),
+            Phase::GaveUp if sinks.recorder.is_some() => self.want(Wanted::Everything),
             Phase::GaveUp => self.look_away(),
         }
     }
@@ -233,7 +230,7 @@ impl Supervisor {
         if self.observing() {
             self.sinks.follower.iter().for_each(Follower::look_away);
         }
-        self.set_mode(Mode::Mute);
+        self.want(Wanted::Nothing);
     }
 
     /// See whether a program left to itself needs help by now.
@@ -242,22 +239,21 @@ impl Supervisor {
             && let Some(follower) = &mut self.sinks.follower
         {
             follower.resume();
-            self.set_mode(Mode::Progress);
+            self.want(Wanted::Progress);
         }
     }
 
     fn observing(&self) -> bool {
-        self.ring
-            .as_ref()
-            .is_some_and(|ring| ring.mode() != Mode::Mute)
+        let observer = self.observer.as_ref();
+        observer.is_some_and(|observer| observer.wanted() != Wanted::Nothing)
     }
 
-    fn set_mode(&mut self, mode: Mode) {
-        if let Some(ring) = &self.ring
-            && ring.mode() != mode
+    fn want(&mut self, wanted: Wanted) {
+        if let Some(observer) = &mut self.observer
+            && observer.wanted() != wanted
         {
-            self.looked_away |= mode == Mode::Mute;
-            ring.set_mode(mode);
+            self.looked_away |= wanted == Wanted::Nothing;
+            observer.want(wanted);
         }
     }
 
@@ -267,23 +263,23 @@ impl Supervisor {
         link.doing("taking the program's last reports");
         let was_observing = self.observing();
         let looked_away = self.looked_away;
-        if let Some(ring) = &self.ring {
+        if let Some(observer) = &mut self.observer {
             // What the program has started may outlive it.
-            ring.give_up(true);
+            observer.foresee(false);
         }
-        self.set_mode(Mode::Mute);
+        self.want(Wanted::Nothing);
         // What is left of a program that was not observed was reported before it was let go.
         for _ in 0..if was_observing { LAST_LOOKS } else { 0 } {
-            if self.look() == 0 && self.ring.as_ref().is_none_or(Ring::drained) {
+            if self.look() == 0 && self.observer.as_ref().is_none_or(|one| one.is_drained()) {
                 break;
             }
         }
         link.doing("looking at the files that the program wrote");
         self.watch.finish(&mut self.sinks);
-        account.lost = self.ring.as_ref().map_or(0, Ring::lost);
+        account.lost = self.observer.as_ref().map_or(0, |one| one.lost());
         account.observed = self.watch.observed() || self.rested || !was_observing;
         account.without_stdio = self.watch.without_stdio();
-        let unseen = self.ring.as_ref().map(|ring| self.missing.sentences(ring));
+        let unseen = self.observer.as_ref().map(|one| one.unobserved());
         let unseen = unseen.unwrap_or_default();
         if account.lost > 0 || account.without_stdio || !unseen.is_empty() {
             self.sinks.follower.iter().for_each(Follower::look_away);
@@ -345,7 +341,7 @@ impl Supervisor {
             None => {}
         }
         // Unmapped together with all the rest, in a moment: by itself it would hold up the other threads.
-        std::mem::forget(self.ring);
+        std::mem::forget(self.observer);
         let own = kept.map(|Kept { store, identity }| store.place_for(identity));
         let Some(own) = own.filter(|_| self.records) else {
             return;

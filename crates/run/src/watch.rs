@@ -4,7 +4,7 @@
 //! are resolved, everything but regular files is dropped, mappings are sampled for the pages
 //! that were touched, and each file and thread gets its number.
 //!
-//! Data flow: [`RawEvent`] → [`Watch::take`] → [`Sink`], in order of start.
+//! Data flow: [`Event`] → [`Watch::take`] → [`Sink`], in order of start.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;
@@ -15,9 +15,9 @@ use std::time::SystemTime;
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, Sequence, ThreadId, ThreadMeta,
 };
-use foreread_ring::{OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, What};
 use rustc_hash::FxHashMap;
 
+use super::observer::{Event, How, What};
 use super::touched::{Mapping, Sample, Touched};
 
 /// Open descriptions and paths remembered at a time; beyond it the tables start afresh, and
@@ -36,11 +36,6 @@ const THREADS: usize = 1 << 16;
 /// opens, or says to have opened, takes no more of this one's memory.
 const FILES: usize = 1 << 22;
 const PATHS: usize = 512 << 20;
-
-/// The kind of a read that a process tells of, if it can tell of such.
-fn told(code: u8) -> Option<Kind> {
-    Kind::from_code(code).filter(|kind| kind.reads() && *kind != Kind::Touch)
-}
 
 /// Where what was watched goes.
 pub(super) trait Sink {
@@ -118,19 +113,16 @@ impl Watch {
     }
 
     /// Take one event.
-    pub(super) fn take(&mut self, event: RawEvent, sink: &mut impl Sink) {
+    pub(super) fn take(&mut self, event: Event, sink: &mut impl Sink) {
         self.observed = true;
-        let RawEvent {
+        let Event {
             pid,
             tid,
             start,
             what,
-            more,
         } = event;
         match what {
-            What::Thread {
-                ppid, exe, stdio, ..
-            } => {
+            What::Begin { ppid, exe, stdio } => {
                 self.without_stdio |= !stdio;
                 let mut exe = exe.to_string_lossy().into_owned();
                 if self.processes.len() >= PROCESSES {
@@ -149,18 +141,18 @@ impl Watch {
                 self.touched.begins(pid, thread);
             }
             What::Open {
-                inst,
+                handle,
                 path,
-                flags,
                 took,
+                how,
             } => {
-                let Some(file) = self.open(&path, flags, sink) else {
+                let Some(file) = self.open(&path, how, sink) else {
                     return;
                 };
                 if self.instances.len() >= REMEMBERED {
                     self.instances.clear();
                 }
-                self.instances.insert(inst, file);
+                self.instances.insert(handle, file);
                 self.last_instance = None;
                 let thread = self.thread(pid, tid, sink);
                 let opened = Access {
@@ -173,20 +165,20 @@ impl Watch {
                 };
                 sink.accesses(opened.into());
             }
-            What::Access {
-                inst,
+            What::Read {
+                handle,
                 kind,
-                offset,
-                len,
+                extent,
                 took,
+                more,
             } => {
-                let (Some(file), Some(kind)) = (self.file_of(inst), told(kind)) else {
+                let Some(file) = self.file_of(handle) else {
                     return;
                 };
                 let thread = self.thread(pid, tid, sink);
                 let first = Access {
                     file,
-                    extent: Extent::new(offset, u64::from(len)),
+                    extent,
                     thread,
                     kind,
                     start,
@@ -199,7 +191,6 @@ impl Watch {
                 self.touched.exit(pid);
                 self.processes.remove(&pid);
             }
-            _ => {}
         }
     }
 
@@ -207,7 +198,7 @@ impl Watch {
     pub(super) fn sample(&mut self, now: u64, sink: &mut impl Sink) {
         for Sample { thread, mappings } in self.touched.sample() {
             for (Mapping { extent, path, .. }, is_new, touched) in mappings {
-                let Some(file) = self.open(&path, 0, sink) else {
+                let Some(file) = self.open(&path, How::default(), sink) else {
                     continue;
                 };
                 let access = |kind, extent| Access {
@@ -253,14 +244,14 @@ impl Watch {
         }
     }
 
-    fn file_of(&mut self, inst: u32) -> Option<FileId> {
+    fn file_of(&mut self, handle: u32) -> Option<FileId> {
         if let Some((last, file)) = self.last_instance
-            && last == inst
+            && last == handle
         {
             return Some(file);
         }
-        let file = *self.instances.get(&inst)?;
-        self.last_instance = Some((inst, file));
+        let file = *self.instances.get(&handle)?;
+        self.last_instance = Some((handle, file));
         Some(file)
     }
 
@@ -301,8 +292,8 @@ impl Watch {
         id
     }
 
-    fn open(&mut self, path: &Path, flags: u8, sink: &mut impl Sink) -> Option<FileId> {
-        if flags & OPEN_DIRECTORY != 0 {
+    fn open(&mut self, path: &Path, how: How, sink: &mut impl Sink) -> Option<FileId> {
+        if how.directory {
             return None;
         }
         let known = match self.by_path.get(path) {
@@ -314,11 +305,11 @@ impl Watch {
             }
         };
         let id = known?;
-        if flags & OPEN_TRUNCATED != 0 && !self.files[id.0 as usize].written {
+        if how.truncates && !self.files[id.0 as usize].written {
             self.files[id.0 as usize].written = true;
             sink.file(id, &self.files[id.0 as usize]);
         }
-        if flags & OPEN_WRITTEN != 0 {
+        if how.writes {
             self.writable.insert(id);
         }
         Some(id)
@@ -442,13 +433,12 @@ mod tests {
         }
     }
 
-    fn event(pid: u32, what: What<PathBuf>) -> RawEvent {
-        RawEvent {
+    fn event(pid: u32, what: What) -> Event {
+        Event {
             pid,
             tid: pid,
             start: 0,
             what,
-            more: 0,
         }
     }
 
@@ -461,9 +451,7 @@ mod tests {
         let mut counts = Counts::default();
         let long = "x".repeat(4000);
         for pid in 1..200_000 {
-            let introduced = What::Thread {
-                pid,
-                tid: pid,
+            let introduced = What::Begin {
                 ppid: 1,
                 stdio: true,
                 exe: format!("/{pid}/{long}").into(),
@@ -474,8 +462,8 @@ mod tests {
         for inst in 1..2000_u32 {
             for dots in ["./".repeat(inst as usize), format!("{inst}/")] {
                 let opened = What::Open {
-                    inst,
-                    flags: 0,
+                    handle: inst,
+                    how: How::default(),
                     took: 0,
                     path: home.path().join(dots).join("file"),
                 };
@@ -490,19 +478,6 @@ mod tests {
         assert!(names.sum::<usize>() <= NAMES);
         let paths = watch.by_path.keys().map(|path| path.as_os_str().len());
         assert!(paths.sum::<usize>() <= PATHS);
-        // What no process can tell: touched pages, which the kernel's lists tell of alone.
-        for kind in [Kind::Touch, Kind::Map, Kind::Open] {
-            let reads = counts.reads;
-            let said = What::Access {
-                inst: 1,
-                kind: kind as u8,
-                offset: 0,
-                len: 1 << 31,
-                took: 0,
-            };
-            watch.take(event(1, said), &mut counts);
-            assert_eq!(counts.reads, reads, "{kind:?}");
-        }
     }
 
     /// Were each looked for among all that were opened before, this would take minutes.
@@ -530,7 +505,11 @@ mod tests {
             });
         }
         for number in (0..FILES).chain(0..FILES) {
-            watch.open(&path(number), OPEN_WRITTEN, &mut Nobody);
+            let how = How {
+                writes: true,
+                ..How::default()
+            };
+            watch.open(&path(number), how, &mut Nobody);
         }
         assert_eq!(watch.writable.len(), FILES as usize);
         watch.finish(&mut Nobody);

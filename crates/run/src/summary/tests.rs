@@ -37,6 +37,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
             trouble: None,
         }),
         report: Some(Report {
+            strands: Vec::new(),
             ledger,
             phase,
             reads: 0,

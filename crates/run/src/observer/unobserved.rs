@@ -193,7 +193,7 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
 }
 
 /// Why no process of the program at this path is observed, after "it is"; `None` if nothing is known to stand in the way.
-pub(super) fn of_program(path: &Path) -> Option<&'static str> {
+pub(crate) fn of_program(path: &Path) -> Option<&'static str> {
     // What has just been started is a regular file.
     let mut exe = File::open(path).ok()?;
     let why = match of_executable(&mut exe).ok()? {

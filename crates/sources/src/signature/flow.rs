@@ -1,0 +1,48 @@
+//! The part that one of those followed has in a round of telling: its next reads, and when each is expected.
+
+use std::ops::Range;
+
+use foreread_plan::{Extent, FileId, ThreadId};
+
+use super::cursors::Line;
+use super::follow::Follower;
+use super::lead::Lead;
+
+/// The part that one of those followed has in a round.
+pub(super) struct Flow {
+    pub(super) follower: Follower,
+    pub(super) thread: ThreadId,
+    pub(super) file: FileId,
+    pub(super) size: u64,
+    /// As it was before the round.
+    pub(super) lead: Lead,
+    /// Reads ahead told so far.
+    pub(super) told: u64,
+    /// When its next read is expected.
+    pub(super) when: f32,
+    pub(super) next: Next,
+    /// The pages told last.
+    pub(super) last: Range<u64>,
+}
+
+/// Where the reads of a flow come from.
+pub(super) enum Next {
+    Line(Line),
+    Reads(std::vec::IntoIter<Extent>),
+}
+
+impl Flow {
+    /// The next read, as far as the file goes; none if enough is told.
+    pub(super) fn next(&mut self) -> Option<Extent> {
+        if self.told >= self.lead.reach() {
+            return None;
+        }
+        let read = match &mut self.next {
+            Next::Line(line) => line.at(self.told)?,
+            Next::Reads(reads) => reads.next()?,
+        };
+        self.told += 1;
+        self.when += self.lead.pace();
+        Some(read.clipped(self.size))
+    }
+}
