@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use foreread_plan::format::{MAX_ID, Reader, Writer};
+use foreread_plan::format::{MAX_ID, MAX_SIGNATURES, Reader, Writer};
 use foreread_plan::{Identity, Meta};
 use libfuzzer_sys::fuzz_target;
 
@@ -38,6 +38,7 @@ fn decode(bytes: &[u8]) {
     assert!(reader.accesses().flatten().eq(first));
     assert!(reader.files().keys().all(|id| id.0 < MAX_ID));
     assert!(reader.threads().keys().all(|id| id.0 < MAX_ID));
+    assert!(reader.signatures().len() <= MAX_SIGNATURES);
 }
 
 /// A record of payloads: each a byte that chooses the tag, two of length, and its bytes.
@@ -60,7 +61,7 @@ fn forge(mut rest: &[u8], ended: bool) -> Vec<u8> {
         let len = usize::from(u16::from_le_bytes([*low, *high])).min(payload.len());
         let (payload, after) = payload.split_at(len);
         rest = after;
-        let tag = b"FTAIE"[usize::from(*tag) % 5];
+        let tag = b"FTAISE"[usize::from(*tag) % 6];
         if tag == b'I' {
             index = record.len() as u64;
         }

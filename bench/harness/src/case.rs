@@ -75,6 +75,8 @@ pub enum Group {
     Slice,
     /// Everyday commands with everything in memory, under `foreread run`: nothing to gain, and little to lose.
     Hot,
+    /// Programs whose reads follow a pattern, under `foreread run` for the first time.
+    Signature,
 }
 
 /// One benchmark case.
@@ -135,6 +137,8 @@ pub struct Job {
     pub footprint: Option<Vec<FileExtents>>,
     /// The command that uses the library itself, to be run in place of `foreread run`.
     pub aware: Option<Invocation>,
+    /// The program on another input, which a first run may have learnt from.
+    pub learn: Option<Invocation>,
     /// The program with a prefetch thread of its own, to be run beside `foreread run`.
     pub translated: Option<Translated>,
     /// Other means to compare with.

@@ -29,6 +29,7 @@ mod results;
 mod runs;
 mod selection;
 mod signals;
+mod signature_cost;
 mod stats;
 mod table;
 mod targets;
@@ -97,6 +98,9 @@ fn act(cli: Cli) -> Result<()> {
     let tools = Tools { root, checkout };
     if cli.list_cost {
         return say(&list_cost::measure(&tools, cli.entries)?);
+    }
+    if cli.signature_cost {
+        return say(&signature_cost::measure()?);
     }
     if cli.pread_cost || cli.record_cost {
         return cost_alone(&cli, &tools);

@@ -84,7 +84,7 @@ pub struct Measurement {
     /// Runs under foreread with a record, or of the program that has foreread's help, paired with
     /// `plain` by index.
     pub foreread: Vec<Sample>,
-    /// Runs of the plain program under `foreread run` with a record, beside a translated one's.
+    /// Runs of the plain program under `foreread run` with a record, beside a translated one's or first ones.
     pub recorded: Vec<Sample>,
     /// Plain runs with everything in memory.
     pub hot: Vec<Sample>,
@@ -238,9 +238,11 @@ fn rounds(
         let began = Instant::now();
         let label = |mode: &str| format!("round {}/{rounds} {mode}", round + 1);
         pair(runs, result, round, &|mode| say(&label(mode)))?;
-        if matches!(runs.help, Some(Help::Translated)) {
+        if matches!(runs.help, Some(Help::Translated | Help::First)) {
             say(&label("foreread run"));
-            result.recorded.push(runs.recorded()?);
+            let sample = runs.recorded()?;
+            remark(&sample, runs.case, &mut result.notes);
+            result.recorded.push(sample);
         }
         for (peer, command) in &peers {
             say(&label(peer.name()));
@@ -287,7 +289,9 @@ fn pair(runs: &Runs, result: &mut Measurement, round: usize, say: &dyn Fn(&str))
         } else if let Some(help) = &runs.help {
             say("foreread");
             let sample = runs.helped(help)?;
-            remark(&sample, runs.case, &mut result.notes);
+            if !matches!(help, Help::First) {
+                remark(&sample, runs.case, &mut result.notes);
+            }
             result.foreread.push(sample);
         }
     }

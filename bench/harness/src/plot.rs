@@ -76,6 +76,21 @@ const SLICE_TIMES: &[Series] = &[
     LIMIT,
 ];
 
+const SIGNATURE_TIMES: &[Series] = &[
+    PLAIN,
+    Series {
+        name: "first run",
+        ..FOREREAD
+    },
+    Series {
+        name: "replay",
+        colour: RGBColor(148, 103, 189),
+        height: |s| Some(s.recorded?.median / s.plain.median * 100.0),
+    },
+    HOT,
+    LIMIT,
+];
+
 const MASKED: &[Series] = &[
     Series {
         name: "foreread",
@@ -111,6 +126,12 @@ pub fn draw(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
             "slice-",
             "Run time of translated programs",
             SLICE_TIMES,
+        ),
+        (
+            Group::Signature,
+            "signature-",
+            "Run time of first runs",
+            SIGNATURE_TIMES,
         ),
     ];
     let mut made = Vec::new();

@@ -123,7 +123,7 @@ pub struct Summary {
     pub vmtouch: Option<Spread>,
     /// Runs with foreread's help.
     pub foreread: Option<Spread>,
-    /// Beside a translated program: the plain one under `foreread run`, with a record.
+    /// Beside a translated program or a first run: the plain one under `foreread run`, with a record.
     pub recorded: Option<Spread>,
     /// With everything in memory.
     pub hot: Option<Spread>,
@@ -141,6 +141,8 @@ pub struct Summary {
     pub paired_ratio: Option<Spread>,
     /// How far the median of that may be from the true one.
     pub ratio_margin: Option<f64>,
+    /// Of what a run with its own record gains, the share that a first run gains, in percent, round by round.
+    pub gain_share_pct: Option<Spread>,
     /// foreread - plain, pair by pair.
     pub added: Option<Spread>,
     /// How far the median of that may be from the true one.
@@ -261,6 +263,9 @@ impl Summary {
                 .and_then(|(f, limit)| stats::masked_pct(plain.median, f.median, limit)),
             paired_ratio: stats::paired_ratio(&with, &without),
             ratio_margin: stats::ratio_margin(&with, &without),
+            gain_share_pct: (measurement.group == Group::Signature)
+                .then(|| stats::gain_share_pct(&without, &with, &seconds(&measurement.recorded)))
+                .flatten(),
             added: stats::paired_difference(&with, &without),
             added_margin: stats::difference_margin(&with, &without),
             plain_device_bytes: device(&measurement.plain),

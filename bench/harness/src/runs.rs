@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::cache;
-use crate::case::{Case, Job, Start, Tools};
+use crate::case::{Case, Group, Job, Start, Tools};
 use crate::cgroup::MemoryGroup;
 use crate::deep::{self, FileExtents, Way};
 use crate::device::Device;
@@ -37,6 +37,8 @@ pub struct Runs<'a> {
     pub help: Option<Help>,
     /// `foreread run`, where it is measured.
     pub recorder: Option<Foreread>,
+    /// `foreread run` that knows nothing of the program's run, where that is measured.
+    newcomer: Option<Foreread>,
     /// Starts that were not cold, and not counted.
     pub discarded: Cell<usize>,
     /// Rounds that are over.
@@ -56,6 +58,8 @@ pub enum Help {
     Aware,
     /// A prefetch thread that `foreread cc` gave it.
     Translated,
+    /// `foreread run` around it, with no record, or with one of another input.
+    First,
 }
 
 impl<'a> Runs<'a> {
@@ -69,24 +73,29 @@ impl<'a> Runs<'a> {
         settings: &Settings,
         tools: &Tools,
     ) -> Result<Self> {
-        let help = settings
-            .foreread
-            .as_ref()
-            .map(|_| match (&job.aware, &job.translated) {
-                (Some(_), _) => Help::Aware,
-                (None, Some(_)) => Help::Translated,
-                (None, None) => Help::Run,
-            });
+        let help =
+            settings
+                .foreread
+                .as_ref()
+                .map(|_| match (&job.aware, &job.translated, case.group) {
+                    (Some(_), _, _) => Help::Aware,
+                    (None, Some(_), _) => Help::Translated,
+                    (None, None, Group::Signature) => Help::First,
+                    (None, None, _) => Help::Run,
+                });
         let recorder = settings.foreread.as_ref().filter(|_| job.aware.is_none());
+        let with_store = |binary: &Path, name: &str| {
+            Foreread::new(binary, &tools.root.join("records").join(name), scratch)
+        };
         Ok(Self {
             case,
             disk,
             device: Device::holding(data)?,
+            recorder: recorder.map(|binary| with_store(binary, case.name)),
+            newcomer: recorder
+                .filter(|_| matches!(help, Some(Help::First)))
+                .map(|binary| with_store(binary, &format!("{}-first", case.name))),
             help,
-            recorder: recorder.map(|binary| {
-                let records = tools.root.join("records").join(case.name);
-                Foreread::new(binary, &records, scratch)
-            }),
             memory: job
                 .memory_limit
                 .map(|bytes| MemoryGroup::new(case.name, bytes))
@@ -122,8 +131,33 @@ impl<'a> Runs<'a> {
                     ..sample
                 })
             }
+            (Help::First, _, _) => self.first(),
             _ => self.recorded(),
         }
+    }
+
+    /// A run under `foreread run` with nothing known but what the case's other input teaches, from the case's starting
+    /// state.
+    fn first(&self) -> Result<Sample> {
+        let foreread = self.newcomer.as_ref();
+        let foreread = foreread.context("this case is not measured on its first run")?;
+        foreread.forget()?;
+        if let Some(learn) = &self.job.learn {
+            self.prepared()?;
+            self.job.clear_outputs()?;
+            let _inside = self.memory.as_ref().map(MemoryGroup::enter).transpose()?;
+            let run = process::run(&foreread.wrap(learn), self.scratch, &[])?;
+            if run.outcome.status != self.job.status {
+                bail!(
+                    "`{}` ended with status {}: {}",
+                    learn.line(),
+                    run.outcome.status,
+                    run.stderr
+                );
+            }
+            foreread.account()?;
+        }
+        self.under(foreread)
     }
 
     /// A run under `foreread run` that has no record, from the case's starting state.
@@ -134,7 +168,11 @@ impl<'a> Runs<'a> {
 
     /// A run under `foreread run` from the case's starting state.
     pub fn recorded(&self) -> Result<Sample> {
-        let foreread = self.recorder()?;
+        self.under(self.recorder()?)
+    }
+
+    /// A run under this `foreread run`, from the case's starting state, with its account.
+    fn under(&self, foreread: &Foreread) -> Result<Sample> {
         let sample = self.cold(&foreread.wrap(&self.job.command), "foreread")?;
         Ok(Sample {
             account: Some(foreread.account()?),
@@ -276,10 +314,10 @@ impl<'a> Runs<'a> {
             Start::Cold => {
                 self.job.restore()?;
                 cache::warm(&self.job.code)?;
-                if let Some(foreread) = &self.recorder
-                    && foreread.store().exists()
-                {
-                    cache::evict(&crate::case::files_below(foreread.store())?)?;
+                for foreread in self.recorder.iter().chain(&self.newcomer) {
+                    if foreread.store().exists() {
+                        cache::evict(&crate::case::files_below(foreread.store())?)?;
+                    }
                 }
                 cache::evict(&self.job.files)?;
                 if self.job.cold_metadata {

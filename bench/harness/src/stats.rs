@@ -133,6 +133,17 @@ pub fn masked_pct(plain: f64, foreread: f64, limit: f64) -> Option<f64> {
     (avoidable > 0.02 * plain).then(|| (plain - foreread) / avoidable * 100.0)
 }
 
+/// How much of what a replay of a run gains its first run gains, in percent, round by round.
+///
+/// Rounds in which the replay gains less than a tenth of the plain time are left out: the quotient would be noise.
+pub fn gain_share_pct(plain: &[f64], first: &[f64], replay: &[f64]) -> Option<Spread> {
+    let rounds = plain.iter().zip(first).zip(replay);
+    Spread::of(rounds.filter_map(|((plain, first), replay)| {
+        let gain = plain - replay;
+        (gain > 0.1 * plain).then(|| (plain - first) / gain * 100.0)
+    }))
+}
+
 /// Jain's fairness of shares: 1 when all are equal, 1/n when one has everything.
 pub fn fairness(shares: impl IntoIterator<Item = f64>) -> f64 {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
@@ -151,6 +162,15 @@ pub fn fairness(shares: impl IntoIterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_first_run_is_held_against_the_replay_of_its_own_round() {
+        let share =
+            gain_share_pct(&[10.0, 20.0, 10.0], &[6.0, 4.0, 1.0], &[2.0, 4.0, 9.9]).unwrap();
+        assert_eq!((share.min, share.max, share.samples), (50.0, 100.0, 2));
+        assert_eq!(gain_share_pct(&[10.0], &[5.0], &[9.9]), None);
+        assert_eq!(gain_share_pct(&[10.0], &[5.0], &[]), None);
+    }
 
     #[test]
     fn median_of_an_even_count_is_the_mean_of_the_middle_two() {

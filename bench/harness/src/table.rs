@@ -1,5 +1,7 @@
 //! The tables on the terminal, at most 80 columns wide.
 
+mod signature;
+
 use crate::case::Group;
 use crate::cost;
 use crate::curves::{Measured, Point, Run};
@@ -54,7 +56,7 @@ pub fn render(results: &Results) -> String {
         all.filter(|summary| summary.group == group).collect()
     };
     let (main, api, slice) = (of(Group::Main), of(Group::Api), of(Group::Slice));
-    let hot = of(Group::Hot);
+    let (hot, first) = (of(Group::Hot), of(Group::Signature));
     let mut parts = Vec::new();
     if !main.is_empty() {
         let mut out = String::new();
@@ -89,6 +91,9 @@ pub fn render(results: &Results) -> String {
         out += "\nseconds to compile; KiB of code, with the prefetch thread's library\n\n";
         out += &builds(&slice);
         parts.push(out);
+    }
+    if !first.is_empty() {
+        parts.push(signature::tables(&first));
     }
     if !hot.is_empty() {
         let mut out = String::new();
@@ -479,6 +484,13 @@ mod tests {
                 Summary {
                     case: "busy-python".into(),
                     group: Group::Hot,
+                    ..summary.clone()
+                },
+                Summary {
+                    case: "other-tiles".into(),
+                    group: Group::Signature,
+                    recorded: summary.foreread,
+                    gain_share_pct: summary.foreread,
                     ..summary.clone()
                 },
                 Summary {

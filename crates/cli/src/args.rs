@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use foreread_run::RunArgs;
 use foreread_slowdisk::cli::SlowdiskArgs;
-
-use crate::run::RunArgs;
-use crate::units;
+use foreread_traces::Format;
+use foreread_words::units;
 
 /// Knows what a program is about to read and has it in memory first
 ///
@@ -54,6 +54,7 @@ pub(crate) enum Command {
     Show(Show),
     Forget(Forget),
     Prune(Prune),
+    Analyze(Analyze),
     Doctor(Doctor),
     Calibrate(Calibrate),
     /// Compile C programs that have a prefetch thread of their own
@@ -222,6 +223,33 @@ pub(crate) struct Show {
     /// The record of this command
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "record")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Show the I/O signatures of a trace that another tool has made
+///
+/// Reads the output of strace -f -ttt (best with -y and -T), fio iologs, Darshan logs with DXT records or the text of
+/// darshan-dxt-parser, and the text of recorder2text; compressed with xz, gzip or zstd, too. For each process and file
+/// the reads and writes are written down as a trace signature, and described by a pattern signature. Signatures that
+/// differ in a few numbers only are one, with $1, $2 in their places.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Analyze {
+    /// The traces: files, or folders with a file a rank or process
+    #[arg(value_name = "TRACE", required = true)]
+    pub(crate) traces: Vec<PathBuf>,
+    /// Take the traces to be of FORMAT: strace, fio, darshan, dxt or recorder [default: by their content]
+    #[arg(long, value_name = "FORMAT", value_parser = format_named)]
+    pub(crate) format: Option<Format>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print all signatures in full, not only the largest
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+fn format_named(name: &str) -> Result<Format, String> {
+    let known = || Format::ALL.map(Format::name).join(", ");
+    Format::named(name).ok_or_else(|| format!("not a format of traces ({})", known()))
 }
 
 /// Delete records

@@ -8,6 +8,8 @@ mod library;
 mod noharm;
 mod packages;
 mod random;
+mod signature;
+mod signature_programs;
 mod slice;
 mod sqlite;
 mod stride;
@@ -23,6 +25,7 @@ pub use customer::times_memory as sql_times_memory;
 pub use data::Random;
 pub use hot::LOOP as HOT_LOOP;
 pub use random::RandomFile;
+pub use signature::OTHER_INPUT;
 pub use sqlite::{ROW_BYTES as SQLITE_ROW_BYTES, generate as generate_sqlite};
 
 /// Every case, in the order of the report.
@@ -37,6 +40,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(customer::cases());
     cases.extend(library::cases());
     cases.extend(slice::cases());
+    cases.extend(signature::cases());
     cases
 }
 

@@ -17,7 +17,13 @@ use crate::process::Invocation;
 pub(super) const PYTHON: &str = "/usr/bin/python3";
 
 /// `ncks`: one column of a NetCDF variable through all times and levels.
-struct NetcdfSeries;
+pub(super) struct NetcdfSeries;
+
+impl NetcdfSeries {
+    /// The file in its folder.
+    pub(super) const FILE: &str = "series.nc";
+}
+
 /// `samtools view`: reads in random regions of an indexed BAM file.
 struct BamRegions;
 /// Python's lmdb: random lookups through a memory map.
@@ -102,7 +108,7 @@ impl Workload for NetcdfSeries {
     }
 
     fn job(&self, dir: &Path, scratch: &Path, _: Size, _: &Tools) -> Result<Job> {
-        let file = dir.join("series.nc");
+        let file = dir.join(Self::FILE);
         let out = scratch.join("out.nc");
         // -h: no history attribute, which would hold the date.
         let mut args: Vec<_> = ["-O", "-h", "-d", "lat,100,260,40", "-d", "lon,180"]

@@ -16,14 +16,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, Identity, Meta, Summary, ThreadId};
+use foreread_store::{Store, identity_of};
+use foreread_words::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
+use foreread_words::{counted, plain, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
 use crate::list::{command_line, short_command_line};
-use crate::store::{Store, identity_of};
-use crate::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
-use crate::words::{counted, plain, shown};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foreread_backend::NullBackend;
-use foreread_plan::{Access, Expected, Extent, FileId, Kind, Odds, PAGE, Pattern, ThreadId};
+use foreread_plan::{Access, Expected, Extent, FileId, Kind, Odds, PAGE, Pattern, Seen, ThreadId};
 use foreread_sources::{Nature, Outlook, Source};
 use loom::thread;
 
@@ -72,7 +72,8 @@ impl Source for Said {
 
 fn session(said: &Said) -> Session {
     let source = Box::new(said.clone());
-    let make = || Engine::new(source, NullBackend::default(), Config::default());
+    let make =
+        || Engine::new(NullBackend::default(), Config::default()).with_strand("replay", source);
     Session::start(make, Instant::now()).expect("a thread")
 }
 
@@ -97,7 +98,7 @@ fn assert_accounted(report: Option<Report>, reads: u32) {
 /// Observe so many reads, and wake the engine after the first.
 fn observe(session: &Session, reads: u32) {
     for number in 0..reads {
-        session.observe(read(number));
+        session.see(Seen::Read(read(number).into()));
         assert!(session.backlog() <= 1 + number as usize);
         if number == 0 {
             session.wake();
@@ -134,13 +135,13 @@ fn threads_that_take_turns_lose_none_of_each_others() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 if let Some(session) = &*lock(&shared) {
-                    session.observe(read(1));
+                    session.see(Seen::Read(read(1).into()));
                     session.wake();
                 }
             })
         };
         if let Some(session) = &*lock(&shared) {
-            session.observe(read(0));
+            session.see(Seen::Read(read(0).into()));
         }
         other.join().expect("the other thread");
         let session = lock(&shared).take().expect("the session");
@@ -152,8 +153,8 @@ fn threads_that_take_turns_lose_none_of_each_others() {
 fn what_was_observed_before_a_wake_needs_no_timer() {
     in_every_order(3, || {
         let session = session(&Said::nothing(true));
-        session.observe(read(0));
-        session.observe(read(1));
+        session.see(Seen::Read(read(0).into()));
+        session.see(Seen::Read(read(1).into()));
         session.wake();
         while session.ledger().missed < 3 * PAGE {
             yield_now();
@@ -183,7 +184,7 @@ fn nor_does_what_was_said_before_it() {
 fn a_session_that_is_dropped_ends_its_thread() {
     in_every_order(3, || {
         let session = session(&Said::nothing(true));
-        session.observe(read(0));
+        session.see(Seen::Read(read(0).into()));
         drop(session);
     });
 }
@@ -196,7 +197,7 @@ fn a_program_followed_again_is_not_said_to_need_no_observing() {
         while session.phase() != Phase::Hot {
             yield_now();
         }
-        session.observe(read(0));
+        session.see(Seen::Read(read(0).into()));
         session.resume();
         for _ in 0..3 {
             assert_ne!(session.phase(), Phase::Hot);

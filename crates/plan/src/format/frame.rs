@@ -36,6 +36,7 @@ pub(super) enum Tag {
     Threads,
     Accesses,
     Index,
+    Signatures,
     End,
 }
 
@@ -46,6 +47,7 @@ impl Tag {
             Tag::Threads => b'T',
             Tag::Accesses => b'A',
             Tag::Index => b'I',
+            Tag::Signatures => b'S',
             Tag::End => b'E',
         }
     }
@@ -56,6 +58,7 @@ impl Tag {
             Tag::Threads,
             Tag::Accesses,
             Tag::Index,
+            Tag::Signatures,
             Tag::End,
         ]
         .into_iter()

@@ -34,6 +34,7 @@ mod noise;
 mod place;
 mod reader;
 mod record_file;
+mod signatures;
 mod writer;
 
 pub use error::{Ending, ReadError, WriteError};
@@ -41,10 +42,11 @@ pub use handle::{Handle, Shared};
 pub use place::{Partial, Place};
 pub use reader::Reader;
 pub use record_file::{RecordFile, redefine};
+pub use signatures::Signature;
 pub use writer::Writer;
 
 /// The version of the format written here, and the newest that is read.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Accesses in one block, at most.
 pub const BLOCK_ACCESSES: usize = 65_536;
@@ -63,6 +65,12 @@ pub const MAX_PATHS: usize = 128 << 20;
 
 /// Accesses of a record, at most.
 pub const MAX_ACCESSES: u64 = 1 << 28;
+
+/// Signatures of a record, at most.
+pub const MAX_SIGNATURES: usize = 64;
+
+/// All signatures of a record as JSON, at most, in bytes.
+pub const MAX_SIGNATURES_BYTES: usize = 64 << 10;
 
 /// The head's JSON, at most, in bytes.
 pub const MAX_META: usize = 1 << 20;

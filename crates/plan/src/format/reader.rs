@@ -18,6 +18,7 @@ use super::definitions::{Beyond, Flaw, Tables, decode_files, decode_threads, wit
 use super::frame::{self, FrameReader, HEAD_LEN, HEADER_FIXED, Head, MAGIC, TRAILER_LEN, Tag};
 use super::handle::{Handle, Shared};
 use super::place::not_regular;
+use super::signatures::{Signature, Signatures};
 use super::{Ending, MAX_ACCESSES, MAX_META, ReadError, VERSION};
 use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
 
@@ -29,6 +30,7 @@ pub struct Reader<R = BufReader<Shared>> {
     meta: Meta,
     summary: Option<Summary>,
     tables: Tables,
+    signatures: Signatures,
     /// Accesses given since the last rewind.
     given: u64,
     ending: Ending,
@@ -160,6 +162,7 @@ impl<R: Read + Seek> Reader<R> {
             meta,
             summary: None,
             tables: Tables::within(memory),
+            signatures: Signatures::default(),
             given: 0,
             ending: Ending::Complete,
             frames: FrameReader::new().map_err(at_path)?,
@@ -173,6 +176,7 @@ impl<R: Read + Seek> Reader<R> {
         if !reader.read_index()? {
             reader.tables = Tables::within(memory);
             reader.summary = None;
+            reader.signatures = Signatures::default();
             reader.scan()?;
         }
         Ok(reader)
@@ -186,6 +190,11 @@ impl<R: Read + Seek> Reader<R> {
     /// How the run went; `None` if the record does not reach its end.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
+    }
+
+    /// The patterns found in the record; none if it does not reach its end. Nobody vouches for them.
+    pub fn signatures(&self) -> &[Signature] {
+        &self.signatures.all
     }
 
     /// The record's files, as last defined. An access may name a file that is not here.
@@ -220,9 +229,9 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// The input, with the offset of a complete record's index and what that holds; `None` for any other.
-    pub(super) fn into_ending(self) -> Option<(R, u64, Tables, Summary)> {
+    pub(super) fn into_ending(self) -> Option<(R, u64, Tables, Signatures, Summary)> {
         let summary = self.summary.filter(|_| self.ending == Ending::Complete)?;
-        Some((self.input, self.end, self.tables, summary))
+        Some((self.input, self.end, self.tables, self.signatures, summary))
     }
 
     /// The record's size in bytes.
@@ -481,6 +490,7 @@ impl<R: Read + Seek> Reader<R> {
             match head.tag {
                 Tag::Files => decode_files(payload, &mut self.tables)?,
                 Tag::Threads => decode_threads(payload, &mut self.tables)?,
+                Tag::Signatures => self.signatures = Signatures::decode(payload)?,
                 Tag::End => {
                     let summary: Result<Summary, _> = serde_json::from_slice(payload);
                     let summary = summary.map_err(|_| "the summary is not understood")?;

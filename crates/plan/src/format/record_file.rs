@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::frame::FrameWriter;
 use super::place::{Growing, Place, failed};
+use super::signatures::Signature;
 use super::writer::put_ending;
 use super::{MAX_ACCESSES, Reader, WriteError, Writer};
 use crate::{Access, FileId, FileMeta, Meta, Sequence, Summary, ThreadId, ThreadMeta};
@@ -99,6 +100,14 @@ impl RecordFile {
         Ok(())
     }
 
+    /// The patterns found in the record: [`Writer::signatures`].
+    ///
+    /// # Errors
+    /// As [`Writer::signatures`].
+    pub fn signatures(&mut self, signatures: Vec<Signature>) -> Result<(), WriteError> {
+        self.writer.signatures(signatures)
+    }
+
     /// Puts out everything gathered so far: [`Writer::flush`].
     ///
     /// # Errors
@@ -159,7 +168,7 @@ impl RecordFile {
     }
 }
 
-/// Defines files of a complete record anew, those for which `renewed` has new facts; its accesses and its summary stay.
+/// Defines files of a complete record anew, those for which `renewed` has new facts; its accesses, signatures and summary stay.
 /// A record without an end stays as it is.
 ///
 /// # Errors
@@ -170,7 +179,7 @@ pub fn redefine(
 ) -> Result<(), WriteError> {
     let path = record.path();
     let file = record.open().map_err(failed("open the record", &path))?;
-    let Some((mut input, index, mut tables, summary)) =
+    let Some((mut input, index, mut tables, signatures, summary)) =
         Reader::from_file(file, &path)?.into_ending()
     else {
         return Ok(());
@@ -192,7 +201,7 @@ pub fn redefine(
         return Err(failed("copy the record", &path)(shrunk));
     }
     let mut frames = FrameWriter::new()?;
-    let ended = put_ending(&mut out, &mut frames, index, &tables, &summary);
+    let ended = put_ending(&mut out, &mut frames, index, &tables, &signatures, &summary);
     named(record, ended)?;
     partial.take_place(record)
 }

@@ -9,6 +9,7 @@ use std::io::Write;
 use super::columns::{BlockEncoder, micros};
 use super::definitions::{Rows, Tables, limit};
 use super::frame::{self, FrameWriter, Tag};
+use super::signatures::{Signature, Signatures};
 use super::{BLOCK_ACCESSES, BLOCK_SPAN_US, MAX_ID, MAX_META, WriteError};
 use crate::{Access, FileId, FileMeta, Meta, Sequence, Summary, ThreadId, ThreadMeta};
 
@@ -26,6 +27,7 @@ pub struct Writer<W: Write> {
     written: u64,
     tables: Tables,
     rows: Rows,
+    signatures: Signatures,
     block: BlockEncoder,
     accesses: u64,
     bytes: u64,
@@ -49,6 +51,7 @@ impl<W: Write> Writer<W> {
             written,
             tables: Tables::default(),
             rows: Rows::default(),
+            signatures: Signatures::default(),
             block: BlockEncoder::default(),
             accesses: 0,
             bytes: 0,
@@ -119,6 +122,16 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// The patterns found in the record, in place of any given before.
+    ///
+    /// # Errors
+    /// [`WriteError::Limit`] if there are more than [`super::MAX_SIGNATURES`], or if they are longer than
+    /// [`super::MAX_SIGNATURES_BYTES`] together; the record remains usable.
+    pub fn signatures(&mut self, signatures: Vec<Signature>) -> Result<(), WriteError> {
+        self.signatures = Signatures::new(signatures)?;
+        Ok(())
+    }
+
     /// Puts out everything gathered so far, down to the operating system.
     ///
     /// Call it about once a second: what was flushed survives the writer's death.
@@ -156,7 +169,8 @@ impl<W: Write> Writer<W> {
         summary.threads = self.tables.threads.len() as u64;
 
         let (out, frames) = (&mut self.out, &mut self.frames);
-        put_ending(out, frames, self.written, &self.tables, &summary)?;
+        let (tables, signatures) = (&self.tables, &self.signatures);
+        put_ending(out, frames, self.written, tables, signatures, &summary)?;
         Ok(self.out)
     }
 
@@ -178,6 +192,7 @@ impl<W: Write> Writer<W> {
     fn bound(&self, block: usize) -> u64 {
         let pending = block + self.rows.len();
         // zstd adds at most 1/256, and a little to each stream; frames add their heads.
+        let pending = pending + self.signatures.json.len();
         let raw = self.tables.raw_bound() + pending as u64;
         self.written + raw + raw / 256 + ENDING_ROOM
     }
@@ -207,13 +222,14 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Writes what a finished record has after its blocks, from the byte `index` on: all definitions, the summary, the
-/// trailer.
+/// Writes what a finished record has after its blocks, from the byte `index` on: all definitions, the signatures, the
+/// summary, the trailer.
 pub(super) fn put_ending(
     out: &mut impl Write,
     frames: &mut FrameWriter,
     index: u64,
     tables: &Tables,
+    signatures: &Signatures,
     summary: &Summary,
 ) -> Result<(), WriteError> {
     frames.write(out, Tag::Index, std::iter::empty())?;
@@ -227,6 +243,9 @@ pub(super) fn put_ending(
         rows.put_full(out, frames)?;
     }
     rows.put(out, frames)?;
+    if !signatures.all.is_empty() {
+        frames.write(out, Tag::Signatures, std::iter::once(&signatures.json[..]))?;
+    }
     let summary = serde_json::to_vec(summary).map_err(std::io::Error::from)?;
     frames.write(out, Tag::End, std::iter::once(&summary[..]))?;
     out.write_all(&frame::encode_trailer(index))?;

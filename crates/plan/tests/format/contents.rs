@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::{Noise, file, meta, pread, read, thread, written};
 use foreread_plan::format::{
-    Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, WriteError, Writer,
+    Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, VERSION, WriteError, Writer,
 };
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
@@ -407,10 +407,14 @@ fn a_later_definition_holds_for_the_whole_record() {
 }
 
 #[test]
-fn a_record_of_the_first_version_is_read() {
+fn records_of_earlier_versions_are_read() {
+    (1..=2).for_each(a_record_of_version_is_read);
+}
+
+fn a_record_of_version_is_read(version: u8) {
     let accesses: Vec<_> = (0..100).map(|n| pread(0, 0, n * 7, 0, 1)).collect();
     let mut first = written(&accesses);
-    first[8] = 1;
+    first[8] = version;
     let described = u32::from_le_bytes(first[12..16].try_into().unwrap()) as usize;
     let (header, crc) = first[..16 + described + 4].split_at_mut(16 + described);
     crc.copy_from_slice(&crc32fast::hash(header).to_le_bytes());
@@ -435,9 +439,9 @@ fn what_is_no_record_is_told_apart() {
     ));
     assert!(matches!(named(&[0; 100_000]), ReadError::Foreign { .. }));
     let mut future = written(&[]);
-    future[8] = 3;
+    future[8] = VERSION as u8 + 1;
     let error = named(&future);
-    assert!(matches!(error, ReadError::Future { version: 3, .. }));
+    assert!(matches!(error, ReadError::Future { version, .. } if version == VERSION + 1));
     assert!(error.to_string().contains("memory"));
     let mut damaged = written(&[]);
     damaged[20] ^= 1;

@@ -5,11 +5,14 @@
 
 use std::path::Path;
 
-use foreread_plan::format::{BLOCK_ACCESSES, MAX_ACCESSES, MAX_ID, MAX_META, ReadError, Reader};
+use foreread_plan::format::{
+    BLOCK_ACCESSES, MAX_ACCESSES, MAX_ID, MAX_META, MAX_SIGNATURES, MAX_SIGNATURES_BYTES,
+    ReadError, Reader,
+};
 use foreread_plan::{Access, FileId, Kind, Summary, ThreadId};
 
 use crate::forge::{HEAD, assemble, ended, frame, header, rows, seal, trailer};
-use crate::support::{Noise, file, meta, pread, thread};
+use crate::support::{Noise, file, meta, pread, signature, thread};
 
 /// The tags and payloads of a record with something of everything in it.
 fn parts() -> Vec<(u8, Vec<u8>)> {
@@ -26,6 +29,8 @@ fn parts() -> Vec<(u8, Vec<u8>)> {
         };
         writer.access(&access).unwrap();
     }
+    let signatures = (0..5).map(signature).collect();
+    writer.signatures(signatures).unwrap();
     let bytes = writer.finish(Summary::default()).unwrap();
     let mut rest = &bytes[header().len()..bytes.len() - 20];
     let mut parts = Vec::new();
@@ -52,6 +57,7 @@ fn read_through(bytes: &[u8]) -> bool {
         }
     }
     assert!(reader.files().keys().all(|id| id.0 < MAX_ID));
+    assert!(reader.signatures().len() <= MAX_SIGNATURES);
     whole
 }
 
@@ -162,4 +168,26 @@ fn a_record_beyond_a_limit_is_refused_as_a_whole_and_the_value_named() {
     };
     let said = ("the number of its accesses", MAX_ACCESSES + 1, MAX_ACCESSES);
     assert_eq!(refusal(&ended(rows(1), &summary)), said);
+
+    let signed = |signatures: Vec<_>| {
+        let mut parts = rows(1);
+        parts.push((b'S', serde_json::to_vec(&signatures).unwrap()));
+        ended(parts, &Summary::default())
+    };
+    let most = MAX_SIGNATURES;
+    let bytes = signed((0..most).map(signature).collect());
+    let reader = Reader::from_bytes(&bytes, Path::new("memory")).unwrap();
+    assert_eq!(reader.signatures().len(), most);
+    let said = ("the number of its signatures", most as u64 + 1, most as u64);
+    assert_eq!(refusal(&signed((0..=most).map(signature).collect())), said);
+    let mut long = signature(0);
+    long.notation = "x".repeat(MAX_SIGNATURES_BYTES);
+    let (what, _, limit) = refusal(&signed(vec![long]));
+    assert_eq!(
+        (what, limit),
+        (
+            "the length of its signatures in bytes",
+            MAX_SIGNATURES_BYTES as u64
+        )
+    );
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::{Noise, file, meta, pread, thread};
+use crate::support::{Noise, file, meta, pread, signature, thread};
 use foreread_plan::format::{Ending, Place, Reader, RecordFile, WriteError, redefine};
 use foreread_plan::{Advice, FileId, FileMeta, PAGE, Summary, ThreadId};
 
@@ -258,6 +258,7 @@ fn files_are_defined_anew_and_the_rest_of_a_record_stays() {
         let access = pread((n % 3) as u32, n * PAGE, PAGE, n * 10, 1);
         record.access(&access).unwrap();
     }
+    record.signatures((0..3).map(signature).collect()).unwrap();
     let summary = Summary {
         wall_ns: 5,
         cold_wall_ns: Some(7),
@@ -285,6 +286,10 @@ fn files_are_defined_anew_and_the_rest_of_a_record_stays() {
     assert_eq!(
         (after.meta(), after.summary()),
         (before.meta(), before.summary())
+    );
+    assert_eq!(
+        after.signatures(),
+        (0..3).map(signature).collect::<Vec<_>>()
     );
     after.check().unwrap();
     let accesses: Vec<_> = after.accesses().map(Result::unwrap).collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use foreread_plan::format::{Reader, Writer};
+use foreread_plan::format::{Reader, Signature, Writer};
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
 };
@@ -28,6 +28,13 @@ pub fn file(number: u32) -> FileMeta {
         mtime_ns: 1_700_000_000_123_456_789,
         written: false,
         advice: Advice::Normal,
+    }
+}
+
+pub fn signature(number: usize) -> Signature {
+    Signature {
+        role: format!("data/*.{number}"),
+        notation: "{READ, 0, 1, ([8192, 4096, 100]), 1}".into(),
     }
 }
 

@@ -1,10 +1,13 @@
 //! Whatever is read, the trace expands to exactly that.
 
+use std::sync::Arc;
+
 use foreread_plan::Extent;
 use proptest::prelude::*;
 
 use super::{exact, trace};
-use crate::signature::{Affine, Builder, Limits, Loop, Read, Term, Trace};
+use crate::signature::walk::between;
+use crate::signature::{Affine, Builder, Limits, Loop, Read, Term, Trace, Walk};
 
 /// A number with steps for up to `depth` enclosing loops.
 fn affine(base: std::ops::Range<i64>, step: i64, depth: usize) -> impl Strategy<Value = Affine> {
@@ -104,10 +107,33 @@ fn nothing_is_a_trace() {
 #[test]
 fn rows_that_shrink_to_nothing_and_come_again_expand_exactly() {
     // Where rows shrink to nothing, any number of empty ones may follow: they are not counted, and hide nothing.
-    let rows = |rows: u64| {
-        (0..rows)
-            .flat_map(|row| (0..5u64.saturating_sub(row)).map(|read| Extent::new(1000 - read, 101)))
-    };
-    let round = |round: u64| std::iter::once(Extent::new(0, 100)).chain(rows(1 + 2 * round));
+    let row = |row: i64| (0..(5 - row).max(0) as u64).map(|read| Extent::new(1000 - read, 101));
+    let round =
+        |round: i64| std::iter::once(Extent::new(0, 100)).chain((0..1 + 2 * round).flat_map(row));
     exact(&(0..4).flat_map(round).collect::<Vec<_>>());
+    // The nest itself, which its walk leaves before the last read.
+    let read = Term::Read(Read {
+        offset: Affine::constant(7),
+        len: Affine::constant(1),
+    });
+    let rows = Loop {
+        count: Affine {
+            base: 2,
+            steps: vec![-1],
+        },
+        body: vec![read.clone()],
+    };
+    let many = Loop {
+        count: Affine::constant(1 << 40),
+        body: vec![Term::Loop(rows)],
+    };
+    let nest = Loop {
+        count: Affine::constant(9),
+        body: vec![Term::Loop(many), read],
+    };
+    let mut walk = Walk::endless(Arc::new(nest), 0);
+    assert_eq!(walk.by_ref().count(), 3);
+    let mut passed = Vec::new();
+    between(walk.nest(), &[], walk.frames(), &mut passed);
+    assert_eq!(Trace { terms: passed }.expand().count(), 3);
 }

@@ -1,0 +1,371 @@
+//! What `foreread analyze` prints: a head, a row a family of signatures, the largest first; or all of that as JSON.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anyhow::Result;
+use foreread_traces::Operation;
+use foreread_words::units::{WIDTH, bytes, cut, folded, wrapped};
+use foreread_words::{counted, shown};
+use serde::Serialize;
+
+use super::families::Family;
+use super::streams::Stream;
+use super::{Analysis, Told};
+
+/// Rows, unless all are asked for.
+const ROWS: usize = 20;
+/// Lines of a signature, unless all is asked for.
+const LINES: usize = 4;
+/// Parameters that are listed, unless all are asked for.
+const PARAMETERS: usize = 4;
+/// Values of a parameter that are listed, unless all are asked for.
+const FEW: usize = 8;
+/// Files that a row names, unless all is asked for.
+const FILES: usize = 3;
+/// Where the words of the head begin.
+const COLUMN: usize = 10;
+/// How far a row's signature is set in.
+const INDENT: usize = 4;
+
+/// The sums of one operation.
+#[derive(Serialize)]
+struct Sums {
+    accesses: u64,
+    bytes: u64,
+    /// Bytes of the traces that describe them.
+    raw_bytes: u64,
+    streams: u64,
+    /// Streams whose signature was given up.
+    unsigned_streams: u64,
+    /// Bytes of the signatures; what has none counts with its raw bytes.
+    signature_bytes: u64,
+    /// How many times smaller the signatures are than the traces.
+    ratio: Option<f64>,
+}
+
+impl Sums {
+    fn of(analysis: &Analysis, operation: Operation) -> Self {
+        let mut sums = Self {
+            accesses: 0,
+            bytes: 0,
+            raw_bytes: 0,
+            streams: 0,
+            unsigned_streams: 0,
+            signature_bytes: 0,
+            ratio: None,
+        };
+        for family in families(analysis, operation) {
+            let mut raw = 0;
+            for stream in streams(analysis, family) {
+                sums.accesses += stream.count;
+                sums.bytes = sums.bytes.saturating_add(stream.bytes);
+                raw += stream.raw;
+                sums.unsigned_streams += u64::from(stream.trace.is_none());
+            }
+            sums.raw_bytes += raw;
+            sums.streams += family.members.len() as u64;
+            sums.signature_bytes += if family.is_signed() {
+                family.size()
+            } else {
+                raw
+            };
+        }
+        sums.ratio =
+            (sums.signature_bytes > 0).then(|| sums.raw_bytes as f64 / sums.signature_bytes as f64);
+        sums
+    }
+}
+
+fn families(analysis: &Analysis, operation: Operation) -> impl Iterator<Item = &Family> {
+    let all = analysis.families.iter();
+    all.filter(move |family| family.operation == operation)
+}
+
+fn streams<'a>(
+    analysis: &'a Analysis,
+    family: &'a Family,
+) -> impl Iterator<Item = &'a Stream> + 'a {
+    let members = family.members.iter();
+    members.map(|number| &analysis.streams.all[*number])
+}
+
+/// Prints the analysis for people.
+pub(crate) fn print(out: &mut impl Write, analysis: &Analysis, all: bool) -> Result<()> {
+    for told in &analysis.told {
+        print_trace(out, told)?;
+    }
+    for (operation, one, more) in [
+        (Operation::Read, "read", "reads"),
+        (Operation::Write, "write", "writes"),
+    ] {
+        let sums = Sums::of(analysis, operation);
+        if sums.accesses > 0 {
+            row(out, more, &in_words(&sums, one, more))?;
+        }
+    }
+    if let Some(Told { raw, .. }) = analysis.told.first()
+        && !analysis.families.is_empty()
+    {
+        let text = format!(
+            "bytes of the trace are those of {raw}; names of files and processes count neither there nor in signatures"
+        );
+        row(out, "", &text)?;
+    }
+    let shown = if all { usize::MAX } else { ROWS };
+    for family in analysis.families.iter().take(shown) {
+        writeln!(out)?;
+        print_family(out, analysis, family, all)?;
+    }
+    if analysis.families.len() > shown {
+        let more = analysis.families.len() - shown;
+        writeln!(out, "\nand {more} more (--all lists them)")?;
+    }
+    Ok(())
+}
+
+fn print_trace(out: &mut impl Write, told: &Told) -> Result<()> {
+    row(out, "trace", &told.path.to_string_lossy())?;
+    let mut text = format!(
+        "{}: {}",
+        told.title,
+        counted(told.accesses, "access", "accesses")
+    );
+    for (count, word) in [(told.opens, "opens"), (told.maps, "mmaps")] {
+        if count > 0 {
+            text += &format!(", {count} of them {word}");
+        }
+    }
+    row(out, "", &text)?;
+    for problem in &told.problems {
+        row(out, "problem", problem)?;
+    }
+    let kept = told.problems.len() as u64;
+    if told.problem_count > kept {
+        let more = told.problem_count - kept;
+        row(out, "", &format!("and {more} more problems"))?;
+    }
+    for left_out in &told.left_out {
+        row(out, "left out", left_out)?;
+    }
+    Ok(())
+}
+
+fn in_words(sums: &Sums, one: &str, more: &str) -> String {
+    let mut text = format!(
+        "{} of {} in {}; {} of the trace, {} as signatures",
+        counted(sums.accesses, one, more),
+        bytes(sums.bytes),
+        counted(sums.streams, "stream", "streams"),
+        bytes(sums.raw_bytes),
+        bytes(sums.signature_bytes),
+    );
+    if let Some(ratio) = sums.ratio {
+        let digits = usize::from(ratio < 9.95);
+        text += &format!(": {ratio:.digits$} times smaller");
+    }
+    if sums.unsigned_streams > 0 {
+        text += &format!(
+            " ({} without a pattern count as in the trace)",
+            counted(sums.unsigned_streams, "stream", "streams")
+        );
+    }
+    text
+}
+
+/// Prints a label and lines beside it.
+fn row(out: &mut impl Write, mut label: &str, text: &str) -> Result<()> {
+    for line in folded(&shown(text), WIDTH - COLUMN) {
+        writeln!(out, "{label:<COLUMN$}{line}")?;
+        label = "";
+    }
+    Ok(())
+}
+
+fn print_family(
+    out: &mut impl Write,
+    analysis: &Analysis,
+    family: &Family,
+    all: bool,
+) -> Result<()> {
+    let (mut count, mut size) = (0, 0u64);
+    let mut whos = std::collections::BTreeSet::new();
+    let mut files: BTreeMap<&str, u64> = BTreeMap::new();
+    for stream in streams(analysis, family) {
+        count += stream.count;
+        size = size.saturating_add(stream.bytes);
+        whos.insert(stream.who);
+        *files.entry(analysis.names.file(stream.file)).or_default() += 1;
+    }
+    let (one, more) = match family.operation {
+        Operation::Write => ("write", "writes"),
+        _ => ("read", "reads"),
+    };
+    let first = whos.first().and_then(|who| analysis.names.who(*who));
+    let who = match (whos.len(), first) {
+        (1, Some(who)) => who.to_string(),
+        (more, Some(first)) => format!("{first} and {} others", more - 1),
+        (_, None) => String::new(),
+    };
+    writeln!(
+        out,
+        "{}",
+        cut(
+            &shown(&format!(
+                "{}, {} of {}: {who}",
+                counted(family.members.len() as u64, "stream", "streams"),
+                counted(count, one, more),
+                bytes(size)
+            )),
+            WIDTH,
+            false
+        )
+    )?;
+    let mut by_count: Vec<_> = files.into_iter().collect();
+    by_count.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+    let listed = if all { usize::MAX } else { FILES };
+    for (name, count) in by_count.iter().take(listed) {
+        let times = match count {
+            1 => String::new(),
+            count => format!(" ({count})"),
+        };
+        let room = WIDTH - INDENT - times.len();
+        writeln!(
+            out,
+            "{:INDENT$}{}{times}",
+            "",
+            cut(&shown(name), room, true)
+        )?;
+    }
+    if by_count.len() > listed {
+        let more = by_count.len() - listed;
+        writeln!(
+            out,
+            "{:INDENT$}and {}",
+            "",
+            counted(more as u64, "other file", "other files")
+        )?;
+    }
+    paragraph(out, &family.pattern, all)?;
+    if !family.is_signed() {
+        return Ok(());
+    }
+    paragraph(out, &family.text(), all)?;
+    let parameters = family.values.len();
+    let listed = if all { parameters } else { PARAMETERS };
+    for parameter in 0..parameters.min(listed) {
+        let values = &family.values[parameter];
+        let text = match (values.iter().min(), values.iter().max()) {
+            (Some(least), Some(most)) if !all && values.len() > FEW => {
+                format!("{least} to {most} in {} streams", values.len())
+            }
+            _ => family.values(parameter),
+        };
+        paragraph(out, &format!("${} {text}", parameter + 1), all)?;
+    }
+    if parameters > listed {
+        let text = format!("${} to ${parameters} differ, too", listed + 1);
+        paragraph(out, &text, all)?;
+    }
+    if !family.empty.is_empty() {
+        let with = family.empty.len();
+        let count: usize = streams(analysis, family)
+            .map(|stream| stream.empty.len())
+            .sum();
+        let text = format!(
+            "but {} of {} came back empty",
+            counted(count as u64, "access", "accesses"),
+            counted(with as u64, "stream", "streams")
+        );
+        paragraph(out, &text, all)?;
+    }
+    Ok(())
+}
+
+/// Prints text set in, the first lines of it or all.
+fn paragraph(out: &mut impl Write, text: &str, all: bool) -> Result<()> {
+    let lines = wrapped(text, WIDTH - INDENT);
+    let shown = if all { lines.len() } else { LINES };
+    for (index, line) in lines.iter().take(shown).enumerate() {
+        let left = lines.len() - index - 1;
+        let line = if left > 0 && index + 1 == shown {
+            let more = format!(" … {}", counted(left as u64, "line more", "lines more"));
+            let room = WIDTH - INDENT - more.chars().count();
+            cut(line, room, false) + &more
+        } else {
+            line.to_string()
+        };
+        for line in folded(&line, WIDTH - INDENT) {
+            writeln!(out, "{:INDENT$}{line}", "")?;
+        }
+    }
+    Ok(())
+}
+
+/// An analysis as scripts read it.
+#[derive(Serialize)]
+pub(crate) struct Json<'a> {
+    traces: &'a [Told],
+    processes: usize,
+    files: usize,
+    reads: Sums,
+    writes: Sums,
+    families: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    operation: &'static str,
+    pattern: &'a str,
+    /// The trace signature, with `$1`, `$2` … for what differs; none of streams without a pattern.
+    signature: Option<String>,
+    signature_bytes: u64,
+    members: Vec<Member<'a>>,
+}
+
+#[derive(Serialize)]
+struct Member<'a> {
+    who: String,
+    file: &'a str,
+    accesses: u64,
+    bytes: u64,
+    raw_bytes: u64,
+    /// What stands for `$1`, `$2` …
+    values: Vec<i64>,
+    /// Which accesses of the signature, counted from 0, came back empty.
+    empty: &'a [u64],
+}
+
+/// The analysis for scripts.
+pub(crate) fn json(analysis: &Analysis) -> Json<'_> {
+    let families = analysis.families.iter().map(|family| {
+        let members = streams(analysis, family).enumerate();
+        let members = members.map(|(index, stream)| Member {
+            who: analysis
+                .names
+                .who(stream.who)
+                .map_or_else(String::new, ToString::to_string),
+            file: analysis.names.file(stream.file),
+            accesses: stream.count,
+            bytes: stream.bytes,
+            raw_bytes: stream.raw,
+            values: family.values.iter().map(|values| values[index]).collect(),
+            empty: &stream.empty,
+        });
+        Row {
+            operation: family.operation.name(),
+            pattern: &family.pattern,
+            signature: family.is_signed().then(|| family.text()),
+            signature_bytes: if family.is_signed() { family.size() } else { 0 },
+            members: members.collect(),
+        }
+    });
+    Json {
+        traces: &analysis.told,
+        processes: analysis.names.whos(),
+        files: analysis.names.files(),
+        reads: Sums::of(analysis, Operation::Read),
+        writes: Sums::of(analysis, Operation::Write),
+        families: families.collect(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Traces that other tools make of real programs, against foreread's own record of the same programs.
+
+use std::path::Path;
+
+use foreread_plan::format::Reader;
+use foreread_tests::{Lab, Need, text};
+use foreread_traces::{Names, Operation, Trace};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// A test, and what it cannot do without.
+type Test = (&'static str, &'static [Need], fn());
+
+const TESTS: &[Test] = &[
+    (
+        "strace_shows_the_reads_that_foreread_records",
+        &[Need::Command("strace"), Need::Command("cc")],
+        strace,
+    ),
+    (
+        "the_iolog_of_fio_has_the_reads_that_foreread_records",
+        &[Need::Command("fio")],
+        fio,
+    ),
+];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let trial = |&(name, needs, test): &Test| {
+        let run = move || -> Result<(), Failed> {
+            test();
+            Ok(())
+        };
+        match needs.iter().find_map(|need| need.missing()) {
+            None => Trial::test(name, run),
+            Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
+                .with_ignored_flag(true),
+        }
+    };
+    libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit();
+}
+
+/// Offset and length of the reads of a file that foreread has recorded, in order.
+fn recorded(record: &Path, file: &Path) -> Vec<(u64, u64)> {
+    let mut reader = Reader::open(record).expect("a record");
+    let files = reader.files().clone();
+    let accesses = reader
+        .accesses()
+        .map(|access| access.expect("a sound record"));
+    accesses
+        .filter(|access| access.kind.reads() && access.extent.len > 0)
+        .filter(|access| {
+            files
+                .get(&access.file)
+                .is_some_and(|meta| meta.path == file)
+        })
+        .map(|access| (access.extent.offset, access.extent.len))
+        .collect()
+}
+
+/// The same of a trace, which must be all right.
+fn traced(trace: &Path, file: &Path) -> Vec<(u64, u64)> {
+    let mut trace = Trace::open(trace, None).expect("a trace");
+    let mut names = Names::new();
+    let mut reads = Vec::new();
+    while let Some(access) = trace.next(&mut names) {
+        let here = Path::new(names.file(access.file)) == file;
+        if access.operation == Operation::Read && here && access.extent.len > 0 {
+            reads.push((access.extent.offset, access.extent.len));
+        }
+    }
+    assert_eq!(trace.problems().count(), 0, "{:?}", trace.problems());
+    reads
+}
+
+fn strace() {
+    let lab = Lab::new();
+    lab.program("cursors", &["-pthread"]);
+    let data = lab.data("data", 1);
+    let record = lab.path("record.fr");
+    let program = ["./cursors", data.to_str().expect("UTF-8"), "out"];
+    let own = ["record", "-o", record.to_str().expect("UTF-8"), "--"];
+    let output = lab.foreread(&[&own[..], &program[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let expected = recorded(&record, &data);
+    // 20 + 1 + 3 + 5 + 1 + 50 + 2 + 1: a record that lacks most of them compares nothing.
+    assert_eq!(expected.len(), 83);
+    // In a file and among the program's own messages; with names of files and without.
+    for options in [&["-f", "-ttt", "-y", "-T"][..], &["-f", "-ttt"], &["-f"]] {
+        for file in [Some("trace"), None] {
+            let to: Vec<&str> = file.iter().flat_map(|file| ["-o", *file]).collect();
+            let words = [&["strace"][..], options, &to[..], &program[..]].concat();
+            let output = lab.plain(&words);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            let trace = match file {
+                Some(file) => lab.path(file),
+                None => lab.write("messages", &output.stderr),
+            };
+            // No two of the program's threads read at once, so that the order is one.
+            assert_eq!(traced(&trace, &data), expected, "{words:?}");
+        }
+    }
+}
+
+fn fio() {
+    let lab = Lab::new();
+    let data = lab.data("data", 1);
+    let (record, log) = (lab.path("record.fr"), lab.path("job.log"));
+    let filename = format!("--filename={}", data.display());
+    let iolog = format!("--write_iolog={}", log.display());
+    let job = [
+        "fio",
+        "--name=job",
+        "--ioengine=psync",
+        "--rw=randread",
+        "--bs=4k",
+        "--size=1m",
+        "--thread",
+        "--invalidate=0",
+        &filename,
+        &iolog,
+    ];
+    let own = ["record", "-o", record.to_str().expect("UTF-8"), "--"];
+    let output = lab.foreread(&[&own[..], &job[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let traced = traced(&log, &data);
+    assert_eq!(traced.len(), 256);
+    assert_eq!(traced, recorded(&record, &data));
+}
