@@ -49,8 +49,11 @@ fn follow(criterion: &mut Criterion) {
         ("sequential", one(|n| n * 4096)),
         ("stride", one(|n| n * 65_536)),
         ("backward", one(|n| (READS - n) * 4096)),
-        ("rows of 16", one(|n| (n / 16 << 22) + n % 16 * 8192)),
-        ("8 cursors in turn", one(|n| (n % 8 << 36) + n / 8 * 65_536)),
+        ("rows of 16", one(|n| ((n / 16) << 22) + n % 16 * 8192)),
+        (
+            "8 cursors in turn",
+            one(|n| ((n % 8) << 36) + n / 8 * 65_536),
+        ),
         ("8 cursors in any order", interleaved(8, false)),
         ("8 threads in any order", interleaved(8, true)),
         ("random", one(|n| random(n) >> 30 << 12)),
