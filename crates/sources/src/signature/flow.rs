@@ -7,6 +7,7 @@ use foreread_plan::{Extent, FileId, ThreadId};
 use super::cursors::Line;
 use super::follow::Follower;
 use super::lead::Lead;
+use super::nest::Foretold;
 
 /// The part that one of those followed has in a round.
 pub(super) struct Flow {
@@ -28,7 +29,7 @@ pub(super) struct Flow {
 /// Where the reads of a flow come from.
 pub(super) enum Next {
     Line(Line),
-    Reads(std::vec::IntoIter<Extent>),
+    Nest(Foretold),
 }
 
 impl Flow {
@@ -39,7 +40,7 @@ impl Flow {
         }
         let read = match &mut self.next {
             Next::Line(line) => line.at(self.told)?,
-            Next::Reads(reads) => reads.next()?,
+            Next::Nest(reads) => reads.next()?,
         };
         self.told += 1;
         self.when += self.lead.pace();

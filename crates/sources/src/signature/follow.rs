@@ -27,6 +27,7 @@ use super::flow::{Flow, Next};
 use super::lead::Lead;
 use super::nest::{Nest, Said};
 use super::pattern::{Affine, Loop, Read, Term};
+use super::table::Table;
 use crate::streams::Stream;
 use crate::{Nature, Outlook, Source};
 
@@ -55,13 +56,6 @@ struct Facts {
     role: Role,
 }
 
-/// A file's cursors.
-#[derive(Debug, Default)]
-struct File {
-    cursors: Cursors,
-    used: u64,
-}
-
 /// One thread's reads of one file.
 #[derive(Debug)]
 struct Pair {
@@ -74,7 +68,6 @@ struct Pair {
     is_new: bool,
     seen: Stream,
     told: Stream,
-    used: u64,
 }
 
 /// All of the latest reads.
@@ -96,7 +89,6 @@ impl Pair {
             is_new: true,
             seen: Stream::default(),
             told: Stream::default(),
-            used: now,
         }
     }
 
@@ -115,11 +107,11 @@ pub(super) enum Follower {
 }
 
 /// Source `signatures`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Signatures {
-    facts: FxHashMap<FileId, Facts>,
-    files: FxHashMap<FileId, File>,
-    pairs: FxHashMap<(ThreadId, FileId), Pair>,
+    facts: Table<FileId, Facts>,
+    files: Table<FileId, Cursors>,
+    pairs: Table<(ThreadId, FileId), Pair>,
     /// Signatures by the role of their file, and by their first step.
     by_role: FxHashMap<Role, Arc<Loop>>,
     by_step: FxHashMap<Step, Arc<Loop>>,
@@ -132,6 +124,24 @@ pub struct Signatures {
     is_void: bool,
     at_once: bool,
     credit: u64,
+}
+
+impl Default for Signatures {
+    fn default() -> Self {
+        Self {
+            facts: Table::new(FACTS),
+            files: Table::new(FILES),
+            pairs: Table::new(PAIRS),
+            by_role: FxHashMap::default(),
+            by_step: FxHashMap::default(),
+            active: Vec::new(),
+            now: 0,
+            is_due: false,
+            is_void: false,
+            at_once: false,
+            credit: 0,
+        }
+    }
 }
 
 impl Signatures {
@@ -174,24 +184,10 @@ impl Signatures {
         }
     }
 
-    fn facts(&mut self, file: FileId) -> &mut Facts {
-        if self.facts.len() >= FACTS && !self.facts.contains_key(&file) {
-            let files = &self.files;
-            self.facts.retain(|file, _| files.contains_key(file));
-        }
-        self.facts.entry(file).or_default()
-    }
-
-    /// Makes room in the tables for one more.
-    fn make_room(&mut self) {
-        if self.files.len() >= FILES {
-            let old = oldest_half(self.files.values().map(|file| file.used));
-            self.files.retain(|_, file| file.used > old);
-        }
-        if self.pairs.len() >= PAIRS {
-            let old = oldest_half(self.pairs.values().map(|pair| pair.used));
-            self.pairs.retain(|_, pair| pair.used > old);
-        }
+    fn role(&self, file: FileId) -> Role {
+        self.facts
+            .get(file)
+            .map_or(Role::default(), |facts| facts.role)
     }
 
     fn read(&mut self, thread: ThreadId, file: FileId, extent: Extent) {
@@ -201,11 +197,7 @@ impl Signatures {
         self.now += 1;
         self.credit = (self.credit + CREDIT).min(SAVED);
         let now = self.now;
-        if self.files.len() >= FILES || self.pairs.len() >= PAIRS {
-            self.make_room();
-        }
-        let pair = (self.pairs.entry((thread, file))).or_insert_with(|| Pair::new(now));
-        pair.used = now;
+        let pair = self.pairs.used((thread, file), now, || Pair::new(now));
         pair.seen.next(extent);
         let led = pair.nest_leads();
         let said = pair.nest.read(extent, now);
@@ -213,6 +205,7 @@ impl Signatures {
         if let Said::Wrong(_) = said {
             self.is_void = true;
         }
+        let is_new = pair.is_new;
         let is_due = pair.nest.lead.is_due() && pair.nest.may_tell();
         let right = pair.nest.lead.right();
         if led && pair.nest_leads() && said == Said::Right {
@@ -224,9 +217,8 @@ impl Signatures {
             }
             return;
         }
-        let at = self.files.entry(file).or_default();
-        at.used = now;
-        let met = at.cursors.read(extent, thread, now);
+        let cursors = self.files.used(file, now, Cursors::default);
+        let met = cursors.read(extent, thread, now);
         pair.by_cursor = moved(pair.by_cursor, matches!(met, Met::Expected(_)));
         let leads = pair.nest_leads();
         if leads != led {
@@ -236,46 +228,42 @@ impl Signatures {
         match met {
             Met::Expected(slot) | Met::Found(slot, _) => {
                 if let Met::Found(_, vain) = met {
-                    self.is_void |= vain > 0 || at.cursors.part() > 0;
+                    self.is_void |= vain > 0 || cursors.part() > 0;
                 }
-                let cursor = at.cursors.get(slot).expect("the slot has a cursor");
+                let cursor = cursors.get(slot).expect("the slot has a cursor");
                 let (line, right) = (cursor.line, cursor.lead.right());
                 if right >= KEPT_AFTER && right.is_power_of_two() {
-                    let role = self
-                        .facts
-                        .get(&file)
-                        .map_or(Role::default(), |facts| facts.role);
+                    let role = self.role(file);
                     self.keep(role, Arc::new(straight(line, right)));
-                } else if !leads && cursor.lead.is_due() && at.cursors.may_tell(slot) {
+                } else if !leads && cursor.lead.is_due() && cursors.may_tell(slot) {
                     let follower = Follower::Cursor(file, slot, cursor.generation);
                     self.wake(follower);
                 }
             }
-            Met::Stray => self.is_void |= at.cursors.part() > 0,
+            Met::Stray => self.is_void |= cursors.part() > 0,
         }
         if leads && is_due {
             self.wake(Follower::Nest(thread, file));
         }
-        self.begins(thread, file, extent);
+        if is_new {
+            self.begins(thread, file, extent);
+        }
     }
 
     /// The first two reads of a thread in a file: is there a signature for them?
     fn begins(&mut self, thread: ThreadId, file: FileId, extent: Extent) {
-        let Some(pair) = self
-            .pairs
-            .get_mut(&(thread, file))
-            .filter(|pair| pair.is_new)
-        else {
+        let role = match self.facts.get(file) {
+            Some(_) => self.facts.used(file, self.now, Facts::default).role,
+            None => Role::default(),
+        };
+        let pair = self.pairs.get_mut((thread, file));
+        let Some(pair) = pair.filter(|pair| pair.is_new) else {
             return;
         };
         let Some(first) = pair.first.replace(extent) else {
             return;
         };
         pair.is_new = false;
-        let role = self
-            .facts
-            .get(&file)
-            .map_or(Role::default(), |facts| facts.role);
         let known = self.by_role.get(&role);
         let Some(nest) = known.or_else(|| self.by_step.get(&Step::between(first, extent))) else {
             return;
@@ -286,7 +274,7 @@ impl Signatures {
                 self.wake(Follower::Nest(thread, file));
             }
             Adjusted::Learn(line) => {
-                let cursors = &mut self.files.entry(file).or_default().cursors;
+                let cursors = self.files.used(file, self.now, Cursors::default);
                 if let Met::Found(slot, _) = cursors.admit(line, thread, self.now)
                     && let Some(cursor) = cursors.get(slot)
                 {
@@ -304,13 +292,10 @@ impl Signatures {
     fn learn(&mut self, thread: ThreadId, file: FileId) {
         let nest = self
             .pairs
-            .get(&(thread, file))
+            .get((thread, file))
             .and_then(|pair| pair.nest.learnt());
         if let Some(nest) = nest {
-            let role = self
-                .facts
-                .get(&file)
-                .map_or(Role::default(), |facts| facts.role);
+            let role = self.role(file);
             self.keep(role, nest);
         }
     }
@@ -353,7 +338,7 @@ impl Signatures {
                 lead.untell();
             }
             if let Follower::Nest(thread, file) = follower
-                && let Some(pair) = self.pairs.get_mut(&(thread, file))
+                && let Some(pair) = self.pairs.get_mut((thread, file))
             {
                 pair.told = Stream::default();
             }
@@ -366,36 +351,34 @@ impl Signatures {
     fn lead(&mut self, follower: Follower) -> Option<&mut Lead> {
         match follower {
             Follower::Nest(thread, file) => {
-                Some(&mut self.pairs.get_mut(&(thread, file))?.nest.lead)
+                Some(&mut self.pairs.get_mut((thread, file))?.nest.lead)
             }
             Follower::Cursor(file, slot, generation) => {
-                let cursor = self.files.get_mut(&file)?.cursors.get_mut(slot)?;
+                let cursor = self.files.get_mut(file)?.get_mut(slot)?;
                 (cursor.generation == generation).then_some(&mut cursor.lead)
             }
         }
     }
 
     /// What is to be told of one that is followed in this round; none if it has told enough, or another is followed.
-    fn flow(&mut self, follower: Follower, room: usize) -> Option<Flow> {
+    fn flow(&mut self, follower: Follower) -> Option<Flow> {
         let (Follower::Nest(_, file) | Follower::Cursor(file, ..)) = follower;
-        let size = self.facts.get(&file)?.size;
+        let size = self.facts.get(file)?.size;
         let (thread, next, lead) = match follower {
             Follower::Nest(thread, _) => {
-                let pair = self.pairs.get_mut(&(thread, file))?;
+                let pair = self.pairs.get_mut((thread, file))?;
                 if !pair.nest_leads() || !pair.nest.may_tell() || !pair.nest.lead.joins() {
                     return None;
                 }
                 let lead = pair.nest.lead.clone();
-                let most = room.min((lead.reach() - lead.told()) as usize);
-                let reads = pair.nest.ahead().take(most).collect::<Vec<_>>();
-                (thread, Next::Reads(reads.into_iter()), lead)
+                (thread, Next::Nest(pair.nest.ahead()), lead)
             }
             Follower::Cursor(_, slot, generation) => {
-                let cursors = &self.files.get(&file)?.cursors;
+                let cursors = self.files.get(file)?;
                 let cursor = cursors
                     .get(slot)
                     .filter(|one| one.generation == generation)?;
-                let leads = self.pairs.get(&(cursor.thread, file))?.nest_leads();
+                let leads = self.pairs.get((cursor.thread, file))?.nest_leads();
                 if leads || !cursors.may_tell(slot) || !cursor.lead.joins() {
                     return None;
                 }
@@ -419,7 +402,7 @@ impl Signatures {
     /// tell.
     fn tell(&mut self, mut flows: Vec<Flow>, room: usize, out: &mut Vec<Expected>) -> bool {
         for flow in flows.iter().filter(|flow| flow.told == 0) {
-            if let Some(pair) = self.pairs.get_mut(&(flow.thread, flow.file))
+            if let Some(pair) = self.pairs.get_mut((flow.thread, flow.file))
                 && let Some(served) = pair.seen.served()
             {
                 pair.told = served;
@@ -435,13 +418,13 @@ impl Signatures {
             let flow = &mut flows[first];
             let Some(read) = flow.next() else {
                 let flow = flows.swap_remove(first);
-                self.end(&flow);
+                self.end(flow);
                 continue;
             };
             if read.is_empty() {
                 continue;
             }
-            let pair = self.pairs.get_mut(&(flow.thread, flow.file));
+            let pair = self.pairs.get_mut((flow.thread, flow.file));
             let pattern = pair.map_or(Pattern::Scattered, |pair| pair.told.next(read).pattern());
             let pages = read.pages();
             let is_told = flow.last.start <= pages.start && pages.end <= flow.last.end;
@@ -457,19 +440,18 @@ impl Signatures {
                 odds: flow.lead.odds(flow.told - flow.lead.told()),
             });
         }
-        for flow in &flows {
+        for flow in flows {
             self.end(flow);
         }
         true
     }
 
     /// A flow's round is over.
-    fn end(&mut self, flow: &Flow) {
-        let new = flow.told - flow.lead.told();
-        if let Follower::Nest(thread, file) = flow.follower
-            && let Some(pair) = self.pairs.get_mut(&(thread, file))
+    fn end(&mut self, flow: Flow) {
+        if let (Follower::Nest(thread, file), Next::Nest(reads)) = (flow.follower, flow.next)
+            && let Some(pair) = self.pairs.get_mut((thread, file))
         {
-            pair.nest.told(new);
+            pair.nest.goes_on(reads);
         }
         if let Some(lead) = self.lead(flow.follower) {
             lead.told_to(flow.told);
@@ -492,13 +474,6 @@ fn straight(line: Line, count: u64) -> Loop {
     }
 }
 
-/// The time before which half of these were used last.
-fn oldest_half(used: impl Iterator<Item = u64>) -> u64 {
-    let mut used: Vec<_> = used.collect();
-    let middle = used.len() / 2;
-    *used.select_nth_unstable(middle).1
-}
-
 impl Source for Signatures {
     fn nature(&self) -> Nature {
         Nature::Guess
@@ -507,14 +482,16 @@ impl Source for Signatures {
     fn see(&mut self, seen: &Seen) {
         match *seen {
             Seen::File { file, size, .. } => {
-                let facts = self.facts(file);
+                let facts = self.facts.used(file, self.now, Facts::default);
                 let shrinks = size < facts.size;
                 facts.size = size;
                 if shrinks && !self.active.is_empty() {
                     (self.is_void, self.at_once) = (true, true);
                 }
             }
-            Seen::Role { file, role } => self.facts(file).role = role,
+            Seen::Role { file, role } => {
+                self.facts.used(file, self.now, Facts::default).role = role;
+            }
             Seen::Read(sequence)
                 if sequence.first.kind.reads() && sequence.first.kind != Kind::Touch =>
             {
@@ -524,7 +501,7 @@ impl Source for Signatures {
                 }
             }
             Seen::Exit { thread } | Seen::Exec { thread } => {
-                self.pairs.retain(|&(one, _), _| one != thread);
+                self.pairs.retain(|(one, _), _| one != thread);
                 self.is_void |= !self.active.is_empty();
             }
             _ => {}
@@ -545,7 +522,7 @@ impl Source for Signatures {
         let followers = std::mem::take(&mut self.active);
         let mut flows = Vec::new();
         for follower in followers {
-            let flow = self.flow(follower, room);
+            let flow = self.flow(follower);
             if flow.is_some() || self.outstanding(follower) > 0 {
                 self.active.push(follower);
             }

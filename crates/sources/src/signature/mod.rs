@@ -20,6 +20,7 @@ mod notation;
 mod notation_parse;
 mod pattern;
 mod roles;
+mod table;
 #[cfg(test)]
 mod tests;
 mod walk;

@@ -34,8 +34,9 @@ pub(super) struct Nest {
     rest: Rest,
 }
 
+/// The reads that a nest expects.
 #[derive(Clone, Debug)]
-enum Foretold {
+pub(super) enum Foretold {
     Built(Ahead),
     Learnt(Model),
 }
@@ -116,26 +117,20 @@ impl Nest {
             && (self.model.is_some() || self.builder.nest().is_some() || self.lead.right() > 0)
     }
 
-    /// The reads that follow what was told.
-    pub(super) fn ahead(&mut self) -> impl Iterator<Item = Extent> + use<> {
-        if self.lead.told() == 0 {
-            self.ahead = None;
+    /// The reads that follow what was told, taken away.
+    pub(super) fn ahead(&mut self) -> Foretold {
+        match self.ahead.take() {
+            Some(ahead) if self.lead.told() > 0 => ahead,
+            _ => match &self.model {
+                Some(model) => Foretold::Learnt(model.clone()),
+                None => Foretold::Built(self.builder.ahead()),
+            },
         }
-        let (model, builder) = (&self.model, &self.builder);
-        let ahead = self.ahead.get_or_insert_with(|| match model {
-            Some(model) => Foretold::Learnt(model.clone()),
-            None => Foretold::Built(builder.ahead()),
-        });
-        ahead.clone()
     }
 
-    /// So many of those are told now.
-    pub(super) fn told(&mut self, reads: u64) {
-        if let Some(last) = reads.checked_sub(1)
-            && let Some(ahead) = &mut self.ahead
-        {
-            ahead.nth(last as usize);
-        }
+    /// Telling goes on with these.
+    pub(super) fn goes_on(&mut self, ahead: Foretold) {
+        self.ahead = Some(ahead);
     }
 
     /// What was learnt of it, where there is a loop.
