@@ -3,6 +3,7 @@
 //! Invariant: no more requests than the profile's depth are in flight.
 
 use crate::feedback::Service;
+use crate::gaps::Terms;
 use crate::stall::Moment;
 use crate::{Order, Profile, Sweep};
 
@@ -27,14 +28,6 @@ const NEIGHBOURHOOD: u64 = 1 << 17;
 /// So many entries further for each request that was fetched from the device: to look that far is work, which is
 /// for nothing where all is in memory.
 const EARNED: u64 = 32;
-
-/// Pages read along because that was measured to cost nothing, for each one asked for: what costs no time still costs
-/// memory and others' bandwidth, and the measurement may be of a machine that was busy.
-const ALONG: u64 = 4;
-
-/// The gap, in pages, that is read along while memory is plentiful on any device that is asked in the program's order: to ask
-/// once more takes the processor longer than a page does.
-const BRIDGED: u64 = 1;
 
 /// The passes over a device that is asked in passes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -155,7 +148,7 @@ impl Lane {
         {
             if passes.whole && !waits {
                 // What is listed from now on waits for the next.
-                self.sweep.begin_pass(0);
+                self.sweep.begin_pass(0, 0);
             }
             passes.whole = waits;
             passes.since = Some(now);
@@ -163,7 +156,8 @@ impl Lane {
         if passes.whole {
             self.sweep.pass_over_all();
         } else if is_over {
-            let pages = self.sweep.begin_pass(self.pass_pages);
+            let gap = self.profile.infill_pages;
+            let pages = self.sweep.begin_pass(self.pass_pages, gap);
             self.pass_pages = self.pass_pages.max(pages + pages / 2);
             passes.begun = passes.begun.saturating_add(u32::from(pages > 0));
             if pages > 0 && passes.begun <= 2 {
@@ -172,19 +166,17 @@ impl Lane {
         }
     }
 
-    /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile, which may be more
-    /// where memory is plentiful.
+    /// The largest gap that is read along, in pages.
     pub(crate) fn infill_pages(&self, plentiful: bool) -> u64 {
-        let known = self.profile.infill_pages;
-        if self.profile.order == Order::Position {
-            return known;
-        }
-        let bridged = if plentiful { BRIDGED } else { 0 };
-        let measured = if self.along > ALONG * self.asked {
-            0
-        } else {
-            self.service.gap_pages(plentiful)
+        let terms = Terms {
+            order: self.profile.order,
+            known_pages: self.profile.infill_pages,
+            operation_ns: self.service.operation_ns(),
+            wide: self.service.is_wide(),
+            asked: self.asked,
+            along: self.along,
+            plentiful,
         };
-        known.max(bridged).max(measured)
+        terms.largest()
     }
 }
