@@ -11,6 +11,8 @@ use foreread_plan::{Access, ThreadId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::gaps::worth;
+
 /// Weight of a new sample: 1/16, so a few dozen accesses change the mean's mind.
 const WEIGHT: u32 = 4;
 /// A sample counts as at most this many times the mean: a completion seen late, because a
@@ -51,9 +53,9 @@ impl Feedback {
         }
     }
 
-    /// C: mean compute time between a thread's accesses, in ns; 0 until measured.
-    pub fn compute_ns(&self) -> u64 {
-        self.compute.0.unwrap_or(0)
+    /// C: mean compute time between a thread's accesses, in ns, once it is measured.
+    pub fn compute_ns(&self) -> Option<u64> {
+        self.compute.0
     }
 }
 
@@ -66,12 +68,6 @@ const WINDOWS: usize = 4;
 const SEVERAL: usize = 3;
 /// Pages of a request that is small: an operation costs more than its transfer.
 const SMALL_PAGES: u64 = 4;
-/// A page's share of a large transfer, in ns, where none was measured: 100 MB/s.
-pub(crate) const PAGE_NS: u64 = 41_000;
-/// Gaps of fewer pages are not worth reading: a busy processor, which sees completions late, makes a
-/// local disk look that slow.
-const LEAST_GAP: u64 = 4;
-
 /// One device's side: T, and what an operation costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
@@ -144,7 +140,7 @@ impl Service {
     /// Whether requests with gaps in them take longer than small ones did: if not, operations are all that is waited
     /// for, and twice the gap is tried; if so, never again.
     fn weigh_gaps(&mut self, each_ns: u64) {
-        let Some(small) = self.operation_ns().filter(|_| self.gap_pages(false) > 0) else {
+        let Some(small) = self.operation_ns().filter(|&ns| worth(Some(ns)) > 0) else {
             return;
         };
         let as_quick = each_ns <= small + small / 4;
@@ -157,25 +153,15 @@ impl Service {
 
     /// What an operation costs, in ns, once that can be told. Of the last windows it is nearly the least: what a busy
     /// machine adds to some is no cost of an operation, and one may be of what had come before and was seen late.
-    fn operation_ns(&self) -> Option<u64> {
+    pub(crate) fn operation_ns(&self) -> Option<u64> {
         let mut sorted: SmallVec<[u64; WINDOWS]> = self.small.iter().copied().collect();
         sorted.sort_unstable();
         sorted.get(usize::from(sorted.len() >= SEVERAL)).copied()
     }
 
-    /// The largest gap, in pages, whose transfer costs less than one more operation. 0 until enough
-    /// small requests were made of a busy device: of one that serves a number of operations a second, as
-    /// network volumes do, gaps are free; of a local one they are not. Where memory is plentiful those twice as large,
-    /// too, while the bandwidth is not used up by them.
-    pub(crate) fn gap_pages(&self, plentiful: bool) -> u64 {
-        let gap = self.operation_ns().map_or(0, |ns| ns / PAGE_NS);
-        if gap < LEAST_GAP {
-            0
-        } else if plentiful && self.wide == Some(true) {
-            2 * gap
-        } else {
-            gap
-        }
+    /// Whether gaps twice as large as an operation is worth were measured to cost nothing either.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.wide == Some(true)
     }
 
     /// T, in ns.
@@ -188,6 +174,16 @@ impl Service {
 mod tests {
     use super::*;
     use foreread_plan::{Extent, FileId, Kind};
+
+    /// The largest gap that is read along by what was measured.
+    fn gap_pages(service: &Service, plentiful: bool) -> u64 {
+        let measured = worth(service.operation_ns());
+        if plentiful && service.is_wide() {
+            2 * measured
+        } else {
+            measured
+        }
+    }
 
     fn read(thread: u32, start: u64, took: u64) -> Access {
         Access {
@@ -207,7 +203,7 @@ mod tests {
             feedback.observe(&read(1, n * 1000, 400));
             feedback.observe(&read(2, n * 1000 + 500, 400));
         }
-        let c = feedback.compute_ns();
+        let c = feedback.compute_ns().expect("reads");
         assert!((550..=600).contains(&c), "C = {c}, expected about 600 ns");
     }
 
@@ -236,7 +232,11 @@ mod tests {
             (9_000..=11_000).contains(&t),
             "T = {t}, expected about 10 µs"
         );
-        assert_eq!(service.gap_pages(true), 0, "a page takes longer than 10 µs");
+        assert_eq!(
+            gap_pages(&service, true),
+            0,
+            "a page takes longer than 10 µs"
+        );
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
                 // Seen eight at a time, as a look at the page cache sees them.
                 service.completed(n.div_ceil(8) * 8 * each, pages, is_busy);
             }
-            service.gap_pages(true)
+            gap_pages(&service, true)
         };
         let network = 333_333;
         assert_eq!(
@@ -282,7 +282,7 @@ mod tests {
                 service.completed(now, 1, true);
                 // A first window has nothing to be held against.
                 if n >= 2 * WINDOW {
-                    assert_eq!(service.gap_pages(true), 0, "after {n}, late at {late}");
+                    assert_eq!(gap_pages(&service, true), 0, "after {n}, late at {late}");
                 }
             }
         }
@@ -303,7 +303,7 @@ mod tests {
             };
             service.completed(seen, 1, true);
         }
-        assert_eq!(service.gap_pages(false), 8);
+        assert_eq!(gap_pages(&service, false), 8);
     }
 
     #[test]
@@ -313,13 +313,13 @@ mod tests {
             service.started(0);
             let mut now = 0;
             for _ in 0..8 {
-                let pages = 1 + service.gap_pages(true) / 2;
+                let pages = 1 + gap_pages(&service, true) / 2;
                 for _ in 0..WINDOW {
                     now += (pages * page_ns).max(333_333);
                     service.completed(now, pages, true);
                 }
             }
-            (service.gap_pages(false), service.gap_pages(true))
+            (gap_pages(&service, false), gap_pages(&service, true))
         };
         assert_eq!(ends_at(33_000), (8, 16), "125 MB/s");
         assert_eq!(ends_at(60_000), (8, 8), "70 MB/s");

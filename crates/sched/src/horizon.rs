@@ -9,10 +9,18 @@
 //! j − i ≤ queue_threshold                 (2)  it is not too far ahead
 //! ```
 //!
+//! The sign is that of the prose. One print of equation 1 has `≤`, the other lost the sign; both say that it "ensures that the disk
+//! block is prefetched before it is needed", and the left side is the time that is left when the block arrives. It must
+//! not be less than the threshold.
+//!
 //! The paper found both thresholds by experiment, once per machine. Here they belong to the
-//! device's [`crate::Profile`]. The time threshold is negative: a read that arrives a little late
-//! still waits less than one not asked for at all, because the device serves many requests
+//! device's [`crate::Profile`], and `foreread calibrate` measures them. A calibrated time threshold is negative as a rule: a read that
+//! arrives a little late still waits less than one not asked for at all, because the device serves many requests
 //! side by side while the program alone asks for one at a time.
+//!
+//! Of a device that was not calibrated, depth and budget decide how much is asked for, and equation 1 next to nothing: on a disk
+//! with a moving head it is off, because the order is the head's and not the program's; on a solid-state disk at its depth of
+//! 128, or 64 where requests take long, it drops entries from a service time of 15 ms on, a hundred times what such disks take.
 
 /// The two thresholds of the pacing rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

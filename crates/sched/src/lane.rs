@@ -4,7 +4,8 @@
 
 use foreread_plan::Odds;
 
-use crate::feedback::{PAGE_NS, Service};
+use crate::feedback::Service;
+use crate::gaps::{PAGE_NS, Terms};
 use crate::stall::Moment;
 use crate::{Budget, Order, Profile, StrandId, Sweep};
 
@@ -29,14 +30,6 @@ const NEIGHBOURHOOD: u64 = 1 << 17;
 /// So many entries further for each request that was fetched from the device: to look that far is work, which is
 /// for nothing where all is in memory.
 const EARNED: u64 = 32;
-
-/// Pages read along because that was measured to cost nothing, for each one asked for: what costs no time still costs
-/// memory and others' bandwidth, and the measurement may be of a machine that was busy.
-const ALONG: u64 = 4;
-
-/// The gap, in pages, that is read along while memory is plentiful on any device that is asked in the program's order: to ask
-/// once more takes the processor longer than a page does.
-const BRIDGED: u64 = 1;
 
 /// The passes over a device that is asked in passes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -213,7 +206,7 @@ impl Lane {
     /// that mostly waits has all there is in one pass, which takes least time, until it computes again. `moment` is
     /// the present, where it can be told.
     pub(crate) fn turn(&mut self, strand: StrandId, mut moment: impl FnMut() -> Option<Moment>) {
-        let in_flight = self.in_flight;
+        let (in_flight, gap) = (self.in_flight, self.profile.infill_pages);
         let Pending {
             sweep,
             pass_pages,
@@ -230,7 +223,7 @@ impl Lane {
         {
             if passes.whole && !waits {
                 // What is listed from now on waits for the next.
-                sweep.begin_pass(0);
+                sweep.begin_pass(0, 0);
             }
             passes.whole = waits;
             passes.since = Some(now);
@@ -238,7 +231,7 @@ impl Lane {
         if passes.whole {
             sweep.pass_over_all();
         } else if is_over {
-            let pages = sweep.begin_pass(*pass_pages);
+            let pages = sweep.begin_pass(*pass_pages, gap);
             *pass_pages = (*pass_pages).max(pages + pages / 2);
             passes.begun = passes.begun.saturating_add(u32::from(pages > 0));
             if pages > 0 && passes.begun <= 2 {
@@ -247,19 +240,17 @@ impl Lane {
         }
     }
 
-    /// The largest gap that is read along, in pages: the profile's, or what was measured meanwhile, which may be more
-    /// where memory is plentiful.
+    /// The largest gap that is read along, in pages.
     pub(crate) fn infill_pages(&self, plentiful: bool) -> u64 {
-        let known = self.profile.infill_pages;
-        if self.profile.order == Order::Position {
-            return known;
-        }
-        let bridged = if plentiful { BRIDGED } else { 0 };
-        let measured = if self.along > ALONG * self.asked {
-            0
-        } else {
-            self.service.gap_pages(plentiful)
+        let terms = Terms {
+            order: self.profile.order,
+            known_pages: self.profile.infill_pages,
+            operation_ns: self.service.operation_ns(),
+            wide: self.service.is_wide(),
+            asked: self.asked,
+            along: self.along,
+            plentiful,
         };
-        known.max(bridged).max(measured)
+        terms.largest()
     }
 }

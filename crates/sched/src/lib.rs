@@ -21,6 +21,7 @@ mod budget;
 mod config;
 mod devices;
 mod feedback;
+mod gaps;
 mod horizon;
 mod index;
 mod lane;

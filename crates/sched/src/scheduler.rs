@@ -488,9 +488,9 @@ impl Scheduler {
                     return None;
                 }
                 let lead = ordinal.saturating_sub(position);
-                // Behind the position (threads, samples) the rule has nothing to say.
-                let in_time =
-                    ordinal < position || horizon.judge(lead, c, t, k) != Verdict::TooLate;
+                // Behind the position (threads, samples), and before C is measured, the rule has nothing to say.
+                let c = c.filter(|_| ordinal >= position);
+                let in_time = c.is_none_or(|c| horizon.judge(lead, c, t, k) != Verdict::TooLate);
                 late += u64::from(!in_time);
                 in_time.then(|| (entry.file, entry.range()))
             },

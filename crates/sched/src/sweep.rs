@@ -12,6 +12,7 @@ use std::ops::Range;
 use foreread_plan::{FileId, PAGE};
 use smallvec::SmallVec;
 
+use crate::gaps::is_on_the_way;
 use crate::{Order, Profile};
 
 /// A run of pages to fetch with one request, and the entries it serves.
@@ -81,24 +82,57 @@ impl Sweep {
         self.by_position.is_empty()
     }
 
-    /// Begin a pass of so many pages, or few more, of what will be read first; what is added from then on and read
-    /// after it waits for the next. The pages there were.
-    pub(crate) fn begin_pass(&mut self, pages: u64) -> u64 {
+    /// Begin a pass of so many pages, or few more, of what will be read first, and of what lies on its way; what is added from
+    /// then on and read after it waits for the next. Where gaps of up to `largest` pages are read along. The pages there were of what
+    /// will be read first.
+    pub(crate) fn begin_pass(&mut self, pages: u64, largest: u64) -> u64 {
         self.pass_ends.get_or_insert(0);
         let mut taken = 0;
+        let mut places = Vec::new();
         while taken < pages
             && let Some((ordinal, (position, pages))) = self.later.pop_first()
         {
             taken += pages;
             self.by_position.insert((position, ordinal));
+            places.push(position..position + pages * PAGE);
             self.pass_ends = Some(ordinal + 1);
         }
+        places.sort_unstable_by_key(|place| place.start);
+        self.take_along(&places, largest);
         taken
+    }
+
+    /// Add to this pass, which goes to these places in turn, what later ones want between them, where that is on its way.
+    fn take_along(&mut self, places: &[Range<u64>], largest: u64) {
+        let mut later: Vec<_> = self.later.iter().collect();
+        later.sort_unstable_by_key(|(_, (position, _))| *position);
+        let later: Vec<_> = later
+            .into_iter()
+            .map(|(&ordinal, &(position, pages))| (position, pages, ordinal))
+            .collect();
+        for pair in places.windows(2) {
+            let between = pair[0].end..pair[1].start;
+            let first = later.partition_point(|one| one.0 < between.start);
+            let on_the_way = later[first..].iter().take_while(|one| one.0 < between.end);
+            let (mut wanted, mut to) = (0, between.start);
+            for &(position, pages, _) in on_the_way.clone() {
+                let end = (position + pages * PAGE).min(between.end);
+                wanted += end.saturating_sub(position.max(to)) / PAGE;
+                to = to.max(end);
+            }
+            let gap = between.end.saturating_sub(between.start) / PAGE;
+            if is_on_the_way(gap, wanted, largest) {
+                for &(position, _, ordinal) in on_the_way {
+                    self.later.remove(&ordinal);
+                    self.by_position.insert((position, ordinal));
+                }
+            }
+        }
     }
 
     /// Have all that is pending, and all that is added from now on, in one pass.
     pub(crate) fn pass_over_all(&mut self) {
-        self.begin_pass(u64::MAX);
+        self.begin_pass(u64::MAX, 0);
         self.pass_ends = None;
     }
 
@@ -415,7 +449,7 @@ mod tests {
                 .map(|batch| batch.pages.start)
                 .collect()
         };
-        assert_eq!(sweep.begin_pass(5), 6);
+        assert_eq!(sweep.begin_pass(5, 0), 6);
         assert_eq!(pass(&mut sweep), [10, 30, 50]);
         sweep.push(Place::At(60 * PAGE), 2, 2);
         assert!(
@@ -425,7 +459,7 @@ mod tests {
         sweep.pass_over_all();
         assert_eq!(sweep.drain().count(), 3);
         assert!(sweep.is_empty());
-        assert_eq!(sweep.begin_pass(5), 0);
+        assert_eq!(sweep.begin_pass(5, 0), 0);
         sweep.push(Place::At(0), 1, 7);
         assert!(sweep.pass_is_over(), "in passes again");
     }

@@ -1,0 +1,143 @@
+//! Whether the gap between two wanted pages is read along: the one rule, by price.
+//!
+//! To read a gap along costs the transfer of its pages, and memory. To leave the gap out costs one more operation. So a gap is
+//! read along up to as many pages as are transferred in the time of an operation. Where most of a file is wanted, every gap is
+//! that short, and the rule ends at the whole file.
+//!
+//! Data flow: the device's profile, what was measured of operations, and the state of memory → [`Terms`] → the largest gap
+//! → the sweep, which forms requests.
+
+use crate::Order;
+
+/// The transfer of a page, in ns, where none was measured: 100 MB/s, the bandwidth of a disk with a moving head and of the usual
+/// network volume.
+pub(crate) const PAGE_NS: u64 = 41_000;
+/// The shortest gap, in pages, that a measured operation is worth. Processors that were busy saw completions of a local
+/// disk, of 80 µs each, as late as those of a device whose operations take 2 to 3 pages.
+const LEAST: u64 = 4;
+/// The gap, in pages, that is read along in any case while memory is plentiful: one more hint takes the processor 12 µs to
+/// 20 µs, and a page of a local disk 2 µs to 8 µs.
+const BRIDGED: u64 = 1;
+/// Pages read along for each page asked for, beyond which no more are because of a measurement: what takes no time still
+/// takes memory and the bandwidth of others, and a measurement may be of a machine that was busy. In the simulated network
+/// volume 3.3 are read along where one page in 50 is wanted, the most of all densities.
+const ALONG: u64 = 4;
+/// How many times the largest gap a pass over a disk goes on to what only later passes want: on a disk with a moving head a
+/// gap that is left out costs half a turn, 4 ms, in which the disk reads 100 pages; the largest gap is 32.
+const ON_THE_WAY: u64 = 3;
+
+/// What the price of a gap depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) order: Order,
+    /// The gap that costs as much as an operation, in pages, by the device's profile.
+    pub(crate) known_pages: u64,
+    /// What an operation was measured to cost, in ns; `None` if nothing was.
+    pub(crate) operation_ns: Option<u64>,
+    /// Whether gaps twice as large were measured to cost nothing either.
+    pub(crate) wide: bool,
+    /// Pages asked for so far, and pages read along.
+    pub(crate) asked: u64,
+    pub(crate) along: u64,
+    /// Whether memory is plentiful.
+    pub(crate) plentiful: bool,
+}
+
+impl Terms {
+    /// The largest gap that is read along, in pages.
+    pub(crate) fn largest(self) -> u64 {
+        // By position, what an operation costs depends on the distance, and completions do not tell it.
+        if self.order == Order::Position {
+            return self.known_pages;
+        }
+        let bridged = if self.plentiful { BRIDGED } else { 0 };
+        let measured = self.measured();
+        let measured = if self.along > ALONG * self.asked {
+            0
+        } else if self.plentiful && self.wide {
+            2 * measured
+        } else {
+            measured
+        };
+        self.known_pages.max(bridged).max(measured)
+    }
+
+    fn measured(self) -> u64 {
+        worth(self.operation_ns)
+    }
+}
+
+/// How many pages are transferred in the time of an operation; 0 where that is too few to tell it from a busy machine.
+pub(crate) fn worth(operation_ns: Option<u64>) -> u64 {
+    let pages = operation_ns.unwrap_or(0) / PAGE_NS;
+    if pages < LEAST { 0 } else { pages }
+}
+
+/// Whether a pass over a device reads a gap of so many pages along, `wanted` of which later passes want: these are
+/// transferred once in any case, so that only the others have to be worth an operation. The gap as a whole must not hold up the
+/// pass for longer than leaving it out would.
+pub(crate) fn is_on_the_way(gap: u64, wanted: u64, largest: u64) -> bool {
+    wanted > 0 && gap <= ON_THE_WAY * largest && gap.saturating_sub(wanted) <= largest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERMS: Terms = Terms {
+        order: Order::Program,
+        known_pages: 0,
+        operation_ns: None,
+        wide: false,
+        asked: 100,
+        along: 0,
+        plentiful: false,
+    };
+
+    #[test]
+    fn a_gap_is_worth_as_many_pages_as_an_operation_transfers() {
+        let of = |operation_ns| {
+            Terms {
+                operation_ns,
+                ..TERMS
+            }
+            .largest()
+        };
+        assert_eq!(of(None), 0);
+        assert_eq!(of(Some(LEAST * PAGE_NS - 1)), 0, "a local disk");
+        assert_eq!(of(Some(LEAST * PAGE_NS)), LEAST);
+        assert_eq!(of(Some(333_333)), 8, "3000 operations a second");
+    }
+
+    #[test]
+    fn memory_is_part_of_the_price() {
+        let volume = Terms {
+            operation_ns: Some(333_333),
+            wide: true,
+            ..TERMS
+        };
+        assert_eq!(volume.largest(), 8);
+        let plentiful = Terms {
+            plentiful: true,
+            ..volume
+        };
+        assert_eq!(plentiful.largest(), 16);
+        let spent = Terms {
+            along: ALONG * 100 + 1,
+            ..plentiful
+        };
+        assert_eq!(spent.largest(), BRIDGED);
+    }
+
+    #[test]
+    fn what_later_passes_want_costs_this_one_nothing_more() {
+        assert!(!is_on_the_way(32, 0, 32), "the sweep itself reads it along");
+        assert!(is_on_the_way(64, 32, 32));
+        assert!(!is_on_the_way(64, 31, 32));
+        assert!(
+            !is_on_the_way(3 * 32 + 1, 97, 32),
+            "the pass would be held up"
+        );
+        assert!(!is_on_the_way(1, 1, 0));
+    }
+}
