@@ -65,6 +65,9 @@ pub(super) struct Found {
     single: u64,
     /// Whether the signatures and the single reads are all there was.
     whole: bool,
+    /// Signatures that are loops.
+    #[serde(skip)]
+    loops: usize,
     /// Which signatures stand for the most bytes, these first.
     #[serde(skip)]
     largest: Vec<usize>,
@@ -131,6 +134,8 @@ impl Found {
             .filter(|one| alone || matches!(one.term, Term::Loop(_)))
             .collect();
         let single = (all.len() - loops.len()) as u64;
+        let patterned = |one: &&Signature| matches!(one.term, Term::Loop(_));
+        let repeated = all.iter().filter(patterned).count();
         let mut largest: Vec<usize> = (0..loops.len()).collect();
         largest.sort_by(|a, b| {
             weight(loops[*b])
@@ -148,6 +153,7 @@ impl Found {
             signatures: loops.into_iter().map(Signature::to_string).collect(),
             single,
             whole,
+            loops: repeated,
             largest,
         }
     }
@@ -206,17 +212,25 @@ pub(super) fn print(
         "\n{:>9} {:>8} {:>8}  FILE AND SIGNATURES",
         "BYTES", "READS", "THREAD"
     )?;
-    let shown = if all { found.len() } else { SHOWN };
-    for one in found.iter().take(shown) {
+    // Files read at once or in no pattern say nothing here: they come last, where all are asked for.
+    let (patterned, others): (Vec<&Found>, Vec<&Found>) =
+        found.iter().partition(|one| one.loops > 0);
+    let shown = if all { patterned.len() } else { SHOWN };
+    let rest = if all { others.len() } else { 0 };
+    for one in patterned.iter().take(shown).chain(others.iter().take(rest)) {
         for line in one.lines(all) {
             writeln!(out, "{line}")?;
         }
     }
-    if found.len() > shown {
+    let left = patterned.len().saturating_sub(shown);
+    if left > 0 {
+        writeln!(out, "      and {left} more (--all lists them)")?;
+    }
+    if !all && !others.is_empty() {
+        let others = counted(others.len() as u64, "other", "others");
         writeln!(
             out,
-            "      and {} more (--all lists them)",
-            found.len() - shown
+            "      and {others} without a pattern (--all lists them)"
         )?;
     }
     if *beyond > 0 {
@@ -263,6 +277,31 @@ mod tests {
                 "    {READ, 0, 1, ([8192, 4096, 100]), 1}",
             ]
         );
+    }
+
+    #[test]
+    fn of_thousands_of_files_those_with_a_pattern_are_shown_and_the_rest_is_counted() {
+        let mut all: Vec<Found> = (0..5000)
+            .map(|n| found([(0, 1 << 30)], &format!("/once/{n}")))
+            .collect();
+        all.extend((0..20).map(|n| found((0..50).map(|k| (k << 20, 512 + n)), "/strided")));
+        let all = (all, 3);
+        let text = |whole| {
+            let mut out = Vec::new();
+            print(&mut out, &all, whole).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let short = text(false);
+        assert!(short.lines().count() < 60, "{short}");
+        assert_eq!(short.matches("/strided").count(), SHOWN);
+        assert!(
+            short.contains("and 12 more (--all")
+                && short.contains("and 5000 others without a pattern")
+        );
+        assert!(short.ends_with("and 3 reads of still more\n"));
+        let long = text(true);
+        assert_eq!(long.matches("/strided").count(), 20);
+        assert_eq!(long.matches("/once/").count(), 5000);
     }
 
     #[test]
