@@ -8,6 +8,7 @@ mod follow;
 mod growing;
 mod passes;
 mod sharing;
+mod signatures;
 mod strands;
 mod upkeep;
 

@@ -5,7 +5,7 @@
 //! threads. Whichever has foretold more of the thread's latest reads is followed; where they are level, the nest, which
 //! knows where rows end.
 //!
-//! Everything that is followed has a *lead* ([`Lead`]): reads told ahead, at most as many as it foretold rightly. When
+//! Everything that is followed has a *lead* ([`Lead`]): reads told ahead, half as many as it has foretold rightly. When
 //! half of a lead is read, all that is followed is told further, in the order in which the program is expected to read.
 //! When a pattern breaks, all that was told becomes void, and what still holds is told again; as that is work, it waits
 //! until so many reads have come that the work is small for each ([`CREDIT`]).

@@ -1,0 +1,78 @@
+use super::*;
+
+/// What is told after a read, in all, and whether it made what was told before void.
+fn after(source: &mut Signatures, one: One) -> (usize, bool) {
+    source.see(&seen(one));
+    let (mut out, mut is_void) = (Vec::new(), false);
+    loop {
+        match source.disclose(256, &mut out) {
+            Outlook::Later => return (out.len(), is_void),
+            Outlook::Void => is_void = true,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_was_told_of_a_pattern_that_breaks_is_void_by_the_second_read_elsewhere() {
+    // A stride of one thread, and one of two cursors in no order.
+    let mut stride: Vec<_> = (0..50).map(|n| read(n * 64 * KIB, 4 * KIB)).collect();
+    let mut source = Signatures::new();
+    with_files(&mut source, 1, 4000 * MIB);
+    for one in stride.drain(..) {
+        assert!(!after(&mut source, one).1);
+    }
+    let strays = [read(1000 * MIB, 4 * KIB), read(500 * MIB, 4 * KIB)];
+    let voids = strays.map(|one| after(&mut source, one));
+    assert!(voids.iter().any(|(_, is_void)| *is_void), "{voids:?}");
+    assert!(voids.iter().all(|(told, _)| *told == 0), "{voids:?}");
+    assert_eq!(
+        after(&mut source, read(3 * MIB, 4 * KIB)),
+        (0, false),
+        "said once"
+    );
+}
+
+#[test]
+fn what_still_holds_is_told_again() {
+    let mut source = Signatures::new();
+    with_files(&mut source, 2, 4000 * MIB);
+    let other = |n: u64| (1, 1, Extent::new(n * 64 * KIB, 4 * KIB));
+    for n in 0..50 {
+        after(&mut source, read(n * 64 * KIB, 4 * KIB));
+        after(&mut source, other(n));
+    }
+    let mut found = (0, false);
+    for at in [1000, 500, 200] {
+        let (told, is_void) = after(&mut source, read(at * MIB, 4 * KIB));
+        found = (found.0 + told, found.1 | is_void);
+    }
+    assert!(found.1 && found.0 >= 8, "the other file's: {found:?}");
+    let next = other(50).2.pages();
+    let mut out = Vec::new();
+    source.disclose(256, &mut out);
+    assert!(out.is_empty(), "{out:?} beside {next:?}");
+}
+
+#[test]
+fn patterns_that_break_again_and_again_do_not_make_others_costly() {
+    let mut source = Signatures::new();
+    with_files(&mut source, 2, 1 << 40);
+    for n in 0..20_000 {
+        after(&mut source, read(n * 64 * KIB, 4 * KIB));
+    }
+    let (mut told, mut reads) = (0, 0);
+    for row in 0..2000_u64 {
+        // Rows of another thread that end when they are just believed.
+        for n in 0..12 + row % 5 {
+            let place = row * row % 1013 * MIB * 64 + n * 64 * KIB;
+            told += after(&mut source, (1, 1, Extent::new(place, 4 * KIB))).0;
+            told += after(&mut source, read((20_000 + reads) * 64 * KIB, 4 * KIB)).0;
+            reads += 1;
+        }
+    }
+    assert!(
+        told as u64 <= (CREDIT + 2) * 2 * reads,
+        "{told} told in {reads} pairs of reads"
+    );
+}
