@@ -15,12 +15,10 @@ fn after(source: &mut Signatures, one: One) -> (usize, bool) {
 
 #[test]
 fn what_was_told_of_a_pattern_that_breaks_is_void_by_the_second_read_elsewhere() {
-    // A stride of one thread, and one of two cursors in no order.
-    let mut stride: Vec<_> = (0..50).map(|n| read(n * 64 * KIB, 4 * KIB)).collect();
     let mut source = Signatures::new();
     with_files(&mut source, 1, 4000 * MIB);
-    for one in stride.drain(..) {
-        assert!(!after(&mut source, one).1);
+    for n in 0..50 {
+        assert!(!after(&mut source, read(n * 64 * KIB, 4 * KIB)).1);
     }
     let strays = [read(1000 * MIB, 4 * KIB), read(500 * MIB, 4 * KIB)];
     let voids = strays.map(|one| after(&mut source, one));
@@ -75,4 +73,45 @@ fn patterns_that_break_again_and_again_do_not_make_others_costly() {
         told as u64 <= (CREDIT + 2) * 2 * reads,
         "{told} told in {reads} pairs of reads"
     );
+}
+
+#[test]
+fn what_was_told_of_one_of_several_cursors_is_void_when_it_stays_away() {
+    let mut source = Signatures::new();
+    with_files(&mut source, 1, 4000 * MIB);
+    let trace = interleaved(2, false, 64 * KIB, false);
+    for &one in &trace[..400] {
+        after(&mut source, one);
+    }
+    let goes_on = trace[400..].iter().filter(|one| one.2.offset < 1000 * MIB);
+    let mut state = 3;
+    let mut voids = 0;
+    // One goes on; the other's place is taken by reads in no order.
+    for &one in goes_on.take(100) {
+        voids += u32::from(after(&mut source, one).1);
+        let stray = read(random(&mut state) % 500_000 * 4 * KIB, 4 * KIB);
+        voids += u32::from(after(&mut source, stray).1);
+    }
+    assert!(voids > 0);
+}
+
+#[test]
+fn what_is_not_read_any_more_is_not_told_for_ever() {
+    let mut source = Signatures::new();
+    with_files(&mut source, 2, 4000 * MIB);
+    for n in 0..500 {
+        after(&mut source, read(n * 64 * KIB, 4 * KIB));
+    }
+    let mut told_late = 0;
+    for row in 0..100_u64 {
+        for n in 0..20 {
+            let place = row * row % 61 * 64 * MIB + n * 64 * KIB;
+            source.see(&seen((1, 1, Extent::new(place, 4 * KIB))));
+            let mut out = Vec::new();
+            while source.disclose(256, &mut out) != Outlook::Later {}
+            let of_first = out.iter().filter(|one| one.file == FileId(0)).count();
+            told_late += if row > 20 { of_first } else { 0 };
+        }
+    }
+    assert_eq!(told_late, 0);
 }
