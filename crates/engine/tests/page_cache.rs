@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use foreread_backend::{Backend, Change, DeviceFacts, Event, PageCache};
 use foreread_engine::{Config, Engine, Phase, Report, Session, fetch_head};
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, Seen, ThreadId,
+    Access, Advice, Expected, Extent, FileId, FileMeta, Kind, Odds, PAGE, Pattern, Request,
+    RequestId, Seen, Sequence, ThreadId,
 };
-use foreread_sources::{Replay, Trace};
+use foreread_sources::{Nature, Outlook, Replay, Source, Trace};
 use foreread_steady::{check, rounds};
 use foreread_sys::{cache, file as sys_file};
 
@@ -104,6 +105,93 @@ fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Repor
         session.wake();
     }
     session.finish().unwrap()
+}
+
+/// Guesses that the program goes on as it has since the last two reads, of any file it has been told of.
+#[derive(Default)]
+struct GoesOn {
+    sizes: BTreeMap<FileId, u64>,
+    last: Option<(FileId, u64)>,
+    said: Vec<Expected>,
+}
+
+impl Source for GoesOn {
+    fn nature(&self) -> Nature {
+        Nature::Guess
+    }
+
+    fn see(&mut self, seen: &Seen) {
+        match *seen {
+            Seen::File { file, size, .. } => {
+                self.sizes.insert(file, size / PAGE);
+            }
+            Seen::Read(Sequence { first, .. }) => {
+                let (file, page) = (first.file, first.extent.pages().start);
+                let last = self.last.replace((file, page));
+                let (Some((last, before)), Some(size)) = (last, self.sizes.get(&file)) else {
+                    return;
+                };
+                let next = (page + 32 * page).checked_sub(32 * before);
+                if let Some(next) = next.filter(|next| last == file && next < size) {
+                    self.said.push(Expected {
+                        file,
+                        pages: next..next + 1,
+                        thread: first.thread,
+                        pattern: Pattern::Scattered,
+                        odds: Odds(250),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
+        out.extend(self.said.drain(..room.min(self.said.len())));
+        Outlook::Later
+    }
+}
+
+#[test]
+fn a_file_that_is_met_while_the_session_lasts_is_fetched_of() {
+    rounds(|| {
+        let dir = dir();
+        let Some((file, meta)) = cold_file(dir.path()) else {
+            return;
+        };
+        let start = Instant::now();
+        let make = || {
+            let backend = PageCache::new(&Arc::default());
+            Engine::new(backend, Config::default()).with_strand("guess", Box::<GoesOn>::default())
+        };
+        let session = Session::start(make, start).unwrap();
+        // A read of a file that nobody knows is in no account.
+        session.see(Seen::Read(read(9, 0, 1_000_000).into()));
+        let size = meta.size;
+        session.add_file(FILE, meta);
+        session.see(Seen::File {
+            file: FILE,
+            size,
+            written: false,
+        });
+        let mut buffer = vec![0; PAGE as usize];
+        for page in pages() {
+            let begun = start.elapsed();
+            file.read_exact_at(&mut buffer, page * PAGE).unwrap();
+            let took = start.elapsed() - begun;
+            let read = read(page, begun.as_nanos() as u64, took.as_nanos() as u64);
+            session.see(Seen::Read(read.into()));
+            session.wake();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let report = session.finish().unwrap();
+        let ledger = report.ledger;
+        assert!(ledger.is_closed(), "{ledger:?}");
+        assert_eq!(report.strands.len(), 1);
+        assert_eq!(report.strands[0].ledger, ledger);
+        let read = pages().len() as u64 * PAGE;
+        check!(ledger.useful + ledger.late > read / 2, "{report:?}");
+    });
 }
 
 #[test]

@@ -6,9 +6,7 @@
 //! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for; all that
 //! takes its time is done by the session's thread, while the program is started and loaded.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -23,19 +21,24 @@ use foreread_plan::{
 };
 use foreread_profiles::{Measured, Profiles};
 use foreread_ring::Advice;
-use foreread_sources::{Replay, Trace};
+use foreread_sources::signature::{Roles, Signatures};
+use foreread_sources::{Replay, Source, Trace};
 use foreread_sys::device::Device;
 use foreread_sys::{memory, process};
-use rustc_hash::FxHashMap;
 
+use super::files::Recorded;
 use super::watch::Sink;
 use crate::profile::in_words;
 
+/// What reports call the strand that follows a record.
+pub(super) const REPLAY: &str = "replay";
+
+/// The reads in a row that neither waited nor were any concern of the session's, after which a program that is only
+/// guessed about is left to itself until one waits: ten times a lead of a hundred reads.
+const IDLE_READS: u32 = 1000;
+
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
-
-/// A file that no record knows: they are numbered from 0 on.
-const UNKNOWN_FILE: FileId = FileId(u32::MAX);
 
 /// Pages of a touch that are disclosed at a time. A touch is disclosed page by page, and one of a record written to mislead
 /// may be of all pages there are.
@@ -48,15 +51,15 @@ type Trouble = Arc<OnceLock<String>>;
 type Devices = Arc<Mutex<BTreeMap<String, String>>>;
 
 /// A record as a trace: read as far as it is sound.
-struct Recorded {
+struct Recording {
     reader: Reader,
     /// What is left of a long touch.
     touched: Option<Access>,
     trouble: Trouble,
-    inodes: Arc<Inodes>,
+    files: Arc<Recorded>,
 }
 
-impl Trace for Recorded {
+impl Trace for Recording {
     fn next(&mut self) -> Option<Access> {
         let mut access = match self.touched.take() {
             Some(rest) => rest,
@@ -73,7 +76,7 @@ impl Trace for Recorded {
             access.extent = first;
             self.touched = rest.map(|extent| Access { extent, ..access });
         }
-        access.file = self.inodes.first_name(access.file);
+        access.file = self.files.first_name(access.file);
         Some(access)
     }
 
@@ -98,33 +101,9 @@ impl Trace for Recorded {
     }
 }
 
-/// The files of a record that are followed, by what the kernel knows them by: a file that has several names is one, whose
-/// pages are in memory once.
-struct Inodes {
-    first: FxHashMap<(u64, u64), FileId>,
-    /// The first name of each file that is another name of one.
-    others: FxHashMap<FileId, FileId>,
-}
-
-impl Inodes {
-    fn of<'a>(files: impl Iterator<Item = (&'a FileId, &'a FileMeta)>) -> Self {
-        let (mut first, mut others) = (FxHashMap::default(), FxHashMap::default());
-        for (&id, meta) in files {
-            let known = *first.entry((meta.dev, meta.ino)).or_insert(id);
-            if known != id {
-                others.insert(id, known);
-            }
-        }
-        Self { first, others }
-    }
-
-    fn first_name(&self, file: FileId) -> FileId {
-        self.others.get(&file).copied().unwrap_or(file)
-    }
-
-    fn find(&self, meta: &FileMeta) -> Option<FileId> {
-        self.first.get(&(meta.dev, meta.ino)).copied()
-    }
+/// The sources that learn while the program runs, and what reports call them.
+fn guesses() -> Vec<(&'static str, Box<dyn Source>)> {
+    vec![("signatures", Box::new(Signatures::new()))]
 }
 
 /// The first of an extent's pages, as many as are disclosed at a time, and the rest.
@@ -140,23 +119,40 @@ fn split(extent: Extent) -> (Extent, Option<Extent>) {
     )
 }
 
-/// A record, opened, and its plan begun: what the program will read first is on its way.
+/// What a session goes by. Where there is a record, its plan is begun: what the program will read first is on its way.
 pub(super) struct Opened {
-    source: Box<Replay<Recorded>>,
+    /// The plan that the record is.
+    plan: Option<Box<dyn Source>>,
+    /// Sources that learn while the program runs, and what reports call them.
+    guesses: Vec<(&'static str, Box<dyn Source>)>,
+    roles: Roles,
     backend: PageCache,
     head: Option<Head>,
-    files: Arc<BTreeMap<FileId, FileMeta>>,
-    /// Files of it that are not followed.
-    skipped: HashSet<FileId>,
-    inodes: Arc<Inodes>,
+    /// The files of the record.
+    pub(super) recorded: Arc<Recorded>,
     trouble: Trouble,
     /// The foot of the record, if it is whole.
     pub(super) summary: Option<Summary>,
 }
 
 impl Opened {
+    /// A session without a record: all that is known of the program is what it will be seen to do.
+    pub(super) fn nothing(roles: Roles) -> Self {
+        let recorded = Arc::<Recorded>::default();
+        Self {
+            plan: None,
+            guesses: guesses(),
+            roles,
+            backend: PageCache::new(recorded.files()),
+            head: None,
+            recorded,
+            trouble: Trouble::default(),
+            summary: None,
+        }
+    }
+
     /// A record to be followed, but for the `foreign` of its files and those that the recorded run wrote itself.
-    pub(super) fn new(reader: Reader, foreign: &HashSet<FileId>) -> Self {
+    pub(super) fn new(reader: Reader, foreign: &HashSet<FileId>, roles: Roles) -> Self {
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
             trouble.get_or_init(|| {
@@ -167,29 +163,24 @@ impl Opened {
             });
         }
         let summary = reader.summary().cloned();
-        let files = reader.shared_files();
-        let skipped = files
-            .iter()
-            .filter(|(id, meta)| meta.written || foreign.contains(id));
-        let skipped: HashSet<_> = skipped.map(|(&id, _)| id).collect();
-        let read = files.iter().filter(|(id, _)| !skipped.contains(id));
-        let inodes = Arc::new(Inodes::of(read));
-        let recorded = Recorded {
+        let recorded = Arc::new(Recorded::new(reader.shared_files(), foreign));
+        let recording = Recording {
             reader,
             touched: None,
             trouble: Arc::clone(&trouble),
-            inodes: Arc::clone(&inodes),
+            files: Arc::clone(&recorded),
         };
-        let mut source = Box::new(Replay::new(recorded, skipped.clone()));
-        let mut backend = PageCache::new(&files);
+        let skipped = recorded.skipped().clone();
+        let mut source = Box::new(Replay::new(recording, skipped));
+        let mut backend = PageCache::new(recorded.files());
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
-            source,
+            plan: Some(source),
+            guesses: guesses(),
+            roles,
             backend,
             head,
-            files,
-            skipped,
-            inodes,
+            recorded,
             trouble,
             summary,
         }
@@ -203,7 +194,8 @@ impl Opened {
                 memory::has_room_for_streams(memory::budget(), Device::of(dev).read_ahead)
             })
         };
-        let read = self.files.values().filter(|meta| !meta.written);
+        let read = self.recorded.files().values();
+        let read = read.filter(|meta| !meta.written);
         read.filter_map(move |meta| {
             let advice = match meta.advice {
                 plan::Advice::Random => Advice::Random,
@@ -229,20 +221,18 @@ pub(super) struct Followed {
     pub(super) unmeasured: Option<String>,
 }
 
-/// A session and the way from the watcher's file numbers to the record's.
+/// A session, and what is known of the record that it follows.
 pub(super) struct Follower {
     session: Session,
-    /// Files of the record that are not followed.
-    skipped: HashSet<FileId>,
-    /// The others, by their paths, once one is asked for: of a program that is left to itself at once, none is.
-    planned: OnceCell<HashMap<OsString, FileId>>,
-    inodes: Arc<Inodes>,
-    /// The record's number of each file the watcher knows.
-    numbers: Vec<Option<FileId>>,
-    written: HashSet<FileId>,
+    /// Whether there is a plan: then all reads are held against it.
+    has_plan: bool,
+    /// Reads that may still be shown to those who guess, before the next one waits.
+    patience: u32,
+    /// What files are for, by their names.
+    roles: Roles,
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
-    files: Arc<BTreeMap<FileId, FileMeta>>,
+    recorded: Arc<Recorded>,
     trouble: Trouble,
     unmeasured: Trouble,
     devices: Devices,
@@ -251,6 +241,7 @@ pub(super) struct Follower {
 impl Follower {
     /// Follow a record; observations' times count from `start`.
     pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
+        let has_plan = opened.plan.is_some();
         let passes = opened.summary.as_ref().is_some_and(computes);
         let turns = opened.summary.as_ref().and_then(turns);
         let (devices, unmeasured) = (Devices::default(), Trouble::default());
@@ -265,9 +256,14 @@ impl Follower {
                 passes,
                 ..Config::default()
             };
-            let engine = Engine::new(opened.backend, config).with_strand("replay", opened.source);
+            let mut engine = Engine::new(opened.backend, config);
+            if let Some(plan) = opened.plan {
+                engine = engine.with_strand(REPLAY, plan).with_head(opened.head);
+            }
+            for (name, source) in opened.guesses {
+                engine = engine.with_strand(name, source);
+            }
             engine
-                .with_head(opened.head)
                 .with_used(process::used)
                 .with_profiles(move |dev, device| {
                     let (profile, said) = chosen(device, profiles.of(dev), turns);
@@ -280,30 +276,15 @@ impl Follower {
         let session = Session::start(make, start).context("starting the engine's thread")?;
         Ok(Self {
             session,
-            skipped: opened.skipped,
-            planned: OnceCell::new(),
-            inodes: opened.inodes,
-            numbers: Vec::new(),
-            written: HashSet::new(),
+            has_plan,
+            patience: 0,
+            roles: opened.roles,
             overtaken: HashSet::new(),
-            files: opened.files,
+            recorded: opened.recorded,
             trouble: opened.trouble,
             unmeasured,
             devices,
         })
-    }
-
-    /// The record's number of a file: that of its name, or of the file that it is another name of.
-    fn number_of(&self, meta: &FileMeta) -> Option<FileId> {
-        let named = self.planned().get(meta.path.as_os_str()).copied();
-        let is_another =
-            |file| (self.files[&file].dev, self.files[&file].ino) != (meta.dev, meta.ino);
-        if named.is_some_and(is_another) {
-            return named;
-        }
-        let found = self.inodes.find(meta);
-        let found = found.filter(|file| named.is_some() || meta.same_state(&self.files[file]));
-        found.or(named)
     }
 
     /// Have what was observed looked at, and hear what the session is doing.
@@ -322,6 +303,11 @@ impl Follower {
     /// How long a program that is let go as [`Phase::Hot`] is to be left to itself.
     pub(super) fn paid_back_in(&self) -> Duration {
         self.session.paid_back_in()
+    }
+
+    /// Whether the session has nothing to do, whatever the program reads, until a read waits.
+    pub(super) fn rests(&self) -> bool {
+        self.session.phase() == Phase::Hot
     }
 
     /// Whether what the program waits for may be on its way, or about to be asked for.
@@ -355,24 +341,15 @@ impl Follower {
         let report = self.session.account();
         let told = report.iter().flat_map(|report| &report.changed);
         let overtaken = self.overtaken.iter().chain(told.map(|(file, _)| file));
-        let overtaken = overtaken.filter_map(|file| self.files.get(file));
+        let overtaken = overtaken.filter_map(|file| self.recorded.get(*file));
         let overtaken = overtaken.map(|meta| meta.path.clone()).collect();
         Followed {
             report,
-            files: self.files,
+            files: Arc::clone(self.recorded.files()),
             overtaken,
             trouble: self.trouble.get().cloned(),
             unmeasured: self.unmeasured.get().cloned(),
         }
-    }
-
-    fn planned(&self) -> &HashMap<OsString, FileId> {
-        self.planned.get_or_init(|| {
-            let files = self.files.iter();
-            let read = files.filter(|(id, _)| !self.skipped.contains(id));
-            read.map(|(&id, meta)| (meta.path.clone().into_os_string(), id))
-                .collect()
-        })
     }
 
     /// What each device met is taken for, in words, by its name.
@@ -432,41 +409,60 @@ fn computes(recorded: &Summary) -> bool {
     moved && recorded.read_ns >= recorded.wall_ns / 16 && computed >= recorded.read_ns / 8
 }
 
+impl Follower {
+    /// Tell the session how a file is by now.
+    fn tell(&self, file: FileId, meta: &FileMeta) {
+        if !self.recorded.follows(file) {
+            // The backend knows those of the plan.
+            self.session.add_file(file, meta.clone());
+        }
+        self.session.see(Seen::File {
+            file,
+            size: meta.size,
+            written: meta.written,
+        });
+    }
+
+    /// Whether the session has any use for a read. Without a plan, none of a program whose reads do not wait.
+    fn wants(&mut self, sequence: &Sequence) -> bool {
+        if self.has_plan {
+            return true;
+        }
+        if sequence.first.waited() {
+            self.patience = IDLE_READS;
+        } else if self.patience > 0 && !self.session.is_busy() {
+            self.patience -= 1;
+        }
+        self.patience > 0
+    }
+}
+
 impl Sink for Follower {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
-        let at = id.0 as usize;
-        if self.numbers.len() <= at {
-            self.numbers.resize(at + 1, None);
-        }
-        let known = self.number_of(meta);
-        self.numbers[at] = known;
-        if meta.written {
-            self.written.insert(id);
-        } else if let Some(file) = known
-            && !meta.same_state(&self.files[&file])
+        if !meta.written
+            && self.recorded.follows(id)
+            && let Some(recorded) = self.recorded.get(id)
+            && !meta.same_state(recorded)
         {
-            self.overtaken.insert(file);
+            self.overtaken.insert(id);
         }
+        self.tell(id, meta);
+        self.session.see(Seen::Role {
+            file: id,
+            role: self.roles.of(&meta.path),
+        });
+    }
+
+    fn grown(&mut self, id: FileId, meta: &FileMeta) {
+        self.tell(id, meta);
     }
 
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
 
     fn accesses(&mut self, sequence: Sequence) {
-        let watched = sequence.first.file;
-        if self.written.contains(&watched) {
-            // What the run itself wrote was never foreseen, and never missed.
-            return;
+        if sequence.first.kind.reads() && self.wants(&sequence) {
+            self.session.see(Seen::Read(sequence));
         }
-        let planned = self.numbers.get(watched.0 as usize).copied().flatten();
-        // The number of any other is the watcher's, and stands for some other file in the record.
-        let file = planned.unwrap_or(UNKNOWN_FILE);
-        self.session.see(Seen::Read(Sequence {
-            first: Access {
-                file,
-                ..sequence.first
-            },
-            ..sequence
-        }));
     }
 }
 

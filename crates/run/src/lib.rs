@@ -9,12 +9,13 @@
 #![forbid(unsafe_code)]
 
 mod child;
+mod files;
 mod follow;
 mod helper;
 mod observer;
+mod pace;
 mod paths;
 mod profile;
-mod readers;
 mod record;
 mod rest;
 mod summary;
@@ -25,12 +26,14 @@ mod watch;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use foreread_plan::format::{Place, Reader};
 use foreread_plan::{Identity, Meta};
 use foreread_ring::{Clock, Ring};
+use foreread_sources::signature::Roles;
 use foreread_store::Store;
 use foreread_sys::helper::{self as processes, Side};
 use foreread_sys::process::End;
@@ -40,11 +43,12 @@ use foreread_words::plain;
 use foreread_words::quoted;
 
 use child::{Child, Incoming};
+use files::Files;
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
 use observer::{Observer, Preload, Seat, Wanted, why_hidden};
+use pace::Pace;
 use paths::from_front;
-use readers::Readers;
 use record::Recorder;
 use rest::Rest;
 use summary::Account;
@@ -206,10 +210,12 @@ fn help(
             "opening the files that the record {record} begins with"
         ));
         used = Some(reader.handle());
-        let opened = Opened::new(reader, &found.foreign);
+        let opened = Opened::new(reader, &found.foreign, plan.roles());
         account.followed = Some(found);
         opened
     });
+    let recorded = opened.as_ref().map(|one| Arc::clone(&one.recorded));
+    let files = Files::new(recorded.unwrap_or_default());
     account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
     if let Some((observer, _)) = &mut observed {
         if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
@@ -262,12 +268,14 @@ fn help(
     let (observer, library) = observed.unzip();
     let mut supervisor = Supervisor {
         observer: observer.map(|one| Box::new(one) as Box<dyn Observer>),
-        watch: Watch::new(began.time, library),
+        watch: Watch::new(began.time, library, files),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
+        guesses: (args.prefetch && follower.is_none()).then(|| plan.roles()),
+        unguessed: None,
         sinks: Sinks::new(recorder, follower),
         aside: Aside::new(),
-        readers: Readers::new(),
+        pace: Pace::new(),
         rest: Rest::of(started.pid),
         rested: false,
         started: began.instant,
@@ -380,6 +388,12 @@ impl Known {
 }
 
 impl Plan {
+    /// What the program's files are for, by how it was started.
+    fn roles(&self) -> Roles {
+        let Identity { argv, cwd, .. } = &self.identity;
+        Roles::new(argv.iter().map(String::as_str), Path::new(cwd))
+    }
+
     fn meta(&self, began: SystemTime) -> Meta {
         Meta {
             identity: self.identity.clone(),

@@ -18,6 +18,7 @@ use foreread_plan::{
     Advice, FileId, FileMeta, Kind, Meta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
 };
 use foreread_sys::processor::Aside;
+use rustc_hash::FxHashMap;
 
 use super::watch::Sink;
 
@@ -62,6 +63,10 @@ pub(super) struct Recorder {
     /// When a batch was handed over last, or the recording began.
     handed_over: Instant,
     batch: Vec<Item>,
+    /// The record's numbers of the session's files: in the order they are met, without gaps.
+    numbers: FxHashMap<FileId, FileId>,
+    /// The last access's file, which mostly is the next one's too, and its number.
+    last: Option<(FileId, FileId)>,
     /// Accesses and definitions in it.
     gathered: usize,
     writer: Writer,
@@ -180,6 +185,8 @@ impl Recorder {
             limit,
             handed_over: Instant::now(),
             batch: Vec::new(),
+            numbers: FxHashMap::default(),
+            last: None,
             gathered: 0,
             writer: Writer::Unstarted,
             aside: Aside::new(),
@@ -260,6 +267,18 @@ impl Recorder {
             // The unfinished file goes with it.
             drop(writer.end());
         }
+    }
+
+    /// The record's number of a file.
+    fn number_of(&mut self, file: FileId) -> Option<FileId> {
+        if let Some((last, number)) = self.last
+            && last == file
+        {
+            return Some(number);
+        }
+        let number = *self.numbers.get(&file)?;
+        self.last = Some((file, number));
+        Some(number)
     }
 
     fn push(&mut self, item: Item, count: usize) {
@@ -471,14 +490,20 @@ impl Writing {
 
 impl Sink for Recorder {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
-        self.push(Item::File(id, Box::new(meta.clone())), 1);
+        let next = FileId(self.numbers.len() as u32);
+        let number = *self.numbers.entry(id).or_insert(next);
+        self.push(Item::File(number, Box::new(meta.clone())), 1);
     }
 
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
         self.push(Item::Thread(id, Box::new(meta.clone())), 1);
     }
 
-    fn accesses(&mut self, sequence: Sequence) {
+    fn accesses(&mut self, mut sequence: Sequence) {
+        let Some(number) = self.number_of(sequence.first.file) else {
+            return;
+        };
+        sequence.first.file = number;
         self.accesses += sequence.count();
         if sequence.first.kind.reads() {
             self.read_ns += sequence.first.took * sequence.count();

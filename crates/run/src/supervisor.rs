@@ -8,40 +8,30 @@ use std::time::{Duration, Instant};
 use foreread_engine::Phase;
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, Sequence, ThreadId, ThreadMeta};
+use foreread_sources::signature::Roles;
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
 
-use super::follow::{Followed, Follower};
+use super::follow::{Followed, Follower, Opened};
 use super::helper::{Finished, Link};
 use super::observer::{Observer, Wanted};
-use super::readers::Readers;
+use super::pace::{Care, Pace};
 use super::record::Recorder;
 use super::rest::Rest;
 use super::summary::Account;
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
 
-/// The shortest sleeps between two looks at what is reported: while reads wait and something is fetched for them, while they do
-/// not wait, and while nothing is fetched: by the kernel's read-ahead perhaps, or pages of mappings are only written down.
-const WAITING: Duration = Duration::from_micros(250);
-const AHEAD: Duration = Duration::from_millis(1);
-const LOOKING_ON: Duration = Duration::from_millis(2);
-/// And the longest, and the only one while few reads are only written down. The ring holds 16384 events a thread: at a
-/// million reads a second it fills in 16 ms.
-const LONGEST: Duration = Duration::from_millis(4);
-/// Events of one look that are many: of a thread that had a slot for each, the ring would be an eighth full.
-const MANY: usize = 2048;
 /// How long what is reported may wait for the session to look at its plan. The plan may lie on a file system that does not
 /// answer.
 const DECIDED: Duration = Duration::from_millis(20);
 /// Looks at what is reported after the program has ended; all of it is there by then.
 const LAST_LOOKS: usize = 1000;
+
 /// Recorder and follower, whichever there are.
 pub(super) struct Sinks {
     pub(super) recorder: Option<Recorder>,
     pub(super) follower: Option<Follower>,
-    /// Whether a read has waited for its device since the last look.
-    waited: bool,
     explained: Explained,
 }
 
@@ -50,7 +40,6 @@ impl Sinks {
         Self {
             recorder,
             follower,
-            waited: false,
             explained: Explained::default(),
         }
     }
@@ -74,7 +63,6 @@ impl Sink for Sinks {
     }
 
     fn accesses(&mut self, sequence: Sequence) {
-        self.waited |= sequence.first.waited();
         self.explained.accesses(&sequence);
         if let Some(recorder) = &mut self.recorder {
             recorder.accesses(sequence);
@@ -94,8 +82,12 @@ pub(super) struct Supervisor {
     pub(super) records: bool,
     /// Whether this run gets a record of its own, whatever becomes of following another.
     pub(super) replaces: bool,
+    /// For a program of which nothing is known and which is to be helped by what it is seen to do: what its files are for.
+    pub(super) guesses: Option<Roles>,
+    /// Why it was not.
+    pub(super) unguessed: Option<anyhow::Error>,
     pub(super) aside: Aside,
-    pub(super) readers: Readers,
+    pub(super) pace: Pace,
     pub(super) rest: Rest,
     /// Whether the program was left to itself at any time.
     pub(super) rested: bool,
@@ -107,11 +99,13 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Watch the program to its end.
     pub(super) fn supervise(&mut self, link: &mut Link) -> Finished {
-        let mut pause = WAITING;
+        if self.guesses.is_some() && !self.observing() {
+            self.rest.begin(Duration::ZERO);
+        }
         loop {
             let observing = self.observing();
             let timeout = if observing {
-                Some(pause)
+                Some(self.pace.pause())
             } else {
                 self.rest.pause()
             };
@@ -125,20 +119,20 @@ impl Supervisor {
             if self.is_deciding() {
                 continue;
             }
-            self.sinks.waited = false;
             let seen = self.look();
-            let shortest = match &self.sinks.follower {
-                Some(follower) if !follower.is_busy() => LOOKING_ON,
-                Some(_) if self.sinks.waited => WAITING,
-                Some(_) => AHEAD,
-                None if seen > MANY || self.watch.touched.has_news() => LOOKING_ON,
-                None => LONGEST,
-            };
-            pause = if seen > 0 {
-                shortest
-            } else {
-                (pause * 2).clamp(shortest, LONGEST)
-            };
+            let care = self.care();
+            self.pace.looked(seen, care);
+        }
+    }
+
+    /// What is done for the program at present.
+    fn care(&self) -> Care {
+        match &self.sinks.follower {
+            Some(follower) if follower.is_busy() => Care::Fetching,
+            Some(follower) if !follower.rests() => Care::LookingOn,
+            _ => Care::Recording {
+                touching: self.watch.touched.has_news(),
+            },
         }
     }
 
@@ -176,17 +170,24 @@ impl Supervisor {
             return 0;
         };
         let (watch, sinks) = (&mut self.watch, &mut self.sinks);
-        let readers = &mut self.readers;
+        let pace = &mut self.pace;
         let seen = observer.poll(&mut |event| {
-            readers.saw(&event);
+            pace.saw(&event);
             watch.take(event, sinks);
         });
-        readers.look();
         self.aside.keep();
         watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
         if let Some(recorder) = &mut sinks.recorder {
             recorder.flush();
         }
+        if self.pace.has_waited()
+            && let Some(roles) = self.guesses.take()
+        {
+            self.guess(roles);
+        }
+        let (Some(observer), sinks) = (&mut self.observer, &mut self.sinks) else {
+            return seen;
+        };
         if let Some(follower) = &mut sinks.follower {
             let phase = follower.flush();
             observer.foresee(follower.is_foreseen());
@@ -225,6 +226,20 @@ impl Supervisor {
         }
     }
 
+    /// Start a session for a program of which nothing is known, now that a read has waited. Until then there would be
+    /// nothing to gain by one.
+    fn guess(&mut self, roles: Roles) {
+        match Follower::start(Opened::nothing(roles), self.started) {
+            Ok(mut follower) => {
+                for (id, meta) in self.watch.files().all_met() {
+                    follower.file(id, meta);
+                }
+                self.sinks.follower = Some(follower);
+            }
+            Err(why) => self.unguessed = Some(why),
+        }
+    }
+
     /// Leave a program to itself that still runs.
     fn look_away(&mut self) {
         if self.observing() {
@@ -235,12 +250,15 @@ impl Supervisor {
 
     /// See whether a program left to itself needs help by now.
     fn look_up(&mut self) {
-        if self.rest.is_over()
-            && let Some(follower) = &mut self.sinks.follower
-        {
-            follower.resume();
-            self.want(Wanted::Progress);
+        if !self.rest.is_over() {
+            return;
         }
+        match &mut self.sinks.follower {
+            Some(follower) => follower.resume(),
+            None if self.guesses.is_some() => {}
+            None => return,
+        }
+        self.want(Wanted::Progress);
     }
 
     fn observing(&self) -> bool {
@@ -289,6 +307,9 @@ impl Supervisor {
         }
         if was_observing && !looked_away && self.watch.observed() {
             account.unseen(&self.sinks.explained);
+        }
+        if let Some(why) = self.unguessed {
+            account.say(format!("{why:#}"));
         }
         let Sinks {
             recorder, follower, ..

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 
 use foreread_plan::{Extent, FileId, FileMeta, Kind, Sequence};
 use foreread_sys::device::Device;
+use rustc_hash::FxHashMap;
 
 /// Bytes below which it does not matter: the start of programs, folders and inodes. What calls a run cold is the same.
 const MATTERS: u64 = 1 << 20;
@@ -28,8 +29,7 @@ const WINDOW: u64 = 128 << 10;
 /// What observed reads explain.
 #[derive(Default)]
 pub(super) struct Explained {
-    /// By number: files are numbered in the order they are met.
-    files: Vec<Windows>,
+    files: FxHashMap<FileId, Windows>,
     /// Bytes of read-ahead of each device.
     devices: HashMap<u64, u64>,
     /// Bytes.
@@ -50,14 +50,12 @@ struct Windows {
 impl Explained {
     /// A file was met, or has changed.
     pub(super) fn file(&mut self, id: FileId, meta: &FileMeta) {
-        let at = id.0 as usize;
-        if self.files.len() <= at {
-            self.files.resize_with(at + 1, Windows::default);
+        let file = self.files.entry(id).or_insert_with(|| {
             self.bytes += FACTS;
-        }
+            Windows::default()
+        });
         let ahead = self.devices.entry(meta.dev);
         let ahead = ahead.or_insert_with(|| Device::of(meta.dev).read_ahead.max(WINDOW));
-        let file = &mut self.files[at];
         file.size = file.size.max(meta.size);
         if file.window == 0 {
             file.window = *ahead;
@@ -71,7 +69,7 @@ impl Explained {
         if sequence.first.kind == Kind::Open {
             return;
         }
-        if let Some(file) = self.files.get_mut(sequence.first.file.0 as usize) {
+        if let Some(file) = self.files.get_mut(&sequence.first.file) {
             let extent = match sequence.first.kind {
                 Kind::Map => Extent::new(sequence.first.extent.offset, 1),
                 _ => sequence.extent(),

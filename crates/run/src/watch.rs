@@ -17,6 +17,7 @@ use foreread_plan::{
 };
 use rustc_hash::FxHashMap;
 
+use super::files::Files;
 use super::observer::{Event, How, What};
 use super::touched::{Mapping, Sample, Touched};
 
@@ -32,15 +33,16 @@ const NAMES: usize = 16 << 20;
 const PROGRAMS: usize = 4096;
 /// Threads told apart: those after them count as the last.
 const THREADS: usize = 1 << 16;
-/// Files told apart, and the bytes of their paths, and of the paths that lead to them: what a process of another user
-/// opens, or says to have opened, takes no more of this one's memory.
-const FILES: usize = 1 << 22;
+/// The bytes of the paths of files, and of the paths that lead to them: what a process of another user opens, or says to
+/// have opened, takes no more of this one's memory.
 const PATHS: usize = 512 << 20;
 
 /// Where what was watched goes.
 pub(super) trait Sink {
     /// A file is met for the first time, or its facts have changed.
     fn file(&mut self, id: FileId, meta: &FileMeta);
+    /// A file is longer than it was known to be, or is emptied once more.
+    fn grown(&mut self, _: FileId, _: &FileMeta) {}
     /// A thread is met for the first time.
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta);
     /// An access, or several that went on where it ended.
@@ -52,7 +54,7 @@ pub(super) struct Watch {
     began: SystemTime,
     /// The preload library, which is no file of the program's.
     own: Option<PathBuf>,
-    files: Vec<FileMeta>,
+    files: Files,
     /// Files opened for writing: their facts are looked up again at the end.
     writable: BTreeSet<FileId>,
     by_path: HashMap<PathBuf, Option<FileId>>,
@@ -60,8 +62,8 @@ pub(super) struct Watch {
     direct: HashSet<PathBuf>,
     instances: FxHashMap<u32, FileId>,
     threads: FxHashMap<(u32, u32), ThreadId>,
-    /// The last access's, which mostly are the next one's too.
-    last_instance: Option<(u32, FileId)>,
+    /// The last access's, with the size of its file, which mostly are the next one's too.
+    last_instance: Option<(u32, FileId, u64)>,
     last_thread: Option<((u32, u32), ThreadId)>,
     processes: FxHashMap<u32, (u32, String)>,
     programs: HashSet<String>,
@@ -77,12 +79,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watch a run that began at `began`, and reports by the library `own`.
-    pub(super) fn new(began: SystemTime, own: Option<PathBuf>) -> Self {
+    /// Watch a run that began at `began`, and reports by the library `own`; `files` are those of its session.
+    pub(super) fn new(began: SystemTime, own: Option<PathBuf>, files: Files) -> Self {
         Self {
             began,
             own,
-            files: Vec::new(),
+            files,
             writable: BTreeSet::new(),
             by_path: HashMap::new(),
             direct: HashSet::new(),
@@ -105,6 +107,11 @@ impl Watch {
     /// Whether any thread reported at all.
     pub(super) fn observed(&self) -> bool {
         self.observed
+    }
+
+    /// The files met so far.
+    pub(super) fn files(&self) -> &Files {
+        &self.files
     }
 
     /// Whether some process's reads through stdio could not be seen.
@@ -172,9 +179,15 @@ impl Watch {
                 took,
                 more,
             } => {
-                let Some(file) = self.file_of(handle) else {
+                let Some((file, size)) = self.file_of(handle) else {
                     return;
                 };
+                let end = extent
+                    .offset
+                    .saturating_add(extent.len * (u64::from(more) + 1));
+                if end > size {
+                    self.grow(file, end, sink);
+                }
                 let thread = self.thread(pid, tid, sink);
                 let first = Access {
                     file,
@@ -210,7 +223,7 @@ impl Watch {
                     took: 0,
                 };
                 if is_new {
-                    let size = self.files[file.0 as usize].size;
+                    let size = self.files.met(file).size;
                     sink.accesses(access(Kind::Map, extent.clipped(size)).into());
                 }
                 for extent in touched {
@@ -224,35 +237,48 @@ impl Watch {
     /// this run's own writes for somebody else's.
     pub(super) fn finish(&mut self, sink: &mut impl Sink) {
         for id in std::mem::take(&mut self.writable) {
-            let before = &self.files[id.0 as usize];
+            let before = self.files.met(id);
             if let Some(meta) = self.facts(&before.path) {
                 let meta = FileMeta {
                     written: before.written || meta.written,
                     ..meta
                 };
                 sink.file(id, &meta);
-                self.files[id.0 as usize] = meta;
+                *self.files.met_mut(id) = meta;
             }
         }
     }
 
     /// Pass on the pages of a touch that were not touched before.
     fn touch(&mut self, access: &Access, sink: &mut impl Sink) {
-        let size = self.files[access.file.0 as usize].size;
+        let size = self.files.met(access.file).size;
         for extent in self.touched.fresh(access.file, access.extent.clipped(size)) {
             sink.accesses(Access { extent, ..*access }.into());
         }
     }
 
-    fn file_of(&mut self, handle: u32) -> Option<FileId> {
-        if let Some((last, file)) = self.last_instance
+    /// The file that is open as this, and its size as far as is known, in bytes.
+    fn file_of(&mut self, handle: u32) -> Option<(FileId, u64)> {
+        if let Some((last, file, size)) = self.last_instance
             && last == handle
         {
-            return Some(file);
+            return Some((file, size));
         }
         let file = *self.instances.get(&handle)?;
-        self.last_instance = Some((handle, file));
-        Some(file)
+        let size = self.files.met(file).size;
+        self.last_instance = Some((handle, file, size));
+        Some((file, size))
+    }
+
+    /// A file was read up to `end`, and was not known to be as long.
+    fn grow(&mut self, file: FileId, end: u64, sink: &mut impl Sink) {
+        // One that has another name by now is as long as was read of it, at least.
+        let path = &self.files.met(file).path;
+        let found = path.metadata().map_or(0, |meta| meta.size());
+        let meta = self.files.met_mut(file);
+        meta.size = found.max(end);
+        sink.grown(file, meta);
+        self.last_instance = None;
     }
 
     fn thread(&mut self, pid: u32, tid: u32, sink: &mut impl Sink) -> ThreadId {
@@ -305,9 +331,16 @@ impl Watch {
             }
         };
         let id = known?;
-        if how.truncates && !self.files[id.0 as usize].written {
-            self.files[id.0 as usize].written = true;
-            sink.file(id, &self.files[id.0 as usize]);
+        if how.truncates {
+            let meta = self.files.met_mut(id);
+            let is_news = !meta.written;
+            meta.written = true;
+            meta.size = 0;
+            if is_news {
+                sink.file(id, meta);
+            } else {
+                sink.grown(id, meta);
+            }
         }
         if how.writes {
             self.writable.insert(id);
@@ -327,15 +360,16 @@ impl Watch {
             return None;
         }
         let meta = self.facts_in(&canonical, &stat)?;
-        if self.files.len() >= FILES || self.paths >= PATHS {
+        if self.paths >= PATHS {
             return None;
         }
-        let id = FileId(u32::try_from(self.files.len()).ok()?);
-        sink.file(id, &meta);
-        self.paths += canonical.as_os_str().len();
-        self.files.push(meta);
+        let (id, is_new) = self.files.meet(&meta, stat.created().ok())?;
+        if is_new {
+            sink.file(id, &meta);
+            self.paths += canonical.as_os_str().len();
+            self.touched.expects_news();
+        }
         self.keep(&canonical, Some(id));
-        self.touched.expects_news();
         Some(id)
     }
 
@@ -447,7 +481,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().canonicalize().unwrap().join("file");
         std::fs::write(&file, "text").unwrap();
-        let mut watch = Watch::new(SystemTime::now(), None);
+        let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
         let mut counts = Counts::default();
         let long = "x".repeat(4000);
         for pid in 1..200_000 {
@@ -490,19 +524,20 @@ mod tests {
             fn accesses(&mut self, _: Sequence) {}
         }
         const FILES: u32 = 400_000;
-        let mut watch = Watch::new(SystemTime::now(), None);
+        let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
         let path = |number: u32| PathBuf::from(format!("/none/{number}"));
         for number in 0..FILES {
             watch.by_path.insert(path(number), Some(FileId(number)));
-            watch.files.push(FileMeta {
+            let meta = FileMeta {
                 path: path(number),
                 dev: 1,
-                ino: 1,
+                ino: u64::from(number),
                 size: 0,
                 mtime_ns: 0,
                 written: true,
                 advice: Advice::Normal,
-            });
+            };
+            assert_eq!(watch.files.meet(&meta, None), Some((FileId(number), true)));
         }
         for number in (0..FILES).chain(0..FILES) {
             let how = How {
@@ -529,7 +564,7 @@ mod tests {
         symlink("f", at("a/b/again")).unwrap();
         symlink("../f", at("a/b/up")).unwrap();
         symlink("nowhere", at("a/dangling")).unwrap();
-        let mut watch = Watch::new(SystemTime::now(), None);
+        let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
         // Twice: the second time the folders are known.
         for _ in 0..2 {
             for name in [

@@ -27,9 +27,10 @@ use foreread_plan::{
 use foreread_sources::{Replay, Trace};
 use foreread_sys::file::FileFacts;
 use foreread_sys::{cache, device, memory};
+use indicatif::ProgressBar;
+
 use foreread_words::counted;
 use foreread_words::units::bytes;
-use indicatif::ProgressBar;
 
 /// The file's size unless told otherwise, in bytes: several times what a disk caches by itself.
 const SIZE: u64 = 256 << 20;

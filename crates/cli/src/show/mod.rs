@@ -5,6 +5,7 @@
 
 mod pattern;
 mod picture;
+mod signatures;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +27,7 @@ use crate::args;
 use crate::list::{command_line, short_command_line};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
+use signatures::Streams;
 
 /// Files in the table, unless all are asked for.
 const FILES: usize = 20;
@@ -44,13 +46,15 @@ const TICK: u64 = 1 << 18;
 pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
     let mut reader = open(args)?;
     let progress = progress(&reader);
-    let (digests, damage) = digest(&mut reader, &progress);
+    let mut streams = Streams::default();
+    let (digests, damage) = digest(&mut reader, &mut streams, &progress);
+    let found = streams.found(&reader);
     let mut files: Vec<(FileId, Digest)> = digests.into_iter().collect();
     files.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then(a.1.order.cmp(&b.1.order)));
     let mut out = stdout().lock();
     if args.json {
         progress.finish_and_clear();
-        serde_json::to_writer_pretty(&mut out, &Shown::new(&reader, &files, damage))
+        serde_json::to_writer_pretty(&mut out, &Shown::new(&reader, &files, found.0, damage))
             .map_err(std::io::Error::from)?;
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
@@ -59,6 +63,7 @@ pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
     progress.finish_and_clear();
     print_head(&mut out, &reader, &files, damage.as_deref())?;
     print_files(&mut out, &reader, &files, args.all)?;
+    signatures::print(&mut out, &found, args.all)?;
     for (id, picture) in &pictures {
         print_picture(&mut out, &path_of(&reader, *id), picture)?;
     }
@@ -142,6 +147,7 @@ fn open(args: &args::Show) -> Result<Reader> {
 /// Reads all accesses; what damage ends them, if any.
 fn digest(
     reader: &mut Reader,
+    streams: &mut Streams,
     progress: &ProgressBar,
 ) -> (HashMap<FileId, Digest>, Option<String>) {
     let mut digests: HashMap<FileId, Digest> = HashMap::new();
@@ -159,6 +165,7 @@ fn digest(
             ..Digest::default()
         });
         digest.enter(&access);
+        streams.add(&access);
         if access.kind.reads() {
             let here = (access.extent.offset, access.extent.len);
             if let Some(before) = before.insert((access.file, access.thread), here) {
@@ -325,6 +332,9 @@ fn print_summary(out: &mut impl Write, summary: &Summary) -> Result<()> {
     if let Some(status) = summary.exit_status.filter(|status| *status != 0) {
         write!(out, "; exit status {status}")?;
     }
+    if summary.helped {
+        write!(out, "; foreread fetched ahead of it")?;
+    }
     writeln!(out)?;
     if let Some(cold) = summary.cold_wall_ns {
         writeln!(out, "cold run  {}", duration(cold))?;
@@ -396,6 +406,7 @@ struct Shown<'a> {
     damage: Option<String>,
     processes: Vec<Process<'a>>,
     files: Vec<File>,
+    signatures: Vec<signatures::Found>,
 }
 
 #[derive(Serialize)]
@@ -441,7 +452,12 @@ fn processes(reader: &Reader) -> Vec<Process<'_>> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(reader: &'a Reader, files: &[(FileId, Digest)], damage: Option<String>) -> Self {
+    fn new(
+        reader: &'a Reader,
+        files: &[(FileId, Digest)],
+        signatures: Vec<signatures::Found>,
+        damage: Option<String>,
+    ) -> Self {
         Self {
             path: reader.path().display().to_string(),
             record_bytes: reader.size_bytes(),
@@ -454,6 +470,7 @@ impl<'a> Shown<'a> {
                 .iter()
                 .map(|(id, digest)| File::new(reader, *id, digest))
                 .collect(),
+            signatures,
         }
     }
 }

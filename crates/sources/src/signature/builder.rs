@@ -43,8 +43,8 @@ pub struct Limits {
     pub group: usize,
     /// Terms kept to be compared with; more than three times `group`.
     pub window: usize,
-    /// Whether terms that leave the stack are kept, for [`Builder::finish`].
-    pub keep: bool,
+    /// Terms kept for [`Builder::finish`] of those that leave the stack; what comes after is lost.
+    pub keep: usize,
 }
 
 impl Limits {
@@ -53,13 +53,13 @@ impl Limits {
     pub const ONLINE: Self = Self {
         group: 16,
         window: 64,
-        keep: false,
+        keep: 0,
     };
     /// For a record: all is kept.
     pub const OFFLINE: Self = Self {
         group: 64,
         window: 1024,
-        keep: true,
+        keep: usize::MAX,
     };
 }
 
@@ -98,6 +98,8 @@ pub struct Builder {
     limits: Limits,
     /// Terms that have left the stack.
     left: Vec<Term>,
+    /// How many of them were not kept.
+    lost: u64,
     stack: Vec<Term>,
     /// [`Term::head`] of each term on the stack.
     heads: Vec<i64>,
@@ -116,6 +118,7 @@ impl Builder {
         Self {
             limits,
             left: Vec::new(),
+            lost: 0,
             stack: Vec::new(),
             heads: Vec::new(),
             follow: None,
@@ -180,7 +183,12 @@ impl Builder {
         self.follow.is_none() && self.strays > RANDOM_AFTER
     }
 
-    /// All that was read, as terms; with [`Limits::keep`] false, the end of it.
+    /// Terms that were not kept: without any, [`Builder::finish`] has all that was read.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// All that was read, as terms, but for what was [`lost`](Builder::lost).
     pub fn finish(mut self) -> Trace {
         while let Some(follow) = self.follow.take() {
             self.leave(&follow);
@@ -290,9 +298,9 @@ impl Builder {
         if self.stack.len() >= 2 * self.limits.window {
             self.heads.drain(..self.limits.window);
             let leaving = self.stack.drain(..self.limits.window);
-            if self.limits.keep {
-                self.left.extend(leaving);
-            }
+            let room = self.limits.keep.saturating_sub(self.left.len());
+            self.lost += self.limits.window.saturating_sub(room) as u64;
+            self.left.extend(leaving.take(room));
         }
         self.heads.push(term.head());
         self.stack.push(term);

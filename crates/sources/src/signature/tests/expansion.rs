@@ -61,7 +61,7 @@ proptest! {
         let reads: Vec<Extent> = numbers.into_iter().map(|(offset, len)| Extent::new(offset, len)).collect();
         exact(&reads);
         // The end of it, where memory is short.
-        let mut builder = Builder::new(Limits { group: 4, window: 16, keep: false });
+        let mut builder = Builder::new(Limits { group: 4, window: 16, keep: 0 });
         reads.iter().for_each(|read| builder.push(*read));
         let kept: Vec<Extent> = builder.finish().expand().collect();
         prop_assert!(reads.ends_with(&kept));

@@ -292,3 +292,24 @@ fn a_trace_of_single_reads_is_read_back() {
     let signatures: Vec<Signature> = trace.terms.into_iter().map(Signature::reads).collect();
     assert_eq!(parse(&join(&signatures), &[]), Ok(signatures));
 }
+
+#[test]
+fn the_signatures_in_the_documents_are_read() {
+    let page = include_str!("../../../../../docs/signatures.md");
+    let mut read = 0;
+    for paragraph in page.split("\n\n").filter(|text| text.starts_with("    {")) {
+        let trace = parse(paragraph, &[]).map(|signatures| {
+            let squeezed: Vec<&str> = paragraph.split_whitespace().collect();
+            assert_eq!(join(&signatures), squeezed.join(" "));
+        });
+        let pattern = parse_pattern(paragraph).map(|pattern| {
+            assert_eq!(pattern.to_string(), paragraph.trim());
+        });
+        assert!(
+            trace.is_ok() != pattern.is_ok(),
+            "{paragraph}: {trace:?}, {pattern:?}"
+        );
+        read += 1;
+    }
+    assert_eq!(read, 4);
+}

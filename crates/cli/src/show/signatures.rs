@@ -1,0 +1,296 @@
+//! The signatures of a record: the patterns in which each thread read each file (docs/signatures.md).
+//!
+//! Data flow: [`Streams::add`] each access, then [`Streams::found`], largest first. Memory is bounded: so many streams,
+//! and so many terms of each.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use anyhow::Result;
+use foreread_plan::format::Reader;
+use foreread_plan::{Access, FileId, Kind, ThreadId};
+use foreread_sources::signature::{
+    Builder, Limits, PatternSignature, Signature, Term, Times, weight,
+};
+use foreread_words::counted;
+use foreread_words::units::{WIDTH, bytes, cut, folded};
+use serde::Serialize;
+
+use super::path_of;
+
+/// Threads that read a file, followed at once; with what each may hold, at most 120 MiB.
+const STREAMS: usize = 8192;
+/// What is kept of one: 14 KiB of terms.
+const LIMITS: Limits = Limits {
+    group: 16,
+    window: 64,
+    keep: 64,
+};
+/// Streams shown unless all are asked for: three or four lines each.
+const SHOWN: usize = 8;
+/// Trace signatures shown of one stream.
+const SIGNATURES: usize = 3;
+/// Columns before a signature.
+const INDENT: usize = 4;
+
+/// What one thread reads of one file.
+struct Stream {
+    builder: Builder,
+    times: Times,
+    reads: u64,
+    bytes: u64,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Streams {
+    streams: HashMap<(FileId, ThreadId), Stream>,
+    /// Reads of streams beyond [`STREAMS`].
+    beyond: u64,
+}
+
+/// The patterns of one stream. Sizes in bytes.
+#[derive(Serialize)]
+pub(super) struct Found {
+    path: String,
+    pid: Option<u32>,
+    thread: Option<u32>,
+    reads: u64,
+    bytes: u64,
+    /// The pattern signature.
+    pattern: String,
+    /// The trace signatures of loops, in the order they were read in.
+    signatures: Vec<String>,
+    /// Reads that belong to no loop.
+    single: u64,
+    /// Whether the signatures and the single reads are all there was.
+    whole: bool,
+    /// Which signatures stand for the most bytes, these first.
+    #[serde(skip)]
+    largest: Vec<usize>,
+}
+
+impl Streams {
+    /// An access. Touched pages have no order among themselves, and so no pattern.
+    pub(super) fn add(&mut self, access: &Access) {
+        if !access.kind.reads() || access.kind == Kind::Touch {
+            return;
+        }
+        let key = (access.file, access.thread);
+        if self.streams.len() >= STREAMS && !self.streams.contains_key(&key) {
+            self.beyond += 1;
+            return;
+        }
+        let stream = self.streams.entry(key).or_insert_with(|| Stream {
+            builder: Builder::new(LIMITS),
+            times: Times::default(),
+            reads: 0,
+            bytes: 0,
+        });
+        stream.builder.push(access.extent);
+        stream.times.push(access.start);
+        stream.reads += 1;
+        stream.bytes = stream.bytes.saturating_add(access.extent.len);
+    }
+
+    /// The patterns, of the streams that read most first; and how many reads were of none of these streams.
+    pub(super) fn found(self, reader: &Reader) -> (Vec<Found>, u64) {
+        let mut streams: Vec<_> = self.streams.into_iter().collect();
+        streams.sort_by(|(a, one), (b, other)| other.bytes.cmp(&one.bytes).then(a.cmp(b)));
+        let found = streams.into_iter().map(|((file, thread), stream)| {
+            let thread = reader.threads().get(&thread);
+            let facts = (
+                path_of(reader, file),
+                thread.map(|meta| (meta.pid, meta.tid)),
+            );
+            Found::new(facts, stream)
+        });
+        (found.collect(), self.beyond)
+    }
+}
+
+impl Found {
+    fn new((path, thread): (String, Option<(u32, u32)>), stream: Stream) -> Self {
+        let Stream {
+            builder,
+            times,
+            reads,
+            bytes,
+        } = stream;
+        let whole = builder.lost() == 0;
+        let period = times.period();
+        let all: Vec<Signature> = (builder.finish().terms.into_iter())
+            .map(|term| Signature {
+                period,
+                ..Signature::reads(term)
+            })
+            .collect();
+        let pattern = PatternSignature::of(&all, times.temporal()).to_string();
+        let alone = all.len() == 1;
+        let loops: Vec<&Signature> = (all.iter())
+            .filter(|one| alone || matches!(one.term, Term::Loop(_)))
+            .collect();
+        let single = (all.len() - loops.len()) as u64;
+        let mut largest: Vec<usize> = (0..loops.len()).collect();
+        largest.sort_by(|a, b| {
+            weight(loops[*b])
+                .1
+                .total_cmp(&weight(loops[*a]).1)
+                .then(a.cmp(b))
+        });
+        Self {
+            path,
+            pid: thread.map(|(pid, _)| pid),
+            thread: thread.map(|(_, tid)| tid),
+            reads,
+            bytes,
+            pattern,
+            signatures: loops.into_iter().map(Signature::to_string).collect(),
+            single,
+            whole,
+            largest,
+        }
+    }
+
+    /// The lines of the table, of at most 80 columns.
+    fn lines(&self, all: bool) -> Vec<String> {
+        let who = self
+            .thread
+            .map_or_else(|| "-".to_owned(), |thread| thread.to_string());
+        let head = format!("{:>9} {:>8} {who:>8}  ", bytes(self.bytes), self.reads);
+        let mut lines = vec![format!(
+            "{head}{}",
+            cut(&self.path, WIDTH - head.len(), true)
+        )];
+        let mut indented = |text: &str, indent: usize| {
+            let folded = folded(text, WIDTH - indent);
+            lines.extend(folded.iter().map(|line| format!("{:indent$}{line}", "")));
+        };
+        indented(&self.pattern, INDENT);
+        let most = if all { self.largest.len() } else { SIGNATURES };
+        for at in self.largest.iter().take(most) {
+            indented(&self.signatures[*at], INDENT);
+        }
+        let mut rest = Vec::new();
+        if self.largest.len() > most {
+            rest.push(counted(
+                (self.largest.len() - most) as u64,
+                "more signature",
+                "more signatures",
+            ));
+        }
+        if self.single > 0 {
+            rest.push(counted(self.single, "single read", "single reads"));
+        }
+        if !self.whole {
+            rest.push("others not kept".to_owned());
+        }
+        if !rest.is_empty() {
+            indented(&format!("and {}", rest.join(", ")), INDENT);
+        }
+        lines
+    }
+}
+
+/// Prints the patterns of the streams that read most.
+pub(super) fn print(
+    out: &mut impl Write,
+    (found, beyond): &(Vec<Found>, u64),
+    all: bool,
+) -> Result<()> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n{:>9} {:>8} {:>8}  FILE AND SIGNATURES",
+        "BYTES", "READS", "THREAD"
+    )?;
+    let shown = if all { found.len() } else { SHOWN };
+    for one in found.iter().take(shown) {
+        for line in one.lines(all) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    if found.len() > shown {
+        writeln!(
+            out,
+            "      and {} more (--all lists them)",
+            found.len() - shown
+        )?;
+    }
+    if *beyond > 0 {
+        writeln!(
+            out,
+            "      and {} of still more",
+            counted(*beyond, "read", "reads")
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use foreread_plan::Extent;
+
+    use super::*;
+
+    fn found(reads: impl IntoIterator<Item = (u64, u64)>, path: &str) -> Found {
+        let mut stream = Stream {
+            builder: Builder::new(LIMITS),
+            times: Times::default(),
+            reads: 0,
+            bytes: 0,
+        };
+        for (offset, len) in reads {
+            stream.builder.push(Extent::new(offset, len));
+            stream.times.push(stream.reads * stream.reads % 977 * 1000);
+            stream.reads += 1;
+            stream.bytes += len;
+        }
+        Found::new((path.to_owned(), Some((7, 8))), stream)
+    }
+
+    #[test]
+    fn a_stream_is_shown_by_its_pattern_and_its_largest_signatures() {
+        let reads = (0..100).map(|n| (n * 8192, 4096));
+        assert_eq!(
+            found(reads, "/data/matrix").lines(false),
+            [
+                "  400 KiB      100        8  /data/matrix",
+                "    {READ, <Non-contiguous, fixed strided>, <single occurrence>, <fixed size,",
+                "    small>, <random>}",
+                "    {READ, 0, 1, ([8192, 4096, 100]), 1}",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_no_line_is_longer_than_the_screen() {
+        // Hundreds of runs of other lengths, each at another place, and reads between them.
+        let runs = (0..300u64).flat_map(|run| {
+            let place = run * run * run * 1_000_003;
+            let strides = (0..3 + run % 7).map(move |n| (place + n * (run + 2) * 4096, 4096 + run));
+            strides.chain([(place + 999, 17 * run)])
+        });
+        let one = found(runs, &"long/".repeat(60));
+        for all in [false, true] {
+            let lines = one.lines(all);
+            assert!(
+                lines.iter().all(|line| line.chars().count() <= WIDTH),
+                "{lines:#?}"
+            );
+            let last = lines.last().unwrap();
+            assert!(last.contains("single reads, others not kept"), "{last}");
+        }
+        assert!(one.lines(false).len() < 12);
+        let count = |all| {
+            one.lines(all)
+                .iter()
+                .filter(|line| line.contains("{READ, "))
+                .count()
+        };
+        assert_eq!(count(false), 1 + SIGNATURES);
+        assert!(count(true) > 10, "{}", count(true));
+    }
+}
