@@ -115,3 +115,38 @@ fn what_is_not_read_any_more_is_not_told_for_ever() {
     }
     assert_eq!(told_late, 0);
 }
+
+#[test]
+fn a_file_that_grows_is_told_as_far_as_it_goes() {
+    for cursors in [1, 2] {
+        let mut source = Signatures::new();
+        let (mut foretold, mut out) = (0, Vec::new());
+        let trace = interleaved(cursors, false, 64 * KIB, false);
+        // The second cursor, far behind the end of what the first reads, is there to make a nest impossible.
+        for (at, &one) in trace.iter().enumerate().take(800) {
+            let of_first = trace[..at]
+                .iter()
+                .filter(|one| one.2.offset < 1000 * MIB)
+                .count() as u64;
+            if at % 32 == 0 {
+                let size = match cursors {
+                    1 => (of_first + 36) * 64 * KIB,
+                    _ => 1000 * MIB + (of_first + 36) * 68 * KIB,
+                };
+                let file = FileId(0);
+                source.see(&Seen::File {
+                    file,
+                    size,
+                    written: true,
+                });
+            }
+            let pages = one.2.pages();
+            let is_told =
+                |told: &Expected| told.pages.start <= pages.start && pages.end <= told.pages.end;
+            foretold += u32::from(out.iter().any(is_told));
+            source.see(&seen(one));
+            while source.disclose(256, &mut out) != Outlook::Later {}
+        }
+        assert!(foretold > 760, "{foretold} of 800");
+    }
+}
