@@ -21,12 +21,13 @@ use foreread_plan::{
 };
 use foreread_profiles::{Measured, Profiles};
 use foreread_ring::Advice;
-use foreread_sources::signature::{Roles, Signatures};
+use foreread_sources::signature::{Learnt, Roles, Signatures};
 use foreread_sources::{Replay, Source, Trace};
 use foreread_sys::device::Device;
 use foreread_sys::{memory, process};
 
 use super::files::Recorded;
+use super::lessons::learnt;
 use super::watch::Sink;
 use crate::profile::in_words;
 
@@ -102,8 +103,9 @@ impl Trace for Recording {
 }
 
 /// The sources that learn while the program runs, and what reports call them.
-fn guesses() -> Vec<(&'static str, Box<dyn Source>)> {
-    vec![("signatures", Box::new(Signatures::new()))]
+fn guesses(learnt: Vec<Learnt>) -> Vec<(&'static str, Box<dyn Source>)> {
+    let signatures = Signatures::new().with_learnt(learnt);
+    vec![("signatures", Box::new(signatures))]
 }
 
 /// The first of an extent's pages, as many as are disclosed at a time, and the rest.
@@ -141,7 +143,7 @@ impl Opened {
         let recorded = Arc::<Recorded>::default();
         Self {
             plan: None,
-            guesses: guesses(),
+            guesses: guesses(Vec::new()),
             roles,
             backend: PageCache::new(recorded.files()),
             head: None,
@@ -163,6 +165,7 @@ impl Opened {
             });
         }
         let summary = reader.summary().cloned();
+        let learnt = learnt(reader.signatures());
         let recorded = Arc::new(Recorded::new(reader.shared_files(), foreign));
         let recording = Recording {
             reader,
@@ -176,7 +179,7 @@ impl Opened {
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
             plan: Some(source),
-            guesses: guesses(),
+            guesses: guesses(learnt),
             roles,
             backend,
             head,

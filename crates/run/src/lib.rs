@@ -12,6 +12,7 @@ mod child;
 mod files;
 mod follow;
 mod helper;
+mod lessons;
 mod observer;
 mod pace;
 mod paths;

@@ -7,6 +7,7 @@
 //! Data flow: watcher → [`Recorder`] (a batch at a time, a bounded number of batches) → writer thread →
 //! [`RecordFile`].
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,11 +16,14 @@ use std::time::{Duration, Instant};
 
 use foreread_plan::format::{Place, RecordFile, WriteError};
 use foreread_plan::{
-    Advice, FileId, FileMeta, Kind, Meta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
+    Advice, FileId, FileMeta, Identity, Kind, Meta, PAGE, Role, Sequence, Summary, ThreadId,
+    ThreadMeta,
 };
+use foreread_sources::signature::Roles;
 use foreread_sys::processor::Aside;
 use rustc_hash::FxHashMap;
 
+use super::lessons::Lessons;
 use super::watch::Sink;
 
 /// Batches the writer may be behind; with [`BATCH`] bounds them to about 14 MiB.
@@ -252,7 +256,9 @@ impl Recorder {
             Writer::Failed(why) => return Err(why),
         };
         writing.write(&self.batch)?;
-        let (file, waits) = writing.end()?;
+        let Identity { argv, cwd, .. } = &self.meta.identity;
+        let roles = Roles::new(argv.iter().map(String::as_str), Path::new(cwd));
+        let (file, waits) = writing.end(&roles)?;
         file.commit(Summary {
             wait_ns: waits.scattered.ninth_tenth(),
             onward_wait_ns: waits.onward.ninth_tenth(),
@@ -420,6 +426,7 @@ struct Writing {
     /// By number: files are numbered in the order they are met.
     orders: Vec<Order>,
     waits: Waits,
+    lessons: Lessons,
 }
 
 impl Writing {
@@ -430,6 +437,7 @@ impl Writing {
             is_flushed: true,
             orders: Vec::new(),
             waits: Waits::default(),
+            lessons: Lessons::default(),
         }
     }
 
@@ -449,6 +457,7 @@ impl Writing {
                     let order = self.orders.get_mut(sequence.first.file.0 as usize);
                     let onward = order.is_some_and(|order| order.read(sequence));
                     self.waits.read(sequence, onward);
+                    self.lessons.read(sequence);
                     self.file.sequence(*sequence)?;
                 }
             }
@@ -472,8 +481,14 @@ impl Writing {
         Ok(None)
     }
 
-    /// Adds what advice the files' order speaks for.
-    fn end(mut self) -> Result<(RecordFile, Waits), WriteError> {
+    /// Adds what advice the files' order speaks for, and the patterns of reads.
+    fn end(mut self, roles: &Roles) -> Result<(RecordFile, Waits), WriteError> {
+        let orders = &self.orders;
+        let role = |file: FileId| {
+            let order = orders.get(file.0 as usize);
+            order.map_or_else(Role::default, |order| roles.of(&order.meta.path))
+        };
+        self.file.signatures(self.lessons.signatures(role))?;
         for (id, order) in (0..).zip(self.orders) {
             let advice = order.advice();
             if advice != Advice::Normal {

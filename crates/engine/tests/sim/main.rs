@@ -10,6 +10,7 @@ mod growing;
 mod pacing;
 mod passes;
 mod sharing;
+mod signatures;
 mod strands;
 mod upkeep;
 

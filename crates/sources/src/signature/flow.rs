@@ -1,5 +1,6 @@
 //! The part that one of those followed has in a round of telling: its next reads, and when each is expected.
 
+use std::iter::Peekable;
 use std::ops::Range;
 
 use foreread_plan::{Extent, FileId, ThreadId};
@@ -29,21 +30,22 @@ pub(super) struct Flow {
 /// Where the reads of a flow come from.
 pub(super) enum Next {
     Line(Line),
-    Nest(Foretold),
+    Nest(Peekable<Foretold>),
 }
 
 impl Flow {
-    /// The next read, as far as the file goes; none if enough is told.
+    /// The next read, as far as the file goes; none if enough is told, and for a read past the end: the file may grow.
     pub(super) fn next(&mut self) -> Option<Extent> {
         if self.told >= self.lead.reach() {
             return None;
         }
+        let size = self.size;
         let read = match &mut self.next {
-            Next::Line(line) => line.at(self.told)?,
-            Next::Nest(reads) => reads.next()?,
+            Next::Line(line) => line.at(self.told).filter(|read| read.offset < size)?,
+            Next::Nest(reads) => reads.next_if(|read| read.offset < size)?,
         };
         self.told += 1;
         self.when += self.lead.pace();
-        Some(read.clipped(self.size))
+        Some(read.clipped(size))
     }
 }

@@ -5,7 +5,7 @@
 //! threads. Whichever has foretold more of the thread's latest reads is followed; where they are level, the nest, which
 //! knows where rows end.
 //!
-//! Everything that is followed has a *lead* ([`Lead`]): reads told ahead, at most as many as it foretold rightly. When
+//! Everything that is followed has a *lead* ([`Lead`]): reads told ahead, half as many as it has foretold rightly. When
 //! half of a lead is read, all that is followed is told further, in the order in which the program is expected to read.
 //! When a pattern breaks, all that was told becomes void, and what still holds is told again; as that is work, it waits
 //! until so many reads have come that the work is small for each ([`CREDIT`]).
@@ -322,18 +322,20 @@ impl Signatures {
         if !self.is_void {
             return false;
         }
-        let mut active = std::mem::take(&mut self.active);
         let now = self.now;
-        active.retain(|&one| self.lead(one).is_some_and(|lead| !lead.is_gone(now)));
+        let active = std::mem::take(&mut self.active);
+        let is_gone =
+            |source: &mut Self, one| source.lead(one).is_none_or(|lead| lead.is_gone(now));
+        let (gone, active): (Vec<_>, Vec<_>) =
+            active.into_iter().partition(|&one| is_gone(self, one));
         let again = active.iter().map(|&one| self.outstanding(one)).sum::<u64>();
-        self.active = active;
         if again > self.credit && !self.at_once {
+            self.active = [gone, active].concat();
             return false;
         }
         self.credit -= again.min(self.credit);
         (self.is_void, self.at_once) = (false, false);
-        for at in 0..self.active.len() {
-            let follower = self.active[at];
+        for &follower in gone.iter().chain(&active) {
             if let Some(lead) = self.lead(follower) {
                 lead.untell();
             }
@@ -343,6 +345,7 @@ impl Signatures {
                 pair.told = Stream::default();
             }
         }
+        self.active = active;
         self.is_due = !self.active.is_empty();
         true
     }
@@ -421,9 +424,6 @@ impl Signatures {
                 self.end(flow);
                 continue;
             };
-            if read.is_empty() {
-                continue;
-            }
             let pair = self.pairs.get_mut((flow.thread, flow.file));
             let pattern = pair.map_or(Pattern::Scattered, |pair| pair.told.next(read).pattern());
             let pages = read.pages();

@@ -1,9 +1,14 @@
 //! How far ahead of a pattern is told, and how sure that is.
 //!
-//! A pattern begins with a lead of [`FIRST`] reads, the paper's distance (section V.E), and gets as many as it has
-//! foretold rightly: of what is fetched for a pattern that breaks, half was read at least. Where a pattern has been
-//! right `n` times, its next `k` reads come with a chance of `n / (n + k)`, Laplace's rule of succession; the first
-//! lead is the same rule with `FIRST` right readings taken for granted.
+//! A pattern begins with a lead of [`FIRST`] reads, the paper's distance (section V.E), and gets half as many as it has
+//! foretold rightly: of what is fetched for a pattern that breaks, two thirds were read at least. On simulated devices
+//! (`crates/engine/tests/sim/signatures.rs`), of what following the record gains, the first run of eight cursors gained
+//! 92 % with a lead as long as they had been right, 96 % with half of that, 96 % with a quarter; two cursors 95, 99 and
+//! 99.6 %; backward reads on a disk took 333, 385 and 464 ms, and 4 KiB at 2 MiB 3.99, 3.99 and 4.02 s. Half is nearly
+//! the best in each.
+//!
+//! Where a pattern has been right `n` times, its next `k` reads come with a chance of `n / (n + k)`, Laplace's rule of
+//! succession; [`FIRST`] times are taken for granted.
 //!
 //! A pattern counts as broken when it was not read for much longer than it uses to be, in reads of its file. One of
 //! a program that reads nothing in between is broken at the second read that goes elsewhere.
@@ -104,7 +109,7 @@ impl Lead {
         if self.broken {
             0
         } else {
-            self.right.clamp(FIRST, MOST)
+            (self.right / 2).clamp(FIRST, MOST)
         }
     }
 

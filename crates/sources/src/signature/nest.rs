@@ -1,6 +1,7 @@
 //! What one thread reads in one file, as nested loops: the recogniser, or a signature learnt elsewhere, and what was told
 //! of it.
 
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use foreread_plan::Extent;
@@ -29,7 +30,7 @@ pub(super) struct Nest {
     model: Option<Model>,
     pub(super) lead: Lead,
     /// Where telling goes on.
-    ahead: Option<Foretold>,
+    ahead: Option<Peekable<Foretold>>,
     caution: Caution,
     rest: Rest,
 }
@@ -118,18 +119,21 @@ impl Nest {
     }
 
     /// The reads that follow what was told, taken away.
-    pub(super) fn ahead(&mut self) -> Foretold {
+    pub(super) fn ahead(&mut self) -> Peekable<Foretold> {
         match self.ahead.take() {
             Some(ahead) if self.lead.told() > 0 => ahead,
-            _ => match &self.model {
-                Some(model) => Foretold::Learnt(model.clone()),
-                None => Foretold::Built(self.builder.ahead()),
-            },
+            _ => {
+                let ahead = match &self.model {
+                    Some(model) => Foretold::Learnt(model.clone()),
+                    None => Foretold::Built(self.builder.ahead()),
+                };
+                ahead.peekable()
+            }
         }
     }
 
     /// Telling goes on with these.
-    pub(super) fn goes_on(&mut self, ahead: Foretold) {
+    pub(super) fn goes_on(&mut self, ahead: Peekable<Foretold>) {
         self.ahead = Some(ahead);
     }
 

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod breaks;
 mod learnt;
 mod random;
 

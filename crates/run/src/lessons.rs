@@ -1,0 +1,173 @@
+//! What a run teaches of how files of a kind are read, for runs that read others of the kind.
+//!
+//! Data flow: reads → one recogniser for each thread and file → at the end the largest pattern of each role → the record;
+//! from a record → [`learnt`] → the source of signatures.
+//!
+//! Invariant: memory is bounded: [`BUILDERS`] recognisers of 10 KiB. What a record says is untrusted: a pattern that
+//! cannot be read is left out.
+
+use foreread_plan::format::{self, MAX_SIGNATURES, MAX_SIGNATURES_BYTES};
+use foreread_plan::{FileId, Kind, Role, Sequence, ThreadId};
+use foreread_sources::signature::{
+    Builder, Learnt, Limits, Signature, Term, Trace, Walk, parse, weight,
+};
+use rustc_hash::FxHashMap;
+
+/// Pairs of thread and file that are looked at, the first that come: 5 MiB of recognisers.
+const BUILDERS: usize = 512;
+/// Reads of a pattern that are worth being kept: a lead of eight strides, twice.
+const WORTH: u64 = 16;
+/// Reads that show whether a pattern is more than front to back, which the kernel knows by itself.
+const SHOWN: usize = 64;
+/// What a signature takes in the record's JSON beside its notation, in bytes: names, quotes and the role.
+const AROUND: usize = 64;
+
+/// The patterns of a run that is being recorded.
+#[derive(Default)]
+pub(super) struct Lessons {
+    builders: FxHashMap<(ThreadId, FileId), Builder>,
+}
+
+impl Lessons {
+    /// The program has read.
+    pub(super) fn read(&mut self, sequence: &Sequence) {
+        let first = &sequence.first;
+        // A sample has no order inside.
+        if !first.kind.reads() || first.kind == Kind::Touch || first.extent.is_empty() {
+            return;
+        }
+        let pair = (first.thread, first.file);
+        if self.builders.len() >= BUILDERS && !self.builders.contains_key(&pair) {
+            return;
+        }
+        let builder = self.builders.entry(pair);
+        let builder = builder.or_insert_with(|| Builder::new(Limits::ONLINE));
+        for access in sequence.accesses() {
+            builder.push(access.extent);
+        }
+    }
+
+    /// The largest pattern of each role, as records keep them, those with the most reads first.
+    pub(super) fn signatures(self, role: impl Fn(FileId) -> Role) -> Vec<format::Signature> {
+        let mut by_role: FxHashMap<Role, (u64, Learnt)> = FxHashMap::default();
+        for ((_, file), builder) in self.builders {
+            let role = role(file);
+            let Some(learnt) = Learnt::of(role, &builder.finish()) else {
+                continue;
+            };
+            let reads = reads(&learnt);
+            let best = by_role.get(&role).map_or(0, |(reads, _)| *reads);
+            if role != Role::default() && reads >= WORTH.max(best + 1) && !is_onward(&learnt) {
+                by_role.insert(role, (reads, learnt));
+            }
+        }
+        let mut all: Vec<_> = by_role.into_values().collect();
+        all.sort_by_key(|(reads, learnt)| (std::cmp::Reverse(*reads), learnt.role.0));
+        let mut room = MAX_SIGNATURES_BYTES;
+        let all = all.into_iter().map(|(_, learnt)| format::Signature {
+            role: learnt.role.to_string(),
+            notation: Signature::reads(Term::Loop(learnt.nest)).to_string(),
+        });
+        let fitting = all.take_while(|one| {
+            let taken = one.notation.len() + AROUND;
+            let fits = taken <= room;
+            room = room.saturating_sub(taken);
+            fits
+        });
+        fitting.take(MAX_SIGNATURES).collect()
+    }
+}
+
+fn reads(learnt: &Learnt) -> u64 {
+    weight(&Signature::reads(Term::Loop(learnt.nest.clone()))).0
+}
+
+/// Whether a pattern only goes on from read to read.
+fn is_onward(learnt: &Learnt) -> bool {
+    let mut end = None;
+    Walk::new(learnt.nest.clone()).take(SHOWN).all(|read| {
+        let onward = end.is_none_or(|end| end == read.offset);
+        end = Some(read.end());
+        onward
+    })
+}
+
+/// What a record says of how files are read.
+pub(super) fn learnt(signatures: &[format::Signature]) -> Vec<Learnt> {
+    let read = |one: &format::Signature| {
+        let role = one.role.parse().ok()?;
+        let signatures = parse(&one.notation, &[]).ok()?;
+        let terms = signatures.into_iter().map(|one| one.term).collect();
+        Learnt::of(role, &Trace { terms })
+    };
+    signatures.iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::{Access, Extent};
+
+    fn read(thread: u32, file: u32, offset: u64, more: u16) -> Sequence {
+        let first = Access {
+            file: FileId(file),
+            extent: Extent::new(offset, 4096),
+            thread: ThreadId(thread),
+            kind: Kind::Pread,
+            start: 0,
+            took: 0,
+        };
+        Sequence { first, more }
+    }
+
+    fn role(file: FileId) -> Role {
+        Role(u64::from(file.0) + 1)
+    }
+
+    #[test]
+    fn what_a_run_teaches_is_kept_and_read_back() {
+        let mut lessons = Lessons::default();
+        for n in 0..400 {
+            lessons.read(&read(0, 0, n * 65_536, 0));
+            // Front to back, in no order, and too few.
+            lessons.read(&read(0, 1, n * 40_960, 9));
+            lessons.read(&read(0, 2, (n * n * 7919 + n * 31) % 100_000 * 4096, 0));
+            if n < 8 {
+                lessons.read(&read(0, 3, n * 8192, 0));
+            }
+        }
+        let kept = lessons.signatures(role);
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        let learnt = learnt(&kept);
+        assert_eq!(learnt[0].role, Role(1));
+        let reads = Walk::new(learnt[0].nest.clone()).map(|read| (read.offset, read.len));
+        assert!(reads.eq((0..400).map(|n| (n * 65_536, 4096))));
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_read_costs_nothing_but_itself() {
+        let signature = |role: &str, notation: &str| format::Signature {
+            role: role.into(),
+            notation: notation.into(),
+        };
+        let mut lessons = Lessons::default();
+        (0..100).for_each(|n| lessons.read(&read(0, 0, n * 65_536, 0)));
+        let sound = lessons.signatures(role).remove(0);
+        let mixed = [
+            signature("no role", &sound.notation),
+            signature(&sound.role, "{READ, 5"),
+            sound,
+        ];
+        assert_eq!(learnt(&mixed).len(), 1);
+    }
+
+    #[test]
+    fn of_very_many_files_the_first_are_looked_at() {
+        let mut lessons = Lessons::default();
+        for file in 0..10_000 {
+            (0..4).for_each(|n| lessons.read(&read(0, file, n * 65_536, 0)));
+        }
+        assert_eq!(lessons.builders.len(), BUILDERS);
+        assert!(lessons.signatures(role).is_empty());
+    }
+}
