@@ -152,7 +152,8 @@ fn what_is_printed_has_eighty_columns_and_the_largest_first() {
     let path = path.to_str().expect("UTF-8");
     let (status, short, err) = analyze(&[path]);
     assert_eq!((status, err.as_str()), (Some(0), ""));
-    assert!(short.lines().count() < 250, "{short}");
+    // Twenty rows of at most eighteen lines, below the head.
+    assert!(short.lines().count() < 20 * 18 + 12, "{short}");
     let (_, long, _) = analyze(&["--all", path]);
     assert!(long.lines().count() > short.lines().count());
     // A line without a blank to break it at is broken all the same.
@@ -247,6 +248,20 @@ fn what_is_no_trace_fails_with_the_files_name() {
     }
     let (_, _, err) = analyze(&["--format", "blktrace", prose]);
     assert!(err.contains("strace, fio, darshan, dxt, recorder"), "{err}");
+}
+
+#[test]
+fn a_trace_without_reads_says_so() {
+    let traces = Traces::new();
+    let path = traces.write(
+        "opens",
+        "7 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n8 openat(AT_FDCWD, \"/b\", O_RDONLY) = 3\n",
+    );
+    let (status, out, _) = analyze(&[path.to_str().expect("UTF-8")]);
+    assert_eq!(status, Some(0));
+    assert!(out.contains("2 accesses, 2 of them opens"), "{out}");
+    assert!(out.contains("files     2 files by 2 processes"), "{out}");
+    assert!(out.contains("no reads and no writes"), "{out}");
 }
 
 #[test]
