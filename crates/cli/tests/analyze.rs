@@ -152,7 +152,8 @@ fn what_is_printed_has_eighty_columns_and_the_largest_first() {
     let path = path.to_str().expect("UTF-8");
     let (status, short, err) = analyze(&[path]);
     assert_eq!((status, err.as_str()), (Some(0), ""));
-    assert!(short.lines().count() < 250, "{short}");
+    // Twenty rows of at most eighteen lines, below the head.
+    assert!(short.lines().count() < 20 * 18 + 12, "{short}");
     let (_, long, _) = analyze(&["--all", path]);
     assert!(long.lines().count() > short.lines().count());
     // A line without a blank to break it at is broken all the same.
@@ -247,6 +248,64 @@ fn what_is_no_trace_fails_with_the_files_name() {
     }
     let (_, _, err) = analyze(&["--format", "blktrace", prose]);
     assert!(err.contains("strace, fio, darshan, dxt, recorder"), "{err}");
+}
+
+#[test]
+fn a_stream_without_a_pattern_is_counted_and_has_no_signature() {
+    let mut text = String::from("fio version 3 iolog\n1 /a open\n2 /b open\n");
+    let mut at = 1u64;
+    for read in 0..70_000u64 {
+        at = at
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let _ = writeln!(
+            text,
+            "{read} /a read {} 4096\n{read} /b read {} 512",
+            at >> 24,
+            read * 4096
+        );
+    }
+    let traces = Traces::new();
+    let path = traces.write("random.log", &text);
+    let told = json(path.to_str().expect("UTF-8"));
+    let rows = told["families"].as_array().expect("rows");
+    let of = |file: &str| {
+        rows.iter()
+            .find(|row| row["members"][0]["file"] == file)
+            .expect("a row")
+    };
+    assert_eq!(
+        (&of("/a")["signature"], &of("/a")["pattern"]),
+        (&Value::Null, &Value::from("no pattern"))
+    );
+    assert_eq!(of("/a")["members"][0]["accesses"], 70_000);
+    // The other stream of the same trace keeps its own.
+    assert!(
+        of("/b")["signature"]
+            .as_str()
+            .is_some_and(|text| text.len() < 80)
+    );
+    assert_eq!(told["reads"]["unsigned_streams"], 1);
+    assert!(
+        told["reads"]["ratio"]
+            .as_f64()
+            .is_some_and(|ratio| ratio < 2.5),
+        "{told:#}"
+    );
+}
+
+#[test]
+fn a_trace_without_reads_says_so() {
+    let traces = Traces::new();
+    let path = traces.write(
+        "opens",
+        "7 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n8 openat(AT_FDCWD, \"/b\", O_RDONLY) = 3\n",
+    );
+    let (status, out, _) = analyze(&[path.to_str().expect("UTF-8")]);
+    assert_eq!(status, Some(0));
+    assert!(out.contains("2 accesses, 2 of them opens"), "{out}");
+    assert!(out.contains("files     2 files by 2 processes"), "{out}");
+    assert!(out.contains("no reads and no writes"), "{out}");
 }
 
 #[test]

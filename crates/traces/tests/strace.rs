@@ -285,3 +285,17 @@ fn calls_that_never_return_are_counted() {
         ["1 calls that had not returned when the trace ended"]
     );
 }
+
+#[test]
+fn times_since_the_line_before_add_up() {
+    let text = "7      0.000000 execve(\"./r\", [\"./r\"], 0x7ffe /* 3 vars */) = 0\n\
+        7      0.250000 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n\
+        7      0.000100 read(3, \"\", 10) = 10\n\
+        7      0.000050 read(3, \"\", 10) = 10\n";
+    let mut trace = Trace::from_bytes(text.as_bytes().to_vec(), Path::new("t"), None).expect("ok");
+    let mut names = Names::new();
+    let starts = std::iter::from_fn(|| trace.next(&mut names)).map(|access| access.start);
+    let starts: Vec<u64> = starts.collect();
+    assert_eq!(starts, [250_000_000, 250_100_000, 250_150_000]);
+    assert_eq!(trace.problems().count(), 0);
+}

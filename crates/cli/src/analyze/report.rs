@@ -95,6 +95,19 @@ pub(crate) fn print(out: &mut impl Write, analysis: &Analysis, all: bool) -> Res
     for told in &analysis.told {
         print_trace(out, told)?;
     }
+    let by = format!(
+        "{} by {}",
+        counted(analysis.names.files() as u64, "file", "files"),
+        counted(
+            analysis.names.whos() as u64,
+            "process",
+            "processes, threads or ranks"
+        )
+    );
+    row(out, "files", &by)?;
+    if analysis.families.is_empty() {
+        row(out, "", "no reads and no writes, and so no signatures")?;
+    }
     for (operation, one, more) in [
         (Operation::Read, "read", "reads"),
         (Operation::Write, "write", "writes"),
@@ -204,7 +217,10 @@ fn print_family(
     let first = whos.first().and_then(|who| analysis.names.who(*who));
     let who = match (whos.len(), first) {
         (1, Some(who)) => who.to_string(),
-        (more, Some(first)) => format!("{first} and {} others", more - 1),
+        (all, Some(first)) => {
+            let others = counted(all as u64 - 1, "other", "others");
+            format!("{first} and {others}")
+        }
         (_, None) => String::new(),
     };
     writeln!(
@@ -289,7 +305,7 @@ fn paragraph(out: &mut impl Write, text: &str, all: bool) -> Result<()> {
     for (index, line) in lines.iter().take(shown).enumerate() {
         let left = lines.len() - index - 1;
         let line = if left > 0 && index + 1 == shown {
-            let more = format!(" … {}", counted(left as u64, "line more", "lines more"));
+            let more = format!(" ({})", counted(left as u64, "line more", "lines more"));
             let room = WIDTH - INDENT - more.chars().count();
             cut(line, room, false) + &more
         } else {

@@ -33,10 +33,6 @@ const MAX_TASKS: usize = 1 << 20;
 const UNFINISHED: &str = "<unfinished ...>";
 /// What strace says of a new child, in the middle of another line where both go to standard error.
 const ATTACHED: &str = "strace: Process ";
-/// Seconds that no clock has shown since it has been the epoch's: times below are those of `-r`, each since the one
-/// before.
-const RELATIVE_BELOW: u64 = 86_400_000_000_000 * 365;
-
 /// Whether this is a line that only strace prints.
 pub(crate) fn recognises(text: &str) -> bool {
     let Ok(head) = line::head(text) else {
@@ -221,10 +217,10 @@ impl Strace {
         Ok(())
     }
 
-    /// The time of a line, in ns of one clock.
+    /// The time of a line, in ns of one clock. `-r` gives each line the time since the one before, and the first line 0.
     fn time(&mut self, time: Option<u64>) -> Option<u64> {
         let time = time?;
-        if self.since.is_none() && (self.lines > 1 || time >= RELATIVE_BELOW || time > 0) {
+        if self.since.is_none() && (self.lines > 1 || time > 0) {
             return Some(time);
         }
         let now = self.since.unwrap_or(0).saturating_add(time);
