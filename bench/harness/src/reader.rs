@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use foreread_backend::PageCache;
 use foreread_client::{Client, Entry, Extent, FileId, Options};
 use foreread_engine::{Config, Engine, Profile, Session};
-use foreread_plan::{Access, Advice, FileMeta, Kind, PAGE, ThreadId};
+use foreread_plan::{Access, Advice, FileMeta, Kind, PAGE, Seen, Sequence, ThreadId};
 use foreread_sources::{Replay, Trace};
 
 use crate::cases::Random;
@@ -227,11 +227,11 @@ impl Helper {
                 told,
             } => {
                 let Some(session) = session else { return };
-                session.observe(Access {
+                session.see(Seen::Read(Sequence::from(Access {
                     start: (began - *start).as_nanos() as u64,
                     took: took.as_nanos() as u64,
                     ..access(extent)
-                });
+                })));
                 if told.elapsed() > TOLD {
                     session.wake();
                     *told = Instant::now();
@@ -284,7 +284,8 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         ..default
     };
     let source = Box::new(Replay::new(list, HashSet::new()));
-    let engine = Engine::new(source, PageCache::new(&files), config)
+    let engine = Engine::new(PageCache::new(&files), config)
+        .with_strand("replay", source)
         .with_profiles(move |_, _| Some(profile.clone()));
     Session::start(move || engine, start).context("starting the engine's thread")
 }
