@@ -16,7 +16,7 @@ mod sim;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foreread_plan::{FileId, Request, RequestId};
+use foreread_plan::{FileId, FileMeta, Request, RequestId};
 
 pub use null::NullBackend;
 pub use page_cache::{PageCache, Register};
@@ -113,6 +113,8 @@ pub enum Event {
 
 /// Brings pages into memory.
 pub trait Backend: Send {
+    /// Know one more file, which is not touched for that.
+    fn add(&mut self, _file: FileId, _meta: FileMeta) {}
     /// The device a file is on, without touching the file; `None` if it is not known to exist.
     fn device(&mut self, file: FileId) -> Option<u64>;
     /// What is known of a device.
@@ -148,6 +150,9 @@ pub trait Backend: Send {
 }
 
 impl<B: Backend + ?Sized> Backend for Box<B> {
+    fn add(&mut self, file: FileId, meta: FileMeta) {
+        (**self).add(file, meta);
+    }
     fn device(&mut self, file: FileId) -> Option<u64> {
         (**self).device(file)
     }

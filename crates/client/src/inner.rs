@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use foreread_engine::{Config, Ledger, Session};
-use foreread_plan::{Access, Extent, FileId, Kind, ThreadId};
+use foreread_plan::{Access, Extent, FileId, Kind, Seen, ThreadId};
 use foreread_sources::AccessList;
 use foreread_sys::processor::Reader;
 use foreread_sys::{environment, memory};
@@ -164,7 +164,7 @@ impl Inner {
             return;
         }
         for &access in accesses {
-            session.observe(access);
+            session.see(Seen::Read(access.into()));
         }
         if due && !session.rests() || at_once && session.is_busy() {
             session.wake();

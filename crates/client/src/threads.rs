@@ -153,7 +153,8 @@ fn begin(
     let register = backend.register();
     // Without what was measured of them, devices are what they call themselves.
     let profiles = Profiles::load().unwrap_or_default();
-    let engine = Engine::new(Box::new(Feed::new(list)), backend, config)
+    let engine = Engine::new(backend, config)
+        .with_strand("access_list", Box::new(Feed::new(list)))
         .with_profiles(move |dev, _| profiles.of(dev)?.profile())
         .with_computed(move || process::computed(process));
     let session = Session::start(move || engine, start)?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use foreread_backend::{Backend, DeviceFacts, Event, NullBackend};
 use foreread_engine::{Config, Engine};
-use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Request, ThreadId};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Request, Seen, ThreadId};
 use foreread_sources::{Replay, Trace};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -94,7 +94,7 @@ fn processor_time() -> Duration {
 /// One pass over all reads; how long all of it took, and the observing alone.
 fn pass(backend: impl Backend) -> (Duration, Duration) {
     let source = Box::new(Replay::new(Reads(0), HashSet::new()));
-    let mut engine = Engine::new(source, backend, Config::default());
+    let mut engine = Engine::new(backend, Config::default()).with_strand("replay", source);
     let program: Vec<Access> = (0..READS).map(read).collect();
     let mut observing = Duration::ZERO;
     let begun = processor_time();
@@ -103,7 +103,7 @@ fn pass(backend: impl Backend) -> (Duration, Duration) {
         engine.collect(batch[0].start);
         let from = processor_time();
         for access in batch {
-            engine.observe(black_box(access));
+            engine.see(&Seen::Read((*black_box(access)).into()));
         }
         observing += processor_time() - from;
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use foreread_backend::Backend;
 use foreread_plan::{FileId, RequestId};
-use foreread_sched::{Asked, Scheduler};
+use foreread_sched::{Asked, Scheduler, StrandId};
 use rustc_hash::FxHashMap;
 
 /// Files are looked at this often at most, in ns.
@@ -57,8 +57,14 @@ impl Beyond {
         }
     }
 
-    /// Look, if it is time, which files have grown, and have what they hold now asked for.
-    pub(crate) fn look(&mut self, now: u64, backend: &mut impl Backend, scheduler: &mut Scheduler) {
+    /// Look, if it is time, which files have grown, and have what they hold now asked for, for this strand.
+    pub(crate) fn look(
+        &mut self,
+        now: u64,
+        strand: StrandId,
+        backend: &mut impl Backend,
+        scheduler: &mut Scheduler,
+    ) {
         if self.files.is_empty() || now < self.at {
             return;
         }
@@ -74,7 +80,7 @@ impl Beyond {
             short.first = u64::MAX;
             short.requests.retain(|_, asked| {
                 if asked.start < pages {
-                    scheduler.grown(file, asked.clone());
+                    scheduler.grown(strand, file, asked.clone());
                     return false;
                 }
                 short.first = short.first.min(asked.start);

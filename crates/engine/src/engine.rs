@@ -1,31 +1,30 @@
 //! The loop, one step at a time.
 //!
 //! Data flow of [`Engine::step`]: backend events in → ledger and scheduler; disclosures from
-//! the source → plan queue; requests from the scheduler → backend. [`Engine::observe`] tells where the program is.
+//! each strand's source → its plan queue; requests from the scheduler → backend. [`Engine::see`] tells what the program does.
 //! Time is ns since the session began, given by the caller: the same engine runs in real time
 //! and on the sim backend.
 //!
-//! Invariant: each page issued is in exactly one of `pages` (not read yet) or a column of the ledger.
+//! Invariant: the session's account is the sum of its strands'.
 
+mod account;
 mod look;
+mod observe;
 
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
-use foreread_plan::{Access, Expected, FileId, Kind, PAGE, Pattern, RequestId};
-use foreread_sched::{Asked, Profile, Scheduler};
-use foreread_sources::Source;
+use foreread_plan::{Expected, FileId, PAGE, RequestId};
+use foreread_sched::{Asked, Profile, Scheduler, StrandId};
+use foreread_sources::{Nature, Outlook, Source};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::Ledger;
-use crate::beyond::Beyond;
-use crate::pages::Pages;
 use crate::site::{Site, Table};
+use crate::strand::{Strand, phase_of};
 use crate::survey::{HEAD, Head, sample};
-use crate::track::{Course, Track};
-use crate::upkeep::{STREAMED, Upkeep, WAIT};
-use crate::worth::Worth;
+use crate::upkeep::{Upkeep, WAIT};
+use crate::{Ledger, StrandReport};
 
 /// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
 /// waiting for the rest.
@@ -34,13 +33,6 @@ pub(crate) const FIRST: usize = 256;
 /// Entries that wait to be looked at, beyond which nothing more is disclosed: on a device whose order is the
 /// program's they would lie there for nothing.
 const BACKLOG: usize = 4 * DISCLOSE;
-/// Pages looked at on both sides of one that seems to have been evicted: eviction takes many at a time.
-const AROUND: u64 = 512;
-/// Of the reads that do not tell whether they waited, one in this many is looked up.
-const LOOK_UP: u32 = 8;
-/// And all of the next so many after one whose pages were gone.
-const ALERT: u32 = 64;
-
 /// Sizes of a session.
 pub type Config = foreread_sched::Config;
 
@@ -64,8 +56,10 @@ pub enum Phase {
 /// The end of a session.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The closed account.
+    /// The closed account: the sum of the strands'.
     pub ledger: Ledger,
+    /// What each strand came to, in the order in which they were added.
+    pub strands: Vec<StrandReport>,
     /// What the session was doing at the end.
     pub phase: Phase,
     /// Reads observed, and how many of them were foreseen.
@@ -91,74 +85,61 @@ type Parts = SmallVec<[(FileId, Range<u64>); 1]>;
 
 /// One session's state.
 pub struct Engine<B> {
-    source: Box<dyn Source>,
+    /// By their numbers in the scheduler.
+    strands: Vec<Strand>,
     scheduler: Scheduler,
     backend: B,
     table: Table,
-    pages: Pages,
-    ledger: Ledger,
-    track: Track,
-    phase: Phase,
     closed: bool,
+    /// One account for all strands: the processor time that they use cannot be told apart.
     upkeep: Upkeep,
-    worth: Worth,
-    /// Whether all of the plan has been fetched and read: what comes now is in no plan yet.
-    ran_out: bool,
     /// Reads without times that are not looked up yet, and that are all to be looked up.
     passed_up: u32,
     alert: u32,
-    /// Parts of each request that are under way.
+    /// Parts of each request that are under way, and the strand it was made for.
     parts: FxHashMap<RequestId, Parts>,
-    /// What was fetched before anything was scheduled.
-    head: Option<Head>,
-    beyond: Beyond,
     /// When the pages that wait to be read are to be looked for.
     look_at: u64,
     /// Kept for their room.
     events: Vec<Event>,
     disclosed: Vec<Expected>,
-    exhausted: bool,
     /// When the plan was known to be in memory, in ns.
     hot_since: Option<u64>,
     missed_hot: u64,
     reads: u64,
     foreseen: u64,
-    found_again: u64,
     was_hot: bool,
 }
 
 impl<B: Backend> Engine<B> {
-    /// A session that follows `source` through `backend`.
-    pub fn new(source: Box<dyn Source>, backend: B, config: Config) -> Self {
+    /// A session of no strands yet, that has `backend` fetch.
+    pub fn new(backend: B, config: Config) -> Self {
         Self {
-            source,
+            strands: Vec::new(),
             scheduler: Scheduler::new(config),
             backend,
             table: Table::default(),
-            pages: Pages::default(),
-            ledger: Ledger::default(),
-            track: Track::default(),
-            phase: Phase::Ahead,
             closed: false,
             upkeep: Upkeep::default(),
-            worth: Worth::default(),
-            ran_out: false,
             passed_up: 0,
             alert: 0,
             parts: FxHashMap::default(),
-            head: None,
-            beyond: Beyond::default(),
             look_at: 0,
             events: Vec::new(),
             disclosed: Vec::new(),
-            exhausted: false,
             hot_since: None,
             missed_hot: 0,
             reads: 0,
             foreseen: 0,
-            found_again: 0,
             was_hot: false,
         }
+    }
+
+    /// Follow this source, too, which reports call by this name. What no strand had foreseen counts as missed by the first.
+    pub fn with_strand(mut self, name: &'static str, source: Box<dyn Source>) -> Self {
+        let id = self.scheduler.add(source.nature() == Nature::Guess);
+        self.strands.push(Strand::new(id, name, source));
+        self
     }
 
     /// Use measured profiles: `profiles` is asked once for each device met, by its number and what is known of
@@ -185,15 +166,17 @@ impl<B: Backend> Engine<B> {
         self
     }
 
-    /// What was fetched of this source, by this backend, with [`fetch_head`](crate::fetch_head).
+    /// What was fetched of the source added last, by this backend, with [`fetch_head`](crate::fetch_head).
     pub fn with_head(mut self, head: Option<Head>) -> Self {
-        self.head = head;
+        if let Some(strand) = self.strands.last_mut() {
+            strand.head = head;
+        }
         self
     }
 
-    /// What the session is doing.
+    /// What the session is doing: as much as any of its strands.
     pub fn phase(&self) -> Phase {
-        self.phase
+        phase_of(&self.strands)
     }
 
     /// Pages that may lie in memory unread, at present.
@@ -203,79 +186,34 @@ impl<B: Backend> Engine<B> {
 
     /// The account so far.
     pub fn ledger(&self) -> Ledger {
-        self.ledger
+        self.strands.iter().map(|strand| strand.ledger).sum()
     }
 
-    /// Look whether the plan's pages are in memory already, at a small sample of them; if so, the session is [`Phase::Hot`]
-    /// and the program need not be observed. A plan that is still being made counts as cold, as does one whose head was
-    /// missing.
+    /// Look whether literal plans' pages are in memory already, at a small sample of them; if so, the session is
+    /// [`Phase::Hot`] and the program need not be observed. A plan that is still being made counts as cold, as does one
+    /// whose head was missing.
     pub fn survey(&mut self) {
-        if self.source.is_live() || self.head.is_some() {
-            // What is still to come cannot be looked at; what is on its way was missing.
-            return;
-        }
-        let found = sample(self.source.as_mut(), &mut self.backend);
-        self.source.rewind();
-        if found.is_hot() {
-            // Nobody will come to what is damaged of it.
-            self.source.check();
-            self.was_hot = true;
-            self.phase = Phase::Hot;
-        } else {
-            self.upkeep.promised(found.waits().saturating_mul(WAIT));
-        }
-    }
-
-    /// The program read this extent of a planned file.
-    pub fn observe(&mut self, access: &Access) {
-        if !access.kind.reads() {
-            return;
-        }
-        let ours = self.account(access);
-        if self.closed || self.phase == Phase::Hot {
-            return;
-        }
-        let matched = self.scheduler.observe(access);
-        self.judge(access, matched.known);
-        // What waits for the kernel's read-ahead would not gain by ours.
-        let mut taken = matched.consumed.iter();
-        let streams = !matched.consumed.is_empty()
-            && taken.all(|(_, one)| one.pattern == Pattern::Sequential);
-        // Nobody knows whether a touch waited; one of a page that is new may have.
-        let may_wait = self.ran_out && access.kind == Kind::Touch && !matched.known;
-        let waited = if access.waited() { access.took } else { 0 };
-        if streams {
-            self.upkeep.pay_in(waited / STREAMED);
-        }
-        let gained = ours || may_wait || waited > 0 && !streams;
-        self.weigh(gained, waited.max(WAIT));
-    }
-
-    /// The program read a file that is not in the plan.
-    pub fn stray(&mut self, access: &Access) {
-        if access.kind.reads() {
-            self.judge(access, false);
-            if self.ran_out {
-                self.weigh(access.waited(), access.took);
+        let is_sampled = |one: &Strand| one.nature == Nature::Literal && one.head.is_none();
+        let (mut sampled, mut hot) = (false, true);
+        for strand in self.strands.iter_mut().filter(|one| is_sampled(one)) {
+            let found = sample(strand.source.as_mut(), &mut self.backend);
+            strand.source.rewind();
+            sampled = true;
+            if found.is_hot() {
+                // Nobody will come to what is damaged of it.
+                strand.source.check();
+            } else {
+                hot = false;
+                self.upkeep.promised(found.waits().saturating_mul(WAIT));
             }
         }
-    }
-
-    /// What the program reads from now on is not observed, until [`Engine::resume`] or the end: of the pages it has not
-    /// read by now nobody can tell whether it will.
-    pub fn look_away(&mut self) {
-        self.pages.watch(false);
-    }
-
-    /// Follow again a plan that was as good as hot: the program waits for its device. It is looked for in the
-    /// plan by what it reads from `now` on.
-    pub fn resume(&mut self, now: u64) {
-        self.pages.watch(true);
-        if self.phase == Phase::Hot && !self.closed {
-            self.scheduler.restart();
-            self.track = Track::seeking();
-            self.upkeep.settle(now);
-            self.phase = Phase::Lost;
+        let all = self.strands.iter();
+        let may_rest = |one: &Strand| is_sampled(one) || one.nature == Nature::Guess;
+        if sampled && hot && all.clone().all(may_rest) {
+            self.was_hot = true;
+            self.strands
+                .iter_mut()
+                .for_each(|one| one.phase = Phase::Hot);
         }
     }
 
@@ -296,32 +234,47 @@ impl<B: Backend> Engine<B> {
     fn go_on(&mut self, now: u64) -> bool {
         self.collect(now);
         self.settle(now);
-        if self.phase == Phase::Hot {
+        if self.phase() == Phase::Hot {
             self.hot_since.get_or_insert(now);
         }
-        if self.closed || matches!(self.phase, Phase::Hot | Phase::GaveUp | Phase::Finished) {
+        if self.closed || !self.strands.iter().any(Strand::follows) {
             return self.scheduler.in_flight() > 0;
         }
-        while let Some(asked) = self.scheduler.passed() {
-            self.pass(&asked);
+        for at in 0..self.strands.len() {
+            while let Some(asked) = self.scheduler.passed(StrandId(at)) {
+                self.pass(at, &asked);
+            }
         }
         if now >= self.look_at {
             self.look_ahead(now);
         }
         let (backend, scheduler) = (&mut self.backend, &mut self.scheduler);
-        self.beyond.look(now, backend, scheduler);
-        for (file, pages) in self.scheduler.give_back() {
-            self.ledger.enter(self.pages.give_back(file, &pages));
-            self.backend.discard(file, pages);
+        for strand in &mut self.strands {
+            strand.beyond.look(now, strand.id, backend, scheduler);
         }
-        if self.phase != Phase::Ahead {
+        for (file, pages) in scheduler.give_back() {
+            for strand in &mut self.strands {
+                strand.ledger.enter(strand.pages.give_back(file, &pages));
+            }
+            backend.discard(file, pages);
+        }
+        let (mut more, mut any) = (false, false);
+        for at in 0..self.strands.len() {
+            let strand = &self.strands[at];
+            let (id, is_ahead) = (strand.id, strand.phase == Phase::Ahead);
+            self.scheduler.follow(id, is_ahead);
+            if is_ahead {
+                any = true;
+                let most = match self.scheduler.queue(id).end() {
+                    0 => FIRST,
+                    _ => DISCLOSE,
+                };
+                more |= self.disclose(at, most);
+            }
+        }
+        if !any {
             return self.scheduler.in_flight() > 0;
         }
-        let most = match self.scheduler.queue().end() {
-            0 => FIRST,
-            _ => DISCLOSE,
-        };
-        let more = self.disclose(most);
         let mut site = Site {
             table: &mut self.table,
             backend: &mut self.backend,
@@ -334,12 +287,16 @@ impl<B: Backend> Engine<B> {
             self.backend.submit(request);
         }
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.is_due();
-        if self.exhausted && self.scheduler.is_out() {
-            // Infill may stay unread.
-            if self.pages.is_empty() || self.scheduler.queue().is_read_out() {
-                // The program is still watched: if it goes on to wait for a device, it reads what no plan tells of
-                // yet, and whoever records it must see all of that.
-                self.ran_out = true;
+        for strand in &mut self.strands {
+            let is_ahead = strand.phase == Phase::Ahead;
+            if is_ahead && strand.exhausted && self.scheduler.is_out(strand.id) {
+                // Infill may stay unread.
+                let queue = self.scheduler.queue(strand.id);
+                if strand.pages.is_empty() || queue.is_read_out() {
+                    // The program is still watched: if it goes on to wait for a device, it reads what no plan tells
+                    // of yet, and whoever records it must see all of that.
+                    strand.ran_out = true;
+                }
             }
         }
         more || started || busy
@@ -347,7 +304,7 @@ impl<B: Backend> Engine<B> {
 
     /// Whether nothing is to be done until something is observed.
     pub fn is_quiet(&self) -> bool {
-        self.phase == Phase::Hot && self.scheduler.in_flight() == 0
+        self.phase() == Phase::Hot && self.scheduler.in_flight() == 0
     }
 
     /// After how long, in ns, what following the program has cost so far beyond its gain is paid back by the time that
@@ -356,29 +313,30 @@ impl<B: Backend> Engine<B> {
         self.upkeep.paid_back_in()
     }
 
-    /// Whether the program is where the plan is, and not past its end: what it reads next is foreseen.
+    /// Whether the program is where a plan is, and not past its end: what it reads next is foreseen.
     pub fn is_foreseen(&self) -> bool {
-        self.phase == Phase::Ahead && !self.ran_out
+        self.strands.iter().any(Strand::foresees)
     }
 
     /// The program has ended: fetch nothing more and look for nothing; what it read is still entered.
     pub fn close(&mut self) {
-        if matches!(self.phase, Phase::Ahead | Phase::Lost) {
-            self.closed = true;
-        }
+        self.closed |= self.strands.iter().any(Strand::follows);
     }
 
     /// Close the account; nothing is to be asked of the engine after that.
     pub fn finish(&mut self, now: u64) -> Report {
         self.collect(now);
-        self.ledger.enter(self.pages.rest());
+        for strand in &mut self.strands {
+            strand.ledger.enter(strand.pages.rest());
+        }
         Report {
-            ledger: self.ledger,
-            phase: self.phase,
+            ledger: self.ledger(),
+            strands: self.strands.iter().map(Strand::report).collect(),
+            phase: self.phase(),
             reads: self.reads,
             foreseen: self.foreseen,
             missed_hot: self.missed_hot,
-            found_again: self.found_again,
+            found_again: self.strands.iter().map(|one| one.found_again).sum(),
             was_hot: self.was_hot,
             devices: self.table.devices(),
             changed: std::mem::take(&mut self.table.changed),
@@ -407,10 +365,7 @@ impl<B: Backend> Engine<B> {
                     self.placed(file);
                 }
                 Event::Issued { id, file, pages } => {
-                    let issued = self.pages.issue(file, &pages);
-                    self.ledger.issued += issued.pages * PAGE;
-                    self.ledger.evicted += issued.again * PAGE;
-                    self.want(id, file, &pages);
+                    self.issued(id, file, &pages);
                     let parts = self.parts.entry(id).or_default();
                     if parts.is_empty() {
                         self.upkeep.pay_in(self.scheduler.service_ns(id).max(WAIT));
@@ -419,15 +374,21 @@ impl<B: Backend> Engine<B> {
                 }
                 Event::Short { id, file, pages } => {
                     // What an earlier run read may be written by this one, and is in memory then.
-                    let (is_live, range) = (self.source.is_live(), pages.clone());
-                    if is_live && self.scheduler.past_end(id, file, range) {
-                        self.beyond.add(id, file, pages);
+                    let strand = self.made_for(id);
+                    if let Some(strand) = strand.and_then(|at| self.strands.get_mut(at))
+                        && strand.nature == Nature::Told
+                        && self.scheduler.past_end(id, file, pages.clone())
+                    {
+                        strand.beyond.add(id, file, pages);
                     }
                 }
                 Event::Done { id, fetched, .. } => {
+                    let strand = self.made_for(id);
                     for (file, pages) in self.parts.remove(&id).unwrap_or_default() {
                         self.scheduler.arrived(id, file, &pages);
-                        self.pages.arrive(file, &pages, now);
+                        if let Some(at) = strand {
+                            self.strands[at].pages.arrive(file, &pages, now);
+                        }
                     }
                     self.scheduler.completed(id, fetched, now);
                 }
@@ -436,32 +397,63 @@ impl<B: Backend> Engine<B> {
         self.events = events;
     }
 
+    /// The strand that a request was made for.
+    fn made_for(&self, id: RequestId) -> Option<usize> {
+        if id == HEAD {
+            return self.strands.iter().position(|one| one.head.is_some());
+        }
+        self.scheduler.strand(id).map(|strand| strand.0)
+    }
+
+    /// These pages of a request come from the device.
+    fn issued(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
+        let Some(at) = self.made_for(id) else {
+            return;
+        };
+        for (other, strand) in self.strands.iter_mut().enumerate() {
+            if other == at {
+                let issued = strand.pages.issue(file, pages);
+                strand.ledger.issued += issued.pages * PAGE;
+                strand.ledger.evicted += issued.again * PAGE;
+            } else {
+                strand.give_up(file, pages);
+            }
+        }
+        self.want(id, file, pages);
+    }
+
     /// These pages of a request are wanted, but for its infill.
     fn want(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
-        let gaps = match &self.head {
+        let Some(at) = self.made_for(id) else {
+            return;
+        };
+        let strand = &mut self.strands[at];
+        let gaps = match &strand.head {
             Some(head) if id == HEAD => head.gaps.as_slice(),
             _ => self.scheduler.infill(id),
         };
         let mut from = pages.start;
         for gap in gaps {
-            self.pages.want(file, &(from..gap.start.min(pages.end)));
+            strand.pages.want(file, &(from..gap.start.min(pages.end)));
             from = from.max(gap.end);
         }
-        self.pages.want(file, &(from..pages.end));
+        strand.pages.want(file, &(from..pages.end));
     }
 
-    /// The program is past a request: what it has not read of that is not waited for any more. It may still be read.
-    fn pass(&mut self, asked: &Asked) {
+    /// The program is past a request of a strand's: what it has not read of that is not waited for any more. It may still
+    /// be read.
+    fn pass(&mut self, at: usize, asked: &Asked) {
         let file = asked.request.file;
-        self.beyond.forget(asked);
-        let (pages, scheduler) = (&mut self.pages, &mut self.scheduler);
+        let (strand, scheduler) = (&mut self.strands[at], &mut self.scheduler);
+        strand.beyond.forget(asked);
         for part in asked.wanted() {
+            let pages = &mut strand.pages;
             pages.pass(file, &part, |run| scheduler.pass(file, run));
         }
         // Where infill can be given back it is remembered for that since it arrived.
         if !scheduler.gives_back() {
             for gap in &asked.infill {
-                pages.pass(file, gap, |_| ());
+                strand.pages.pass(file, gap, |_| ());
             }
         }
     }
@@ -474,153 +466,47 @@ impl<B: Backend> Engine<B> {
         self.scheduler.placed(file, &mut site);
     }
 
-    /// Take up to so many disclosures; whether there may be more at once.
-    fn disclose(&mut self, most: usize) -> bool {
-        if self.source.is_void() {
-            self.scheduler.restart();
-        }
-        let room = self.scheduler.queue().room().min(most);
-        let room = room.min(BACKLOG.saturating_sub(self.scheduler.waiting() as usize));
-        if self.exhausted || room == 0 {
+    /// Take up to so many disclosures of a strand's; whether there may be more at once.
+    fn disclose(&mut self, at: usize, most: usize) -> bool {
+        let strand = &mut self.strands[at];
+        if strand.exhausted {
             return false;
         }
-        self.disclosed.clear();
-        self.source.disclose(room, &mut self.disclosed);
-        self.exhausted = self.disclosed.len() < room && !self.source.is_live();
-        let queue = self.scheduler.queue();
-        for one in &self.disclosed {
+        let (id, disclosed) = (strand.id, &mut self.disclosed);
+        disclosed.clear();
+        let mut room = room(&mut self.scheduler, id, most);
+        let mut outlook = strand.source.disclose(room, disclosed);
+        if outlook == Outlook::Void {
+            self.scheduler.restart(id);
+            room = self::room(&mut self.scheduler, id, most);
+            outlook = strand.source.disclose(room, disclosed);
+        }
+        strand.exhausted = outlook == Outlook::End;
+        let queue = self.scheduler.queue(id);
+        for one in disclosed.iter() {
             queue.push(one);
         }
-        self.disclosed.len() == most
+        disclosed.len() == most
     }
 
-    /// Be quiet if foreread has used more than it has gained.
+    /// Be quiet if foreread has used more than it has gained. Whoever the program tells what it reads is not.
     fn settle(&mut self, now: u64) {
         self.upkeep.settle(now);
-        let follows = matches!(self.phase, Phase::Ahead | Phase::Lost) && !self.closed;
-        if follows && !self.ran_out && !self.source.is_live() && self.upkeep.is_overdrawn() {
-            self.phase = Phase::Hot;
-        }
-    }
-
-    /// A read was observed; if it `gained` or could have, by so many ns.
-    fn weigh(&mut self, gained: bool, ns: u64) {
-        self.upkeep.observed();
-        if gained {
-            self.upkeep.pay_in(ns);
-        }
-        if self.ran_out && !self.source.is_live() && self.worth.weigh(gained) {
-            self.phase = Phase::Finished;
-        }
-    }
-
-    /// Enter a read into the ledger; whether any of it was fetched for it.
-    fn account(&mut self, access: &Access) -> bool {
-        let (file, scheduler) = (access.file, &mut self.scheduler);
-        let read = self
-            .pages
-            .read(file, &access.extent.pages(), access.start, |run| {
-                scheduler.pass(file, run);
-            });
-        let (there, under_way) = (read.there * PAGE, read.under_way * PAGE);
-        let waited = access.waited();
-        if access.kind == Kind::Touch {
-            // A sample, or a position the program tells, says what was read, not whether that waited.
-            let gone = self.look_up(file, &access.extent.pages(), read.there) * PAGE;
-            self.ledger.useful += there - gone;
-            self.ledger.evicted += gone;
-            self.ledger.late += under_way;
-        } else if !waited {
-            self.ledger.useful += there + under_way;
-            self.scheduler.budget().kept(read.there + read.under_way);
-        } else {
-            let pages = access.extent.pages();
-            let ours = read.there + read.under_way;
-            self.ledger.late += under_way;
-            if read.there == pages.end - pages.start && self.under_pressure(access.file, &pages) {
-                // All of it had arrived, and yet the program waited: it was gone again.
-                self.ledger.evicted += there;
-                self.scheduler.budget().lost(read.there);
-            } else if ours == pages.end - pages.start {
-                self.ledger.useful += there;
-            } else {
-                self.ledger.useful += there;
-                let missed = (pages.end - pages.start - ours) * PAGE;
-                self.ledger.missed += missed;
-                if self.hot_since.is_some_and(|since| access.start >= since) {
-                    self.missed_hot += missed;
-                }
-            }
-        }
-        there + under_way > 0
-    }
-
-    /// Of so many pages that were there, those that are gone again, where that is looked up.
-    fn look_up(&mut self, file: FileId, pages: &Range<u64>, there: u64) -> u64 {
-        if there == 0 {
-            return 0;
-        }
-        if self.alert == 0 && self.passed_up + 1 < LOOK_UP {
-            self.passed_up += 1;
-            return 0;
-        }
-        self.passed_up = 0;
-        let backend = &mut self.backend;
-        let gone = backend.evicted(file, pages.clone()).or_else(|| {
-            let resident = backend.resident(file, pages.clone())?;
-            Some((pages.end - pages.start).saturating_sub(resident))
-        });
-        let gone = gone.unwrap_or(0).min(there);
-        self.alert = if gone > 0 {
-            ALERT
-        } else {
-            self.alert.saturating_sub(1)
-        };
-        self.scheduler.budget().lost(gone);
-        self.scheduler.budget().kept(there - gone);
-        gone
-    }
-
-    /// Whether pages around these had to make room lately: without that, a read that took long was
-    /// held up by something else than the device.
-    fn under_pressure(&mut self, file: FileId, pages: &Range<u64>) -> bool {
-        let around = pages.start.saturating_sub(AROUND)..pages.end + AROUND;
-        self.backend
-            .evicted(file, around)
-            .is_none_or(|evicted| evicted > 0)
-    }
-
-    /// See whether the program still follows the plan.
-    fn judge(&mut self, access: &Access, foreseen: bool) {
-        if self.phase == Phase::Hot || self.closed {
-            // Nothing was put into the queue to match against, or is put there any more.
+        if self.closed || !self.upkeep.is_overdrawn() {
             return;
         }
-        self.reads += 1;
-        self.foreseen += u64::from(foreseen);
-        if self.source.is_live()
-            || self.ran_out
-            || !matches!(self.phase, Phase::Ahead | Phase::Lost)
-        {
-            return;
-        }
-        match self.track.read(access, foreseen) {
-            Course::OnPlan => {}
-            Course::Lost => self.phase = Phase::Lost,
-            Course::GiveUp => self.phase = Phase::GaveUp,
-            Course::Search => {
-                self.scheduler.restart();
-                let found = self.source.resync(self.track.recent());
-                self.track.searched(found);
-                self.exhausted = false;
-                self.found_again += u64::from(found);
-                self.phase = if found { Phase::Ahead } else { Phase::Lost };
-                if found {
-                    self.upkeep.invested();
-                    // Reads that were handed over with this one come before the next step.
-                    self.disclose(DISCLOSE);
-                }
+        for strand in &mut self.strands {
+            if strand.follows() && !strand.ran_out && strand.nature != Nature::Told {
+                strand.phase = Phase::Hot;
+                // What it holds is others' now.
+                self.scheduler.restart(strand.id);
             }
         }
     }
+}
+
+/// How many disclosures of a strand's may be taken, of so many.
+fn room(scheduler: &mut Scheduler, strand: StrandId, most: usize) -> usize {
+    let room = scheduler.queue(strand).room().min(most);
+    room.min(BACKLOG.saturating_sub(scheduler.waiting(strand) as usize))
 }

@@ -1,5 +1,7 @@
 //! What became of every byte issued.
 
+use std::iter::Sum;
+
 use foreread_plan::PAGE;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,21 @@ pub struct Ledger {
     /// Read by the program from the device, not issued by anyone else: what was not foreseen
     /// in time. Not part of `issued`.
     pub missed: u64,
+}
+
+impl Sum for Ledger {
+    fn sum<I: Iterator<Item = Self>>(ledgers: I) -> Self {
+        ledgers.fold(Self::default(), |sum, one| Self {
+            issued: sum.issued + one.issued,
+            useful: sum.useful + one.useful,
+            late: sum.late + one.late,
+            wasted: sum.wasted + one.wasted,
+            evicted: sum.evicted + one.evicted,
+            infill: sum.infill + one.infill,
+            unknown: sum.unknown + one.unknown,
+            missed: sum.missed + one.missed,
+        })
+    }
 }
 
 impl Ledger {

@@ -1,4 +1,7 @@
-//! The session: source, scheduler, backend and ledger in one loop.
+//! The session: its strands, scheduler, backend and ledger in one loop.
+//!
+//! A *strand* is one source with its queue, position, worth, phase and account; a session has any number.
+//! Devices, memory and what is given back are theirs together.
 //!
 //! ```text
 //! source.disclose(&mut queue);              // what will be read
@@ -21,6 +24,7 @@ mod ledger;
 mod pages;
 mod session;
 mod site;
+mod strand;
 mod survey;
 mod sync;
 mod track;
@@ -31,4 +35,5 @@ pub use engine::{Config, Engine, Phase, Report};
 pub use foreread_sched::{Horizon, Order, Profile};
 pub use ledger::Ledger;
 pub use session::Session;
+pub use strand::StrandReport;
 pub use survey::{Head, fetch_head};

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use foreread_backend::Backend;
-use foreread_plan::Access;
+use foreread_plan::{FileId, FileMeta, Seen};
 
 use crate::sync::{
     AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Builder, JoinHandle, MODELLED, Mutex, MutexGuard,
@@ -39,16 +39,26 @@ const AT_ONCE: usize = if MODELLED { 1 } else { 256 };
 /// Bytes of stack of the engine's thread: the standard library's default, whatever the environment says (`RUST_MIN_STACK`).
 const STACK: usize = 2 << 20;
 
-/// What the program was seen to read, or to do.
-enum Seen {
-    /// An access to a planned file.
-    Planned(Access),
-    /// An access to any other.
-    Stray(Access),
-    /// Nothing from here on: nobody observes it.
+/// What the engine is told.
+enum Notice {
+    /// What the program was seen to do.
+    Seen(Seen),
+    /// A file that no plan names.
+    File(FileId, Box<FileMeta>),
+    /// Nothing is seen from here on: nobody observes it.
     Nothing,
-    /// That it waits for its device again.
+    /// The program waits for its device again.
     Waiting,
+}
+
+impl Notice {
+    /// How many observations it is.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Seen(Seen::Read(sequence)) => sequence.count() as usize,
+            _ => 1,
+        }
+    }
 }
 
 /// A running session.
@@ -60,9 +70,9 @@ pub struct Session {
 
 /// What both sides of a session see.
 struct Shared {
-    /// Observations that the engine has not taken yet.
-    seen: Mutex<VecDeque<Seen>>,
-    /// Observations that the engine has not come to yet.
+    /// What the engine was told and has not taken yet.
+    told: Mutex<VecDeque<Notice>>,
+    /// Reads and other observations that the engine has not come to yet.
     backlog: AtomicUsize,
     phase: AtomicU8,
     /// Calls of [`Session::resume`] whose effect is not in `phase` yet.
@@ -96,7 +106,7 @@ impl Session {
         start: Instant,
     ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
-            seen: Mutex::default(),
+            told: Mutex::default(),
             backlog: AtomicUsize::new(0),
             phase: AtomicU8::new(code(Phase::Ahead)),
             resumed: AtomicUsize::new(0),
@@ -132,36 +142,43 @@ impl Session {
         })
     }
 
-    /// The program read this extent of a planned file. The engine sees it when its timer ends, and at the
-    /// next [`Session::wake`].
-    pub fn observe(&self, access: Access) {
-        self.add(Seen::Planned(access));
+    /// The program has done this. The engine hears of it when its timer ends, and at the next [`Session::wake`].
+    pub fn see(&self, seen: Seen) {
+        if let Seen::Read(sequence) = seen {
+            // As many as are taken in one step, or the engine would do nothing else for long.
+            for piece in sequence.pieces(AT_ONCE as u16) {
+                self.add(Notice::Seen(Seen::Read(piece)));
+            }
+        } else {
+            self.add(Notice::Seen(seen));
+        }
     }
 
-    /// The program read a file that is not in the plan; seen as [`Session::observe`]'s are.
-    pub fn stray(&self, access: Access) {
-        self.add(Seen::Stray(access));
+    /// A file that no plan names is met; in order with what is seen of it.
+    pub fn add_file(&self, file: FileId, meta: FileMeta) {
+        self.add(Notice::File(file, Box::new(meta)));
     }
 
     /// The program is not observed from now on, until [`Session::resume`] or the end, or was not all the time: of what
     /// it has not been seen to read, nobody can tell whether it does.
     pub fn look_away(&self) {
-        self.add(Seen::Nothing);
+        self.add(Notice::Nothing);
     }
 
     /// Have the engine follow again a program that it let go as [`Phase::Hot`].
     pub fn resume(&self) {
         // Until the engine gets there, its own phase would say that nobody need be watched.
         self.shared.resumed.fetch_add(1, Ordering::Relaxed);
-        self.add(Seen::Waiting);
+        self.add(Notice::Waiting);
         self.wake();
     }
 
-    fn add(&self, seen: Seen) {
+    fn add(&self, notice: Notice) {
         // An engine that has died takes none.
         if self.thread.as_ref().is_some_and(|one| !one.is_finished()) {
-            self.shared.backlog.fetch_add(1, Ordering::Relaxed);
-            lock(&self.shared.seen).push_back(seen);
+            let weight = notice.weight();
+            self.shared.backlog.fetch_add(weight, Ordering::Relaxed);
+            lock(&self.shared.told).push_back(notice);
         }
     }
 
@@ -322,8 +339,8 @@ trait Work: Send {
 struct Shift<B> {
     engine: Engine<B>,
     start: Instant,
-    /// Observations taken over, and not looked at yet.
-    taken: VecDeque<Seen>,
+    /// Notices taken over, and not looked at yet.
+    taken: VecDeque<Notice>,
     /// Calls of [`Session::resume`] among those looked at last.
     resumed: usize,
 }
@@ -348,25 +365,28 @@ impl<B: Backend> Shift<B> {
 
     fn take_over(&mut self, shared: &Shared) {
         if self.taken.is_empty() {
-            mem::swap(&mut self.taken, &mut *lock(&shared.seen));
+            mem::swap(&mut self.taken, &mut *lock(&shared.told));
         }
     }
 
     /// Look at the next observations; whether there were any.
     fn look(&mut self, shared: &Shared) -> bool {
-        let count = self.taken.len().min(AT_ONCE);
-        if count == 0 {
+        if self.taken.is_empty() {
             return false;
         }
         // What was issued before these reads has to be known before they are accounted for.
         let now = self.now();
         self.engine.collect(now);
-        for seen in self.taken.drain(..count) {
-            match seen {
-                Seen::Planned(access) => self.engine.observe(&access),
-                Seen::Stray(access) => self.engine.stray(&access),
-                Seen::Nothing => self.engine.look_away(),
-                Seen::Waiting => {
+        let mut count = 0;
+        while count < AT_ONCE
+            && let Some(notice) = self.taken.pop_front()
+        {
+            count += notice.weight();
+            match notice {
+                Notice::Seen(seen) => self.engine.see(&seen),
+                Notice::File(file, meta) => self.engine.add_file(file, *meta),
+                Notice::Nothing => self.engine.look_away(),
+                Notice::Waiting => {
                     self.engine.resume(now);
                     self.resumed += 1;
                 }

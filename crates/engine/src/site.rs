@@ -76,6 +76,16 @@ impl Table {
         self.changed.extend(change.map(|change| (file, change)));
     }
 
+    /// A file by this number was not known to the backend, or was another.
+    pub(crate) fn forget(&mut self, file: FileId) {
+        self.files.remove(&file);
+    }
+
+    /// Whether a file could not be fetched of.
+    pub(crate) fn is_gone(&self, file: FileId) -> bool {
+        self.files.get(&file).is_some_and(|known| known.gone)
+    }
+
     pub(crate) fn lost(&mut self, file: FileId, why: String) {
         let known = self.files.entry(file).or_default();
         known.gone = true;

@@ -201,10 +201,11 @@ mod tests {
         assert!(of(500, 2).is_hot() && !of(500, 3).is_hot());
         assert!(Sampled::default().is_hot());
     }
-    use foreread_plan::ThreadId;
+    use foreread_plan::{Odds, ThreadId};
 
     fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Expected> {
         let read = |page| Expected {
+            odds: Odds::SURE,
             file: FileId(1),
             pages: page..page + 1,
             thread: ThreadId(0),

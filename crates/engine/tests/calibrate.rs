@@ -10,7 +10,7 @@ use foreread_backend::{Found, Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::calibrate::{Probe, Samples, Trial, decide, measure};
 use foreread_engine::{Config, Engine, Order, Profile};
-use foreread_plan::{Access, Extent, FileId, Kind, PAGE, ThreadId};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
 use foreread_sources::{Replay, Trace};
 
 const FILE: FileId = FileId(0);
@@ -122,12 +122,12 @@ impl Probe for Virtual {
     ) -> Result<Trial, Infallible> {
         let machine = Arc::new(Mutex::new(self.machine()));
         let profile = profile.clone();
-        let mut engine = Engine::new(
-            Box::new(Replay::new(List(pages.to_vec(), 0), HashSet::new())),
-            Sim::new(Arc::clone(&machine)),
-            Config::default(),
-        )
-        .with_profiles(move |_, _| Some(profile.clone()));
+        let mut engine = Engine::new(Sim::new(Arc::clone(&machine)), Config::default())
+            .with_strand(
+                "replay",
+                Box::new(Replay::new(List(pages.to_vec(), 0), HashSet::new())),
+            )
+            .with_profiles(move |_, _| Some(profile.clone()));
         let (mut now, mut tick, mut count) = (0, 0, 0);
         for &page in pages {
             let begun = now;
@@ -141,11 +141,14 @@ impl Probe for Virtual {
                 }
             }
             now += HIT_NS;
-            engine.observe(&Access {
-                start: begun,
-                took: now - begun,
-                ..read(page)
-            });
+            engine.see(&Seen::Read(
+                Access {
+                    start: begun,
+                    took: now - begun,
+                    ..read(page)
+                }
+                .into(),
+            ));
             count += 1;
             if now > limit.as_nanos() as u64 {
                 break;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use foreread_backend::{Backend, Change, DeviceFacts, Event, PageCache};
 use foreread_engine::{Config, Engine, Phase, Report, Session, fetch_head};
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId,
+    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, Seen, ThreadId,
 };
 use foreread_sources::{Replay, Trace};
 use foreread_steady::{check, rounds};
@@ -90,7 +90,7 @@ fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Repor
     let backend = PageCache::new(&files(meta));
     let source = Box::new(Replay::new(List(plan, 0), HashSet::new()));
     let start = Instant::now();
-    let engine = Engine::new(source, backend, Config::default());
+    let engine = Engine::new(backend, Config::default()).with_strand("replay", source);
     let session = Session::start(move || engine, start).unwrap();
     let mut buffer = vec![0; PAGE as usize];
     for &page in program {
@@ -98,7 +98,9 @@ fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Repor
         let begun = start.elapsed();
         file.read_exact_at(&mut buffer, page * PAGE).unwrap();
         let took = start.elapsed() - begun;
-        session.observe(read(page, begun.as_nanos() as u64, took.as_nanos() as u64));
+        session.see(Seen::Read(
+            read(page, begun.as_nanos() as u64, took.as_nanos() as u64).into(),
+        ));
         session.wake();
     }
     session.finish().unwrap()
@@ -139,12 +141,15 @@ fn reads_that_nobody_wakes_the_engine_for_are_seen_when_its_timer_ends() {
         let plan = pages();
         let start = Instant::now();
         let engine = Engine::new(
-            Box::new(Replay::new(List(plan.clone(), 0), HashSet::new())),
             PageCache::new(&files(meta)),
             Config {
                 budget_pages: 256,
                 ..Config::default()
             },
+        )
+        .with_strand(
+            "replay",
+            Box::new(Replay::new(List(plan.clone(), 0), HashSet::new())),
         );
         let session = Session::start(move || engine, start).unwrap();
         let mut unseen = 0;
@@ -157,7 +162,9 @@ fn reads_that_nobody_wakes_the_engine_for_are_seen_when_its_timer_ends() {
             }
             unseen += usize::from(!there());
             check!(unseen <= plan.len() / 100, "{unseen} pages do not come");
-            session.observe(read(page, start.elapsed().as_nanos() as u64, 1000));
+            session.see(Seen::Read(
+                read(page, start.elapsed().as_nanos() as u64, 1000).into(),
+            ));
         }
         let ledger = session.finish().unwrap().ledger;
         let wanted = ledger.issued - ledger.infill;
@@ -222,14 +229,20 @@ fn start_with_head(meta: FileMeta, file: &File) -> Option<Report> {
         std::thread::sleep(Duration::from_micros(100));
     }
     let start = Instant::now();
-    let make = || Engine::new(source, backend, Config::default()).with_head(Some(head));
+    let make = || {
+        Engine::new(backend, Config::default())
+            .with_strand("replay", source)
+            .with_head(Some(head))
+    };
     let session = Session::start(make, start).unwrap();
     for &page in &plan {
         let begun = start.elapsed();
         let mut buffer = vec![0; PAGE as usize];
         file.read_exact_at(&mut buffer, page * PAGE).unwrap();
         let took = start.elapsed() - begun;
-        session.observe(read(page, begun.as_nanos() as u64, took.as_nanos() as u64));
+        session.see(Seen::Read(
+            read(page, begun.as_nanos() as u64, took.as_nanos() as u64).into(),
+        ));
     }
     session.finish()
 }
@@ -327,7 +340,7 @@ fn a_file_is_held_no_longer_than_it_is_worked_on() {
 fn an_engine_that_fails_costs_its_report_and_nothing_else() {
     let make = || -> Engine<PageCache> { panic!("as a test wants it") };
     let session = Session::start(make, Instant::now()).unwrap();
-    session.observe(read(0, 0, 1000));
+    session.see(Seen::Read(read(0, 0, 1000).into()));
     session.wake();
     assert!(session.finish().is_none());
     let make = || -> Engine<PageCache> { panic!("as a test wants it") };
@@ -367,10 +380,10 @@ fn a_session_ends_though_a_file_system_does_not_answer_its_engine() {
     for end in end {
         let (answer, asked) = channel();
         let source = Box::new(Replay::new(List(pages(), 0), HashSet::new()));
-        let make = || Engine::new(source, Stuck(asked), Config::default());
+        let make = || Engine::new(Stuck(asked), Config::default()).with_strand("replay", source);
         let session = Session::start(make, Instant::now()).unwrap();
         assert!(!session.has_begun());
-        session.observe(read(0, 0, 1000));
+        session.see(Seen::Read(read(0, 0, 1000).into()));
         assert!(end(session).is_none());
         drop(answer);
     }

@@ -191,6 +191,25 @@ impl Sequence {
         })
     }
 
+    /// The same as sequences of at most so many accesses, in order.
+    pub fn pieces(self, most: u16) -> impl Iterator<Item = Self> {
+        let step = most.max(1);
+        let count = self.count();
+        (0..count).step_by(step.into()).map(move |number| {
+            let Access { extent, took, .. } = self.first;
+            let offset = extent.len.saturating_mul(number);
+            let more = (count - number).min(step.into()) - 1;
+            Self {
+                first: Access {
+                    extent: Extent::new(extent.offset.saturating_add(offset), extent.len),
+                    start: self.first.start.saturating_add(took.saturating_mul(number)),
+                    ..self.first
+                },
+                more: more as u16,
+            }
+        })
+    }
+
     /// All that it reads.
     pub fn extent(&self) -> Extent {
         let Extent { offset, len } = self.first.extent;
@@ -229,6 +248,12 @@ mod tests {
             expected.map(|(start, offset)| (start, Extent::new(offset, 100)))
         );
         assert_eq!(sequence.extent(), Extent::new(8192, 300));
+        for most in 1..5 {
+            let pieces: Vec<_> = sequence.pieces(most).collect();
+            assert!(pieces.iter().all(|piece| piece.count() <= most.into()));
+            let all = pieces.into_iter().flat_map(Sequence::accesses);
+            assert!(all.eq(sequence.accesses()), "{most} at a time");
+        }
         assert!(sequence.accesses().all(|one| Access {
             extent: first.extent,
             start: first.start,

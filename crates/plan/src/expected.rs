@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{FileId, ThreadId};
+use crate::{FileId, Odds, ThreadId};
 
 /// One expected access: what a source discloses and the plan queue holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Expected {
     pub thread: ThreadId,
     /// How it goes with its neighbours.
     pub pattern: Pattern,
+    /// How likely it is.
+    pub odds: Odds,
 }
 
 /// How an expected access goes with those before and after it.

@@ -12,10 +12,14 @@ mod expected;
 mod file;
 pub mod format;
 mod meta;
+mod odds;
 mod request;
+mod seen;
 
 pub use access::{Access, Extent, Kind, PAGE, Sequence, waited};
 pub use expected::{Expected, Pattern};
 pub use file::{Advice, FileId, FileMeta};
 pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};
+pub use odds::Odds;
 pub use request::{Request, RequestId};
+pub use seen::{Role, Seen};

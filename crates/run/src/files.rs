@@ -173,6 +173,11 @@ impl Files {
         &self.met[&file]
     }
 
+    /// All files that were met, as they were found last.
+    pub(super) fn all_met(&self) -> impl Iterator<Item = (FileId, &FileMeta)> {
+        self.met.iter().map(|(&id, meta)| (id, meta))
+    }
+
     /// A file that was met, to be changed.
     pub(super) fn met_mut(&mut self, file: FileId) -> &mut FileMeta {
         self.met.get_mut(&file).expect("the file was met")

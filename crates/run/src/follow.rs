@@ -16,18 +16,26 @@ use foreread_backend::{DeviceFacts, PageCache};
 use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
 use foreread_plan::format::{Ending, ReadError, Reader};
 use foreread_plan::{
-    self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Sequence, Summary, ThreadId,
+    self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Seen, Sequence, Summary, ThreadId,
     ThreadMeta,
 };
 use foreread_profiles::{Measured, Profiles};
 use foreread_ring::Advice;
-use foreread_sources::{Replay, Trace};
+use foreread_sources::signature::{Roles, Signatures};
+use foreread_sources::{Replay, Source, Trace};
 use foreread_sys::device::Device;
 use foreread_sys::{memory, process};
 
 use super::files::Recorded;
 use super::watch::Sink;
 use crate::profile::in_words;
+
+/// What reports call the strand that follows a record.
+pub(super) const REPLAY: &str = "replay";
+
+/// The reads in a row that neither waited nor were any concern of the session's, after which a program that is only
+/// guessed about is left to itself until one waits: ten times a lead of a hundred reads.
+const IDLE_READS: u32 = 1000;
 
 /// A read that waited longer waited for a head to move or a platter to turn.
 const MOVING_HEAD_NS: u64 = 2_000_000;
@@ -93,6 +101,11 @@ impl Trace for Recording {
     }
 }
 
+/// The sources that learn while the program runs, and what reports call them.
+fn guesses() -> Vec<(&'static str, Box<dyn Source>)> {
+    vec![("signatures", Box::new(Signatures::new()))]
+}
+
 /// The first of an extent's pages, as many as are disclosed at a time, and the rest.
 fn split(extent: Extent) -> (Extent, Option<Extent>) {
     let first = extent.pages().start.saturating_add(TOUCHED);
@@ -106,9 +119,13 @@ fn split(extent: Extent) -> (Extent, Option<Extent>) {
     )
 }
 
-/// A record, opened, and its plan begun: what the program will read first is on its way.
+/// What a session goes by. Where there is a record, its plan is begun: what the program will read first is on its way.
 pub(super) struct Opened {
-    source: Box<Replay<Recording>>,
+    /// The plan that the record is.
+    plan: Option<Box<dyn Source>>,
+    /// Sources that learn while the program runs, and what reports call them.
+    guesses: Vec<(&'static str, Box<dyn Source>)>,
+    roles: Roles,
     backend: PageCache,
     head: Option<Head>,
     /// The files of the record.
@@ -119,8 +136,23 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    /// A session without a record: all that is known of the program is what it will be seen to do.
+    pub(super) fn nothing(roles: Roles) -> Self {
+        let recorded = Arc::<Recorded>::default();
+        Self {
+            plan: None,
+            guesses: guesses(),
+            roles,
+            backend: PageCache::new(recorded.files()),
+            head: None,
+            recorded,
+            trouble: Trouble::default(),
+            summary: None,
+        }
+    }
+
     /// A record to be followed, but for the `foreign` of its files and those that the recorded run wrote itself.
-    pub(super) fn new(reader: Reader, foreign: &HashSet<FileId>) -> Self {
+    pub(super) fn new(reader: Reader, foreign: &HashSet<FileId>, roles: Roles) -> Self {
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
             trouble.get_or_init(|| {
@@ -143,7 +175,9 @@ impl Opened {
         let mut backend = PageCache::new(recorded.files());
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
-            source,
+            plan: Some(source),
+            guesses: guesses(),
+            roles,
             backend,
             head,
             recorded,
@@ -190,8 +224,12 @@ pub(super) struct Followed {
 /// A session, and what is known of the record that it follows.
 pub(super) struct Follower {
     session: Session,
-    /// Files that this run has written itself.
-    written: HashSet<FileId>,
+    /// Whether there is a plan: then all reads are held against it.
+    has_plan: bool,
+    /// Reads that may still be shown to those who guess, before the next one waits.
+    patience: u32,
+    /// What files are for, by their names.
+    roles: Roles,
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
     recorded: Arc<Recorded>,
@@ -203,6 +241,7 @@ pub(super) struct Follower {
 impl Follower {
     /// Follow a record; observations' times count from `start`.
     pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
+        let has_plan = opened.plan.is_some();
         let passes = opened.summary.as_ref().is_some_and(computes);
         let turns = opened.summary.as_ref().and_then(turns);
         let (devices, unmeasured) = (Devices::default(), Trouble::default());
@@ -217,9 +256,14 @@ impl Follower {
                 passes,
                 ..Config::default()
             };
-            let engine = Engine::new(opened.source, opened.backend, config);
+            let mut engine = Engine::new(opened.backend, config);
+            if let Some(plan) = opened.plan {
+                engine = engine.with_strand(REPLAY, plan).with_head(opened.head);
+            }
+            for (name, source) in opened.guesses {
+                engine = engine.with_strand(name, source);
+            }
             engine
-                .with_head(opened.head)
                 .with_used(process::used)
                 .with_profiles(move |dev, device| {
                     let (profile, said) = chosen(device, profiles.of(dev), turns);
@@ -232,7 +276,9 @@ impl Follower {
         let session = Session::start(make, start).context("starting the engine's thread")?;
         Ok(Self {
             session,
-            written: HashSet::new(),
+            has_plan,
+            patience: 0,
+            roles: opened.roles,
             overtaken: HashSet::new(),
             recorded: opened.recorded,
             trouble: opened.trouble,
@@ -257,6 +303,11 @@ impl Follower {
     /// How long a program that is let go as [`Phase::Hot`] is to be left to itself.
     pub(super) fn paid_back_in(&self) -> Duration {
         self.session.paid_back_in()
+    }
+
+    /// Whether the session has nothing to do, whatever the program reads, until a read waits.
+    pub(super) fn rests(&self) -> bool {
+        self.session.phase() == Phase::Hot
     }
 
     /// Whether what the program waits for may be on its way, or about to be asked for.
@@ -358,33 +409,59 @@ fn computes(recorded: &Summary) -> bool {
     moved && recorded.read_ns >= recorded.wall_ns / 16 && computed >= recorded.read_ns / 8
 }
 
+impl Follower {
+    /// Tell the session how a file is by now.
+    fn tell(&self, file: FileId, meta: &FileMeta) {
+        if !self.recorded.follows(file) {
+            // The backend knows those of the plan.
+            self.session.add_file(file, meta.clone());
+        }
+        self.session.see(Seen::File {
+            file,
+            size: meta.size,
+            written: meta.written,
+        });
+    }
+
+    /// Whether the session has any use for a read. Without a plan, none of a program whose reads do not wait.
+    fn wants(&mut self, sequence: &Sequence) -> bool {
+        if self.has_plan {
+            return true;
+        }
+        if sequence.first.waited() {
+            self.patience = IDLE_READS;
+        } else if self.patience > 0 && !self.session.is_busy() {
+            self.patience -= 1;
+        }
+        self.patience > 0
+    }
+}
+
 impl Sink for Follower {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
-        if meta.written {
-            self.written.insert(id);
-        } else if self.recorded.follows(id)
+        if !meta.written
+            && self.recorded.follows(id)
             && let Some(recorded) = self.recorded.get(id)
             && !meta.same_state(recorded)
         {
             self.overtaken.insert(id);
         }
+        self.tell(id, meta);
+        self.session.see(Seen::Role {
+            file: id,
+            role: self.roles.of(&meta.path),
+        });
+    }
+
+    fn grown(&mut self, id: FileId, meta: &FileMeta) {
+        self.tell(id, meta);
     }
 
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
 
     fn accesses(&mut self, sequence: Sequence) {
-        let watched = sequence.first.file;
-        if self.written.contains(&watched) {
-            // What the run itself wrote was never foreseen, and never missed.
-            return;
-        }
-        let planned = self.recorded.follows(watched);
-        for access in sequence.accesses() {
-            if planned {
-                self.session.observe(access);
-            } else {
-                self.session.stray(access);
-            }
+        if sequence.first.kind.reads() && self.wants(&sequence) {
+            self.session.see(Seen::Read(sequence));
         }
     }
 }

@@ -33,6 +33,7 @@ use anyhow::{Result, anyhow};
 use foreread_plan::format::{Place, Reader};
 use foreread_plan::{Identity, Meta};
 use foreread_ring::{Clock, Ring};
+use foreread_sources::signature::Roles;
 use foreread_store::Store;
 use foreread_sys::helper::{self as processes, Side};
 use foreread_sys::process::End;
@@ -209,7 +210,7 @@ fn help(
             "opening the files that the record {record} begins with"
         ));
         used = Some(reader.handle());
-        let opened = Opened::new(reader, &found.foreign);
+        let opened = Opened::new(reader, &found.foreign, plan.roles());
         account.followed = Some(found);
         opened
     });
@@ -270,6 +271,8 @@ fn help(
         watch: Watch::new(began.time, library, files),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
+        guesses: (args.prefetch && follower.is_none()).then(|| plan.roles()),
+        unguessed: None,
         sinks: Sinks::new(recorder, follower),
         aside: Aside::new(),
         pace: Pace::new(),
@@ -385,6 +388,12 @@ impl Known {
 }
 
 impl Plan {
+    /// What the program's files are for, by how it was started.
+    fn roles(&self) -> Roles {
+        let Identity { argv, cwd, .. } = &self.identity;
+        Roles::new(argv.iter().map(String::as_str), Path::new(cwd))
+    }
+
     fn meta(&self, began: SystemTime) -> Meta {
         Meta {
             identity: self.identity.clone(),

@@ -92,6 +92,11 @@ impl Pace {
         self.pause
     }
 
+    /// Whether a read has waited since the last look.
+    pub(super) fn has_waited(&self) -> bool {
+        self.has_waited
+    }
+
     /// A look has found so many events.
     pub(super) fn looked(&mut self, seen: usize, care: Care) {
         let shortest = match care {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use foreread_backend::Change;
-use foreread_engine::{Ledger, Phase, Report};
+use foreread_engine::{Ledger, Phase, Report, StrandReport};
 use foreread_plan::{FileId, FileMeta, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
@@ -17,6 +17,7 @@ use foreread_words::units::{bytes, duration};
 use foreread_words::{counted, plain, shown};
 use serde::Serialize;
 
+use super::follow::REPLAY;
 use super::helper::Finished;
 use super::record::Recorder;
 use super::unseen::Explained;
@@ -92,6 +93,8 @@ struct Json<'a> {
     /// What the session was doing at the end; null without one.
     phase: Option<&'static str>,
     ledger: Option<Ledger>,
+    /// Each source's part: the ledger is their sum.
+    sources: Vec<JsonSource>,
     /// Reads that were reported and set against the plan: not those of a program that was left to itself by then.
     reads_seen: Option<u64>,
     foreseen: Option<u64>,
@@ -102,6 +105,41 @@ struct Json<'a> {
     lost: u64,
     notes: Vec<&'a str>,
     files: &'a [String],
+}
+
+/// A source's part as scripts read it.
+#[derive(Serialize)]
+struct JsonSource {
+    name: &'static str,
+    phase: &'static str,
+    ledger: Ledger,
+    reads_seen: u64,
+    foreseen: u64,
+    found_again: u64,
+}
+
+impl From<&StrandReport> for JsonSource {
+    fn from(report: &StrandReport) -> Self {
+        Self {
+            name: report.name,
+            phase: phase_name(report.phase),
+            ledger: report.ledger,
+            reads_seen: report.reads,
+            foreseen: report.foreseen,
+            found_again: report.found_again,
+        }
+    }
+}
+
+/// The word for what a session or a source does.
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Ahead => "ahead",
+        Phase::Lost => "lost",
+        Phase::GaveUp => "gave up",
+        Phase::Hot => "hot",
+        Phase::Finished => "finished",
+    }
 }
 
 impl Account {
@@ -167,13 +205,15 @@ impl Account {
     }
 
     pub(super) fn followed_to(&mut self, report: Report, files: &BTreeMap<FileId, FileMeta>) {
+        // Those of the record: that a program has deleted a file of its own is nothing to tell.
         let name = |id: FileId| {
-            files.get(&id).map_or_else(
-                || "a file".to_owned(),
-                |meta| shown(&meta.path.to_string_lossy()).into_owned(),
-            )
+            let meta = files.get(&id)?;
+            Some(shown(&meta.path.to_string_lossy()).into_owned())
         };
         for (file, change) in &report.changed {
+            let Some(name) = name(*file) else {
+                continue;
+            };
             let what = match change {
                 Change::Replaced => "is another file than the one recorded".to_owned(),
                 Change::Resized(size) => {
@@ -181,10 +221,12 @@ impl Account {
                 }
                 Change::Modified => "was modified since it was recorded".to_owned(),
             };
-            self.files.push(format!("{}: {what}", name(*file)));
+            self.files.push(format!("{name}: {what}"));
         }
         for (file, why) in &report.gone {
-            self.files.push(format!("{}: {}", name(*file), plain(why)));
+            if let Some(name) = name(*file) {
+                self.files.push(format!("{name}: {}", plain(why)));
+            }
         }
         // Each thread that gave hints about a file has its say.
         let mut said = HashSet::new();
@@ -196,11 +238,11 @@ impl Account {
     pub(super) fn worth_recording(&mut self, recorder: &Recorder) -> bool {
         self.reads_recorded = recorder.reads();
         self.accesses_recorded = recorder.accesses();
-        let Some(report) = &self.report else {
+        let Some((_, plan)) = self.of_plan() else {
             return recorder.reads() > 0;
         };
-        let fits = report.reads < FEW_READS
-            || report.foreseen as f64 >= report.reads as f64 * FORESEEN_ENOUGH;
+        let fits =
+            plan.reads < FEW_READS || plan.foreseen as f64 >= plan.reads as f64 * FORESEEN_ENOUGH;
         let more = self
             .baseline
             .as_ref()
@@ -221,10 +263,10 @@ impl Account {
     /// tells of was in memory before the first read, and yet the program waited for a device. Only
     /// the next run can be recorded, as this one was not observed.
     pub(super) fn outgrown(&mut self) -> bool {
-        let (Some(report), Some(followed)) = (&self.report, &self.followed) else {
+        let (Some((report, plan)), Some(followed)) = (self.of_plan(), &self.followed) else {
             return false;
         };
-        let hot = report.was_hot && report.foreseen == 0 && report.ledger.issued == 0;
+        let hot = report.was_hot && plan.foreseen == 0 && report.ledger.issued == 0;
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
         // reads waited.
@@ -243,8 +285,9 @@ impl Account {
 
     /// Whether the record followed is this command's own, and the next run goes by it as well.
     pub(super) fn goes_on_with_own(&self) -> bool {
-        let gave_up = |report: &Report| report.phase == Phase::GaveUp;
-        let left = self.report.as_ref().is_none_or(gave_up) || self.recorded.is_some();
+        let plan = self.of_plan();
+        let left =
+            plan.is_none_or(|(_, plan)| plan.phase == Phase::GaveUp) || self.recorded.is_some();
         self.has_own_record() && !left
     }
 
@@ -267,7 +310,9 @@ impl Account {
             device_bytes: self.device_bytes,
             lost: self.lost,
             // A run that was helped tells nothing about how long an unhelped one takes.
-            cold_wall_ns: (self.report.is_none() && self.was_cold()).then_some(self.wall_ns),
+            cold_wall_ns: (self.of_plan().is_none() && !self.was_helped() && self.was_cold())
+                .then_some(self.wall_ns),
+            helped: self.was_helped(),
             exit_status: Some(self.status),
             ..Summary::default()
         }
@@ -278,12 +323,21 @@ impl Account {
         self.device_bytes.is_some_and(|bytes| bytes >= 1 << 20)
     }
 
+    /// What became of following the record, where there was one.
+    fn of_plan(&self) -> Option<(&Report, &StrandReport)> {
+        let report = self.report.as_ref()?;
+        let plan = report.strands.iter().find(|one| one.name == REPLAY)?;
+        Some((report, plan))
+    }
+
+    /// Whether anything was fetched ahead of the program.
+    fn was_helped(&self) -> bool {
+        let report = self.report.as_ref();
+        report.is_some_and(|report| report.ledger.issued > 0)
+    }
+
     fn outcome(&self) -> Outcome {
-        let helped = self
-            .report
-            .as_ref()
-            .is_some_and(|report| report.ledger.issued > 0);
-        match (helped, &self.recorded) {
+        match (self.was_helped(), &self.recorded) {
             (true, _) => Outcome::Prefetched,
             (false, Some(_)) => Outcome::Recorded,
             (false, None) => Outcome::Aside,
@@ -303,8 +357,8 @@ impl Account {
         if let Some(note) = self.notes.first() {
             return Some(note.clone());
         }
-        if let Some(report) = &self.report {
-            match report.phase {
+        if let Some((report, plan)) = self.of_plan() {
+            match plan.phase {
                 Phase::Hot if report.ledger.issued > 0 => {
                     return Some("its other reads hardly waited".into());
                 }
@@ -318,16 +372,19 @@ impl Account {
                 Phase::GaveUp => {
                     return Some(format!(
                         "after {} {} went its own way",
-                        counted(report.foreseen, "read", "reads"),
+                        counted(plan.foreseen, "read", "reads"),
                         self.program
                     ));
                 }
                 _ => {}
             }
-            if report.ledger.issued == 0 && report.phase != Phase::GaveUp {
+            if report.ledger.issued == 0 && plan.phase != Phase::GaveUp {
                 return Some("nothing was missing that it could have fetched".into());
             }
             return self.files.first().cloned();
+        }
+        if self.was_helped() {
+            return None;
         }
         if !self.record {
             return Some(if self.prefetch {
@@ -385,35 +442,22 @@ impl Account {
                 if ledger.unknown > 0 {
                     let _ = write!(line, ", {} unknown", bytes(ledger.unknown));
                 }
+                if let Some(guessed) = self.guessed() {
+                    let _ = write!(line, ", {guessed}");
+                }
                 let _ = write!(line, "; {}", duration(self.wall_ns));
                 line.push_str(&self.against());
                 if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {
                     let _ = write!(line, ", by the record of {}", found.differs);
                 }
+                if self.followed.is_none() && self.recorded.is_some() {
+                    let _ = write!(line, "; recorded ");
+                    self.write_recorded(&mut line);
+                }
             }
             Outcome::Recorded => {
-                let _ = write!(
-                    line,
-                    "recorded {} of {} in {}",
-                    counted(self.reads_recorded, "read", "reads"),
-                    self.program,
-                    duration(self.wall_ns)
-                );
-                if self.lost > 0 {
-                    let all = self.accesses_recorded.saturating_add(self.lost);
-                    let _ = write!(
-                        line,
-                        " ({} of {} came too fast to be recorded)",
-                        self.lost,
-                        counted(all, "access", "accesses")
-                    );
-                }
-                match self.recorded.as_ref().filter(|_| self.apart) {
-                    Some(path) => {
-                        let _ = write!(line, ", to {}", path.display());
-                    }
-                    None => line.push_str(", to keep ahead of the next run"),
-                }
+                let _ = write!(line, "recorded ");
+                self.write_recorded(&mut line);
             }
             Outcome::Aside => {
                 let _ = write!(line, "stood aside");
@@ -430,6 +474,50 @@ impl Account {
         shown(&line).into_owned()
     }
 
+    /// How much of what was fetched no record told of, in words; `None` if nothing.
+    fn guessed(&self) -> Option<String> {
+        let strands = &self.report.as_ref()?.strands;
+        let helped = strands.iter().filter(|one| one.ledger.issued > 0);
+        let mut guessed = helped.clone().filter(|one| one.name != REPLAY).peekable();
+        guessed.peek()?;
+        if helped.count() == 1 {
+            return guessed.next().map(|one| format!("all by {}", one.name));
+        }
+        let parts =
+            guessed.map(|one| format!("{} of it by {}", bytes(one.ledger.issued), one.name));
+        Some(parts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What was recorded, after "recorded".
+    fn write_recorded(&self, line: &mut String) {
+        let reads = counted(self.reads_recorded, "read", "reads");
+        let _ = match self.outcome() {
+            // The line names the program and its time already.
+            Outcome::Prefetched => write!(line, "{reads}"),
+            _ => write!(
+                line,
+                "{reads} of {} in {}",
+                self.program,
+                duration(self.wall_ns)
+            ),
+        };
+        if self.lost > 0 {
+            let all = self.accesses_recorded.saturating_add(self.lost);
+            let _ = write!(
+                line,
+                " ({} of {} came too fast to be recorded)",
+                self.lost,
+                counted(all, "access", "accesses")
+            );
+        }
+        match self.recorded.as_ref().filter(|_| self.apart) {
+            Some(path) => {
+                let _ = write!(line, ", to {}", path.display());
+            }
+            None => line.push_str(", to keep ahead of the next run"),
+        }
+    }
+
     /// The time against the recorded run's.
     fn against(&self) -> String {
         let Some(baseline) = self.baseline.as_ref().filter(|_| self.has_own_record()) else {
@@ -441,6 +529,10 @@ impl Account {
                 duration(baseline.wall_ns)
             ),
             Some(cold) => format!(" against {} recorded cold", duration(cold)),
+            None if baseline.helped => format!(
+                " against {} when recorded, which was a run fetched ahead of",
+                duration(baseline.wall_ns)
+            ),
             None => format!(
                 " against {} when recorded, partly in memory",
                 duration(baseline.wall_ns)
@@ -465,15 +557,12 @@ impl Account {
             recorded_wall_ns: self.baseline.as_ref().map(|base| base.wall_ns),
             device_bytes: self.device_bytes,
             unseen_bytes: self.unseen_bytes,
-            phase: report.map(|report| match report.phase {
-                Phase::Ahead => "ahead",
-                Phase::Lost => "lost",
-                Phase::GaveUp => "gave up",
-                Phase::Hot => "hot",
-                Phase::Finished => "finished",
-            }),
+            phase: report.map(|report| phase_name(report.phase)),
             read_bytes: self.baseline.as_ref().map(|base| base.bytes),
             ledger: report.map(|report| report.ledger),
+            sources: report.map_or(Vec::new(), |report| {
+                report.strands.iter().map(JsonSource::from).collect()
+            }),
             reads_seen: report.map(|report| report.reads),
             foreseen: report.map(|report| report.foreseen),
             found_again: report.map(|report| report.found_again),

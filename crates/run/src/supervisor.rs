@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use foreread_engine::Phase;
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, Sequence, ThreadId, ThreadMeta};
+use foreread_sources::signature::Roles;
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
 
-use super::follow::{Followed, Follower};
+use super::follow::{Followed, Follower, Opened};
 use super::helper::{Finished, Link};
 use super::observer::{Observer, Wanted};
 use super::pace::{Care, Pace};
@@ -81,6 +82,10 @@ pub(super) struct Supervisor {
     pub(super) records: bool,
     /// Whether this run gets a record of its own, whatever becomes of following another.
     pub(super) replaces: bool,
+    /// For a program of which nothing is known and which is to be helped by what it is seen to do: what its files are for.
+    pub(super) guesses: Option<Roles>,
+    /// Why it was not.
+    pub(super) unguessed: Option<anyhow::Error>,
     pub(super) aside: Aside,
     pub(super) pace: Pace,
     pub(super) rest: Rest,
@@ -94,6 +99,9 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Watch the program to its end.
     pub(super) fn supervise(&mut self, link: &mut Link) -> Finished {
+        if self.guesses.is_some() && !self.observing() {
+            self.rest.begin(Duration::ZERO);
+        }
         loop {
             let observing = self.observing();
             let timeout = if observing {
@@ -121,8 +129,8 @@ impl Supervisor {
     fn care(&self) -> Care {
         match &self.sinks.follower {
             Some(follower) if follower.is_busy() => Care::Fetching,
-            Some(_) => Care::LookingOn,
-            None => Care::Recording {
+            Some(follower) if !follower.rests() => Care::LookingOn,
+            _ => Care::Recording {
                 touching: self.watch.touched.has_news(),
             },
         }
@@ -172,6 +180,14 @@ impl Supervisor {
         if let Some(recorder) = &mut sinks.recorder {
             recorder.flush();
         }
+        if self.pace.has_waited()
+            && let Some(roles) = self.guesses.take()
+        {
+            self.guess(roles);
+        }
+        let (Some(observer), sinks) = (&mut self.observer, &mut self.sinks) else {
+            return seen;
+        };
         if let Some(follower) = &mut sinks.follower {
             let phase = follower.flush();
             observer.foresee(follower.is_foreseen());
@@ -210,6 +226,20 @@ impl Supervisor {
         }
     }
 
+    /// Start a session for a program of which nothing is known, now that a read has waited. Until then there would be
+    /// nothing to gain by one.
+    fn guess(&mut self, roles: Roles) {
+        match Follower::start(Opened::nothing(roles), self.started) {
+            Ok(mut follower) => {
+                for (id, meta) in self.watch.files().all_met() {
+                    follower.file(id, meta);
+                }
+                self.sinks.follower = Some(follower);
+            }
+            Err(why) => self.unguessed = Some(why),
+        }
+    }
+
     /// Leave a program to itself that still runs.
     fn look_away(&mut self) {
         if self.observing() {
@@ -220,12 +250,15 @@ impl Supervisor {
 
     /// See whether a program left to itself needs help by now.
     fn look_up(&mut self) {
-        if self.rest.is_over()
-            && let Some(follower) = &mut self.sinks.follower
-        {
-            follower.resume();
-            self.want(Wanted::Progress);
+        if !self.rest.is_over() {
+            return;
         }
+        match &mut self.sinks.follower {
+            Some(follower) => follower.resume(),
+            None if self.guesses.is_some() => {}
+            None => return,
+        }
+        self.want(Wanted::Progress);
     }
 
     fn observing(&self) -> bool {
@@ -274,6 +307,9 @@ impl Supervisor {
         }
         if was_observing && !looked_away && self.watch.observed() {
             account.unseen(&self.sinks.explained);
+        }
+        if let Some(why) = self.unguessed {
+            account.say(format!("{why:#}"));
         }
         let Sinks {
             recorder, follower, ..

@@ -109,6 +109,11 @@ impl Watch {
         self.observed
     }
 
+    /// The files met so far.
+    pub(super) fn files(&self) -> &Files {
+        &self.files
+    }
+
     /// Whether some process's reads through stdio could not be seen.
     pub(super) fn without_stdio(&self) -> bool {
         self.without_stdio

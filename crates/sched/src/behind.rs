@@ -6,7 +6,7 @@
 //! the budget's target, the oldest are given back, a sixteenth of the target at a time so that neighbours go
 //! together.
 //!
-//! Invariant: a page is given back only if no entry ahead in the queue lists it. Listed ones are set aside
+//! Invariant: a page is given back only if no entry ahead in any queue lists it. Listed ones are set aside
 //! and remembered anew when the program has read them again.
 
 use std::collections::VecDeque;
@@ -14,8 +14,6 @@ use std::ops::Range;
 
 use foreread_plan::FileId;
 use rustc_hash::FxHashMap;
-
-use crate::Queue;
 
 /// Room is made for this fraction of the target at a time.
 const AT_A_TIME: u64 = 16;
@@ -120,12 +118,13 @@ impl Behind {
         }
     }
 
-    /// The runs to give back, with `unread` pages in memory beside these and room for `target` in all.
+    /// The runs to give back, with `unread` pages in memory beside these and room for `target` in all. `unlisted` appends
+    /// the pages of a range that no entry ahead lists.
     pub(crate) fn give_back(
         &mut self,
         unread: u64,
         target: u64,
-        queue: &Queue,
+        mut unlisted: impl FnMut(FileId, Range<u64>, &mut Vec<u64>),
     ) -> Vec<(FileId, Range<u64>)> {
         if self.pages == 0 || unread + self.pages <= target {
             return Vec::new();
@@ -138,7 +137,7 @@ impl Behind {
         {
             self.pages -= u64::from(run.pages);
             free.clear();
-            queue.unlisted(run.file, run.range(), &mut free);
+            unlisted(run.file, run.range(), &mut free);
             let mut given = free.iter().copied().peekable();
             for page in run.range() {
                 self.known.remove(run.file, page);
@@ -169,7 +168,8 @@ fn joined(pages: &[(FileId, u64)]) -> Vec<(FileId, Range<u64>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Expected, Pattern, ThreadId};
+    use crate::Queue;
+    use foreread_plan::{Expected, Odds, Pattern, ThreadId};
     use proptest::prelude::*;
 
     const FILE: FileId = FileId(4);
@@ -178,6 +178,7 @@ mod tests {
         let mut queue = Queue::new(1024);
         for pages in entries {
             queue.push(&Expected {
+                odds: Odds::SURE,
                 file: FILE,
                 pages: pages.clone(),
                 thread: ThreadId(0),
@@ -188,7 +189,9 @@ mod tests {
     }
 
     fn given(behind: &mut Behind, unread: u64, target: u64, queue: &Queue) -> Vec<u64> {
-        let runs = behind.give_back(unread, target, queue);
+        let runs = behind.give_back(unread, target, |file, pages, out| {
+            queue.unlisted(file, pages, out);
+        });
         runs.into_iter().flat_map(|(_, run)| run).collect()
     }
 

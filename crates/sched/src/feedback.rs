@@ -67,7 +67,7 @@ const SEVERAL: usize = 3;
 /// Pages of a request that is small: an operation costs more than its transfer.
 const SMALL_PAGES: u64 = 4;
 /// A page's share of a large transfer, in ns, where none was measured: 100 MB/s.
-const PAGE_NS: u64 = 41_000;
+pub(crate) const PAGE_NS: u64 = 41_000;
 /// Gaps of fewer pages are not worth reading: a busy processor, which sees completions late, makes a
 /// local disk look that slow.
 const LEAST_GAP: u64 = 4;

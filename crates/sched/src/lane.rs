@@ -2,9 +2,11 @@
 //!
 //! Invariant: no more requests than the profile's depth are in flight.
 
-use crate::feedback::Service;
+use foreread_plan::Odds;
+
+use crate::feedback::{PAGE_NS, Service};
 use crate::stall::Moment;
-use crate::{Order, Profile, Sweep};
+use crate::{Budget, Order, Profile, StrandId, Sweep};
 
 /// A read of the program's own should wait no longer behind a queue of hints than this, in ns.
 const DRAINED_NS: u64 = 4_000_000;
@@ -47,18 +49,38 @@ pub(crate) struct Passes {
     whole: bool,
 }
 
+/// What one strand wants of a device.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) sweep: Sweep,
+    /// Pages of the next pass by position.
+    pass_pages: u64,
+    passes: Passes,
+    /// Pages of its requests in flight.
+    pub(crate) pages_in_flight: u64,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self {
+            sweep: Sweep::in_passes(),
+            pass_pages: FIRST_PASS,
+            passes: Passes::default(),
+            pages_in_flight: 0,
+        }
+    }
+}
+
 /// One device's pending entries and measurements.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) profile: Profile,
-    pub(crate) sweep: Sweep,
+    /// By strand.
+    pending: Vec<Pending>,
     pub(crate) service: Service,
     pub(crate) in_flight: usize,
     /// Requests for which the device was used.
     pub(crate) fetched: u64,
-    /// Pages of the next pass by position.
-    pub(crate) pass_pages: u64,
-    pub(crate) passes: Passes,
     /// Pages of the requests in flight.
     pub(crate) pages_in_flight: u64,
     /// Pages of all requests: those some entry asked for, and those read along.
@@ -72,9 +94,7 @@ impl Lane {
     pub(crate) fn new(profile: Profile) -> Self {
         Self {
             service: Service::new(profile.service_ns),
-            sweep: Sweep::in_passes(),
-            pass_pages: FIRST_PASS,
-            passes: Passes::default(),
+            pending: Vec::new(),
             in_flight: 0,
             fetched: 0,
             pages_in_flight: 0,
@@ -83,6 +103,46 @@ impl Lane {
             settled: false,
             profile,
         }
+    }
+
+    /// Go by another profile from now on: nothing is pending.
+    pub(crate) fn settle(&mut self, profile: Profile) {
+        self.settled = true;
+        self.service = Service::new(profile.service_ns);
+        self.profile = profile;
+        for pending in &mut self.pending {
+            pending.sweep = Sweep::in_passes();
+        }
+    }
+
+    /// What a strand wants of it.
+    pub(crate) fn of(&mut self, strand: StrandId) -> &mut Pending {
+        if self.pending.len() <= strand.0 {
+            self.pending.resize_with(strand.0 + 1, Pending::default);
+        }
+        &mut self.pending[strand.0]
+    }
+
+    /// The same, if it has ever wanted anything.
+    pub(crate) fn pending(&self, strand: StrandId) -> Option<&Pending> {
+        self.pending.get(strand.0)
+    }
+
+    /// Whether nothing is pending for any strand.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.iter().all(|pending| pending.sweep.is_empty())
+    }
+
+    /// Whether to fetch so many pages that are needed with these odds gains more than it costs: if they are needed, the
+    /// program does not wait for an operation and a transfer; if not, the transfer was for nothing, and so was the memory,
+    /// which is dearer the less of it is left.
+    pub(crate) fn pays(&self, odds: Odds, pages: u64, budget: &Budget) -> bool {
+        let transfer = u128::from(pages) * u128::from(PAGE_NS);
+        let operation = self.profile.service_ns.max(self.service.service_ns());
+        let target = u128::from(budget.target().max(1));
+        let memory = transfer * u128::from(budget.held()).min(target) / target;
+        let (right, wrong) = (u128::from(odds.0), u128::from(u8::MAX - odds.0));
+        right * (u128::from(operation) + transfer) >= wrong * (transfer + memory)
     }
 
     /// Requests to keep in flight: the profile's depth, or half of it where that many keep a read of
@@ -120,8 +180,9 @@ impl Lane {
         self.in_flight < self.depth() && self.pages_in_flight < FULL_PAGES
     }
 
-    /// A request is made of so many pages, `along` of which lie in gaps.
-    pub(crate) fn started(&mut self, pages: u64, along: u64, now: u64) {
+    /// A request of a strand's is made of so many pages, `along` of which lie in gaps.
+    pub(crate) fn started(&mut self, strand: StrandId, pages: u64, along: u64, now: u64) {
+        self.of(strand).pages_in_flight += pages;
         if self.in_flight == 0 {
             self.service.started(now);
         }
@@ -129,6 +190,14 @@ impl Lane {
         self.pages_in_flight += pages;
         self.asked += pages - along;
         self.along += along;
+    }
+
+    /// A request of a strand's is complete, one way or the other.
+    pub(crate) fn ended(&mut self, strand: StrandId, pages: u64) {
+        let pending = self.of(strand);
+        pending.pages_in_flight = pending.pages_in_flight.saturating_sub(pages);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.pages_in_flight = self.pages_in_flight.saturating_sub(pages);
     }
 
     /// A request of `pages` for which the device was used is complete. It sets the pace, and not the program, with
@@ -143,10 +212,16 @@ impl Lane {
     /// are nearer ones. The next is of half as much again, for there is that much more to compute on by then. A program
     /// that mostly waits has all there is in one pass, which takes least time, until it computes again. `moment` is
     /// the present, where it can be told.
-    pub(crate) fn turn(&mut self, mut moment: impl FnMut() -> Option<Moment>) {
-        let is_over = self.sweep.pass_is_over() && self.in_flight == 0;
-        let is_used = !(is_over && self.sweep.is_empty());
-        let passes = &mut self.passes;
+    pub(crate) fn turn(&mut self, strand: StrandId, mut moment: impl FnMut() -> Option<Moment>) {
+        let in_flight = self.in_flight;
+        let Pending {
+            sweep,
+            pass_pages,
+            passes,
+            ..
+        } = self.of(strand);
+        let is_over = sweep.pass_is_over() && in_flight == 0;
+        let is_used = !(is_over && sweep.is_empty());
         if is_used
             && let Some(since) = passes.since
             && let Some(now) = moment()
@@ -155,16 +230,16 @@ impl Lane {
         {
             if passes.whole && !waits {
                 // What is listed from now on waits for the next.
-                self.sweep.begin_pass(0);
+                sweep.begin_pass(0);
             }
             passes.whole = waits;
             passes.since = Some(now);
         }
         if passes.whole {
-            self.sweep.pass_over_all();
+            sweep.pass_over_all();
         } else if is_over {
-            let pages = self.sweep.begin_pass(self.pass_pages);
-            self.pass_pages = self.pass_pages.max(pages + pages / 2);
+            let pages = sweep.begin_pass(*pass_pages);
+            *pass_pages = (*pass_pages).max(pages + pages / 2);
             passes.begun = passes.begun.saturating_add(u32::from(pages > 0));
             if pages > 0 && passes.begun <= 2 {
                 passes.since = moment();

@@ -38,5 +38,5 @@ pub use feedback::Feedback;
 pub use horizon::{Horizon, Verdict};
 pub use profile::{DeviceId, Layout, Order, Profile, Run};
 pub use queue::{Entry, Matched, Queue, State, Taken};
-pub use scheduler::Scheduler;
+pub use scheduler::{Scheduler, StrandId};
 pub use sweep::{Batch, Place, Sweep};

@@ -23,7 +23,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use foreread_plan::{Expected, FileId, Pattern, ThreadId};
+use foreread_plan::{Expected, FileId, Odds, Pattern, ThreadId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -49,8 +49,6 @@ const AGAIN: u64 = 16;
 const CONCURRENCY_WINDOW: u64 = 64;
 /// Files whose last matched range is remembered.
 const RECENT_FILES: usize = 1 << 16;
-/// Entries of one file and first page that are looked at for the longest of them.
-const LOOKED_AT: usize = 16;
 
 /// Where an entry is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,9 +230,13 @@ pub struct Queue {
     strict: u64,
     recent: FxHashMap<FileId, Range<u64>>,
     last_thread: Option<ThreadId>,
+    /// Whether entries are in no order that could be relied on.
+    unordered: bool,
     switched_at: Option<u64>,
     /// Pages of the longest entry since the queue was last empty.
     longest: u64,
+    /// From which ordinal on entries have other odds than those before.
+    odds: VecDeque<(u64, Odds)>,
 }
 
 impl Queue {
@@ -254,8 +256,19 @@ impl Queue {
             strict: 0,
             recent: FxHashMap::default(),
             last_thread: None,
+            unordered: false,
             switched_at: None,
             longest: 0,
+            odds: VecDeque::new(),
+        }
+    }
+
+    /// One whose entries are in no order that could be relied on, as if several threads read: those of a guess are in the
+    /// order in which it occurred to its source, which follows several places at a time.
+    pub(crate) fn unordered(capacity: usize) -> Self {
+        Self {
+            unordered: true,
+            ..Self::new(capacity)
         }
     }
 
@@ -289,7 +302,7 @@ impl Queue {
         let concurrent = self
             .switched_at
             .is_some_and(|at| self.end() - at <= CONCURRENCY_WINDOW.max(self.entries.len() as u64));
-        if concurrent {
+        if concurrent || self.unordered {
             self.position.saturating_sub(REORDER)
         } else {
             self.position
@@ -300,6 +313,13 @@ impl Queue {
     pub fn get(&self, ordinal: u64) -> Option<Entry> {
         let at = ordinal.checked_sub(self.base)?;
         Some(self.entries.get(usize::try_from(at).ok()?)?.entry())
+    }
+
+    /// The odds of the entry with this ordinal, while the queue holds it.
+    pub(crate) fn odds(&self, ordinal: u64) -> Odds {
+        let after = self.odds.partition_point(|&(from, _)| from <= ordinal);
+        let run = after.checked_sub(1).and_then(|at| self.odds.get(at));
+        run.map_or(Odds::SURE, |&(_, odds)| odds)
     }
 
     /// Move an entry that the program has not read on in its life.
@@ -356,6 +376,9 @@ impl Queue {
             ..
         } = expected;
         let ordinal = self.end();
+        if self.odds.back().map_or(Odds::SURE, |&(_, odds)| odds) != expected.odds {
+            self.odds.push_back((ordinal, expected.odds));
+        }
         let switched = self
             .last_thread
             .replace(thread)
@@ -431,6 +454,9 @@ impl Queue {
         let mut matched = Matched::default();
         let mut page = pages.start;
         self.loose_only = self.loose_only.saturating_add(1);
+        if self.entries.is_empty() && self.recent.is_empty() {
+            return matched;
+        }
         while page < pages.end {
             if let Some(ordinal) = self.take(file, page) {
                 let entry = self.at(ordinal).entry();
@@ -505,39 +531,6 @@ impl Queue {
         self.recent.insert(file, range);
     }
 
-    /// The next entry that begins with this page, if the program has still to read it.
-    pub(crate) fn listed_at(&self, file: FileId, page: u64) -> Option<u64> {
-        let (_, last) = self.ring(hash(file, page), file, page)?;
-        Some(self.next(last))
-    }
-
-    /// Append the pages of a range that are in no entry that the program has still to read.
-    pub fn unlisted(&self, file: FileId, pages: Range<u64>, out: &mut Vec<u64>) {
-        let mut listed = 0;
-        for page in pages.start.saturating_sub(self.longest)..pages.end {
-            if let Some((_, last)) = self.ring(hash(file, page), file, page) {
-                listed = listed.max(page + self.length(last));
-            }
-            if page >= pages.start && page >= listed {
-                out.push(page);
-            }
-        }
-    }
-
-    /// The most pages of an entry in this ring, or more where the ring is long.
-    fn length(&self, last: u64) -> u64 {
-        let mut longest = 0;
-        let mut ordinal = last;
-        for _ in 0..LOOKED_AT {
-            longest = longest.max(u64::from(self.at(ordinal).pages()));
-            ordinal = self.next(ordinal);
-            if ordinal == last {
-                return longest;
-            }
-        }
-        self.longest
-    }
-
     /// Drop the oldest entry if the program is well past it, and return it.
     pub fn expire(&mut self) -> Option<(u64, Entry)> {
         if self.base + REORDER >= self.position {
@@ -560,6 +553,10 @@ impl Queue {
         self.entries.pop_front();
         self.base += 1;
         self.position = self.position.max(self.base);
+        // The last run goes on for what is to come.
+        while self.odds.get(1).is_some_and(|&(from, _)| from <= self.base) {
+            self.odds.pop_front();
+        }
         if self.entries.is_empty() {
             self.longest = 0;
         }
@@ -578,5 +575,6 @@ impl Queue {
     }
 }
 
+mod listed;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,12 @@
 //! The scheduler: from the plan queue to requests.
 //!
-//! Two steps, each time the engine asks. *Admit*: walk the queue from where the last walk stopped, as far
-//! as the budget allows, and hand each entry to the sweep of its device. *Issue*: while a device has fewer
+//! Each strand of a session has a plan of its own here: a queue, how far that was admitted, and what was asked for it.
+//! Devices, the budget and what is given back are shared. Strands have their turn in the order of how far they are
+//! believed, and those that are believed alike by what they have under way.
+//!
+//! Two steps, each time the engine asks. *Admit*: walk each queue from where the last walk stopped, as far
+//! as the budget allows, and hand each entry to the sweep of its device; an entry that another strand has
+//! asked for already is left to that one, and a guess that would cost more than it gains to the program. *Issue*: while a device has fewer
 //! than its depth in flight, take the next run from its sweep that the pacing rule allows: of the present
 //! pass, where devices are asked in passes. Where the session evicts behind, a third: *give back* what the
 //! program is past.
@@ -10,10 +15,11 @@
 //! it is read or passed over; its request's infill until the program is past the request's last entry, or,
 //! where the session evicts behind, until it has arrived; a lane never has more than its depth in flight.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use foreread_plan::{Access, FileId, Pattern, Request, RequestId};
+use foreread_plan::{Access, FileId, Odds, Pattern, Request, RequestId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -24,16 +30,19 @@ use crate::stall::Moment;
 use crate::{
     Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Profile, Queue, State, Verdict,
 };
-
-/// How far ahead of the program a stream is looked through for what comes after it, in entries.
-const STREAM_LEAD: u64 = 16_384;
+use plan::Plan;
+pub use plan::StrandId;
 
 /// Pages that no entry asked for.
 type Gaps = SmallVec<[Range<u64>; 1]>;
 
+/// Strands in the order in which they have their turn.
+type Turns = SmallVec<[(Reverse<Odds>, StrandId); 4]>;
+
 /// A request under way.
 #[derive(Debug)]
 struct Flight {
+    strand: StrandId,
     device: DeviceId,
     /// The last ordinal it serves.
     last: u64,
@@ -41,30 +50,19 @@ struct Flight {
     infill: Gaps,
 }
 
-/// Queue, pacing, order and budget of one session.
+/// Queues, pacing, order and budget of one session.
 #[derive(Debug)]
 pub struct Scheduler {
-    queue: Queue,
+    /// By strand.
+    plans: Vec<Plan>,
+    queue_entries: usize,
     budget: Budget,
     feedback: Feedback,
     /// Where devices are asked in passes.
     passes: bool,
     lanes: BTreeMap<DeviceId, Lane>,
-    /// The next ordinal to admit, and the target the last ones were admitted under.
-    cursor: u64,
+    /// The target that the last entries were admitted under.
     target: u64,
-    /// Whether the budget had no room for the entry at the cursor.
-    full: bool,
-    /// No entry below this ordinal is `Admitted`.
-    left_below: u64,
-    /// Entries waiting for their file's layout.
-    unplaced: FxHashMap<FileId, Vec<u64>>,
-    /// Since when there have been any, in the clock of [`Scheduler::next`].
-    unplaced_since: Option<u64>,
-    /// Keyed by (last ordinal served, request).
-    asked: BTreeMap<(u64, RequestId), Asked>,
-    /// Requests before this key hold no infill.
-    infill_below: (u64, RequestId),
     in_flight: FxHashMap<RequestId, Flight>,
     /// What the program is past, where that is given back.
     behind: Option<Behind>,
@@ -73,10 +71,11 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler with an empty queue.
+    /// A scheduler without strands.
     pub fn new(config: Config) -> Self {
         Self {
-            queue: Queue::new(config.queue_entries),
+            plans: Vec::new(),
+            queue_entries: config.queue_entries,
             budget: if config.adapt {
                 Budget::new(config.budget_pages)
             } else {
@@ -85,14 +84,7 @@ impl Scheduler {
             feedback: Feedback::default(),
             passes: config.passes,
             lanes: BTreeMap::new(),
-            cursor: 0,
             target: 0,
-            full: false,
-            left_below: 0,
-            unplaced: FxHashMap::default(),
-            unplaced_since: None,
-            asked: BTreeMap::new(),
-            infill_below: (0, RequestId(0)),
             in_flight: FxHashMap::default(),
             behind: config.evict_behind.then(Behind::default),
             next_request: 0,
@@ -100,9 +92,20 @@ impl Scheduler {
         }
     }
 
-    /// The plan queue, to disclose into.
-    pub fn queue(&mut self) -> &mut Queue {
-        &mut self.queue
+    /// One more strand, with an empty queue; whether it only infers what it says.
+    pub fn add(&mut self, is_guess: bool) -> StrandId {
+        self.plans.push(Plan::new(self.queue_entries, is_guess));
+        StrandId(self.plans.len() - 1)
+    }
+
+    /// Whether anything is to be asked for, for a strand.
+    pub fn follow(&mut self, strand: StrandId, follows: bool) {
+        self.plans[strand.0].follows = follows;
+    }
+
+    /// A strand's plan queue, to disclose into.
+    pub fn queue(&mut self, strand: StrandId) -> &mut Queue {
+        &mut self.plans[strand.0].queue
     }
 
     /// The memory budget.
@@ -113,6 +116,11 @@ impl Scheduler {
     /// Requests in flight on all devices (the paper's K).
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
+    }
+
+    /// The strand that a request under way was made for.
+    pub fn strand(&self, id: RequestId) -> Option<StrandId> {
+        self.in_flight.get(&id).map(|flight| flight.strand)
     }
 
     /// What a request under way adds to what its device has to do, in ns; 0 for one that is not.
@@ -129,83 +137,110 @@ impl Scheduler {
 
     /// Whether something may be asked for now, or waits for its file's layout.
     pub fn is_due(&self) -> bool {
-        let position = self.queue.position();
-        let due = |lane: &Lane| lane.sweep.is_due(lane.reach(position));
-        !self.unplaced.is_empty() || self.lanes.values().any(due)
+        let mut plans = self.plans.iter().enumerate();
+        plans.any(|(at, plan)| {
+            let position = plan.queue.position();
+            let due = |lane: &Lane| {
+                let pending = lane.pending(StrandId(at));
+                pending.is_some_and(|one| one.sweep.is_due(lane.reach(position)))
+            };
+            plan.follows && (!plan.unplaced.is_empty() || self.lanes.values().any(due))
+        })
     }
 
-    /// Whether nothing of what was disclosed is left to ask for, or under way.
-    pub fn is_out(&self) -> bool {
-        let asked = self.lanes.values().all(|lane| lane.sweep.is_empty());
-        asked && self.unplaced.is_empty() && self.waiting() == 0 && self.in_flight.is_empty()
+    /// Whether nothing of what a strand has disclosed is left to ask for, or under way.
+    pub fn is_out(&self, strand: StrandId) -> bool {
+        let plan = &self.plans[strand.0];
+        let asked = self.lanes.values().all(|lane| {
+            let pending = lane.pending(strand);
+            pending.is_none_or(|one| one.sweep.is_empty())
+        });
+        asked && plan.unplaced.is_empty() && plan.waiting() == 0 && plan.in_flight == 0
     }
 
     /// Whether there is nothing to do until more is disclosed or a long stream is read: what the program reads meanwhile
     /// decides nothing.
     pub fn rests(&self) -> bool {
-        let asked = self.lanes.values().all(|lane| lane.sweep.is_empty());
-        let next = self.queue.get(self.cursor);
-        asked
-            && self.unplaced.is_empty()
+        let is_done = |plan: &Plan| {
+            let next = plan.queue.get(plan.cursor);
+            let is_left = next.is_none_or(|entry| entry.pattern == Pattern::Sequential);
+            plan.unplaced.is_empty() && is_left
+        };
+        self.lanes.values().all(Lane::is_empty)
             && self.in_flight.is_empty()
-            && next.is_none_or(|entry| entry.pattern == Pattern::Sequential)
+            && self.plans.iter().all(is_done)
     }
 
-    /// Entries in the queue that were not looked at yet.
-    pub fn waiting(&self) -> u64 {
-        self.queue.end().saturating_sub(self.cursor)
+    /// Entries in a strand's queue that were not looked at yet.
+    pub fn waiting(&self, strand: StrandId) -> u64 {
+        self.plans[strand.0].waiting()
     }
 
-    /// The program made this access to pages of a planned file.
-    pub fn observe(&mut self, access: &Access) -> Matched {
+    /// The program made this access.
+    pub fn saw(&mut self, access: &Access) {
         self.feedback.observe(access);
-        let pages = access.extent.pages();
         if let Some(behind) = &mut self.behind {
-            behind.read(access.file, pages.clone());
+            behind.read(access.file, access.extent.pages());
         }
+    }
+
+    /// What an access was to a strand's plan. [`Scheduler::saw`] comes before.
+    pub fn observe(&mut self, strand: StrandId, access: &Access) -> Matched {
         // What was passed over drops out of the queue by the next match of the same page.
-        self.leave_behind();
-        let matched = self.queue.observe(access.file, pages);
+        self.leave_behind(strand);
+        let plan = &mut self.plans[strand.0];
+        let matched = plan.queue.observe(access.file, access.extent.pages());
         for (_, taken) in &matched.consumed {
+            let pages = taken.pages.end - taken.pages.start;
             if taken.admitted {
-                self.budget.release(taken.pages.end - taken.pages.start);
+                plan.release(pages, &mut self.budget);
+            }
+            if plan.is_guess {
+                plan.proof.right(pages);
             }
         }
-        while let Some((_, entry)) = self.queue.expire() {
+        while let Some((_, entry)) = plan.queue.expire() {
             if entry.state == State::Admitted {
-                self.budget.release(u64::from(entry.pages));
+                plan.release(u64::from(entry.pages), &mut self.budget);
             }
         }
-        self.leave_behind();
+        self.leave_behind(strand);
         matched
     }
 
     /// Hold nothing for entries the program has passed over: some thousands of them are kept to be
     /// matched, more than a small budget has room for.
-    fn leave_behind(&mut self) {
-        let floor = self.queue.floor();
-        for ordinal in self.left_below..floor {
-            if let Some(entry) = self.queue.get(ordinal)
-                && entry.state == State::Admitted
-            {
-                self.leave(ordinal, entry.range());
+    fn leave_behind(&mut self, strand: StrandId) {
+        let plan = &mut self.plans[strand.0];
+        let floor = plan.queue.floor();
+        for ordinal in plan.left_below..floor {
+            let Some(entry) = plan.queue.get(ordinal) else {
+                continue;
+            };
+            if plan.is_guess && ordinal >= plan.judged_below && entry.state != State::Consumed {
+                plan.proof.wrong(entry.pages.into());
+            }
+            if entry.state == State::Admitted {
+                plan.leave(ordinal, entry.range(), &mut self.budget);
             }
         }
+        plan.judged_below = plan.judged_below.max(floor);
         // Back with the floor, which falls when the plan turns out to be of several threads.
-        self.left_below = floor;
+        plan.left_below = floor;
         let past = (floor, RequestId(0));
-        if self.infill_below < past {
-            for asked in self.asked.range_mut(self.infill_below..past) {
+        if plan.infill_below < past {
+            for asked in plan.asked.range_mut(plan.infill_below..past) {
                 self.budget.release(asked.1.let_go());
             }
         }
-        self.infill_below = past;
+        plan.infill_below = past;
     }
 
-    /// The next request whose every entry the program is past: nobody waits for what remains unread of it.
-    pub fn passed(&mut self) -> Option<Asked> {
-        let horizon = self.queue.floor().saturating_sub(crate::queue::REORDER);
-        let first = self.asked.first_entry()?;
+    /// A strand's next request whose every entry the program is past: nobody waits for what remains unread of it.
+    pub fn passed(&mut self, strand: StrandId) -> Option<Asked> {
+        let plan = &mut self.plans[strand.0];
+        let horizon = plan.queue.floor().saturating_sub(crate::queue::REORDER);
+        let first = plan.asked.first_entry()?;
         if first.key().0 >= horizon {
             return None;
         }
@@ -227,7 +262,8 @@ impl Scheduler {
         let (Some(behind), Some(flight)) = (&mut self.behind, self.in_flight.get(&id)) else {
             return;
         };
-        let Some(asked) = self.asked.get_mut(&(flight.last, id)) else {
+        let plan = &self.plans[flight.strand.0];
+        let Some(asked) = plan.asked.get(&(flight.last, id)) else {
             return;
         };
         for gap in &asked.infill {
@@ -250,9 +286,12 @@ impl Scheduler {
 
     /// The pages to give back now.
     pub fn give_back(&mut self) -> Vec<(FileId, Range<u64>)> {
+        let plans = &self.plans;
         self.behind.as_mut().map_or_else(Vec::new, |behind| {
             let (held, target) = (self.budget.held(), self.budget.target());
-            behind.give_back(held, target, &self.queue)
+            behind.give_back(held, target, |file, pages, out| {
+                unlisted(plans, file, pages, out);
+            })
         })
     }
 
@@ -261,8 +300,10 @@ impl Scheduler {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
         };
+        let plan = &mut self.plans[flight.strand.0];
+        plan.in_flight -= 1;
         if self.behind.is_some()
-            && let Some(asked) = self.asked.get_mut(&(flight.last, id))
+            && let Some(asked) = plan.asked.get_mut(&(flight.last, id))
         {
             self.budget.release(asked.let_go());
         }
@@ -270,24 +311,28 @@ impl Scheduler {
             if fetched {
                 lane.completed(flight.pages, now);
             }
-            lane.in_flight = lane.in_flight.saturating_sub(1);
-            lane.pages_in_flight = lane.pages_in_flight.saturating_sub(flight.pages);
+            lane.ended(flight.strand, flight.pages);
         }
     }
 
-    /// Give up everything pending and start over with an empty queue: the plan and the program
+    /// Give up everything pending of a strand and start over with an empty queue: the plan and the program
     /// have parted. What is in flight completes.
-    pub fn restart(&mut self) {
-        self.queue.restart();
-        while let Some((_, entry)) = self.queue.pop() {
+    pub fn restart(&mut self, strand: StrandId) {
+        let plan = &mut self.plans[strand.0];
+        plan.queue.restart();
+        while let Some((ordinal, entry)) = plan.queue.pop() {
             if entry.state == State::Admitted {
-                self.budget.release(u64::from(entry.pages));
+                plan.release(u64::from(entry.pages), &mut self.budget);
+            }
+            if plan.is_guess && ordinal >= plan.judged_below && entry.state != State::Consumed {
+                plan.proof.wrong(entry.pages.into());
             }
         }
-        self.cursor = self.queue.end();
-        self.unplaced.clear();
+        plan.cursor = plan.queue.end();
+        plan.judged_below = plan.cursor;
+        plan.unplaced.clear();
         for lane in self.lanes.values_mut() {
-            lane.sweep.drain().for_each(drop);
+            lane.of(strand).sweep.drain().for_each(drop);
         }
     }
 
@@ -300,31 +345,27 @@ impl Scheduler {
             self.let_go(devices);
             self.budget.fell(fetched);
         }
-        self.admit(devices);
-        self.place_unproved(now, devices);
+        let turns = self.turns();
+        for &(_, strand) in &turns {
+            self.admit(strand, devices);
+            self.place_unproved(strand, now, devices);
+        }
         let mut requests = Vec::new();
         let mut lanes = std::mem::take(&mut self.lanes);
         for (&device, lane) in &mut lanes {
-            if self.passes {
-                lane.turn(|| {
-                    let computed = devices.computed()?;
-                    Some(Moment { now, computed })
-                });
-            } else {
-                lane.sweep.pass_over_all();
+            for &(_, strand) in &turns {
+                if self.passes {
+                    lane.turn(strand, || {
+                        let computed = devices.computed()?;
+                        Some(Moment { now, computed })
+                    });
+                } else {
+                    lane.of(strand).sweep.pass_over_all();
+                }
             }
-            while lane.has_room() {
-                let Some((last, request, infill)) = self.issue(lane, now) else {
-                    break;
-                };
-                let pages = request.pages.end - request.pages.start;
-                let flight = Flight {
-                    device,
-                    last,
-                    pages,
-                    infill,
-                };
-                self.in_flight.insert(request.id, flight);
+            while lane.has_room()
+                && let Some(request) = self.serve(&turns, device, lane, now)
+            {
                 requests.push(request);
             }
         }
@@ -332,16 +373,56 @@ impl Scheduler {
         requests
     }
 
+    /// The strands that follow, those that are believed most first.
+    fn turns(&self) -> Turns {
+        let plans = self.plans.iter().enumerate();
+        let follow = plans.filter(|(_, plan)| plan.follows);
+        let mut turns: Turns = follow
+            .map(|(at, plan)| (Reverse(plan.weight()), StrandId(at)))
+            .collect();
+        turns.sort_unstable();
+        turns
+    }
+
+    /// The next request of one lane: of those believed alike, whoever has least under way is served first.
+    fn serve(
+        &mut self,
+        turns: &Turns,
+        device: DeviceId,
+        lane: &mut Lane,
+        now: u64,
+    ) -> Option<Request> {
+        let mut turns = turns.clone();
+        if turns.len() > 1 {
+            turns.sort_by_key(|&(weight, strand)| (weight, lane.of(strand).pages_in_flight));
+        }
+        turns.into_iter().find_map(|(_, strand)| {
+            let (last, request, infill) = self.issue(strand, lane, now)?;
+            let flight = Flight {
+                strand,
+                device,
+                last,
+                pages: request.pages.end - request.pages.start,
+                infill,
+            };
+            self.plans[strand.0].in_flight += 1;
+            self.in_flight.insert(request.id, flight);
+            Some(request)
+        })
+    }
+
     /// Take back what is admitted and not yet asked for: it was admitted to a larger target.
     fn recall(&mut self) {
-        for lane in self.lanes.values_mut() {
-            for ordinal in lane.sweep.drain() {
-                if let Some(entry) = self.queue.get(ordinal)
-                    && entry.state == State::Admitted
-                {
-                    self.budget.release(u64::from(entry.pages));
-                    self.queue.set_state(ordinal, State::Waiting);
-                    self.cursor = self.cursor.min(ordinal);
+        for (at, plan) in self.plans.iter_mut().enumerate() {
+            for lane in self.lanes.values_mut() {
+                for ordinal in lane.of(StrandId(at)).sweep.drain() {
+                    if let Some(entry) = plan.queue.get(ordinal)
+                        && entry.state == State::Admitted
+                    {
+                        plan.release(u64::from(entry.pages), &mut self.budget);
+                        plan.queue.set_state(ordinal, State::Waiting);
+                        plan.cursor = plan.cursor.min(ordinal);
+                    }
                 }
             }
         }
@@ -349,97 +430,47 @@ impl Scheduler {
 
     /// Pages fetched by position for a larger target are read all through what is listed: until most of those are read
     /// there would be no room for what is read next. So what is read last is not counted on any more: the pages stay
-    /// while the memory lasts, and its turn comes again.
+    /// while the memory lasts, and its turn comes again. Those believed least go first.
     fn let_go(&mut self, devices: &mut impl Devices) {
-        for ordinal in (self.queue.floor()..self.queue.end()).rev() {
-            if !self.budget.is_stuck() {
-                return;
-            }
-            if let Some(entry) = self.queue.get(ordinal)
-                && entry.state == State::Admitted
-                && let Some(device) = devices.device(entry.file)
-                && self.lane(device, devices).profile.order == Order::Position
-            {
-                self.budget.release(entry.pages.into());
-                self.queue.set_state(ordinal, State::Waiting);
-                self.cursor = self.cursor.min(ordinal);
-            }
-        }
-    }
-
-    fn admit(&mut self, devices: &mut impl Devices) {
-        self.cursor = self.cursor.max(self.queue.floor());
-        while let Some(entry) = self.queue.get(self.cursor) {
-            let ordinal = self.cursor;
-            let lead = ordinal.saturating_sub(self.queue.position());
-            let streams = matches!(entry.pattern, Pattern::Sequential | Pattern::Gapped);
-            if streams && lead > STREAM_LEAD {
-                return;
-            }
-            if entry.state != State::Waiting || entry.pattern == Pattern::Sequential {
-                self.cursor += 1;
-                continue;
-            }
-            let Some(device) = devices.device(entry.file) else {
-                self.queue.set_state(ordinal, State::Left);
-                self.cursor += 1;
-                continue;
-            };
-            let lane = self.lane(device, devices);
-            let infill_pages = lane.infill_pages(false);
-            let by_position = lane.profile.order == Order::Position;
-            if by_position && entry.pattern == Pattern::Gapped {
-                self.cursor += 1;
-                continue;
-            }
-            if lead > lane.neighbourhood() {
-                return;
-            }
-            if entry.pages == 0 {
-                devices.announce(entry.file);
-                self.queue.set_state(ordinal, State::Left);
-            } else {
-                let spare = if infill_pages > 0 {
-                    self.budget.for_gaps(self.behind.is_some())
-                } else {
-                    0
-                };
-                // By position, what is read has to make room for a pass over the device: for each page by
-                // itself it would be a seek.
-                let half = (self.budget.target() - spare) / 2;
-                if by_position && self.full && self.budget.held() > half {
+        let mut strands: Vec<usize> = (0..self.plans.len()).collect();
+        strands.sort_by_key(|&at| self.plans[at].weight());
+        for at in strands {
+            let queue = &self.plans[at].queue;
+            for ordinal in (queue.floor()..queue.end()).rev() {
+                if !self.budget.is_stuck() {
                     return;
                 }
-                self.full = !self.budget.admits(u64::from(entry.pages), spare);
-                if self.full {
-                    return;
+                if let Some(entry) = self.plans[at].queue.get(ordinal)
+                    && entry.state == State::Admitted
+                    && let Some(device) = devices.device(entry.file)
+                    && self.lane(device, devices).profile.order == Order::Position
+                {
+                    let plan = &mut self.plans[at];
+                    plan.release(entry.pages.into(), &mut self.budget);
+                    plan.queue.set_state(ordinal, State::Waiting);
+                    plan.cursor = plan.cursor.min(ordinal);
                 }
-                self.budget.hold(u64::from(entry.pages));
-                self.queue.set_state(ordinal, State::Admitted);
-                self.place(ordinal, devices);
             }
-            self.cursor += 1;
         }
     }
 
     fn lane(&mut self, device: DeviceId, devices: &mut impl Devices) -> &mut Lane {
-        self.lanes
-            .entry(device)
-            .or_insert_with(|| Lane::new(devices.profile(device)))
+        lane(&mut self.lanes, device, devices)
     }
 
-    fn leave(&mut self, ordinal: u64, pages: Range<u64>) {
-        self.budget.release(pages.end - pages.start);
-        self.queue.set_state(ordinal, State::Left);
-    }
-
-    /// The next request of one lane, by its order and the pacing rule, the last ordinal it serves, and its infill.
-    fn issue(&mut self, lane: &mut Lane, now: u64) -> Option<(u64, Request, Gaps)> {
-        let (position, floor) = (self.queue.position(), self.queue.floor());
+    /// The next request of a strand's in one lane, by its order and the pacing rule, the last ordinal it serves, and its infill.
+    fn issue(
+        &mut self,
+        strand: StrandId,
+        lane: &mut Lane,
+        now: u64,
+    ) -> Option<(u64, Request, Gaps)> {
+        let plan = &mut self.plans[strand.0];
+        let (position, floor) = (plan.queue.position(), plan.queue.floor());
         let (c, t) = (self.feedback.compute_ns(), lane.service.service_ns());
         let k = lane.in_flight;
         let horizon = lane.profile.horizon;
-        let queue = &self.queue;
+        let queue = &plan.queue;
         let mut dropped = Vec::new();
         let mut late = 0;
         let infill_pages = lane.infill_pages(self.budget.holds_little());
@@ -447,9 +478,10 @@ impl Scheduler {
             infill_pages: infill_pages.min(self.budget.room()),
             ..lane.profile.clone()
         };
-        let batch = lane.sweep.next(
+        let reach = lane.reach(position);
+        let batch = lane.of(strand).sweep.next(
             &profile,
-            lane.reach(position),
+            reach,
             |ordinal| {
                 let entry = queue.get(ordinal)?;
                 if entry.state != State::Admitted || ordinal < floor {
@@ -466,10 +498,10 @@ impl Scheduler {
         );
         self.too_late += late;
         for ordinal in dropped {
-            if let Some(entry) = self.queue.get(ordinal)
+            if let Some(entry) = plan.queue.get(ordinal)
                 && entry.state == State::Admitted
             {
-                self.leave(ordinal, entry.range());
+                plan.leave(ordinal, entry.range(), &mut self.budget);
             }
         }
         let batch = batch?;
@@ -488,13 +520,49 @@ impl Scheduler {
         };
         let infill = asked.infill.iter().map(|gap| gap.end - gap.start).sum();
         self.budget.hold(infill);
-        lane.started(request.pages.end - request.pages.start, infill, now);
-        self.asked.insert((last, id), asked);
+        let pages = request.pages.end - request.pages.start;
+        lane.started(strand, pages, infill, now);
+        plan.asked.insert((last, id), asked);
         Some((last, request, batch.infill))
     }
 }
 
+fn lane<'a>(
+    lanes: &'a mut BTreeMap<DeviceId, Lane>,
+    device: DeviceId,
+    devices: &mut impl Devices,
+) -> &'a mut Lane {
+    lanes
+        .entry(device)
+        .or_insert_with(|| Lane::new(devices.profile(device)))
+}
+
+/// Append the pages of a range that no strand expects to be read.
+fn unlisted(plans: &[Plan], file: FileId, pages: Range<u64>, out: &mut Vec<u64>) {
+    let Some((first, others)) = plans.split_first() else {
+        return;
+    };
+    let before = out.len();
+    first.queue.unlisted(file, pages, out);
+    let mut found = Vec::new();
+    for plan in others {
+        let mut kept = before;
+        for at in before..out.len() {
+            found.clear();
+            let page = out[at];
+            plan.queue.unlisted(file, page..page + 1, &mut found);
+            if !found.is_empty() {
+                out[kept] = page;
+                kept += 1;
+            }
+        }
+        out.truncate(kept);
+    }
+}
+
+mod admit;
 mod anew;
 mod placing;
+mod plan;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::alloc::System;
 
-use foreread_plan::{Expected, FileId, Pattern, ThreadId};
+use foreread_plan::{Expected, FileId, Odds, Pattern, ThreadId};
 use foreread_sched::{Place, Queue, Sweep};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -28,6 +28,7 @@ fn an_entry_costs_at_most_24_bytes_in_the_queue_and_few_more_while_pending() {
     let mut queue = Queue::new(ENTRIES as usize);
     let push = |queue: &mut Queue, n: u64| {
         queue.push(&Expected {
+            odds: Odds::SURE,
             file: FileId((n % 3) as u32),
             pages: page(n)..page(n) + 1,
             thread: ThreadId(0),

@@ -1,6 +1,6 @@
 //! Sources of foreknowledge: who knows what will be read.
 //!
-//! A [`Source`] discloses, in the order it expects them, the accesses a program is about to
+//! A [`Source`] sees what happens, and discloses, in the order it expects them, the accesses a program is about to
 //! make. What is done about them is the scheduler's affair; a source makes no system call
 //! and knows no clock. One source a file:
 //!
@@ -13,22 +13,55 @@
 mod access_list;
 mod null;
 mod replay;
+pub mod signature;
 mod streams;
 
-use foreread_plan::{Access, Expected};
+use foreread_plan::{Access, Expected, Seen};
 
 pub use access_list::{AccessList, Counts, Draft, Entry, Feed, Match, RegionId};
 pub use null::Null;
 pub use replay::{Replay, Trace};
 
+/// How a source knows what it discloses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// By heart, from an earlier run: all of it is known from the beginning, and has an order with a place in it that the
+    /// program is at. A program that reads something else has left that place.
+    Literal,
+    /// From the program itself, which goes on saying it: reads that were not disclosed are no reason to doubt what was.
+    Told,
+    /// By inference from what was seen: it may be wrong, and has to show how often it is not.
+    Guess,
+}
+
+/// What is to be expected of a source after a disclosure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// There may be more at once.
+    More,
+    /// There is no more now; there may be when more was seen, or said.
+    Later,
+    /// There is no more.
+    End,
+    /// Everything disclosed so far is void. Said once, with nothing disclosed: what comes next holds.
+    Void,
+}
+
 /// Someone who knows what will be read.
 pub trait Source: Send {
-    /// Append up to `room` expected accesses to `out`, in order. Appending none means that
-    /// nothing more is known.
-    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>);
+    /// How it knows.
+    fn nature(&self) -> Nature;
+
+    /// Something has happened. A guessing source sees the reads that no other source has foreseen; every source sees
+    /// all the rest.
+    fn see(&mut self, _seen: &Seen) {}
+
+    /// Append up to `room` expected accesses to `out`, in order. With no room, only whether the former ones are void
+    /// is of interest.
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook;
 
     /// Start over: the next disclosure is the first again.
-    fn rewind(&mut self);
+    fn rewind(&mut self) {}
 
     /// Append up to `most` of the disclosures that come at about this share (0 to 1) of all that is known, in order, and
     /// where that is less work, further on. Shares are asked for in rising order, and then [`Source::rewind`] comes.
@@ -47,17 +80,8 @@ pub trait Source: Send {
 
     /// The program reads something else than was disclosed; `recent` is what it read last,
     /// oldest first. Look for the place in what is known, so that the next disclosure goes on
-    /// from there; `false` if it is nowhere.
-    fn resync(&mut self, recent: &[Access]) -> bool;
-
-    /// Whether the program itself says what it will read, and goes on saying it: more may be known
-    /// later where nothing is now, and reads that were not disclosed are no reason to doubt what is.
-    fn is_live(&self) -> bool {
-        false
-    }
-
-    /// Whether everything disclosed so far is void; true once. Asked before each disclosure.
-    fn is_void(&mut self) -> bool {
+    /// from there; `false` if it is nowhere. Asked of a literal source.
+    fn resync(&mut self, _recent: &[Access]) -> bool {
         false
     }
 }

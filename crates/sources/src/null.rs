@@ -1,19 +1,19 @@
 //! A source that knows nothing.
 
-use foreread_plan::{Access, Expected};
+use foreread_plan::Expected;
 
-use crate::Source;
+use crate::{Nature, Outlook, Source};
 
 /// Discloses nothing, finds nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 
 impl Source for Null {
-    fn disclose(&mut self, _: usize, _: &mut Vec<Expected>) {}
+    fn nature(&self) -> Nature {
+        Nature::Literal
+    }
 
-    fn rewind(&mut self) {}
-
-    fn resync(&mut self, _: &[Access]) -> bool {
-        false
+    fn disclose(&mut self, _: usize, _: &mut Vec<Expected>) -> Outlook {
+        Outlook::End
     }
 }

@@ -12,10 +12,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
-use foreread_plan::{Access, Expected, FileId, Kind, Pattern};
+use foreread_plan::{Access, Expected, FileId, Kind, Odds, Pattern};
 
-use crate::Source;
-use crate::streams::{Runs, STREAM_AFTER, Streams};
+use crate::streams::Streams;
+use crate::{Nature, Outlook, Source};
 
 /// Trace accesses a resynchronisation looks at before it gives up; bounds it to well under a second.
 const SEARCH: usize = 2_000_000;
@@ -88,6 +88,7 @@ impl<T: Trace> Replay<T> {
         let file = access.file;
         if !access.kind.reads() {
             self.pending.push_back(Expected {
+                odds: Odds::SURE,
                 file,
                 pages: 0..0,
                 thread,
@@ -101,6 +102,7 @@ impl<T: Trace> Replay<T> {
         }
         if access.kind == Kind::Touch {
             self.pending.extend(pages.map(|page| Expected {
+                odds: Odds::SURE,
                 file,
                 pages: page..page + 1,
                 thread,
@@ -108,14 +110,7 @@ impl<T: Trace> Replay<T> {
             }));
             return;
         }
-        let Runs { whole, gapped } = self.streams.runs(thread, file, access.extent);
-        let pattern = if whole >= STREAM_AFTER {
-            Pattern::Sequential
-        } else if gapped >= STREAM_AFTER {
-            Pattern::Gapped
-        } else {
-            Pattern::Scattered
-        };
+        let pattern = self.streams.runs(thread, file, access.extent).pattern();
         let repeat = self.last.as_ref().is_some_and(|(last, seen)| {
             *last == file && seen.start <= pages.start && pages.end <= seen.end
         });
@@ -124,6 +119,7 @@ impl<T: Trace> Replay<T> {
         }
         self.last = Some((file, pages.clone()));
         self.pending.push_back(Expected {
+            odds: Odds::SURE,
             file,
             pages,
             thread,
@@ -182,16 +178,21 @@ impl<T: Trace> Replay<T> {
 }
 
 impl<T: Trace> Source for Replay<T> {
-    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) {
+    fn nature(&self) -> Nature {
+        Nature::Literal
+    }
+
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
         for _ in 0..room {
             while self.pending.is_empty() {
                 let Some(access) = self.advance() else {
-                    return;
+                    return Outlook::End;
                 };
                 self.prepare(&access);
             }
             out.extend(self.pending.pop_front());
         }
+        Outlook::More
     }
 
     fn rewind(&mut self) {
@@ -259,6 +260,7 @@ fn starts(accesses: &[Access], samples: bool) -> HashSet<(FileId, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::STREAM_AFTER;
     use foreread_plan::{Extent, PAGE, ThreadId};
     use proptest::prelude::*;
 

@@ -58,6 +58,16 @@ impl Files {
         added.get(&file).cloned()
     }
 
+    /// One more, met just now.
+    pub(super) fn add(&self, file: FileId, meta: FileMeta) {
+        let known = Known {
+            meta,
+            live: true,
+            kept: None,
+        };
+        self.insert(file, known);
+    }
+
     fn insert(&self, file: FileId, known: Known) {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
         added.insert(file, known);

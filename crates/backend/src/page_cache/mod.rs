@@ -187,6 +187,11 @@ impl PageCache {
 }
 
 impl Backend for PageCache {
+    fn add(&mut self, file: FileId, meta: FileMeta) {
+        self.met.remove(&file);
+        self.files.add(file, meta);
+    }
+
     fn device(&mut self, file: FileId) -> Option<u64> {
         let known = self.files.get(file)?;
         let meta = &known.meta;

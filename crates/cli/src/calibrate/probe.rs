@@ -22,14 +22,15 @@ use foreread_backend::{Backend, Event, PageCache};
 use foreread_engine::calibrate::{Probe, Trial};
 use foreread_engine::{Config, Engine, Profile, Session};
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, ThreadId,
+    Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, Seen, ThreadId,
 };
 use foreread_sources::{Replay, Trace};
 use foreread_sys::file::FileFacts;
 use foreread_sys::{cache, device, memory};
+use indicatif::ProgressBar;
+
 use foreread_words::counted;
 use foreread_words::units::bytes;
-use indicatif::ProgressBar;
 
 /// The file's size unless told otherwise, in bytes: several times what a disk caches by itself.
 const SIZE: u64 = 256 << 20;
@@ -229,7 +230,8 @@ impl Probe for ColdFile {
         self.cool()?;
         let source = Box::new(Replay::new(List::new(pages), HashSet::new()));
         let profile = profile.clone();
-        let engine = Engine::new(source, PageCache::new(&self.files), Config::default())
+        let engine = Engine::new(PageCache::new(&self.files), Config::default())
+            .with_strand("replay", source)
             .with_profiles(move |_, _| Some(profile.clone()));
         let mut buffer = [0; PAGE as usize];
         let start = Instant::now();
@@ -241,11 +243,14 @@ impl Probe for ColdFile {
             self.file.read_exact_at(&mut buffer, page * PAGE)?;
             let after = Instant::now();
             count += 1;
-            session.observe(Access {
-                start: (before - start).as_nanos() as u64,
-                took: (after - before).as_nanos() as u64,
-                ..read(page)
-            });
+            session.see(Seen::Read(
+                Access {
+                    start: (before - start).as_nanos() as u64,
+                    took: (after - before).as_nanos() as u64,
+                    ..read(page)
+                }
+                .into(),
+            ));
             if after - told >= TOLD {
                 session.wake();
                 told = after;

@@ -325,6 +325,9 @@ fn print_summary(out: &mut impl Write, summary: &Summary) -> Result<()> {
     if let Some(status) = summary.exit_status.filter(|status| *status != 0) {
         write!(out, "; exit status {status}")?;
     }
+    if summary.helped {
+        write!(out, "; foreread fetched ahead of it")?;
+    }
     writeln!(out)?;
     if let Some(cold) = summary.cold_wall_ns {
         writeln!(out, "cold run  {}", duration(cold))?;

@@ -1,7 +1,9 @@
 //! Whether what was fetched is still in memory.
 
+use std::ops::Range;
+
 use foreread_backend::Backend;
-use foreread_plan::PAGE;
+use foreread_plan::{FileId, PAGE};
 
 use super::Engine;
 use crate::site::Site;
@@ -20,40 +22,53 @@ impl<B: Backend> Engine<B> {
     /// Look which of the pages that wait to be read are gone again: so a session learns that several of them
     /// fill one memory when that happens, and not when the program comes to those pages.
     pub(super) fn look_ahead(&mut self, now: u64) {
-        let mut waiting = self.pages.waiting(LOOK_AHEAD_MOST);
-        let found = waiting.len();
-        let by_file = || waiting.chunk_by(|(one, _), (other, _)| one == other);
-        let files = by_file().count().min(LOOK_AHEAD_FILES);
-        let few = by_file().take(files).map(<[_]>::len).sum();
-        waiting.truncate(few);
-        let price = waiting.len() as u64 * LOOK_AHEAD_EACH + files as u64 * LOOK_AHEAD_FILE;
-        let is_all = found < LOOK_AHEAD_MOST && few == found;
-        self.look_at = now + LOOK_AHEAD.max(price);
-        let (mut looked, mut gone) = (0, 0);
-        for (file, pages) in waiting {
-            looked += pages.end - pages.start;
-            if self.backend.evicted(file, pages.clone()).unwrap_or(0) == 0 {
-                continue;
+        let (mut price, mut looked, mut gone) = (0, 0, 0);
+        let mut is_all = true;
+        for at in 0..self.strands.len() {
+            let mut waiting = self.strands[at].pages.waiting(LOOK_AHEAD_MOST);
+            let found = waiting.len();
+            let by_file = || waiting.chunk_by(|(one, _), (other, _)| one == other);
+            let files = by_file().count().min(LOOK_AHEAD_FILES);
+            let few = by_file().take(files).map(<[_]>::len).sum();
+            waiting.truncate(few);
+            price += waiting.len() as u64 * LOOK_AHEAD_EACH + files as u64 * LOOK_AHEAD_FILE;
+            is_all &= found < LOOK_AHEAD_MOST && few == found;
+            let before = gone;
+            for (file, pages) in waiting {
+                looked += pages.end - pages.start;
+                gone += self.look_at(at, file, pages);
             }
-            for page in pages {
-                if self.backend.evicted(file, page..page + 1) == Some(1) {
-                    gone += self.pages.evict(file, &(page..page + 1));
-                    let mut site = Site {
-                        table: &mut self.table,
-                        backend: &mut self.backend,
-                    };
-                    self.scheduler.lost(file, page, &mut site);
-                }
-            }
+            self.strands[at].ledger.evicted += (gone - before) * PAGE;
         }
-        self.ledger.evicted += gone * PAGE;
+        self.look_at = now + LOOK_AHEAD.max(price);
         if looked > 0 {
             // Of all that wait, the same share. What is on its way counts as there only where not all was looked for: it is
             // little beside the rest then.
-            let all = self.pages.len() + gone;
+            let waits: u64 = self.strands.iter().map(|one| one.pages.len()).sum();
+            let all = waits + gone;
             let there = looked - gone;
             let there = if is_all { there } else { there * all / looked };
             self.scheduler.budget().looked(there, gone * all / looked);
         }
+    }
+
+    /// Look at pages that wait for a strand's reads; how many are gone.
+    fn look_at(&mut self, at: usize, file: FileId, pages: Range<u64>) -> u64 {
+        if self.backend.evicted(file, pages.clone()).unwrap_or(0) == 0 {
+            return 0;
+        }
+        let strand = &mut self.strands[at];
+        let mut gone = 0;
+        for page in pages {
+            if self.backend.evicted(file, page..page + 1) == Some(1) {
+                gone += strand.pages.evict(file, &(page..page + 1));
+                let mut site = Site {
+                    table: &mut self.table,
+                    backend: &mut self.backend,
+                };
+                self.scheduler.lost(strand.id, file, page, &mut site);
+            }
+        }
+        gone
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foreread_backend::NullBackend;
-use foreread_plan::{Access, Expected, Extent, FileId, Kind, PAGE, Pattern, ThreadId};
-use foreread_sources::Source;
+use foreread_plan::{Access, Expected, Extent, FileId, Kind, Odds, PAGE, Pattern, Seen, ThreadId};
+use foreread_sources::{Nature, Outlook, Source};
 use loom::thread;
 
 use super::{Session, lock};
@@ -40,6 +40,7 @@ impl Said {
 
     fn say(&self, page: u64) {
         lock(&self.entries).push_back(Expected {
+            odds: Odds::SURE,
             file: FileId(1),
             pages: page..page + 1,
             thread: ThreadId(0),
@@ -49,26 +50,30 @@ impl Said {
 }
 
 impl Source for Said {
-    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) {
+    fn nature(&self) -> Nature {
+        if self.live {
+            Nature::Told
+        } else {
+            Nature::Literal
+        }
+    }
+
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
         let mut entries = lock(&self.entries);
         let count = room.min(entries.len());
         out.extend(entries.drain(..count));
-    }
-
-    fn rewind(&mut self) {}
-
-    fn resync(&mut self, _: &[Access]) -> bool {
-        true
-    }
-
-    fn is_live(&self) -> bool {
-        self.live
+        if self.live {
+            Outlook::Later
+        } else {
+            Outlook::End
+        }
     }
 }
 
 fn session(said: &Said) -> Session {
     let source = Box::new(said.clone());
-    let make = || Engine::new(source, NullBackend::default(), Config::default());
+    let make =
+        || Engine::new(NullBackend::default(), Config::default()).with_strand("replay", source);
     Session::start(make, Instant::now()).expect("a thread")
 }
 
@@ -93,7 +98,7 @@ fn assert_accounted(report: Option<Report>, reads: u32) {
 /// Observe so many reads, and wake the engine after the first.
 fn observe(session: &Session, reads: u32) {
     for number in 0..reads {
-        session.observe(read(number));
+        session.see(Seen::Read(read(number).into()));
         assert!(session.backlog() <= 1 + number as usize);
         if number == 0 {
             session.wake();
@@ -130,13 +135,13 @@ fn threads_that_take_turns_lose_none_of_each_others() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 if let Some(session) = &*lock(&shared) {
-                    session.observe(read(1));
+                    session.see(Seen::Read(read(1).into()));
                     session.wake();
                 }
             })
         };
         if let Some(session) = &*lock(&shared) {
-            session.observe(read(0));
+            session.see(Seen::Read(read(0).into()));
         }
         other.join().expect("the other thread");
         let session = lock(&shared).take().expect("the session");
@@ -148,8 +153,8 @@ fn threads_that_take_turns_lose_none_of_each_others() {
 fn what_was_observed_before_a_wake_needs_no_timer() {
     in_every_order(3, || {
         let session = session(&Said::nothing(true));
-        session.observe(read(0));
-        session.observe(read(1));
+        session.see(Seen::Read(read(0).into()));
+        session.see(Seen::Read(read(1).into()));
         session.wake();
         while session.ledger().missed < 3 * PAGE {
             yield_now();
@@ -179,7 +184,7 @@ fn nor_does_what_was_said_before_it() {
 fn a_session_that_is_dropped_ends_its_thread() {
     in_every_order(3, || {
         let session = session(&Said::nothing(true));
-        session.observe(read(0));
+        session.see(Seen::Read(read(0).into()));
         drop(session);
     });
 }
@@ -192,7 +197,7 @@ fn a_program_followed_again_is_not_said_to_need_no_observing() {
         while session.phase() != Phase::Hot {
             yield_now();
         }
-        session.observe(read(0));
+        session.see(Seen::Read(read(0).into()));
         session.resume();
         for _ in 0..3 {
             assert_ne!(session.phase(), Phase::Hot);

@@ -151,7 +151,7 @@ fn what_was_evicted_and_is_fetched_again_is_issued_twice() {
     let source: Box<dyn Source> =
         Box::new(Replay::new(List(reads(plan.clone()), 0), HashSet::new()));
     let backend = Sim::new(shared.clone());
-    let mut engine = Engine::new(source, backend, Config::default());
+    let mut engine = Engine::new(backend, Config::default()).with_strand("replay", source);
     let program = reads(plan.clone());
     let mut players = [Player::new(Some(&mut engine), &program, 50_000)];
     let mut before = plan.len();
@@ -183,7 +183,7 @@ fn where_all_that_is_listed_is_read_what_is_given_back_unread_is_infill() {
         evict_behind: true,
         ..Config::default()
     };
-    let mut engine = Engine::new(source, Sim::new(shared.clone()), config);
+    let mut engine = Engine::new(Sim::new(shared.clone()), config).with_strand("replay", source);
     let mut players = [Player::new(Some(&mut engine), &plan, 400_000)];
     play(&shared, &mut players, false, |_| ());
     let end = players[0].ready;

@@ -31,7 +31,8 @@ fn time(budget_pages: u64, adapt: bool) -> u64 {
         ..Config::default()
     };
     let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
-    let mut engine = Engine::new(source, Sim::new(Arc::clone(&machine)), config);
+    let mut engine =
+        Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", source);
     engine.survey();
     run(&machine, Some(&mut engine), &plan, 20_000)
 }

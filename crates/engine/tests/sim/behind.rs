@@ -26,7 +26,7 @@ fn remember(plan: &[Access], program: &[Access], budget_pages: u64, evict_behind
         ..Config::default()
     };
     let source = Box::new(Replay::new(List(plan.to_vec(), 0), HashSet::new()));
-    let mut engine = Engine::new(source, Sim::new(shared.clone()), config);
+    let mut engine = Engine::new(Sim::new(shared.clone()), config).with_strand("replay", source);
     let mut most = 0;
     let mut players = [Player::new(Some(&mut engine), program, 500_000)];
     play(&shared, &mut players, false, |_| {

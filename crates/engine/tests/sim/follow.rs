@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foreread_disk::Model;
 use foreread_engine::{Phase, Report};
-use foreread_plan::{Access, Extent, Kind, PAGE, ThreadId};
+use foreread_plan::{Access, Extent, Kind, PAGE, Seen, ThreadId};
 use proptest::prelude::*;
 
 use super::{
@@ -251,11 +251,14 @@ fn a_fast_stream_is_no_longer_watched_though_it_waits_for_the_kernels_read_ahead
     for (n, read) in plan.into_iter().enumerate() {
         engine.step(now);
         let took = if n % 32 == 0 { 60_000 } else { 1000 };
-        engine.observe(&Access {
-            start: now,
-            took,
-            ..read
-        });
+        engine.see(&Seen::Read(
+            Access {
+                start: now,
+                took,
+                ..read
+            }
+            .into(),
+        ));
         now += took + 500;
     }
     assert_eq!(engine.phase(), Phase::Hot);
@@ -305,7 +308,7 @@ fn a_program_found_again_is_followed_though_its_reads_come_in_a_batch() {
     let mut engine = engine(&shared, plan.clone(), 1 << 16);
     engine.step(0);
     for access in &plan[10_000..10_200] {
-        engine.observe(access);
+        engine.see(&Seen::Read((*access).into()));
     }
     assert_eq!(engine.phase(), Phase::Ahead);
     let report = engine.finish(0);
@@ -359,11 +362,14 @@ fn a_position_told_of_a_page_that_is_gone_again_shrinks_the_budget() {
     }
     let before = engine.target();
     for access in &plan[..1000] {
-        engine.observe(&Access {
-            kind: Kind::Touch,
-            start: now,
-            ..*access
-        });
+        engine.see(&Seen::Read(
+            Access {
+                kind: Kind::Touch,
+                start: now,
+                ..*access
+            }
+            .into(),
+        ));
     }
     assert!(engine.target() < before);
     let report = engine.finish(now);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use foreread_backend::{Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine};
-use foreread_plan::{Access, Kind, PAGE};
+use foreread_plan::{Access, Kind, PAGE, Seen};
 use foreread_sources::{AccessList, Entry, Feed};
 
 use super::{FILE, apart, machine, scattered};
@@ -28,7 +28,7 @@ fn follow(shared: &Arc<Mutex<SimMachine>>, reads: &[Access]) -> Engine<Sim> {
         budget_pages: 1000,
         ..Config::default()
     };
-    Engine::new(feed, Sim::new(Arc::clone(shared)), config)
+    Engine::new(Sim::new(Arc::clone(shared)), config).with_strand("access_list", feed)
 }
 
 /// Let so many ns pass from `now` on.
@@ -43,11 +43,14 @@ fn pass(shared: &Mutex<SimMachine>, engine: &mut Engine<Sim>, now: &mut u64, ns:
 
 /// A read as a program tells of it that reads by other means.
 fn tell(engine: &mut Engine<Sim>, read: &Access, now: u64) {
-    engine.observe(&Access {
-        kind: Kind::Touch,
-        start: now,
-        ..*read
-    });
+    engine.see(&Seen::Read(
+        Access {
+            kind: Kind::Touch,
+            start: now,
+            ..*read
+        }
+        .into(),
+    ));
 }
 
 #[test]

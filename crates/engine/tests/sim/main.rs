@@ -8,6 +8,7 @@ mod follow;
 mod growing;
 mod passes;
 mod sharing;
+mod strands;
 mod upkeep;
 
 use std::collections::HashSet;
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use foreread_backend::{Found, Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine, Report};
-use foreread_plan::{Access, Extent, FileId, Kind, PAGE, ThreadId};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
 use foreread_sources::{Replay, Source, Trace};
 
 const FILE: FileId = FileId(0);
@@ -92,7 +93,7 @@ fn engine(machine: &Arc<Mutex<SimMachine>>, plan: Vec<Access>, budget_pages: u64
         budget_pages,
         ..Config::default()
     };
-    Engine::new(source, Sim::new(Arc::clone(machine)), config)
+    Engine::new(Sim::new(Arc::clone(machine)), config).with_strand("replay", source)
 }
 
 /// A program and the session that keeps ahead of it.
@@ -150,11 +151,14 @@ impl<'a> Player<'a> {
             && explicit
             && let Some(engine) = &mut self.engine
         {
-            engine.observe(&Access {
-                start: now,
-                kind: Kind::Touch,
-                ..access
-            });
+            engine.see(&Seen::Read(
+                Access {
+                    start: now,
+                    kind: Kind::Touch,
+                    ..access
+                }
+                .into(),
+            ));
         }
         let since = *self.waiting.get_or_insert(now);
         let mut shared = machine.lock().unwrap();
@@ -170,11 +174,14 @@ impl<'a> Player<'a> {
             && !explicit
             && !self.unobserved
         {
-            engine.observe(&Access {
-                start: since,
-                took: end - since,
-                ..access
-            });
+            engine.see(&Seen::Read(
+                Access {
+                    start: since,
+                    took: end - since,
+                    ..access
+                }
+                .into(),
+            ));
         }
         self.waiting = None;
         self.program = rest;

@@ -25,7 +25,8 @@ fn time(
         ..Config::default()
     };
     let source = Replay::new(List(plan.to_vec(), 0), HashSet::new());
-    let engine = Engine::new(Box::new(source), Sim::new(Arc::clone(&machine)), config);
+    let engine =
+        Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", Box::new(source));
     let mut engine = engine.with_computed(computed);
     engine.survey();
     run(&machine, Some(&mut engine), plan, compute)

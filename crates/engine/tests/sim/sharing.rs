@@ -70,7 +70,8 @@ fn share(sessions: usize, capacity: usize, load: u64, explicit: bool) -> Vec<Sha
                 ..Config::default()
             };
             let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
-            Engine::new(source, Sim::new(Arc::clone(&machine)), config)
+            Engine::new(Sim::new(Arc::clone(&machine)), config)
+                .with_strand("replay", source)
                 .with_profiles(|_, _| Some(near_sighted()))
         })
         .collect();
@@ -179,7 +180,8 @@ fn start_at_once(model: Model, sessions: usize, capacity: usize, ahead: bool) ->
                 ..Config::default()
             };
             let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
-            let engine = Engine::new(source, Sim::new(Arc::clone(&machine)), config);
+            let engine =
+                Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", source);
             ahead.then_some(engine)
         })
         .collect();

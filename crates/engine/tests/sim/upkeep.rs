@@ -70,7 +70,8 @@ fn priced(machine: &Arc<Mutex<SimMachine>>, plan: Vec<Access>) -> (Engine<Priced
     };
     let source = Box::new(Replay::new(List(plan, 0), HashSet::new()));
     let told = Arc::clone(&used);
-    let engine = Engine::new(source, backend, Config::default())
+    let engine = Engine::new(backend, Config::default())
+        .with_strand("replay", source)
         .with_used(move || told.load(Ordering::Relaxed));
     (engine, used)
 }
@@ -92,11 +93,14 @@ fn follow(
             break;
         }
         let took = HIT_NS;
-        engine.observe(&Access {
-            start: now,
-            took,
-            ..read
-        });
+        engine.see(&Seen::Read(
+            Access {
+                start: now,
+                took,
+                ..read
+            }
+            .into(),
+        ));
         now += pace;
     }
     now

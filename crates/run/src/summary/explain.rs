@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use foreread_engine::Phase;
+use foreread_engine::{Ledger, Phase};
 use foreread_words::units::{WIDTH, bytes, duration, folded};
 use foreread_words::{counted, shown};
 
@@ -86,6 +86,24 @@ impl Account {
                     &format_args!(
                         "and found again {}",
                         counted(report.found_again, "time", "times")
+                    ),
+                );
+            }
+            for strand in report.strands.iter().filter(|one| one.ledger.issued > 0) {
+                let Ledger {
+                    issued,
+                    useful,
+                    late,
+                    wasted,
+                    ..
+                } = strand.ledger;
+                let (issued, useful) = (bytes(issued), bytes(useful));
+                let (late, wasted) = (bytes(late), bytes(wasted));
+                let reads = counted(strand.foreseen, "read", "reads");
+                row(
+                    strand.name,
+                    &format_args!(
+                        "{issued}: {useful} useful, {late} late, {wasted} wasted; {reads} foreseen"
                     ),
                 );
             }

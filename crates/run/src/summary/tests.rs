@@ -1,6 +1,7 @@
 //! What is told of each way in which a run may end.
 
 use super::*;
+use foreread_sources::Nature;
 
 /// The account of `sh`, which recorded, with 20 reads seen.
 fn recorded() -> Account {
@@ -23,6 +24,93 @@ fn recorded() -> Account {
     }
 }
 
+fn strand(name: &'static str, phase: Phase, ledger: Ledger) -> StrandReport {
+    StrandReport {
+        name,
+        nature: Nature::Literal,
+        phase,
+        ledger,
+        reads: 0,
+        foreseen: 0,
+        found_again: 0,
+        accuracy: None,
+    }
+}
+
+/// The account of a first run, with the part of what it was seen to do.
+fn first_run(issued: u64) -> Account {
+    let ledger = Ledger {
+        issued,
+        useful: issued,
+        ..Ledger::default()
+    };
+    let mut account = by_anothers_record(Phase::Ahead, 0);
+    let report = account.report.as_mut().unwrap();
+    report.ledger = ledger;
+    report.strands = vec![strand("signatures", Phase::Ahead, ledger)];
+    Account {
+        followed: None,
+        ..account
+    }
+}
+
+#[test]
+fn a_first_run_that_was_helped_tells_by_what_and_that_it_is_recorded() {
+    assert_eq!(
+        first_run(8192).line(),
+        "foreread: 8.00 KiB ahead of sh: 8.00 KiB useful, 0 B late, 0 B wasted, all by signatures; 2.43 ms; \
+         recorded 20 reads, to keep ahead of the next run"
+    );
+    let full = first_run(8192).full();
+    assert!(
+        full.contains("signatures   8.00 KiB: 8.00 KiB useful"),
+        "{full}"
+    );
+    // One for which nothing was fetched is a recorded one.
+    let line = first_run(0).line();
+    assert!(
+        line.starts_with("foreread: recorded 20 reads of sh in 2.43 ms, to keep"),
+        "{line}"
+    );
+}
+
+#[test]
+fn the_parts_of_several_sources_are_told_apart() {
+    let mut both = first_run(8192);
+    let report = both.report.as_mut().unwrap();
+    let ledger = Ledger {
+        issued: 4096,
+        ..Ledger::default()
+    };
+    report
+        .strands
+        .insert(0, strand(REPLAY, Phase::Ahead, ledger));
+    assert_eq!(
+        both.guessed().as_deref(),
+        Some("8.00 KiB of it by signatures")
+    );
+    let sources = both.json().sources;
+    let names: Vec<_> = sources
+        .iter()
+        .map(|one| (one.name, one.ledger.issued))
+        .collect();
+    assert_eq!(names, [("replay", 4096), ("signatures", 8192)]);
+    assert_eq!(by_anothers_record(Phase::Ahead, 4096).guessed(), None);
+}
+
+#[test]
+fn the_time_of_a_helped_run_is_not_taken_for_that_of_an_unhelped_one() {
+    let mut again = by_anothers_record(Phase::Ahead, 4096);
+    again.followed.as_mut().unwrap().exact = true;
+    again.baseline = Some(Summary {
+        wall_ns: 624_000_000,
+        helped: true,
+        ..Summary::default()
+    });
+    let against = " against 624 ms when recorded, which was a run fetched ahead of";
+    assert_eq!(again.against(), against);
+}
+
 fn by_anothers_record(phase: Phase, issued: u64) -> Account {
     let ledger = Ledger {
         issued,
@@ -38,6 +126,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
         }),
         report: Some(Report {
             ledger,
+            strands: vec![strand(REPLAY, phase, ledger)],
             phase,
             reads: 0,
             foreseen: 0,
@@ -144,6 +233,8 @@ fn by_own_record(phase: Phase, reads: u64, foreseen: u64, ledger: Ledger) -> Acc
     account.followed.as_mut().unwrap().exact = true;
     let report = account.report.as_mut().unwrap();
     (report.reads, report.foreseen, report.ledger) = (reads, foreseen, ledger);
+    let plan = &mut report.strands[0];
+    (plan.reads, plan.foreseen, plan.ledger) = (reads, foreseen, ledger);
     account
 }
 

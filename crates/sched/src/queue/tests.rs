@@ -1,4 +1,5 @@
 use super::*;
+use foreread_plan::Odds;
 use proptest::prelude::*;
 
 const FILE: FileId = FileId(1);
@@ -6,6 +7,7 @@ const ONE: ThreadId = ThreadId(0);
 
 fn expected(pages: Range<u64>, thread: ThreadId) -> Expected {
     Expected {
+        odds: Odds::SURE,
         file: FILE,
         pages,
         thread,

@@ -4,8 +4,7 @@
 
 use foreread_plan::{FileId, PAGE};
 
-use super::{Devices, Scheduler};
-use crate::lane::Lane;
+use super::{Devices, Scheduler, StrandId, lane};
 use crate::{DeviceId, Order, Place, State};
 
 /// How long a computing program's first reads wait for their device to have shown whether positions matter on it, in ns:
@@ -21,8 +20,11 @@ impl Scheduler {
         if let Some(device) = devices.device(file) {
             self.reconsider(device, devices);
         }
-        for ordinal in self.unplaced.remove(&file).unwrap_or_default() {
-            self.place(ordinal, devices);
+        for at in 0..self.plans.len() {
+            let placed = self.plans[at].unplaced.remove(&file);
+            for ordinal in placed.unwrap_or_default() {
+                self.place(StrandId(at), ordinal, devices);
+            }
         }
     }
 
@@ -33,75 +35,83 @@ impl Scheduler {
         if lane.profile == profile && lane.settled {
             return;
         }
-        let mut pending: Vec<u64> = lane.sweep.drain().collect();
-        *lane = Lane {
-            fetched: lane.fetched,
-            in_flight: lane.in_flight,
-            pages_in_flight: lane.pages_in_flight,
-            asked: lane.asked,
-            along: lane.along,
-            pass_pages: lane.pass_pages,
-            passes: lane.passes,
-            settled: true,
-            ..Lane::new(profile)
-        };
-        pending.extend(std::mem::take(&mut self.unplaced).into_values().flatten());
-        pending.sort_unstable();
-        for ordinal in pending {
-            self.place(ordinal, devices);
+        let mut pending = Vec::new();
+        for (at, plan) in self.plans.iter_mut().enumerate() {
+            let strand = StrandId(at);
+            let before = pending.len();
+            if let Some(lane) = self.lanes.get_mut(&device) {
+                let drained = lane.of(strand).sweep.drain();
+                pending.extend(drained.map(|ordinal| (strand, ordinal)));
+            }
+            let unplaced = std::mem::take(&mut plan.unplaced).into_values().flatten();
+            pending.extend(unplaced.map(|ordinal| (strand, ordinal)));
+            pending[before..].sort_unstable();
+        }
+        self.lane(device, devices).settle(profile);
+        for (strand, ordinal) in pending {
+            self.place(strand, ordinal, devices);
         }
     }
 
     /// Put an admitted entry into its device's sweep, or aside until its file's layout is known.
-    pub(super) fn place(&mut self, ordinal: u64, devices: &mut impl Devices) {
-        let Some(entry) = self.queue.get(ordinal) else {
+    pub(super) fn place(&mut self, strand: StrandId, ordinal: u64, devices: &mut impl Devices) {
+        let plan = &mut self.plans[strand.0];
+        let Some(entry) = plan.queue.get(ordinal) else {
             return;
         };
         if entry.state != State::Admitted {
             return;
         }
         let Some(device) = devices.device(entry.file) else {
-            self.leave(ordinal, entry.range());
+            plan.leave(ordinal, entry.range(), &mut self.budget);
             return;
         };
-        let place = match self.lane(device, devices).profile.order {
+        let place = match lane(&mut self.lanes, device, devices).profile.order {
             Order::Program => Place::InTurn(entry.file, entry.first),
             Order::Position => match devices.layout(entry.file) {
                 Some(layout) => Place::At(layout.position(entry.first)),
                 None => {
-                    self.unplaced.entry(entry.file).or_default().push(ordinal);
+                    plan.unplaced.entry(entry.file).or_default().push(ordinal);
                     return;
                 }
             },
         };
         let lane = self.lane(device, devices);
-        lane.sweep.push(place, entry.pages.into(), ordinal);
+        let sweep = &mut lane.of(strand).sweep;
+        sweep.push(place, entry.pages.into(), ordinal);
     }
 
     /// Where devices are asked in passes, have the first not wait for a device to prove itself, but go by the offsets in
     /// the files: by the time a moving head is found to be one, it may be over. What is not asked for then is placed anew.
-    pub(super) fn place_unproved(&mut self, now: u64, devices: &mut impl Devices) {
-        if self.unplaced.is_empty() {
-            self.unplaced_since = None;
+    pub(super) fn place_unproved(
+        &mut self,
+        strand: StrandId,
+        now: u64,
+        devices: &mut impl Devices,
+    ) {
+        let plan = &mut self.plans[strand.0];
+        if plan.unplaced.is_empty() {
+            plan.unplaced_since = None;
             return;
         }
-        let since = *self.unplaced_since.get_or_insert(now);
+        let since = *plan.unplaced_since.get_or_insert(now);
         if !self.passes || now.saturating_sub(since) < PROOF_NS {
             return;
         }
-        for (file, ordinals) in std::mem::take(&mut self.unplaced) {
+        for (file, ordinals) in std::mem::take(&mut plan.unplaced) {
             let unsettled = devices
                 .device(file)
-                .filter(|&device| !self.lane(device, devices).settled);
+                .filter(|&device| !lane(&mut self.lanes, device, devices).settled);
             let Some(device) = unsettled else {
-                self.unplaced.insert(file, ordinals);
+                plan.unplaced.insert(file, ordinals);
                 continue;
             };
+            let lane = lane(&mut self.lanes, device, devices);
             for ordinal in ordinals {
-                if let Some(entry) = self.queue.get(ordinal) {
+                if let Some(entry) = plan.queue.get(ordinal) {
                     let (offset, pages) = (entry.first * PAGE, u64::from(entry.pages));
                     let place = Place::At((u64::from(file.0) << APART) + offset);
-                    self.lane(device, devices).sweep.push(place, pages, ordinal);
+                    lane.of(strand).sweep.push(place, pages, ordinal);
                 }
             }
         }

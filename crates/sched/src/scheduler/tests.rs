@@ -1,9 +1,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::admit::STREAM_LEAD;
 use super::*;
 use crate::{Horizon, Layout};
-use foreread_plan::{Expected, Extent, Kind, PAGE, Pattern, ThreadId};
+use foreread_plan::{Expected, Extent, Kind, Odds, PAGE, Pattern, ThreadId};
+
+const SOLE: StrandId = StrandId(0);
+
+fn observe(scheduler: &mut Scheduler, access: &Access) -> Matched {
+    scheduler.saw(access);
+    scheduler.observe(SOLE, access)
+}
 
 /// One file on one device.
 struct OneDisk(Profile);
@@ -37,6 +45,7 @@ fn ssd(queue_threshold: u64, depth: usize) -> OneDisk {
 
 fn expected(page: u64) -> Expected {
     Expected {
+        odds: Odds::SURE,
         file: FileId(0),
         pages: page..page + 1,
         thread: ThreadId(0),
@@ -50,8 +59,9 @@ fn scheduler(pages: &[u64], budget_pages: u64) -> Scheduler {
         budget_pages,
         ..Config::default()
     });
+    scheduler.add(false);
     for &page in pages {
-        scheduler.queue().push(&expected(page));
+        scheduler.queue(SOLE).push(&expected(page));
     }
     scheduler
 }
@@ -94,7 +104,7 @@ fn nothing_beyond_the_queue_threshold_is_fetched() {
     let mut scheduler = scheduler(&apart(50), 1000);
     assert_eq!(scheduler.next(0, &mut disk).len(), 11, "leads 0 to 10");
     for page in apart(20) {
-        scheduler.observe(&read(page));
+        observe(&mut scheduler, &read(page));
     }
     let more: Vec<u64> = scheduler
         .next(1, &mut disk)
@@ -116,8 +126,8 @@ fn a_neighbour_beyond_the_queue_threshold_is_taken_along_and_never_asked_for_alo
         scheduler.completed(request.id, true, 1);
     }
     assert!(scheduler.next(2, &mut disk).is_empty());
-    assert!(!scheduler.is_out() && !scheduler.is_due());
-    scheduler.observe(&read(0));
+    assert!(!scheduler.is_out(SOLE) && !scheduler.is_due());
+    observe(&mut scheduler, &read(0));
     assert!(scheduler.is_due());
     let next = scheduler.next(3, &mut disk);
     assert_eq!(next.len(), 1, "lead 10");
@@ -145,7 +155,7 @@ fn nothing_beyond_the_queue_threshold_is_looked_at_where_nothing_had_to_be_fetch
         scheduler.completed(request.id, false, 1);
     }
     scheduler.next(2, &mut disk);
-    assert_eq!(scheduler.waiting(), 39);
+    assert_eq!(scheduler.waiting(SOLE), 39);
 }
 
 #[test]
@@ -155,7 +165,7 @@ fn the_budget_bounds_what_lies_unread_and_reading_frees_it() {
     assert_eq!(scheduler.next(0, &mut disk).len(), 300);
     assert!(scheduler.next(0, &mut disk).is_empty());
     for page in scattered(100) {
-        scheduler.observe(&read(page));
+        observe(&mut scheduler, &read(page));
     }
     assert_eq!(scheduler.next(0, &mut disk).len(), 100);
 }
@@ -166,10 +176,10 @@ fn by_position_a_full_budget_is_refilled_half_at_a_time() {
     let mut scheduler = scheduler(&scattered(4000), 1000);
     assert_eq!(fetch_all(&mut scheduler, &mut disk, 0), 1000);
     for page in scattered(499) {
-        scheduler.observe(&read(page));
+        observe(&mut scheduler, &read(page));
         assert_eq!(scheduler.next(0, &mut disk), [], "one page is no pass");
     }
-    scheduler.observe(&read(scattered(500)[499]));
+    observe(&mut scheduler, &read(scattered(500)[499]));
     assert_eq!(scheduler.next(0, &mut disk).len(), 500);
 }
 
@@ -194,8 +204,9 @@ fn in_passes(pages: &[u64]) -> Scheduler {
         passes: true,
         ..Config::default()
     });
+    scheduler.add(false);
     for &page in pages {
-        scheduler.queue().push(&expected(page));
+        scheduler.queue(SOLE).push(&expected(page));
     }
     scheduler
 }
@@ -243,7 +254,7 @@ fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
     assert_eq!(scheduler.budget().held(), 512);
     // What was taken back is still fetched in its turn.
     for page in scattered(8) {
-        scheduler.observe(&read(page));
+        observe(&mut scheduler, &read(page));
     }
     scheduler.completed(RequestId(0), true, 2);
     assert_eq!(scheduler.next(3, &mut disk)[0].pages.start, 16);
@@ -274,7 +285,7 @@ fn by_position_a_smaller_target_has_what_is_read_next_fetched_before_what_is_rea
     assert!(held <= 512, "{held}");
     for n in next {
         let entry = scheduler
-            .queue()
+            .queue(SOLE)
             .get(first(&pages[n]) as u64)
             .expect("held");
         assert_eq!(entry.state, State::Admitted, "{n}");
@@ -289,10 +300,10 @@ fn it_rests_when_only_a_stream_is_left_and_never_while_reading_makes_room() {
         ..expected(page)
     };
     let mut scheduler = scheduler(&[], 256);
-    (0..2 * STREAM_LEAD).for_each(|page| scheduler.queue().push(&stream(page)));
+    (0..2 * STREAM_LEAD).for_each(|page| scheduler.queue(SOLE).push(&stream(page)));
     assert!(scheduler.next(0, &mut disk).is_empty());
     assert!(
-        scheduler.rests() && scheduler.waiting() > 0,
+        scheduler.rests() && scheduler.waiting(SOLE) > 0,
         "the stream goes on beyond what is looked at"
     );
 
@@ -317,12 +328,12 @@ fn a_stream_with_gaps_is_left_to_the_kernel_where_a_head_moves_and_fetched_elsew
     ] {
         let mut scheduler = scheduler(&[], 256);
         for n in 0..100 {
-            scheduler.queue().push(&Expected {
+            scheduler.queue(SOLE).push(&Expected {
                 pattern: Pattern::Gapped,
                 ..expected(2 * n)
             });
         }
-        scheduler.queue().push(&expected(5000));
+        scheduler.queue(SOLE).push(&expected(5000));
         let first = scheduler.next(0, &mut disk).remove(0).pages.start;
         assert_eq!(first, if fetched { 0 } else { 5000 });
     }
@@ -333,7 +344,7 @@ fn entries_the_program_is_past_are_never_fetched() {
     let mut disk = ssd(1000, 8);
     let mut scheduler = scheduler(&scattered(200), 1000);
     for page in scattered(100) {
-        scheduler.observe(&read(page));
+        observe(&mut scheduler, &read(page));
     }
     let requests = scheduler.next(0, &mut disk);
     assert!(
@@ -355,7 +366,7 @@ fn entries_passed_over_hold_no_room_in_a_small_budget() {
         }
         // One in eight is in the program's own cache, and read by nobody.
         if at % 8 != 0 {
-            scheduler.observe(&read(page));
+            observe(&mut scheduler, &read(page));
         }
     }
     assert!(issued > 4000, "{issued}");
@@ -379,7 +390,7 @@ fn what_begins_past_the_end_of_its_file_holds_no_room_until_the_file_has_grown()
     }
     assert_eq!(scheduler.budget().held(), 75);
     assert!(scheduler.next(2, &mut disk).is_empty());
-    scheduler.grown(FileId(0), 150..160);
+    scheduler.grown(SOLE, FileId(0), 150..160);
     let again: Vec<u64> = scheduler
         .next(3, &mut disk)
         .iter()
@@ -389,9 +400,9 @@ fn what_begins_past_the_end_of_its_file_holds_no_room_until_the_file_has_grown()
     assert_eq!(scheduler.budget().held(), 80);
     // What the program is past is not asked for any more.
     for page in scattered(100) {
-        scheduler.observe(&read(page));
+        observe(&mut scheduler, &read(page));
     }
-    scheduler.grown(FileId(0), 160..200);
+    scheduler.grown(SOLE, FileId(0), 160..200);
     assert!(scheduler.next(4, &mut disk).is_empty());
     assert_eq!(scheduler.budget().held(), 0);
 }
@@ -406,8 +417,9 @@ fn with_infill(evict_behind: bool) -> (OneDisk, Scheduler, Vec<Request>) {
         evict_behind,
         ..Config::default()
     });
+    scheduler.add(false);
     for page in scattered(8) {
-        scheduler.queue().push(&expected(page));
+        scheduler.queue(SOLE).push(&expected(page));
     }
     let requests = scheduler.next(0, &mut disk);
     assert_eq!(requests.len(), 1);
@@ -422,10 +434,10 @@ fn infill_holds_room_until_the_program_is_past_its_request() {
     assert_eq!(scheduler.budget().held(), 8 + 7);
     // The position lags behind by some entries.
     for page in 100..108 {
-        scheduler.queue().push(&expected(page));
+        scheduler.queue(SOLE).push(&expected(page));
     }
     for page in scattered(8).into_iter().chain(100..108) {
-        scheduler.observe(&read(page));
+        observe(&mut scheduler, &read(page));
     }
     assert_eq!(scheduler.budget().held(), 0);
 }
@@ -438,7 +450,9 @@ fn infill_that_can_be_given_back_holds_room_until_it_arrives() {
     scheduler.completed(requests[0].id, true, 1);
     assert_eq!(scheduler.budget().held(), 8);
     let mut behind = scheduler.behind.take().unwrap();
-    let given = behind.give_back(0, 0, scheduler.queue());
+    let given = behind.give_back(0, 0, |file, pages, out| {
+        scheduler.queue(SOLE).unlisted(file, pages, out);
+    });
     let given: Vec<u64> = given.into_iter().flat_map(|(_, run)| run).collect();
     assert_eq!(given, [1, 3, 5, 7, 9, 11, 13]);
 }
@@ -502,9 +516,9 @@ fn all_held_pages_are_released_when_the_plan_is_given_up() {
     let mut disk = ssd(1000, 8);
     let mut scheduler = scheduler(&scattered(200), 1000);
     scheduler.next(0, &mut disk);
-    scheduler.restart();
+    scheduler.restart(SOLE);
     assert_eq!(scheduler.budget().held(), 0);
-    assert!(!scheduler.is_due() && scheduler.waiting() == 0);
+    assert!(!scheduler.is_due() && scheduler.waiting(SOLE) == 0);
 }
 
 #[test]
@@ -537,4 +551,5 @@ fn what_is_read_along_stays_in_proportion_however_late_completions_are_seen() {
 }
 
 mod passes;
+mod strands;
 mod unproved;

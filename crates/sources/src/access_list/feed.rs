@@ -6,10 +6,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use foreread_plan::{Access, Expected, Extent, FileId, PAGE, Pattern};
+use foreread_plan::{Expected, Extent, FileId, Odds, PAGE, Pattern};
 
 use super::{AccessList, Entry, THREAD};
-use crate::Source;
+use crate::{Nature, Outlook, Source};
 
 /// Entries taken while the list is locked.
 const TAKEN: usize = 256;
@@ -59,6 +59,12 @@ impl Feed {
         !self.taken.is_empty()
     }
 
+    /// Whether the list was replaced since this was asked last.
+    fn is_void(&self) -> bool {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.take_void()
+    }
+
     /// The next piece of the entry at hand.
     fn piece(&mut self) -> Option<Expected> {
         let rest = self.rest.as_mut()?;
@@ -71,6 +77,7 @@ impl Feed {
         let pages = rest.pages.start..end;
         rest.pages.start = end;
         let piece = Expected {
+            odds: Odds::SURE,
             file: rest.file,
             pages,
             thread: THREAD,
@@ -114,7 +121,15 @@ impl Feed {
 }
 
 impl Source for Feed {
-    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) {
+    fn nature(&self) -> Nature {
+        Nature::Told
+    }
+
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
+        if self.is_void() {
+            self.forget();
+            return Outlook::Void;
+        }
         let full = out.len().saturating_add(room);
         while out.len() < full {
             if let Some(piece) = self.piece() {
@@ -122,9 +137,10 @@ impl Source for Feed {
             } else if let Some((entry, sequential)) = self.taken.pop() {
                 self.begin(&entry, sequential);
             } else if !self.refill(full - out.len()) {
-                return;
+                return Outlook::Later;
             }
         }
+        Outlook::More
     }
 
     fn rewind(&mut self) {
@@ -133,25 +149,6 @@ impl Source for Feed {
         list.disclosed = 0;
         drop(list);
         self.forget();
-    }
-
-    fn resync(&mut self, _: &[Access]) -> bool {
-        // The program says where it is in the list, and the list follows.
-        true
-    }
-
-    fn is_live(&self) -> bool {
-        true
-    }
-
-    fn is_void(&mut self) -> bool {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        let void = list.take_void();
-        drop(list);
-        if void {
-            self.forget();
-        }
-        void
     }
 }
 

@@ -84,7 +84,7 @@ fn one_that_comes_to_compute_has_what_is_listed_then_in_passes_again() {
     assert_eq!(after_the_first(&mut scheduler, &mut disk, 100), 0);
     disk.1 += 80 * MS;
     let list = |pages: Range<u64>, scheduler: &mut Scheduler| {
-        pages.for_each(|page| scheduler.queue().push(&expected(page * 2)));
+        pages.for_each(|page| scheduler.queue(SOLE).push(&expected(page * 2)));
     };
     list(10_000..10_001, &mut scheduler);
     for request in scheduler.next(200 * MS, &mut disk) {

@@ -1,0 +1,197 @@
+//! What is seen of the program, and what each strand makes of it.
+//!
+//! A read is held against the plan of each strand that follows. Where a strand that knows (and does not guess) had foreseen
+//! it, the guessing ones are not bothered with it.
+
+use foreread_backend::Backend;
+use foreread_plan::{Access, FileId, FileMeta, Kind, Pattern, Seen, Sequence};
+use foreread_sources::Nature;
+
+use super::{DISCLOSE, Engine, Phase};
+use crate::track::{Course, Track};
+use crate::upkeep::{STREAMED, WAIT};
+
+impl<B: Backend> Engine<B> {
+    /// A file that no plan names is met: the backend is to know it. What was known of its number before is void.
+    pub fn add_file(&mut self, file: FileId, meta: FileMeta) {
+        self.table.forget(file);
+        self.backend.add(file, meta);
+    }
+
+    /// Something has happened in the program.
+    pub fn see(&mut self, seen: &Seen) {
+        let Seen::Read(sequence) = seen else {
+            for strand in &mut self.strands {
+                strand.source.see(seen);
+            }
+            return;
+        };
+        let mut unforeseen: Option<Sequence> = None;
+        for access in sequence.accesses() {
+            match (&mut unforeseen, self.observe(&access)) {
+                (Some(run), false) => run.more += 1,
+                (None, false) => unforeseen = Some(access.into()),
+                (_, true) => self.show(unforeseen.take()),
+            }
+        }
+        self.show(unforeseen);
+    }
+
+    /// Show reads that nobody who knows has foreseen to those who guess.
+    fn show(&mut self, reads: Option<Sequence>) {
+        let Some(seen) = reads.map(Seen::Read) else {
+            return;
+        };
+        for strand in &mut self.strands {
+            if strand.nature == Nature::Guess && strand.phase == Phase::Ahead {
+                strand.source.see(&seen);
+            }
+        }
+    }
+
+    /// The program read; whether a source that knows had foreseen it, or nobody is to see it.
+    fn observe(&mut self, access: &Access) -> bool {
+        if !access.kind.reads() {
+            return true;
+        }
+        let entered = self.account(access);
+        self.strands.iter_mut().for_each(|one| one.knew = false);
+        if self.closed || self.phase() == Phase::Hot {
+            if entered.missed > 0 && self.is_within_reach(access.file) {
+                self.miss(access, entered.missed);
+            }
+            return true;
+        }
+        self.wake(access);
+        self.scheduler.saw(access);
+        // What waits for the kernel's read-ahead would not gain by ours.
+        let (mut known, mut taken, mut streams) = (false, false, true);
+        let mut foreseen = false;
+        let mut ran_out = false;
+        for strand in &mut self.strands {
+            if strand.phase == Phase::Hot {
+                continue;
+            }
+            let matched = self.scheduler.observe(strand.id, access);
+            strand.knew = matched.known;
+            known |= matched.known;
+            taken |= !matched.consumed.is_empty();
+            let mut consumed = matched.consumed.iter();
+            streams &= consumed.all(|(_, one)| one.pattern == Pattern::Sequential);
+            let knows = strand.nature != Nature::Guess && strand.phase == Phase::Ahead;
+            foreseen |= knows && matched.known;
+            ran_out |= strand.ran_out;
+        }
+        self.reads += 1;
+        self.foreseen += u64::from(known);
+        self.judge(access);
+        let within_reach = known || entered.ours || self.is_within_reach(access.file);
+        if entered.missed > 0 && within_reach {
+            self.miss(access, entered.missed);
+        }
+        let waited = if access.waited() { access.took } else { 0 };
+        if !within_reach {
+            if ran_out {
+                self.weigh(waited > 0, access.took);
+            }
+            return foreseen;
+        }
+        let streams = streams && taken;
+        // Nobody knows whether a touch waited; one of a page that is new may have.
+        let may_wait = ran_out && access.kind == Kind::Touch && !known;
+        if streams {
+            self.upkeep.pay_in(waited / STREAMED);
+        }
+        let gained = entered.ours || may_wait || waited > 0 && !streams;
+        self.weigh(gained, waited.max(WAIT));
+        foreseen
+    }
+
+    /// A program that is observed waits: who guesses may look at it again.
+    fn wake(&mut self, access: &Access) {
+        if !access.waited() || self.upkeep.is_overdrawn() {
+            return;
+        }
+        for strand in &mut self.strands {
+            if strand.nature == Nature::Guess && strand.phase == Phase::Hot {
+                strand.phase = Phase::Ahead;
+            }
+        }
+    }
+
+    /// A read was observed; if it `gained` or could have, by so many ns.
+    fn weigh(&mut self, gained: bool, ns: u64) {
+        self.upkeep.observed();
+        if gained {
+            self.upkeep.pay_in(ns);
+        }
+        for strand in &mut self.strands {
+            if strand.ran_out && strand.worth.weigh(gained) {
+                strand.phase = Phase::Finished;
+            }
+        }
+    }
+
+    /// See whether the program still follows the plans.
+    fn judge(&mut self, access: &Access) {
+        for at in 0..self.strands.len() {
+            let strand = &mut self.strands[at];
+            if strand.phase == Phase::Hot {
+                continue;
+            }
+            strand.reads += 1;
+            strand.foreseen += u64::from(strand.knew);
+            if strand.nature != Nature::Literal || strand.ran_out || !strand.follows() {
+                continue;
+            }
+            match strand.track.read(access, strand.knew) {
+                Course::OnPlan => {}
+                Course::Lost => strand.phase = Phase::Lost,
+                Course::GiveUp => strand.phase = Phase::GaveUp,
+                Course::Search => {
+                    self.scheduler.restart(strand.id);
+                    let found = strand.source.resync(strand.track.recent());
+                    strand.track.searched(found);
+                    strand.exhausted = false;
+                    strand.found_again += u64::from(found);
+                    strand.phase = if found { Phase::Ahead } else { Phase::Lost };
+                    if found {
+                        self.upkeep.invested();
+                        // Reads that were handed over with this one come before the next step.
+                        self.disclose(at, DISCLOSE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the program reads from now on is not observed, until [`Engine::resume`] or the end: of the pages it has not
+    /// read by now nobody can tell whether it will.
+    pub fn look_away(&mut self) {
+        for strand in &mut self.strands {
+            strand.pages.watch(false);
+        }
+    }
+
+    /// Follow again what was as good as hot: the program waits for its device. A literal plan is looked for by what it
+    /// reads from `now` on.
+    pub fn resume(&mut self, now: u64) {
+        let resumes = self.phase() == Phase::Hot && !self.closed;
+        for strand in &mut self.strands {
+            strand.pages.watch(true);
+            if !resumes || strand.phase != Phase::Hot {
+                continue;
+            }
+            self.scheduler.restart(strand.id);
+            strand.phase = if strand.nature == Nature::Literal {
+                strand.track = Track::seeking();
+                Phase::Lost
+            } else {
+                Phase::Ahead
+            };
+        }
+        if resumes {
+            self.upkeep.settle(now);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Which entries are asked for at all: as far as the horizon and the budget go, and where asking gains more than it costs.
+//!
+//! Invariant: an entry is admitted only if no other strand has asked for all of it.
+
+use foreread_plan::Pattern;
+
+use super::plan::Plan;
+use super::{Devices, Scheduler, StrandId, lane};
+use crate::{Entry, Order, State};
+
+/// How far ahead of the program a stream is looked through for what comes after it, in entries.
+pub(super) const STREAM_LEAD: u64 = 16_384;
+
+impl Scheduler {
+    /// Walk a strand's queue from where the last walk stopped.
+    pub(super) fn admit(&mut self, strand: StrandId, devices: &mut impl Devices) {
+        let plan = &mut self.plans[strand.0];
+        plan.cursor = plan.cursor.max(plan.queue.floor());
+        loop {
+            let plan = &mut self.plans[strand.0];
+            let ordinal = plan.cursor;
+            let Some(entry) = plan.queue.get(ordinal) else {
+                return;
+            };
+            let lead = ordinal.saturating_sub(plan.queue.position());
+            let streams = matches!(entry.pattern, Pattern::Sequential | Pattern::Gapped);
+            if streams && lead > STREAM_LEAD {
+                return;
+            }
+            if entry.state != State::Waiting || entry.pattern == Pattern::Sequential {
+                plan.cursor += 1;
+                continue;
+            }
+            let Some(device) = devices.device(entry.file) else {
+                plan.queue.set_state(ordinal, State::Left);
+                plan.cursor += 1;
+                continue;
+            };
+            let lane = lane(&mut self.lanes, device, devices);
+            let infill_pages = lane.infill_pages(false);
+            let by_position = lane.profile.order == Order::Position;
+            if by_position && entry.pattern == Pattern::Gapped {
+                plan.cursor += 1;
+                continue;
+            }
+            if lead > lane.neighbourhood() {
+                return;
+            }
+            let pages = u64::from(entry.pages);
+            if pages == 0 {
+                devices.announce(entry.file);
+                plan.queue.set_state(ordinal, State::Left);
+            } else if !lane.pays(plan.odds(ordinal), pages, &self.budget)
+                || is_asked_elsewhere(&self.plans, strand, &entry)
+            {
+                self.plans[strand.0].queue.set_state(ordinal, State::Left);
+            } else {
+                let plan = &mut self.plans[strand.0];
+                let spare = if infill_pages > 0 {
+                    self.budget.for_gaps(self.behind.is_some())
+                } else {
+                    0
+                };
+                // By position, what is read has to make room for a pass over the device: for each page by
+                // itself it would be a seek.
+                let half = (self.budget.target() - spare) / 2;
+                if !plan.has_credit(pages) || by_position && plan.full && self.budget.held() > half
+                {
+                    return;
+                }
+                plan.full = !self.budget.admits(pages, spare);
+                if plan.full {
+                    return;
+                }
+                plan.hold(pages, &mut self.budget);
+                plan.queue.set_state(ordinal, State::Admitted);
+                self.place(strand, ordinal, devices);
+            }
+            self.plans[strand.0].cursor += 1;
+        }
+    }
+}
+
+/// Whether all of an entry is asked for already by a strand other than its own, and not read yet. What is only partly, is
+/// asked for whole: a backend fetches nothing that is there or on its way.
+fn is_asked_elsewhere(plans: &[Plan], strand: StrandId, entry: &Entry) -> bool {
+    let mut others = plans.iter().enumerate().filter(|&(at, _)| at != strand.0);
+    others.any(|(_, plan)| plan.queue.has_admitted(entry.file, &entry.range()))
+}

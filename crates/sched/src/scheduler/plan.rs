@@ -1,0 +1,182 @@
+//! What one strand wants: its queue, how far that was admitted, what was asked of devices for it, and how often it was
+//! right.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use foreread_plan::{FileId, Odds, RequestId};
+use rustc_hash::FxHashMap;
+
+use crate::asked::Asked;
+use crate::{Budget, Queue, State};
+
+/// A strand's number within one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StrandId(pub usize);
+
+/// Pages a guess counts as right before it was tried (256 KiB, the length from which on a stream is one): a first wrong
+/// guess is no reason to believe none.
+const BELIEVED: u64 = 64;
+/// Pages judged after which what was before counts half (16 MiB): a program goes from what can be guessed to what cannot.
+const FADES: u64 = 4096;
+
+/// How many of the pages a strand named were read in their turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Proof {
+    right: u64,
+    wrong: u64,
+}
+
+impl Proof {
+    pub(super) fn right(&mut self, pages: u64) {
+        self.right += pages;
+        self.fade();
+    }
+
+    pub(super) fn wrong(&mut self, pages: u64) {
+        self.wrong += pages;
+        self.fade();
+    }
+
+    fn fade(&mut self) {
+        while self.right + self.wrong > FADES {
+            self.right /= 2;
+            self.wrong /= 2;
+        }
+    }
+
+    /// Pages that may be unread at a time.
+    fn credit(self) -> u64 {
+        BELIEVED + 2 * self.right
+    }
+
+    /// The measured accuracy.
+    fn odds(self) -> Odds {
+        let right = self.right + BELIEVED;
+        Odds::of(right, right + self.wrong)
+    }
+}
+
+/// One strand's side of the scheduler.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) queue: Queue,
+    /// Whether it only infers what it says.
+    pub(super) is_guess: bool,
+    /// Whether anything is to be asked for at present.
+    pub(super) follows: bool,
+    /// The next ordinal to admit.
+    pub(super) cursor: u64,
+    /// Whether the budget had no room for the entry at the cursor.
+    pub(super) full: bool,
+    /// No entry below this ordinal is `Admitted`.
+    pub(super) left_below: u64,
+    /// Entries waiting for their file's layout.
+    pub(super) unplaced: FxHashMap<FileId, Vec<u64>>,
+    /// Since when there have been any, in the clock of [`Scheduler::next`](super::Scheduler::next).
+    pub(super) unplaced_since: Option<u64>,
+    /// Keyed by (last ordinal served, request).
+    pub(super) asked: BTreeMap<(u64, RequestId), Asked>,
+    /// Requests before this key hold no infill.
+    pub(super) infill_below: (u64, RequestId),
+    pub(super) in_flight: usize,
+    /// Pages of the entries that are `Admitted`.
+    pub(super) held: u64,
+    pub(super) proof: Proof,
+    /// Entries below this ordinal were judged.
+    pub(super) judged_below: u64,
+}
+
+impl Plan {
+    pub(super) fn new(capacity: usize, is_guess: bool) -> Self {
+        Self {
+            queue: if is_guess {
+                Queue::unordered(capacity)
+            } else {
+                Queue::new(capacity)
+            },
+            is_guess,
+            follows: true,
+            cursor: 0,
+            full: false,
+            left_below: 0,
+            unplaced: FxHashMap::default(),
+            unplaced_since: None,
+            asked: BTreeMap::new(),
+            infill_below: (0, RequestId(0)),
+            in_flight: 0,
+            held: 0,
+            proof: Proof::default(),
+            judged_below: 0,
+        }
+    }
+
+    /// How far what it says is believed: a guess never as far as what is known.
+    pub(super) fn weight(&self) -> Odds {
+        if self.is_guess {
+            self.proof.odds().min(Odds(Odds::SURE.0 - 1))
+        } else {
+            Odds::SURE
+        }
+    }
+
+    /// The odds of an entry, weighed by how often the strand was right.
+    pub(super) fn odds(&self, ordinal: u64) -> Odds {
+        if self.is_guess {
+            self.queue.odds(ordinal).and(self.proof.odds())
+        } else {
+            Odds::SURE
+        }
+    }
+
+    /// Whether so many pages more may be unread at a time: of a guess no more than twice what it was right about, or one that
+    /// nothing is read of would never be seen to be wrong.
+    pub(super) fn has_credit(&self, pages: u64) -> bool {
+        !self.is_guess || self.held == 0 || self.held + pages <= self.proof.credit()
+    }
+
+    /// Pages of an entry are admitted.
+    pub(super) fn hold(&mut self, pages: u64, budget: &mut Budget) {
+        self.held += pages;
+        budget.hold(pages);
+    }
+
+    /// And read or given up.
+    pub(super) fn release(&mut self, pages: u64, budget: &mut Budget) {
+        self.held = self.held.saturating_sub(pages);
+        budget.release(pages);
+    }
+
+    /// Leave an admitted entry to the program.
+    pub(super) fn leave(&mut self, ordinal: u64, pages: Range<u64>, budget: &mut Budget) {
+        self.release(pages.end - pages.start, budget);
+        self.queue.set_state(ordinal, State::Left);
+    }
+
+    /// Entries in the queue that were not looked at yet.
+    pub(super) fn waiting(&self) -> u64 {
+        self.queue.end().saturating_sub(self.cursor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guess_is_believed_at_first_and_then_by_what_it_came_to() {
+        let mut proof = Proof::default();
+        assert_eq!(proof.odds(), Odds::SURE);
+        proof.wrong(4);
+        assert!(proof.odds() > Odds::of(9, 10));
+        proof.wrong(10_000);
+        assert!(proof.odds() < Odds::of(1, 20), "{proof:?}");
+        for _ in 0..4 {
+            proof.right(FADES);
+        }
+        assert!(
+            proof.odds() > Odds::of(9, 10),
+            "what was long ago is forgotten: {proof:?}"
+        );
+    }
+}

@@ -1,0 +1,484 @@
+//! The recogniser: reads in, nested loops out, while the program runs or over a record.
+//!
+//! The kind is nested loop recognition (Ketterlin and Clauss, CGO 2008): terms lie on a stack, and where three groups
+//! of terms on top of it are iterations of one loop ([`fold`](super::fold)), the loop takes their place. Differences:
+//!
+//! - The newest loop is not on the stack. A [`Walk`] follows it and says which read comes next; a read that is the
+//!   expected one costs a comparison and two additions. With the first other read, what was followed goes onto the
+//!   stack in the form of terms.
+//! - A loop that has just been recognised is compared with the terms below. Where those say how it will go on, in
+//!   which number of iterations and after which terms the same loop came before, the enclosing loop is assumed
+//!   before its iteration is over: rows and planes are foretold from the second or third on.
+//! - What came before a loop is taken into it where it is the loop's earlier iterations, or the end of one.
+//! - A walk that one strange read interrupts is taken up again if its expected read comes soon.
+//! - What no loop foretells goes to a Markov chain of strides ([`Markov`]).
+//!
+//! Invariant: the terms that have left the stack, the stack, and what the walk has been through expand to exactly the
+//! reads pushed. An assumption that proves wrong costs a wrong expectation, never a wrong trace.
+//!
+//! Time is linear: each read is compared with at most [`Limits::group`] places. Memory is bounded: the stack holds
+//! at most twice [`Limits::window`] terms; the oldest leave it.
+
+use std::sync::Arc;
+
+use foreread_plan::Extent;
+
+use super::fold::{before, merge, rotated};
+use super::markov::Markov;
+use super::pattern::{Affine, Loop, Term, Trace};
+use super::walk::{Frame, Frames, Walk, between};
+
+/// Reads without a pattern after which the recogniser counts as being where it began.
+const RANDOM_AFTER: u32 = 64;
+/// Reads after which an interrupted walk is given up.
+const PATIENCE: u32 = 16;
+
+/// What a [`Builder`] may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Terms an iteration may have, at most.
+    pub group: usize,
+    /// Terms kept to be compared with; more than three times `group`.
+    pub window: usize,
+    /// Whether terms that leave the stack are kept, for [`Builder::finish`].
+    pub keep: bool,
+}
+
+impl Limits {
+    /// For a program that runs: at most 10 KiB of terms. Sixteen terms an iteration let eight cursors with two reads each
+    /// be recognised, at 2 ns a random read and term.
+    pub const ONLINE: Self = Self {
+        group: 16,
+        window: 64,
+        keep: false,
+    };
+    /// For a record: all is kept.
+    pub const OFFLINE: Self = Self {
+        group: 64,
+        window: 1024,
+        keep: true,
+    };
+}
+
+/// How far the search for a pattern is (the paper, section V.A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No pattern is in sight.
+    Initial,
+    /// Reads are being compared.
+    Learning,
+    /// There is a pattern, and the program follows it.
+    Stable,
+}
+
+/// A nest that is followed.
+#[derive(Clone, Debug)]
+struct Follow {
+    /// Where following began; empty for the nest's beginning.
+    from: Frames,
+    walk: Walk,
+    /// Reads foretold rightly since.
+    right: u64,
+}
+
+/// A nest that was followed until a strange read came.
+#[derive(Clone, Debug)]
+struct Interrupted {
+    walk: Walk,
+    /// Reads that have come since.
+    age: u32,
+}
+
+/// The recogniser of one series of reads.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    limits: Limits,
+    /// Terms that have left the stack.
+    left: Vec<Term>,
+    stack: Vec<Term>,
+    /// [`Term::head`] of each term on the stack.
+    heads: Vec<i64>,
+    follow: Option<Follow>,
+    interrupted: Option<Interrupted>,
+    markov: Markov,
+    /// Reads in a row that no loop foretold.
+    strays: u32,
+    confirmed: u64,
+    epoch: u64,
+}
+
+impl Builder {
+    /// A recogniser that has seen nothing.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            left: Vec::new(),
+            stack: Vec::new(),
+            heads: Vec::new(),
+            follow: None,
+            interrupted: None,
+            markov: Markov::default(),
+            strays: 0,
+            confirmed: 0,
+            epoch: 0,
+        }
+    }
+
+    /// The next read.
+    #[inline]
+    pub fn push(&mut self, read: Extent) {
+        if let Some(follow) = &mut self.follow
+            && follow.walk.expects(read)
+        {
+            follow.walk.advance();
+            follow.right += 1;
+            self.confirmed += 1;
+            return;
+        }
+        self.stray(read);
+    }
+
+    /// How far the search is.
+    pub fn state(&self) -> State {
+        if self.follow.is_some() || self.markov.foretells() {
+            State::Stable
+        } else if self.strays == 0 || self.strays > RANDOM_AFTER {
+            State::Initial
+        } else {
+            State::Learning
+        }
+    }
+
+    /// The reads expected next, in order; none unless a pattern is followed, or strides follow each other as they did.
+    pub fn ahead(&self) -> Ahead {
+        match &self.follow {
+            Some(follow) => Ahead(Foretold::Nest(follow.walk.clone())),
+            None => Ahead(Foretold::Chain(self.markov.ahead().into_iter())),
+        }
+    }
+
+    /// The nest that is followed.
+    pub fn nest(&self) -> Option<&Loop> {
+        Some(self.follow.as_ref()?.walk.nest())
+    }
+
+    /// Reads foretold rightly since the last wrong expectation.
+    pub fn confirmed(&self) -> u64 {
+        self.confirmed
+    }
+
+    /// Changes whenever what is expected changes otherwise than by moving on: an [`Ahead`] taken before is void.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether the reads of late have had no pattern at all.
+    pub fn is_random(&self) -> bool {
+        self.follow.is_none() && self.strays > RANDOM_AFTER
+    }
+
+    /// All that was read, as terms; with [`Limits::keep`] false, the end of it.
+    pub fn finish(mut self) -> Trace {
+        while let Some(follow) = self.follow.take() {
+            self.leave(&follow);
+            self.fold();
+        }
+        let mut terms = self.left;
+        terms.append(&mut self.stack);
+        Trace { terms }
+    }
+
+    /// A read that is not the expected one.
+    #[cold]
+    fn stray(&mut self, read: Extent) {
+        while let Some(mut follow) = self.follow.take() {
+            // The loop on top may turn out to be the last iteration of another, which expects this read.
+            if follow.walk.expects(read) {
+                follow.walk.advance();
+                self.follow = Some(follow);
+                return;
+            }
+            self.leave(&follow);
+            self.confirmed = 0;
+            self.epoch += 1;
+            self.markov.part();
+            if follow.right > 0 {
+                let walk = follow.walk;
+                self.interrupted = Some(Interrupted { walk, age: 0 });
+            }
+            self.fold();
+        }
+        if let Some(follow) = self.taken_up(read).or_else(|| self.gone_on(read)) {
+            self.start(follow);
+            return;
+        }
+        self.strays = self.strays.saturating_add(1);
+        let foretold = self.markov.push(read);
+        self.confirmed = if foretold { self.confirmed + 1 } else { 0 };
+        self.epoch += u64::from(!foretold);
+        self.put(Term::read(read));
+        self.fold();
+    }
+
+    /// Begins to follow.
+    fn start(&mut self, follow: Follow) {
+        self.follow = Some(follow);
+        self.strays = 0;
+        self.epoch += 1;
+        self.markov.part();
+    }
+
+    /// The walk that was interrupted, if it expects this read.
+    fn taken_up(&mut self, read: Extent) -> Option<Follow> {
+        let interrupted = self.interrupted.as_mut()?;
+        interrupted.age += 1;
+        if interrupted.age > PATIENCE {
+            self.interrupted = None;
+            return None;
+        }
+        if !interrupted.walk.expects(read) {
+            return None;
+        }
+        let mut walk = self.interrupted.take()?.walk;
+        let from = walk.frames().clone();
+        walk.advance();
+        let right = 1;
+        Some(Follow { from, walk, right })
+    }
+
+    /// The loop on top of the stack, if this read is what it goes on with.
+    fn gone_on(&mut self, read: Extent) -> Option<Follow> {
+        let Some(Term::Loop(top)) = self.stack.last() else {
+            return None;
+        };
+        let count = top.count.base.max(0) as u64;
+        let mut walk = Walk::endless(Arc::new(top.clone()), count);
+        if !walk.expects(read) {
+            return None;
+        }
+        self.drop(1);
+        walk.advance();
+        let from = Frames::new();
+        Some(Follow {
+            from,
+            walk,
+            right: 0,
+        })
+    }
+
+    /// Puts what was followed onto the stack.
+    fn leave(&mut self, follow: &Follow) {
+        let mut terms = Vec::new();
+        between(
+            follow.walk.nest(),
+            &follow.from,
+            follow.walk.frames(),
+            &mut terms,
+        );
+        for term in terms {
+            self.put(term);
+        }
+    }
+
+    fn put(&mut self, term: Term) {
+        if self.stack.len() >= 2 * self.limits.window {
+            self.heads.drain(..self.limits.window);
+            let leaving = self.stack.drain(..self.limits.window);
+            if self.limits.keep {
+                self.left.extend(leaving);
+            }
+        }
+        self.heads.push(term.head());
+        self.stack.push(term);
+    }
+
+    /// Takes the uppermost terms from the stack.
+    fn drop(&mut self, terms: usize) {
+        let rest = self.stack.len() - terms;
+        self.stack.truncate(rest);
+        self.heads.truncate(rest);
+    }
+
+    /// Looks whether the uppermost terms are three iterations of a loop, and follows that.
+    fn fold(&mut self) {
+        let size = self.stack.len();
+        for group in 1..=self.limits.group.min(size / 3) {
+            let [third, second, first] = [1, 2, 3].map(|back| size - back * group);
+            let heads = [first, second, third].map(|at| self.heads[at + group - 1]);
+            if heads[1].wrapping_sub(heads[0]) != heads[2].wrapping_sub(heads[1]) {
+                continue;
+            }
+            let [a, b, c] = [first, second, third].map(|at| &self.stack[at..at + group]);
+            let Some(body) = merge(a, b, Some(c), false) else {
+                continue;
+            };
+            self.drop(3 * group);
+            let count = Affine::constant(3);
+            let root = Frame {
+                index: 3,
+                count: u64::MAX,
+                term: 0,
+            };
+            self.recognised(Loop { count, body }, Frames::from_slice(&[root]));
+            return;
+        }
+    }
+
+    /// Follows a loop that was recognised, from this place on.
+    fn recognised(&mut self, mut nest: Loop, mut frames: Frames) {
+        loop {
+            self.absorb(&mut nest, &mut frames);
+            match self.enclosed(&nest, &frames) {
+                Some((outer, place)) => (nest, frames) = (outer, place),
+                None => break,
+            }
+        }
+        let walk = Walk::within(Arc::new(nest), frames);
+        let from = Frames::new();
+        self.start(Follow {
+            from,
+            walk,
+            right: 0,
+        });
+    }
+
+    /// Takes what comes before a loop into it where it is the loop's earlier iterations.
+    fn absorb(&mut self, nest: &mut Loop, frames: &mut Frames) {
+        let found = before(nest, &self.stack);
+        self.drop(found.terms);
+        nest.shift(-(found.iterations as i64));
+        let size = nest.body.len();
+        let Some(root) = frames.first_mut() else {
+            return;
+        };
+        root.index += found.iterations;
+        if found.rest == 0 {
+            return;
+        }
+        rotated(nest, found.rest);
+        root.term += found.rest;
+        if root.term >= size {
+            root.term -= size;
+            root.index += 1;
+        }
+    }
+
+    /// The loop whose iteration this one is part of, if the terms below say so, and the place in it.
+    fn enclosed(&mut self, nest: &Loop, frames: &Frames) -> Option<(Loop, Frames)> {
+        let top = Term::Loop(nest.clone());
+        let head = top.head();
+        let size = self.stack.len();
+        for group in 1..=self.limits.group {
+            // Where the same loop was in the iteration before, and in the one before that.
+            let Some(before) = size.checked_sub(group) else {
+                break;
+            };
+            let Term::Loop(_) = &self.stack[before] else {
+                continue;
+            };
+            let step = head.wrapping_sub(self.heads[before]);
+            let third = before.checked_sub(group).filter(|at| {
+                self.heads[before].wrapping_sub(self.heads[*at]) == step && *at + 1 >= group
+            });
+            if let Some(at) = third {
+                let first = at + 1 - group;
+                let mut last = self.stack[before + 1..].to_vec();
+                last.push(top.clone());
+                let [a, b] = [first, first + group].map(|at| &self.stack[at..at + group]);
+                if let Some(body) = merge(a, b, Some(&last), true)
+                    && let Some(place) = inside(&body, frames, 2, group - 1)
+                {
+                    self.drop(3 * group - 1);
+                    return Some((enclosing(body, 3), place));
+                }
+            }
+            // In the second iteration the other terms are assumed to change as this one has: not at all, or it is the only one.
+            if group > 1 && step != 0 {
+                continue;
+            }
+            let [a, b] = [&self.stack[before], &top].map(std::slice::from_ref);
+            let Some(mut body) = merge(a, b, None, true) else {
+                continue;
+            };
+            let again = body[0] == self.stack[before];
+            body.extend_from_slice(&self.stack[before + 1..]);
+            if (group == 1 || again)
+                && let Some(place) = inside(&body, frames, 1, 0)
+            {
+                self.drop(group);
+                return Some((enclosing(body, 2), place));
+            }
+        }
+        None
+    }
+}
+
+/// A loop with this body.
+fn enclosing(body: Vec<Term>, count: i64) -> Loop {
+    let count = Affine::constant(count);
+    Loop { count, body }
+}
+
+/// The place in a loop with this body where term `term` of iteration `index` is a loop that is at `frames`; none if that
+/// loop has no such place.
+fn inside(body: &[Term], frames: &Frames, index: u64, term: usize) -> Option<Frames> {
+    let Some(Term::Loop(inner)) = body.get(term) else {
+        return None;
+    };
+    let count = inner.count.at(std::iter::once(index)).max(0) as u64;
+    let mut inner = frames.clone();
+    let root = inner.first_mut()?;
+    root.count = count;
+    let root = *root;
+    let mut place = Frames::from_slice(&[Frame {
+        index,
+        count: u64::MAX,
+        term,
+    }]);
+    if root.index > count || (root.index == count && (root.term > 0 || inner.len() > 1)) {
+        return None;
+    }
+    if root.index < count {
+        place.extend(inner);
+    } else if let Some(outer) = place.first_mut() {
+        outer.term += 1;
+        if outer.term == body.len() {
+            *outer = Frame {
+                index: index + 1,
+                count: u64::MAX,
+                term: 0,
+            };
+        }
+    }
+    Some(place)
+}
+
+/// The reads expected next, in order. It does not end by itself where the outermost loop's end is not known, but with
+/// the first read that no file can have.
+#[derive(Clone, Debug)]
+pub struct Ahead(Foretold);
+
+#[derive(Clone, Debug)]
+enum Foretold {
+    Nest(Walk),
+    Chain(std::vec::IntoIter<Extent>),
+}
+
+impl Iterator for Ahead {
+    type Item = Extent;
+
+    fn next(&mut self) -> Option<Extent> {
+        match &mut self.0 {
+            Foretold::Nest(walk) => {
+                let read = walk.peek()?;
+                let fits = |number: u64| i64::try_from(number).is_ok();
+                if !fits(read.offset) || !fits(read.len) {
+                    return None;
+                }
+                walk.advance();
+                Some(read)
+            }
+            Foretold::Chain(reads) => reads.next(),
+        }
+    }
+}

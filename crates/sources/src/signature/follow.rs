@@ -1,0 +1,601 @@
+//! Source `signatures`: learns while the program runs how it reads, and tells what comes next.
+//!
+//! Each read goes to two recognisers. The *nest* of its thread and file ([`Nest`]) knows loops of any depth, and anything
+//! that cursors do in turns; the *cursors* of its file ([`Cursors`]) are found apart in any order and of any number of
+//! threads. Whichever has foretold more of the thread's latest reads is followed; where they are level, the nest, which
+//! knows where rows end.
+//!
+//! Everything that is followed has a *lead* ([`Lead`]): reads told ahead, at most as many as it foretold rightly. When
+//! half of a lead is read, all that is followed is told further, in the order in which the program is expected to read.
+//! When a pattern breaks, all that was told becomes void, and what still holds is told again; as that is work, it waits
+//! until so many reads have come that the work is small for each ([`CREDIT`]).
+//!
+//! Sequential streams are left to the kernel, which sees them as soon as we do; what begins after a jump is told.
+//! Nothing is told of a file whose size is not known, and nothing past its end.
+//!
+//! Invariant: the tables have fixed sizes, all within 16 MiB; what was not read for longest leaves them. A follower whose
+//! lead has told or is due is in `active`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use foreread_plan::{Expected, Extent, FileId, Kind, Pattern, Role, Seen, ThreadId};
+use rustc_hash::FxHashMap;
+
+use super::adjust::{Adjusted, Learnt, Step, adjust};
+use super::cursors::{Cursors, Line, Met};
+use super::lead::Lead;
+use super::nest::{Nest, Said};
+use super::pattern::{Affine, Loop, Read, Term};
+use crate::streams::Stream;
+use crate::{Nature, Outlook, Source};
+
+/// Files whose size and role are remembered (32 bytes each).
+const FACTS: usize = 1 << 15;
+/// Files whose cursors are followed (3 KiB each).
+const FILES: usize = 1024;
+/// Pairs of a thread and a file whose nests are followed (16 KiB each).
+const PAIRS: usize = 256;
+/// Signatures kept for files to come (16 KiB each, at most).
+const LEARNT: usize = 128;
+/// Nests and cursors that are told of at a time.
+const ACTIVE: usize = 256;
+/// Reads told again, because something else broke, for each read of the program, at most. One costs some 50 ns here and in
+/// the queue: no more than half a microsecond a read.
+const CREDIT: u64 = 8;
+/// Credit that can be saved up: as much as is told at a time.
+const SAVED: u64 = 1 << 15;
+/// Reads foretold rightly after which a pattern is kept for files to come.
+const KEPT_AFTER: u64 = 16;
+
+/// What is known of a file besides its reads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Facts {
+    size: u64,
+    role: Role,
+}
+
+/// A file's cursors.
+#[derive(Debug, Default)]
+struct File {
+    cursors: Cursors,
+    used: u64,
+}
+
+/// One thread's reads of one file.
+#[derive(Debug)]
+struct Pair {
+    nest: Nest,
+    /// How many of the latest reads the nest, and the cursors, foretold, in parts of [`ALL`].
+    by_nest: u16,
+    by_cursor: u16,
+    /// The first read, until a second comes.
+    first: Option<Extent>,
+    is_new: bool,
+    seen: Stream,
+    told: Stream,
+    used: u64,
+}
+
+/// All of the latest reads.
+const ALL: u16 = 1 << 12;
+
+/// A share of the latest reads moves towards all or none: by an eighth a read.
+fn moved(share: u16, right: bool) -> u16 {
+    let to = if right { ALL } else { 0 };
+    (share - share / 8) + to / 8
+}
+
+impl Pair {
+    fn new(now: u64) -> Self {
+        Self {
+            nest: Nest::new(now),
+            by_nest: 0,
+            by_cursor: 0,
+            first: None,
+            is_new: true,
+            seen: Stream::default(),
+            told: Stream::default(),
+            used: now,
+        }
+    }
+
+    /// Whether the nest is followed, and not the cursors.
+    fn nest_leads(&self) -> bool {
+        self.by_nest >= self.by_cursor
+    }
+}
+
+/// Something that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Follower {
+    Nest(ThreadId, FileId),
+    /// A slot of the file's cursors, and which of the cursors that the slot has had.
+    Cursor(FileId, usize, u32),
+}
+
+/// Source `signatures`.
+#[derive(Debug, Default)]
+pub struct Signatures {
+    facts: FxHashMap<FileId, Facts>,
+    files: FxHashMap<FileId, File>,
+    pairs: FxHashMap<(ThreadId, FileId), Pair>,
+    /// Signatures by the role of their file, and by their first step.
+    by_role: FxHashMap<Role, Arc<Loop>>,
+    by_step: FxHashMap<Step, Arc<Loop>>,
+    active: Vec<Follower>,
+    /// Reads of all files so far.
+    now: u64,
+    /// More is to be told.
+    is_due: bool,
+    /// Something that was told is void; and it must not wait.
+    is_void: bool,
+    at_once: bool,
+    credit: u64,
+}
+
+impl Signatures {
+    /// Nothing is known yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begin with the signatures of earlier runs.
+    pub fn with_learnt(mut self, learnt: impl IntoIterator<Item = Learnt>) -> Self {
+        for Learnt { role, nest } in learnt {
+            if Learnt::fits(&nest) {
+                self.keep(role, Arc::new(nest));
+            }
+        }
+        self
+    }
+
+    /// The signatures of files with a role.
+    pub fn learnt(&self) -> Vec<Learnt> {
+        let known = self.by_role.iter();
+        known
+            .map(|(&role, nest)| Learnt {
+                role,
+                nest: Loop::clone(nest),
+            })
+            .collect()
+    }
+
+    fn keep(&mut self, role: Role, nest: Arc<Loop>) {
+        if self.by_role.len() >= LEARNT || self.by_step.len() >= LEARNT {
+            self.by_role.clear();
+            self.by_step.clear();
+        }
+        if let Some(step) = Step::first_of(&nest) {
+            self.by_step.insert(step, Arc::clone(&nest));
+        }
+        if role != Role::default() {
+            self.by_role.insert(role, nest);
+        }
+    }
+
+    fn facts(&mut self, file: FileId) -> &mut Facts {
+        if self.facts.len() >= FACTS && !self.facts.contains_key(&file) {
+            let files = &self.files;
+            self.facts.retain(|file, _| files.contains_key(file));
+        }
+        self.facts.entry(file).or_default()
+    }
+
+    /// Makes room in the tables for one more.
+    fn make_room(&mut self) {
+        if self.files.len() >= FILES {
+            let old = oldest_half(self.files.values().map(|file| file.used));
+            self.files.retain(|_, file| file.used > old);
+        }
+        if self.pairs.len() >= PAIRS {
+            let old = oldest_half(self.pairs.values().map(|pair| pair.used));
+            self.pairs.retain(|_, pair| pair.used > old);
+        }
+    }
+
+    fn read(&mut self, thread: ThreadId, file: FileId, extent: Extent) {
+        if extent.is_empty() || extent.end() > i64::MAX as u64 {
+            return;
+        }
+        self.now += 1;
+        self.credit = (self.credit + CREDIT).min(SAVED);
+        let now = self.now;
+        if self.files.len() >= FILES || self.pairs.len() >= PAIRS {
+            self.make_room();
+        }
+        let pair = (self.pairs.entry((thread, file))).or_insert_with(|| Pair::new(now));
+        pair.used = now;
+        pair.seen.next(extent);
+        let led = pair.nest_leads();
+        let said = pair.nest.read(extent, now);
+        pair.by_nest = moved(pair.by_nest, said == Said::Right);
+        if let Said::Wrong(_) = said {
+            self.is_void = true;
+        }
+        let is_due = pair.nest.lead.is_due() && pair.nest.may_tell();
+        let right = pair.nest.lead.right();
+        if led && pair.nest_leads() && said == Said::Right {
+            if is_due {
+                self.wake(Follower::Nest(thread, file));
+            }
+            if right >= KEPT_AFTER && right.is_power_of_two() {
+                self.learn(thread, file);
+            }
+            return;
+        }
+        let at = self.files.entry(file).or_default();
+        at.used = now;
+        let met = at.cursors.read(extent, thread, now);
+        pair.by_cursor = moved(pair.by_cursor, matches!(met, Met::Expected(_)));
+        let leads = pair.nest_leads();
+        if leads != led {
+            // What the one has told the other tells again.
+            self.is_void |= !self.active.is_empty();
+        }
+        match met {
+            Met::Expected(slot) | Met::Found(slot, _) => {
+                if let Met::Found(_, vain) = met {
+                    self.is_void |= vain > 0 || at.cursors.part() > 0;
+                }
+                let cursor = at.cursors.get(slot).expect("the slot has a cursor");
+                let (line, right) = (cursor.line, cursor.lead.right());
+                if right >= KEPT_AFTER && right.is_power_of_two() {
+                    let role = self
+                        .facts
+                        .get(&file)
+                        .map_or(Role::default(), |facts| facts.role);
+                    self.keep(role, Arc::new(straight(line, right)));
+                } else if !leads && cursor.lead.is_due() && at.cursors.may_tell(slot) {
+                    let follower = Follower::Cursor(file, slot, cursor.generation);
+                    self.wake(follower);
+                }
+            }
+            Met::Stray => self.is_void |= at.cursors.part() > 0,
+        }
+        if leads && is_due {
+            self.wake(Follower::Nest(thread, file));
+        }
+        self.begins(thread, file, extent);
+    }
+
+    /// The first two reads of a thread in a file: is there a signature for them?
+    fn begins(&mut self, thread: ThreadId, file: FileId, extent: Extent) {
+        let Some(pair) = self
+            .pairs
+            .get_mut(&(thread, file))
+            .filter(|pair| pair.is_new)
+        else {
+            return;
+        };
+        let Some(first) = pair.first.replace(extent) else {
+            return;
+        };
+        pair.is_new = false;
+        let role = self
+            .facts
+            .get(&file)
+            .map_or(Role::default(), |facts| facts.role);
+        let known = self.by_role.get(&role);
+        let Some(nest) = known.or_else(|| self.by_step.get(&Step::between(first, extent))) else {
+            return;
+        };
+        match adjust(nest, first, extent) {
+            Adjusted::Follow(model) => {
+                pair.nest.follow(model);
+                self.wake(Follower::Nest(thread, file));
+            }
+            Adjusted::Learn(line) => {
+                let cursors = &mut self.files.entry(file).or_default().cursors;
+                if let Met::Found(slot, _) = cursors.admit(line, thread, self.now)
+                    && let Some(cursor) = cursors.get(slot)
+                {
+                    // Until one of both is right, the cursor is all there is.
+                    pair.by_cursor = pair.by_cursor.max(pair.by_nest + 1);
+                    let follower = Follower::Cursor(file, slot, cursor.generation);
+                    self.wake(follower);
+                }
+            }
+            Adjusted::Leave => {}
+        }
+    }
+
+    /// Keep the nest of a pair for files to come.
+    fn learn(&mut self, thread: ThreadId, file: FileId) {
+        let nest = self
+            .pairs
+            .get(&(thread, file))
+            .and_then(|pair| pair.nest.learnt());
+        if let Some(nest) = nest {
+            let role = self
+                .facts
+                .get(&file)
+                .map_or(Role::default(), |facts| facts.role);
+            self.keep(role, nest);
+        }
+    }
+
+    /// This one has more to tell.
+    fn wake(&mut self, follower: Follower) {
+        self.is_due = true;
+        if self.active.contains(&follower) {
+            return;
+        }
+        if self.active.len() >= ACTIVE {
+            self.active.remove(0);
+        }
+        self.active.push(follower);
+    }
+
+    /// The reads of one that is followed that were told and not yet made.
+    fn outstanding(&mut self, follower: Follower) -> u64 {
+        self.lead(follower).map_or(0, |lead| lead.told())
+    }
+
+    /// All that was told is void. Whether that is to be said now.
+    fn voids(&mut self) -> bool {
+        if !self.is_void {
+            return false;
+        }
+        let active = std::mem::take(&mut self.active);
+        let again = active.iter().map(|&one| self.outstanding(one)).sum::<u64>();
+        self.active = active;
+        if again > self.credit && !self.at_once {
+            return false;
+        }
+        self.credit -= again.min(self.credit);
+        (self.is_void, self.at_once) = (false, false);
+        for at in 0..self.active.len() {
+            let follower = self.active[at];
+            if let Some(lead) = self.lead(follower) {
+                lead.untell();
+            }
+            if let Follower::Nest(thread, file) = follower
+                && let Some(pair) = self.pairs.get_mut(&(thread, file))
+            {
+                pair.told = Stream::default();
+            }
+        }
+        self.is_due = !self.active.is_empty();
+        true
+    }
+
+    /// The lead of one that is followed.
+    fn lead(&mut self, follower: Follower) -> Option<&mut Lead> {
+        match follower {
+            Follower::Nest(thread, file) => {
+                Some(&mut self.pairs.get_mut(&(thread, file))?.nest.lead)
+            }
+            Follower::Cursor(file, slot, generation) => {
+                let cursor = self.files.get_mut(&file)?.cursors.get_mut(slot)?;
+                (cursor.generation == generation).then_some(&mut cursor.lead)
+            }
+        }
+    }
+
+    /// What is to be told of one that is followed in this round; none if it has told enough, or another is followed.
+    fn flow(&mut self, follower: Follower, room: usize) -> Option<Flow> {
+        let (Follower::Nest(_, file) | Follower::Cursor(file, ..)) = follower;
+        let size = self.facts.get(&file)?.size;
+        let (thread, next, lead) = match follower {
+            Follower::Nest(thread, _) => {
+                let pair = self.pairs.get_mut(&(thread, file))?;
+                if !pair.nest_leads() || !pair.nest.may_tell() || !pair.nest.lead.joins() {
+                    return None;
+                }
+                let lead = pair.nest.lead.clone();
+                let most = room.min((lead.reach() - lead.told()) as usize);
+                let reads = pair.nest.ahead().take(most).collect::<Vec<_>>();
+                (thread, Next::Reads(reads.into_iter()), lead)
+            }
+            Follower::Cursor(_, slot, generation) => {
+                let cursors = &self.files.get(&file)?.cursors;
+                let cursor = cursors
+                    .get(slot)
+                    .filter(|one| one.generation == generation)?;
+                let leads = self.pairs.get(&(cursor.thread, file))?.nest_leads();
+                if leads || !cursors.may_tell(slot) || !cursor.lead.joins() {
+                    return None;
+                }
+                (cursor.thread, Next::Line(cursor.line), cursor.lead.clone())
+            }
+        };
+        Some(Flow {
+            follower,
+            thread,
+            file,
+            size,
+            when: lead.when(lead.told(), self.now),
+            told: lead.told(),
+            lead,
+            next,
+            last: 0..0,
+        })
+    }
+
+    /// Tells of all flows, each read when it is expected, until there is no more room. Returns whether there is more to
+    /// tell.
+    fn tell(&mut self, mut flows: Vec<Flow>, room: usize, out: &mut Vec<Expected>) -> bool {
+        for flow in flows.iter().filter(|flow| flow.told == 0) {
+            if let Some(pair) = self.pairs.get_mut(&(flow.thread, flow.file))
+                && let Some(served) = pair.seen.served()
+            {
+                pair.told = served;
+            }
+        }
+        let full = out.len().saturating_add(room);
+        while out.len() < full {
+            let first = (0..flows.len())
+                .min_by(|&one, &other| flows[one].when.total_cmp(&flows[other].when));
+            let Some(first) = first else {
+                return false;
+            };
+            let flow = &mut flows[first];
+            let Some(read) = flow.next() else {
+                let flow = flows.swap_remove(first);
+                self.end(&flow);
+                continue;
+            };
+            if read.is_empty() {
+                continue;
+            }
+            let pair = self.pairs.get_mut(&(flow.thread, flow.file));
+            let pattern = pair.map_or(Pattern::Scattered, |pair| pair.told.next(read).pattern());
+            let pages = read.pages();
+            let is_told = flow.last.start <= pages.start && pages.end <= flow.last.end;
+            if pattern == Pattern::Sequential || is_told {
+                continue;
+            }
+            flow.last = pages.clone();
+            out.push(Expected {
+                file: flow.file,
+                pages,
+                thread: flow.thread,
+                pattern,
+                odds: flow.lead.odds(flow.told - flow.lead.told()),
+            });
+        }
+        for flow in &flows {
+            self.end(flow);
+        }
+        true
+    }
+
+    /// A flow's round is over.
+    fn end(&mut self, flow: &Flow) {
+        let new = flow.told - flow.lead.told();
+        if let Follower::Nest(thread, file) = flow.follower
+            && let Some(pair) = self.pairs.get_mut(&(thread, file))
+        {
+            pair.nest.told(new);
+        }
+        if let Some(lead) = self.lead(flow.follower) {
+            lead.told_to(flow.told);
+        }
+    }
+}
+
+/// The part that one of those followed has in a round.
+struct Flow {
+    follower: Follower,
+    thread: ThreadId,
+    file: FileId,
+    size: u64,
+    /// As it was before the round.
+    lead: Lead,
+    /// Reads ahead told so far.
+    told: u64,
+    /// When its next read is expected.
+    when: f32,
+    next: Next,
+    /// The pages told last.
+    last: Range<u64>,
+}
+
+/// Where the reads of a flow come from.
+enum Next {
+    Line(Line),
+    Reads(std::vec::IntoIter<Extent>),
+}
+
+impl Flow {
+    /// The next read, as far as the file goes; none if enough is told.
+    fn next(&mut self) -> Option<Extent> {
+        if self.told >= self.lead.reach() {
+            return None;
+        }
+        let read = match &mut self.next {
+            Next::Line(line) => line.at(self.told)?,
+            Next::Reads(reads) => reads.next()?,
+        };
+        self.told += 1;
+        self.when += self.lead.pace();
+        Some(read.clipped(self.size))
+    }
+}
+
+/// The line of a cursor as a loop that has come so far.
+fn straight(line: Line, count: u64) -> Loop {
+    let along = |base: u64, step: i64| Affine {
+        base: base as i64,
+        steps: vec![step],
+    };
+    Loop {
+        count: Affine::constant(count as i64),
+        body: vec![Term::Read(Read {
+            offset: along(line.next.offset, line.stride),
+            len: along(line.next.len, line.growth),
+        })],
+    }
+}
+
+/// The time before which half of these were used last.
+fn oldest_half(used: impl Iterator<Item = u64>) -> u64 {
+    let mut used: Vec<_> = used.collect();
+    let middle = used.len() / 2;
+    *used.select_nth_unstable(middle).1
+}
+
+impl Source for Signatures {
+    fn nature(&self) -> Nature {
+        Nature::Guess
+    }
+
+    fn see(&mut self, seen: &Seen) {
+        match *seen {
+            Seen::File { file, size, .. } => {
+                let facts = self.facts(file);
+                let shrinks = size < facts.size;
+                facts.size = size;
+                if shrinks && !self.active.is_empty() {
+                    (self.is_void, self.at_once) = (true, true);
+                }
+            }
+            Seen::Role { file, role } => self.facts(file).role = role,
+            Seen::Read(sequence)
+                if sequence.first.kind.reads() && sequence.first.kind != Kind::Touch =>
+            {
+                let (thread, file) = (sequence.first.thread, sequence.first.file);
+                for access in sequence.accesses() {
+                    self.read(thread, file, access.extent);
+                }
+            }
+            Seen::Exit { thread } | Seen::Exec { thread } => {
+                self.pairs.retain(|&(one, _), _| one != thread);
+                self.is_void |= !self.active.is_empty();
+            }
+            _ => {}
+        }
+    }
+
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
+        if self.voids() {
+            return Outlook::Void;
+        }
+        if !self.is_due || room == 0 {
+            return if self.is_due {
+                Outlook::More
+            } else {
+                Outlook::Later
+            };
+        }
+        let followers = std::mem::take(&mut self.active);
+        let mut flows = Vec::new();
+        for follower in followers {
+            let flow = self.flow(follower, room);
+            if flow.is_some() || self.outstanding(follower) > 0 {
+                self.active.push(follower);
+            }
+            flows.extend(flow);
+        }
+        self.is_due = self.tell(flows, room, out);
+        if self.is_due {
+            Outlook::More
+        } else {
+            Outlook::Later
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+use super::*;
+
+/// Reads foretold of the first ten of a file.
+fn of_the_first(source: &mut Signatures, file: u32, stride: u64, len: u64) -> u64 {
+    let trace: Vec<_> = (0..10)
+        .map(|n| (0, file, Extent::new(8 * KIB + n * stride, len)))
+        .collect();
+    run(source, &trace).foretold
+}
+
+fn role(source: &mut Signatures, file: u32, role: u64) {
+    let file = FileId(file);
+    source.see(&Seen::Role {
+        file,
+        role: Role(role),
+    });
+}
+
+/// A source that has seen a file of role 1 read in rows of 16.
+fn taught() -> Signatures {
+    let mut source = Signatures::new();
+    with_files(&mut source, 4, 4000 * MIB);
+    role(&mut source, 0, 1);
+    let rows: Vec<_> = (0..40)
+        .flat_map(|row| (0..16).map(move |n| read(row * 4 * MIB + n * 64 * KIB, 4 * KIB)))
+        .collect();
+    run(&mut source, &rows);
+    source
+}
+
+#[test]
+fn a_signature_is_followed_from_the_second_read_of_another_file() {
+    let mut source = Signatures::new();
+    with_files(&mut source, 2, 4000 * MIB);
+    assert_eq!(
+        of_the_first(&mut source, 1, 64 * KIB, 4 * KIB),
+        7,
+        "three reads make a pattern"
+    );
+    let mut source = taught();
+    assert_eq!(
+        of_the_first(&mut source, 1, 64 * KIB, 4 * KIB),
+        8,
+        "stride and size equal"
+    );
+}
+
+#[test]
+fn a_signature_with_another_stride_or_size_is_learnt_and_with_both_left() {
+    for (file, stride, len, foretold) in [(1, 96, 4, 8), (2, 64, 8, 8), (3, 96, 8, 7)] {
+        let mut source = taught();
+        role(&mut source, file, 1);
+        let found = of_the_first(&mut source, file, stride * KIB, len * KIB);
+        assert_eq!(found, foretold, "stride {stride} KiB, size {len} KiB");
+    }
+}
+
+#[test]
+fn the_end_of_a_row_is_known_from_another_file_and_from_an_earlier_run() {
+    let rows: Vec<_> = (0..2)
+        .flat_map(|row| {
+            (0..16).map(move |n| {
+                (
+                    0,
+                    1,
+                    Extent::new(MIB + row * 4 * MIB + n * 64 * KIB, 4 * KIB),
+                )
+            })
+        })
+        .collect();
+    let alone = {
+        let mut source = Signatures::new();
+        with_files(&mut source, 2, 4000 * MIB);
+        run(&mut source, &rows)
+    };
+    let mut same_run = taught();
+    role(&mut same_run, 1, 1);
+    let mut later_run = Signatures::new().with_learnt(taught().learnt());
+    with_files(&mut later_run, 2, 4000 * MIB);
+    role(&mut later_run, 1, 1);
+    for source in [&mut same_run, &mut later_run] {
+        let told = run(source, &rows);
+        assert_eq!(told.foretold, 30, "{told:?}");
+        assert!(alone.foretold < 30, "{alone:?}");
+    }
+}
+
+#[test]
+fn a_signature_that_does_not_hold_is_left() {
+    let mut source = taught();
+    role(&mut source, 1, 1);
+    let mut state = 5;
+    let mut trace = vec![
+        (0, 1, Extent::new(0, 4 * KIB)),
+        (0, 1, Extent::new(64 * KIB, 4 * KIB)),
+    ];
+    trace.extend((0..1000).map(|_| {
+        (
+            0,
+            1,
+            Extent::new(random(&mut state) % 900_000 * 4 * KIB, 4 * KIB),
+        )
+    }));
+    let told = run(&mut source, &trace);
+    assert!(told.pages <= 16, "{told:?}");
+}
+
+#[test]
+fn a_pattern_that_breaks_was_told_no_further_than_it_had_been_right() {
+    for length in [20, 100, 1000, 5000] {
+        let mut source = Signatures::new();
+        with_files(&mut source, 1, 4000 * MIB);
+        let trace: Vec<_> = (0..length).map(|n| read(n * 64 * KIB, 4 * KIB)).collect();
+        let told = run(&mut source, &trace);
+        assert!(told.pages - told.useful <= length, "{told:?}");
+        assert!(told.pages <= 2 * told.useful + 8, "{told:?}");
+    }
+}

@@ -1,0 +1,236 @@
+//! How far ahead of a pattern is told, and how sure that is.
+//!
+//! A pattern begins with a lead of [`FIRST`] reads, the paper's distance (section V.E), and gets as many as it has
+//! foretold rightly: of what is fetched for a pattern that breaks, half was read at least. Where a pattern has been
+//! right `n` times, its next `k` reads come with a chance of `n / (n + k)`, Laplace's rule of succession; the first
+//! lead is the same rule with `FIRST` right readings taken for granted.
+//!
+//! A pattern counts as broken when it was not read for much longer than it uses to be, in reads of its file. One of
+//! a program that reads nothing in between is broken at the second read that goes elsewhere.
+
+use foreread_plan::Odds;
+
+/// Reads told ahead of a pattern that is just found: the paper's prefetch distance.
+pub(super) const FIRST: u64 = 8;
+/// Reads told ahead at most. 4,096 reads of 4 KiB are 16 MiB: as many as the queue of a plan matches out of order, and at
+/// 10 µs a read, 128 at a time on the way, more than any device here takes to answer.
+pub(super) const MOST: u64 = 4096;
+
+/// How often something comes, in counts of a clock that others move too.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tempo {
+    at: u64,
+    period: f32,
+    deviation: f32,
+}
+
+impl Tempo {
+    fn beat(&mut self, now: u64) {
+        let gap = now.saturating_sub(self.at) as f32;
+        self.at = now;
+        if self.period == 0.0 {
+            self.period = gap;
+            return;
+        }
+        let error = gap - self.period;
+        self.period += error / 8.0;
+        self.deviation += (error.abs() - self.deviation) / 4.0;
+    }
+}
+
+/// A pattern's record and what was told of it.
+#[derive(Clone, Debug)]
+pub(super) struct Lead {
+    /// Reads foretold rightly since it was found or last broke.
+    right: u64,
+    /// Reads ahead of the program that were told.
+    told: u64,
+    /// More is told when no more than this is left.
+    due_at: u64,
+    /// By the reads of its file, and by those of all files.
+    own: Tempo,
+    all: Tempo,
+    broken: bool,
+}
+
+impl Lead {
+    /// Of a pattern found at this read of its file and of all.
+    pub(super) fn new(reads: u64, now: u64) -> Self {
+        Self {
+            right: 0,
+            told: 0,
+            due_at: 0,
+            own: Tempo {
+                at: reads,
+                ..Tempo::default()
+            },
+            all: Tempo {
+                at: now,
+                ..Tempo::default()
+            },
+            broken: false,
+        }
+    }
+
+    /// What it foretold came.
+    pub(super) fn hit(&mut self, reads: u64, now: u64) {
+        self.own.beat(reads);
+        self.all.beat(now);
+        self.right += 1;
+        self.told = self.told.saturating_sub(1);
+        self.broken = false;
+    }
+
+    /// Reads foretold rightly in a row.
+    pub(super) fn right(&self) -> u64 {
+        self.right
+    }
+
+    /// Reads told and not yet made.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// When it was read last, in reads of its file.
+    pub(super) fn last(&self) -> u64 {
+        self.own.at
+    }
+
+    /// How many reads ahead may be told now.
+    pub(super) fn reach(&self) -> u64 {
+        if self.broken {
+            0
+        } else {
+            self.right.clamp(FIRST, MOST)
+        }
+    }
+
+    /// Whether half of what was told has been read, and more is to be told.
+    pub(super) fn is_due(&self) -> bool {
+        !self.broken && self.told <= self.due_at && self.told < self.reach()
+    }
+
+    /// So many reads ahead are told now.
+    pub(super) fn told_to(&mut self, told: u64) {
+        self.told = told;
+        self.due_at = told / 2;
+    }
+
+    /// Whether a round that tells of others tells of it, too: a quarter of what was told has been read.
+    pub(super) fn joins(&self) -> bool {
+        !self.broken && self.told <= self.due_at + self.due_at / 2 && self.told < self.reach()
+    }
+
+    /// Nothing told of it is valid any more.
+    pub(super) fn untell(&mut self) {
+        self.told_to(0);
+    }
+
+    /// Whether the program has left it, as far as can be told at this read of its file.
+    pub(super) fn is_overdue(&self, reads: u64) -> bool {
+        let usual = self.own.period.max(1.0) + 4.0 * self.own.deviation;
+        !self.broken && reads.saturating_sub(self.own.at) as f32 > usual + 1.0
+    }
+
+    /// The program has left it. Nothing is told of it until it is read again. Returns how many reads were told in vain.
+    pub(super) fn breaks(&mut self) -> u64 {
+        let vain = self.told;
+        self.untell();
+        self.broken = true;
+        self.right = 0;
+        self.own.deviation *= 2.0;
+        vain
+    }
+
+    /// Another pattern of the same reads has taken its place.
+    pub(super) fn renews(&mut self) {
+        self.broken = false;
+    }
+
+    /// When the read is to be expected that is `ahead` reads further on (0: the next), in reads of all files from `now`.
+    pub(super) fn when(&self, ahead: u64, now: u64) -> f32 {
+        self.pace() * (ahead + 1) as f32 - now.saturating_sub(self.all.at) as f32
+    }
+
+    /// Reads of all files from one of its reads to the next.
+    pub(super) fn pace(&self) -> f32 {
+        self.all.period.max(1.0)
+    }
+
+    /// The chance that the read comes that is `ahead` reads from now, in 255ths.
+    pub(super) fn odds(&self, ahead: u64) -> Odds {
+        let right = self.right.saturating_add(FIRST);
+        Odds::of(right, right.saturating_add(ahead))
+    }
+}
+
+/// How many reads a new pattern has to foretell rightly before anything is told of it: none, until patterns break that
+/// have not been read as often as they were told. Reads in no order seem to make a pattern every now and then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Caution(u64);
+
+/// What is asked for at most.
+const CAUTION: u64 = 63;
+
+impl Caution {
+    /// Whether this pattern has shown enough.
+    pub(super) fn allows(self, lead: &Lead) -> bool {
+        lead.right >= self.0
+    }
+
+    /// A pattern was right once more.
+    pub(super) fn paid(&mut self, lead: &Lead) {
+        if lead.right == FIRST.max(2 * self.0) {
+            self.0 /= 2;
+        }
+    }
+
+    /// A pattern broke that had been right so often, and had told so much.
+    pub(super) fn broke(&mut self, right: u64, vain: u64) {
+        if vain > 0 && right < FIRST {
+            self.0 = (2 * self.0 + 1).min(CAUTION);
+        }
+    }
+}
+
+/// Whether to go on looking for a pattern where none has been found for long: ever less often, so that reads in no order
+/// cost next to nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rest {
+    fruitless: u32,
+    pause: u32,
+    left: u32,
+}
+
+/// Reads that are looked at in a row before a pause, and in the first pause.
+const TRY: u32 = 256;
+/// Reads in the longest pause: a pattern that begins in it is found after a second of reads that take 60 µs each.
+const LONGEST: u32 = 16_384;
+
+impl Rest {
+    /// Whether this read is to be looked at.
+    pub(super) fn looks(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left == 0
+    }
+
+    /// Whether the read that was looked at was foretold. Returns whether a pause begins.
+    pub(super) fn note(&mut self, foretold: bool) -> bool {
+        if foretold {
+            self.fruitless = self.fruitless.saturating_sub(2);
+            self.pause -= u32::from(self.fruitless == 0) * (self.pause / 2);
+            return false;
+        }
+        self.fruitless += 1;
+        if self.fruitless < TRY {
+            return false;
+        }
+        self.pause = (2 * self.pause).clamp(TRY, LONGEST);
+        *self = Self {
+            fruitless: 0,
+            left: self.pause,
+            pause: self.pause,
+        };
+        true
+    }
+}
