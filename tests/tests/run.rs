@@ -11,6 +11,8 @@ mod accounts;
 mod aside;
 #[path = "run/files.rs"]
 mod files;
+#[path = "run/first.rs"]
+mod first;
 #[path = "run/foreign.rs"]
 mod foreign;
 #[path = "run/held.rs"]
@@ -52,6 +54,7 @@ fn main() {
     let mut trials = Vec::new();
     for &(name, needs, test) in [
         accounts::TESTS,
+        first::TESTS,
         streams::TESTS,
         signals::TESTS,
         readahead::TESTS,

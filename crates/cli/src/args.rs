@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use foreread_run::RunArgs;
 use foreread_slowdisk::cli::SlowdiskArgs;
-
-use crate::run::RunArgs;
-use crate::units;
+use foreread_words::units;
 
 /// Knows what a program is about to read and has it in memory first
 ///
-/// The first run of a command is recorded; later runs are prefetched by what is known. The
+/// The first run of a command is recorded, and prefetched as far as its reads form a pattern; later runs are prefetched by what is known. The
 /// program, its output and its exit status stay as they are.
 #[derive(Debug, Parser)]
 #[command(name = "foreread", version, max_term_width = 80)]
@@ -110,7 +109,8 @@ pub(crate) struct PassedOn {
 
 /// Run a command, prefetched by what is known of it
 ///
-/// The first time, what it reads is recorded. The command's input, output, exit status and
+/// The first time, what it reads is recorded, and patterns in its reads are kept ahead of as they show: strides, files
+/// read backward, several places of a file in turn. The command's input, output, exit status and
 /// signals are its own; foreread adds one line on standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
@@ -159,7 +159,8 @@ impl From<Run> for RunArgs {
 
 /// Run a command and record what it reads, without prefetching
 ///
-/// Replaces what was known of the command.
+/// Replaces what was known of the command. Nothing is fetched ahead, not even where the reads form a pattern: the record
+/// has the times of the command alone.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Record {
     /// Add nothing to standard error

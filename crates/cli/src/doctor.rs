@@ -12,17 +12,16 @@ use anyhow::Result;
 use foreread_engine::Profile;
 use foreread_profiles::{Constants, Measured, Profiles};
 use foreread_ring::{Clock, Ring};
+use foreread_run::{find_preload, in_words};
+use foreread_store::Store;
 use foreread_sys::device::{Device, Mount};
 use foreread_sys::features::{Feature, Features, State};
 use foreread_sys::memory;
+use foreread_words::units::{WIDTH, bytes, duration, folded, wrapped};
+use foreread_words::{plain, shown};
 use serde::Serialize;
 
 use crate::args;
-use crate::calibrate::in_force;
-use crate::run::find_preload;
-use crate::store::Store;
-use crate::units::{WIDTH, bytes, duration, folded, wrapped};
-use crate::words::{plain, shown};
 
 /// Longer than any pause in which a thread keeps its processor.
 const WAIT: Duration = Duration::from_millis(2);
@@ -254,7 +253,7 @@ fn profile_of(measured: Option<&Measured>, device: &Device) -> (Profile, String)
             measured.day(),
             duration(measured.samples.service_ns),
             measured.samples.sequential_bytes_per_s() as f64 / 1e6,
-            in_force(&profile)
+            in_words(&profile)
         );
         return (profile, words);
     }
@@ -262,12 +261,12 @@ fn profile_of(measured: Option<&Measured>, device: &Device) -> (Profile, String)
         let profile = Profile::rotational();
         let words = format!(
             "built in, unless reads turn out quick: {}",
-            in_force(&profile)
+            in_words(&profile)
         );
         (profile, words)
     } else {
         let profile = Profile::solid_state();
-        (profile.clone(), format!("built in: {}", in_force(&profile)))
+        (profile.clone(), format!("built in: {}", in_words(&profile)))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use foreread_store::{Entry, Store};
+use foreread_words::counted;
+use foreread_words::units::bytes;
 
 use crate::args;
-use crate::store::{Entry, Store};
-use crate::units::bytes;
-use crate::words::counted;
 
 /// Deletes the records named, or all.
 ///

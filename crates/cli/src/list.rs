@@ -8,12 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Identity, Summary};
+use foreread_store::{Entry, Store};
+use foreread_words::units::{WIDTH, ago, bytes, cut};
+use foreread_words::{counted, plain, quoted, shown};
 use serde::Serialize;
 
 use crate::args;
-use crate::store::{Entry, Store};
-use crate::units::{WIDTH, ago, bytes, cut};
-use crate::words::{counted, plain, shown};
 
 /// Characters of a command line that say what it is.
 const SHORT: usize = 240;
@@ -202,16 +202,6 @@ pub(crate) fn short_command_line(identity: &Identity) -> String {
     }
 }
 
-/// A word as it could be typed again.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", shown(word).replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,14 +217,5 @@ mod tests {
         let short = short_command_line(&identity(1000));
         assert!(short.ends_with("… (1000 words)"), "{short}");
         assert!(short.chars().count() < SHORT + 20, "{short}");
-    }
-
-    #[test]
-    fn words_with_spaces_and_quotes_are_quoted() {
-        assert_eq!(quoted("a/b.c"), "a/b.c");
-        assert_eq!(quoted("select *"), "'select *'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
-        assert_eq!(quoted("\x1b[2J"), "'?[2J'");
     }
 }

@@ -11,25 +11,20 @@
 
 mod args;
 mod calibrate;
-mod cc;
 mod doctor;
 mod forget;
 mod list;
 mod pages;
-mod run;
 mod show;
-mod store;
-mod units;
-mod words;
 
 use std::io;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use foreread_cc::Language;
+use foreread_sys::process::End;
 
 use args::Command;
-use cc::Language;
-use run::Ending;
 
 /// Exit status for foreread's own failures.
 const FAILED: u8 = 2;
@@ -40,7 +35,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("foreread: {}", words::plain(&format!("{error:#}")));
+            eprintln!("foreread: {}", foreread_words::plain(&format!("{error:#}")));
             ExitCode::from(FAILED)
         }
     }
@@ -48,17 +43,17 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Run(run) => Ok(end_as(run::run(&run.into())?)),
-        Command::Record(record) => Ok(end_as(run::run(&record.into())?)),
+        Command::Run(run) => Ok(end_as(foreread_run::run(&run.into())?)),
+        Command::Record(record) => Ok(end_as(foreread_run::run(&record.into())?)),
         Command::List(list) => list::list(&list),
         Command::Show(show) => show::show(&show),
         Command::Forget(forget) => forget::forget(&forget),
         Command::Prune(prune) => forget::prune(&prune),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
-        Command::Cc(given) => Ok(end_as(cc::cc(Language::C, given.args))),
-        Command::Cxx(given) => Ok(end_as(cc::cc(Language::Cxx, given.args))),
-        Command::Slice(given) => cc::slice(&given.args),
+        Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),
+        Command::Cxx(given) => Ok(end_as(foreread_cc::cc(Language::Cxx, given.args))),
+        Command::Slice(given) => foreread_cc::slice(&given.args),
         Command::Slowdisk(slowdisk) => Ok(foreread_slowdisk::cli::run(slowdisk)?),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { out } => pages::man(out.as_deref()),
@@ -66,11 +61,11 @@ fn dispatch(command: Command) -> Result<ExitCode> {
 }
 
 /// Ends as the program ended, its signal included.
-fn end_as(ending: Ending) -> ExitCode {
+fn end_as(ending: End) -> ExitCode {
     match ending {
         // The kernel keeps no more of an exit status than its low eight bits.
-        Ending::Code(code) => ExitCode::from(code as u8),
-        Ending::Signal(signal) => foreread_sys::signals::die_by(signal),
+        End::Exited(code) => ExitCode::from(code as u8),
+        End::Killed(signal) => foreread_sys::signals::die_by(signal),
     }
 }
 

@@ -71,6 +71,9 @@ pub struct Summary {
     pub lost: u64,
     /// Wall-clock time, in ns, of the last run known to have started cold and gone unhelped.
     pub cold_wall_ns: Option<u64>,
+    /// Whether foreread fetched ahead of the run: then its times are not those of the program alone.
+    #[serde(default)]
+    pub helped: bool,
     /// The program's exit status: its code, or 128 + the signal that ended it.
     pub exit_status: Option<i32>,
 }

@@ -230,6 +230,8 @@ pub struct Queue {
     strict: u64,
     recent: FxHashMap<FileId, Range<u64>>,
     last_thread: Option<ThreadId>,
+    /// Whether entries are in no order that could be relied on.
+    unordered: bool,
     switched_at: Option<u64>,
     /// Pages of the longest entry since the queue was last empty.
     longest: u64,
@@ -254,9 +256,19 @@ impl Queue {
             strict: 0,
             recent: FxHashMap::default(),
             last_thread: None,
+            unordered: false,
             switched_at: None,
             longest: 0,
             odds: VecDeque::new(),
+        }
+    }
+
+    /// One whose entries are in no order that could be relied on, as if several threads read: those of a guess are in the
+    /// order in which it occurred to its source, which follows several places at a time.
+    pub(crate) fn unordered(capacity: usize) -> Self {
+        Self {
+            unordered: true,
+            ..Self::new(capacity)
         }
     }
 
@@ -290,7 +302,7 @@ impl Queue {
         let concurrent = self
             .switched_at
             .is_some_and(|at| self.end() - at <= CONCURRENCY_WINDOW.max(self.entries.len() as u64));
-        if concurrent {
+        if concurrent || self.unordered {
             self.position.saturating_sub(REORDER)
         } else {
             self.position

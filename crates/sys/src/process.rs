@@ -121,6 +121,16 @@ pub enum End {
     Killed(i32),
 }
 
+impl End {
+    /// As a shell would show it: the code, or 128 + the signal.
+    pub fn status(self) -> i32 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Killed(signal) => 128 + signal,
+        }
+    }
+}
+
 /// What the kernel counts of a process's input, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounters {

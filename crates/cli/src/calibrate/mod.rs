@@ -12,16 +12,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use foreread_engine::Profile;
 use foreread_engine::calibrate::{DepthSample, Samples, Stage, decide, measure};
-use foreread_engine::{Order, Profile};
 use foreread_profiles::{Constants, Key, Profiles};
+use foreread_run::in_words;
 use foreread_sys::device::Mount;
+use foreread_words::shown;
+use foreread_words::units::{WIDTH, bytes, duration, wrapped};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
-use crate::units::{WIDTH, bytes, duration, wrapped};
-use crate::words::{counted, shown};
 use probe::ColdFile;
 
 /// What was found, as scripts read it.
@@ -141,27 +142,8 @@ fn lines(samples: &Samples, profile: &Profile) -> Vec<(&'static str, String)> {
                 duration(order.random_ns as u64)
             ),
         ),
-        ("so", in_force(profile)),
+        ("so", in_words(profile)),
     ]
-}
-
-/// A profile in one line.
-pub(crate) fn in_force(profile: &Profile) -> String {
-    let order = match profile.order {
-        Order::Position => "by position",
-        Order::Program => "in the program's order",
-    };
-    let infill = match (profile.infill_pages, profile.order) {
-        // There a session finds out by itself which gaps pay.
-        (0, Order::Program) => "gaps read along where it pays".to_owned(),
-        (0, Order::Position) => "no gap read along".to_owned(),
-        (pages, _) => format!("gaps up to {} read along", bytes(pages * 4096)),
-    };
-    let lead = match profile.horizon.queue_threshold {
-        u64::MAX => "any lead".to_owned(),
-        reads => format!("at most {} ahead", counted(reads, "read", "reads")),
-    };
-    format!("{order}, {} at once, {infill}, {lead}", profile.depth)
 }
 
 #[cfg(test)]
@@ -170,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_report_fits_a_terminal_and_nothing_of_it_is_left_out() {
-        let profile = in_force(&Profile::solid_state());
+        let profile = in_words(&Profile::solid_state());
         let stored = "/a/folder/of/a/long/name/.local/share/foreread/devices/ee7cf2d5-1234-4321-8765-0123456789ab.json";
         let kept = format!("Kept in {stored}; `foreread run` goes by it from now on.");
         let text = report(
@@ -186,17 +168,5 @@ mod tests {
             assert!(words.windows(part.len()).any(|these| these == part));
         }
         assert!(text.contains("\n  a page       90 us\n  so           in the program's"));
-    }
-
-    #[test]
-    fn a_profile_is_said_in_one_line() {
-        assert_eq!(
-            in_force(&Profile::rotational()),
-            "by position, 32 at once, gaps up to 128 KiB read along, any lead"
-        );
-        assert_eq!(
-            in_force(&Profile::solid_state()),
-            "in the program's order, 128 at once, gaps read along where it pays, at most 4096 reads ahead"
-        );
     }
 }

@@ -29,8 +29,8 @@ use foreread_sys::file::FileFacts;
 use foreread_sys::{cache, device, memory};
 use indicatif::ProgressBar;
 
-use crate::units::bytes;
-use crate::words::counted;
+use foreread_words::counted;
+use foreread_words::units::bytes;
 
 /// The file's size unless told otherwise, in bytes: several times what a disk caches by itself.
 const SIZE: u64 = 256 << 20;

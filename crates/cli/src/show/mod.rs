@@ -16,14 +16,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, Identity, Meta, Summary, ThreadId};
+use foreread_store::{Store, identity_of};
+use foreread_words::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
+use foreread_words::{counted, plain, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
 use crate::list::{command_line, short_command_line};
-use crate::store::{Store, identity_of};
-use crate::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
-use crate::words::{counted, plain, shown};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
 
@@ -324,6 +324,9 @@ fn print_summary(out: &mut impl Write, summary: &Summary) -> Result<()> {
     }
     if let Some(status) = summary.exit_status.filter(|status| *status != 0) {
         write!(out, "; exit status {status}")?;
+    }
+    if summary.helped {
+        write!(out, "; foreread fetched ahead of it")?;
     }
     writeln!(out)?;
     if let Some(cold) = summary.cold_wall_ns {

@@ -6,7 +6,7 @@
 //!
 //! Data flow: [`Pattern::add`] each pair of reads, then [`Pattern::describe`]; pure.
 
-use crate::units::bytes;
+use foreread_words::units::bytes;
 
 /// Strides counted at once.
 const COUNTERS: usize = 8;

@@ -90,7 +90,11 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(capacity: usize, is_guess: bool) -> Self {
         Self {
-            queue: Queue::new(capacity),
+            queue: if is_guess {
+                Queue::unordered(capacity)
+            } else {
+                Queue::new(capacity)
+            },
             is_guess,
             follows: true,
             cursor: 0,
@@ -107,10 +111,10 @@ impl Plan {
         }
     }
 
-    /// How far what it says is believed.
+    /// How far what it says is believed: a guess never as far as what is known.
     pub(super) fn weight(&self) -> Odds {
         if self.is_guess {
-            self.proof.odds()
+            self.proof.odds().min(Odds(Odds::SURE.0 - 1))
         } else {
             Odds::SURE
         }

@@ -30,9 +30,6 @@ use super::walk::{Frame, Frames, Walk, between};
 
 /// Reads without a pattern after which the recogniser counts as being where it began.
 const RANDOM_AFTER: u32 = 64;
-/// Terms an iteration may have for the first loop to be recognised after that: looking for sixteen takes 15 ns a read,
-/// for four 4 ns. With the first loop the whole search begins again.
-const GROUP_AT_RANDOM: usize = 4;
 /// Reads after which an interrupted walk is given up.
 const PATIENCE: u32 = 16;
 
@@ -255,9 +252,6 @@ impl Builder {
             return None;
         };
         let count = top.count.base.max(0) as u64;
-        if top.begins(count) != read.offset as i64 {
-            return None;
-        }
         let mut walk = Walk::endless(Arc::new(top.clone()), count);
         if !walk.expects(read) {
             return None;
@@ -308,15 +302,12 @@ impl Builder {
     /// Looks whether the uppermost terms are three iterations of a loop, and follows that.
     fn fold(&mut self) {
         let size = self.stack.len();
-        let most = match self.strays {
-            ..=RANDOM_AFTER => self.limits.group,
-            _ => GROUP_AT_RANDOM,
-        };
-        for group in 1..=most.min(size / 3) {
-            if !in_line(&self.heads, group) {
+        for group in 1..=self.limits.group.min(size / 3) {
+            let [third, second, first] = [1, 2, 3].map(|back| size - back * group);
+            let heads = [first, second, third].map(|at| self.heads[at + group - 1]);
+            if heads[1].wrapping_sub(heads[0]) != heads[2].wrapping_sub(heads[1]) {
                 continue;
             }
-            let [third, second, first] = [1, 2, 3].map(|back| size - back * group);
             let [a, b, c] = [first, second, third].map(|at| &self.stack[at..at + group]);
             let Some(body) = merge(a, b, Some(c), false) else {
                 continue;
@@ -389,10 +380,6 @@ impl Builder {
             let third = before.checked_sub(group).filter(|at| {
                 self.heads[before].wrapping_sub(self.heads[*at]) == step && *at + 1 >= group
             });
-            // The terms between those loops, of which the heads tell most quickly whether they are in line.
-            let others = |at: usize| &self.heads[at + 1 - group..at];
-            let third =
-                third.filter(|at| even(others(*at), others(before), &self.heads[before + 1..]));
             if let Some(at) = third {
                 let first = at + 1 - group;
                 let mut last = self.stack[before + 1..].to_vec();
@@ -424,25 +411,6 @@ impl Builder {
         }
         None
     }
-}
-
-/// Whether the last terms, by their heads, can be three groups of which each changes as much as the one before.
-#[inline]
-fn in_line(heads: &[i64], group: usize) -> bool {
-    let Some(start) = heads.len().checked_sub(3 * group) else {
-        return false;
-    };
-    let (first, rest) = heads[start..].split_at(group);
-    let (second, third) = rest.split_at(group);
-    even(first, second, third)
-}
-
-/// Whether all numbers change as much from the first to the second as from the second to the third; the last ones first.
-#[inline]
-fn even(first: &[i64], second: &[i64], third: &[i64]) -> bool {
-    let all = first.iter().zip(second).zip(third);
-    all.rev()
-        .all(|((a, b), c)| b.wrapping_sub(*a) == c.wrapping_sub(*b))
 }
 
 /// A loop with this body.

@@ -123,9 +123,15 @@ impl Term {
 
     /// The offset of the first read, with all indices 0.
     pub(crate) fn head(&self) -> i64 {
-        match self {
-            Self::Read(read) => read.offset.base,
-            Self::Loop(inner) => inner.begins(0),
+        let mut term = self;
+        loop {
+            match term {
+                Self::Read(read) => return read.offset.base,
+                Self::Loop(inner) => match inner.body.first() {
+                    Some(first) => term = first,
+                    None => return 0,
+                },
+            }
         }
     }
 
@@ -194,22 +200,6 @@ impl Loop {
             part
         });
         parts.collect()
-    }
-
-    /// The offset of the first read of iteration `index`, unless loops in it are empty.
-    pub(crate) fn begins(&self, index: u64) -> i64 {
-        let mut body = &self.body;
-        for depth in 0.. {
-            match body.first() {
-                Some(Term::Read(read)) => {
-                    let step = read.offset.step(depth).wrapping_mul(index as i64);
-                    return read.offset.base.wrapping_add(step);
-                }
-                Some(Term::Loop(inner)) => body = &inner.body,
-                None => break,
-            }
-        }
-        0
     }
 
     /// Has the index count from `by`.

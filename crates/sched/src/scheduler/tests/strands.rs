@@ -32,9 +32,6 @@ fn those_who_know_have_their_turn_before_those_who_guess() {
     list(&mut scheduler, ids[0], &apart(20), Odds::SURE);
     let other: Vec<u64> = apart(20).iter().map(|page| 1000 + page).collect();
     list(&mut scheduler, ids[1], &other, Odds::SURE);
-    scheduler.queue(ids[0]).observe(FileId(9), 0..1);
-    // One wrong guess is enough to be believed less.
-    observe_in(&mut scheduler, ids[0], 9);
     let asked = asked(&mut scheduler, &mut disk);
     assert!(
         asked.len() == 4 && asked.iter().all(|(strand, _)| *strand == ids[1]),
@@ -89,6 +86,27 @@ fn a_guess_nothing_is_read_of_has_little_unread_and_one_that_is_right_ever_more(
         all += asked(&mut scheduler, &mut disk).len();
     }
     assert!(first <= 64 && all > 3 * first, "{first}, {all}");
+}
+
+#[test]
+fn of_several_places_followed_at_a_time_none_is_passed_over() {
+    let (mut disk, mut scheduler, ids) = strands(&[true], 4);
+    // Eight cursors, each guessed for some way ahead; they are read in turns.
+    let page = |cursor: u64, n: u64| cursor * 100_000 + n * 3;
+    for cursor in 0..8 {
+        let pages: Vec<u64> = (0..16).map(|n| page(cursor, n)).collect();
+        list(&mut scheduler, ids[0], &pages, Odds(250));
+    }
+    scheduler.next(0, &mut disk);
+    for cursor in 0..8 {
+        observe_in(&mut scheduler, ids[0], page(cursor, 0));
+    }
+    let queue = scheduler.queue(ids[0]);
+    for ordinal in queue.floor()..queue.end() {
+        let entry = queue.get(ordinal).unwrap();
+        assert_ne!(entry.state, State::Left, "{ordinal}: {entry:?}");
+    }
+    assert!(queue.floor() <= 1, "{}", queue.floor());
 }
 
 proptest! {

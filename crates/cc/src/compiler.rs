@@ -1,0 +1,350 @@
+//! The system's compiler: which it is, running it as it would run by itself, and compiling a unit again.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::{self, Display, Formatter};
+use std::fs;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use foreread_sys::process::End;
+use foreread_words::{counted, plain};
+
+use super::includes;
+use super::language::Language;
+use super::record::Record;
+use super::slice::Changed;
+
+/// The system's compiler, as a command with arguments of its own (`ccache gcc`).
+#[derive(Clone, Debug)]
+pub(super) struct Compiler {
+    pub(super) command: Vec<String>,
+    /// That of the other language, which other units of a program may be compiled by.
+    other: Vec<String>,
+}
+
+impl Compiler {
+    /// The compiler of a language: what `FOREREAD_CC` or `FOREREAD_CXX` names, or cc or c++.
+    pub(super) fn find(language: Language) -> Self {
+        Self {
+            command: command(language),
+            other: command(language.other()),
+        }
+    }
+
+    /// Whether units that were compiled by this command can be compiled again.
+    pub(super) fn knows(&self, command: &[String]) -> bool {
+        command == self.command || command == self.other
+    }
+
+    /// The compiler with these arguments.
+    pub(super) fn with<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        started(&self.command, args)
+    }
+
+    /// The compiler with these arguments, for a command that is the driver's own: what the environment has compilers
+    /// write of what they do is about the program's commands.
+    pub(super) fn aside<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        aside(&self.command, args)
+    }
+
+    /// Becomes the compiler. Returns only when it could not be started.
+    pub(super) fn become_it(&self, args: &[OsString]) -> End {
+        let why = self.with(args).exec();
+        self.not_started(&why)
+    }
+
+    /// Runs the compiler with the streams of this process.
+    pub(super) fn run(&self, args: &[OsString]) -> End {
+        match self.with(args).status() {
+            Ok(status) => ending(status),
+            Err(why) => self.not_started(&why),
+        }
+    }
+
+    fn not_started(&self, why: &io::Error) -> End {
+        eprintln!(
+            "foreread: {}",
+            plain(&format!("{}: {why}", self.command[0]))
+        );
+        let missing = why.kind() == io::ErrorKind::NotFound;
+        End::Exited(if missing { 127 } else { 126 })
+    }
+
+    /// Compiles a unit again by the compiler of its record, from its changed text, into `object`.
+    ///
+    /// What the text says of itself stays the same: its names and its time are those of its source, and it
+    /// finds the same headers ([`includes`]), as they were.
+    ///
+    /// # Errors
+    /// When it does not compile; the message holds the compiler's first errors. When a header has changed
+    /// since the unit was compiled. When it names what is private, and the program asks what is.
+    pub(super) fn recompile(
+        record: &Record,
+        changed: &Changed,
+        headers: &Path,
+        object: &Path,
+    ) -> Result<()> {
+        let text = &changed.text;
+        let text = fs::read(text).with_context(|| text.display().to_string())?;
+        ensure!(
+            !changed.names_private || access_is_unseen(record, object)?,
+            "its prefetch functions name what is private, and the program asks what is"
+        );
+        let mut bytes = format!("#line 1 {}\n", quoted(&record.source)).into_bytes();
+        bytes.extend(includes::as_if_in(&record.source, &record.directory, &text));
+        let input = object.with_extension("c");
+        fs::write(&input, &bytes)?;
+        // For __TIMESTAMP__.
+        let written = fs::metadata(record.source_path())?.modified()?;
+        let input = fs::File::options().write(true).read(true).open(&input)?;
+        input.set_modified(written)?;
+        let mut args: Vec<OsString> = Vec::new();
+        // For includes that are made by macros.
+        if let Some(beside) = record.source.parent().filter(|path| *path != Path::new("")) {
+            args.extend(["-iquote".into(), beside.into()]);
+        }
+        // What was added is nothing the program's author should be warned about.
+        let kept = record
+            .arguments
+            .iter()
+            .filter(|word| *word != "-pedantic-errors");
+        args.extend(kept.map(OsString::from));
+        args.extend(["-w".into(), "-idirafter".into(), headers.into()]);
+        if changed.names_private {
+            args.push(NO_ACCESS_CONTROL.into());
+        }
+        args.push(format!("-D__BASE_FILE__={}", quoted(&record.source)).into());
+        let read = object.with_extension("d");
+        args.extend(["-MD", "-MT", includes::TARGET, "-MF"].map(OsString::from));
+        args.push((&read).into());
+        let language = record.language.name();
+        args.extend(["-x", language, "-c", "-", "-o"].map(OsString::from));
+        args.push(object.into());
+        let output = aside(&record.compiler, &args)
+            .stdin(input)
+            .current_dir(&record.directory)
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "does not compile when sliced: {}",
+            first_errors(&output.stderr)
+        );
+        let read = includes::listed(&fs::read(&read)?);
+        let read = read.iter().chain(&changed.headers);
+        let read = read.map(|header| record.directory.join(header));
+        for header in read.filter(|header| !header.starts_with(headers)) {
+            let unchanged = record.is_younger_than(&header);
+            ensure!(
+                unchanged,
+                "{} has changed since it was compiled",
+                header.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Has a compiler take what names what is private to classes.
+const NO_ACCESS_CONTROL: &str = "-fno-access-control";
+
+/// Whether a unit as it is becomes the same code where access is not checked: nothing in it depends on what is private, as a
+/// template may that asks whether an object can be copied. `object` is where the compiler may write.
+fn access_is_unseen(record: &Record, object: &Path) -> Result<bool> {
+    let code = |checks: &[&str]| {
+        let mut args: Vec<OsString> = record.arguments.iter().map(OsString::from).collect();
+        args.extend(["-w", "-g0"].iter().chain(checks).map(OsString::from));
+        args.extend(["-x", record.language.name(), "-c", "-o"].map(OsString::from));
+        args.extend([object.into(), (&record.source).into()]);
+        let output = aside(&record.compiler, &args)
+            .stdin(Stdio::null())
+            .current_dir(&record.directory)
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "does not compile as it is: {}",
+            first_errors(&output.stderr)
+        );
+        fs::read(object).context("the object")
+    };
+    Ok(code(&[])? == code(&[NO_ACCESS_CONTROL])?)
+}
+
+/// The command of a language's compiler.
+fn command(language: Language) -> Vec<String> {
+    let (variable, default) = language.compiler();
+    let named = std::env::var(variable).unwrap_or_default();
+    let words = if named.trim().is_empty() {
+        default
+    } else {
+        &named
+    };
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+fn started<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).args(args);
+    command
+}
+
+/// Where compilers write the headers of what they compile.
+const WRITES: [&str; 2] = ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"];
+
+fn aside<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = started(words, args);
+    for variable in WRITES {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// How this process is to end where the compiler ended so.
+pub(super) fn ending(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, Some(signal)) => End::Killed(signal),
+        // A status that was waited for is one or the other.
+        (None, None) => End::Exited(1),
+    }
+}
+
+/// The first errors that a command told of, or the start of what it said, for a message.
+pub(super) fn first_errors(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let lines = || said.lines().filter(|line| !line.trim().is_empty());
+    let errors: Vec<_> = lines()
+        .filter(|line| line.contains("error: "))
+        .take(2)
+        .collect();
+    let start: Vec<_> = lines().take(2).collect();
+    match (&*errors, &*start) {
+        ([], []) => "it failed without a word".to_owned(),
+        ([], start) => start.join("; "),
+        (errors, _) => errors.join("; "),
+    }
+}
+
+/// What the linker said, or the first lines of it, each on a line of its own: what is wrong stands
+/// before the one in which the linker's caller sums up.
+pub(super) fn linker_said(said: &[u8]) -> String {
+    const LINES: usize = 12;
+    let said = String::from_utf8_lossy(said);
+    let lines: Vec<_> = said
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let mut told: Vec<_> = lines.iter().take(LINES).map(|&line| line.into()).collect();
+    if lines.is_empty() {
+        told.push("it failed without a word".to_owned());
+    } else if lines.len() > LINES {
+        let more = (lines.len() - LINES) as u64;
+        told.push(format!("and {}", counted(more, "more line", "more lines")));
+    }
+    format!("\n    {}", told.join("\n    "))
+}
+
+/// A path as a C string literal.
+pub(super) fn quoted(path: &Path) -> String {
+    let path = path
+        .to_string_lossy()
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"");
+    format!("\"{path}\"")
+}
+
+/// Where the tools of the slicer are.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    /// The slicer.
+    pub(super) slicer: PathBuf,
+    /// The runtime, a static library.
+    pub(super) runtime: PathBuf,
+    /// The folder of the runtime's header.
+    pub(super) headers: PathBuf,
+    /// The library that the runtime loads, where it is known; the loader may find one by itself.
+    pub(super) library: Option<PathBuf>,
+}
+
+/// Names the slicer.
+const SLICER_VARIABLE: &str = "FOREREAD_SLICE";
+const SLICER: &str = "foreread-slice";
+const RUNTIME: &str = "libforeread_preexec.a";
+const HEADER: &str = "foreread_preexec.h";
+const LIBRARY: &str = "libforeread.so.1";
+
+/// The context of an error: a part of the translator is not there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoTranslator;
+
+impl Display for NoTranslator {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("the translator is missing")
+    }
+}
+
+impl Tools {
+    /// Beside this executable (a build tree), or in `../lib` and `../include` (an installation);
+    /// the slicer where `FOREREAD_SLICE` says.
+    ///
+    /// # Errors
+    /// [`NoTranslator`]: which one is missing, and where it was looked for.
+    pub(super) fn find() -> Result<Self> {
+        Self::look().context(NoTranslator)
+    }
+
+    fn look() -> Result<Self> {
+        let folder = |name, installed: &str| {
+            let path = beside_us(name, installed)?;
+            Ok::<_, anyhow::Error>(path.parent().unwrap_or(Path::new("/")).to_owned())
+        };
+        Ok(Self {
+            slicer: slicer()?,
+            runtime: beside_us(RUNTIME, "../lib")?,
+            headers: folder(HEADER, "../include")?,
+            library: beside_us(LIBRARY, "../lib").ok(),
+        })
+    }
+}
+
+/// The slicer.
+///
+/// # Errors
+/// Where it was looked for.
+pub(super) fn slicer() -> Result<PathBuf> {
+    match std::env::var_os(SLICER_VARIABLE) {
+        Some(named) => {
+            let named = PathBuf::from(named);
+            // A bare name is looked for in PATH when it is run.
+            let is_there = named.components().count() == 1 || named.is_file();
+            ensure!(
+                is_there,
+                "{} is no file ({SLICER_VARIABLE} names it)",
+                named.display()
+            );
+            Ok(named)
+        }
+        None => beside_us(SLICER, "../lib/foreread"),
+    }
+}
+
+fn beside_us(name: &str, installed: &str) -> Result<PathBuf> {
+    let exe = std::env::current_exe().context("/proc/self/exe")?;
+    let dir = exe.parent().unwrap_or(Path::new("/"));
+    let places = [dir.join(name), dir.join(installed).join(name)];
+    let found = places.iter().find(|path| path.is_file());
+    found
+        .and_then(|path| path.canonicalize().ok())
+        .with_context(|| {
+            let tried: Vec<_> = places
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            format!(
+                "{name} is at none of {} (make slicer builds it, with Clang 19)",
+                tried.join(", ")
+            )
+        })
+}

@@ -1,0 +1,184 @@
+//! The program itself: started as if by the shell, with its signals, stops and end passed through.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use anyhow::{Context, Result};
+use foreread_sys::group::GroupWatch;
+use foreread_sys::process::{self, End, IoCounters, IoCounts};
+use foreread_sys::signals::{self, Received, Signals};
+use foreread_sys::{spawn, thread};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+
+use super::observer::Seat;
+
+/// The program's end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    /// How.
+    pub(super) ending: End,
+    /// What the kernel counted of it and the children it waited for.
+    pub(super) io: Option<IoCounters>,
+}
+
+/// Signals on their way to the program.
+pub(super) struct Incoming {
+    signals: Signals,
+    group: Option<GroupWatch>,
+}
+
+impl Incoming {
+    /// Block the signals to be passed on, and make room for descriptors; before any thread is started.
+    pub(super) fn block() -> io::Result<Self> {
+        // And what tells of the program's stops.
+        let signals: Vec<i32> = signals::messages()
+            .chain([Signal::CHILD.as_raw()])
+            .collect();
+        let signals = Signals::block(&signals)?;
+        thread::make_room(&signals);
+        Ok(Self {
+            signals,
+            group: None,
+        })
+    }
+
+    /// From now on tell what was sent to the whole process group. Before any thread is started, and before the program,
+    /// which may signal its group as the first thing it does.
+    pub(super) fn watch_group(&mut self) {
+        self.group = GroupWatch::start().ok();
+    }
+
+    /// Takes the signals that are there, with no program to pass them on to; whether one of them would end a process that
+    /// does not handle it.
+    pub(super) fn drain(&self) -> bool {
+        let mut ends = false;
+        while let Ok(Some(received)) = self.signals.next() {
+            ends |= signals::ends(received.signal);
+        }
+        ends
+    }
+
+    /// Whether a signal is to be passed on.
+    fn is_for_program(&self, received: Received) -> bool {
+        // What foreread has used or done concerns nobody else.
+        let own_limit = received.from_kernel && signals::is_limit(received.signal);
+        !received.from_self && !own_limit && !self.went_to_group(received)
+    }
+
+    /// Whether a signal was sent to the whole process group: the program has it then, unless it
+    /// has left the group and would not get it without foreread either.
+    fn went_to_group(&self, received: Received) -> bool {
+        let group = self.group.as_ref();
+        group
+            .and_then(|group| group.got(received.signal))
+            .unwrap_or(received.from_kernel)
+    }
+}
+
+impl AsFd for Incoming {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
+}
+
+/// That a command cannot be run: the status a shell would give, and why.
+pub(super) fn failed(why: io::Error) -> (End, io::Error) {
+    let code = if why.kind() == io::ErrorKind::NotFound {
+        127
+    } else {
+        126
+    };
+    (End::Exited(code), why)
+}
+
+/// The running program. Once it is there nothing more is needed to watch it: `SIGCHLD`, which is among the signals, tells of
+/// its end.
+pub(super) struct Child {
+    counts: Option<IoCounts>,
+    process: process::Child,
+    incoming: Incoming,
+}
+
+impl Child {
+    /// Start the command, observed if that is possible. On failure, the status a shell would
+    /// give and why.
+    pub(super) fn spawn(
+        command: &[OsString],
+        observed: Option<&Seat>,
+        incoming: Incoming,
+    ) -> Result<Self, (End, io::Error)> {
+        let variables = observed.map(Seat::variables).unwrap_or_default();
+        let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
+        if let Some(observed) = observed {
+            observed.started(pid);
+        }
+        Ok(Self {
+            counts: IoCounts::open(pid).ok(),
+            process: process::Child::new(pid).map_err(failed)?,
+            incoming,
+        })
+    }
+
+    /// Its number.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Wait for the program's end, passing signals on meanwhile.
+    pub(super) fn watch(&self) -> Result<Ended> {
+        loop {
+            match poll(&mut [PollFd::new(&self.incoming, PollFlags::IN)], None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(why) => return Err(why).context("waiting for the program"),
+            }
+            if let Some(ended) = self.pass_on()? {
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// What comes in when the program has ended.
+    pub(super) fn incoming(&self) -> &Incoming {
+        &self.incoming
+    }
+
+    /// Pass on the signals that are there, as far as the program's end.
+    fn pass_on(&self) -> Result<Option<Ended>> {
+        while let Some(received) = self.incoming.signals.next()? {
+            if received.signal == Signal::CHILD.as_raw() {
+                if self.process.has_ended().context("asking for its end")? {
+                    return self.end();
+                }
+                self.stop_along()?;
+            } else if self.incoming.is_for_program(received) {
+                // A program with other privileges cannot be signalled: no more could the sender.
+                let _ = self.process.send(received.signal);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Take the end of the program.
+    fn end(&self) -> Result<Option<Ended>> {
+        let io = self.counts.as_ref().and_then(|counts| counts.read().ok());
+        let Some(ending) = self.process.end().context("taking the exit status")? else {
+            return Ok(None);
+        };
+        // Nobody is left to pass signals on to.
+        if let Some(group) = &self.incoming.group {
+            group.dismiss();
+        }
+        Ok(Some(Ended { ending, io }))
+    }
+
+    /// If the program was stopped, stop too, so that the shell sees it; go on together.
+    fn stop_along(&self) -> Result<()> {
+        if self.process.was_stopped()? {
+            signals::stop_self()?;
+            self.process.send(Signal::CONT.as_raw())?;
+        }
+        Ok(())
+    }
+}

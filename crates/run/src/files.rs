@@ -1,0 +1,270 @@
+//! The files of a session: each has one number, whatever names lead to it.
+//!
+//! A file is known by its device and inode, and by when it was made: a file system gives the inode of a deleted file to
+//! the next one. The files of the record that is followed come first, under the record's numbers, so that what is
+//! observed and what is planned mean the same file by the same number; files that the record does not have are numbered
+//! after them as they are met.
+//!
+//! Invariant: [`Files::met`] holds every file that was met in this run, as it was found last.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use foreread_plan::{FileId, FileMeta};
+use rustc_hash::FxHashMap;
+
+/// Files told apart: what a process of another user opens, or says to have opened, takes no more of this one's memory.
+const FILES: usize = 1 << 22;
+
+/// What the kernel knows a file by: device and inode.
+type Inode = (u64, u64);
+
+fn inode(meta: &FileMeta) -> Inode {
+    (meta.dev, meta.ino)
+}
+
+/// The files of a record, by their inodes: a file that has several names in it is one, whose pages are in memory once.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    files: Arc<BTreeMap<FileId, FileMeta>>,
+    /// Those that are not followed: the recorded run wrote them itself, or they are of another command.
+    skipped: HashSet<FileId>,
+    first: FxHashMap<Inode, FileId>,
+    /// The first name of each file that is another name of one.
+    others: FxHashMap<FileId, FileId>,
+    /// Files by their paths, once one is asked for: of a program that is left to itself at once, none is.
+    named: OnceLock<HashMap<OsString, FileId>>,
+}
+
+impl Recorded {
+    pub(super) fn new(files: Arc<BTreeMap<FileId, FileMeta>>, foreign: &HashSet<FileId>) -> Self {
+        let (mut first, mut others) = (FxHashMap::default(), FxHashMap::default());
+        let skipped = files
+            .iter()
+            .filter(|(id, meta)| meta.written || foreign.contains(id));
+        let skipped: HashSet<_> = skipped.map(|(&id, _)| id).collect();
+        // A name that is followed stands for the file, whichever comes first.
+        let (left, read): (Vec<_>, Vec<_>) = files.iter().partition(|(id, _)| skipped.contains(id));
+        for (&id, meta) in read.into_iter().chain(left) {
+            let known = *first.entry(inode(meta)).or_insert(id);
+            if known != id {
+                others.insert(id, known);
+            }
+        }
+        Self {
+            files,
+            skipped,
+            first,
+            others,
+            named: OnceLock::new(),
+        }
+    }
+
+    /// All files, as the record has them.
+    pub(super) fn files(&self) -> &Arc<BTreeMap<FileId, FileMeta>> {
+        &self.files
+    }
+
+    /// A file as the record has it.
+    pub(super) fn get(&self, file: FileId) -> Option<&FileMeta> {
+        self.files.get(&file)
+    }
+
+    /// The files that are not followed.
+    pub(super) fn skipped(&self) -> &HashSet<FileId> {
+        &self.skipped
+    }
+
+    /// Whether the file is among those that are followed.
+    pub(super) fn follows(&self, file: FileId) -> bool {
+        self.files.contains_key(&file) && !self.skipped.contains(&file)
+    }
+
+    /// The number that stands for all names of a file.
+    pub(super) fn first_name(&self, file: FileId) -> FileId {
+        self.others.get(&file).copied().unwrap_or(file)
+    }
+
+    /// The number of a file that is met: that of its name, or of the file that it is another name of.
+    fn find(&self, meta: &FileMeta) -> Option<FileId> {
+        let named = self.named().get(meta.path.as_os_str()).copied();
+        if named.is_some_and(|file| inode(&self.files[&file]) != inode(meta)) {
+            // Another file has the name, and takes the part of the recorded one.
+            return named;
+        }
+        let same = self.first.get(&inode(meta)).copied();
+        let same = same.filter(|file| named.is_some() || meta.same_state(&self.files[file]));
+        same.or(named)
+    }
+
+    fn named(&self) -> &HashMap<OsString, FileId> {
+        self.named.get_or_init(|| {
+            let files = self.files.iter();
+            files
+                .map(|(&id, meta)| (meta.path.clone().into_os_string(), id))
+                .collect()
+        })
+    }
+
+    /// The first number that no recorded file has.
+    fn next(&self) -> Option<u32> {
+        self.files
+            .last_key_value()
+            .map_or(Some(0), |(last, _)| last.0.checked_add(1))
+    }
+}
+
+/// All files of a session.
+#[derive(Debug)]
+pub(super) struct Files {
+    recorded: Arc<Recorded>,
+    /// As they were found last.
+    met: FxHashMap<FileId, FileMeta>,
+    /// The files met, and when each was made.
+    inodes: FxHashMap<Inode, (FileId, Option<SystemTime>)>,
+    next: Option<u32>,
+}
+
+impl Files {
+    /// The files of a session that follows this record, which may be empty.
+    pub(super) fn new(recorded: Arc<Recorded>) -> Self {
+        Self {
+            next: recorded.next(),
+            recorded,
+            met: FxHashMap::default(),
+            inodes: FxHashMap::default(),
+        }
+    }
+
+    /// The number of the file that was found to be this, and was `made` then; and whether it is met for the first time.
+    /// `None` where there are too many.
+    pub(super) fn meet(
+        &mut self,
+        meta: &FileMeta,
+        made: Option<SystemTime>,
+    ) -> Option<(FileId, bool)> {
+        let known = self.inodes.get(&inode(meta)).copied();
+        if let Some((id, _)) = known.filter(|(_, then)| *then == made) {
+            return Some((id, false));
+        }
+        if self.met.len() >= FILES {
+            return None;
+        }
+        // A recorded file that was met stays what it was met as.
+        let recorded = self.recorded.find(meta);
+        let recorded = recorded.filter(|id| !self.met.contains_key(id));
+        let id = match recorded {
+            Some(id) => id,
+            None => {
+                let number = self.next?;
+                self.next = number.checked_add(1);
+                FileId(number)
+            }
+        };
+        self.inodes.insert(inode(meta), (id, made));
+        self.met.insert(id, meta.clone());
+        Some((id, true))
+    }
+
+    /// A file that was met.
+    pub(super) fn met(&self, file: FileId) -> &FileMeta {
+        &self.met[&file]
+    }
+
+    /// All files that were met, as they were found last.
+    pub(super) fn all_met(&self) -> impl Iterator<Item = (FileId, &FileMeta)> {
+        self.met.iter().map(|(&id, meta)| (id, meta))
+    }
+
+    /// A file that was met, to be changed.
+    pub(super) fn met_mut(&mut self, file: FileId) -> &mut FileMeta {
+        self.met.get_mut(&file).expect("the file was met")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::Advice;
+    use std::time::Duration;
+
+    fn meta(path: &str, ino: u64) -> FileMeta {
+        FileMeta {
+            path: path.into(),
+            dev: 1,
+            ino,
+            size: 10,
+            mtime_ns: 0,
+            written: false,
+            advice: Advice::Normal,
+        }
+    }
+
+    fn recorded(files: &[(u32, FileMeta)], foreign: &[u32]) -> Arc<Recorded> {
+        let files = files.iter().map(|(id, meta)| (FileId(*id), meta.clone()));
+        let foreign = foreign.iter().copied().map(FileId).collect();
+        Arc::new(Recorded::new(Arc::new(files.collect()), &foreign))
+    }
+
+    fn at(seconds: u64) -> Option<SystemTime> {
+        Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_file_has_one_number_under_all_its_names() {
+        let mut files = Files::new(Arc::default());
+        assert_eq!(files.meet(&meta("/a", 1), at(1)), Some((FileId(0), true)));
+        assert_eq!(files.meet(&meta("/b", 2), at(1)), Some((FileId(1), true)));
+        assert_eq!(files.meet(&meta("/c", 1), at(1)), Some((FileId(0), false)));
+    }
+
+    #[test]
+    fn the_inode_of_a_deleted_file_says_nothing_of_the_next_file_that_has_it() {
+        let mut files = Files::new(Arc::default());
+        assert_eq!(files.meet(&meta("/a", 1), at(1)), Some((FileId(0), true)));
+        assert_eq!(files.meet(&meta("/b", 1), at(2)), Some((FileId(1), true)));
+        assert_eq!(files.met(FileId(0)).path.as_os_str(), "/a");
+        // As it is with a recorded file that this run deletes.
+        let record = recorded(&[(0, meta("/a", 1))], &[]);
+        let mut files = Files::new(record);
+        assert_eq!(files.meet(&meta("/a", 1), at(1)), Some((FileId(0), true)));
+        assert_eq!(files.meet(&meta("/a", 1), at(2)), Some((FileId(1), true)));
+    }
+
+    #[test]
+    fn recorded_files_keep_their_numbers_and_others_come_after_them() {
+        let record = recorded(
+            &[(0, meta("/a", 1)), (7, meta("/b", 2)), (9, meta("/c", 1))],
+            &[],
+        );
+        assert_eq!(record.first_name(FileId(9)), FileId(0));
+        let mut files = Files::new(record);
+        assert_eq!(files.meet(&meta("/n", 3), at(1)), Some((FileId(10), true)));
+        assert_eq!(files.meet(&meta("/c", 1), at(1)), Some((FileId(0), true)));
+        // Another file under a recorded name, and a recorded one under another name.
+        assert_eq!(files.meet(&meta("/b", 5), at(1)), Some((FileId(7), true)));
+        let mut changed = meta("/x", 2);
+        changed.size = 11;
+        assert_eq!(files.meet(&changed, at(1)), Some((FileId(11), true)));
+    }
+
+    #[test]
+    fn the_name_that_is_followed_stands_for_a_file() {
+        let record = recorded(&[(0, meta("/theirs", 1)), (1, meta("/ours", 1))], &[0]);
+        assert_eq!(record.first_name(FileId(0)), FileId(1));
+        assert!(record.follows(FileId(1)) && !record.follows(FileId(0)));
+        let mut files = Files::new(record);
+        assert_eq!(files.meet(&meta("/ours", 1), None), Some((FileId(1), true)));
+    }
+
+    #[test]
+    fn numbers_end_where_a_record_has_taken_the_last() {
+        let record = recorded(&[(u32::MAX, meta("/a", 1))], &[]);
+        let mut files = Files::new(record);
+        assert_eq!(files.meet(&meta("/n", 3), None), None);
+        let last = FileId(u32::MAX);
+        assert_eq!(files.meet(&meta("/a", 1), None), Some((last, true)));
+    }
+}

@@ -1,0 +1,549 @@
+//! Keeping ahead of a run by what an earlier one read.
+//!
+//! Data flow: record → [`Opened`] → source `replay` → [`Session`]; the watcher's accesses, their files
+//! renumbered as in the record → the session, which so knows where the program is.
+//!
+//! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for; all that
+//! takes its time is done by the session's thread, while the program is started and loaded.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use foreread_backend::{DeviceFacts, PageCache};
+use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
+use foreread_plan::format::{Ending, ReadError, Reader};
+use foreread_plan::{
+    self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Seen, Sequence, Summary, ThreadId,
+    ThreadMeta,
+};
+use foreread_profiles::{Measured, Profiles};
+use foreread_ring::Advice;
+use foreread_sources::signature::{Roles, Signatures};
+use foreread_sources::{Replay, Source, Trace};
+use foreread_sys::device::Device;
+use foreread_sys::{memory, process};
+
+use super::files::Recorded;
+use super::watch::Sink;
+use crate::profile::in_words;
+
+/// What reports call the strand that follows a record.
+pub(super) const REPLAY: &str = "replay";
+
+/// The reads in a row that neither waited nor were any concern of the session's, after which a program that is only
+/// guessed about is left to itself until one waits: ten times a lead of a hundred reads.
+const IDLE_READS: u32 = 1000;
+
+/// A read that waited longer waited for a head to move or a platter to turn.
+const MOVING_HEAD_NS: u64 = 2_000_000;
+
+/// Pages of a touch that are disclosed at a time. A touch is disclosed page by page, and one of a record written to mislead
+/// may be of all pages there are.
+const TOUCHED: u64 = 1024;
+
+/// What is wrong with a record, once that is known: damage shows when it is reached.
+type Trouble = Arc<OnceLock<String>>;
+
+/// What each device is taken for, in words, by its name.
+type Devices = Arc<Mutex<BTreeMap<String, String>>>;
+
+/// A record as a trace: read as far as it is sound.
+struct Recording {
+    reader: Reader,
+    /// What is left of a long touch.
+    touched: Option<Access>,
+    trouble: Trouble,
+    files: Arc<Recorded>,
+}
+
+impl Trace for Recording {
+    fn next(&mut self) -> Option<Access> {
+        let mut access = match self.touched.take() {
+            Some(rest) => rest,
+            None => match self.reader.next_access()? {
+                Ok(access) => access,
+                Err(why) => {
+                    self.trouble.get_or_init(|| why.to_string());
+                    return None;
+                }
+            },
+        };
+        if access.kind == Kind::Touch {
+            let (first, rest) = split(access.extent);
+            access.extent = first;
+            self.touched = rest.map(|extent| Access { extent, ..access });
+        }
+        access.file = self.files.first_name(access.file);
+        Some(access)
+    }
+
+    fn rewind(&mut self) {
+        self.touched = None;
+        self.reader.rewind();
+    }
+
+    fn skip_to(&mut self, share: f64) {
+        self.reader.skip_to(share);
+    }
+
+    fn accesses(&self) -> Option<u64> {
+        self.reader.summary().map(|summary| summary.accesses)
+    }
+
+    fn check(&mut self) {
+        // A record that cannot be read any more is the user's business.
+        if let Err(why @ ReadError::Damaged { .. }) = self.reader.check() {
+            self.trouble.get_or_init(|| why.to_string());
+        }
+    }
+}
+
+/// The sources that learn while the program runs, and what reports call them.
+fn guesses() -> Vec<(&'static str, Box<dyn Source>)> {
+    vec![("signatures", Box::new(Signatures::new()))]
+}
+
+/// The first of an extent's pages, as many as are disclosed at a time, and the rest.
+fn split(extent: Extent) -> (Extent, Option<Extent>) {
+    let first = extent.pages().start.saturating_add(TOUCHED);
+    let at = first.saturating_mul(PAGE);
+    if at >= extent.end() {
+        return (extent, None);
+    }
+    (
+        Extent::new(extent.offset, at - extent.offset),
+        Some(Extent::new(at, extent.end() - at)),
+    )
+}
+
+/// What a session goes by. Where there is a record, its plan is begun: what the program will read first is on its way.
+pub(super) struct Opened {
+    /// The plan that the record is.
+    plan: Option<Box<dyn Source>>,
+    /// Sources that learn while the program runs, and what reports call them.
+    guesses: Vec<(&'static str, Box<dyn Source>)>,
+    roles: Roles,
+    backend: PageCache,
+    head: Option<Head>,
+    /// The files of the record.
+    pub(super) recorded: Arc<Recorded>,
+    trouble: Trouble,
+    /// The foot of the record, if it is whole.
+    pub(super) summary: Option<Summary>,
+}
+
+impl Opened {
+    /// A session without a record: all that is known of the program is what it will be seen to do.
+    pub(super) fn nothing(roles: Roles) -> Self {
+        let recorded = Arc::<Recorded>::default();
+        Self {
+            plan: None,
+            guesses: guesses(),
+            roles,
+            backend: PageCache::new(recorded.files()),
+            head: None,
+            recorded,
+            trouble: Trouble::default(),
+            summary: None,
+        }
+    }
+
+    /// A record to be followed, but for the `foreign` of its files and those that the recorded run wrote itself.
+    pub(super) fn new(reader: Reader, foreign: &HashSet<FileId>, roles: Roles) -> Self {
+        let trouble = Trouble::default();
+        if let Ending::Truncated { at } = reader.ending() {
+            trouble.get_or_init(|| {
+                format!(
+                    "the record {} breaks off after {at} bytes: its writer was interrupted",
+                    reader.path().display()
+                )
+            });
+        }
+        let summary = reader.summary().cloned();
+        let recorded = Arc::new(Recorded::new(reader.shared_files(), foreign));
+        let recording = Recording {
+            reader,
+            touched: None,
+            trouble: Arc::clone(&trouble),
+            files: Arc::clone(&recorded),
+        };
+        let skipped = recorded.skipped().clone();
+        let mut source = Box::new(Replay::new(recording, skipped));
+        let mut backend = PageCache::new(recorded.files());
+        let head = fetch_head(source.as_mut(), &mut backend);
+        Self {
+            plan: Some(source),
+            guesses: guesses(),
+            roles,
+            backend,
+            head,
+            recorded,
+            trouble,
+            summary,
+        }
+    }
+
+    /// What the kernel is best told of the planned files.
+    pub(super) fn advice(&self) -> impl Iterator<Item = (&Path, Advice)> {
+        let mut devices = HashMap::new();
+        let mut has_room = move |dev| {
+            *devices.entry(dev).or_insert_with(|| {
+                memory::has_room_for_streams(memory::budget(), Device::of(dev).read_ahead)
+            })
+        };
+        let read = self.recorded.files().values();
+        let read = read.filter(|meta| !meta.written);
+        read.filter_map(move |meta| {
+            let advice = match meta.advice {
+                plan::Advice::Random => Advice::Random,
+                plan::Advice::Sequential if has_room(meta.dev) => Advice::Sequential,
+                plan::Advice::Sequential | plan::Advice::Normal => return None,
+            };
+            Some((meta.path.as_path(), advice))
+        })
+    }
+}
+
+/// What came of following.
+pub(super) struct Followed {
+    /// The session's account; `None` if the engine died.
+    pub(super) report: Option<Report>,
+    /// The record's files.
+    pub(super) files: Arc<BTreeMap<FileId, FileMeta>>,
+    /// The paths of those that are not as the record has them.
+    pub(super) overtaken: HashSet<PathBuf>,
+    /// What is wrong with the record, as far as is known.
+    pub(super) trouble: Option<String>,
+    /// Why no device goes by what was measured of it.
+    pub(super) unmeasured: Option<String>,
+}
+
+/// A session, and what is known of the record that it follows.
+pub(super) struct Follower {
+    session: Session,
+    /// Whether there is a plan: then all reads are held against it.
+    has_plan: bool,
+    /// Reads that may still be shown to those who guess, before the next one waits.
+    patience: u32,
+    /// What files are for, by their names.
+    roles: Roles,
+    /// The record's files that were seen to be other than it has them.
+    overtaken: HashSet<FileId>,
+    recorded: Arc<Recorded>,
+    trouble: Trouble,
+    unmeasured: Trouble,
+    devices: Devices,
+}
+
+impl Follower {
+    /// Follow a record; observations' times count from `start`.
+    pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
+        let has_plan = opened.plan.is_some();
+        let passes = opened.summary.as_ref().is_some_and(computes);
+        let turns = opened.summary.as_ref().and_then(turns);
+        let (devices, unmeasured) = (Devices::default(), Trouble::default());
+        let (met, why_not) = (Arc::clone(&devices), Arc::clone(&unmeasured));
+        let make = move || {
+            let profiles = Profiles::load().unwrap_or_else(|why| {
+                why_not.get_or_init(|| format!("{:#}", anyhow::Error::from(why)));
+                Profiles::default()
+            });
+            let config = Config {
+                budget_pages: memory::budget() / PAGE,
+                passes,
+                ..Config::default()
+            };
+            let mut engine = Engine::new(opened.backend, config);
+            if let Some(plan) = opened.plan {
+                engine = engine.with_strand(REPLAY, plan).with_head(opened.head);
+            }
+            for (name, source) in opened.guesses {
+                engine = engine.with_strand(name, source);
+            }
+            engine
+                .with_used(process::used)
+                .with_profiles(move |dev, device| {
+                    let (profile, said) = chosen(device, profiles.of(dev), turns);
+                    if let Ok(mut met) = met.lock() {
+                        met.insert(device.name.clone(), said);
+                    }
+                    profile
+                })
+        };
+        let session = Session::start(make, start).context("starting the engine's thread")?;
+        Ok(Self {
+            session,
+            has_plan,
+            patience: 0,
+            roles: opened.roles,
+            overtaken: HashSet::new(),
+            recorded: opened.recorded,
+            trouble: opened.trouble,
+            unmeasured,
+            devices,
+        })
+    }
+
+    /// Have what was observed looked at, and hear what the session is doing.
+    pub(super) fn flush(&mut self) -> Phase {
+        if self.session.backlog() > 0 {
+            self.session.wake();
+        }
+        self.session.phase()
+    }
+
+    /// What the session is doing, once it has looked at its plan; for that, nobody need look at what the program does.
+    pub(super) fn decided(&self) -> Option<Phase> {
+        self.session.has_begun().then(|| self.session.phase())
+    }
+
+    /// How long a program that is let go as [`Phase::Hot`] is to be left to itself.
+    pub(super) fn paid_back_in(&self) -> Duration {
+        self.session.paid_back_in()
+    }
+
+    /// Whether the session has nothing to do, whatever the program reads, until a read waits.
+    pub(super) fn rests(&self) -> bool {
+        self.session.phase() == Phase::Hot
+    }
+
+    /// Whether what the program waits for may be on its way, or about to be asked for.
+    pub(super) fn is_busy(&self) -> bool {
+        self.session.is_busy()
+    }
+
+    /// Whether what the program reads next is foreseen: then nobody else need read ahead for it.
+    pub(super) fn is_foreseen(&self) -> bool {
+        self.session.is_foreseen()
+    }
+
+    /// Follow again, after [`Phase::Hot`]: the program has begun to wait for its device.
+    pub(super) fn resume(&mut self) {
+        self.session.resume();
+    }
+
+    /// What the program reads is not observed from now on, until [`Follower::resume`] or the end, or was not all the time.
+    pub(super) fn look_away(&self) {
+        self.session.look_away();
+    }
+
+    /// Whether anything is wrong with the record, as far as is known.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.trouble.get().is_some()
+    }
+
+    /// End the session.
+    pub(super) fn finish(self) -> Followed {
+        // This process is about to end, and the session's threads with it.
+        let report = self.session.account();
+        let told = report.iter().flat_map(|report| &report.changed);
+        let overtaken = self.overtaken.iter().chain(told.map(|(file, _)| file));
+        let overtaken = overtaken.filter_map(|file| self.recorded.get(*file));
+        let overtaken = overtaken.map(|meta| meta.path.clone()).collect();
+        Followed {
+            report,
+            files: Arc::clone(self.recorded.files()),
+            overtaken,
+            trouble: self.trouble.get().cloned(),
+            unmeasured: self.unmeasured.get().cloned(),
+        }
+    }
+
+    /// What each device met is taken for, in words, by its name.
+    pub(super) fn devices(&self) -> BTreeMap<String, String> {
+        self.devices
+            .lock()
+            .map(|met| met.clone())
+            .unwrap_or_default()
+    }
+}
+
+/// Whether the recorded run's reads waited as for a disk that turns, as far as enough of them waited. Where only those did
+/// that went on from the last, a disk that turns may be as quick as any: its word is taken, and the kernel goes on reading
+/// along what such reads leave out.
+fn turns(recorded: &Summary) -> Option<bool> {
+    let scattered = recorded.wait_ns.map(|ns| ns >= MOVING_HEAD_NS);
+    scattered.or(recorded.onward_wait_ns.map(|_| true))
+}
+
+/// The profile a device goes by, if it is settled, and that in words.
+fn chosen(
+    device: &DeviceFacts,
+    measured: Option<&Measured>,
+    turns: Option<bool>,
+) -> (Option<Profile>, String) {
+    let say = |how: &str, profile: &Profile| {
+        let profile = in_words(profile);
+        format!("{} ({how} profile: {profile})", device.name)
+    };
+    if let Some((measured, profile)) = measured.and_then(|one| Some((one, one.profile()?))) {
+        let said = say(&format!("measured ({})", measured.day()), &profile);
+        return (Some(profile), said);
+    }
+    if !device.rotational {
+        return (None, say("built-in", &Profile::solid_state()));
+    }
+    // What the recorded run's reads waited for saves asking the device itself, which takes some
+    // 25 ms of a real one.
+    let Some(turns) = turns else {
+        let asked = "built-in profile, chosen by a few direct reads";
+        return (None, format!("{} ({asked})", device.name));
+    };
+    let profile = if turns {
+        Profile::rotational()
+    } else {
+        Profile::solid_state()
+    };
+    let said = say("built-in", &profile);
+    (Some(profile), said)
+}
+
+/// Whether the recorded program, on a disk with a moving head, computed for long enough between its reads that what it
+/// reads first had best come first: not where reading was nearly all of it, nor nearly nothing.
+fn computes(recorded: &Summary) -> bool {
+    let moved = recorded.wait_ns.is_some_and(|ns| ns >= MOVING_HEAD_NS);
+    let computed = recorded.wall_ns.saturating_sub(recorded.read_ns);
+    moved && recorded.read_ns >= recorded.wall_ns / 16 && computed >= recorded.read_ns / 8
+}
+
+impl Follower {
+    /// Tell the session how a file is by now.
+    fn tell(&self, file: FileId, meta: &FileMeta) {
+        if !self.recorded.follows(file) {
+            // The backend knows those of the plan.
+            self.session.add_file(file, meta.clone());
+        }
+        self.session.see(Seen::File {
+            file,
+            size: meta.size,
+            written: meta.written,
+        });
+    }
+
+    /// Whether the session has any use for a read. Without a plan, none of a program whose reads do not wait.
+    fn wants(&mut self, sequence: &Sequence) -> bool {
+        if self.has_plan {
+            return true;
+        }
+        if sequence.first.waited() {
+            self.patience = IDLE_READS;
+        } else if self.patience > 0 && !self.session.is_busy() {
+            self.patience -= 1;
+        }
+        self.patience > 0
+    }
+}
+
+impl Sink for Follower {
+    fn file(&mut self, id: FileId, meta: &FileMeta) {
+        if !meta.written
+            && self.recorded.follows(id)
+            && let Some(recorded) = self.recorded.get(id)
+            && !meta.same_state(recorded)
+        {
+            self.overtaken.insert(id);
+        }
+        self.tell(id, meta);
+        self.session.see(Seen::Role {
+            file: id,
+            role: self.roles.of(&meta.path),
+        });
+    }
+
+    fn grown(&mut self, id: FileId, meta: &FileMeta) {
+        self.tell(id, meta);
+    }
+
+    fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
+
+    fn accesses(&mut self, sequence: Sequence) {
+        if sequence.first.kind.reads() && self.wants(&sequence) {
+            self.session.see(Seen::Read(sequence));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_touch_of_all_pages_is_disclosed_a_few_at_a_time() {
+        let pages = |extent: Extent| extent.pages().end - extent.pages().start;
+        let whole = Extent::new(5000, 1 << 40);
+        let (first, rest) = split(whole);
+        let rest = rest.unwrap();
+        assert_eq!((first.offset, first.end()), (5000, rest.offset));
+        assert_eq!(rest.end(), whole.end());
+        assert_eq!(pages(first), TOUCHED);
+        let few = Extent::new(100, TOUCHED * PAGE - 100);
+        assert_eq!(split(few), (few, None));
+        for odd in [Extent::new(u64::MAX - 5, 5), Extent::new(0, u64::MAX)] {
+            let (first, rest) = split(odd);
+            assert!(pages(first) <= TOUCHED && rest.is_none_or(|rest| !rest.is_empty()));
+        }
+    }
+
+    #[test]
+    fn a_device_goes_by_what_is_known_of_it() {
+        let device = |rotational| DeviceFacts {
+            name: "sda".into(),
+            rotational,
+        };
+        let (profile, said) = chosen(&device(false), None, Some(true));
+        assert!(profile.is_none() && said.contains("built-in profile: in the program's order"));
+        let (profile, said) = chosen(&device(true), None, Some(true));
+        assert_eq!(profile, Some(Profile::rotational()));
+        assert!(
+            said.contains("sda (built-in profile: by position"),
+            "{said}"
+        );
+        let (profile, _) = chosen(&device(true), None, Some(false));
+        assert_eq!(profile, Some(Profile::solid_state()));
+        let (profile, said) = chosen(&device(true), None, None);
+        assert!(profile.is_none() && said.contains("direct reads"), "{said}");
+    }
+
+    #[test]
+    fn a_device_is_believed_where_only_what_was_read_onward_waited() {
+        let waited = |wait_ns, onward_wait_ns| {
+            turns(&Summary {
+                wait_ns,
+                onward_wait_ns,
+                ..Summary::default()
+            })
+        };
+        assert_eq!(waited(Some(9_000_000), Some(100_000)), Some(true));
+        assert_eq!(waited(Some(100_000), Some(1_200_000)), Some(false));
+        assert_eq!(waited(None, Some(1_200_000)), Some(true));
+        assert_eq!(waited(None, Some(100_000)), Some(true));
+        assert_eq!(waited(None, None), None);
+    }
+
+    #[test]
+    fn a_recorded_program_computes_between_its_reads_or_does_not() {
+        let recorded = |wall_ns, read_ns, wait_ns| Summary {
+            wall_ns,
+            read_ns,
+            wait_ns,
+            ..Summary::default()
+        };
+        let (ms, moved) = (1_000_000, Some(MOVING_HEAD_NS));
+        assert!(computes(&recorded(1000 * ms, 650 * ms, moved)));
+        assert!(!computes(&recorded(1000 * ms, 990 * ms, moved)), "it waits");
+        assert!(
+            !computes(&recorded(1000 * ms, 20 * ms, moved)),
+            "it maps files"
+        );
+        assert!(
+            !computes(&recorded(1000 * ms, 650 * ms, Some(100_000))),
+            "a fast disk"
+        );
+        assert!(!computes(&recorded(1000 * ms, 650 * ms, None)), "a hot run");
+        // Threads wait at the same time.
+        assert!(!computes(&recorded(1000 * ms, 4000 * ms, moved)));
+    }
+}

@@ -1,0 +1,382 @@
+//! The two processes of a run, and what they say to each other.
+//!
+//! Whoever started foreread waits for the *front*: it starts the program, passes signals on, waits for the program's end, and
+//! prints. It makes no call that a file system could hold up. All the rest is the *helper's*: the store, the record, the
+//! session, the account. The front waits for the helper twice, for as long as the helper works, but in all no longer than
+//! [`PATIENCE`] while the helper is held up; then it goes on without the helper, and says what the helper was doing.
+//!
+//! Data flow: helper → front: the library, what it is doing, that it is ready, the account. Front → helper: that
+//! the program was started, that it has ended.
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use foreread_sys::helper::{self, Helper};
+use foreread_sys::process::End;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+
+use super::child::{Ended, Incoming};
+
+/// How long the front waits at either end while the helper is held up: what a program may notice at its start and end, and
+/// five turns of a disk's platter.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How often the front looks whether it is. One look takes 20 to 80 µs.
+const TICK: Duration = Duration::from_millis(2);
+
+const LIBRARY: u8 = b'L';
+const DOING: u8 = b'D';
+const READY: u8 = b'R';
+const ACCOUNT: u8 = b'A';
+const STARTED: u8 = b'S';
+const ENDED: u8 = b'E';
+
+/// Tag and length.
+const HEAD: usize = 5;
+
+/// That the program was started.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Started {
+    /// Its number.
+    pub(super) pid: u32,
+    /// Whether the library was put before it.
+    pub(super) observed: bool,
+    /// What the front did not wait for.
+    pub(super) late: Option<String>,
+}
+
+/// How the program ended, and when.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Finished {
+    code: Option<i32>,
+    signal: Option<i32>,
+    /// Bytes that the kernel fetched for the program and for the children it waited for.
+    pub(super) device_bytes: Option<u64>,
+    /// Since the run began.
+    pub(super) wall_ns: u64,
+}
+
+impl Finished {
+    pub(super) fn new(ended: &Ended, wall: Duration) -> Self {
+        let (code, signal) = match ended.ending {
+            End::Exited(code) => (Some(code), None),
+            End::Killed(signal) => (None, Some(signal)),
+        };
+        Self {
+            code,
+            signal,
+            device_bytes: ended.io.map(|io| io.read_bytes),
+            wall_ns: wall.as_nanos() as u64,
+        }
+    }
+
+    pub(super) fn ending(&self) -> End {
+        match self.signal {
+            Some(signal) => End::Killed(signal),
+            None => End::Exited(self.code.unwrap_or(0)),
+        }
+    }
+}
+
+/// A message: its tag, and what belongs to it.
+type Message = (u8, Vec<u8>);
+
+fn send(mut link: &UnixStream, tag: u8, payload: &[u8]) -> io::Result<()> {
+    let mut message = Vec::with_capacity(HEAD + payload.len());
+    message.push(tag);
+    message.extend((payload.len() as u32).to_ne_bytes());
+    message.extend(payload);
+    link.write_all(&message)
+}
+
+/// The first of the messages that have arrived, if all of it has.
+fn next(arrived: &mut Vec<u8>) -> Option<Message> {
+    let (&tag, rest) = arrived.split_first()?;
+    let (len, rest) = rest.split_first_chunk()?;
+    let len = u32::from_ne_bytes(*len) as usize;
+    let payload = rest.get(..len)?.to_vec();
+    arrived.drain(..HEAD + len);
+    Some((tag, payload))
+}
+
+/// Waits until one of these can be read, at most for `timeout`.
+fn await_any(fds: &mut [PollFd<'_>], timeout: Option<Duration>) {
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    // What cannot be waited for is looked at.
+    let _ = poll(fds, timeout.as_ref());
+}
+
+/// The helper's way to the front.
+pub(super) struct Link {
+    front: UnixStream,
+    arrived: Vec<u8>,
+    /// The front's process number.
+    pub(super) pid: u32,
+}
+
+impl Link {
+    pub(super) fn new(front: UnixStream, pid: u32) -> Self {
+        Self {
+            front,
+            arrived: Vec::new(),
+            pid,
+        }
+    }
+
+    /// What the library was found to be.
+    pub(super) fn library(&self, path: &Path) {
+        let _ = send(&self.front, LIBRARY, path.as_os_str().as_bytes());
+    }
+
+    /// What is done next, in words that "took longer" follows.
+    pub(super) fn doing(&self, what: &str) {
+        let _ = send(&self.front, DOING, what.as_bytes());
+    }
+
+    /// That the program may be started; whether it is to be observed.
+    pub(super) fn ready(&self, observes: bool) {
+        let _ = send(&self.front, READY, &[u8::from(observes)]);
+    }
+
+    /// What is to be printed, and that nothing more will come.
+    pub(super) fn account(&self, text: &str) {
+        let _ = send(&self.front, ACCOUNT, text.as_bytes());
+    }
+
+    /// Waits for the program to be started; `None` where it is not.
+    pub(super) fn started(&mut self) -> Option<Started> {
+        loop {
+            match self.take() {
+                Some((STARTED, payload)) => return serde_json::from_slice(&payload).ok(),
+                Some(_) => {}
+                None => self.receive(None)?,
+            }
+        }
+    }
+
+    /// Waits for the program's end, at most for `timeout`. Where the front is gone this process ends.
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> Option<Finished> {
+        if self.receive(timeout).is_none() {
+            std::process::exit(0);
+        }
+        let (tag, payload) = self.take()?;
+        if tag != ENDED {
+            return None;
+        }
+        // What is left to be done is done, whether or not the front waits for it.
+        helper::outlive();
+        serde_json::from_slice(&payload).ok()
+    }
+
+    fn take(&mut self) -> Option<Message> {
+        next(&mut self.arrived)
+    }
+
+    /// Takes what arrives within `timeout`; `None` if the front is gone.
+    fn receive(&mut self, timeout: Option<Duration>) -> Option<()> {
+        let mut fds = [PollFd::new(&self.front, PollFlags::IN)];
+        await_any(&mut fds, timeout);
+        if fds[0].revents().is_empty() {
+            return Some(());
+        }
+        take_in(&self.front, &mut self.arrived)
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.front.as_fd()
+    }
+}
+
+/// Takes what has arrived; `None` at its end.
+fn take_in(mut link: &UnixStream, arrived: &mut Vec<u8>) -> Option<()> {
+    let mut buffer = [0; 4096];
+    match link.read(&mut buffer) {
+        Ok(0) => None,
+        Ok(count) => {
+            arrived.extend_from_slice(&buffer[..count]);
+            Some(())
+        }
+        Err(why)
+            if matches!(
+                why.kind(),
+                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+            ) =>
+        {
+            Some(())
+        }
+        Err(_) => None,
+    }
+}
+
+/// Why the front goes on without the helper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Without {
+    /// It was held up by this.
+    HeldUp(String),
+    /// It has ended.
+    Ended,
+    /// A signal came that tells the front to end.
+    Signalled,
+}
+
+impl Without {
+    pub(super) fn told(&self) -> String {
+        match self {
+            Self::HeldUp(doing) => format!(
+                "{doing} took longer than {} ms and was not waited for",
+                PATIENCE.as_millis()
+            ),
+            Self::Ended => "foreread's helper process has ended".to_owned(),
+            Self::Signalled => "a signal came before it was closed".to_owned(),
+        }
+    }
+}
+
+/// The front's way to the helper.
+pub(super) struct Front {
+    helper: Helper,
+    arrived: Vec<u8>,
+    doing: String,
+    /// The preload library, once it is known.
+    pub(super) library: Option<PathBuf>,
+}
+
+impl Front {
+    pub(super) fn new(helper: Helper) -> Self {
+        Self {
+            helper,
+            arrived: Vec::new(),
+            doing: "starting foreread's helper process".to_owned(),
+            library: None,
+        }
+    }
+
+    /// Waits until the program may be started; whether it is to be observed.
+    pub(super) fn wait_ready(&mut self) -> Result<bool, Without> {
+        let payload = self.wait_for(READY, None)?;
+        Ok(payload == [1])
+    }
+
+    /// Says that the program was started.
+    pub(super) fn started(&self, started: &Started) {
+        let message = serde_json::to_vec(started).unwrap_or_default();
+        let _ = send(&self.helper.link, STARTED, &message);
+    }
+
+    /// Says that the program has ended; what is to be printed of the run. The helper is gone then, if it did not have to be
+    /// left.
+    pub(super) fn ended(
+        &mut self,
+        finished: &Finished,
+        incoming: &Incoming,
+    ) -> Result<String, Without> {
+        let message = serde_json::to_vec(finished).unwrap_or_default();
+        let _ = send(&self.helper.link, ENDED, &message);
+        let account = self.wait_for(ACCOUNT, Some(incoming))?;
+        // With all the files that it has open: what comes after the run may want to unmount their file systems.
+        let mut patience = Patience::default();
+        while !self.helper.has_ended() && patience.holds(&self.helper) {
+            await_any(&mut [PollFd::new(incoming, PollFlags::IN)], Some(TICK));
+            incoming.drain();
+        }
+        Ok(String::from_utf8_lossy(&account).into_owned())
+    }
+
+    /// Has the helper end: no program was started.
+    pub(super) fn dismiss(&self) {
+        self.helper.kill();
+    }
+
+    /// Waits for a message of this kind, and notes what comes before it.
+    fn wait_for(&mut self, wanted: u8, incoming: Option<&Incoming>) -> Result<Vec<u8>, Without> {
+        let mut patience = Patience::default();
+        loop {
+            while let Some((tag, payload)) = next(&mut self.arrived) {
+                match tag {
+                    LIBRARY => self.library = Some(OsStr::from_bytes(&payload).into()),
+                    DOING => self.doing = String::from_utf8_lossy(&payload).into_owned(),
+                    _ if tag == wanted => return Ok(payload),
+                    // That it is ready, which the front did not wait for.
+                    _ => {}
+                }
+            }
+            let mut fds = vec![PollFd::new(&self.helper.link, PollFlags::IN)];
+            fds.extend(incoming.map(|incoming| PollFd::new(incoming, PollFlags::IN)));
+            await_any(&mut fds, Some(TICK));
+            let arrived = !fds[0].revents().is_empty();
+            if incoming.is_some_and(Incoming::drain) {
+                return Err(Without::Signalled);
+            }
+            if arrived {
+                if take_in(&self.helper.link, &mut self.arrived).is_none() {
+                    return Err(Without::Ended);
+                }
+            } else if !patience.holds(&self.helper) {
+                return Err(Without::HeldUp(self.doing.clone()));
+            }
+        }
+    }
+}
+
+/// How long the helper may still be held up.
+struct Patience {
+    since: Instant,
+    held_up: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            held_up: Duration::ZERO,
+        }
+    }
+}
+
+impl Patience {
+    /// Counts the time since the last look if the helper was held up; whether there is any left.
+    fn holds(&mut self, helper: &Helper) -> bool {
+        let elapsed = self.since.elapsed();
+        self.since += elapsed;
+        if elapsed > TICK / 2 && !helper.is_running() {
+            // Not what this process waited for its own turn.
+            self.held_up += elapsed.min(TICK * 2);
+        }
+        self.held_up < PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_arrive_whole_and_in_order() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let link = Link::new(there, 1);
+        link.doing("one");
+        link.ready(true);
+        link.account(&"long ".repeat(5000));
+        let mut arrived = Vec::new();
+        let mut messages = Vec::new();
+        while messages.len() < 3 {
+            take_in(&here, &mut arrived).unwrap();
+            while let Some(message) = next(&mut arrived) {
+                messages.push(message);
+            }
+        }
+        assert_eq!(messages[0], (DOING, b"one".to_vec()));
+        assert_eq!(messages[1], (READY, vec![1]));
+        assert_eq!(messages[2].1.len(), 25_000);
+        assert!(arrived.is_empty());
+        drop(link);
+        assert!(take_in(&here, &mut arrived).is_none());
+    }
+}

@@ -1,0 +1,406 @@
+//! `foreread run` and `foreread record`: a program, observed, kept ahead of, and written down.
+//!
+//! Top down: [`run`] divides into two processes ([`helper`]). The front starts the program, and waits for its end; the
+//! helper finds out what is known of the program, supervises it, and writes the account. Whatever goes wrong on
+//! foreread's side is said in the summary and costs the program nothing.
+//!
+//! Data flow: program → [`observer`] → [`watch`] → [`record`] and [`follow`] side by side.
+
+#![forbid(unsafe_code)]
+
+mod child;
+mod files;
+mod follow;
+mod helper;
+mod observer;
+mod pace;
+mod paths;
+mod profile;
+mod record;
+mod rest;
+mod summary;
+mod supervisor;
+mod touched;
+mod unseen;
+mod watch;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, anyhow};
+use foreread_plan::format::{Place, Reader};
+use foreread_plan::{Identity, Meta};
+use foreread_ring::{Clock, Ring};
+use foreread_sources::signature::Roles;
+use foreread_store::Store;
+use foreread_sys::helper::{self as processes, Side};
+use foreread_sys::process::End;
+use foreread_sys::processor::Aside;
+use foreread_sys::{spawn, thread};
+use foreread_words::plain;
+use foreread_words::quoted;
+
+use child::{Child, Incoming};
+use files::Files;
+use follow::{Follower, Opened};
+use helper::{Finished, Front, Link, Started, Without};
+use observer::{Observer, Preload, Seat, Wanted, why_hidden};
+use pace::Pace;
+use paths::from_front;
+use record::Recorder;
+use rest::Rest;
+use summary::Account;
+use supervisor::{Kept, Sinks, Supervisor};
+use watch::Watch;
+
+pub use observer::find_preload;
+pub use profile::in_words;
+
+/// Below this share of foreseen reads a record is replaced by what was seen this time.
+const FORESEEN_ENOUGH: f64 = 0.9;
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+pub struct RunArgs {
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// Add nothing to standard error.
+    pub quiet: bool,
+    /// Add the whole account to standard error instead of one line.
+    pub explain: bool,
+    /// Write the account to this file as JSON.
+    pub json: Option<PathBuf>,
+    /// Use what is known.
+    pub prefetch: bool,
+    /// Keep what is learnt.
+    pub record: bool,
+    /// Keep it in this file, not in the store.
+    pub output: Option<PathBuf>,
+    /// Keep hashes of the command's words in place of the words.
+    pub redact: bool,
+}
+
+/// When a run began.
+#[derive(Clone, Copy)]
+struct Beginning {
+    instant: Instant,
+    time: SystemTime,
+}
+
+/// Run the command to its end.
+///
+/// # Errors
+/// Only when the command could not be watched to its end.
+pub fn run(args: &RunArgs) -> Result<End> {
+    let mut account = Account::new(args);
+    let mut incoming = match Incoming::block() {
+        Ok(incoming) => incoming,
+        Err(why) => {
+            // Not one descriptor to hear of the program by.
+            if !args.quiet {
+                eprintln!("foreread: stood aside: {}", plain(&why.to_string()));
+            }
+            return Ok(not_run(args, child::failed(spawn::replace(&args.command))));
+        }
+    };
+    let began = Beginning {
+        instant: Instant::now(),
+        time: SystemTime::now(),
+    };
+    let ring = account.note(Ring::create(Clock::detect()).map_err(anyhow::Error::new));
+    let front = std::process::id();
+    let helper = match processes::fork() {
+        Ok(Side::Helper(link)) => {
+            let mut link = Link::new(link, front);
+            let text = help(args, ring, began, account, &mut link);
+            link.account(&text.unwrap_or_default());
+            std::process::exit(0);
+        }
+        Ok(Side::Front(helper)) => Ok(Front::new(helper)),
+        Err(why) => Err(why),
+    };
+    // While the helper looks the program up.
+    incoming.watch_group();
+    match helper {
+        Ok(front) => run_beside(args, front, ring, incoming, began),
+        Err(why) => run_alone(args, incoming, &plain(&why.to_string())),
+    }
+}
+
+/// Run the command, the rest being done by the helper.
+fn run_beside(
+    args: &RunArgs,
+    mut front: Front,
+    ring: Option<Ring>,
+    incoming: Incoming,
+    began: Beginning,
+) -> Result<End> {
+    let (observes, late) = match front.wait_ready() {
+        Ok(observes) => (observes, None),
+        // It may come to observe later; until then what the program reports is not waited for.
+        Err(without) => (true, Some(without)),
+    };
+    let library = front.library.clone().filter(|_| observes);
+    let observed = ring.zip(library).map(|(ring, library)| {
+        let seat = Seat::new(ring, library);
+        if late.is_some() {
+            seat.go_on_alone();
+        }
+        seat
+    });
+    let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
+        Ok(child) => child,
+        Err(failure) => {
+            front.dismiss();
+            return Ok(not_run(args, failure));
+        }
+    };
+    front.started(&Started {
+        pid: child.pid(),
+        observed: observed.is_some(),
+        late: late.as_ref().map(Without::told),
+    });
+    let ended = child.watch()?;
+    let finished = Finished::new(&ended, began.instant.elapsed());
+    match front.ended(&finished, child.incoming()) {
+        Ok(text) if text.is_empty() => {}
+        Ok(text) => summary::print(&text),
+        Err(without) => summary::print_without(args, &without.told()),
+    }
+    // Programs that outlive this one may come to look for the ring as long as it is there.
+    drop(observed);
+    Ok(ended.ending)
+}
+
+/// Run the command where there can be no helper.
+fn run_alone(args: &RunArgs, incoming: Incoming, why: &str) -> Result<End> {
+    let child = match Child::spawn(&args.command, None, incoming) {
+        Ok(child) => child,
+        Err(failure) => return Ok(not_run(args, failure)),
+    };
+    let ended = child.watch()?;
+    summary::print_aside(args, why);
+    Ok(ended.ending)
+}
+
+/// What the helper does; what is to be printed of it in the end, or `None` where the command was not started.
+fn help(
+    args: &RunArgs,
+    ring: Option<Ring>,
+    began: Beginning,
+    mut account: Account,
+    link: &mut Link,
+) -> Option<String> {
+    thread::make_room(&*link);
+    link.doing("looking for the preload library");
+    let library = account.note(find_preload().map_err(anyhow::Error::msg));
+    if let Some(library) = &library {
+        link.library(library);
+    }
+    let known = Known::of(args, &mut account, link);
+    let mut plan = known.plan(args, &mut account, link);
+    let mut observed = ring.map(Preload::new).zip(library);
+    let known = plan.known.take().filter(|_| observed.is_some());
+    let mut used = None;
+    let opened = known.map(|(found, reader)| {
+        let record = found.path.display();
+        link.doing(&format!(
+            "opening the files that the record {record} begins with"
+        ));
+        used = Some(reader.handle());
+        let opened = Opened::new(reader, &found.foreign, plan.roles());
+        account.followed = Some(found);
+        opened
+    });
+    let recorded = opened.as_ref().map(|one| Arc::clone(&one.recorded));
+    let files = Files::new(recorded.unwrap_or_default());
+    account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
+    if let Some((observer, _)) = &mut observed {
+        if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
+            observer.advise(opened.advice());
+        }
+        // Before the program starts, or its first reads would go unseen.
+        observer.want(match (&opened, &plan.destination) {
+            (Some(_), _) => Wanted::Progress,
+            (None, Some(_)) => Wanted::Everything,
+            (None, None) => Wanted::Nothing,
+        });
+    }
+    // From here on the record is gone through, and what is missing fetched, while the program is started and loaded.
+    let follower = opened.and_then(|opened| {
+        let started = Follower::start(opened, began.instant);
+        account.note(started)
+    });
+    if follower.is_none() {
+        account.followed = None;
+        account.baseline = None;
+    }
+    link.ready(observed.is_some());
+    let started = link.started()?;
+    if let Some(late) = started.late {
+        account.remark(format!("{late} when the program was started"));
+    }
+    let mut observed = observed.filter(|_| started.observed);
+    let recorder = match (&plan.destination, &observed) {
+        (Some(place), Some(_)) => Some(Recorder::new(
+            place,
+            plan.meta(began.time),
+            foreread_store::RECORD_LIMIT,
+        )),
+        _ => None,
+    };
+    if let Some((observer, _)) = &mut observed
+        && follower.is_none()
+    {
+        let recording = recorder.as_ref().map(|_| Wanted::Everything);
+        observer.want(recording.unwrap_or(Wanted::Nothing));
+    }
+    link.doing("tidying up the records");
+    if let Some(record) = used.filter(|_| follower.is_some()) {
+        foreread_store::mark_used(record.file());
+    }
+    if let Some(store) = &plan.store {
+        store.tidy_for(&plan.identity);
+    }
+    link.doing("observing the program");
+    let (observer, library) = observed.unzip();
+    let mut supervisor = Supervisor {
+        observer: observer.map(|one| Box::new(one) as Box<dyn Observer>),
+        watch: Watch::new(began.time, library, files),
+        records: recorder.is_some(),
+        replaces: recorder.is_some() && !account.has_lasting_record(),
+        guesses: (args.prefetch && follower.is_none()).then(|| plan.roles()),
+        unguessed: None,
+        sinks: Sinks::new(recorder, follower),
+        aside: Aside::new(),
+        pace: Pace::new(),
+        rest: Rest::of(started.pid),
+        rested: false,
+        started: began.instant,
+        looked_away: false,
+    };
+    let finished = supervisor.supervise(link);
+    account.ended(&finished);
+    // A file of the user's own is none of the store's.
+    let store = plan.store.as_ref().filter(|_| args.output.is_none());
+    let kept = store.map(|store| Kept {
+        store,
+        identity: &plan.identity,
+    });
+    supervisor.close(&mut account, kept, link);
+    if !account.observed {
+        account.hidden = why_hidden(Path::new(&plan.identity.exe));
+    }
+    if let Some(path) = &args.json {
+        link.doing(&format!("writing the account {}", path.display()));
+    }
+    Some(account.report(args, |path| from_front(path, link.pid)))
+}
+
+/// Says why the command could not be run; how foreread is to end for that.
+fn not_run(args: &RunArgs, (ending, why): (End, std::io::Error)) -> End {
+    let name = quoted(&args.command[0].to_string_lossy());
+    eprintln!("foreread: {name}: {}", plain(&why.to_string()));
+    ending
+}
+
+/// Where to look for what is known of the program.
+struct Known {
+    identity: Identity,
+    store: Option<Store>,
+}
+
+/// What is known of the program, and where what is learnt goes.
+struct Plan {
+    identity: Identity,
+    store: Option<Store>,
+    known: Option<(foreread_store::Found, Reader)>,
+    destination: Option<Place>,
+}
+
+impl Known {
+    /// Find the place, and have the record there fetched. A store that cannot be used costs the speed-up and is said.
+    fn of(args: &RunArgs, account: &mut Account, link: &Link) -> Self {
+        let name = args.command[0].to_string_lossy();
+        link.doing(&format!("looking for {}", quoted(&name)));
+        let mut identity = foreread_store::identity_of(&args.command);
+        link.doing("opening the folder of records");
+        let mut store = account.note(Store::open_soon());
+        if args.redact
+            && let Some(open) = &store
+        {
+            // Without the key nothing is looked up, and nothing is kept.
+            match account.note(open.redacted(&identity)) {
+                Some(redacted) => identity = redacted,
+                None => store = None,
+            }
+        }
+        if let Some(store) = &store
+            && args.prefetch
+        {
+            store.announce(&identity);
+        }
+        Self { identity, store }
+    }
+
+    /// Look the program up.
+    fn plan(self, args: &RunArgs, account: &mut Account, link: &Link) -> Plan {
+        let Self { identity, store } = self;
+        if let Some(store) = &store {
+            let folder = store.folder().display();
+            link.doing(&format!("looking the program up in {folder}"));
+        }
+        let looked = match &store {
+            Some(store) if args.prefetch => store.find(&identity),
+            Some(store) if args.record && args.output.is_none() => {
+                store.look(&identity).map(|()| None)
+            }
+            _ => Ok(None),
+        };
+        let taken = looked.as_ref().is_err_and(foreread_store::is_newer);
+        let known = account.note(looked.map_err(|why| {
+            let stays = "; it is left as it is, and nothing is recorded";
+            anyhow!("{why:#}{}", if taken { stays } else { "" })
+        }));
+        let known = known.flatten();
+        if let Some(trouble) = known.as_ref().and_then(|(found, _)| found.trouble.clone()) {
+            account.say(trouble);
+        }
+        let destination = match (&args.output, &store) {
+            (Some(path), _) => {
+                let refused = |why| anyhow!("{why:#}; nothing is recorded");
+                link.doing(&format!("looking at {}", path.display()));
+                let path = from_front(path, link.pid);
+                account.note(paths::destination(&path).map_err(refused))
+            }
+            (None, Some(store)) if args.record && !taken => Some(store.place_for(&identity)),
+            _ => None,
+        };
+        Plan {
+            identity,
+            store,
+            known,
+            destination,
+        }
+    }
+}
+
+impl Plan {
+    /// What the program's files are for, by how it was started.
+    fn roles(&self) -> Roles {
+        let Identity { argv, cwd, .. } = &self.identity;
+        Roles::new(argv.iter().map(String::as_str), Path::new(cwd))
+    }
+
+    fn meta(&self, began: SystemTime) -> Meta {
+        Meta {
+            identity: self.identity.clone(),
+            recorded_at: began
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |age| age.as_secs()),
+            writer: concat!("foreread ", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}

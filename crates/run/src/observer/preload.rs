@@ -1,0 +1,125 @@
+//! Finding the preload library and asking a program to load it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The library's file name.
+const LIBRARY: &str = "libforeread_preload.so";
+/// Names the library explicitly.
+const OVERRIDE: &str = "FOREREAD_PRELOAD";
+/// What the loader is to load first.
+const PRELOAD: &str = "LD_PRELOAD";
+/// The options of AddressSanitizer, and the one that lets others be loaded before its library.
+const SANITIZER: &str = "ASAN_OPTIONS";
+const ANY_ORDER: &str = "verify_asan_link_order=0";
+
+/// Where the library is: where `FOREREAD_PRELOAD` says, beside the executable (a build tree), or in
+/// `../lib/foreread` from it (an installation). `Err` says why not, or lists the places looked at.
+pub fn find() -> Result<PathBuf, String> {
+    look().and_then(loadable)
+}
+
+/// Refuses a path that the loader cannot be told.
+fn loadable(path: PathBuf) -> Result<PathBuf, String> {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if bytes.iter().any(|byte| matches!(byte, b' ' | b':')) {
+        let path = path.display();
+        return Err(format!(
+            "{path}: LD_PRELOAD ends a path at a space or colon; install foreread where there is none"
+        ));
+    }
+    Ok(path)
+}
+
+fn look() -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os(OVERRIDE) {
+        let path = PathBuf::from(path);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(format!("{}: no such file ({OVERRIDE})", path.display()))
+        };
+    }
+    let exe = std::env::current_exe().map_err(|why| format!("/proc/self/exe: {why}"))?;
+    let dir = exe.parent().unwrap_or(Path::new("/"));
+    let places = [dir.join(LIBRARY), dir.join("../lib/foreread").join(LIBRARY)];
+    places
+        .iter()
+        .find(|path| path.is_file())
+        .and_then(|path| path.canonicalize().ok())
+        .ok_or_else(|| {
+            let tried: Vec<_> = places
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            format!("{LIBRARY} is at none of {}", tried.join(", "))
+        })
+}
+
+/// The library as each loader is to find it. Beside it may be laid out one for each kind of loader
+/// (`observers/preload/loaders.sh`): one that finds a library of another kind says so on the program's standard error.
+fn by_loader(library: &Path) -> PathBuf {
+    let tree = library.with_file_name("loaders");
+    if tree.is_dir() {
+        tree.join("$LIB").join(LIBRARY)
+    } else {
+        library.to_owned()
+    }
+}
+
+/// What the program is to find in its environment: the library in front of what the user preloads already. A program built
+/// with gcc's AddressSanitizer otherwise ends at once where its own library is not the first.
+pub(super) fn variables(library: &Path) -> [(&'static str, OsString); 2] {
+    let given = |name| std::env::var_os(name);
+    [
+        (
+            PRELOAD,
+            joined([Some(by_loader(library).into()), given(PRELOAD)]),
+        ),
+        (
+            SANITIZER,
+            joined([given(SANITIZER), Some(ANY_ORDER.into())]),
+        ),
+    ]
+}
+
+/// The parts of a list that there are.
+fn joined(parts: [Option<OsString>; 2]) -> OsString {
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(OsStr::new(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_preloads_are_kept() {
+        let library = || Some("/lib/x.so".into());
+        assert_eq!(joined([library(), None]), "/lib/x.so");
+        assert_eq!(joined([library(), Some("".into())]), "/lib/x.so");
+        assert_eq!(
+            joined([library(), Some("/a.so:/b.so".into())]),
+            "/lib/x.so:/a.so:/b.so"
+        );
+    }
+
+    #[test]
+    fn each_loader_is_told_where_its_own_library_is_if_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join(LIBRARY);
+        assert_eq!(by_loader(&library), library);
+        std::fs::create_dir(folder.path().join("loaders")).unwrap();
+        let told = folder.path().join("loaders/$LIB").join(LIBRARY);
+        assert_eq!(by_loader(&library), told);
+    }
+
+    #[test]
+    fn a_path_the_loader_would_split_is_refused() {
+        for path in ["/my lib/x.so", "/a:b/x.so"] {
+            let refused = loadable(path.into()).unwrap_err();
+            assert!(refused.starts_with(path), "{refused}");
+        }
+        assert!(loadable("/lib/x.so".into()).is_ok());
+    }
+}

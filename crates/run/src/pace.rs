@@ -1,0 +1,203 @@
+//! Whether the program waits for its reads or computes, and how soon to look at it again.
+//!
+//! One rule for each, whoever asks. A read has waited if it took longer than a copy from memory ([`waited`]). Over a while
+//! a program waits if such reads take half of its time or more; else it computes. How soon the next look comes depends on
+//! what a look can still change: nothing can be fetched in time for a program that waits now if the look comes late.
+//!
+//! Data flow: events → [`Pace::saw`]; after each look [`Pace::looked`] → the pause until the next one, and, now and
+//! then, the processor that foreread's own threads stay off.
+
+use std::time::{Duration, Instant};
+
+use foreread_plan::waited;
+use foreread_sys::processor;
+
+use super::observer::{Event, What};
+
+/// The pause between two looks while reads wait and something is fetched for them: three reads of a cloud disk, which
+/// take 80 µs each. A look that finds nothing takes 6 µs, a fortieth of that.
+const WAITING: Duration = Duration::from_micros(250);
+/// While reads are kept ahead of and do not wait: the lead, of tens of reads and more, outlasts the pause. Looks take
+/// less than a hundredth of a processor.
+const AHEAD: Duration = Duration::from_millis(1);
+/// While nothing is fetched, and events come in numbers: the ring holds 16,384 events a thread, and at a million reads a
+/// second, the most that was measured of hot reads of 4 KiB, it fills in 16 ms.
+const LOOKING_ON: Duration = Duration::from_millis(2);
+/// The longest pause, and the only one while few reads are only written down: a quarter of the 16 ms above.
+const LONGEST: Duration = Duration::from_millis(4);
+/// Events of one look that are many: of a thread that had a slot for each, the ring would be an eighth full.
+const MANY: usize = 2048;
+/// The part of its time that a program that waits spends in reads that wait, at least, as `1 / WAITS`.
+const WAITS: u128 = 2;
+
+/// What is done for the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Care {
+    /// What it waits for may be on its way, or about to be asked for.
+    Fetching,
+    /// A session follows it, and has nothing to do.
+    LookingOn,
+    /// What it reads is written down, and nothing else; whether pages of mappings are found touched.
+    Recording { touching: bool },
+}
+
+/// What the program did since the last look, and since the last look at its processor.
+pub(super) struct Pace {
+    /// Whether a read has waited since the last look.
+    has_waited: bool,
+    pause: Duration,
+    since: Instant,
+    who: Who,
+    /// In reads that waited for a device, ns; one from memory is computing too.
+    waited: u64,
+}
+
+/// Who read since the last look at processors.
+#[derive(Clone, Copy)]
+enum Who {
+    Nobody,
+    /// Process and thread.
+    One(u32, u32),
+    Several,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self {
+            has_waited: false,
+            pause: WAITING,
+            since: Instant::now(),
+            who: Who::Nobody,
+            waited: 0,
+        }
+    }
+
+    /// A thread reported something.
+    pub(super) fn saw(&mut self, event: &Event) {
+        self.who = match self.who {
+            Who::Nobody => Who::One(event.pid, event.tid),
+            Who::One(pid, tid) if (pid, tid) == (event.pid, event.tid) => self.who,
+            Who::One(..) | Who::Several => Who::Several,
+        };
+        if let What::Read { took, extent, .. } = event.what
+            && waited(took, extent.len)
+        {
+            self.has_waited = true;
+            self.waited += took;
+        }
+    }
+
+    /// How long to wait until the next look.
+    pub(super) fn pause(&self) -> Duration {
+        self.pause
+    }
+
+    /// Whether a read has waited since the last look.
+    pub(super) fn has_waited(&self) -> bool {
+        self.has_waited
+    }
+
+    /// A look has found so many events.
+    pub(super) fn looked(&mut self, seen: usize, care: Care) {
+        let shortest = match care {
+            Care::Fetching if self.has_waited => WAITING,
+            Care::Fetching => AHEAD,
+            Care::LookingOn => LOOKING_ON,
+            Care::Recording { touching } if touching || seen > MANY => LOOKING_ON,
+            Care::Recording { .. } => LONGEST,
+        };
+        self.pause = if seen > 0 {
+            shortest
+        } else {
+            (self.pause * 2).clamp(shortest, LONGEST)
+        };
+        self.has_waited = false;
+        self.keep_off();
+    }
+
+    /// If it is time for that, say where the program computes: foreread's own threads stay off that processor.
+    fn keep_off(&mut self) {
+        let elapsed = self.since.elapsed();
+        if elapsed < processor::LOOK || matches!(self.who, Who::Nobody) {
+            return;
+        }
+        processor::reader_is_on(match self.who {
+            Who::One(pid, tid) if !waits(self.waited, elapsed) => processor::of(pid, tid),
+            _ => None,
+        });
+        self.since = Instant::now();
+        self.who = Who::Nobody;
+        self.waited = 0;
+    }
+}
+
+/// Whether a program that has spent `waited` ns of this time in reads that wait is one that waits.
+fn waits(waited: u64, elapsed: Duration) -> bool {
+    u128::from(waited) * WAITS >= elapsed.as_nanos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::{Extent, Kind};
+
+    fn read(took: u64) -> Event {
+        Event {
+            pid: 1,
+            tid: 1,
+            start: 0,
+            what: What::Read {
+                handle: 1,
+                kind: Kind::Pread,
+                extent: Extent::new(0, 4096),
+                took,
+                more: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn a_program_that_waits_is_looked_at_sooner_than_one_that_is_kept_ahead_of() {
+        let mut pace = Pace::new();
+        pace.saw(&read(1_000));
+        pace.looked(1, Care::Fetching);
+        assert_eq!(pace.pause(), AHEAD);
+        pace.saw(&read(100_000));
+        pace.looked(1, Care::Fetching);
+        assert_eq!(pace.pause(), WAITING);
+        pace.looked(1, Care::Fetching);
+        assert_eq!(pace.pause(), AHEAD, "it waited before the last look");
+    }
+
+    #[test]
+    fn looks_that_find_nothing_come_ever_later() {
+        let mut pace = Pace::new();
+        pace.saw(&read(100_000));
+        pace.looked(1, Care::Fetching);
+        let pauses: Vec<_> = (0..4)
+            .map(|_| {
+                pace.looked(0, Care::Fetching);
+                pace.pause()
+            })
+            .collect();
+        assert_eq!(pauses, [AHEAD, 2 * AHEAD, LONGEST, LONGEST]);
+    }
+
+    #[test]
+    fn what_is_only_written_down_is_looked_at_seldom_unless_it_is_much() {
+        let mut pace = Pace::new();
+        pace.saw(&read(100_000));
+        pace.looked(10, Care::Recording { touching: false });
+        assert_eq!(pace.pause(), LONGEST);
+        pace.looked(MANY + 1, Care::Recording { touching: false });
+        assert_eq!(pace.pause(), LOOKING_ON);
+        pace.looked(1, Care::Recording { touching: true });
+        assert_eq!(pace.pause(), LOOKING_ON);
+    }
+
+    #[test]
+    fn a_program_waits_if_half_of_its_time_goes_into_reads_that_do() {
+        let time = Duration::from_millis(10);
+        assert!(waits(5_000_000, time) && !waits(4_999_999, time));
+    }
+}

@@ -1,0 +1,41 @@
+//! A device's profile in words, for summaries, `doctor` and `calibrate`.
+
+use foreread_engine::{Order, Profile};
+use foreread_words::counted;
+use foreread_words::units::bytes;
+
+/// A profile in one line.
+pub fn in_words(profile: &Profile) -> String {
+    let order = match profile.order {
+        Order::Position => "by position",
+        Order::Program => "in the program's order",
+    };
+    let infill = match (profile.infill_pages, profile.order) {
+        // There a session finds out by itself which gaps pay.
+        (0, Order::Program) => "gaps read along where it pays".to_owned(),
+        (0, Order::Position) => "no gap read along".to_owned(),
+        (pages, _) => format!("gaps up to {} read along", bytes(pages * 4096)),
+    };
+    let lead = match profile.horizon.queue_threshold {
+        u64::MAX => "any lead".to_owned(),
+        reads => format!("at most {} ahead", counted(reads, "read", "reads")),
+    };
+    format!("{order}, {} at once, {infill}, {lead}", profile.depth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_said_in_one_line() {
+        assert_eq!(
+            in_words(&Profile::rotational()),
+            "by position, 32 at once, gaps up to 128 KiB read along, any lead"
+        );
+        assert_eq!(
+            in_words(&Profile::solid_state()),
+            "in the program's order, 128 at once, gaps read along where it pays, at most 4096 reads ahead"
+        );
+    }
+}

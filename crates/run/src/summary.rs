@@ -1,0 +1,657 @@
+//! What came of a run, in one line, in full, or as JSON.
+
+mod explain;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use foreread_backend::Change;
+use foreread_engine::{Ledger, Phase, Report, StrandReport};
+use foreread_plan::{FileId, FileMeta, Summary};
+use foreread_store::Found;
+use foreread_sys::process::End;
+use foreread_words::units::{bytes, duration};
+use foreread_words::{counted, plain, shown};
+use serde::Serialize;
+
+use super::follow::REPLAY;
+use super::helper::Finished;
+use super::record::Recorder;
+use super::unseen::Explained;
+use super::{FORESEEN_ENOUGH, RunArgs};
+
+/// Reads below which a run says nothing about whether its record still fits.
+const FEW_READS: u64 = 32;
+
+/// What kind of run it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Outcome {
+    /// Recorded for the next time.
+    Recorded,
+    /// Kept ahead of.
+    Prefetched,
+    /// Neither: foreread stood aside.
+    Aside,
+}
+
+/// The account of one run, filled in as it goes.
+#[derive(Debug)]
+pub(super) struct Account {
+    program: String,
+    /// What went wrong on foreread's side, or kept it from helping.
+    notes: Vec<String>,
+    /// What else is to be known of the run; no reason for anything.
+    remarks: Vec<String>,
+    pub(super) followed: Option<Found>,
+    /// The foot of the record followed.
+    pub(super) baseline: Option<Summary>,
+    report: Option<Report>,
+    /// Sentences on files that differ from the record or are gone.
+    files: Vec<String>,
+    wall_ns: u64,
+    status: i32,
+    /// Whether a signal ended the program.
+    killed: bool,
+    device_bytes: Option<u64>,
+    /// Those of them that no observed read explains, if they matter.
+    unseen_bytes: Option<u64>,
+    pub(super) lost: u64,
+    pub(super) observed: bool,
+    /// What the program is, if that is known to be why nothing of it was observed.
+    pub(super) hidden: Option<&'static str>,
+    pub(super) without_stdio: bool,
+    /// Whether the record is for a file of the user's own, so that no later run goes by it.
+    apart: bool,
+    /// Whether the run was to be prefetched, and whether it was to be recorded.
+    prefetch: bool,
+    record: bool,
+    /// Where the record was put.
+    pub(super) recorded: Option<PathBuf>,
+    reads_recorded: u64,
+    /// Reads, opens and maps.
+    accesses_recorded: u64,
+}
+
+/// The account as scripts read it. Times in ns, sizes in bytes.
+#[derive(Serialize)]
+struct Json<'a> {
+    mode: Outcome,
+    reason: Option<String>,
+    exit_status: i32,
+    wall_ns: u64,
+    /// Of the recorded run; a cold one where it is known to have been.
+    cold_wall_ns: Option<u64>,
+    recorded_wall_ns: Option<u64>,
+    device_bytes: Option<u64>,
+    /// Of those, what came by reads that were not observed; null where that is little, or not known.
+    unseen_bytes: Option<u64>,
+    read_bytes: Option<u64>,
+    /// What the session was doing at the end; null without one.
+    phase: Option<&'static str>,
+    ledger: Option<Ledger>,
+    /// Each source's part: the ledger is their sum.
+    sources: Vec<JsonSource>,
+    /// Reads that were reported and set against the plan: not those of a program that was left to itself by then.
+    reads_seen: Option<u64>,
+    foreseen: Option<u64>,
+    found_again: Option<u64>,
+    devices: &'a [String],
+    followed: Option<&'a Path>,
+    recorded: Option<&'a Path>,
+    lost: u64,
+    notes: Vec<&'a str>,
+    files: &'a [String],
+}
+
+/// A source's part as scripts read it.
+#[derive(Serialize)]
+struct JsonSource {
+    name: &'static str,
+    phase: &'static str,
+    ledger: Ledger,
+    reads_seen: u64,
+    foreseen: u64,
+    found_again: u64,
+}
+
+impl From<&StrandReport> for JsonSource {
+    fn from(report: &StrandReport) -> Self {
+        Self {
+            name: report.name,
+            phase: phase_name(report.phase),
+            ledger: report.ledger,
+            reads_seen: report.reads,
+            foreseen: report.foreseen,
+            found_again: report.found_again,
+        }
+    }
+}
+
+/// The word for what a session or a source does.
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Ahead => "ahead",
+        Phase::Lost => "lost",
+        Phase::GaveUp => "gave up",
+        Phase::Hot => "hot",
+        Phase::Finished => "finished",
+    }
+}
+
+impl Account {
+    pub(super) fn new(args: &RunArgs) -> Self {
+        Self {
+            program: program_of(args),
+            notes: Vec::new(),
+            remarks: Vec::new(),
+            followed: None,
+            baseline: None,
+            report: None,
+            files: Vec::new(),
+            wall_ns: 0,
+            status: 0,
+            killed: false,
+            device_bytes: None,
+            unseen_bytes: None,
+            lost: 0,
+            observed: false,
+            hidden: None,
+            without_stdio: false,
+            apart: args.output.is_some(),
+            prefetch: args.prefetch,
+            record: args.record,
+            recorded: None,
+            reads_recorded: 0,
+            accesses_recorded: 0,
+        }
+    }
+
+    /// Keep what can be had, and why the rest cannot.
+    pub(super) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|why| self.say(format!("{why:#}"))).ok()
+    }
+
+    pub(super) fn say(&mut self, note: String) {
+        self.notes.push(plain(&note));
+    }
+
+    /// Enter what is to be known of the run, and is no reason for what foreread did.
+    pub(super) fn remark(&mut self, remark: String) {
+        self.remarks.push(plain(&remark));
+    }
+
+    pub(super) fn ended(&mut self, finished: &Finished) {
+        let ending = finished.ending();
+        self.status = ending.status();
+        self.killed = matches!(ending, End::Killed(_));
+        self.device_bytes = finished.device_bytes;
+        self.wall_ns = finished.wall_ns;
+    }
+
+    /// Enter what the device gave and no observed read explains.
+    pub(super) fn unseen(&mut self, explained: &Explained) {
+        self.unseen_bytes = self.device_bytes.and_then(|all| explained.unseen(all));
+        if let (Some(unseen), Some(all)) = (self.unseen_bytes, self.device_bytes) {
+            self.remark(format!(
+                "{} of {} from the device came by reads that cannot be observed",
+                bytes(unseen),
+                bytes(all)
+            ));
+        }
+    }
+
+    pub(super) fn followed_to(&mut self, report: Report, files: &BTreeMap<FileId, FileMeta>) {
+        // Those of the record: that a program has deleted a file of its own is nothing to tell.
+        let name = |id: FileId| {
+            let meta = files.get(&id)?;
+            Some(shown(&meta.path.to_string_lossy()).into_owned())
+        };
+        for (file, change) in &report.changed {
+            let Some(name) = name(*file) else {
+                continue;
+            };
+            let what = match change {
+                Change::Replaced => "is another file than the one recorded".to_owned(),
+                Change::Resized(size) => {
+                    format!("has changed since it was recorded, to {}", bytes(*size))
+                }
+                Change::Modified => "was modified since it was recorded".to_owned(),
+            };
+            self.files.push(format!("{name}: {what}"));
+        }
+        for (file, why) in &report.gone {
+            if let Some(name) = name(*file) {
+                self.files.push(format!("{name}: {}", plain(why)));
+            }
+        }
+        // Each thread that gave hints about a file has its say.
+        let mut said = HashSet::new();
+        self.files.retain(|line| said.insert(line.clone()));
+        self.report = Some(report);
+    }
+
+    /// Whether what was recorded beside following is to replace the record that was followed.
+    pub(super) fn worth_recording(&mut self, recorder: &Recorder) -> bool {
+        self.reads_recorded = recorder.reads();
+        self.accesses_recorded = recorder.accesses();
+        let Some((_, plan)) = self.of_plan() else {
+            return recorder.reads() > 0;
+        };
+        let fits =
+            plan.reads < FEW_READS || plan.foreseen as f64 >= plan.reads as f64 * FORESEEN_ENOUGH;
+        let more = self
+            .baseline
+            .as_ref()
+            .is_none_or(|baseline| recorder.accesses() > baseline.accesses);
+        // What a run read that waited for next to nothing tells less than what a cold one did.
+        let keep = (fits || !self.was_cold())
+            && (self.has_lasting_record() || self.has_own_record() && !more);
+        recorder.reads() > 0 && self.lost == 0 && !keep
+    }
+
+    /// Enter what is wrong with the record that was followed: it is to be replaced.
+    pub(super) fn damaged(&mut self, trouble: String) {
+        self.say(trouble);
+        self.baseline = None;
+    }
+
+    /// Whether the program by now reads mostly what the record followed, its own, does not tell of: all it
+    /// tells of was in memory before the first read, and yet the program waited for a device. Only
+    /// the next run can be recorded, as this one was not observed.
+    pub(super) fn outgrown(&mut self) -> bool {
+        let (Some((report, plan)), Some(followed)) = (self.of_plan(), &self.followed) else {
+            return false;
+        };
+        let hot = report.was_hot && plan.foreseen == 0 && report.ledger.issued == 0;
+        let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
+        // A program that was faster than the look at its plan has brought that into memory by itself: its first
+        // reads waited.
+        let before = report.ledger.missed - report.missed_hot;
+        let elsewhere = self.device_bytes.unwrap_or(0).saturating_sub(before);
+        if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
+            return false;
+        }
+        self.say(format!(
+            "{} came from elsewhere than the record {} tells; the next run is recorded anew",
+            bytes(elsewhere),
+            followed.path.display()
+        ));
+        true
+    }
+
+    /// Whether the record followed is this command's own, and the next run goes by it as well.
+    pub(super) fn goes_on_with_own(&self) -> bool {
+        let plan = self.of_plan();
+        let left =
+            plan.is_none_or(|(_, plan)| plan.phase == Phase::GaveUp) || self.recorded.is_some();
+        self.has_own_record() && !left
+    }
+
+    /// Whether what was followed is a record of this very command that a run like the recorded
+    /// one adds nothing to: it is whole, and the program was not killed before its end.
+    pub(super) fn has_lasting_record(&self) -> bool {
+        self.has_own_record() && !self.baseline.as_ref().is_some_and(was_killed)
+    }
+
+    /// Whether what was followed is a whole record of this very command.
+    pub(super) fn has_own_record(&self) -> bool {
+        self.baseline.is_some() && self.followed.as_ref().is_some_and(|found| found.exact)
+    }
+
+    /// The foot of the new record.
+    pub(super) fn record_summary(&self, recorder: &Recorder) -> Summary {
+        Summary {
+            wall_ns: self.wall_ns,
+            read_ns: recorder.read_ns(),
+            device_bytes: self.device_bytes,
+            lost: self.lost,
+            // A run that was helped tells nothing about how long an unhelped one takes.
+            cold_wall_ns: (self.of_plan().is_none() && !self.was_helped() && self.was_cold())
+                .then_some(self.wall_ns),
+            helped: self.was_helped(),
+            exit_status: Some(self.status),
+            ..Summary::default()
+        }
+    }
+
+    /// Whether at least a megabyte came from a device: less is start-up noise.
+    fn was_cold(&self) -> bool {
+        self.device_bytes.is_some_and(|bytes| bytes >= 1 << 20)
+    }
+
+    /// What became of following the record, where there was one.
+    fn of_plan(&self) -> Option<(&Report, &StrandReport)> {
+        let report = self.report.as_ref()?;
+        let plan = report.strands.iter().find(|one| one.name == REPLAY)?;
+        Some((report, plan))
+    }
+
+    /// Whether anything was fetched ahead of the program.
+    fn was_helped(&self) -> bool {
+        let report = self.report.as_ref();
+        report.is_some_and(|report| report.ledger.issued > 0)
+    }
+
+    fn outcome(&self) -> Outcome {
+        match (self.was_helped(), &self.recorded) {
+            (true, _) => Outcome::Prefetched,
+            (false, Some(_)) => Outcome::Recorded,
+            (false, None) => Outcome::Aside,
+        }
+    }
+
+    /// Why foreread could not help, or not fully, and what else is to be known, in plain words.
+    fn reason(&self) -> Option<String> {
+        let cause = self.cause();
+        let told = cause.iter().chain(&self.remarks).map(String::as_str);
+        let told = told.collect::<Vec<_>>().join("; ");
+        (!told.is_empty()).then_some(told)
+    }
+
+    /// Why foreread could not help, or not fully.
+    fn cause(&self) -> Option<String> {
+        if let Some(note) = self.notes.first() {
+            return Some(note.clone());
+        }
+        if let Some((report, plan)) = self.of_plan() {
+            match plan.phase {
+                Phase::Hot if report.ledger.issued > 0 => {
+                    return Some("its other reads hardly waited".into());
+                }
+                Phase::Hot if report.reads > 0 => return Some("its reads hardly waited".into()),
+                Phase::Hot if !self.was_cold() => {
+                    let changed = self.files.first().cloned();
+                    return changed.or_else(|| Some("all of it was in memory already".into()));
+                }
+                // Other content leads a program elsewhere.
+                Phase::GaveUp if !self.files.is_empty() => {}
+                Phase::GaveUp => {
+                    return Some(format!(
+                        "after {} {} went its own way",
+                        counted(plan.foreseen, "read", "reads"),
+                        self.program
+                    ));
+                }
+                _ => {}
+            }
+            if report.ledger.issued == 0 && plan.phase != Phase::GaveUp {
+                return Some("nothing was missing that it could have fetched".into());
+            }
+            return self.files.first().cloned();
+        }
+        if self.was_helped() {
+            return None;
+        }
+        if !self.record {
+            return Some(if self.prefetch {
+                format!(
+                    "nothing is known of {}, and it was not to be recorded",
+                    self.program
+                )
+            } else {
+                "neither prefetching nor recording was asked for".into()
+            });
+        }
+        if !self.observed {
+            let why = self.hidden.map_or_else(
+                || "it ended before foreread could see why".to_owned(),
+                |why| format!("it is {why}"),
+            );
+            return Some(format!("{} could not be observed: {why}", self.program));
+        }
+        if self.recorded.is_none() && self.reads_recorded == 0 {
+            if self.unseen_bytes.is_some() {
+                return Some(format!("no read of {} could be observed", self.program));
+            }
+            // What it did just before it was killed, nobody may have been told.
+            let read = if self.killed {
+                "was killed before it was seen to read a regular file"
+            } else {
+                "read no regular file"
+            };
+            return Some(format!("{} {read}", self.program));
+        }
+        None
+    }
+
+    /// One line in plain words.
+    fn line(&self) -> String {
+        let mut line = String::from("foreread: ");
+        match self.outcome() {
+            Outcome::Prefetched => {
+                let ledger = self.ledger();
+                let _ = write!(
+                    line,
+                    "{} ahead of {}: {} useful, {} late, {} wasted",
+                    bytes(ledger.issued),
+                    self.program,
+                    bytes(ledger.useful),
+                    bytes(ledger.late),
+                    bytes(ledger.wasted)
+                );
+                if ledger.evicted > 0 {
+                    let _ = write!(line, ", {} evicted", bytes(ledger.evicted));
+                }
+                if ledger.infill > 0 {
+                    let _ = write!(line, ", {} infill", bytes(ledger.infill));
+                }
+                if ledger.unknown > 0 {
+                    let _ = write!(line, ", {} unknown", bytes(ledger.unknown));
+                }
+                if let Some(guessed) = self.guessed() {
+                    let _ = write!(line, ", {guessed}");
+                }
+                let _ = write!(line, "; {}", duration(self.wall_ns));
+                line.push_str(&self.against());
+                if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {
+                    let _ = write!(line, ", by the record of {}", found.differs);
+                }
+                if self.followed.is_none() && self.recorded.is_some() {
+                    let _ = write!(line, "; recorded ");
+                    self.write_recorded(&mut line);
+                }
+            }
+            Outcome::Recorded => {
+                let _ = write!(line, "recorded ");
+                self.write_recorded(&mut line);
+            }
+            Outcome::Aside => {
+                let _ = write!(line, "stood aside");
+            }
+        }
+        if let Some(reason) = self.reason() {
+            // What it did is not for that reason.
+            let joint = match self.outcome() {
+                Outcome::Recorded | Outcome::Prefetched => ";",
+                Outcome::Aside => ":",
+            };
+            let _ = write!(line, "{joint} {reason}");
+        }
+        shown(&line).into_owned()
+    }
+
+    /// How much of what was fetched no record told of, in words; `None` if nothing.
+    fn guessed(&self) -> Option<String> {
+        let strands = &self.report.as_ref()?.strands;
+        let helped = strands.iter().filter(|one| one.ledger.issued > 0);
+        let mut guessed = helped.clone().filter(|one| one.name != REPLAY).peekable();
+        guessed.peek()?;
+        if helped.count() == 1 {
+            return guessed.next().map(|one| format!("all by {}", one.name));
+        }
+        let parts =
+            guessed.map(|one| format!("{} of it by {}", bytes(one.ledger.issued), one.name));
+        Some(parts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What was recorded, after "recorded".
+    fn write_recorded(&self, line: &mut String) {
+        let reads = counted(self.reads_recorded, "read", "reads");
+        let _ = match self.outcome() {
+            // The line names the program and its time already.
+            Outcome::Prefetched => write!(line, "{reads}"),
+            _ => write!(
+                line,
+                "{reads} of {} in {}",
+                self.program,
+                duration(self.wall_ns)
+            ),
+        };
+        if self.lost > 0 {
+            let all = self.accesses_recorded.saturating_add(self.lost);
+            let _ = write!(
+                line,
+                " ({} of {} came too fast to be recorded)",
+                self.lost,
+                counted(all, "access", "accesses")
+            );
+        }
+        match self.recorded.as_ref().filter(|_| self.apart) {
+            Some(path) => {
+                let _ = write!(line, ", to {}", path.display());
+            }
+            None => line.push_str(", to keep ahead of the next run"),
+        }
+    }
+
+    /// The time against the recorded run's.
+    fn against(&self) -> String {
+        let Some(baseline) = self.baseline.as_ref().filter(|_| self.has_own_record()) else {
+            return String::new();
+        };
+        match baseline.cold_wall_ns {
+            _ if was_killed(baseline) => format!(
+                ", by the record of a run that was killed after {}",
+                duration(baseline.wall_ns)
+            ),
+            Some(cold) => format!(" against {} recorded cold", duration(cold)),
+            None if baseline.helped => format!(
+                " against {} when recorded, which was a run fetched ahead of",
+                duration(baseline.wall_ns)
+            ),
+            None => format!(
+                " against {} when recorded, partly in memory",
+                duration(baseline.wall_ns)
+            ),
+        }
+    }
+
+    fn ledger(&self) -> Ledger {
+        self.report
+            .as_ref()
+            .map_or_else(Ledger::default, |report| report.ledger)
+    }
+
+    fn json(&self) -> Json<'_> {
+        let report = self.report.as_ref();
+        Json {
+            mode: self.outcome(),
+            reason: self.reason(),
+            exit_status: self.status,
+            wall_ns: self.wall_ns,
+            cold_wall_ns: self.baseline.as_ref().and_then(|base| base.cold_wall_ns),
+            recorded_wall_ns: self.baseline.as_ref().map(|base| base.wall_ns),
+            device_bytes: self.device_bytes,
+            unseen_bytes: self.unseen_bytes,
+            phase: report.map(|report| phase_name(report.phase)),
+            read_bytes: self.baseline.as_ref().map(|base| base.bytes),
+            ledger: report.map(|report| report.ledger),
+            sources: report.map_or(Vec::new(), |report| {
+                report.strands.iter().map(JsonSource::from).collect()
+            }),
+            reads_seen: report.map(|report| report.reads),
+            foreseen: report.map(|report| report.foreseen),
+            found_again: report.map(|report| report.found_again),
+            devices: report.map_or(&[], |report| &report.devices),
+            followed: self.followed.as_ref().map(|found| found.path.as_path()),
+            recorded: self.recorded.as_deref(),
+            lost: self.lost,
+            notes: self.told_beside().collect(),
+            files: &self.files,
+        }
+    }
+
+    /// All notes and remarks.
+    fn told_beside(&self) -> impl Iterator<Item = &str> {
+        self.notes.iter().chain(&self.remarks).map(String::as_str)
+    }
+
+    /// What came of it, as asked for, to be printed; empty where nothing is. The JSON goes to where `place` says that the
+    /// user's path leads; that it could not be written is said even where nothing else is to be.
+    pub(super) fn report(&self, args: &RunArgs, place: impl Fn(&Path) -> PathBuf) -> String {
+        let path = args.json.as_ref();
+        let failed = path.and_then(|path| {
+            let written = self.write(&place(path));
+            written.with_context(|| path.display().to_string()).err()
+        });
+        let failed = failed.map(|why| plain(&format!("no account was written: {why:#}")));
+        match (failed, args.quiet) {
+            (None, true) => String::new(),
+            (Some(failed), true) => format!("foreread: {failed}"),
+            (failed, false) => {
+                let (mut text, joint) = if args.explain {
+                    (self.full(), "\nforeread:   ")
+                } else {
+                    (self.line(), "; ")
+                };
+                if let Some(failed) = failed {
+                    text.extend([joint, &failed]);
+                }
+                text
+            }
+        }
+    }
+
+    /// Write the account to a file as JSON.
+    fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(&self.json())?;
+        Ok(std::fs::write(path, text + "\n")?)
+    }
+}
+
+/// Print what came of a run.
+pub(super) fn print(text: &str) {
+    // Standard error may be closed; the program had it first.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+}
+
+/// Say that there is no account of the run, and why.
+pub(super) fn print_without(args: &RunArgs, why: &str) {
+    match (&args.json, args.quiet) {
+        (None, true) => {}
+        (Some(_), true) => print(&plain(&format!("foreread: no account was written: {why}"))),
+        (_, false) => {
+            let program = program_of(args);
+            print(&plain(&format!("foreread: no account of {program}: {why}")));
+        }
+    }
+}
+
+/// Say that foreread could do nothing at all.
+pub(super) fn print_aside(args: &RunArgs, why: &str) {
+    match (&args.json, args.quiet) {
+        (None, true) => {}
+        (Some(_), true) => print(&plain(&format!("foreread: no account was written: {why}"))),
+        (_, false) => print(&plain(&format!("foreread: stood aside: {why}"))),
+    }
+}
+
+/// The program's name, as it was given.
+fn program_of(args: &RunArgs) -> String {
+    let program = Path::new(&args.command[0]);
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let name: Cow<'_, str> = name.to_string_lossy();
+    shown(&name).into_owned()
+}
+
+/// Whether the run that was recorded ended by a signal.
+fn was_killed(recorded: &Summary) -> bool {
+    recorded.exit_status.is_some_and(|status| status >= 128)
+}
+
+#[cfg(test)]
+mod tests;

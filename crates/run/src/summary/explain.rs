@@ -1,0 +1,157 @@
+//! The whole account of a run, a row a fact, for `--explain`.
+
+use std::fmt::{Display, Write as _};
+
+use foreread_engine::{Ledger, Phase};
+use foreread_words::units::{WIDTH, bytes, duration, folded};
+use foreread_words::{counted, shown};
+
+use super::Account;
+
+/// Where a row's words begin.
+const COLUMN: usize = 25;
+/// Files named one by one.
+const NAMED_FILES: usize = 8;
+
+impl Account {
+    /// The whole account, for `--explain`.
+    pub(super) fn full(&self) -> String {
+        // What goes on is set in by as much as a row.
+        let line = self.line();
+        let mut lines = folded(&line, WIDTH - 2).into_iter();
+        let mut text = lines.next().unwrap_or_default().into_owned();
+        let rest = lines.collect::<Vec<_>>().join(" ");
+        for line in folded(&rest, WIDTH - 12)
+            .iter()
+            .filter(|line| !line.is_empty())
+        {
+            let _ = write!(text, "\nforeread:   {line}");
+        }
+        let mut row = |name: &str, value: &dyn Display| {
+            let value = value.to_string();
+            let mut name = name;
+            for line in folded(&shown(&value), WIDTH - COLUMN) {
+                let _ = write!(text, "\nforeread:   {name:<12} {line}");
+                name = "";
+            }
+        };
+        row(
+            "run",
+            &format_args!("{}, exit status {}", duration(self.wall_ns), self.status),
+        );
+        match self.device_bytes {
+            Some(0) => row("from device", &"nothing that the program waited for itself"),
+            Some(device) => row(
+                "from device",
+                &format_args!("{} waited for by the program itself", bytes(device)),
+            ),
+            None => {}
+        }
+        if let Some(found) = &self.followed {
+            row("followed", &found.path.display());
+        }
+        if let Some(report) = &self.report {
+            let left = match (report.phase, report.reads) {
+                (Phase::Hot, _) => "; then it was left to itself",
+                (Phase::GaveUp, _) => "; then the record was given up",
+                (Phase::Finished, 1..) => "; then there was nothing left to fetch",
+                _ => "",
+            };
+            match report.reads {
+                0 => row("reads seen", &format_args!("none{left}")),
+                reads => row(
+                    "reads seen",
+                    &format_args!("{reads}, {} foreseen{left}", report.foreseen),
+                ),
+            }
+            let ledger = &report.ledger;
+            if ledger.issued == 0 {
+                row("fetched", &"nothing");
+            }
+            // What there was nothing of has no share.
+            let mut share = |name: &str, part: Option<f64>, of: &str| {
+                if let Some(part) = part.filter(|_| ledger.issued > 0) {
+                    row(name, &format_args!("{:.1} % {of}", part * 100.0));
+                }
+            };
+            let accuracy = ledger.accuracy();
+            share("accuracy", accuracy, "of what was fetched was read");
+            let coverage = ledger.coverage();
+            share("coverage", coverage, "of what was needed was fetched");
+            let timeliness = ledger.timeliness();
+            share("timeliness", timeliness, "of that was there in time");
+            if report.found_again > 0 {
+                row(
+                    "lost",
+                    &format_args!(
+                        "and found again {}",
+                        counted(report.found_again, "time", "times")
+                    ),
+                );
+            }
+            for strand in report.strands.iter().filter(|one| one.ledger.issued > 0) {
+                let Ledger {
+                    issued,
+                    useful,
+                    late,
+                    wasted,
+                    ..
+                } = strand.ledger;
+                let (issued, useful) = (bytes(issued), bytes(useful));
+                let (late, wasted) = (bytes(late), bytes(wasted));
+                let reads = counted(strand.foreseen, "read", "reads");
+                row(
+                    strand.name,
+                    &format_args!(
+                        "{issued}: {useful} useful, {late} late, {wasted} wasted; {reads} foreseen"
+                    ),
+                );
+            }
+            if !report.devices.is_empty() {
+                row("devices", &report.devices.join(", "));
+            }
+        }
+        for file in self.files.iter().take(NAMED_FILES) {
+            row("file", file);
+        }
+        if self.files.len() > NAMED_FILES {
+            row(
+                "file",
+                &format_args!("and {} more", self.files.len() - NAMED_FILES),
+            );
+        }
+        if self.lost > 0 {
+            row(
+                "unseen",
+                &format_args!(
+                    "{} came too fast to be reported",
+                    counted(self.lost, "read", "reads")
+                ),
+            );
+        }
+        if self.without_stdio {
+            row(
+                "unseen",
+                &"reads through stdio, which this C library does not let be observed",
+            );
+        }
+        if let Some(unseen) = self.unseen_bytes {
+            row(
+                "unseen",
+                &format_args!(
+                    "{} from the device, by direct system calls, by statically linked or privileged \
+                     children, by libraries loaded apart, or in folders",
+                    bytes(unseen)
+                ),
+            );
+        }
+        if let Some(path) = &self.recorded {
+            row("recorded", &path.display());
+        }
+        // The first line has the first note, and all remarks.
+        for note in self.notes.iter().skip(1) {
+            row("note", note);
+        }
+        text
+    }
+}

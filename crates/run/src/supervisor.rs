@@ -1,0 +1,394 @@
+//! Watching a program to its end, in the helper: reports are taken, and handed to whoever records and follows.
+//!
+//! Data flow: [`Observer`] → [`Watch`] → [`Sinks`]; at the end all of it → the account.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use foreread_engine::Phase;
+use foreread_plan::format::redefine;
+use foreread_plan::{FileId, FileMeta, Identity, Sequence, ThreadId, ThreadMeta};
+use foreread_sources::signature::Roles;
+use foreread_store::Store;
+use foreread_sys::processor::Aside;
+
+use super::follow::{Followed, Follower, Opened};
+use super::helper::{Finished, Link};
+use super::observer::{Observer, Wanted};
+use super::pace::{Care, Pace};
+use super::record::Recorder;
+use super::rest::Rest;
+use super::summary::Account;
+use super::unseen::Explained;
+use super::watch::{Sink, Watch};
+
+/// How long what is reported may wait for the session to look at its plan. The plan may lie on a file system that does not
+/// answer.
+const DECIDED: Duration = Duration::from_millis(20);
+/// Looks at what is reported after the program has ended; all of it is there by then.
+const LAST_LOOKS: usize = 1000;
+
+/// Recorder and follower, whichever there are.
+pub(super) struct Sinks {
+    pub(super) recorder: Option<Recorder>,
+    pub(super) follower: Option<Follower>,
+    explained: Explained,
+}
+
+impl Sinks {
+    pub(super) fn new(recorder: Option<Recorder>, follower: Option<Follower>) -> Self {
+        Self {
+            recorder,
+            follower,
+            explained: Explained::default(),
+        }
+    }
+}
+
+impl Sink for Sinks {
+    fn file(&mut self, id: FileId, meta: &FileMeta) {
+        self.explained.file(id, meta);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.file(id, meta);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.file(id, meta);
+        }
+    }
+
+    fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.thread(id, meta);
+        }
+    }
+
+    fn accesses(&mut self, sequence: Sequence) {
+        self.explained.accesses(&sequence);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.accesses(sequence);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.accesses(sequence);
+        }
+    }
+}
+
+/// Watches the program, in the helper.
+pub(super) struct Supervisor {
+    pub(super) observer: Option<Box<dyn Observer>>,
+    pub(super) watch: Watch,
+    pub(super) sinks: Sinks,
+    /// Whether what is learnt may be kept.
+    pub(super) records: bool,
+    /// Whether this run gets a record of its own, whatever becomes of following another.
+    pub(super) replaces: bool,
+    /// For a program of which nothing is known and which is to be helped by what it is seen to do: what its files are for.
+    pub(super) guesses: Option<Roles>,
+    /// Why it was not.
+    pub(super) unguessed: Option<anyhow::Error>,
+    pub(super) aside: Aside,
+    pub(super) pace: Pace,
+    pub(super) rest: Rest,
+    /// Whether the program was left to itself at any time.
+    pub(super) rested: bool,
+    pub(super) started: Instant,
+    /// Whether the program was left to itself for a while.
+    pub(super) looked_away: bool,
+}
+
+impl Supervisor {
+    /// Watch the program to its end.
+    pub(super) fn supervise(&mut self, link: &mut Link) -> Finished {
+        if self.guesses.is_some() && !self.observing() {
+            self.rest.begin(Duration::ZERO);
+        }
+        loop {
+            let observing = self.observing();
+            let timeout = if observing {
+                Some(self.pace.pause())
+            } else {
+                self.rest.pause()
+            };
+            if let Some(finished) = self.wait(link, timeout) {
+                return finished;
+            }
+            if !observing {
+                self.look_up();
+                continue;
+            }
+            if self.is_deciding() {
+                continue;
+            }
+            let seen = self.look();
+            let care = self.care();
+            self.pace.looked(seen, care);
+        }
+    }
+
+    /// What is done for the program at present.
+    fn care(&self) -> Care {
+        match &self.sinks.follower {
+            Some(follower) if follower.is_busy() => Care::Fetching,
+            Some(follower) if !follower.rests() => Care::LookingOn,
+            _ => Care::Recording {
+                touching: self.watch.touched.has_news(),
+            },
+        }
+    }
+
+    fn wait(&self, link: &mut Link, timeout: Option<Duration>) -> Option<Finished> {
+        let Some(observer) = &self.observer else {
+            return link.wait(timeout);
+        };
+        let mut finished = None;
+        observer.waiting(&mut || finished = link.wait(timeout));
+        finished
+    }
+
+    /// Whether the session still looks at its plan, as it does for a millisecond: where it finds all of that in memory, what
+    /// is reported till then need not be gone through.
+    fn is_deciding(&self) -> bool {
+        let follower = self.sinks.follower.as_ref();
+        self.started.elapsed() < DECIDED && follower.is_some_and(|one| one.decided().is_none())
+    }
+
+    /// Take what was reported since the last look; how much that was.
+    fn look(&mut self) -> usize {
+        if let Some(follower) = &self.sinks.follower
+            && let Some(phase) = follower.decided()
+            && !self.watch.observed()
+            && phase == Phase::Hot
+            // Else it may have been faster than the look at its plan, and what it read is to be known.
+            && !self.rest.has_fetched()
+        {
+            self.heed(phase);
+            if !self.observing() {
+                return 0;
+            }
+        }
+        let Some(observer) = &mut self.observer else {
+            return 0;
+        };
+        let (watch, sinks) = (&mut self.watch, &mut self.sinks);
+        let pace = &mut self.pace;
+        let seen = observer.poll(&mut |event| {
+            pace.saw(&event);
+            watch.take(event, sinks);
+        });
+        self.aside.keep();
+        watch.sample(self.started.elapsed().as_nanos() as u64, sinks);
+        if let Some(recorder) = &mut sinks.recorder {
+            recorder.flush();
+        }
+        if self.pace.has_waited()
+            && let Some(roles) = self.guesses.take()
+        {
+            self.guess(roles);
+        }
+        let (Some(observer), sinks) = (&mut self.observer, &mut self.sinks) else {
+            return seen;
+        };
+        if let Some(follower) = &mut sinks.follower {
+            let phase = follower.flush();
+            observer.foresee(follower.is_foreseen());
+            self.heed(phase);
+        }
+        seen
+    }
+
+    /// Observe what the session in this phase needs.
+    fn heed(&mut self, phase: Phase) {
+        let sinks = &mut self.sinks;
+        match phase {
+            Phase::Ahead | Phase::Lost => {}
+            // Nothing is left to watch for, unless the command is to get a record of its own.
+            Phase::Hot | Phase::Finished
+                if self.replaces
+                    || sinks.recorder.is_some()
+                        && sinks.follower.as_ref().is_some_and(Follower::is_damaged) => {}
+            Phase::Hot | Phase::Finished => {
+                // What is written down so far would pass for all the program reads.
+                if let Some(recorder) = sinks.recorder.take() {
+                    recorder.discard();
+                }
+                // Muted it is when the program has ended as well.
+                if phase == Phase::Hot
+                    && self.observing()
+                    && let Some(follower) = &self.sinks.follower
+                {
+                    self.rest.begin(follower.paid_back_in());
+                }
+                self.rested = true;
+                self.look_away();
+            }
+            Phase::GaveUp if sinks.recorder.is_some() => self.want(Wanted::Everything),
+            Phase::GaveUp => self.look_away(),
+        }
+    }
+
+    /// Start a session for a program of which nothing is known, now that a read has waited. Until then there would be
+    /// nothing to gain by one.
+    fn guess(&mut self, roles: Roles) {
+        match Follower::start(Opened::nothing(roles), self.started) {
+            Ok(mut follower) => {
+                for (id, meta) in self.watch.files().all_met() {
+                    follower.file(id, meta);
+                }
+                self.sinks.follower = Some(follower);
+            }
+            Err(why) => self.unguessed = Some(why),
+        }
+    }
+
+    /// Leave a program to itself that still runs.
+    fn look_away(&mut self) {
+        if self.observing() {
+            self.sinks.follower.iter().for_each(Follower::look_away);
+        }
+        self.want(Wanted::Nothing);
+    }
+
+    /// See whether a program left to itself needs help by now.
+    fn look_up(&mut self) {
+        if !self.rest.is_over() {
+            return;
+        }
+        match &mut self.sinks.follower {
+            Some(follower) => follower.resume(),
+            None if self.guesses.is_some() => {}
+            None => return,
+        }
+        self.want(Wanted::Progress);
+    }
+
+    fn observing(&self) -> bool {
+        let observer = self.observer.as_ref();
+        observer.is_some_and(|observer| observer.wanted() != Wanted::Nothing)
+    }
+
+    fn want(&mut self, wanted: Wanted) {
+        if let Some(observer) = &mut self.observer
+            && observer.wanted() != wanted
+        {
+            self.looked_away |= wanted == Wanted::Nothing;
+            observer.want(wanted);
+        }
+    }
+
+    /// Take the last reports, end the session, keep the record, in the store if it goes there, and enter it all in
+    /// the account.
+    pub(super) fn close(mut self, account: &mut Account, kept: Option<Kept<'_>>, link: &Link) {
+        link.doing("taking the program's last reports");
+        let was_observing = self.observing();
+        let looked_away = self.looked_away;
+        if let Some(observer) = &mut self.observer {
+            // What the program has started may outlive it.
+            observer.foresee(false);
+        }
+        self.want(Wanted::Nothing);
+        // What is left of a program that was not observed was reported before it was let go.
+        for _ in 0..if was_observing { LAST_LOOKS } else { 0 } {
+            if self.look() == 0 && self.observer.as_ref().is_none_or(|one| one.is_drained()) {
+                break;
+            }
+        }
+        link.doing("looking at the files that the program wrote");
+        self.watch.finish(&mut self.sinks);
+        account.lost = self.observer.as_ref().map_or(0, |one| one.lost());
+        account.observed = self.watch.observed() || self.rested || !was_observing;
+        account.without_stdio = self.watch.without_stdio();
+        let unseen = self.observer.as_ref().map(|one| one.unobserved());
+        let unseen = unseen.unwrap_or_default();
+        if account.lost > 0 || account.without_stdio || !unseen.is_empty() {
+            self.sinks.follower.iter().for_each(Follower::look_away);
+        }
+        if account.observed {
+            unseen.into_iter().for_each(|said| account.remark(said));
+        }
+        if was_observing && !looked_away && self.watch.observed() {
+            account.unseen(&self.sinks.explained);
+        }
+        if let Some(why) = self.unguessed {
+            account.say(format!("{why:#}"));
+        }
+        let Sinks {
+            recorder, follower, ..
+        } = self.sinks;
+        let mut changed = HashSet::new();
+        if let Some(follower) = follower {
+            link.doing("closing the account of what was fetched");
+            let devices = follower.devices();
+            let Followed {
+                report,
+                files,
+                overtaken,
+                trouble,
+                unmeasured,
+            } = follower.finish();
+            changed = overtaken;
+            if let Some(why) = unmeasured {
+                account.remark(why);
+            }
+            if let Some(trouble) = trouble {
+                account.damaged(trouble);
+            }
+            match report {
+                Some(mut report) => {
+                    // With what each was taken for.
+                    report.devices.retain(|name| !devices.contains_key(name));
+                    report.devices.extend(devices.into_values());
+                    account.followed_to(report, &files);
+                }
+                None => {
+                    let why = "the prefetch engine died, or a file system does not answer it";
+                    account.say(format!("{why}; the program was not affected"));
+                }
+            }
+        }
+        match recorder {
+            Some(recorder) if account.worth_recording(&recorder) => {
+                let path = recorder.place().path();
+                link.doing(&format!("writing the record {}", path.display()));
+                let summary = account.record_summary(&recorder);
+                let settled = recorder.commit(summary).and_then(|()| {
+                    kept.map_or(Ok(()), |Kept { store, identity }| store.settle(identity))
+                });
+                match settled {
+                    Ok(()) => account.recorded = Some(path),
+                    Err(why) => account.say(format!("{why:#}; not recorded")),
+                }
+            }
+            Some(recorder) => recorder.discard(),
+            None => {}
+        }
+        // Unmapped together with all the rest, in a moment: by itself it would hold up the other threads.
+        std::mem::forget(self.observer);
+        let own = kept.map(|Kept { store, identity }| store.place_for(identity));
+        let Some(own) = own.filter(|_| self.records) else {
+            return;
+        };
+        if account.outgrown() {
+            // A record that cannot be deleted is looked at again by the next run.
+            let _ = own.remove();
+        } else if !changed.is_empty() && account.goes_on_with_own() {
+            // Or every later run would tell of them. A record that cannot be written anew stays as it is.
+            let _ = redefine(&own, |meta| {
+                let now = changed
+                    .contains(&meta.path)
+                    .then(|| self.watch.facts(&meta.path))??;
+                Some(FileMeta {
+                    written: meta.written,
+                    advice: meta.advice,
+                    ..now
+                })
+            });
+        }
+    }
+}
+
+/// Where a program's record is kept.
+#[derive(Clone, Copy)]
+pub(super) struct Kept<'a> {
+    pub(super) store: &'a Store,
+    pub(super) identity: &'a Identity,
+}

@@ -1,0 +1,179 @@
+//! Keeping the store small and whole: pruning, and what killed recorders left behind.
+//!
+//! Invariant: a file being written by a living process is never touched, and a complete
+//! record is never replaced by an incomplete one.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Result, ensure};
+use foreread_plan::Identity;
+use foreread_plan::format::{Place, Reader};
+use foreread_words::units::bytes;
+use rustix::fs::Dir;
+
+use super::facts::{Facts, Index};
+use super::{Entry, Store, check_owner, id_of, identity, mark_used, room_for};
+
+/// Records that are noted in one go, at most, while a program runs: 25 µs each.
+const NOTED: usize = 64;
+
+impl Store {
+    /// Deletes records not used for `older_than`, then those least recently used until all
+    /// take at most `max_size` bytes (the store's limit without). Returns the deleted ones.
+    pub fn prune(&self, max_size: Option<u64>, older_than: Option<Duration>) -> Result<Vec<Entry>> {
+        self.prune_of(self.entries()?, max_size, older_than)
+    }
+
+    /// [`Store::prune`] of these records, which are all there are, the last used first.
+    fn prune_of(
+        &self,
+        entries: Vec<Entry>,
+        max_size: Option<u64>,
+        older_than: Option<Duration>,
+    ) -> Result<Vec<Entry>> {
+        let limit = max_size.unwrap_or(self.limit);
+        let oldest = older_than.and_then(|age| SystemTime::now().checked_sub(age));
+        let mut kept = 0u64;
+        let mut deleted = Vec::new();
+        // The last used come first, so what does not fit any more is what was used before.
+        for entry in entries {
+            let expired = oldest.is_some_and(|oldest| entry.used < oldest);
+            if expired || kept.saturating_add(entry.size) > limit {
+                self.remove(&entry)?;
+                deleted.push(entry);
+            } else {
+                kept += entry.size;
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Takes in what killed recorders left, and brings the store within its limit.
+    pub fn tidy(&self) {
+        self.take_in();
+        self.shrink();
+    }
+
+    /// As [`Store::tidy`], and brings what is noted of the records of this program's executable up to date. The records are
+    /// listed once for both.
+    pub fn tidy_for(&self, identity: &Identity) {
+        self.take_in();
+        let Ok(mut entries) = self.entries() else {
+            return;
+        };
+        let _ = self.prune_of(entries.clone(), None, None);
+        let id = identity::id(identity);
+        // Without any it is made when it is needed.
+        let Some(place) = self.index_place(&id) else {
+            return;
+        };
+        let Some(mut index) = Index::read(&place) else {
+            return;
+        };
+        entries.retain(|entry| identity::same_exe(&entry.id, &id));
+        let number = |entry: &Entry| u64::from_str_radix(&entry.id, 16).unwrap_or(0);
+        let there: HashSet<u64> = entries.iter().map(number).collect();
+        let noted: HashSet<u64> = index.0.iter().map(|facts| facts.id).collect();
+        index.0.retain(|facts| there.contains(&facts.id));
+        let mut changed = index.0.len() < noted.len();
+        let fresh = entries
+            .iter()
+            .filter(|entry| !noted.contains(&number(entry)));
+        for entry in fresh.take(NOTED) {
+            changed |= self.note(&mut index, entry);
+        }
+        if changed {
+            let _ = index.write(&place);
+        }
+    }
+
+    /// Brings the store within its limit. What cannot be done now is tried again the next time, so
+    /// failures are not reported.
+    fn shrink(&self) {
+        let _ = self.prune(None, None);
+    }
+
+    /// Brings the store within its limit with a program's record that was just put into it, which is the last to go.
+    ///
+    /// # Errors
+    /// When the record alone is above the limit, so that it is gone again.
+    pub fn settle(&self, identity: &Identity) -> Result<()> {
+        let file = self.place_for(identity).open().ok();
+        let size = file.as_ref().and_then(|file| file.metadata().ok());
+        let size = size.map_or(0, |meta| meta.len());
+        // The file system's clock ticks seldom: a record marked as used a moment ago may seem younger.
+        if let Some(file) = &file {
+            mark_used(file);
+        }
+        let id = identity::id(identity);
+        if let Some(place) = self.index_place(&id)
+            && let Some(mut index) = Index::read(&place)
+            && let Some(facts) = Facts::of(&id, identity)
+            && index.add(facts)
+        {
+            // What is not noted now is when the store is tidied up.
+            let _ = index.write(&place);
+        }
+        self.shrink();
+        ensure!(
+            size <= self.limit,
+            "the record would take {}, which is more than the {} that all records may",
+            bytes(size),
+            bytes(self.limit)
+        );
+        Ok(())
+    }
+
+    /// Takes in what killed recorders left. What cannot be done now is tried again at the next
+    /// opening, so failures are not reported.
+    pub(super) fn take_in(&self) {
+        for destination in self.abandoned() {
+            for partial in destination.partials().unwrap_or_default() {
+                // Its writer lives, perhaps where its process number says nothing here.
+                let Ok(Some(taken)) = partial.take_over() else {
+                    continue;
+                };
+                if check_owner(&taken).is_err() {
+                    continue;
+                }
+                let adopted = !destination.is_taken()
+                    && worth_keeping(&taken, &partial.place().path())
+                    && partial.adopt(&taken, &destination).is_ok();
+                if !adopted {
+                    let _ = partial.place().remove();
+                }
+            }
+        }
+    }
+
+    /// The records that recorders have begun in the store and not finished.
+    fn abandoned(&self) -> Vec<Place> {
+        let Ok(listed) = Dir::read_from(self.directory.as_fd()) else {
+            return Vec::new();
+        };
+        let ids: BTreeSet<String> = listed
+            .filter_map(|file| {
+                let file = file.ok()?;
+                let name = OsStr::from_bytes(file.file_name().to_bytes());
+                let (name, _) = name.to_str()?.strip_prefix('.')?.split_once(".partial-")?;
+                id_of(Path::new(name))
+            })
+            .collect();
+        ids.iter().map(|id| self.place_of(id)).collect()
+    }
+}
+
+/// Whether an unfinished record says enough to be of use.
+fn worth_keeping(taken: &File, path: &Path) -> bool {
+    let opened = taken.try_clone().ok().and_then(|file| {
+        let size = file.metadata().ok()?.len();
+        Reader::within(file, path, room_for(size)).ok()
+    });
+    opened.is_some_and(|reader| !reader.files().is_empty())
+}

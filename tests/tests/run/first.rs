@@ -1,0 +1,234 @@
+//! The first run: nothing is known of the program but what it is seen to do, and yet a pattern in its reads is kept
+//! ahead of.
+
+use foreread_tests::{Lab, Outcome, check};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_first_run_keeps_ahead_of_a_file_read_backward",
+        &[],
+        backward,
+    ),
+    ("a_first_run_keeps_ahead_of_strides", &[], strides),
+    ("a_first_run_keeps_ahead_of_nested_strides", &[], nested),
+    ("a_first_run_keeps_ahead_of_several_cursors", &[], cursors),
+    ("a_first_run_keeps_ahead_of_runs_and_gaps", &[], gaps),
+    (
+        "a_first_run_keeps_ahead_of_a_file_that_the_program_has_written",
+        &[],
+        own,
+    ),
+    (
+        "a_first_run_fetches_next_to_nothing_for_what_has_no_pattern_or_needs_none",
+        &[],
+        nothing,
+    ),
+    (
+        "a_first_run_that_is_not_to_be_recorded_is_kept_ahead_of",
+        &[],
+        unrecorded,
+    ),
+    (
+        "a_run_that_is_only_recorded_is_not_kept_ahead_of",
+        &[],
+        recorded_alone,
+    ),
+    (
+        "a_record_of_a_run_that_was_helped_says_so",
+        &[],
+        helped_record,
+    ),
+    (
+        "reads_of_files_that_no_record_has_are_kept_ahead_of",
+        &[],
+        beside_a_record,
+    ),
+];
+
+/// Offsets and lengths in bytes.
+type Reads = Vec<(u64, u64)>;
+
+const PAGE: u64 = 4096;
+/// Size of the data, in MiB.
+const MIB: u64 = 64;
+const SIZE: u64 = MIB << 20;
+
+fn list(lab: &Lab, name: &str, reads: &Reads) {
+    let lines = reads.iter().map(|(at, len)| format!("{at} {len}\n"));
+    lab.write(name, lines.collect::<String>());
+}
+
+/// The bytes of all pages read, each once.
+fn pages(reads: &Reads) -> u64 {
+    let pages = reads
+        .iter()
+        .flat_map(|(at, len)| at / PAGE..(at + len).div_ceil(PAGE));
+    pages.collect::<std::collections::HashSet<_>>().len() as u64 * PAGE
+}
+
+/// A first run of these reads, cold, its output as it is without foreread.
+#[track_caller]
+fn first(reads: &Reads, options: &[&str]) -> (Lab, Outcome) {
+    let lab = Lab::new();
+    lab.program("walker", &[]);
+    lab.data("data", MIB);
+    list(&lab, "list", reads);
+    let command = ["./walker", "list", "data"];
+    let plain = lab.plain(&command);
+    lab.cold(&["data"]);
+    let outcome = lab.run_with(options, &command);
+    outcome.assert_as(&plain);
+    (lab, outcome)
+}
+
+/// A first run of which more than half of what the program reads was there when it came, or on its way.
+#[track_caller]
+fn kept_ahead(reads: &Reads) {
+    let (_, outcome) = first(reads, &[]);
+    assert_ahead(&outcome, pages(reads));
+}
+
+#[track_caller]
+fn assert_ahead(outcome: &Outcome, read: u64) {
+    let ahead = outcome.bytes("useful") + outcome.bytes("late");
+    check!(ahead > read / 2, "{ahead} of {read}: {outcome:?}");
+    check!(outcome.bytes("wasted") < read / 4, "{outcome:?}");
+    outcome.check_mode("prefetched");
+    check!(!outcome.account["recorded"].is_null(), "{outcome:?}");
+    // Each source's part is told, and the parts are the whole.
+    let sources = outcome.account["sources"].as_array().expect("sources");
+    for column in [
+        "issued", "useful", "late", "wasted", "evicted", "infill", "unknown",
+    ] {
+        let parts = sources.iter().map(|one| one["ledger"][column].as_u64());
+        let parts: u64 = parts.map(|part| part.expect("a number")).sum();
+        assert_eq!(parts, outcome.bytes(column), "{column}: {outcome:?}");
+    }
+    let name = |one: &serde_json::Value| one["name"].as_str().map(str::to_owned);
+    assert!(
+        sources
+            .iter()
+            .any(|one| name(one).as_deref() == Some("signatures"))
+    );
+}
+
+fn backward() {
+    kept_ahead(&(0..2000).rev().map(|n| (n * PAGE, PAGE)).collect());
+    kept_ahead(&(0..SIZE >> 15).rev().map(|n| (n << 15, 1 << 15)).collect());
+}
+
+fn strides() {
+    for (stride, count) in [(8 << 10, 2000), (64 << 10, 1000)] {
+        kept_ahead(&(0..count).map(|n| (n * stride, PAGE)).collect());
+    }
+    // A column of a matrix after the other.
+    let stride = 2 << 20;
+    let column = |column: u64| (0..SIZE / stride).map(move |n| (n * stride + column * PAGE, PAGE));
+    kept_ahead(&(0..40).flat_map(column).collect());
+}
+
+fn nested() {
+    let group = |n: u64| [(n * 20 * 1024, 4096), (n * 20 * 1024 + 4096, 4096)];
+    kept_ahead(&(0..1000).map(|n| n * 2).flat_map(group).collect());
+}
+
+fn cursors() {
+    let quarter = SIZE / 4;
+    let at = |n: u64| (0..4).map(move |cursor| (cursor * quarter + n * (24 << 10), PAGE));
+    kept_ahead(&(0..400).flat_map(at).collect());
+}
+
+fn gaps() {
+    // 16 reads in a row, and as much left out three times.
+    let run = |n: u64| (0..16).map(move |read| ((n * 64 + read) * 8192, 8192));
+    kept_ahead(&(0..SIZE / (64 * 8192)).flat_map(run).collect());
+}
+
+fn own() {
+    let reads: Reads = (0..2000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
+    let lab = Lab::new();
+    lab.program("walker", &[]);
+    list(&lab, "list", &reads);
+    let command = ["./walker", "list", "data", "64"];
+    let plain = lab.plain(&command);
+    std::fs::remove_file(lab.path("data")).expect("the data");
+    let outcome = lab.run(&command);
+    outcome.assert_as(&plain);
+    assert_ahead(&outcome, pages(&reads));
+}
+
+fn nothing() {
+    // A step that shares no factor with the number of pages, squared: no two distances are the same.
+    let scattered = |n: u64| (n * n * 7919 + n * 31) % (SIZE / PAGE) * PAGE;
+    let random: Reads = (0..2000).map(|n| (scattered(n), PAGE)).collect();
+    let sequential: Reads = (0..2000).map(|n| (n * PAGE, PAGE)).collect();
+    for reads in [random, sequential] {
+        let (_, outcome) = first(&reads, &[]);
+        let issued = outcome.bytes("issued");
+        check!(issued < pages(&reads) / 20, "{issued}: {outcome:?}");
+        assert!(!outcome.account["recorded"].is_null(), "{outcome:?}");
+    }
+}
+
+fn unrecorded() {
+    // Nothing is observed until the program has waited for its device, so it has to read for a while.
+    let reads = (0..4000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
+    let (lab, outcome) = first(&reads, &["--no-record"]);
+    check!(outcome.bytes("useful") > pages(&reads) / 4, "{outcome:?}");
+    assert!(lab.records().is_empty());
+}
+
+fn recorded_alone() {
+    let reads: Reads = (0..1000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
+    let (_, outcome) = first(&reads, &["--no-prefetch"]);
+    assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
+    assert!(outcome.account["ledger"].is_null(), "{outcome:?}");
+}
+
+fn helped_record() {
+    let reads: Reads = (0..2000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
+    let (lab, outcome) = first(&reads, &[]);
+    outcome.check_mode("prefetched");
+    assert!(
+        outcome.stderr().contains("to keep ahead of the next run"),
+        "{outcome:?}"
+    );
+    assert!(outcome.stderr().contains("by signatures"), "{outcome:?}");
+    let shown = lab.foreread(&["show"]);
+    let shown = foreread_tests::text(&shown.stdout);
+    assert!(shown.contains("foreread fetched ahead of it"), "{shown}");
+    assert!(!shown.contains("cold run"), "{shown}");
+    lab.cold(&["data"]);
+    let again = lab.run(&["./walker", "list", "data"]);
+    again.check_mode("prefetched");
+    assert!(again.account["cold_wall_ns"].is_null(), "{again:?}");
+    check!(
+        again.stderr().contains("which was a run fetched ahead of"),
+        "{again:?}"
+    );
+}
+
+fn beside_a_record() {
+    // The same command, led to another file by what its input says.
+    let reads: Reads = (0..2000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
+    let lab = Lab::new();
+    lab.program("walker", &[]);
+    lab.data("data", MIB);
+    lab.data("other", MIB);
+    list(&lab, "list", &reads);
+    let command = ["sh", "-c", "./walker list $(cat name)"];
+    lab.write("name", "data");
+    lab.cold(&["data"]);
+    lab.run(&command);
+    lab.write("name", "other");
+    let plain = lab.plain(&command);
+    lab.cold(&["data", "other"]);
+    let outcome = lab.run(&command);
+    outcome.assert_as(&plain);
+    let sources = outcome.account["sources"].as_array().expect("sources");
+    let guessed = sources.iter().find(|one| one["name"] == "signatures");
+    let guessed = guessed.expect("the source")["ledger"]["useful"].as_u64();
+    check!(guessed > Some(pages(&reads) / 2), "{outcome:?}");
+}
