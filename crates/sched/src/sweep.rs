@@ -434,6 +434,26 @@ mod tests {
     }
 
     #[test]
+    fn a_pass_takes_along_what_lies_on_its_way() {
+        let mut sweep = Sweep::in_passes();
+        // Read first: 0, 60 and 300. Between them, later: half of the one gap, and all of the other, which is too long.
+        let first = [0, 60, 300];
+        let later = (1..60).step_by(2).chain(61..300);
+        for (ordinal, page) in (0..).zip(first.into_iter().chain(later)) {
+            sweep.push(Place::At(page * PAGE), 1, ordinal);
+        }
+        assert_eq!(sweep.begin_pass(3, 32), 3);
+        let places = sweep.by_position.iter().map(|one| one.0 / PAGE);
+        let on_the_way: Vec<u64> = [0]
+            .into_iter()
+            .chain((1..60).step_by(2))
+            .chain([60, 300])
+            .collect();
+        assert_eq!(places.collect::<Vec<_>>(), on_the_way);
+        assert_eq!(sweep.later.len(), 239);
+    }
+
+    #[test]
     fn a_pass_is_of_what_will_be_read_first() {
         let mut sweep = Sweep::in_passes();
         for (ordinal, page) in [50, 10, 30, 20, 40].into_iter().enumerate() {
