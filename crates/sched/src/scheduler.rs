@@ -217,7 +217,10 @@ impl Scheduler {
             let Some(entry) = plan.queue.get(ordinal) else {
                 continue;
             };
-            if plan.is_guess && ordinal >= plan.judged_below && entry.state != State::Consumed {
+            if entry.state == State::Consumed {
+                continue;
+            }
+            if plan.is_guess && ordinal >= plan.judged_below {
                 plan.proof.wrong(entry.pages.into());
             }
             if entry.state == State::Admitted {

@@ -26,12 +26,14 @@ pub(super) struct Entered {
 }
 
 impl<B: Backend> Engine<B> {
-    /// Enter a read into the strands' ledgers, but for what was missed.
+    /// Enter a read into the strands' ledgers, but for what was missed. Whether their plans knew of it is still to be seen.
+    #[inline]
     pub(super) fn account(&mut self, access: &Access) -> Entered {
         let (file, pages) = (access.file, access.extent.pages());
         let scheduler = &mut self.scheduler;
         let (mut there, mut under_way) = (0, 0);
         for strand in &mut self.strands {
+            strand.knew = false;
             strand.read = strand.pages.read(file, &pages, access.start, |run| {
                 scheduler.pass(file, run);
             });
@@ -74,6 +76,7 @@ impl<B: Backend> Engine<B> {
     }
 
     /// Enter what of a read was there and under way into the ledger of each strand that it was issued for.
+    #[inline]
     fn enter(&mut self, ours: u64, mut enter: impl FnMut(u64, u64, &mut crate::Ledger)) {
         if ours == 0 {
             return;

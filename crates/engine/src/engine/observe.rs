@@ -26,6 +26,12 @@ impl<B: Backend> Engine<B> {
             }
             return;
         };
+        if sequence.more == 0 {
+            if !self.observe(&sequence.first) {
+                self.show(Some(*sequence));
+            }
+            return;
+        }
         let mut unforeseen: Option<Sequence> = None;
         for access in sequence.accesses() {
             match (&mut unforeseen, self.observe(&access)) {
@@ -50,12 +56,12 @@ impl<B: Backend> Engine<B> {
     }
 
     /// The program read; whether a source that knows had foreseen it, or nobody is to see it.
+    #[inline]
     fn observe(&mut self, access: &Access) -> bool {
         if !access.kind.reads() {
             return true;
         }
         let entered = self.account(access);
-        self.strands.iter_mut().for_each(|one| one.knew = false);
         if self.closed || self.phase() == Phase::Hot {
             if entered.missed > 0 && self.is_within_reach(access.file) {
                 self.miss(access, entered.missed);
@@ -93,7 +99,7 @@ impl<B: Backend> Engine<B> {
         let waited = if access.waited() { access.took } else { 0 };
         if !within_reach {
             if ran_out {
-                self.weigh(waited > 0, access.took);
+                self.weigh(true, waited > 0, access.took);
             }
             return foreseen;
         }
@@ -104,11 +110,12 @@ impl<B: Backend> Engine<B> {
             self.upkeep.pay_in(waited / STREAMED);
         }
         let gained = entered.ours || may_wait || waited > 0 && !streams;
-        self.weigh(gained, waited.max(WAIT));
+        self.weigh(ran_out, gained, waited.max(WAIT));
         foreseen
     }
 
     /// A program that is observed waits: who guesses may look at it again.
+    #[inline]
     fn wake(&mut self, access: &Access) {
         if !access.waited() || self.upkeep.is_overdrawn() {
             return;
@@ -120,11 +127,15 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// A read was observed; if it `gained` or could have, by so many ns.
-    fn weigh(&mut self, gained: bool, ns: u64) {
+    /// A read was observed; if it `gained` or could have, by so many ns. Some strand may have run out.
+    #[inline]
+    fn weigh(&mut self, ran_out: bool, gained: bool, ns: u64) {
         self.upkeep.observed();
         if gained {
             self.upkeep.pay_in(ns);
+        }
+        if !ran_out {
+            return;
         }
         for strand in &mut self.strands {
             if strand.ran_out && strand.worth.weigh(gained) {
@@ -134,6 +145,7 @@ impl<B: Backend> Engine<B> {
     }
 
     /// See whether the program still follows the plans.
+    #[inline]
     fn judge(&mut self, access: &Access) {
         for at in 0..self.strands.len() {
             let strand = &mut self.strands[at];
