@@ -42,7 +42,7 @@ impl Flow {
         let size = self.size;
         let read = match &mut self.next {
             Next::Line(line) => line.at(self.told).filter(|read| read.offset < size)?,
-            Next::Nest(reads) => reads.next_if(|read| read.offset < size)?,
+            Next::Nest(reads) => reads.next_if(|read| read.offset < size && !read.is_empty())?,
         };
         self.told += 1;
         self.when += self.lead.pace();

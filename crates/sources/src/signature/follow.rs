@@ -232,12 +232,13 @@ impl Signatures {
                 }
                 let cursor = cursors.get(slot).expect("the slot has a cursor");
                 let (line, right) = (cursor.line, cursor.lead.right());
-                if right >= KEPT_AFTER && right.is_power_of_two() {
-                    let role = self.role(file);
-                    self.keep(role, Arc::new(straight(line, right)));
-                } else if !leads && cursor.lead.is_due() && cursors.may_tell(slot) {
-                    let follower = Follower::Cursor(file, slot, cursor.generation);
+                let follower = Follower::Cursor(file, slot, cursor.generation);
+                let is_due = !leads && cursor.lead.is_due() && cursors.may_tell(slot);
+                if is_due {
                     self.wake(follower);
+                }
+                if right >= KEPT_AFTER && right.is_power_of_two() {
+                    self.keep(self.role(file), Arc::new(straight(line, right)));
                 }
             }
             Met::Stray => self.is_void |= cursors.part() > 0,

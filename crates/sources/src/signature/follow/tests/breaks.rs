@@ -150,3 +150,19 @@ fn a_file_that_grows_is_told_as_far_as_it_goes() {
         assert!(foretold > 760, "{foretold} of 800");
     }
 }
+
+#[test]
+fn sizes_that_shrink_to_nothing_end_what_is_told() {
+    let mut source = Signatures::new();
+    with_files(&mut source, 1, 4000 * MIB);
+    let mut out = Vec::new();
+    for n in 0..4 {
+        source.see(&seen(read(n * MIB, (6 - n) * 4 * KIB)));
+        while source.disclose(256, &mut out) != Outlook::Later {}
+    }
+    let told: Vec<_> = out
+        .iter()
+        .map(|one| one.pages.end - one.pages.start)
+        .collect();
+    assert_eq!(told, [3, 2, 1]);
+}
