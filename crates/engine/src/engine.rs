@@ -17,7 +17,7 @@ use foreread_backend::{Backend, Change, DeviceFacts, Event};
 use foreread_plan::{Expected, FileId, PAGE, RequestId};
 use foreread_sched::{Asked, Profile, Scheduler, StrandId};
 use foreread_sources::{Nature, Outlook, Source};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::site::{Site, Table};
@@ -103,6 +103,8 @@ pub struct Engine<B> {
     /// Kept for their room.
     events: Vec<Event>,
     disclosed: Vec<Expected>,
+    /// Files that the program has written itself.
+    written: FxHashSet<FileId>,
     /// When the plan was known to be in memory, in ns.
     hot_since: Option<u64>,
     missed_hot: u64,
@@ -127,6 +129,7 @@ impl<B: Backend> Engine<B> {
             look_at: 0,
             events: Vec::new(),
             disclosed: Vec::new(),
+            written: FxHashSet::default(),
             hot_since: None,
             missed_hot: 0,
             reads: 0,
@@ -300,6 +303,11 @@ impl<B: Backend> Engine<B> {
             }
         }
         more || started || busy
+    }
+
+    /// Whether the program has left a recorded plan for good, whatever others do for it.
+    pub fn gave_up(&self) -> bool {
+        self.strands.iter().any(|one| one.phase == Phase::GaveUp)
     }
 
     /// Whether nothing is to be done until something is observed.

@@ -81,6 +81,8 @@ struct Shared {
     busy: AtomicBool,
     /// Whether what the program reads next is foreseen.
     foreseen: AtomicBool,
+    /// Whether the program has left a recorded plan for good.
+    gave_up: AtomicBool,
     /// Whether nothing is left to fetch, as far as the engine knows.
     rests: AtomicBool,
     /// Whether the engine has looked at its plan, and given its first hints.
@@ -112,6 +114,7 @@ impl Session {
             resumed: AtomicUsize::new(0),
             busy: AtomicBool::new(true),
             foreseen: AtomicBool::new(true),
+            gave_up: AtomicBool::new(false),
             rests: AtomicBool::new(false),
             begun: AtomicBool::new(false),
             task: OnceLock::new(),
@@ -220,6 +223,11 @@ impl Session {
     /// Whether what the program reads next is foreseen, as far as the engine has seen ([`Engine::is_foreseen`]).
     pub fn is_foreseen(&self) -> bool {
         self.shared.foreseen.load(Ordering::Relaxed)
+    }
+
+    /// Whether the program has left a recorded plan for good, whatever others do for it ([`Engine::gave_up`]).
+    pub fn gave_up(&self) -> bool {
+        self.shared.gave_up.load(Ordering::Relaxed)
     }
 
     /// Whether the engine has nothing left to fetch, as far as it knows: then its own timer is early enough for it to
@@ -414,6 +422,9 @@ impl<B: Backend> Work for Shift<B> {
         shared.busy.store(busy, Ordering::Relaxed);
         let foreseen = self.engine.is_foreseen();
         shared.foreseen.store(foreseen, Ordering::Relaxed);
+        shared
+            .gave_up
+            .store(self.engine.gave_up(), Ordering::Relaxed);
         shared.rests.store(self.engine.rests(), Ordering::Relaxed);
         let paid_back_in = self.engine.paid_back_in();
         shared.paid_back_in.store(paid_back_in, Ordering::Relaxed);

@@ -14,6 +14,10 @@ use crate::track::Track;
 use crate::worth::Worth;
 use crate::{Ledger, Phase};
 
+/// Reads in a row that neither waited nor were foreseen, after which a guess rests until one waits: as many as show a
+/// program that has come to its plan's end not to wait any more.
+const IDLE: u32 = 1000;
+
 /// What a strand came to.
 #[derive(Clone, Debug)]
 pub struct StrandReport {
@@ -55,6 +59,8 @@ pub(crate) struct Strand {
     pub(crate) reads: u64,
     pub(crate) foreseen: u64,
     pub(crate) found_again: u64,
+    /// Of a guess, reads in a row that neither waited nor were foreseen.
+    pub(crate) idle: u32,
     /// Whether its plan knew of the latest read.
     pub(crate) knew: bool,
     /// What of the latest read was issued for it.
@@ -80,8 +86,18 @@ impl Strand {
             reads: 0,
             foreseen: 0,
             found_again: 0,
+            idle: 0,
             knew: false,
             read: Read::default(),
+        }
+    }
+
+    /// A guessing strand was shown a read; if that concerned it: it waited, or was foreseen.
+    pub(crate) fn weigh_guess(&mut self, concerned: bool) {
+        self.idle = if concerned { 0 } else { self.idle + 1 };
+        if self.idle >= IDLE {
+            self.idle = 0;
+            self.phase = Phase::Hot;
         }
     }
 
@@ -124,6 +140,14 @@ pub(crate) fn phase_of(strands: &[Strand]) -> Phase {
         Phase::Finished,
         Phase::GaveUp,
     ];
-    let is_any = |phase: &Phase| strands.iter().any(|strand| strand.phase == *phase);
+    // A guess that rests says nothing of those who know.
+    let knows = |strand: &&Strand| strand.nature != Nature::Guess;
+    let has_plan = strands.iter().any(|strand| knows(&strand));
+    let is_any = |phase: &Phase| {
+        let mut told = strands.iter();
+        told.any(|strand| {
+            strand.phase == *phase && (strand.follows() || !has_plan || knows(&strand))
+        })
+    };
     order.into_iter().find(is_any).unwrap_or(Phase::Finished)
 }

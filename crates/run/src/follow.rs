@@ -231,6 +231,8 @@ pub(super) struct Follower {
     has_plan: bool,
     /// Reads that may still be shown to those who guess, before the next one waits.
     patience: u32,
+    /// Since when it has been resting without a plan, and for how long it has to.
+    resting: Option<(Instant, Duration)>,
     /// What files are for, by their names.
     roles: Roles,
     /// The record's files that were seen to be other than it has them.
@@ -281,6 +283,7 @@ impl Follower {
             session,
             has_plan,
             patience: 0,
+            resting: None,
             roles: opened.roles,
             overtaken: HashSet::new(),
             recorded: opened.recorded,
@@ -316,6 +319,11 @@ impl Follower {
     /// Whether what the program waits for may be on its way, or about to be asked for.
     pub(super) fn is_busy(&self) -> bool {
         self.session.is_busy()
+    }
+
+    /// Whether the program has left the record for good, whatever is guessed of it.
+    pub(super) fn gave_up(&self) -> bool {
+        self.session.gave_up()
     }
 
     /// Whether what the program reads next is foreseen: then nobody else need read ahead for it.
@@ -426,6 +434,22 @@ impl Follower {
         });
     }
 
+    /// The program waits for its device: a session that was left for costing more than it gained may go on once that is
+    /// paid back.
+    fn wake(&mut self) {
+        if !self.rests() {
+            self.resting = None;
+            return;
+        }
+        let (since, pause) = *self
+            .resting
+            .get_or_insert_with(|| (Instant::now(), self.session.paid_back_in()));
+        if since.elapsed() >= pause {
+            self.resting = None;
+            self.session.resume();
+        }
+    }
+
     /// Whether the session has any use for a read. Without a plan, none of a program whose reads do not wait.
     fn wants(&mut self, sequence: &Sequence) -> bool {
         if self.has_plan {
@@ -433,6 +457,7 @@ impl Follower {
         }
         if sequence.first.waited() {
             self.patience = IDLE_READS;
+            self.wake();
         } else if self.patience > 0 && !self.session.is_busy() {
             self.patience -= 1;
         }

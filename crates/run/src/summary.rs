@@ -1,6 +1,7 @@
 //! What came of a run, in one line, in full, or as JSON.
 
 mod explain;
+mod json;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -74,72 +75,6 @@ pub(super) struct Account {
     reads_recorded: u64,
     /// Reads, opens and maps.
     accesses_recorded: u64,
-}
-
-/// The account as scripts read it. Times in ns, sizes in bytes.
-#[derive(Serialize)]
-struct Json<'a> {
-    mode: Outcome,
-    reason: Option<String>,
-    exit_status: i32,
-    wall_ns: u64,
-    /// Of the recorded run; a cold one where it is known to have been.
-    cold_wall_ns: Option<u64>,
-    recorded_wall_ns: Option<u64>,
-    device_bytes: Option<u64>,
-    /// Of those, what came by reads that were not observed; null where that is little, or not known.
-    unseen_bytes: Option<u64>,
-    read_bytes: Option<u64>,
-    /// What the session was doing at the end; null without one.
-    phase: Option<&'static str>,
-    ledger: Option<Ledger>,
-    /// Each source's part: the ledger is their sum.
-    sources: Vec<JsonSource>,
-    /// Reads that were reported and set against the plan: not those of a program that was left to itself by then.
-    reads_seen: Option<u64>,
-    foreseen: Option<u64>,
-    found_again: Option<u64>,
-    devices: &'a [String],
-    followed: Option<&'a Path>,
-    recorded: Option<&'a Path>,
-    lost: u64,
-    notes: Vec<&'a str>,
-    files: &'a [String],
-}
-
-/// A source's part as scripts read it.
-#[derive(Serialize)]
-struct JsonSource {
-    name: &'static str,
-    phase: &'static str,
-    ledger: Ledger,
-    reads_seen: u64,
-    foreseen: u64,
-    found_again: u64,
-}
-
-impl From<&StrandReport> for JsonSource {
-    fn from(report: &StrandReport) -> Self {
-        Self {
-            name: report.name,
-            phase: phase_name(report.phase),
-            ledger: report.ledger,
-            reads_seen: report.reads,
-            foreseen: report.foreseen,
-            found_again: report.found_again,
-        }
-    }
-}
-
-/// The word for what a session or a source does.
-fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Ahead => "ahead",
-        Phase::Lost => "lost",
-        Phase::GaveUp => "gave up",
-        Phase::Hot => "hot",
-        Phase::Finished => "finished",
-    }
 }
 
 impl Account {
@@ -544,35 +479,6 @@ impl Account {
         self.report
             .as_ref()
             .map_or_else(Ledger::default, |report| report.ledger)
-    }
-
-    fn json(&self) -> Json<'_> {
-        let report = self.report.as_ref();
-        Json {
-            mode: self.outcome(),
-            reason: self.reason(),
-            exit_status: self.status,
-            wall_ns: self.wall_ns,
-            cold_wall_ns: self.baseline.as_ref().and_then(|base| base.cold_wall_ns),
-            recorded_wall_ns: self.baseline.as_ref().map(|base| base.wall_ns),
-            device_bytes: self.device_bytes,
-            unseen_bytes: self.unseen_bytes,
-            phase: report.map(|report| phase_name(report.phase)),
-            read_bytes: self.baseline.as_ref().map(|base| base.bytes),
-            ledger: report.map(|report| report.ledger),
-            sources: report.map_or(Vec::new(), |report| {
-                report.strands.iter().map(JsonSource::from).collect()
-            }),
-            reads_seen: report.map(|report| report.reads),
-            foreseen: report.map(|report| report.foreseen),
-            found_again: report.map(|report| report.found_again),
-            devices: report.map_or(&[], |report| &report.devices),
-            followed: self.followed.as_ref().map(|found| found.path.as_path()),
-            recorded: self.recorded.as_deref(),
-            lost: self.lost,
-            notes: self.told_beside().collect(),
-            files: &self.files,
-        }
     }
 
     /// All notes and remarks.

@@ -191,6 +191,10 @@ impl Supervisor {
         if let Some(follower) = &mut sinks.follower {
             let phase = follower.flush();
             observer.foresee(follower.is_foreseen());
+            if follower.gave_up() && sinks.recorder.is_some() {
+                // What is guessed goes on; the record is made anew.
+                self.want(Wanted::Everything);
+            }
             self.heed(phase);
         }
         seen

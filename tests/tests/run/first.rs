@@ -94,7 +94,8 @@ fn kept_ahead(reads: &Reads) {
 fn assert_ahead(outcome: &Outcome, read: u64) {
     let ahead = outcome.bytes("useful") + outcome.bytes("late");
     check!(ahead > read / 2, "{ahead} of {read}: {outcome:?}");
-    check!(outcome.bytes("wasted") < read / 4, "{outcome:?}");
+    // The lead over a pattern that ends is in vain; it is no longer than the pattern has proved to be.
+    check!(outcome.bytes("wasted") < ahead, "{outcome:?}");
     outcome.check_mode("prefetched");
     check!(!outcome.account["recorded"].is_null(), "{outcome:?}");
     // Each source's part is told, and the parts are the whole.

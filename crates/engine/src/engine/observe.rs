@@ -21,6 +21,13 @@ impl<B: Backend> Engine<B> {
     /// Something has happened in the program.
     pub fn see(&mut self, seen: &Seen) {
         let Seen::Read(sequence) = seen else {
+            if let Seen::File { file, written, .. } = *seen {
+                if written {
+                    self.written.insert(file);
+                } else {
+                    self.written.remove(&file);
+                }
+            }
             for strand in &mut self.strands {
                 strand.source.see(seen);
             }
@@ -150,6 +157,12 @@ impl<B: Backend> Engine<B> {
         for at in 0..self.strands.len() {
             let strand = &mut self.strands[at];
             if strand.phase == Phase::Hot {
+                continue;
+            }
+            if strand.nature == Nature::Guess {
+                strand.weigh_guess(strand.knew || access.waited());
+            } else if self.written.contains(&access.file) {
+                // What the run itself has written was never foreseen, and never missed.
                 continue;
             }
             strand.reads += 1;

@@ -287,6 +287,51 @@ fn who_guesses_rests_while_nothing_waits_and_looks_again_when_something_does() {
     assert_eq!(shown.pages().len() as u64, reads + 1);
 }
 
+#[test]
+fn reads_of_what_the_program_has_written_itself_are_no_reason_to_doubt_a_record() {
+    for written in [true, false] {
+        let shared = machine(Model::NetworkSsd, ROOMY);
+        let plan: Vec<Access> = (0..5000).map(|n| page_read(n * 2)).collect();
+        let mut engine = session(&shared).with_strand("replay", literal(plan));
+        engine.step(0);
+        let file = foreread_plan::FileId(9);
+        engine.see(&Seen::File {
+            file,
+            size: 1 << 30,
+            written,
+        });
+        for n in 0..5000 {
+            let read = Access {
+                file,
+                ..page_read(n * 3)
+            };
+            engine.see(&Seen::Read(read.into()));
+        }
+        assert_eq!(engine.phase() == Phase::Ahead, written);
+        assert_eq!(engine.gave_up(), !written);
+    }
+}
+
+#[test]
+fn a_guess_that_rests_says_nothing_of_a_plan_that_was_left() {
+    let shared = machine(Model::NetworkSsd, ROOMY);
+    let (guesser, _) = Guesser::new(|_| Vec::new(), Odds(250));
+    let plan: Vec<Access> = (0..5000).map(|n| page_read(n * 2)).collect();
+    let mut engine = session(&shared)
+        .with_strand("replay", literal(plan))
+        .with_strand("guess", guesser);
+    engine.step(0);
+    for n in 0..5000 {
+        let read = Access {
+            file: foreread_plan::FileId(9),
+            took: 0,
+            ..page_read(n * 3)
+        };
+        engine.see(&Seen::Read(read.into()));
+    }
+    assert_eq!(engine.phase(), Phase::GaveUp);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
