@@ -14,7 +14,7 @@ use crate::track::Track;
 use crate::worth::Worth;
 use crate::{Ledger, Phase};
 
-/// Reads in a row that neither waited nor were foreseen, after which a guess rests until one waits: as many as show a
+/// Reads in a row that neither waited nor were of what was fetched for a guess, after which the guess rests until one waits: as many as show a
 /// program that has come to its plan's end not to wait any more.
 const IDLE: u32 = 1000;
 
@@ -59,7 +59,7 @@ pub(crate) struct Strand {
     pub(crate) reads: u64,
     pub(crate) foreseen: u64,
     pub(crate) found_again: u64,
-    /// Of a guess, reads in a row that neither waited nor were foreseen.
+    /// Of a guess, reads in a row that neither waited nor were of what was fetched for it.
     pub(crate) idle: u32,
     /// Whether its plan knew of the latest read.
     pub(crate) knew: bool,
@@ -92,7 +92,7 @@ impl Strand {
         }
     }
 
-    /// A guessing strand was shown a read; if that concerned it: it waited, or was foreseen.
+    /// A guessing strand was shown a read; if that concerned it: it waited, or was of what was fetched for the strand.
     pub(crate) fn weigh_guess(&mut self, concerned: bool) {
         self.idle = if concerned { 0 } else { self.idle + 1 };
         if self.idle >= IDLE {

@@ -272,7 +272,9 @@ impl Account {
     }
 
     fn outcome(&self) -> Outcome {
-        match (self.was_helped(), &self.recorded) {
+        // The first run of a command is a recorded one, whether or not it was helped: the ledger tells.
+        let is_first = self.followed.is_none() && self.recorded.is_some();
+        match (self.was_helped() && !is_first, &self.recorded) {
             (true, _) => Outcome::Prefetched,
             (false, Some(_)) => Outcome::Recorded,
             (false, None) => Outcome::Aside,
@@ -356,7 +358,11 @@ impl Account {
     /// One line in plain words.
     fn line(&self) -> String {
         let mut line = String::from("foreread: ");
-        match self.outcome() {
+        let told = match self.outcome() {
+            Outcome::Recorded if self.was_helped() => Outcome::Prefetched,
+            outcome => outcome,
+        };
+        match told {
             Outcome::Prefetched => {
                 let ledger = self.ledger();
                 let _ = write!(
@@ -426,16 +432,13 @@ impl Account {
     /// What was recorded, after "recorded".
     fn write_recorded(&self, line: &mut String) {
         let reads = counted(self.reads_recorded, "read", "reads");
-        let _ = match self.outcome() {
-            // The line names the program and its time already.
-            Outcome::Prefetched => write!(line, "{reads}"),
-            _ => write!(
-                line,
-                "{reads} of {} in {}",
-                self.program,
-                duration(self.wall_ns)
-            ),
+        // Else the line names the program and its time already.
+        let whose = if self.was_helped() {
+            String::new()
+        } else {
+            format!(" of {} in {}", self.program, duration(self.wall_ns))
         };
+        let _ = write!(line, "{reads}{whose}");
         if self.lost > 0 {
             let all = self.accesses_recorded.saturating_add(self.lost);
             let _ = write!(

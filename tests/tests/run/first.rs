@@ -96,7 +96,7 @@ fn assert_ahead(outcome: &Outcome, read: u64) {
     check!(ahead > read / 2, "{ahead} of {read}: {outcome:?}");
     // The lead over a pattern that ends is in vain; it is no longer than the pattern has proved to be.
     check!(outcome.bytes("wasted") < ahead, "{outcome:?}");
-    outcome.check_mode("prefetched");
+    outcome.check_mode("recorded");
     check!(!outcome.account["recorded"].is_null(), "{outcome:?}");
     // Each source's part is told, and the parts are the whole.
     let sources = outcome.account["sources"].as_array().expect("sources");
@@ -191,7 +191,7 @@ fn recorded_alone() {
 fn helped_record() {
     let reads: Reads = (0..2000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
     let (lab, outcome) = first(&reads, &[]);
-    outcome.check_mode("prefetched");
+    outcome.check_mode("recorded");
     assert!(
         outcome.stderr().contains("to keep ahead of the next run"),
         "{outcome:?}"

@@ -160,7 +160,9 @@ impl<B: Backend> Engine<B> {
                 continue;
             }
             if strand.nature == Nature::Guess {
-                strand.weigh_guess(strand.knew || access.waited());
+                // To foresee what is in memory anyway, as a page that is read again and again, is of no use.
+                let ours = strand.read.there + strand.read.under_way > 0;
+                strand.weigh_guess(ours || access.waited());
             } else if self.written.contains(&access.file) {
                 // What the run itself has written was never foreseen, and never missed.
                 continue;
