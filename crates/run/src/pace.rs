@@ -15,13 +15,12 @@ use foreread_sys::processor;
 use super::observer::{Event, What};
 
 /// The pause between two looks while reads wait and something is fetched for them: three reads of a cloud disk, which
-/// take 80 µs each. A look that finds nothing takes 6 µs, a fortieth of that.
+/// take 80 µs each.
 const WAITING: Duration = Duration::from_micros(250);
-/// While reads are kept ahead of and do not wait: the lead, of tens of reads and more, outlasts the pause. Looks take
-/// less than a hundredth of a processor.
+/// While reads are kept ahead of and do not wait: the lead, of tens of reads and more, outlasts the pause.
 const AHEAD: Duration = Duration::from_millis(1);
 /// While nothing is fetched, and events come in numbers: the ring holds 16,384 events a thread, and at a million reads a
-/// second, the most that was measured of hot reads of 4 KiB, it fills in 16 ms.
+/// second it fills in 16 ms.
 const LOOKING_ON: Duration = Duration::from_millis(2);
 /// The longest pause, and the only one while few reads are only written down: a quarter of the 16 ms above.
 const LONGEST: Duration = Duration::from_millis(4);
