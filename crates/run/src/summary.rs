@@ -201,12 +201,14 @@ impl Account {
         let (Some((report, plan)), Some(followed)) = (self.of_plan(), &self.followed) else {
             return false;
         };
-        let hot = report.was_hot && plan.foreseen == 0 && report.ledger.issued == 0;
+        let hot = report.was_hot && plan.foreseen == 0 && plan.ledger.issued == 0;
         let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
         // reads waited.
         let before = report.ledger.missed - report.missed_hot;
-        let elsewhere = self.device_bytes.unwrap_or(0).saturating_sub(before);
+        // What was guessed and fetched for the program is from elsewhere, too.
+        let fetched = self.device_bytes.unwrap_or(0) + report.ledger.issued;
+        let elsewhere = fetched.saturating_sub(before);
         if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
             return false;
         }

@@ -154,6 +154,7 @@ impl Supervisor {
 
     /// Take what was reported since the last look; how much that was.
     fn look(&mut self) -> usize {
+        let was_observing = self.observing();
         if let Some(follower) = &self.sinks.follower
             && let Some(phase) = follower.decided()
             && !self.watch.observed()
@@ -162,7 +163,8 @@ impl Supervisor {
             && !self.rest.has_fetched()
         {
             self.heed(phase);
-            if !self.observing() {
+            // At the end nobody is observed any more, and what was reported till then is still to be taken.
+            if was_observing && !self.observing() {
                 return 0;
             }
         }
