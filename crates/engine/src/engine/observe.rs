@@ -69,6 +69,10 @@ impl<B: Backend> Engine<B> {
             return true;
         }
         let entered = self.account(access);
+        if !self.closed {
+            // A plan may be in memory, and of another input than the program's.
+            self.wake(access);
+        }
         if self.closed || self.phase() == Phase::Hot {
             if entered.missed > 0 && self.is_within_reach(access.file) {
                 self.miss(access, entered.missed);
@@ -76,7 +80,6 @@ impl<B: Backend> Engine<B> {
             return true;
         }
         self.upkeep.began();
-        self.wake(access);
         self.scheduler.saw(access);
         // What waits for the kernel's read-ahead would not gain by ours.
         let (mut known, mut taken, mut streams) = (false, false, true);

@@ -288,6 +288,36 @@ fn who_guesses_rests_while_nothing_waits_and_looks_again_when_something_does() {
 }
 
 #[test]
+fn who_guesses_looks_again_when_a_read_waits_though_the_plan_is_in_memory() {
+    let shared = machine(Model::NetworkSsd, ROOMY);
+    let (guesser, shown) = Guesser::new(|_| Vec::new(), Odds(250));
+    let mut engine = session(&shared)
+        .with_strand("replay", literal(Vec::new()))
+        .with_strand("guess", guesser);
+    engine.survey();
+    assert_eq!(engine.phase(), Phase::Hot, "of nothing, all is in memory");
+    let quick = page_read(7);
+    engine.see(&Seen::Read(
+        Access {
+            took: 1000,
+            ..quick
+        }
+        .into(),
+    ));
+    assert!(shown.pages().is_empty(), "nothing waits");
+    engine.see(&Seen::Read(
+        Access {
+            took: 1_000_000,
+            ..quick
+        }
+        .into(),
+    ));
+    engine.see(&Seen::Read(page_read(8).into()));
+    assert_eq!(engine.phase(), Phase::Ahead);
+    assert!(!shown.pages().is_empty());
+}
+
+#[test]
 fn reads_of_what_the_program_has_written_itself_are_no_reason_to_doubt_a_record() {
     for written in [true, false] {
         let shared = machine(Model::NetworkSsd, ROOMY);
