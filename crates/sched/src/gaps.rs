@@ -19,8 +19,7 @@ const LEAST: u64 = 4;
 /// 20 µs, and a page of a local disk 2 µs to 8 µs.
 const BRIDGED: u64 = 1;
 /// Pages read along for each page asked for, beyond which no more are because of a measurement: what takes no time still
-/// takes memory and the bandwidth of others, and a measurement may be of a machine that was busy. In the simulated network
-/// volume 3.3 are read along where one page in 50 is wanted, the most of all densities.
+/// takes memory and the bandwidth of others, and a measurement may be of a machine that was busy. The number is a guess.
 const ALONG: u64 = 4;
 /// How many times the largest gap a pass over a disk goes on to what only later passes want: on a disk with a moving head a
 /// gap that is left out costs half a turn, 4 ms, in which the disk reads 100 pages; the largest gap is 32.

@@ -83,7 +83,7 @@ fn first(reads: &Reads, options: &[&str]) -> (Lab, Outcome) {
     (lab, outcome)
 }
 
-/// A first run of which more than half of what the program reads was there when it came, or on its way.
+/// A first run of which more than half of what had to come from the device was there when the program came, or on its way.
 #[track_caller]
 fn kept_ahead(reads: &Reads) {
     let (_, outcome) = first(reads, &[]);
@@ -93,7 +93,9 @@ fn kept_ahead(reads: &Reads) {
 #[track_caller]
 fn assert_ahead(outcome: &Outcome, read: u64) {
     let ahead = outcome.bytes("useful") + outcome.bytes("late");
-    check!(ahead > read / 2, "{ahead} of {read}: {outcome:?}");
+    // Of some patterns most comes along with what was read before, by the kernel's own doing.
+    check!(ahead > read / 8, "{ahead} of {read}: {outcome:?}");
+    check!(ahead > outcome.bytes("missed"), "{ahead}: {outcome:?}");
     // The lead over a pattern that ends is in vain; it is no longer than the pattern has proved to be.
     check!(outcome.bytes("wasted") < ahead, "{outcome:?}");
     outcome.check_mode("recorded");
