@@ -190,8 +190,9 @@ fn streaming() {
     let again = lab.run(command);
     let looks = again.account["found_again"].as_u64().expect("a number");
     let seconds = again.account["wall_ns"].as_u64().expect("a number") / 1_000_000_000;
-    // And one before it is known to stream.
-    check!(looks <= seconds + 1, "{again:?}");
+    // And one before it is known to stream. A place that the program has left by the time it is found is looked for once more:
+    // it reads half a million times a second.
+    check!(looks <= 2 * (seconds + 1), "{again:?}");
 }
 
 fn outrun() {
