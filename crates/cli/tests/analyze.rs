@@ -245,6 +245,7 @@ fn what_is_no_trace_fails_with_the_files_name() {
         let (status, out, err) = analyze(&arguments);
         assert_eq!((status, out.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(err.contains(expected), "{err}");
+        assert!(err.matches("No such file").count() < 2, "said twice: {err}");
     }
     let (_, _, err) = analyze(&["--format", "blktrace", prose]);
     assert!(err.contains("strace, fio, darshan, dxt, recorder"), "{err}");

@@ -19,7 +19,7 @@ const QUOTED: usize = 40;
 #[non_exhaustive]
 pub enum TraceError {
     /// The file cannot be opened, or its beginning cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Io {
         /// The trace.
         path: PathBuf,
