@@ -4,7 +4,7 @@
 //! cache or keeps the processors busy. Such a check is written [`check!`], inside [`rounds`]. When it fails, the
 //! kernel's own counters say whether somebody disturbed the round. If so, the round is repeated.
 //!
-//! Invariant: a round fails for good when anything but a [`check!`] fails in it, when nobody disturbed it, or when it
+//! Invariant: a round fails for good when anything but a [`check!`] fails in it, when it is the second that nobody disturbed, or when it
 //! is the last of [`ROUNDS`]. So what a program is given, what it prints and how it ends is never tried twice, and a
 //! behaviour that is broken fails in every round.
 //!
@@ -23,6 +23,11 @@ pub const ROUNDS: u32 = 12;
 /// The share of all processors' time that others may take before they count as a disturbance. The kernel counts in ticks
 /// of 10 ms, so that a round of 0.1 s on two processors is told to one in twenty; a busy loop takes half.
 const OTHERS: f64 = 0.05;
+
+/// Rounds that nobody was seen to disturb after which a check has failed. What the kernel does not count disturbs as well:
+/// a host that gives the processors to others, and a device that is slow for once. Of 176 tests of tests/run, one failed
+/// in such a round in three of four runs, each time another; each passed when it was run again.
+const UNDISTURBED: u32 = 2;
 
 /// A check that failed and that other processes may be the reason for.
 struct Unsettled(String);
@@ -54,7 +59,7 @@ pub fn check(condition: bool, said: impl FnOnce() -> String) {
 ///
 /// # Panics
 ///
-/// When the last round fails, or one that nobody disturbed, or when anything but a [`check!`] fails.
+/// When the last round fails, or the second that nobody disturbed, or when anything but a [`check!`] fails.
 #[track_caller]
 pub fn rounds<T>(round: impl FnMut() -> T) -> T {
     rounds_while(Watch::begin, Watch::disturbed, round)
@@ -65,7 +70,7 @@ fn rounds_while<T, W>(
     disturbed: impl Fn(&W) -> Option<String>,
     mut round: impl FnMut() -> T,
 ) -> T {
-    let mut left = ROUNDS;
+    let (mut left, mut undisturbed) = (ROUNDS, 0);
     loop {
         left -= 1;
         let watch = begin();
@@ -74,7 +79,8 @@ fn rounds_while<T, W>(
             Err(failed) => said(failed),
         };
         let why = disturbed(&watch);
-        if left == 0 || why.is_none() {
+        undisturbed += u32::from(why.is_none());
+        if left == 0 || undisturbed >= UNDISTURBED {
             let why = why.unwrap_or_else(|| "nobody else disturbed it".to_owned());
             panic!("{failed}\n(round {} of {ROUNDS}: {why})", ROUNDS - left);
         }
@@ -218,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_disturbed_is_not_tried_again() {
+    fn what_nobody_disturbed_is_tried_once_more() {
         let count = Cell::new(0);
         let broken = || {
             count.set(count.get() + 1);
             check!(false, "never");
         };
         assert!(failure(broken, None).contains("nobody else"));
-        assert_eq!(count.get(), 1);
+        assert_eq!(count.get(), UNDISTURBED);
     }
 
     #[test]
