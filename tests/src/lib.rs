@@ -334,7 +334,9 @@ impl Lab {
 
     /// `foreread` with these arguments.
     pub fn foreread(&self, args: &[&str]) -> Output {
-        finish(start(self.command(foreread()).args(args)))
+        let output = finish(start(self.command(foreread()).args(args)));
+        check_not_held_up(&output);
+        output
     }
 
     /// `foreread run` of a command, not started yet, its account going to [`Lab::account`].
@@ -403,6 +405,7 @@ pub struct Account(PathBuf);
 impl Account {
     /// The outcome of the run that ended with `output`.
     pub fn of(&self, output: Output) -> Outcome {
+        check_not_held_up(&output);
         // Of a run whose disk was busy it may be a moment behind.
         let deadline = Instant::now() + PATIENCE;
         let account = loop {
@@ -589,6 +592,13 @@ pub fn finish(child: Child) -> Output {
             panic!("no end after {PATIENCE:?}");
         }
     }
+}
+
+/// Holds a run to not having been held up by a file system. A disk that is busy with what others wrote holds a run up now
+/// and then, and foreread says so instead of anything else. The tests that hold it up on purpose do not come here.
+fn check_not_held_up(output: &Output) {
+    let said = text(&output.stderr);
+    check!(!said.contains("not waited for"), "held up: {said}");
 }
 
 /// Waits until `condition` holds; panics naming `what` if it never does.
