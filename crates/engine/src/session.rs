@@ -262,6 +262,13 @@ impl Session {
         thread.join().ok()?
     }
 
+    /// As [`Session::finish`], waiting for the file system however long it takes: for who measures a device, which may be busy
+    /// with what others have written. `None` if the session has died.
+    pub fn finish_in_any_time(mut self) -> Option<Report> {
+        self.dismiss();
+        self.thread.take()?.join().ok()?
+    }
+
     /// As [`Session::finish`], here and now, for a process that is about to end: the engine's thread, asleep for the
     /// most part, would first have to wake. The session's threads, and what they hold, end with the process.
     ///

@@ -260,7 +260,7 @@ impl Probe for ColdFile {
             }
         }
         let took = start.elapsed();
-        let Some(report) = session.finish() else {
+        let Some(report) = session.finish_in_any_time() else {
             bail!("the prefetch engine died");
         };
         self.fetched += report.ledger.issued + report.ledger.missed;
