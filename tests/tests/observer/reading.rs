@@ -248,7 +248,8 @@ fn seen_to_the_last(how: &[&str], nth: impl Fn(u64) -> Read) {
         .expect("a gap");
     // Unless it had to wait longer for the processor.
     check!(longest.0 as u64 == PIECES - 101, "{longest:?}");
-    assert!(longest.1 >= PAUSE, "{longest:?}");
+    // The processor's clock is measured against the kernel's: by a machine under load to one part in ten thousand.
+    assert!(longest.1 >= PAUSE - PAUSE / 1000, "{longest:?}");
 }
 
 fn aio() {
