@@ -14,7 +14,8 @@ enum {
     GROWTH = 1,            /* the window grows to so many times the entries walked: a walk that
                               ends at once has wasted no more than it has gained */
     FIRST_LOOK = 64,       /* entries looked at to see whether a walk needs help */
-    DENSE_BYTES = 256 << 10, /* between entries; what a disk reads in the time of a short seek */
+    DENSE_BYTES = 512 << 10, /* what a disk reads while one scattered page is waited for, 5 ms. Of a database of 32 MiB,
+                                10,000 rows took 0.96 s with 256 KiB, 0.79 s with this, 0.72 s with 1 MiB */
     MAX_WINDOW = 1 << 19,  /* entries ahead; half of what the list holds */
     MIN_MAX_WINDOW = 1024, /* of a small database */
     PAGE_LIST = 4,         /* entries ahead at most, in pages of the database: see window() */
@@ -230,9 +231,9 @@ static void hand_over(struct watch *watch)
     atomic_fetch_add(&pages_disclosed, (uint64_t)taken);
 }
 
-/* How many entries ahead of a walk that has come so far. When they lie so close together that fetching
- * them in the device's order means going through the file once, more of them cost little more: then as
- * many as make sense. Beyond a few times the pages of the database that is none, since nearly every
+/* How many entries ahead of a walk that has come so far. When a disk would have gone through the whole file in
+ * the time in which it has the walk's entries one by one, going through the file at once wastes no more than the walk has
+ * gained: then as many as make sense. Beyond a few times the pages of the database that is none, since nearly every
  * page is on the list already. */
 static uint64_t window(const struct watch *watch, uint64_t walked)
 {

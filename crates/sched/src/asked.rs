@@ -1,9 +1,16 @@
-//! What was asked of a device for the program.
+//! What was asked of a device for the program, and how long its infill is held in the budget.
+//!
+//! Invariant: `serving` names the requests that hold infill, by each of their entries that is still to be read.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use foreread_plan::Request;
+use foreread_plan::{Request, RequestId};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+
+/// The last ordinal that a request serves, and its number.
+type Key = (u64, RequestId);
 
 /// A request whose entries the program has not all passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +20,9 @@ pub struct Asked {
     /// Pages of it that no entry asked for.
     pub infill: SmallVec<[Range<u64>; 1]>,
     /// Whether the infill is held in the budget.
-    pub(crate) held: bool,
+    held: bool,
+    /// Entries of it that are still to be read, where it has infill.
+    unread: usize,
 }
 
 impl Asked {
@@ -34,5 +43,63 @@ impl Asked {
         } else {
             0
         }
+    }
+}
+
+/// What was asked for one strand and not passed yet.
+#[derive(Debug, Default)]
+pub(crate) struct AllAsked {
+    requests: BTreeMap<Key, Asked>,
+    serving: FxHashMap<u64, Key>,
+}
+
+impl AllAsked {
+    /// A request is made that serves these entries; the last of them. Its infill is held until all of them are read.
+    pub(crate) fn add(
+        &mut self,
+        request: Request,
+        infill: SmallVec<[Range<u64>; 1]>,
+        ordinals: &[u64],
+    ) -> u64 {
+        let last = ordinals.iter().copied().max().unwrap_or(0);
+        let key = (last, request.id);
+        let held = !infill.is_empty();
+        let unread = if held { ordinals.len() } else { 0 };
+        if held {
+            self.serving
+                .extend(ordinals.iter().map(|&ordinal| (ordinal, key)));
+        }
+        let asked = Asked {
+            request,
+            infill,
+            held,
+            unread,
+        };
+        self.requests.insert(key, asked);
+        last
+    }
+
+    pub(crate) fn get(&self, last: u64, id: RequestId) -> Option<&Asked> {
+        self.requests.get(&(last, id))
+    }
+
+    pub(crate) fn get_mut(&mut self, last: u64, id: RequestId) -> Option<&mut Asked> {
+        self.requests.get_mut(&(last, id))
+    }
+
+    /// An entry is read or given up, or is asked for once more. Returns the pages to release from the budget.
+    pub(crate) fn served(&mut self, ordinal: u64) -> u64 {
+        let key = self.serving.remove(&ordinal);
+        let asked = key.and_then(|key| self.requests.get_mut(&key));
+        asked.map_or(0, |asked| {
+            asked.unread -= 1;
+            if asked.unread == 0 { asked.let_go() } else { 0 }
+        })
+    }
+
+    /// The next request all of whose entries lie before `horizon`.
+    pub(crate) fn passed(&mut self, horizon: u64) -> Option<Asked> {
+        let first = self.requests.first_entry()?;
+        (first.key().0 < horizon).then(|| first.remove())
     }
 }

@@ -172,6 +172,8 @@ fn hash(file: FileId, page: u64) -> u64 {
 pub struct Matched {
     /// The entries it consumed, with the state they had before.
     pub consumed: SmallVec<[(u64, Taken); 1]>,
+    /// Entries held in the budget that dropped out because the read itself passed them over, and their pages.
+    pub passed: SmallVec<[(u64, u64); 1]>,
     /// Whether the plan knew of it: it consumed something, or re-read what was just consumed.
     pub known: bool,
 }
@@ -433,7 +435,12 @@ impl Queue {
     /// expired, or else the last. Those passed over drop out for good: left in the ring they would be
     /// taken, one each time, for what the program reads much later, and hold the position back.
     /// A page that is just being read again, in small pieces, is not meant to be what comes far ahead.
-    fn take(&mut self, file: FileId, page: u64) -> Option<u64> {
+    fn take(
+        &mut self,
+        file: FileId,
+        page: u64,
+        passed: &mut SmallVec<[(u64, u64); 1]>,
+    ) -> Option<u64> {
         let hash = hash(file, page);
         let floor = self.floor();
         loop {
@@ -444,6 +451,10 @@ impl Queue {
             let ordinal = self.unlink(slot, last);
             if ordinal >= floor || ordinal == last {
                 return Some(ordinal);
+            }
+            let entry = self.at(ordinal);
+            if entry.state() == State::Admitted {
+                passed.push((ordinal, entry.pages().into()));
             }
             self.set_state(ordinal, State::Consumed);
         }
@@ -458,7 +469,7 @@ impl Queue {
             return matched;
         }
         while page < pages.end {
-            if let Some(ordinal) = self.take(file, page) {
+            if let Some(ordinal) = self.take(file, page, &mut matched.passed) {
                 let entry = self.at(ordinal).entry();
                 self.set_state(ordinal, State::Consumed);
                 let range = entry.range();

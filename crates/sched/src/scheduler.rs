@@ -12,7 +12,7 @@
 //! program is past.
 //!
 //! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, which ends when
-//! it is read or passed over; its request's infill until the program is past the request's last entry, or,
+//! it is read or passed over; its request's infill until all the request's entries are, or,
 //! where the session evicts behind, until it has arrived; a lane never has more than its depth in flight.
 
 use std::cmp::Reverse;
@@ -190,18 +190,24 @@ impl Scheduler {
         self.leave_behind(strand);
         let plan = &mut self.plans[strand.0];
         let matched = plan.queue.observe(access.file, access.extent.pages());
-        for (_, taken) in &matched.consumed {
+        for &(ordinal, ref taken) in &matched.consumed {
             let pages = taken.pages.end - taken.pages.start;
             if taken.admitted {
-                plan.release(pages, &mut self.budget);
+                plan.release(ordinal, pages, &mut self.budget);
             }
             if plan.is_guess {
                 plan.proof.right(pages);
             }
         }
-        while let Some((_, entry)) = plan.queue.expire() {
+        for &(ordinal, pages) in &matched.passed {
+            plan.release(ordinal, pages, &mut self.budget);
+            if plan.is_guess {
+                plan.proof.wrong(pages);
+            }
+        }
+        while let Some((ordinal, entry)) = plan.queue.expire() {
             if entry.state == State::Admitted {
-                plan.release(u64::from(entry.pages), &mut self.budget);
+                plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
             }
         }
         self.leave_behind(strand);
@@ -230,24 +236,13 @@ impl Scheduler {
         plan.judged_below = plan.judged_below.max(floor);
         // Back with the floor, which falls when the plan turns out to be of several threads.
         plan.left_below = floor;
-        let past = (floor, RequestId(0));
-        if plan.infill_below < past {
-            for asked in plan.asked.range_mut(plan.infill_below..past) {
-                self.budget.release(asked.1.let_go());
-            }
-        }
-        plan.infill_below = past;
     }
 
     /// A strand's next request whose every entry the program is past: nobody waits for what remains unread of it.
     pub fn passed(&mut self, strand: StrandId) -> Option<Asked> {
         let plan = &mut self.plans[strand.0];
         let horizon = plan.queue.floor().saturating_sub(crate::queue::REORDER);
-        let first = plan.asked.first_entry()?;
-        if first.key().0 >= horizon {
-            return None;
-        }
-        let mut asked = first.remove();
+        let mut asked = plan.asked.passed(horizon)?;
         self.budget.release(asked.let_go());
         Some(asked)
     }
@@ -266,7 +261,7 @@ impl Scheduler {
             return;
         };
         let plan = &self.plans[flight.strand.0];
-        let Some(asked) = plan.asked.get(&(flight.last, id)) else {
+        let Some(asked) = plan.asked.get(flight.last, id) else {
             return;
         };
         for gap in &asked.infill {
@@ -306,7 +301,7 @@ impl Scheduler {
         let plan = &mut self.plans[flight.strand.0];
         plan.in_flight -= 1;
         if self.behind.is_some()
-            && let Some(asked) = plan.asked.get_mut(&(flight.last, id))
+            && let Some(asked) = plan.asked.get_mut(flight.last, id)
         {
             self.budget.release(asked.let_go());
         }
@@ -325,7 +320,7 @@ impl Scheduler {
         plan.queue.restart();
         while let Some((ordinal, entry)) = plan.queue.pop() {
             if entry.state == State::Admitted {
-                plan.release(u64::from(entry.pages), &mut self.budget);
+                plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
             }
             if plan.is_guess && ordinal >= plan.judged_below && entry.state != State::Consumed {
                 plan.proof.wrong(entry.pages.into());
@@ -422,7 +417,7 @@ impl Scheduler {
                     if let Some(entry) = plan.queue.get(ordinal)
                         && entry.state == State::Admitted
                     {
-                        plan.release(u64::from(entry.pages), &mut self.budget);
+                        plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
                         plan.queue.set_state(ordinal, State::Waiting);
                         plan.cursor = plan.cursor.min(ordinal);
                     }
@@ -449,7 +444,7 @@ impl Scheduler {
                     && self.lane(device, devices).profile.order == Order::Position
                 {
                     let plan = &mut self.plans[at];
-                    plan.release(entry.pages.into(), &mut self.budget);
+                    plan.release(ordinal, entry.pages.into(), &mut self.budget);
                     plan.queue.set_state(ordinal, State::Waiting);
                     plan.cursor = plan.cursor.min(ordinal);
                 }
@@ -515,17 +510,17 @@ impl Scheduler {
             file: batch.file,
             pages: batch.pages,
         };
-        let last = batch.ordinals.iter().copied().max().unwrap_or(0);
-        let asked = Asked {
-            request: request.clone(),
-            infill: batch.infill.clone(),
-            held: true,
-        };
-        let infill = asked.infill.iter().map(|gap| gap.end - gap.start).sum();
+        let infill = batch.infill.iter().map(|gap| gap.end - gap.start).sum();
         self.budget.hold(infill);
         let pages = request.pages.end - request.pages.start;
         lane.started(strand, pages, infill, now);
-        plan.asked.insert((last, id), asked);
+        // What is asked for once more is no part of an earlier request's any more.
+        for &ordinal in &batch.ordinals {
+            self.budget.release(plan.asked.served(ordinal));
+        }
+        let last = plan
+            .asked
+            .add(request.clone(), batch.infill.clone(), &batch.ordinals);
         Some((last, request, batch.infill))
     }
 }

@@ -34,7 +34,7 @@ impl Scheduler {
             return false;
         };
         let plan = &mut self.plans[flight.strand.0];
-        if let Some(asked) = plan.asked.get_mut(&(flight.last, id))
+        if let Some(asked) = plan.asked.get_mut(flight.last, id)
             && asked.request.pages.start >= pages.start
         {
             self.budget.release(asked.let_go());

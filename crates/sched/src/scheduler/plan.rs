@@ -1,13 +1,12 @@
 //! What one strand wants: its queue, how far that was admitted, what was asked of devices for it, and how often it was
 //! right.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use foreread_plan::{FileId, Odds, RequestId};
+use foreread_plan::{FileId, Odds};
 use rustc_hash::FxHashMap;
 
-use crate::asked::Asked;
+use crate::asked::AllAsked;
 use crate::{Budget, Queue, State};
 
 /// A strand's number within one session.
@@ -75,10 +74,7 @@ pub(super) struct Plan {
     pub(super) unplaced: FxHashMap<FileId, Vec<u64>>,
     /// Since when there have been any, in the clock of [`Scheduler::next`](super::Scheduler::next).
     pub(super) unplaced_since: Option<u64>,
-    /// Keyed by (last ordinal served, request).
-    pub(super) asked: BTreeMap<(u64, RequestId), Asked>,
-    /// Requests before this key hold no infill.
-    pub(super) infill_below: (u64, RequestId),
+    pub(super) asked: AllAsked,
     pub(super) in_flight: usize,
     /// Pages of the entries that are `Admitted`.
     pub(super) held: u64,
@@ -102,8 +98,7 @@ impl Plan {
             left_below: 0,
             unplaced: FxHashMap::default(),
             unplaced_since: None,
-            asked: BTreeMap::new(),
-            infill_below: (0, RequestId(0)),
+            asked: AllAsked::default(),
             in_flight: 0,
             held: 0,
             proof: Proof::default(),
@@ -141,15 +136,15 @@ impl Plan {
         budget.hold(pages);
     }
 
-    /// And read or given up.
-    pub(super) fn release(&mut self, pages: u64, budget: &mut Budget) {
+    /// And read or given up: with the last of its request goes what was read along.
+    pub(super) fn release(&mut self, ordinal: u64, pages: u64, budget: &mut Budget) {
         self.held = self.held.saturating_sub(pages);
-        budget.release(pages);
+        budget.release(pages + self.asked.served(ordinal));
     }
 
     /// Leave an admitted entry to the program.
     pub(super) fn leave(&mut self, ordinal: u64, pages: Range<u64>, budget: &mut Budget) {
-        self.release(pages.end - pages.start, budget);
+        self.release(ordinal, pages.end - pages.start, budget);
         self.queue.set_state(ordinal, State::Left);
     }
 

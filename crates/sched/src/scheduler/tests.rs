@@ -407,54 +407,15 @@ fn what_begins_past_the_end_of_its_file_holds_no_room_until_the_file_has_grown()
     assert_eq!(scheduler.budget().held(), 0);
 }
 
-/// A disk that reads every second page with the one between.
-fn with_infill(evict_behind: bool) -> (OneDisk, Scheduler, Vec<Request>) {
-    let mut disk = OneDisk(Profile {
-        depth: 100,
-        ..Profile::rotational()
-    });
-    let mut scheduler = Scheduler::new(Config {
-        evict_behind,
-        ..Config::default()
-    });
-    scheduler.add(false);
-    for page in scattered(8) {
-        scheduler.queue(SOLE).push(&expected(page));
-    }
-    let requests = scheduler.next(0, &mut disk);
-    assert_eq!(requests.len(), 1);
-    assert_eq!(scheduler.budget().held(), 8 + 7, "on its way");
-    (disk, scheduler, requests)
-}
-
 #[test]
-fn infill_holds_room_until_the_program_is_past_its_request() {
-    let (_, mut scheduler, requests) = with_infill(false);
-    scheduler.completed(requests[0].id, true, 1);
-    assert_eq!(scheduler.budget().held(), 8 + 7);
-    // The position lags behind by some entries.
-    for page in 100..108 {
-        scheduler.queue(SOLE).push(&expected(page));
-    }
-    for page in scattered(8).into_iter().chain(100..108) {
-        observe(&mut scheduler, &read(page));
-    }
+fn what_a_read_of_several_pages_passes_over_holds_no_room() {
+    let mut disk = ssd(1000, 8);
+    let mut scheduler = scheduler(&[1, 70, 80, 90, 100, 0, 1], 1000);
+    scheduler.next(0, &mut disk);
+    let mut both = read(0);
+    both.extent.len = 2 * PAGE;
+    observe(&mut scheduler, &both);
     assert_eq!(scheduler.budget().held(), 0);
-}
-
-#[test]
-fn infill_that_can_be_given_back_holds_room_until_it_arrives() {
-    let (_, mut scheduler, requests) = with_infill(true);
-    let pages = requests[0].pages.clone();
-    scheduler.arrived(requests[0].id, FileId(0), &pages);
-    scheduler.completed(requests[0].id, true, 1);
-    assert_eq!(scheduler.budget().held(), 8);
-    let mut behind = scheduler.behind.take().unwrap();
-    let given = behind.give_back(0, 0, |file, pages, out| {
-        scheduler.queue(SOLE).unlisted(file, pages, out);
-    });
-    let given: Vec<u64> = given.into_iter().flat_map(|(_, run)| run).collect();
-    assert_eq!(given, [1, 3, 5, 7, 9, 11, 13]);
 }
 
 #[test]
@@ -561,6 +522,7 @@ fn what_is_read_along_stays_in_proportion_however_late_completions_are_seen() {
     );
 }
 
+mod infill;
 mod passes;
 mod strands;
 mod unproved;
