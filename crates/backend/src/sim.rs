@@ -4,14 +4,14 @@
 //! and foreread share a kernel: what one fetches the other finds, and both wait in the same
 //! disk queue. Nothing here reads a clock, so the same inputs give the same outcome.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foreread_disk::{Disk, Layout, Model, Request as DiskRequest};
 use foreread_plan::{FileId, PAGE, Request, RequestId};
 
-use crate::{Backend, DeviceFacts, Event, Placed};
+use crate::{Answer, Backend, DeviceFacts, Event, Placed, Question, Standing};
 
 type Page = (FileId, u64);
 
@@ -155,6 +155,30 @@ impl SimMachine {
         }
     }
 
+    /// What is known of these pages.
+    fn standing(&self, file: FileId, pages: Range<u64>, which: bool) -> Standing {
+        let mut standing = Standing {
+            resident: Some(0),
+            evicted: Some(0),
+            gone: Vec::new(),
+        };
+        for page in pages {
+            let key = (file, page);
+            let one = u64::from(self.used.contains_key(&key));
+            standing.resident = standing.resident.map(|sum| sum + one);
+            if !self.evicted.contains(&key) {
+                continue;
+            }
+            standing.evicted = standing.evicted.map(|sum| sum + 1);
+            match standing.gone.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ if which => standing.gone.push(page..page + 1),
+                _ => {}
+            }
+        }
+        standing
+    }
+
     /// Runs of pages neither in memory nor on their way.
     fn missing(&self, file: FileId, pages: Range<u64>) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
@@ -198,6 +222,11 @@ pub struct Sim {
     machine: Arc<Mutex<SimMachine>>,
     flights: Vec<(RequestId, Vec<u64>)>,
     events: Vec<Event>,
+    /// Questions, and when each is answered.
+    questions: VecDeque<(u64, Question)>,
+    delay: u64,
+    /// Files that never answer.
+    silent: HashSet<FileId>,
 }
 
 impl Sim {
@@ -207,6 +236,45 @@ impl Sim {
             machine,
             flights: Vec::new(),
             events: Vec::new(),
+            questions: VecDeque::new(),
+            delay: 0,
+            silent: HashSet::new(),
+        }
+    }
+
+    /// The same, where each question is answered `delay` ns after it was asked.
+    pub fn with_delay(mut self, delay: u64) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// The same, where no question about this file is answered.
+    pub fn with_silent(mut self, file: FileId) -> Self {
+        self.silent.insert(file);
+        self
+    }
+
+    /// Answer the questions that are due.
+    fn answer(&mut self, events: &mut Vec<Event>) {
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((due, _)) = self.questions.front()
+            && *due <= machine.now
+            && let Some((_, question)) = self.questions.pop_front()
+        {
+            if self.silent.contains(&question.file) {
+                continue;
+            }
+            let parts = question.parts.iter();
+            let answer = Answer {
+                length: Some(machine.length(question.file)),
+                parts: parts
+                    .map(|part| machine.standing(question.file, part.clone(), question.which))
+                    .collect(),
+            };
+            events.push(Event::Answered {
+                ticket: question.ticket,
+                answer,
+            });
         }
     }
 
@@ -230,6 +298,7 @@ impl Backend for Sim {
 
     fn prepare(&mut self, file: FileId) {
         let start = self.machine().files.get(&file).copied();
+        let rotational = Some(self.machine().rotational);
         self.events.push(match start {
             Some(physical) => Event::Opened {
                 file,
@@ -239,7 +308,7 @@ impl Backend for Sim {
                     physical,
                     len: u64::MAX - physical,
                 }]),
-                rotational: None,
+                rotational,
             },
             None => Event::Gone {
                 file,
@@ -276,6 +345,7 @@ impl Backend for Sim {
 
     fn poll(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.events);
+        self.answer(events);
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         self.flights.retain(|(id, parts)| {
             let over = parts
@@ -292,26 +362,9 @@ impl Backend for Sim {
         });
     }
 
-    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        let machine = self.machine();
-        Some(
-            pages
-                .filter(|&page| machine.used.contains_key(&(file, page)))
-                .count() as u64,
-        )
-    }
-
-    fn pages(&mut self, file: FileId) -> Option<u64> {
-        Some(self.machine().length(file))
-    }
-
-    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        let machine = self.machine();
-        Some(
-            pages
-                .filter(|&page| machine.evicted.contains(&(file, page)))
-                .count() as u64,
-        )
+    fn ask(&mut self, question: Question) {
+        let now = self.machine().now;
+        self.questions.push_back((now + self.delay, question));
     }
 
     fn discard(&mut self, file: FileId, pages: Range<u64>) {
