@@ -56,6 +56,7 @@ fn meta(path: &Path) -> FileMeta {
         mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
         written: false,
         advice: Advice::Normal,
+        directory: false,
     }
 }
 

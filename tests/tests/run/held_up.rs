@@ -150,6 +150,7 @@ fn begins_with(lab: &Lab, mount: &Silent) {
         mtime_ns: 0,
         written: false,
         advice: Advice::Normal,
+        directory: false,
     };
     record.file(FileId(0), file).expect("a record");
     let thread = ThreadMeta {

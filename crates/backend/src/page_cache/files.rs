@@ -111,6 +111,7 @@ impl Register {
                 mtime_ns: facts.mtime_ns,
                 written: false,
                 advice: Advice::Normal,
+                directory: false,
             },
             live: true,
             kept: keep.then(|| Arc::new(fd)),

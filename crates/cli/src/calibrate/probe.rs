@@ -85,6 +85,7 @@ impl ColdFile {
             mtime_ns: facts.mtime_ns,
             written: false,
             advice: Advice::Random,
+            directory: false,
         };
         let files = Arc::new(BTreeMap::from([(FILE, meta)]));
         let mut made = Self {
