@@ -16,7 +16,7 @@ mod sim;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foreread_plan::{FileId, FileMeta, Request, RequestId};
+use foreread_plan::{FileId, FileMeta, Kind, Request, RequestId};
 
 pub use null::NullBackend;
 pub use page_cache::{PageCache, Register};
@@ -90,6 +90,17 @@ pub struct Standing {
     pub gone: Vec<Range<u64>>,
 }
 
+/// What became of a name that was to be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was in memory already.
+    InMemory,
+    /// It was brought into memory.
+    Fetched,
+    /// It cannot be looked up: it is gone, or not what it was, or not to be looked at.
+    Failed,
+}
+
 /// What a backend has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -146,6 +157,15 @@ pub enum Event {
         /// Whether all pages asked for are in memory, as far as can be told.
         complete: bool,
     },
+    /// A name was looked up.
+    Looked {
+        /// What is there.
+        file: FileId,
+        /// As what it was looked up.
+        kind: Kind,
+        /// What became of that.
+        outcome: Outcome,
+    },
     /// A question is answered.
     Answered {
         /// Its number.
@@ -178,6 +198,11 @@ pub trait Backend: Send {
     }
     /// Collect what has happened since the last call.
     fn poll(&mut self, events: &mut Vec<Event>);
+    /// Bring what these names lead to into memory: the directories on the way and the inode, for a directory that is to be read
+    /// ([`Kind::List`]) its entries, too. As many at a time as the device is deep, and in its order where distance costs time. The
+    /// answer is one [`Event::Looked`] for each, in any order. Nothing is opened but directories that are to be read, no symbolic
+    /// link is followed, and no automount point triggered.
+    fn look(&mut self, names: &[(FileId, Kind)]);
     /// Look what is known of a file's pages. The answer is one [`Event::Answered`], sooner or later; files are looked at
     /// side by side with what is fetched, and those of one device do not wait for another device.
     fn ask(&mut self, question: Question);
@@ -210,6 +235,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn poll(&mut self, events: &mut Vec<Event>) {
         (**self).poll(events);
+    }
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        (**self).look(names);
     }
     fn ask(&mut self, question: Question) {
         (**self).ask(question);

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use foreread_plan::{FileId, Request};
+use foreread_plan::{FileId, Kind, Request};
 
-use crate::{Answer, Backend, DeviceFacts, Event, Question, Standing};
+use crate::{Answer, Backend, DeviceFacts, Event, Outcome, Question, Standing};
 
 /// Finishes every request at once without fetching anything.
 #[derive(Debug, Default)]
@@ -36,6 +36,15 @@ impl Backend for NullBackend {
 
     fn poll(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.events);
+    }
+
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        let looked = names.iter().map(|&(file, kind)| Event::Looked {
+            file,
+            kind,
+            outcome: Outcome::InMemory,
+        });
+        self.events.extend(looked);
     }
 
     fn ask(&mut self, question: Question) {

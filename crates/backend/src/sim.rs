@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foreread_disk::{Disk, Layout, Model, Request as DiskRequest};
-use foreread_plan::{FileId, PAGE, Request, RequestId};
+use foreread_plan::{FileId, Kind, PAGE, Request, RequestId};
 
-use crate::{Answer, Backend, DeviceFacts, Event, Placed, Question, Standing};
+use crate::{Answer, Backend, DeviceFacts, Event, Outcome, Placed, Question, Standing};
 
 type Page = (FileId, u64);
 
@@ -43,6 +43,9 @@ pub struct SimMachine {
     evicted: HashSet<Page>,
     next_disk_request: u64,
     fetched_pages: u64,
+    /// Where the inode, or the entries, behind a name lie on the device, in bytes, and whether they are in memory.
+    names: HashMap<(FileId, Kind), (u64, bool)>,
+    names_under_way: HashMap<u64, (FileId, Kind)>,
 }
 
 impl SimMachine {
@@ -64,7 +67,53 @@ impl SimMachine {
             evicted: HashSet::new(),
             next_disk_request: 0,
             fetched_pages: 0,
+            names: HashMap::new(),
+            names_under_way: HashMap::new(),
         }
+    }
+
+    /// Let what is behind a name lie at `place` on the device, in bytes.
+    pub fn name(&mut self, file: FileId, kind: Kind, place: u64) {
+        self.names.insert((file, kind), (place, false));
+    }
+
+    /// The program uses a name, fetching what is behind it if that is missing. A name that is nowhere costs nothing.
+    pub fn use_name(&mut self, file: FileId, kind: Kind) -> Found {
+        match self.names.get(&(file, kind)) {
+            None | Some((_, true)) => Found::Hit,
+            Some(_) => {
+                self.fetch_name(file, kind);
+                Found::Wait
+            }
+        }
+    }
+
+    /// Fetch what is behind a name, unless that is under way; the request to the disk.
+    fn fetch_name(&mut self, file: FileId, kind: Kind) -> u64 {
+        let same = |(_, name): &(&u64, &(FileId, Kind))| **name == (file, kind);
+        if let Some((&id, _)) = self.names_under_way.iter().find(same) {
+            return id;
+        }
+        let place = self.names.get(&(file, kind)).map_or(0, |&(place, _)| place);
+        let id = self.submit(place, PAGE);
+        self.names_under_way.insert(id, (file, kind));
+        id
+    }
+
+    /// Ask the disk; the number of the request.
+    fn submit(&mut self, offset: u64, len: u64) -> u64 {
+        let id = self.next_disk_request;
+        self.next_disk_request += 1;
+        self.disk.submit(
+            self.now,
+            DiskRequest {
+                id,
+                offset,
+                len: len as u32,
+                write: false,
+            },
+        );
+        id
     }
 
     /// Lay out a file from `start` bytes on the device.
@@ -98,6 +147,11 @@ impl SimMachine {
             for page in self.under_way.remove(&completion.id).unwrap_or_default() {
                 self.pending.remove(&page);
                 self.touch(page);
+            }
+            if let Some(name) = self.names_under_way.remove(&completion.id)
+                && let Some((_, there)) = self.names.get_mut(&name)
+            {
+                *there = true;
             }
         }
     }
@@ -197,18 +251,8 @@ impl SimMachine {
 
     fn fetch(&mut self, file: FileId, pages: Range<u64>) -> u64 {
         let start = self.files.get(&file).copied().unwrap_or(0);
-        let id = self.next_disk_request;
-        self.next_disk_request += 1;
         self.fetched_pages += pages.end - pages.start;
-        self.disk.submit(
-            self.now,
-            DiskRequest {
-                id,
-                offset: start + pages.start * PAGE,
-                len: ((pages.end - pages.start) * PAGE) as u32,
-                write: false,
-            },
-        );
+        let id = self.submit(start + pages.start * PAGE, (pages.end - pages.start) * PAGE);
         let pages: Vec<Page> = pages.map(|page| (file, page)).collect();
         self.pending.extend(&pages);
         self.under_way.insert(id, pages);
@@ -224,6 +268,8 @@ pub struct Sim {
     events: Vec<Event>,
     /// Questions, and when each is answered.
     questions: VecDeque<(u64, Question)>,
+    /// Names that are looked up, and the requests to the disk.
+    looks: Vec<(FileId, Kind, u64)>,
     delay: u64,
     /// Files that never answer.
     silent: HashSet<FileId>,
@@ -237,6 +283,7 @@ impl Sim {
             flights: Vec::new(),
             events: Vec::new(),
             questions: VecDeque::new(),
+            looks: Vec::new(),
             delay: 0,
             silent: HashSet::new(),
         }
@@ -347,6 +394,17 @@ impl Backend for Sim {
         events.append(&mut self.events);
         self.answer(events);
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        self.looks.retain(|&(file, kind, id)| {
+            let over = !machine.names_under_way.contains_key(&id);
+            if over {
+                events.push(Event::Looked {
+                    file,
+                    kind,
+                    outcome: Outcome::Fetched,
+                });
+            }
+            !over
+        });
         self.flights.retain(|(id, parts)| {
             let over = parts
                 .iter()
@@ -360,6 +418,26 @@ impl Backend for Sim {
             }
             !over
         });
+    }
+
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        for &(file, kind) in names {
+            let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcome = match machine.names.get(&(file, kind)) {
+                None => Outcome::Failed,
+                Some((_, true)) => Outcome::InMemory,
+                Some((_, false)) => {
+                    let id = machine.fetch_name(file, kind);
+                    self.looks.push((file, kind, id));
+                    continue;
+                }
+            };
+            self.events.push(Event::Looked {
+                file,
+                kind,
+                outcome,
+            });
+        }
     }
 
     fn ask(&mut self, question: Question) {

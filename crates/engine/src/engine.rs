@@ -11,11 +11,12 @@ mod account;
 mod ask;
 mod look;
 mod observe;
+mod walk;
 
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
-use foreread_plan::{Expected, FileId, PAGE, RequestId};
+use foreread_plan::{Expected, FileId, Kind, Name, PAGE, RequestId};
 use foreread_sched::{Asked, Profile, Scheduler, StrandId};
 use foreread_sources::{Nature, Outlook, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,7 +26,7 @@ use crate::site::{Site, Table};
 use crate::strand::{Strand, phase_of};
 use crate::survey::{HEAD, Head, Survey, Told};
 use crate::upkeep::{Upkeep, WAIT};
-use crate::{Ledger, StrandReport};
+use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};
 
 /// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
@@ -60,6 +61,8 @@ pub enum Phase {
 pub struct Report {
     /// The closed account: the sum of the strands'.
     pub ledger: Ledger,
+    /// What became of the names that were looked up ahead: the sum of the strands'.
+    pub names: Names,
     /// What each strand came to, in the order in which they were added.
     pub strands: Vec<StrandReport>,
     /// What the session was doing at the end.
@@ -108,6 +111,10 @@ pub struct Engine<B> {
     /// Kept for their room.
     events: Vec<Event>,
     disclosed: Vec<Expected>,
+    names: Vec<Name>,
+    looks: Vec<(FileId, Kind)>,
+    /// The strand that each name under way was asked for.
+    walks: FxHashMap<(FileId, Kind), usize>,
     /// Files that the program has written itself.
     written: FxHashSet<FileId>,
     /// When the plan was known to be in memory, in ns.
@@ -136,6 +143,9 @@ impl<B: Backend> Engine<B> {
             look_at: 0,
             events: Vec::new(),
             disclosed: Vec::new(),
+            names: Vec::new(),
+            looks: Vec::new(),
+            walks: FxHashMap::default(),
             written: FxHashSet::default(),
             hot_since: None,
             missed_hot: 0,
@@ -219,8 +229,9 @@ impl<B: Backend> Engine<B> {
         while let Some(mut survey) = self.survey.take() {
             let source = self.strands[survey.strand()].source.as_mut();
             match survey.step(source, now) {
-                Told::Ask(samples) => {
+                Told::Ask { samples, names } => {
                     self.survey = Some(survey);
+                    self.backend.look(&names);
                     for one in samples {
                         let purpose = Purpose::Survey(one.pattern);
                         self.ask(one.file, vec![one.pages], purpose);
@@ -265,7 +276,8 @@ impl<B: Backend> Engine<B> {
     /// Whether it is early enough to tell of what the program reads in a while: nothing is left to fetch, as far as the
     /// source has told.
     pub fn rests(&self) -> bool {
-        self.scheduler.rests()
+        let walks = |one: &Strand| one.phase == Phase::Ahead && !one.walker.rests();
+        self.scheduler.rests() && !self.strands.iter().any(walks)
     }
 
     /// Do what can be done at `now`. Returns whether anything is under way or was started, so that
@@ -316,6 +328,7 @@ impl<B: Backend> Engine<B> {
                     _ => DISCLOSE,
                 };
                 more |= self.disclose(at, most);
+                more |= self.walk(at);
             }
         }
         if !any {
@@ -335,7 +348,8 @@ impl<B: Backend> Engine<B> {
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.is_due();
         for strand in &mut self.strands {
             let is_ahead = strand.phase == Phase::Ahead;
-            if is_ahead && strand.exhausted && self.scheduler.is_out(strand.id) {
+            let is_out = strand.exhausted && strand.walker.is_out();
+            if is_ahead && is_out && self.scheduler.is_out(strand.id) {
                 // Infill may stay unread.
                 let queue = self.scheduler.queue(strand.id);
                 if strand.pages.is_empty() || queue.is_read_out() {
@@ -381,9 +395,11 @@ impl<B: Backend> Engine<B> {
         self.settle_doubts();
         for strand in &mut self.strands {
             strand.ledger.enter(strand.pages.rest());
+            strand.walker.close();
         }
         Report {
             ledger: self.ledger(),
+            names: self.strands.iter().map(|one| one.walker.ledger()).sum(),
             strands: self.strands.iter().map(Strand::report).collect(),
             phase: self.phase(),
             reads: self.reads,
@@ -445,6 +461,11 @@ impl<B: Backend> Engine<B> {
                     }
                     self.scheduler.completed(id, fetched, now);
                 }
+                Event::Looked {
+                    file,
+                    kind,
+                    outcome,
+                } => self.looked(file, kind, outcome, now),
                 Event::Answered { ticket, answer } => self.answered(ticket, &answer, now),
             }
         }
@@ -537,6 +558,7 @@ impl<B: Backend> Engine<B> {
         }
         strand.exhausted = outlook == Outlook::End;
         let queue = self.scheduler.queue(id);
+        strand.walker.disclosed(disclosed.len() as u64, queue.end());
         for one in disclosed.iter() {
             queue.push(one);
         }
@@ -554,6 +576,7 @@ impl<B: Backend> Engine<B> {
                 strand.phase = Phase::Hot;
                 // What it holds is others' now.
                 self.scheduler.restart(strand.id);
+                strand.walker.restart();
             }
         }
     }

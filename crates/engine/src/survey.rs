@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use foreread_backend::Backend;
-use foreread_plan::{Expected, FileId, Pattern, Request, RequestId};
+use foreread_plan::{Expected, FileId, Kind, Pattern, Request, RequestId};
 use foreread_sources::Source;
 
 use crate::engine::FIRST;
@@ -22,6 +22,10 @@ const PART: u64 = 512;
 /// missing for it to be as good as hot: the program's own reads tell if they come to wait.
 const LONG: u64 = 64;
 const FEW: u64 = 16;
+/// Names that are looked up to tell whether a plan's are in memory, and how many of them must not be for the plan to be cold: one
+/// may be new.
+const NAMES: usize = 16;
+const FEW_NAMES: u64 = 2;
 /// A survey of which no question is answered for so many ns has met a device: to open a file that is in memory takes 10 µs,
 /// and a thread that competes for a processor gets one within a turn of the scheduler's, of 3 to 4 ms.
 const PATIENCE: u64 = 5_000_000;
@@ -130,8 +134,11 @@ pub(crate) struct Sampled {
     /// Pages of the sample that are missing, and how many of its disclosures are of such.
     missing: u64,
     absent: u64,
-    /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead.
+    /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead; and its names that were
+    /// not in memory.
     waits: u64,
+    /// Of its names, those that were not in memory.
+    unknown: u64,
 }
 
 impl Sampled {
@@ -143,13 +150,23 @@ impl Sampled {
         self.waits += u64::from(missing > 0 && pattern != Pattern::Sequential);
     }
 
+    /// One name was looked up.
+    fn add_name(&mut self, fetched: bool) {
+        self.looked += 1;
+        self.unknown += u64::from(fetched);
+        self.waits += u64::from(fetched);
+    }
+
     /// Whether enough of the plan is known to be missing.
     fn is_cold(&self) -> bool {
-        !self.is_hot() && self.absent * FEW >= SAMPLE as u64
+        !self.is_hot() && (self.absent + self.unknown) * FEW >= SAMPLE as u64
     }
 
     /// Whether next to nothing of the plan is missing, as far as can be told.
     pub(crate) fn is_hot(&self) -> bool {
+        if self.unknown >= FEW_NAMES {
+            return false;
+        }
         let few = self.each >= LONG && self.absent * FEW < SAMPLE as u64;
         few || self.missing.saturating_mul(self.each) < COLD_PAGES
     }
@@ -190,8 +207,11 @@ struct Sampling {
 /// What is to be done for a survey.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// Ask whether these are in memory.
-    Ask(Vec<Expected>),
+    /// Ask whether these pages are in memory, and look these names up.
+    Ask {
+        samples: Vec<Expected>,
+        names: Vec<(FileId, Kind)>,
+    },
     /// Wait for answers.
     Wait,
     /// The plan is in memory.
@@ -248,6 +268,15 @@ impl Survey {
         }
     }
 
+    /// A name of the sample was looked up, and had to be fetched or not.
+    pub(crate) fn looked(&mut self, fetched: bool, now: u64) {
+        self.since = now;
+        if let Some(sampling) = &mut self.sampling {
+            sampling.unanswered = sampling.unanswered.saturating_sub(1);
+            sampling.found.add_name(fetched);
+        }
+    }
+
     /// What is to be done next for the plan that is being sampled, which `source` discloses and which is left anywhere.
     pub(crate) fn step(&mut self, source: &mut dyn Source, now: u64) -> Told {
         let sampling = self.sampling.get_or_insert_with(|| {
@@ -276,7 +305,8 @@ impl Survey {
             return self.cold();
         }
         let mut samples = Vec::with_capacity(SAMPLE);
-        while samples.is_empty() && sampling.taken < sampling.parts {
+        let mut names = Vec::with_capacity(NAMES);
+        while samples.is_empty() && names.is_empty() && sampling.taken < sampling.parts {
             let part = sampling.taken;
             sampling.taken += 1;
             // The beginning, which the program comes to first, and the middle of each other part.
@@ -287,17 +317,19 @@ impl Survey {
             };
             let most = SAMPLE / sampling.parts as usize;
             source.sample(share, most, &mut samples);
+            source.sample_names(NAMES / sampling.parts as usize, &mut names);
         }
-        if samples.is_empty() {
+        if samples.is_empty() && names.is_empty() {
             return if sampling.found.is_hot() {
                 Told::Hot
             } else {
                 self.cold()
             };
         }
-        sampling.unanswered = samples.len() as u64;
+        let names: Vec<_> = names.iter().map(|name| (name.file, name.kind)).collect();
+        sampling.unanswered = (samples.len() + names.len()) as u64;
         self.since = now;
-        Told::Ask(samples)
+        Told::Ask { samples, names }
     }
 
     fn cold(&mut self) -> Told {
@@ -321,6 +353,7 @@ mod tests {
             missing,
             absent: missing,
             waits: missing,
+            unknown: 0,
         };
         assert!(of(1, 15).is_hot() && !of(1, 16).is_hot());
         assert!(of(8, 1).is_hot() && !of(8, 2).is_hot());

@@ -464,6 +464,7 @@ impl Backend for Stuck {
     fn prepare(&mut self, _: FileId) {}
     fn submit(&mut self, _: Request) {}
     fn poll(&mut self, _: &mut Vec<Event>) {}
+    fn look(&mut self, _: &[(FileId, Kind)]) {}
     fn ask(&mut self, _: Question) {
         let _ = self.0.recv();
     }

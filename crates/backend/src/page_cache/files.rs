@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use foreread_plan::{Advice, FileId, FileMeta};
@@ -56,13 +56,23 @@ impl Files {
         added.get(&file).cloned()
     }
 
-    /// The device that a file is known to be on; 0 if it is not known.
-    pub(super) fn dev(&self, file: FileId) -> u64 {
+    /// The device that a file is known to be on, and its inode; 0 if they are not known.
+    pub(super) fn place(&self, file: FileId) -> (u64, u64) {
         if let Some(meta) = self.recorded.get(&file) {
-            return meta.dev;
+            return (meta.dev, meta.ino);
         }
         let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
-        added.get(&file).map_or(0, |known| known.meta.dev)
+        let place = |known: &Known| (known.meta.dev, known.meta.ino);
+        added.get(&file).map_or((0, 0), place)
+    }
+
+    /// The path of a file.
+    pub(super) fn path(&self, file: FileId) -> Option<PathBuf> {
+        if let Some(meta) = self.recorded.get(&file) {
+            return Some(meta.path.clone());
+        }
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        added.get(&file).map(|known| known.meta.path.clone())
     }
 
     /// One more, met just now.

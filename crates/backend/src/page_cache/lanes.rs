@@ -1,4 +1,4 @@
-//! The threads of a backend: for each device some that give hints, and one that answers questions.
+//! The threads of a backend: for each device some that give hints, one that answers questions, and some that look names up.
 //!
 //! Invariants: a region of a file always goes to the same thread, which keeps its jobs in order; no thread works for two
 //! devices while there are few of these, so that one that does not answer holds up nobody else; a thread is started by its
@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use foreread_plan::{FileId, Request};
+use foreread_plan::{FileId, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use super::ask::Asker;
 use super::devices::Devices;
 use super::files::Files;
+use super::names::{Lookers, Name};
 use super::worker::Worker;
 use crate::{Event, Question};
 
@@ -124,6 +125,7 @@ impl<T: Send + 'static> Lane<T> {
 struct Crew {
     workers: Vec<Lane<Job>>,
     asker: Lane<Question>,
+    lookers: Lookers,
 }
 
 /// All threads.
@@ -155,6 +157,7 @@ impl Lanes {
             self.crews.push(Crew {
                 workers: (0..WORKERS).map(|_| Lane::new()).collect(),
                 asker: Lane::new(),
+                lookers: Lookers::default(),
             });
             self.crews.len() - 1
         });
@@ -163,7 +166,7 @@ impl Lanes {
 
     /// Give the worker who has this page of a file a job.
     pub(super) fn tell(&mut self, common: &Common, file: FileId, page: u64, job: Job) {
-        let (number, crew) = self.crew(common.files.dev(file));
+        let (number, crew) = self.crew(common.files.place(file).0);
         let n = ((u64::from(file.0) + page / REGION) % WORKERS as u64) as usize;
         let name = format!("foreread-hint-{}", number * WORKERS + n);
         let lane = &mut crew.workers[n];
@@ -179,9 +182,29 @@ impl Lanes {
         }
     }
 
+    /// Have names looked up.
+    pub(super) fn look(&mut self, common: &Common, names: &[(FileId, Kind)]) {
+        let mut by_crew: HashMap<usize, Vec<Name>> = HashMap::new();
+        for &(file, kind) in names {
+            let (dev, ino) = common.files.place(file);
+            let (number, _) = self.crew(dev);
+            let name = Name {
+                file,
+                kind,
+                dev,
+                ino,
+            };
+            by_crew.entry(number).or_default().push(name);
+        }
+        for (number, names) in by_crew {
+            let name = format!("foreread-look-{number}");
+            self.crews[number].lookers.add(common, names, &name);
+        }
+    }
+
     /// Ask.
     pub(super) fn ask(&mut self, common: &Common, question: Question) {
-        let (number, crew) = self.crew(common.files.dev(question.file));
+        let (number, crew) = self.crew(common.files.place(question.file).0);
         let lane = &mut crew.asker;
         let new = matches!(lane.state, State::Unstarted(_)).then(|| Asker::new(common));
         let work = move |inbox| {
@@ -200,7 +223,9 @@ impl Drop for Lanes {
         let threads: Vec<_> = crews
             .flat_map(|crew| {
                 let workers = crew.workers.into_iter().filter_map(Lane::thread);
-                workers.chain(crew.asker.thread()).collect::<Vec<_>>()
+                let lookers = crew.lookers.end();
+                let all = workers.chain(crew.asker.thread()).chain(lookers);
+                all.collect::<Vec<_>>()
             })
             .collect();
         // A thread that is done closes its files, and whoever waits for that need not look twice.

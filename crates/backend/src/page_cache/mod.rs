@@ -9,6 +9,7 @@
 //!
 //! Data flow: `submit` and `prepare` → a worker's channel → [`worker`]: open, look what is
 //! missing, hint, watch until it is up to date → one channel of events → `poll`. `ask` → [`ask`]: open, look → the same.
+//! `look` → [`names`]: look names up → the same.
 
 mod ask;
 mod devices;
@@ -17,6 +18,7 @@ mod files;
 mod held;
 mod lanes;
 mod looks;
+mod names;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -24,7 +26,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use foreread_plan::{FileId, FileMeta, Request};
+use foreread_plan::{FileId, FileMeta, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event, Question};
@@ -135,6 +137,10 @@ impl Backend for PageCache {
             );
         }
         events.extend(self.events.try_iter());
+    }
+
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        self.lanes.look(&self.common, names);
     }
 
     fn ask(&mut self, question: Question) {
