@@ -209,7 +209,11 @@ impl Probe for ColdFile {
                     }
                     Event::Done { .. } => (under_way, count) = (under_way - 1, count + 1),
                     Event::Gone { why, .. } => bail!("the file cannot be read: {why}"),
-                    Event::Opened { .. } | Event::Changed { .. } | Event::Short { .. } => {}
+                    Event::Opened { .. }
+                    | Event::Changed { .. }
+                    | Event::Short { .. }
+                    | Event::Answered { .. }
+                    | Event::Looked { .. } => {}
                 }
             }
             if begun.elapsed() > limit + HUNG {
