@@ -263,6 +263,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         mtime_ns: facts.mtime_ns,
         written: false,
         advice: Advice::Random,
+        directory: false,
     };
     let files = Arc::new(BTreeMap::from([(FILE, meta)]));
     let list = List {

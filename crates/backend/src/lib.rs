@@ -1,6 +1,6 @@
 //! Who fetches: backends bring requested pages into memory, or pretend to.
 //!
-//! A backend takes hints and answers with events. It never blocks its caller, never fails the
+//! A backend takes hints and questions, and answers with events. It never blocks its caller, never fails the
 //! program, and never reads more than the user running it may read.
 //!
 //! - [`PageCache`]: the kernel's page cache, by `posix_fadvise(WILLNEED)`.
@@ -16,7 +16,7 @@ mod sim;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foreread_plan::{FileId, FileMeta, Request, RequestId};
+use foreread_plan::{FileId, FileMeta, Kind, Request, RequestId};
 
 pub use null::NullBackend;
 pub use page_cache::{PageCache, Register};
@@ -51,6 +51,54 @@ pub enum Change {
     Resized(u64),
     /// Same size, other contents.
     Modified,
+}
+
+/// A question's number, which comes back with the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u64);
+
+/// What is asked about one file. Whoever asks may have to wait for a device until the answer comes, or for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its number.
+    pub ticket: Ticket,
+    /// The file.
+    pub file: FileId,
+    /// Runs of its pages; none where only its length is asked for.
+    pub parts: Vec<Range<u64>>,
+    /// Whether it is asked which pages were evicted, and not only how many.
+    pub which: bool,
+}
+
+/// The answer to a [`Question`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// How many pages the file has now; `None` if that cannot be told.
+    pub length: Option<u64>,
+    /// What is known of each part, in the order of the question.
+    pub parts: Vec<Standing>,
+}
+
+/// What is known of a run of pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How many of them are in memory; `None` if that cannot be told. All of them, for a file that cannot be opened.
+    pub resident: Option<u64>,
+    /// How many were in memory and had to make room; `None` if that cannot be told.
+    pub evicted: Option<u64>,
+    /// These, where it was asked which they are.
+    pub gone: Vec<Range<u64>>,
+}
+
+/// What became of a name that was to be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was in memory already.
+    InMemory,
+    /// It was brought into memory.
+    Fetched,
+    /// It cannot be looked up: it is gone, or not what it was, or not to be looked at.
+    Failed,
 }
 
 /// What a backend has to say.
@@ -109,6 +157,22 @@ pub enum Event {
         /// Whether all pages asked for are in memory, as far as can be told.
         complete: bool,
     },
+    /// A name was looked up.
+    Looked {
+        /// What is there.
+        file: FileId,
+        /// As what it was looked up.
+        kind: Kind,
+        /// What became of that.
+        outcome: Outcome,
+    },
+    /// A question is answered.
+    Answered {
+        /// Its number.
+        ticket: Ticket,
+        /// The answer.
+        answer: Answer,
+    },
 }
 
 /// Brings pages into memory.
@@ -134,16 +198,14 @@ pub trait Backend: Send {
     }
     /// Collect what has happened since the last call.
     fn poll(&mut self, events: &mut Vec<Event>);
-    /// How many of these pages are in memory now; `None` if that cannot be told. All of them, for a
-    /// file that cannot be opened.
-    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
-    /// How many pages a file has now; `None` if that cannot be told.
-    fn pages(&mut self, file: FileId) -> Option<u64>;
-    /// How many of these pages were in memory and had to make room; `None` if that cannot be told.
-    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64>;
-
-    /// Hold nothing that was only looked at: nothing is asked for a while.
-    fn let_go(&mut self) {}
+    /// Bring what these names lead to into memory: the directories on the way and the inode, for a directory that is to be read
+    /// ([`Kind::List`]) its entries, too. As many at a time as the device is deep, and in its order where distance costs time. The
+    /// answer is one [`Event::Looked`] for each, in any order. Nothing is opened but directories that are to be read, no symbolic
+    /// link is followed, and no automount point triggered.
+    fn look(&mut self, names: &[(FileId, Kind)]);
+    /// Look what is known of a file's pages. The answer is one [`Event::Answered`], sooner or later; files are looked at
+    /// side by side with what is fetched, and those of one device do not wait for another device.
+    fn ask(&mut self, question: Question);
     /// Give these pages' memory back: the program is past them. Pages somebody has mapped or
     /// written to stay, and nothing is reported.
     fn discard(&mut self, file: FileId, pages: Range<u64>);
@@ -174,18 +236,11 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn poll(&mut self, events: &mut Vec<Event>) {
         (**self).poll(events);
     }
-    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        (**self).resident(file, pages)
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        (**self).look(names);
     }
-    fn pages(&mut self, file: FileId) -> Option<u64> {
-        (**self).pages(file)
-    }
-    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        (**self).evicted(file, pages)
-    }
-
-    fn let_go(&mut self) {
-        (**self).let_go();
+    fn ask(&mut self, question: Question) {
+        (**self).ask(question);
     }
     fn discard(&mut self, file: FileId, pages: Range<u64>) {
         (**self).discard(file, pages);

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use foreread_plan::{FileId, Request};
+use foreread_plan::{FileId, Kind, Request};
 
-use crate::{Backend, DeviceFacts, Event};
+use crate::{Answer, Backend, DeviceFacts, Event, Outcome, Question, Standing};
 
 /// Finishes every request at once without fetching anything.
 #[derive(Debug, Default)]
@@ -38,16 +38,24 @@ impl Backend for NullBackend {
         events.append(&mut self.events);
     }
 
-    fn resident(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
-        None
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        let looked = names.iter().map(|&(file, kind)| Event::Looked {
+            file,
+            kind,
+            outcome: Outcome::InMemory,
+        });
+        self.events.extend(looked);
     }
 
-    fn pages(&mut self, _: FileId) -> Option<u64> {
-        None
-    }
-
-    fn evicted(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
-        None
+    fn ask(&mut self, question: Question) {
+        let answer = Answer {
+            length: None,
+            parts: vec![Standing::default(); question.parts.len()],
+        };
+        self.events.push(Event::Answered {
+            ticket: question.ticket,
+            answer,
+        });
     }
 
     fn discard(&mut self, _: FileId, _: Range<u64>) {}

@@ -4,14 +4,14 @@
 //! and foreread share a kernel: what one fetches the other finds, and both wait in the same
 //! disk queue. Nothing here reads a clock, so the same inputs give the same outcome.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foreread_disk::{Disk, Layout, Model, Request as DiskRequest};
-use foreread_plan::{FileId, PAGE, Request, RequestId};
+use foreread_plan::{FileId, Kind, PAGE, Request, RequestId};
 
-use crate::{Backend, DeviceFacts, Event, Placed};
+use crate::{Answer, Backend, DeviceFacts, Event, Outcome, Placed, Question, Standing};
 
 type Page = (FileId, u64);
 
@@ -43,6 +43,9 @@ pub struct SimMachine {
     evicted: HashSet<Page>,
     next_disk_request: u64,
     fetched_pages: u64,
+    /// Where the inode, or the entries, behind a name lie on the device, in bytes, and whether they are in memory.
+    names: HashMap<(FileId, Kind), (u64, bool)>,
+    names_under_way: HashMap<u64, (FileId, Kind)>,
 }
 
 impl SimMachine {
@@ -64,7 +67,53 @@ impl SimMachine {
             evicted: HashSet::new(),
             next_disk_request: 0,
             fetched_pages: 0,
+            names: HashMap::new(),
+            names_under_way: HashMap::new(),
         }
+    }
+
+    /// Let what is behind a name lie at `place` on the device, in bytes.
+    pub fn name(&mut self, file: FileId, kind: Kind, place: u64) {
+        self.names.insert((file, kind), (place, false));
+    }
+
+    /// The program uses a name, fetching what is behind it if that is missing. A name that is nowhere costs nothing.
+    pub fn use_name(&mut self, file: FileId, kind: Kind) -> Found {
+        match self.names.get(&(file, kind)) {
+            None | Some((_, true)) => Found::Hit,
+            Some(_) => {
+                self.fetch_name(file, kind);
+                Found::Wait
+            }
+        }
+    }
+
+    /// Fetch what is behind a name, unless that is under way; the request to the disk.
+    fn fetch_name(&mut self, file: FileId, kind: Kind) -> u64 {
+        let same = |(_, name): &(&u64, &(FileId, Kind))| **name == (file, kind);
+        if let Some((&id, _)) = self.names_under_way.iter().find(same) {
+            return id;
+        }
+        let place = self.names.get(&(file, kind)).map_or(0, |&(place, _)| place);
+        let id = self.submit(place, PAGE);
+        self.names_under_way.insert(id, (file, kind));
+        id
+    }
+
+    /// Ask the disk; the number of the request.
+    fn submit(&mut self, offset: u64, len: u64) -> u64 {
+        let id = self.next_disk_request;
+        self.next_disk_request += 1;
+        self.disk.submit(
+            self.now,
+            DiskRequest {
+                id,
+                offset,
+                len: len as u32,
+                write: false,
+            },
+        );
+        id
     }
 
     /// Lay out a file from `start` bytes on the device.
@@ -98,6 +147,11 @@ impl SimMachine {
             for page in self.under_way.remove(&completion.id).unwrap_or_default() {
                 self.pending.remove(&page);
                 self.touch(page);
+            }
+            if let Some(name) = self.names_under_way.remove(&completion.id)
+                && let Some((_, there)) = self.names.get_mut(&name)
+            {
+                *there = true;
             }
         }
     }
@@ -155,6 +209,30 @@ impl SimMachine {
         }
     }
 
+    /// What is known of these pages.
+    fn standing(&self, file: FileId, pages: Range<u64>, which: bool) -> Standing {
+        let mut standing = Standing {
+            resident: Some(0),
+            evicted: Some(0),
+            gone: Vec::new(),
+        };
+        for page in pages {
+            let key = (file, page);
+            let one = u64::from(self.used.contains_key(&key));
+            standing.resident = standing.resident.map(|sum| sum + one);
+            if !self.evicted.contains(&key) {
+                continue;
+            }
+            standing.evicted = standing.evicted.map(|sum| sum + 1);
+            match standing.gone.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ if which => standing.gone.push(page..page + 1),
+                _ => {}
+            }
+        }
+        standing
+    }
+
     /// Runs of pages neither in memory nor on their way.
     fn missing(&self, file: FileId, pages: Range<u64>) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
@@ -173,18 +251,8 @@ impl SimMachine {
 
     fn fetch(&mut self, file: FileId, pages: Range<u64>) -> u64 {
         let start = self.files.get(&file).copied().unwrap_or(0);
-        let id = self.next_disk_request;
-        self.next_disk_request += 1;
         self.fetched_pages += pages.end - pages.start;
-        self.disk.submit(
-            self.now,
-            DiskRequest {
-                id,
-                offset: start + pages.start * PAGE,
-                len: ((pages.end - pages.start) * PAGE) as u32,
-                write: false,
-            },
-        );
+        let id = self.submit(start + pages.start * PAGE, (pages.end - pages.start) * PAGE);
         let pages: Vec<Page> = pages.map(|page| (file, page)).collect();
         self.pending.extend(&pages);
         self.under_way.insert(id, pages);
@@ -198,6 +266,13 @@ pub struct Sim {
     machine: Arc<Mutex<SimMachine>>,
     flights: Vec<(RequestId, Vec<u64>)>,
     events: Vec<Event>,
+    /// Questions, and when each is answered.
+    questions: VecDeque<(u64, Question)>,
+    /// Names that are looked up, and the requests to the disk.
+    looks: Vec<(FileId, Kind, u64)>,
+    delay: u64,
+    /// Files that never answer.
+    silent: HashSet<FileId>,
 }
 
 impl Sim {
@@ -207,6 +282,46 @@ impl Sim {
             machine,
             flights: Vec::new(),
             events: Vec::new(),
+            questions: VecDeque::new(),
+            looks: Vec::new(),
+            delay: 0,
+            silent: HashSet::new(),
+        }
+    }
+
+    /// The same, where each question is answered `delay` ns after it was asked.
+    pub fn with_delay(mut self, delay: u64) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// The same, where no question about this file is answered.
+    pub fn with_silent(mut self, file: FileId) -> Self {
+        self.silent.insert(file);
+        self
+    }
+
+    /// Answer the questions that are due.
+    fn answer(&mut self, events: &mut Vec<Event>) {
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((due, _)) = self.questions.front()
+            && *due <= machine.now
+            && let Some((_, question)) = self.questions.pop_front()
+        {
+            if self.silent.contains(&question.file) {
+                continue;
+            }
+            let parts = question.parts.iter();
+            let answer = Answer {
+                length: Some(machine.length(question.file)),
+                parts: parts
+                    .map(|part| machine.standing(question.file, part.clone(), question.which))
+                    .collect(),
+            };
+            events.push(Event::Answered {
+                ticket: question.ticket,
+                answer,
+            });
         }
     }
 
@@ -230,6 +345,7 @@ impl Backend for Sim {
 
     fn prepare(&mut self, file: FileId) {
         let start = self.machine().files.get(&file).copied();
+        let rotational = Some(self.machine().rotational);
         self.events.push(match start {
             Some(physical) => Event::Opened {
                 file,
@@ -239,7 +355,7 @@ impl Backend for Sim {
                     physical,
                     len: u64::MAX - physical,
                 }]),
-                rotational: None,
+                rotational,
             },
             None => Event::Gone {
                 file,
@@ -276,7 +392,19 @@ impl Backend for Sim {
 
     fn poll(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.events);
+        self.answer(events);
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        self.looks.retain(|&(file, kind, id)| {
+            let over = !machine.names_under_way.contains_key(&id);
+            if over {
+                events.push(Event::Looked {
+                    file,
+                    kind,
+                    outcome: Outcome::Fetched,
+                });
+            }
+            !over
+        });
         self.flights.retain(|(id, parts)| {
             let over = parts
                 .iter()
@@ -292,26 +420,29 @@ impl Backend for Sim {
         });
     }
 
-    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        let machine = self.machine();
-        Some(
-            pages
-                .filter(|&page| machine.used.contains_key(&(file, page)))
-                .count() as u64,
-        )
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        for &(file, kind) in names {
+            let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcome = match machine.names.get(&(file, kind)) {
+                None => Outcome::Failed,
+                Some((_, true)) => Outcome::InMemory,
+                Some((_, false)) => {
+                    let id = machine.fetch_name(file, kind);
+                    self.looks.push((file, kind, id));
+                    continue;
+                }
+            };
+            self.events.push(Event::Looked {
+                file,
+                kind,
+                outcome,
+            });
+        }
     }
 
-    fn pages(&mut self, file: FileId) -> Option<u64> {
-        Some(self.machine().length(file))
-    }
-
-    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        let machine = self.machine();
-        Some(
-            pages
-                .filter(|&page| machine.evicted.contains(&(file, page)))
-                .count() as u64,
-        )
+    fn ask(&mut self, question: Question) {
+        let now = self.machine().now;
+        self.questions.push_back((now + self.delay, question));
     }
 
     fn discard(&mut self, file: FileId, pages: Range<u64>) {

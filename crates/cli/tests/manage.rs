@@ -80,6 +80,7 @@ fn write_record(path: &Path, argv: &[&str]) {
             mtime_ns: 0,
             written: false,
             advice: Advice::Normal,
+            directory: false,
         };
         record.file(FileId(id as u32), file).unwrap();
     }

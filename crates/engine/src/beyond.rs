@@ -1,13 +1,13 @@
 //! What was asked for past the end of a file, which may still grow.
 //!
-//! Invariant: a request is kept from its answer until its file has grown or the program is past it, so there are never
-//! more of them than the program still has before it.
+//! Invariants: a request is kept from its answer until its file has grown or the program is past it, so there are never
+//! more of them than the program still has before it. Of each file at most one question is unanswered.
 //!
-//! Data flow: the backend's answers → [`Beyond`] → how long the files are now → the scheduler, which asks again.
+//! Data flow: the backend's answers → [`Beyond`] → questions how long the files are now → [`Beyond::answered`] → the
+//! scheduler, which asks again.
 
 use std::ops::Range;
 
-use foreread_backend::Backend;
 use foreread_plan::{FileId, RequestId};
 use foreread_sched::{Asked, Scheduler, StrandId};
 use rustc_hash::FxHashMap;
@@ -25,6 +25,8 @@ struct Short {
     requests: FxHashMap<RequestId, Range<u64>>,
     /// The first page of them all, or one before.
     first: u64,
+    /// Whether it is asked how long the file is now.
+    asked: bool,
 }
 
 /// The files that were too short for their requests.
@@ -41,6 +43,7 @@ impl Beyond {
         let short = self.files.entry(file).or_insert_with(|| Short {
             requests: FxHashMap::default(),
             first: u64::MAX,
+            asked: false,
         });
         short.first = short.first.min(pages.start);
         short.requests.insert(id, pages);
@@ -57,37 +60,49 @@ impl Beyond {
         }
     }
 
-    /// Look, if it is time, which files have grown, and have what they hold now asked for, for this strand.
-    pub(crate) fn look(
-        &mut self,
-        now: u64,
-        strand: StrandId,
-        backend: &mut impl Backend,
-        scheduler: &mut Scheduler,
-    ) {
+    /// The files whose length is to be asked for now, if it is time.
+    pub(crate) fn due(&mut self, now: u64) -> Vec<FileId> {
         if self.files.is_empty() || now < self.at {
-            return;
+            return Vec::new();
         }
         let mut price = 0;
-        for (&file, short) in &mut self.files {
+        let mut due = Vec::new();
+        for (&file, short) in self.files.iter_mut().filter(|(_, short)| !short.asked) {
             price += EVERY_FILE + short.requests.len() as u64 * EVERY_REQUEST;
-            let Some(pages) = backend.pages(file) else {
-                continue;
-            };
-            if pages <= short.first {
-                continue;
-            }
-            short.first = u64::MAX;
-            short.requests.retain(|_, asked| {
-                if asked.start < pages {
-                    scheduler.grown(strand, file, asked.clone());
-                    return false;
-                }
-                short.first = short.first.min(asked.start);
-                true
-            });
+            short.asked = true;
+            due.push(file);
         }
-        self.files.retain(|_, short| !short.requests.is_empty());
         self.at = now + EVERY.max(price);
+        due
+    }
+
+    /// A file has so many pages now, if that can be told: have what it holds now asked for, for this strand.
+    pub(crate) fn answered(
+        &mut self,
+        file: FileId,
+        pages: Option<u64>,
+        strand: StrandId,
+        scheduler: &mut Scheduler,
+    ) {
+        let Some(short) = self.files.get_mut(&file) else {
+            return;
+        };
+        short.asked = false;
+        let pages = pages.unwrap_or(0);
+        if pages <= short.first {
+            return;
+        }
+        short.first = u64::MAX;
+        short.requests.retain(|_, asked| {
+            if asked.start < pages {
+                scheduler.grown(strand, file, asked.clone());
+                return false;
+            }
+            short.first = short.first.min(asked.start);
+            true
+        });
+        if short.requests.is_empty() {
+            self.files.remove(&file);
+        }
     }
 }

@@ -8,13 +8,15 @@
 //! Invariant: the session's account is the sum of its strands'.
 
 mod account;
+mod ask;
 mod look;
 mod observe;
+mod walk;
 
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
-use foreread_plan::{Expected, FileId, PAGE, RequestId};
+use foreread_plan::{Expected, FileId, Kind, Name, PAGE, RequestId};
 use foreread_sched::{Asked, Profile, Scheduler, StrandId};
 use foreread_sources::{Nature, Outlook, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,9 +24,10 @@ use smallvec::SmallVec;
 
 use crate::site::{Site, Table};
 use crate::strand::{Strand, phase_of};
-use crate::survey::{HEAD, Head, sample};
+use crate::survey::{HEAD, Head, Survey, Told};
 use crate::upkeep::{Upkeep, WAIT};
-use crate::{Ledger, StrandReport};
+use crate::{Ledger, Names, StrandReport};
+use ask::{Purpose, Questions};
 
 /// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
 /// waiting for the rest.
@@ -58,6 +61,8 @@ pub enum Phase {
 pub struct Report {
     /// The closed account: the sum of the strands'.
     pub ledger: Ledger,
+    /// What became of the names that were looked up ahead: the sum of the strands'.
+    pub names: Names,
     /// What each strand came to, in the order in which they were added.
     pub strands: Vec<StrandReport>,
     /// What the session was doing at the end.
@@ -98,11 +103,18 @@ pub struct Engine<B> {
     alert: u32,
     /// Parts of each request that are under way, and the strand it was made for.
     parts: FxHashMap<RequestId, Parts>,
+    /// Whether the plans are in memory already, while that is being found out.
+    survey: Option<Survey>,
+    questions: Questions,
     /// When the pages that wait to be read are to be looked for.
     look_at: u64,
     /// Kept for their room.
     events: Vec<Event>,
     disclosed: Vec<Expected>,
+    names: Vec<Name>,
+    looks: Vec<(FileId, Kind)>,
+    /// The strand that each name under way was asked for.
+    walks: FxHashMap<(FileId, Kind), usize>,
     /// Files that the program has written itself.
     written: FxHashSet<FileId>,
     /// When the plan was known to be in memory, in ns.
@@ -126,9 +138,14 @@ impl<B: Backend> Engine<B> {
             passed_up: 0,
             alert: 0,
             parts: FxHashMap::default(),
+            survey: None,
+            questions: Questions::default(),
             look_at: 0,
             events: Vec::new(),
             disclosed: Vec::new(),
+            names: Vec::new(),
+            looks: Vec::new(),
+            walks: FxHashMap::default(),
             written: FxHashSet::default(),
             hot_since: None,
             missed_hot: 0,
@@ -194,25 +211,61 @@ impl<B: Backend> Engine<B> {
 
     /// Look whether literal plans' pages are in memory already, at a small sample of them; if so, the session is
     /// [`Phase::Hot`] and the program need not be observed. A plan that is still being made counts as cold, as does one
-    /// whose head was missing.
-    pub fn survey(&mut self) {
-        let is_sampled = |one: &Strand| one.nature == Nature::Literal && one.head.is_none();
-        let (mut sampled, mut hot) = (false, true);
-        for strand in self.strands.iter_mut().filter(|one| is_sampled(one)) {
-            let found = sample(strand.source.as_mut(), &mut self.backend);
-            strand.source.rewind();
-            sampled = true;
-            if found.is_hot() {
-                // Nobody will come to what is damaged of it.
-                strand.source.check();
-            } else {
-                hot = false;
-                self.upkeep.promised(found.waits().saturating_mul(WAIT));
+    /// whose head was missing. Nothing is fetched until that is known, or has taken so long that it is not in memory.
+    pub fn survey(&mut self, now: u64) {
+        let is_sampled = |one: &&Strand| one.nature == Nature::Literal && one.head.is_none();
+        let sampled = self.strands.iter().filter(is_sampled);
+        self.survey = Survey::new(sampled.map(|one| one.id.0), now);
+        self.survey_on(now);
+    }
+
+    /// Whether it is still to be found out whether the plans are in memory. Until then nothing is to be said of the program.
+    pub fn is_surveying(&self) -> bool {
+        self.survey.is_some()
+    }
+
+    /// Go on with the survey, as far as it goes without waiting.
+    fn survey_on(&mut self, now: u64) {
+        while let Some(mut survey) = self.survey.take() {
+            let source = self.strands[survey.strand()].source.as_mut();
+            match survey.step(source, now) {
+                Told::Ask { samples, names } => {
+                    self.survey = Some(survey);
+                    self.backend.look(&names);
+                    for one in samples {
+                        let purpose = Purpose::Survey(one.pattern);
+                        self.ask(one.file, vec![one.pages], purpose);
+                    }
+                    self.collect(now);
+                }
+                Told::Wait => {
+                    self.survey = Some(survey);
+                    return;
+                }
+                Told::Hot => {
+                    source.rewind();
+                    // Nobody will come to what is damaged of it.
+                    source.check();
+                    self.survey = survey.next();
+                    if self.survey.is_none() {
+                        self.surveyed(survey.all_hot());
+                    }
+                }
+                Told::Cold { waits } => {
+                    source.rewind();
+                    self.upkeep.promised(waits.saturating_mul(WAIT));
+                    self.survey = survey.next();
+                }
             }
         }
-        let all = self.strands.iter();
-        let may_rest = |one: &Strand| is_sampled(one) || one.nature == Nature::Guess;
-        if sampled && hot && all.clone().all(may_rest) {
+    }
+
+    /// All literal plans were sampled, and were in memory or not.
+    fn surveyed(&mut self, hot: bool) {
+        let may_rest = |one: &Strand| {
+            one.nature == Nature::Literal && one.head.is_none() || one.nature == Nature::Guess
+        };
+        if hot && self.strands.iter().all(may_rest) {
             self.was_hot = true;
             self.strands
                 .iter_mut()
@@ -223,20 +276,19 @@ impl<B: Backend> Engine<B> {
     /// Whether it is early enough to tell of what the program reads in a while: nothing is left to fetch, as far as the
     /// source has told.
     pub fn rests(&self) -> bool {
-        self.scheduler.rests()
+        let walks = |one: &Strand| one.phase == Phase::Ahead && !one.walker.rests();
+        self.scheduler.rests() && !self.strands.iter().any(walks)
     }
 
     /// Do what can be done at `now`. Returns whether anything is under way or was started, so that
     /// the caller knows to come back soon.
     pub fn step(&mut self, now: u64) -> bool {
-        let is_busy = self.go_on(now);
-        self.backend.let_go();
-        is_busy
-    }
-
-    fn go_on(&mut self, now: u64) -> bool {
         self.collect(now);
         self.settle(now);
+        self.survey_on(now);
+        if self.is_surveying() {
+            return true;
+        }
         if self.phase() == Phase::Hot {
             self.hot_since.get_or_insert(now);
         }
@@ -251,15 +303,18 @@ impl<B: Backend> Engine<B> {
         if now >= self.look_at {
             self.look_ahead(now);
         }
-        let (backend, scheduler) = (&mut self.backend, &mut self.scheduler);
-        for strand in &mut self.strands {
-            strand.beyond.look(now, strand.id, backend, scheduler);
+        for at in 0..self.strands.len() {
+            let strand = &mut self.strands[at];
+            let id = strand.id;
+            for file in strand.beyond.due(now) {
+                self.ask(file, Vec::new(), Purpose::Beyond(id));
+            }
         }
-        for (file, pages) in scheduler.give_back() {
+        for (file, pages) in self.scheduler.give_back() {
             for strand in &mut self.strands {
                 strand.ledger.enter(strand.pages.give_back(file, &pages));
             }
-            backend.discard(file, pages);
+            self.backend.discard(file, pages);
         }
         let (mut more, mut any) = (false, false);
         for at in 0..self.strands.len() {
@@ -273,6 +328,7 @@ impl<B: Backend> Engine<B> {
                     _ => DISCLOSE,
                 };
                 more |= self.disclose(at, most);
+                more |= self.walk(at);
             }
         }
         if !any {
@@ -292,7 +348,8 @@ impl<B: Backend> Engine<B> {
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.is_due();
         for strand in &mut self.strands {
             let is_ahead = strand.phase == Phase::Ahead;
-            if is_ahead && strand.exhausted && self.scheduler.is_out(strand.id) {
+            let is_out = strand.exhausted && strand.walker.is_out();
+            if is_ahead && is_out && self.scheduler.is_out(strand.id) {
                 // Infill may stay unread.
                 let queue = self.scheduler.queue(strand.id);
                 if strand.pages.is_empty() || queue.is_read_out() {
@@ -329,16 +386,20 @@ impl<B: Backend> Engine<B> {
     /// The program has ended: fetch nothing more and look for nothing; what it read is still entered.
     pub fn close(&mut self) {
         self.closed |= self.strands.iter().any(Strand::follows);
+        self.survey = None;
     }
 
     /// Close the account; nothing is to be asked of the engine after that.
     pub fn finish(&mut self, now: u64) -> Report {
         self.collect(now);
+        self.settle_doubts();
         for strand in &mut self.strands {
             strand.ledger.enter(strand.pages.rest());
+            strand.walker.close();
         }
         Report {
             ledger: self.ledger(),
+            names: self.strands.iter().map(|one| one.walker.ledger()).sum(),
             strands: self.strands.iter().map(Strand::report).collect(),
             phase: self.phase(),
             reads: self.reads,
@@ -400,6 +461,12 @@ impl<B: Backend> Engine<B> {
                     }
                     self.scheduler.completed(id, fetched, now);
                 }
+                Event::Looked {
+                    file,
+                    kind,
+                    outcome,
+                } => self.looked(file, kind, outcome, now),
+                Event::Answered { ticket, answer } => self.answered(ticket, &answer, now),
             }
         }
         self.events = events;
@@ -491,6 +558,7 @@ impl<B: Backend> Engine<B> {
         }
         strand.exhausted = outlook == Outlook::End;
         let queue = self.scheduler.queue(id);
+        strand.walker.disclosed(disclosed.len() as u64, queue.end());
         for one in disclosed.iter() {
             queue.push(one);
         }
@@ -508,6 +576,7 @@ impl<B: Backend> Engine<B> {
                 strand.phase = Phase::Hot;
                 // What it holds is others' now.
                 self.scheduler.restart(strand.id);
+                strand.walker.restart();
             }
         }
     }

@@ -29,6 +29,7 @@ mod survey;
 mod sync;
 mod track;
 mod upkeep;
+mod walker;
 mod worth;
 
 pub use engine::{Config, Engine, Phase, Report};
@@ -37,3 +38,4 @@ pub use ledger::Ledger;
 pub use session::Session;
 pub use strand::StrandReport;
 pub use survey::{Head, fetch_head};
+pub use walker::Names;

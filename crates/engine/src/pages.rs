@@ -181,6 +181,29 @@ impl Pages {
         count
     }
 
+    /// These pages were found gone from memory by a look that began at `since`: strike off those that had arrived by then; how
+    /// many they are. `lost` is told each run of them.
+    pub(crate) fn evict_arrived(
+        &mut self,
+        file: FileId,
+        pages: &Range<u64>,
+        since: u64,
+        mut lost: impl FnMut(Range<u64>),
+    ) -> u64 {
+        let mut gone = Vec::new();
+        self.mark(file, pages, |number, chunk, pages| {
+            if chunk.arrived_at <= since {
+                runs(number, pages & chunk.arrived, &mut |run| gone.push(run));
+            }
+        });
+        let mut count = 0;
+        for run in gone {
+            count += self.evict(file, &run);
+            lost(run);
+        }
+        count
+    }
+
     /// These pages are given back unread: strike them off.
     pub(crate) fn give_back(&mut self, file: FileId, pages: &Range<u64>) -> Unread {
         let mut unread = Unread::default();

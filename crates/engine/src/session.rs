@@ -133,7 +133,6 @@ impl Session {
                 }
                 let mut shift: Box<dyn Work> = Box::new(Shift::begin(make(), start));
                 shift.tell(&seen_by_engine, false);
-                seen_by_engine.begun.store(true, Ordering::Relaxed);
                 if let Ok(mut desk) = seen_by_engine.desk.lock() {
                     *desk = Some(shift);
                 }
@@ -361,10 +360,12 @@ struct Shift<B> {
 }
 
 impl<B: Backend> Shift<B> {
-    /// An engine that has given its first hints; what a whole step looks at comes right after.
+    /// An engine that has begun to look at its plan, or has given its first hints; what a whole step looks at comes right
+    /// after.
     fn begin(mut engine: Engine<B>, start: Instant) -> Self {
-        engine.survey();
-        engine.step(start.elapsed().as_nanos() as u64);
+        let now = start.elapsed().as_nanos() as u64;
+        engine.survey(now);
+        engine.step(now);
         let taken = VecDeque::new();
         Self {
             engine,
@@ -386,7 +387,8 @@ impl<B: Backend> Shift<B> {
 
     /// Look at the next observations; whether there were any.
     fn look(&mut self, shared: &Shared) -> bool {
-        if self.taken.is_empty() {
+        // What the program reads can be held against no plan before that is disclosed.
+        if self.taken.is_empty() || self.engine.is_surveying() {
             return false;
         }
         // What was issued before these reads has to be known before they are accounted for.
@@ -419,6 +421,7 @@ impl<B: Backend> Work for Shift<B> {
         let busy = self.engine.step(self.now());
         self.tell(shared, busy);
         match (self.taken.is_empty(), busy) {
+            _ if self.engine.is_surveying() => Some(BUSY),
             (false, _) => Some(Duration::ZERO),
             (true, true) => Some(BUSY),
             (true, false) => (!self.engine.is_quiet()).then_some(IDLE),
@@ -440,9 +443,15 @@ impl<B: Backend> Work for Shift<B> {
         let resumed = mem::take(&mut self.resumed);
         shared.resumed.fetch_sub(resumed, Ordering::Release);
         *lock(&shared.ledger) = self.engine.ledger();
+        let begun = !self.engine.is_surveying();
+        shared.begun.store(begun, Ordering::Relaxed);
     }
 
     fn end(&mut self, shared: &Shared) -> Report {
+        if self.engine.is_surveying() {
+            // It has ended before anything was begun for it.
+            self.engine.close();
+        }
         while self.look(shared) {}
         self.take_over(shared);
         // The program has ended: what is left is only to be accounted for.

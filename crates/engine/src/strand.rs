@@ -11,6 +11,7 @@ use crate::beyond::Beyond;
 use crate::pages::{Pages, Read};
 use crate::survey::Head;
 use crate::track::Track;
+use crate::walker::{Names, Walker};
 use crate::worth::Worth;
 use crate::{Ledger, Phase};
 
@@ -29,6 +30,8 @@ pub struct StrandReport {
     pub phase: Phase,
     /// Its part of the session's account.
     pub ledger: Ledger,
+    /// What became of the names that were looked up for it.
+    pub names: Names,
     /// Reads that it was held against, and how many of them it had foreseen.
     pub reads: u64,
     /// Reads that its plan knew of.
@@ -53,6 +56,7 @@ pub(crate) struct Strand {
     /// What was fetched before anything was scheduled.
     pub(crate) head: Option<Head>,
     pub(crate) beyond: Beyond,
+    pub(crate) walker: Walker,
     /// Whether all of the plan has been fetched and read: what comes now is in no plan yet.
     pub(crate) ran_out: bool,
     pub(crate) exhausted: bool,
@@ -81,6 +85,7 @@ impl Strand {
             worth: Worth::default(),
             head: None,
             beyond: Beyond::default(),
+            walker: Walker::default(),
             ran_out: false,
             exhausted: false,
             reads: 0,
@@ -123,6 +128,7 @@ impl Strand {
             nature: self.nature,
             phase: self.phase,
             ledger: self.ledger,
+            names: self.walker.ledger(),
             reads: self.reads,
             foreseen: self.foreseen,
             found_again: self.found_again,

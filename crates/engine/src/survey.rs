@@ -1,12 +1,13 @@
 //! A plan's pages, looked at before anything is scheduled: what will the program wait for first, and is all of it in
 //! memory already?
 //!
-//! Data flow: [`fetch_head`], before the program is started; [`sample`], while it is.
+//! Data flow: [`fetch_head`], before the program is started; [`Survey`], while it is.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use foreread_backend::Backend;
-use foreread_plan::{Expected, FileId, Pattern, Request, RequestId};
+use foreread_plan::{Expected, FileId, Kind, Pattern, Request, RequestId};
 use foreread_sources::Source;
 
 use crate::engine::FIRST;
@@ -21,6 +22,13 @@ const PART: u64 = 512;
 /// missing for it to be as good as hot: the program's own reads tell if they come to wait.
 const LONG: u64 = 64;
 const FEW: u64 = 16;
+/// Names that are looked up to tell whether a plan's are in memory, and how many of them must not be for the plan to be cold: one
+/// may be new.
+const NAMES: usize = 16;
+const FEW_NAMES: u64 = 2;
+/// A survey of which no question is answered for so many ns has met a device: to open a file that is in memory takes 10 µs,
+/// and a thread that competes for a processor gets one within a turn of the scheduler's, of 3 to 4 ms.
+const PATIENCE: u64 = 5_000_000;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
 /// Pages of a stream that are fetched at once, and that it may leave out between two reads: as many as a source
@@ -126,13 +134,39 @@ pub(crate) struct Sampled {
     /// Pages of the sample that are missing, and how many of its disclosures are of such.
     missing: u64,
     absent: u64,
-    /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead.
+    /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead; and its names that were
+    /// not in memory.
     waits: u64,
+    /// Of its names, those that were not in memory.
+    unknown: u64,
 }
 
 impl Sampled {
+    /// One disclosure was looked at, of which so many pages are missing.
+    fn add(&mut self, missing: u64, pattern: Pattern) {
+        self.looked += 1;
+        self.missing += missing;
+        self.absent += u64::from(missing > 0);
+        self.waits += u64::from(missing > 0 && pattern != Pattern::Sequential);
+    }
+
+    /// One name was looked up.
+    fn add_name(&mut self, fetched: bool) {
+        self.looked += 1;
+        self.unknown += u64::from(fetched);
+        self.waits += u64::from(fetched);
+    }
+
+    /// Whether enough of the plan is known to be missing.
+    fn is_cold(&self) -> bool {
+        !self.is_hot() && (self.absent + self.unknown) * FEW >= SAMPLE as u64
+    }
+
     /// Whether next to nothing of the plan is missing, as far as can be told.
     pub(crate) fn is_hot(&self) -> bool {
+        if self.unknown >= FEW_NAMES {
+            return false;
+        }
         let few = self.each >= LONG && self.absent * FEW < SAMPLE as u64;
         few || self.missing.saturating_mul(self.each) < COLD_PAGES
     }
@@ -146,41 +180,165 @@ impl Sampled {
     }
 }
 
-/// Look at a sample of what `source` discloses, no further than until it is known to be cold: to look at what is, or to read
-/// a record that is, takes as long as the device does. The source is left anywhere.
-pub(crate) fn sample(source: &mut dyn Source, backend: &mut impl Backend) -> Sampled {
-    let size = source.size().unwrap_or(0);
-    let parts = (size / PART).clamp(1, PARTS);
-    let mut found = Sampled {
-        each: (size / SAMPLE as u64).max(1),
-        ..Sampled::default()
-    };
-    let mut taken = Vec::with_capacity(SAMPLE);
-    for part in 0..parts {
-        // The beginning, which the program comes to first, and the middle of each other part.
-        let share = if part == 0 {
-            0.0
-        } else {
-            (part as f64 + 0.5) / parts as f64
-        };
-        taken.clear();
-        source.sample(share, SAMPLE / parts as usize, &mut taken);
-        for one in &taken {
-            let resident = backend.resident(one.file, one.pages.clone());
-            let pages = one.pages.end - one.pages.start;
+/// A survey of several plans, one after the other: each is looked at no further than until it is known to be cold. To look at
+/// what is, or to read a record that is, takes as long as the device does.
+///
+/// Data flow: [`Survey::step`] says what to ask → the backend → [`Survey::answered`].
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// The strands whose plans are still to be sampled; the first is being sampled.
+    strands: VecDeque<usize>,
+    all_hot: bool,
+    sampling: Option<Sampling>,
+    /// When it was last asked or answered, in ns.
+    since: u64,
+}
+
+/// One plan that is being sampled.
+#[derive(Debug)]
+struct Sampling {
+    found: Sampled,
+    /// Parts of the plan, and how many of them samples were taken of.
+    parts: u64,
+    taken: u64,
+    unanswered: u64,
+}
+
+/// What is to be done for a survey.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Ask whether these pages are in memory, and look these names up.
+    Ask {
+        samples: Vec<Expected>,
+        names: Vec<(FileId, Kind)>,
+    },
+    /// Wait for answers.
+    Wait,
+    /// The plan is in memory.
+    Hot,
+    /// It is not, and so many of its reads will need their device, about.
+    Cold { waits: u64 },
+}
+
+impl Survey {
+    /// A survey of these strands' plans, begun at `since`, in ns; `None` if there are none.
+    pub(crate) fn new(strands: impl Iterator<Item = usize>, since: u64) -> Option<Self> {
+        let strands: VecDeque<usize> = strands.collect();
+        (!strands.is_empty()).then_some(Self {
+            strands,
+            all_hot: true,
+            sampling: None,
+            since,
+        })
+    }
+
+    /// The strand whose plan is being sampled.
+    pub(crate) fn strand(&self) -> usize {
+        self.strands.front().copied().unwrap_or_default()
+    }
+
+    /// Whether all plans were in memory, as far as they were sampled.
+    pub(crate) fn all_hot(&self) -> bool {
+        self.all_hot
+    }
+
+    /// The survey of the other plans, if there are more.
+    pub(crate) fn next(&mut self) -> Option<Self> {
+        self.strands.pop_front();
+        (!self.strands.is_empty()).then(|| Self {
+            strands: std::mem::take(&mut self.strands),
+            sampling: None,
+            ..*self
+        })
+    }
+
+    /// One of the sample, of so many pages, has so many in memory.
+    pub(crate) fn answered(
+        &mut self,
+        pages: u64,
+        resident: Option<u64>,
+        pattern: Pattern,
+        now: u64,
+    ) {
+        self.since = now;
+        if let Some(sampling) = &mut self.sampling {
+            sampling.unanswered = sampling.unanswered.saturating_sub(1);
             let missing = pages.saturating_sub(resident.unwrap_or(0));
-            found.looked += 1;
-            found.missing += missing;
-            found.absent += u64::from(missing > 0);
-            found.waits += u64::from(missing > 0 && one.pattern != Pattern::Sequential);
-            if !found.is_hot() && found.absent * FEW >= SAMPLE as u64 {
-                backend.let_go();
-                return found;
-            }
+            sampling.found.add(missing, pattern);
         }
     }
-    backend.let_go();
-    found
+
+    /// A name of the sample was looked up, and had to be fetched or not.
+    pub(crate) fn looked(&mut self, fetched: bool, now: u64) {
+        self.since = now;
+        if let Some(sampling) = &mut self.sampling {
+            sampling.unanswered = sampling.unanswered.saturating_sub(1);
+            sampling.found.add_name(fetched);
+        }
+    }
+
+    /// What is to be done next for the plan that is being sampled, which `source` discloses and which is left anywhere.
+    pub(crate) fn step(&mut self, source: &mut dyn Source, now: u64) -> Told {
+        let sampling = self.sampling.get_or_insert_with(|| {
+            let size = source.size().unwrap_or(0);
+            Sampling {
+                found: Sampled {
+                    each: (size / SAMPLE as u64).max(1),
+                    ..Sampled::default()
+                },
+                parts: (size / PART).clamp(1, PARTS),
+                taken: 0,
+                unanswered: 0,
+            }
+        });
+        if sampling.found.is_cold() {
+            return self.cold();
+        }
+        if sampling.unanswered > 0 {
+            if now.saturating_sub(self.since) < PATIENCE {
+                return Told::Wait;
+            }
+            // What takes so long to be opened is not in memory.
+            for _ in 0..sampling.unanswered {
+                sampling.found.add(1, Pattern::Scattered);
+            }
+            return self.cold();
+        }
+        let mut samples = Vec::with_capacity(SAMPLE);
+        let mut names = Vec::with_capacity(NAMES);
+        while samples.is_empty() && names.is_empty() && sampling.taken < sampling.parts {
+            let part = sampling.taken;
+            sampling.taken += 1;
+            // The beginning, which the program comes to first, and the middle of each other part.
+            let share = if part == 0 {
+                0.0
+            } else {
+                (part as f64 + 0.5) / sampling.parts as f64
+            };
+            let most = SAMPLE / sampling.parts as usize;
+            source.sample(share, most, &mut samples);
+            source.sample_names(NAMES / sampling.parts as usize, &mut names);
+        }
+        if samples.is_empty() && names.is_empty() {
+            return if sampling.found.is_hot() {
+                Told::Hot
+            } else {
+                self.cold()
+            };
+        }
+        let names: Vec<_> = names.iter().map(|name| (name.file, name.kind)).collect();
+        sampling.unanswered = (samples.len() + names.len()) as u64;
+        self.since = now;
+        Told::Ask { samples, names }
+    }
+
+    fn cold(&mut self) -> Told {
+        self.all_hot = false;
+        let found = self.sampling.take().map(|sampling| sampling.found);
+        Told::Cold {
+            waits: found.unwrap_or_default().waits(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +353,7 @@ mod tests {
             missing,
             absent: missing,
             waits: missing,
+            unknown: 0,
         };
         assert!(of(1, 15).is_hot() && !of(1, 16).is_hot());
         assert!(of(8, 1).is_hot() && !of(8, 2).is_hot());

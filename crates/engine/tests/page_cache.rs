@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use foreread_backend::{Backend, Change, DeviceFacts, Event, PageCache};
+use foreread_backend::{Backend, Change, DeviceFacts, Event, PageCache, Question, Ticket};
 use foreread_engine::{Config, Engine, Phase, Report, Session, fetch_head};
 use foreread_plan::{
     Access, Advice, Expected, Extent, FileId, FileMeta, Kind, Odds, PAGE, Pattern, Request,
@@ -56,6 +56,7 @@ fn meta(path: &Path) -> FileMeta {
         mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
         written: false,
         advice: Advice::Normal,
+        directory: false,
     }
 }
 
@@ -416,11 +417,25 @@ fn a_file_is_held_no_longer_than_it_is_worked_on() {
             assert!(Instant::now() < until, "it is still held");
             std::thread::sleep(Duration::from_millis(1));
         }
-        // To be looked at, too, no longer than until the asker is done.
-        assert_eq!(backend.resident(FILE, 0..1), Some(1));
-        assert!(is_held(&path));
-        backend.let_go();
-        assert!(!is_held(&path));
+        // To be looked at, too, no longer than until that is answered.
+        backend.ask(Question {
+            ticket: Ticket(0),
+            file: FILE,
+            parts: std::iter::once(0..1).collect(),
+            which: false,
+        });
+        let events = wait_for(&mut backend, |event| {
+            matches!(event, Event::Answered { .. })
+        });
+        let answered = events.iter().find_map(|event| match event {
+            Event::Answered { answer, .. } => answer.parts[0].resident,
+            _ => None,
+        });
+        assert_eq!(answered, Some(1));
+        while is_held(&path) {
+            assert!(Instant::now() < until, "it is still held");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -449,15 +464,9 @@ impl Backend for Stuck {
     fn prepare(&mut self, _: FileId) {}
     fn submit(&mut self, _: Request) {}
     fn poll(&mut self, _: &mut Vec<Event>) {}
-    fn resident(&mut self, _: FileId, _: Range<u64>) -> Option<u64> {
+    fn look(&mut self, _: &[(FileId, Kind)]) {}
+    fn ask(&mut self, _: Question) {
         let _ = self.0.recv();
-        None
-    }
-    fn pages(&mut self, _: FileId) -> Option<u64> {
-        None
-    }
-    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        self.resident(file, pages)
     }
     fn discard(&mut self, _: FileId, _: Range<u64>) {}
 }

@@ -38,6 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             mtime_ns: 0,
             written: false,
             advice: Advice::Normal,
+            directory: false,
         };
         record.file(FileId(n as u32), file)?;
     }

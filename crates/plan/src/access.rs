@@ -55,7 +55,7 @@ impl Extent {
     }
 }
 
-/// How a program came to read an extent.
+/// How a program came to read an extent, or to use a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -82,11 +82,15 @@ pub enum Kind {
     CopyFileRange = 9,
     /// `splice`, as its source.
     Splice = 10,
+    /// The inode of a name was looked at: the `stat` family, `access`, `readlink`. No bytes.
+    Stat = 11,
+    /// The entries of a directory were read. No bytes.
+    List = 12,
 }
 
 impl Kind {
     /// All kinds, in the order of their codes.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Open,
         Kind::Read,
         Kind::Pread,
@@ -98,6 +102,8 @@ impl Kind {
         Kind::Sendfile,
         Kind::CopyFileRange,
         Kind::Splice,
+        Kind::Stat,
+        Kind::List,
     ];
 
     /// The kind with this code in the durable format, if there is one.
@@ -105,9 +111,14 @@ impl Kind {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// Whether the access moves bytes out of the page cache. `Open` and `Map` only announce.
+    /// Whether the access moves bytes out of the page cache. `Map` only announces, and so do those that [name](Kind::names).
     pub const fn reads(self) -> bool {
-        !matches!(self, Kind::Open | Kind::Map)
+        !matches!(self, Kind::Map) && !self.names()
+    }
+
+    /// Whether the access needs what a name leads to, and not the bytes of a file: directories, inodes, directory entries.
+    pub const fn names(self) -> bool {
+        matches!(self, Kind::Open | Kind::Stat | Kind::List)
     }
 
     /// The word reports use.
@@ -124,6 +135,8 @@ impl Kind {
             Kind::Sendfile => "sendfile",
             Kind::CopyFileRange => "copy_file_range",
             Kind::Splice => "splice",
+            Kind::Stat => "stat",
+            Kind::List => "list",
         }
     }
 }

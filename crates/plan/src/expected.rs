@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{FileId, Odds, ThreadId};
+use crate::{FileId, Kind, Odds, ThreadId};
 
 /// One expected access: what a source discloses and the plan queue holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,17 @@ pub struct Expected {
     pub pattern: Pattern,
     /// How likely it is.
     pub odds: Odds,
+}
+
+/// A name that a source expects to be used: opened, looked at or listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// What it leads to.
+    pub file: FileId,
+    /// How it is used: one of the kinds that [name](Kind::names).
+    pub kind: Kind,
+    /// How many disclosures of its source come before it, since the source was last started over or looked for its place.
+    pub before: u64,
 }
 
 /// How an expected access goes with those before and after it.

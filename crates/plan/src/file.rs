@@ -7,6 +7,9 @@ use std::path::PathBuf;
 pub struct FileId(pub u32);
 
 /// What identifies a file, so that a later run can tell whether it is still the same one.
+///
+/// What was read is a regular file. What was only named may be anything that has an inode: a directory, a symbolic link
+/// (whose path is its own, not where it leads), a pipe, a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMeta {
     /// Absolute path.
@@ -24,6 +27,8 @@ pub struct FileMeta {
     pub written: bool,
     /// How the recorded run read it.
     pub advice: Advice,
+    /// Whether it is a directory.
+    pub directory: bool,
 }
 
 /// What the kernel is best told of the order in which a file is read, in the terms of posix_fadvise(2).
@@ -39,9 +44,46 @@ pub enum Advice {
 }
 
 impl FileMeta {
-    /// Whether both tell of one file in one state, as far as its facts go.
+    /// Whether both tell of one file in one state, as far as its facts go. A directory is the same one whatever is in it.
     pub fn same_state(&self, other: &Self) -> bool {
         let facts = |meta: &Self| (meta.dev, meta.ino, meta.size, meta.mtime_ns);
-        facts(self) == facts(other)
+        let is_same = (self.dev, self.ino) == (other.dev, other.ino);
+        let directories = self.directory && other.directory;
+        directories && is_same || self.directory == other.directory && facts(self) == facts(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_the_same_whatever_is_in_it_and_a_file_only_as_it_was() {
+        let file = FileMeta {
+            path: "/a".into(),
+            dev: 1,
+            ino: 2,
+            size: 10,
+            mtime_ns: 5,
+            written: false,
+            advice: Advice::Normal,
+            directory: false,
+        };
+        let changed = FileMeta {
+            mtime_ns: 6,
+            ..file.clone()
+        };
+        assert!(file.same_state(&file) && !file.same_state(&changed));
+        let directory = |meta: &FileMeta| FileMeta {
+            directory: true,
+            ..meta.clone()
+        };
+        assert!(directory(&file).same_state(&directory(&changed)));
+        assert!(!directory(&file).same_state(&file));
+        let other = FileMeta {
+            ino: 3,
+            ..directory(&file)
+        };
+        assert!(!directory(&file).same_state(&other));
     }
 }

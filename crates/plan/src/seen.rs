@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use crate::{FileId, Sequence, ThreadId};
+use crate::{FileId, Kind, Sequence, ThreadId};
 
 /// What a file is for, whatever its name is this time: files of one role are expected to be read alike. 0 is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,10 +43,12 @@ pub enum Seen {
         /// Its role.
         role: Role,
     },
-    /// A thread has opened a file.
-    Open {
+    /// A thread has used a name: it has opened the file, looked at its inode or read the directory.
+    Named {
         /// The file.
         file: FileId,
+        /// How: one of the kinds that [name](Kind::names).
+        kind: Kind,
         /// The thread.
         thread: ThreadId,
     },

@@ -168,6 +168,12 @@ impl Files {
         Some((id, true))
     }
 
+    /// Whether the file that was found to be this, and was `made` then, was met.
+    pub(super) fn knows(&self, meta: &FileMeta, made: Option<SystemTime>) -> bool {
+        let known = self.inodes.get(&inode(meta));
+        known.is_some_and(|(_, then)| *then == made)
+    }
+
     /// A file that was met.
     pub(super) fn met(&self, file: FileId) -> &FileMeta {
         &self.met[&file]
@@ -199,6 +205,7 @@ mod tests {
             mtime_ns: 0,
             written: false,
             advice: Advice::Normal,
+            directory: false,
         }
     }
 

@@ -488,8 +488,13 @@ impl Sink for Follower {
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
 
     fn accesses(&mut self, sequence: Sequence) {
-        if sequence.first.kind.reads() && self.wants(&sequence) {
+        let Access {
+            file, thread, kind, ..
+        } = sequence.first;
+        if kind.reads() && self.wants(&sequence) {
             self.session.see(Seen::Read(sequence));
+        } else if kind.names() && self.has_plan {
+            self.session.see(Seen::Named { file, kind, thread });
         }
     }
 }

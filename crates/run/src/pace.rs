@@ -78,11 +78,17 @@ impl Pace {
             Who::One(pid, tid) if (pid, tid) == (event.pid, event.tid) => self.who,
             Who::One(..) | Who::Several => Who::Several,
         };
-        if let What::Read { took, extent, .. } = event.what
-            && waited(took, extent.len)
-        {
-            self.has_waited = true;
-            self.waited += took;
+        match event.what {
+            What::Read { took, extent, .. } | What::Touched { took, extent, .. }
+                if waited(took, extent.len) =>
+            {
+                self.has_waited = true;
+                self.waited += took;
+            }
+            What::Named { took, .. } | What::Open { took, .. } if waited(took, 0) => {
+                self.waited += took;
+            }
+            _ => {}
         }
     }
 

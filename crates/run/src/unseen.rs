@@ -66,7 +66,7 @@ impl Explained {
     /// A read was observed.
     pub(super) fn accesses(&mut self, sequence: &Sequence) {
         // What is mapped is read as it is touched; the kernel may read some of it as it is mapped.
-        if sequence.first.kind == Kind::Open {
+        if sequence.first.kind.names() {
             return;
         }
         if let Some(file) = self.files.get_mut(&sequence.first.file) {
@@ -133,6 +133,7 @@ mod tests {
             mtime_ns: 0,
             written: false,
             advice: Advice::Normal,
+            directory: false,
         };
         explained.file(FileId(0), &meta);
         for &(kind, offset, len) in reads {

@@ -16,7 +16,7 @@ mod replay;
 pub mod signature;
 mod streams;
 
-use foreread_plan::{Access, Expected, Seen};
+use foreread_plan::{Access, Expected, Name, Seen};
 
 pub use access_list::{AccessList, Counts, Draft, Entry, Feed, Match, RegionId};
 pub use null::Null;
@@ -60,6 +60,12 @@ pub trait Source: Send {
     /// is of interest.
     fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook;
 
+    /// Append up to `room` of the names that will be used to `out`, in order. They are disclosed beside the accesses, and where the
+    /// names are not taken, no more accesses may be.
+    fn names(&mut self, _room: usize, _out: &mut Vec<Name>) -> Outlook {
+        Outlook::End
+    }
+
     /// Start over: the next disclosure is the first again.
     fn rewind(&mut self) {}
 
@@ -68,6 +74,9 @@ pub trait Source: Send {
     fn sample(&mut self, _share: f64, most: usize, out: &mut Vec<Expected>) {
         self.disclose(most, out);
     }
+
+    /// Append up to `most` of the names among the disclosures that the last [`Source::sample`] was taken of.
+    fn sample_names(&mut self, _most: usize, _out: &mut Vec<Name>) {}
 
     /// About how many disclosures are known, at most.
     fn size(&self) -> Option<u64> {

@@ -12,7 +12,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
-use foreread_plan::{Access, Expected, FileId, Kind, Odds, Pattern};
+use foreread_plan::{Access, Expected, FileId, Kind, Name, Odds, Pattern};
 
 use crate::streams::Streams;
 use crate::{Nature, Outlook, Source};
@@ -27,6 +27,10 @@ const ENOUGH: usize = 3;
 const AMONG: usize = 512;
 /// Pages that are gone through for each of them at most: a program's own objects were seen to have some ten in a run.
 const PAGES_EACH: usize = 16;
+
+/// Accesses that wait to be disclosed while names are, and names while accesses are: 16 bytes and 48 bytes each. A program that
+/// reads more than so many times between two names finds the second by itself.
+const WAITING: usize = 1 << 14;
 
 /// The accesses of an earlier run, in order, from the start as often as needed.
 pub trait Trace: Send {
@@ -51,7 +55,14 @@ pub struct Replay<T> {
     skip: HashSet<FileId>,
     streams: Streams,
     last: Option<(FileId, Range<u64>)>,
+    /// Read from the trace, and not disclosed yet: where names are taken further ahead than accesses, these wait, and the other
+    /// way round.
     pending: VecDeque<Expected>,
+    named: VecDeque<Name>,
+    /// Accesses disclosed since the place in the trace was last looked for.
+    disclosed: u64,
+    /// The last name that was read from the trace.
+    last_named: Option<(FileId, Kind)>,
 }
 
 impl<T: Trace> Replay<T> {
@@ -63,6 +74,9 @@ impl<T: Trace> Replay<T> {
             streams: Streams::default(),
             last: None,
             pending: VecDeque::new(),
+            named: VecDeque::new(),
+            disclosed: 0,
+            last_named: None,
         }
     }
 
@@ -71,6 +85,9 @@ impl<T: Trace> Replay<T> {
         self.pending.clear();
         self.streams.clear();
         self.last = None;
+        self.named.clear();
+        self.disclosed = 0;
+        self.last_named = None;
     }
 
     /// The next access that matters.
@@ -86,6 +103,17 @@ impl<T: Trace> Replay<T> {
     fn prepare(&mut self, access: &Access) {
         let thread = access.thread;
         let file = access.file;
+        if access.kind.names() {
+            let name = (file, access.kind);
+            if self.last_named.replace(name) != Some(name) {
+                self.named.push_back(Name {
+                    file,
+                    kind: access.kind,
+                    before: self.disclosed + self.pending.len() as u64,
+                });
+            }
+            return;
+        }
         if !access.kind.reads() {
             self.pending.push_back(Expected {
                 odds: Odds::SURE,
@@ -127,13 +155,31 @@ impl<T: Trace> Replay<T> {
         });
     }
 
+    /// Disclose accesses, as long as fewer than so many names wait.
+    fn take(&mut self, room: usize, names: usize, out: &mut Vec<Expected>) -> Outlook {
+        for _ in 0..room {
+            while self.pending.is_empty() {
+                if self.named.len() >= names {
+                    return Outlook::Later;
+                }
+                let Some(access) = self.advance() else {
+                    return Outlook::End;
+                };
+                self.prepare(&access);
+            }
+            out.extend(self.pending.pop_front());
+            self.disclosed += 1;
+        }
+        Outlook::More
+    }
+
     /// The next [`AMONG`] extents, fewer at the end. Pages of a mapping that were touched together are one: a program's own
     /// objects have thousands of such pages, which would hide what else it reads.
     fn extents(&mut self) -> Vec<Expected> {
         let mut seen: Vec<Expected> = Vec::with_capacity(AMONG);
         let mut pages = Vec::with_capacity(AMONG);
         for _ in 0..PAGES_EACH {
-            self.disclose(AMONG - seen.len(), &mut pages);
+            self.take(AMONG - seen.len(), AMONG, &mut pages);
             for one in pages.drain(..).filter(|one| !one.pages.is_empty()) {
                 let goes_on = |last: &&mut Expected| {
                     one.pattern == Pattern::Loose
@@ -183,14 +229,21 @@ impl<T: Trace> Source for Replay<T> {
     }
 
     fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
+        self.take(room, WAITING, out)
+    }
+
+    fn names(&mut self, room: usize, out: &mut Vec<Name>) -> Outlook {
         for _ in 0..room {
-            while self.pending.is_empty() {
+            while self.named.is_empty() {
+                if self.pending.len() >= WAITING {
+                    return Outlook::Later;
+                }
                 let Some(access) = self.advance() else {
                     return Outlook::End;
                 };
                 self.prepare(&access);
             }
-            out.extend(self.pending.pop_front());
+            out.extend(self.named.pop_front());
         }
         Outlook::More
     }
@@ -204,19 +257,11 @@ impl<T: Trace> Source for Replay<T> {
         self.forget();
         self.trace.skip_to(share);
         let seen = self.extents();
-        // In no rhythm, or a sample could miss what the plan comes to in that rhythm.
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut left = most.min(seen.len()) as u64;
-        let among = seen.len() as u64;
-        for (n, one) in seen.into_iter().enumerate() {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            if (state >> 33) % (among - n as u64) < left {
-                left -= 1;
-                out.push(one);
-            }
-        }
+        pick(seen.into(), most, out);
+    }
+
+    fn sample_names(&mut self, most: usize, out: &mut Vec<Name>) {
+        pick(std::mem::take(&mut self.named), most, out);
     }
 
     fn size(&self) -> Option<u64> {
@@ -245,6 +290,22 @@ impl<T: Trace> Source for Replay<T> {
         }
         self.trace.rewind();
         self.seek(&wanted, samples)
+    }
+}
+
+/// Takes so many, in order, but in no rhythm, or a sample could miss what the plan comes to in that rhythm.
+fn pick<T>(seen: VecDeque<T>, most: usize, out: &mut Vec<T>) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let among = seen.len() as u64;
+    let mut left = among.min(most as u64);
+    for (n, one) in seen.into_iter().enumerate() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        if (state >> 33) % (among - n as u64) < left {
+            left -= 1;
+            out.push(one);
+        }
     }
 }
 

@@ -171,6 +171,7 @@ mod tests {
                 mtime_ns: 0,
                 written: false,
                 advice: Advice::Normal,
+                directory: false,
             };
             writer.file(id, meta).unwrap();
         }

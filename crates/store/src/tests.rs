@@ -50,6 +50,7 @@ fn begun(store: &Store, identity: &Identity) -> RecordFile {
         mtime_ns: 3,
         written: false,
         advice: Advice::Normal,
+        directory: false,
     };
     record.file(FileId(0), file).unwrap();
     let thread = ThreadMeta {
@@ -355,6 +356,7 @@ fn a_record_beyond_the_memory_is_named_with_the_value_and_not_followed() {
         mtime_ns: 4,
         written: false,
         advice: Advice::Normal,
+        directory: false,
     };
     // Each shares all of its path with the one before.
     for number in 0..200_000 {

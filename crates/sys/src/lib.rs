@@ -19,6 +19,7 @@ pub mod group;
 pub mod helper;
 pub mod latency;
 pub mod memory;
+pub mod name;
 pub mod pagemap;
 pub mod process;
 pub mod processor;

@@ -2,14 +2,21 @@
 //!
 //! It answers nothing for as long as a run lasts: where foreread waited for it, the run would not end.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Instant;
 
+use foreread_backend::PageCache;
+use foreread_engine::{Config, Engine, Session};
 use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Summary, ThreadId, ThreadMeta,
 };
+use foreread_sources::{Replay, Trace};
 use foreread_tests::silent::{FILE, Silent};
 use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,6 +38,11 @@ pub const TESTS: &[Test] = &[
         "a_file_at_the_head_of_the_plan_that_does_not_answer_holds_nothing_up",
         &[Need::Fuse],
         head,
+    ),
+    (
+        "an_engine_goes_on_fetching_while_a_file_system_does_not_answer",
+        &[Need::Fuse],
+        engine,
     ),
     (
         "signals_reach_the_program_while_foreread_is_held_up",
@@ -138,6 +150,7 @@ fn begins_with(lab: &Lab, mount: &Silent) {
         mtime_ns: 0,
         written: false,
         advice: Advice::Normal,
+        directory: false,
     };
     record.file(FileId(0), file).expect("a record");
     let thread = ThreadMeta {
@@ -177,6 +190,72 @@ fn head() {
     let output = finish(start(&mut command(&lab, &["run"], COMMAND)));
     assert_told(&output, "begins with took longer than 50 ms");
     assert!(mount.held() > 0);
+}
+
+/// A plan of these reads.
+struct Plan(Vec<Access>, usize);
+
+impl Trace for Plan {
+    fn next(&mut self) -> Option<Access> {
+        self.1 += 1;
+        self.0.get(self.1 - 1).copied()
+    }
+    fn rewind(&mut self) {
+        self.1 = 0;
+    }
+}
+
+/// What an earlier run has seen of a file.
+fn unanswering(path: PathBuf) -> FileMeta {
+    FileMeta {
+        path,
+        dev: 1,
+        ino: 2,
+        size: 4 << 20,
+        mtime_ns: 0,
+        written: false,
+        advice: Advice::Random,
+    }
+}
+
+fn engine() {
+    const PAGES: u64 = 400;
+    let lab = Lab::new();
+    let mount = silent(&lab);
+    let path = lab.data("cold", 16);
+    lab.cold(&["cold"]);
+    let facts = path.metadata().expect("a file");
+    let cold = FileMeta {
+        dev: facts.dev(),
+        ino: facts.ino(),
+        size: facts.len(),
+        mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
+        ..unanswering(path.clone())
+    };
+    mount.fall_silent();
+    let files = [unanswering(mount.folder.join(FILE)), cold];
+    let files = (0..).map(FileId).zip(files).collect();
+    // Of both by turns, in no order.
+    let reads = (0..2 * PAGES).map(|n| Access {
+        file: FileId((n % 2) as u32),
+        extent: Extent::new(n / 2 * 7919 % 1000 * 4 * PAGE, PAGE),
+        thread: ThreadId(0),
+        kind: Kind::Pread,
+        start: 0,
+        took: 0,
+    });
+    let source = Box::new(Replay::new(Plan(reads.collect(), 0), HashSet::new()));
+    let backend = PageCache::new(&Arc::new(files));
+    let make = move || Engine::new(backend, Config::default()).with_strand("replay", source);
+    let session = Session::start(make, Instant::now()).expect("a thread");
+    eventually("it is asked", || mount.held() > 0);
+    eventually("the other file is fetched", || {
+        session.ledger().issued == PAGES * PAGE
+    });
+    assert!(session.has_begun());
+    let report = session.finish().expect("an engine that waits for nothing");
+    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    mount.answer();
 }
 
 fn signals() {

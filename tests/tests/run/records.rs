@@ -451,6 +451,7 @@ fn hostile() {
             mtime_ns: 0,
             written: false,
             advice: Advice::Normal,
+            directory: false,
         };
         record.file(FileId(number), meta).expect("a record");
     }

@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foreread_sys::device::{Device, Mount};
 
+/// The type of a file system whose folders are mounted when somebody looks.
+const AUTOMOUNT: &str = "autofs";
+
 /// The table, shared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices {
@@ -40,7 +43,7 @@ impl Devices {
         is_among(lock(&self.known).mounts_with(dev), dev)
     }
 
-    /// The device number of what is mounted where `path` lies.
+    /// The device number of what is mounted where `path` lies; `None` where that is to be mounted by whoever looks.
     pub(super) fn under(&self, path: &Path) -> Option<u64> {
         lock(&self.known)
             .mounts()
@@ -48,6 +51,7 @@ impl Devices {
             .filter(|mount| path.starts_with(&mount.point))
             // Of two mounts on one point, the later hides the earlier.
             .max_by_key(|mount| mount.point.as_os_str().len())
+            .filter(|mount| mount.fs_type != AUTOMOUNT)
             .map(|mount| mount.dev)
     }
 

@@ -14,7 +14,7 @@ use foreread_sys::residency::Residency;
 use foreread_sys::{cache, file, latency};
 
 use super::files::Known;
-use crate::{Change, Event, Placed};
+use crate::{Change, Event, Placed, Standing};
 
 /// An open file: how to hint about it, and how to see what came of that.
 pub(super) struct Opened {
@@ -108,15 +108,50 @@ impl Opened {
         cache::stat(&self.fd, bytes.clone())
     }
 
-    /// How many of these pages are in memory; `None` if that cannot be told.
-    pub(super) fn resident(&mut self, pages: &Range<u64>) -> Option<u64> {
-        match self.cached(&(pages.start * PAGE..pages.end * PAGE)) {
-            Ok(now) => Some(now.cached),
-            Err(_) => self
-                .there(pages)
-                .ok()
-                .map(|there| there.into_iter().filter(|&page| page).count() as u64),
+    /// What is known of these pages, and if asked for, which of them were evicted. What lies past the end of a file that has
+    /// shrunk is not missing.
+    pub(super) fn standing(&mut self, pages: &Range<u64>, which: bool) -> Standing {
+        let end = pages.end.min(self.pages()).max(pages.start);
+        let beyond = pages.end - end;
+        let pages = pages.start..end;
+        let Ok(now) = self.cached(&(pages.start * PAGE..pages.end * PAGE)) else {
+            let there = self.there(&pages).ok();
+            let count = |there: Vec<bool>| there.into_iter().filter(|&page| page).count() as u64;
+            return Standing {
+                resident: there.map(|there| count(there) + beyond),
+                ..Standing::default()
+            };
+        };
+        let mut gone = Vec::new();
+        if which && now.evicted > 0 && self.find_evicted(pages, &mut gone).is_err() {
+            gone.clear();
         }
+        Standing {
+            resident: Some(now.cached + beyond),
+            evicted: Some(now.evicted),
+            gone,
+        }
+    }
+
+    /// How many pages the file has, as it was when last looked at.
+    pub(super) fn pages(&self) -> u64 {
+        self.size.div_ceil(PAGE)
+    }
+
+    /// Halve a range until its parts are wholly evicted or not at all.
+    fn find_evicted(&self, pages: Range<u64>, parts: &mut Vec<Range<u64>>) -> io::Result<()> {
+        let count = pages.end - pages.start;
+        let evicted = self
+            .cached(&(pages.start * PAGE..pages.end * PAGE))?
+            .evicted;
+        if evicted >= count {
+            add(parts, pages);
+        } else if evicted > 0 {
+            let middle = pages.start + count / 2;
+            self.find_evicted(pages.start..middle, parts)?;
+            self.find_evicted(middle..pages.end, parts)?;
+        }
+        Ok(())
     }
 
     /// The parts of a page range that are neither in memory nor on their way; where `cachestat` does
@@ -191,7 +226,7 @@ impl Opened {
         max_hint: u64,
         events: &Sender<Event>,
     ) -> Vec<Range<u64>> {
-        let whole = self.size.div_ceil(PAGE);
+        let whole = self.pages();
         let end = request.pages.end.min(whole);
         if end < request.pages.end {
             // This backend has the other end.

@@ -8,15 +8,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use foreread_plan::{Advice, FileId, FileMeta};
 use foreread_sys::file;
 
-use super::Job;
+use super::lanes::Started;
 
 /// One file.
 #[derive(Clone, Debug)]
@@ -58,6 +56,25 @@ impl Files {
         added.get(&file).cloned()
     }
 
+    /// The device that a file is known to be on, and its inode; 0 if they are not known.
+    pub(super) fn place(&self, file: FileId) -> (u64, u64) {
+        if let Some(meta) = self.recorded.get(&file) {
+            return (meta.dev, meta.ino);
+        }
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        let place = |known: &Known| (known.meta.dev, known.meta.ino);
+        added.get(&file).map_or((0, 0), place)
+    }
+
+    /// The path of a file.
+    pub(super) fn path(&self, file: FileId) -> Option<PathBuf> {
+        if let Some(meta) = self.recorded.get(&file) {
+            return Some(meta.path.clone());
+        }
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        added.get(&file).map(|known| known.meta.path.clone())
+    }
+
     /// One more, met just now.
     pub(super) fn add(&self, file: FileId, meta: FileMeta) {
         let known = Known {
@@ -84,8 +101,7 @@ impl Files {
 #[derive(Debug)]
 pub struct Register {
     pub(super) files: Files,
-    /// The way to each worker, and whether it has been started.
-    pub(super) workers: Vec<(Sender<Job>, Arc<AtomicBool>)>,
+    pub(super) started: Started,
 }
 
 impl Register {
@@ -105,6 +121,7 @@ impl Register {
                 mtime_ns: facts.mtime_ns,
                 written: false,
                 advice: Advice::Normal,
+                directory: false,
             },
             live: true,
             kept: keep.then(|| Arc::new(fd)),
@@ -116,12 +133,7 @@ impl Register {
     /// Forget a file, and close it.
     pub fn remove(&self, file: FileId) {
         self.files.remove(file);
-        for (jobs, started) in &self.workers {
-            // A worker that is not started by now has not opened it, and does not find it any more.
-            if started.load(Ordering::Relaxed) {
-                // One that is gone has closed it.
-                let _ = jobs.send(Job::Forget(file));
-            }
-        }
+        // A worker that is not started by now has not opened it, and does not find it any more.
+        self.started.forget(file);
     }
 }

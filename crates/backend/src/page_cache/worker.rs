@@ -14,11 +14,11 @@ use foreread_plan::{FileId, Request, RequestId};
 use foreread_sys::file::FileFacts;
 use foreread_sys::processor::Aside;
 
-use super::Job;
 use super::devices::Devices;
 use super::file::{Opened, changed};
 use super::files::Files;
 use super::held::Held;
+use super::lanes::{Common, Job};
 use super::looks::Looks;
 use crate::Event;
 
@@ -63,19 +63,19 @@ pub(super) struct Worker {
 
 impl Worker {
     /// A worker started by whoever takes its events.
-    pub(super) fn new(files: Files, devices: Devices, events: Sender<Event>, aside: Aside) -> Self {
+    pub(super) fn new(common: &Common) -> Self {
         Self {
-            files,
-            events,
+            files: common.files.clone(),
+            events: common.event.clone(),
             taker: std::thread::current(),
             held: Held::default(),
             reported: HashSet::new(),
             unreported: Vec::new(),
             prover: None,
-            devices,
+            devices: common.devices.clone(),
             flights: VecDeque::new(),
             looks: Looks::new(Instant::now()),
-            aside,
+            aside: common.aside.clone(),
         }
     }
 

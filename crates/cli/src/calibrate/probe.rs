@@ -85,6 +85,7 @@ impl ColdFile {
             mtime_ns: facts.mtime_ns,
             written: false,
             advice: Advice::Random,
+            directory: false,
         };
         let files = Arc::new(BTreeMap::from([(FILE, meta)]));
         let mut made = Self {
@@ -208,7 +209,11 @@ impl Probe for ColdFile {
                     }
                     Event::Done { .. } => (under_way, count) = (under_way - 1, count + 1),
                     Event::Gone { why, .. } => bail!("the file cannot be read: {why}"),
-                    Event::Opened { .. } | Event::Changed { .. } | Event::Short { .. } => {}
+                    Event::Opened { .. }
+                    | Event::Changed { .. }
+                    | Event::Short { .. }
+                    | Event::Answered { .. }
+                    | Event::Looked { .. } => {}
                 }
             }
             if begun.elapsed() > limit + HUNG {

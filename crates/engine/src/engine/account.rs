@@ -6,6 +6,7 @@ use foreread_backend::Backend;
 use foreread_plan::{Access, FileId, Kind, PAGE};
 
 use super::Engine;
+use super::ask::{Doubt, Purpose};
 use crate::site::Site;
 use foreread_sched::Devices;
 
@@ -45,28 +46,22 @@ impl<B: Backend> Engine<B> {
         let mut missed = 0;
         if access.kind == Kind::Touch {
             // A sample, or a position the program tells, says what was read, not whether that waited.
-            let mut gone = self.look_up(file, &pages, there);
-            self.enter(ours, |there, under_way, ledger| {
-                let lost = gone.min(there);
-                gone -= lost;
-                ledger.useful += (there - lost) * PAGE;
-                ledger.evicted += lost * PAGE;
-                ledger.late += under_way * PAGE;
-            });
+            if there > 0 && self.is_to_be_looked_up() {
+                self.doubt(file, pages, false);
+            } else {
+                self.enter_unlooked(ours);
+            }
         } else if !access.waited() {
             self.enter(ours, |there, under_way, ledger| {
                 ledger.useful += (there + under_way) * PAGE;
             });
             self.scheduler.budget().kept(ours);
-        } else if there == count && self.under_pressure(file, &pages) {
-            // All of it had arrived, and yet the program waited: it was gone again.
-            self.enter(ours, |there, _, ledger| ledger.evicted += there * PAGE);
-            self.scheduler.budget().lost(there);
+        } else if there == count && self.may_doubt() {
+            // All of it had arrived, and yet the program waited: it may have been gone again.
+            let around = pages.start.saturating_sub(AROUND)..pages.end + AROUND;
+            self.doubt(file, around, true);
         } else {
-            self.enter(ours, |there, under_way, ledger| {
-                ledger.late += under_way * PAGE;
-                ledger.useful += there * PAGE;
-            });
+            self.enter_unlooked(ours);
             missed = (count - ours.min(count)) * PAGE;
         }
         Entered {
@@ -106,38 +101,38 @@ impl<B: Backend> Engine<B> {
         site.device(file).is_some() || self.table.is_gone(file)
     }
 
-    /// Of so many pages that were there, those that are gone again, where that is looked up.
-    fn look_up(&mut self, file: FileId, pages: &Range<u64>, there: u64) -> u64 {
-        if there == 0 {
-            return 0;
-        }
-        if self.alert == 0 && self.passed_up + 1 < LOOK_UP {
+    /// Enter the latest read as one whose pages had stayed in memory.
+    #[inline]
+    fn enter_unlooked(&mut self, ours: u64) {
+        self.enter(ours, |there, under_way, ledger| {
+            ledger.useful += there * PAGE;
+            ledger.late += under_way * PAGE;
+        });
+    }
+
+    /// Enter the latest read when it is known whether its pages were gone again.
+    fn doubt(&mut self, file: FileId, pages: Range<u64>, waited: bool) {
+        let reads = self.strands.iter().map(|strand| strand.read).collect();
+        let doubt = Doubt { reads, waited };
+        self.ask(file, vec![pages], Purpose::Read(doubt));
+    }
+
+    /// Whether a read of pages that were there is one of those that are looked up.
+    fn is_to_be_looked_up(&mut self) -> bool {
+        if self.alert == 0 && self.passed_up + 1 < LOOK_UP || !self.may_doubt() {
             self.passed_up += 1;
-            return 0;
+            return false;
         }
         self.passed_up = 0;
-        let backend = &mut self.backend;
-        let gone = backend.evicted(file, pages.clone()).or_else(|| {
-            let resident = backend.resident(file, pages.clone())?;
-            Some((pages.end - pages.start).saturating_sub(resident))
-        });
-        let gone = gone.unwrap_or(0).min(there);
+        true
+    }
+
+    /// A read was looked up; so many of its pages were gone.
+    pub(super) fn looked_up(&mut self, gone: u64) {
         self.alert = if gone > 0 {
             ALERT
         } else {
             self.alert.saturating_sub(1)
         };
-        self.scheduler.budget().lost(gone);
-        self.scheduler.budget().kept(there - gone);
-        gone
-    }
-
-    /// Whether pages around these had to make room lately: without that, a read that took long was
-    /// held up by something else than the device.
-    fn under_pressure(&mut self, file: FileId, pages: &Range<u64>) -> bool {
-        let around = pages.start.saturating_sub(AROUND)..pages.end + AROUND;
-        self.backend
-            .evicted(file, around)
-            .is_none_or(|evicted| evicted > 0)
     }
 }

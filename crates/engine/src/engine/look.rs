@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-use foreread_backend::Backend;
+use foreread_backend::{Answer, Backend};
 use foreread_plan::{FileId, PAGE};
+use rustc_hash::FxHashMap;
 
 use super::Engine;
+use super::ask::{Purpose, Tally};
 use crate::site::Site;
 
 /// The pages that wait to be read are looked for this often at most, in ns.
@@ -19,56 +21,91 @@ const LOOK_AHEAD_MOST: usize = 1 << 14;
 const LOOK_AHEAD_FILES: usize = 64;
 
 impl<B: Backend> Engine<B> {
-    /// Look which of the pages that wait to be read are gone again: so a session learns that several of them
+    /// Ask which of the pages that wait to be read are gone again: so a session learns that several of them
     /// fill one memory when that happens, and not when the program comes to those pages.
     pub(super) fn look_ahead(&mut self, now: u64) {
-        let (mut price, mut looked, mut gone) = (0, 0, 0);
-        let mut is_all = true;
+        // Files that have not answered yet say nothing.
+        self.weigh_look();
+        let mut price = 0;
+        let mut is_all = self.questions.ahead.is_empty();
         for at in 0..self.strands.len() {
             let mut waiting = self.strands[at].pages.waiting(LOOK_AHEAD_MOST);
             let found = waiting.len();
-            let by_file = || waiting.chunk_by(|(one, _), (other, _)| one == other);
-            let files = by_file().count().min(LOOK_AHEAD_FILES);
-            let few = by_file().take(files).map(<[_]>::len).sum();
-            waiting.truncate(few);
-            price += waiting.len() as u64 * LOOK_AHEAD_EACH + files as u64 * LOOK_AHEAD_FILE;
-            is_all &= found < LOOK_AHEAD_MOST && few == found;
-            let before = gone;
-            for (file, pages) in waiting {
-                looked += pages.end - pages.start;
-                gone += self.look_at(at, file, pages);
+            waiting.retain(|(file, _)| !self.questions.ahead.contains(file));
+            let room = LOOK_AHEAD_FILES.saturating_sub(self.questions.ahead.len());
+            let by_file = waiting.chunk_by(|(one, _), (other, _)| one == other);
+            let mut looked = 0;
+            let mut asked: FxHashMap<FileId, Vec<Range<u64>>> = FxHashMap::default();
+            for runs in by_file.take(room) {
+                looked += runs.len();
+                price += LOOK_AHEAD_FILE + runs.len() as u64 * LOOK_AHEAD_EACH;
+                let parts = runs.iter().map(|(_, pages)| pages.clone());
+                asked.entry(runs[0].0).or_default().extend(parts);
             }
-            self.strands[at].ledger.evicted += (gone - before) * PAGE;
+            is_all &= found < LOOK_AHEAD_MOST && looked == found;
+            for (file, parts) in asked {
+                let purpose = Purpose::Ahead {
+                    strand: at,
+                    since: now,
+                };
+                self.ask(file, parts, purpose);
+            }
         }
+        self.questions.tally.is_all = is_all;
         self.look_at = now + LOOK_AHEAD.max(price);
-        if looked > 0 {
-            // Of all that wait, the same share. What is on its way counts as there only where not all was looked for: it is
-            // little beside the rest then.
-            let waits: u64 = self.strands.iter().map(|one| one.pages.len()).sum();
-            let all = waits + gone;
-            let there = looked - gone;
-            let there = if is_all { there } else { there * all / looked };
-            self.scheduler.budget().looked(there, gone * all / looked);
+    }
+
+    /// What was asked of pages that wait for a strand's reads, in the look of `since`, is answered.
+    pub(super) fn looked_ahead(
+        &mut self,
+        at: usize,
+        file: FileId,
+        parts: &[Range<u64>],
+        since: u64,
+        answer: &Answer,
+    ) {
+        let mut site = Site {
+            table: &mut self.table,
+            backend: &mut self.backend,
+        };
+        let tally = &mut self.questions.tally;
+        let strand = &mut self.strands[at];
+        for (part, standing) in parts.iter().zip(&answer.parts) {
+            tally.looked += part.end - part.start;
+            for run in &standing.gone {
+                let (id, scheduler) = (strand.id, &mut self.scheduler);
+                let lost = |run: Range<u64>| {
+                    for page in run {
+                        scheduler.lost(id, file, page, &mut site);
+                    }
+                };
+                let gone = strand.pages.evict_arrived(file, run, since, lost);
+                strand.ledger.evicted += gone * PAGE;
+                tally.gone += gone;
+            }
+        }
+        if self.questions.ahead.is_empty() {
+            self.weigh_look();
         }
     }
 
-    /// Look at pages that wait for a strand's reads; how many are gone.
-    fn look_at(&mut self, at: usize, file: FileId, pages: Range<u64>) -> u64 {
-        if self.backend.evicted(file, pages.clone()).unwrap_or(0) == 0 {
-            return 0;
+    /// Have the budget know what the look has come to.
+    fn weigh_look(&mut self) {
+        let Tally {
+            looked,
+            gone,
+            is_all,
+        } = std::mem::take(&mut self.questions.tally);
+        if looked == 0 {
+            return;
         }
-        let strand = &mut self.strands[at];
-        let mut gone = 0;
-        for page in pages {
-            if self.backend.evicted(file, page..page + 1) == Some(1) {
-                gone += strand.pages.evict(file, &(page..page + 1));
-                let mut site = Site {
-                    table: &mut self.table,
-                    backend: &mut self.backend,
-                };
-                self.scheduler.lost(strand.id, file, page, &mut site);
-            }
-        }
-        gone
+        let is_all = is_all && self.questions.ahead.is_empty();
+        // Of all that wait, the same share. What is on its way counts as there only where not all was looked for: it is
+        // little beside the rest then.
+        let waits: u64 = self.strands.iter().map(|one| one.pages.len()).sum();
+        let all = waits + gone;
+        let there = looked - gone;
+        let there = if is_all { there } else { there * all / looked };
+        self.scheduler.budget().looked(there, gone * all / looked);
     }
 }

@@ -28,6 +28,9 @@ impl<B: Backend> Engine<B> {
                     self.written.remove(&file);
                 }
             }
+            if let Seen::Named { file, kind, .. } = *seen {
+                self.name(file, kind);
+            }
             for strand in &mut self.strands {
                 strand.source.see(seen);
             }
@@ -182,6 +185,7 @@ impl<B: Backend> Engine<B> {
                 Course::Search => {
                     self.scheduler.restart(strand.id);
                     let found = strand.source.resync(strand.track.recent());
+                    strand.walker.restart();
                     strand.track.searched(found);
                     strand.exhausted = false;
                     strand.found_again += u64::from(found);
@@ -201,6 +205,7 @@ impl<B: Backend> Engine<B> {
     pub fn look_away(&mut self) {
         for strand in &mut self.strands {
             strand.pages.watch(false);
+            strand.walker.watch(false);
         }
     }
 
@@ -210,6 +215,7 @@ impl<B: Backend> Engine<B> {
         let resumes = self.phase() == Phase::Hot && !self.closed;
         for strand in &mut self.strands {
             strand.pages.watch(true);
+            strand.walker.watch(true);
             if !resumes || strand.phase != Phase::Hot {
                 continue;
             }

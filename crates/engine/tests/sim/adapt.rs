@@ -33,7 +33,7 @@ fn time(budget_pages: u64, adapt: bool) -> u64 {
     let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
     let mut engine =
         Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", source);
-    engine.survey();
+    engine.survey(0);
     run(&machine, Some(&mut engine), &plan, 20_000)
 }
 
@@ -62,7 +62,7 @@ fn room_is_told_though_not_all_that_waits_is_looked_for() {
     machine.place(FILE, GIB);
     let machine = Arc::new(Mutex::new(machine));
     let mut engine = engine(&machine, plan.clone(), 60_000);
-    engine.survey();
+    engine.survey(0);
     run(&machine, Some(&mut engine), &plan[..2000], 200_000_000);
     let target = engine.target();
     assert!((16_000..24_000).contains(&target), "{target}");

@@ -187,7 +187,7 @@ fn pages_taken_away_though_there_is_memory_are_fetched_again() {
     let plan = apart(pages.iter().copied());
     let shared = machine(Model::Hdd7200, 1 << 20);
     let mut engine = engine(&shared, plan.clone(), 1 << 20);
-    engine.survey();
+    engine.survey(0);
     let mut players = [Player::new(Some(&mut engine), &plan, 1_000_000)];
     let mut taken = false;
     play(&shared, &mut players, false, |_| {
@@ -213,7 +213,7 @@ fn a_plan_that_is_in_memory_already_is_left_alone() {
     run(&shared, None, &plan, 0);
     let before = shared.lock().unwrap().fetched_pages();
     let mut engine = engine(&shared, plan.clone(), 1 << 16);
-    engine.survey();
+    engine.survey(0);
     assert_eq!(engine.phase(), Phase::Hot);
     run(&shared, Some(&mut engine), &plan, 0);
     assert_eq!(shared.lock().unwrap().fetched_pages(), before);
@@ -233,7 +233,7 @@ fn a_plan_as_good_as_hot_is_no_longer_watched() {
     // All but a tenth of the pages, at the end, are in memory.
     run(&shared, None, &plan[..108_000], 0);
     let mut engine = engine(&shared, plan.clone(), 1 << 16).with_used(each_step_takes(60_000));
-    engine.survey();
+    engine.survey(0);
     assert_eq!(engine.phase(), Phase::Ahead);
     run(&shared, Some(&mut engine), &plan[..108_000], 0);
     assert_eq!(engine.phase(), Phase::Hot);
@@ -245,7 +245,7 @@ fn a_fast_stream_is_no_longer_watched_though_it_waits_for_the_kernels_read_ahead
     let plan = reads(0..120_000);
     let mut engine = engine(&machine(Model::NetworkSsd, 1 << 20), plan.clone(), 1 << 16)
         .with_used(each_step_takes(300));
-    engine.survey();
+    engine.survey(0);
     assert_eq!(engine.phase(), Phase::Ahead);
     let mut now = 0;
     for (n, read) in plan.into_iter().enumerate() {
@@ -275,7 +275,7 @@ fn a_program_let_go_as_hot_is_followed_again_when_it_waits() {
         // The device is done with that when the program comes to it.
         let loaded = run(&shared, None, &hot, 0);
         let mut engine = engine(&shared, plan.clone(), 1 << 16);
-        engine.survey();
+        engine.survey(0);
         let let_go = run(&shared, Some(&mut engine), &hot, 0).max(loaded);
         assert_eq!(engine.phase(), Phase::Hot);
         if followed {
@@ -362,6 +362,7 @@ fn a_position_told_of_a_page_that_is_gone_again_shrinks_the_budget() {
     }
     let before = engine.target();
     for access in &plan[..1000] {
+        engine.collect(now);
         engine.see(&Seen::Read(
             Access {
                 kind: Kind::Touch,
@@ -371,6 +372,7 @@ fn a_position_told_of_a_page_that_is_gone_again_shrinks_the_budget() {
             .into(),
         ));
     }
+    engine.step(now);
     assert!(engine.target() < before);
     let report = engine.finish(now);
     assert!(report.ledger.is_closed());

@@ -29,7 +29,7 @@ fn by_rule(model: Model, wanted: &[u64], passes: bool) -> u64 {
     let engine =
         Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", Box::new(source));
     let mut engine = engine.with_computed(|| Some(0));
-    engine.survey();
+    engine.survey(0);
     run(&machine, Some(&mut engine), &plan, 0) - plan.len() as u64 * HIT_NS
 }
 

@@ -11,6 +11,7 @@ mod pacing;
 mod passes;
 mod sharing;
 mod signatures;
+mod silent;
 mod strands;
 mod upkeep;
 
@@ -261,7 +262,7 @@ fn compare_in(
     let plain = run(&machine(model, capacity), None, program, compute);
     let shared = machine(model, capacity);
     let mut engine = engine(&shared, plan, budget);
-    engine.survey();
+    engine.survey(0);
     let ahead = run(&shared, Some(&mut engine), program, compute);
     let report = engine.finish(ahead);
     assert!(report.ledger.is_closed(), "{:?}", report.ledger);

@@ -31,7 +31,7 @@ fn account(compute: u64, time_threshold: i64, queue_threshold: u64) -> (Ledger, 
             ..Profile::solid_state()
         })
     });
-    engine.survey();
+    engine.survey(0);
     let mut players = [Player::new(Some(&mut engine), &plan, compute)];
     let mut lead = 0;
     play(&machine, &mut players, false, |players| {

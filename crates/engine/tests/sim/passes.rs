@@ -28,7 +28,7 @@ fn time(
     let engine =
         Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", Box::new(source));
     let mut engine = engine.with_computed(computed);
-    engine.survey();
+    engine.survey(0);
     run(&machine, Some(&mut engine), plan, compute)
 }
 

@@ -265,7 +265,7 @@ fn who_guesses_rests_while_nothing_waits_and_looks_again_when_something_does() {
     let mut engine = session(&shared)
         .with_strand("guess", guesser)
         .with_used(move || told.load(Ordering::Relaxed));
-    engine.survey();
+    engine.survey(0);
     assert_eq!(engine.phase(), Phase::Ahead, "nothing is known yet");
     let mut now = 0;
     let mut reads = 0;
@@ -294,7 +294,7 @@ fn who_guesses_looks_again_when_a_read_waits_though_the_plan_is_in_memory() {
     let mut engine = session(&shared)
         .with_strand("replay", literal(Vec::new()))
         .with_strand("guess", guesser);
-    engine.survey();
+    engine.survey(0);
     assert_eq!(engine.phase(), Phase::Hot, "of nothing, all is in memory");
     let quick = page_read(7);
     engine.see(&Seen::Read(

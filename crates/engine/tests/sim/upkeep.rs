@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use foreread_backend::{Backend, DeviceFacts, Event, Sim};
+use foreread_backend::{Backend, DeviceFacts, Event, Question, Sim};
 use foreread_engine::Phase;
 use foreread_plan::Request;
 
@@ -44,17 +44,13 @@ impl Backend for Priced {
     fn poll(&mut self, events: &mut Vec<Event>) {
         self.sim.poll(events);
     }
-    fn resident(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        self.pay(LOOK_NS);
-        self.sim.resident(file, pages)
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        self.sim.look(names);
     }
-    fn pages(&mut self, file: FileId) -> Option<u64> {
-        self.sim.pages(file)
-    }
-    fn evicted(&mut self, file: FileId, pages: Range<u64>) -> Option<u64> {
-        // Of a file that is open for the one before.
-        self.pay(LOOK_NS / 10);
-        self.sim.evicted(file, pages)
+    fn ask(&mut self, question: Question) {
+        // The file is open for the parts after the first.
+        self.pay(LOOK_NS + question.parts.len() as u64 * LOOK_NS / 10);
+        self.sim.ask(question);
     }
     fn discard(&mut self, file: FileId, pages: Range<u64>) {
         self.sim.discard(file, pages);
@@ -112,7 +108,7 @@ fn a_long_plan_is_known_to_be_in_memory_by_a_sample() {
     let shared = machine(Model::NetworkSsd, 1 << 20);
     run(&shared, None, &plan, 0);
     let (mut engine, used) = priced(&shared, plan);
-    engine.survey();
+    engine.survey(0);
     assert_eq!(engine.phase(), Phase::Hot);
     let looks = used.load(Ordering::Relaxed) / LOOK_NS;
     assert!((1..=64).contains(&looks), "{looks} looks");
@@ -148,7 +144,7 @@ fn what_is_missing_pays_for_what_is_done_for_it() {
     let plan = apart(scattered(4_000, 26_000));
     let shared = machine(Model::NetworkSsd, 1 << 20);
     let (mut cold, used) = priced(&shared, plan.clone());
-    cold.survey();
+    cold.survey(0);
     follow(&shared, &mut cold, &plan, 200_000, 0);
     assert_ne!(cold.phase(), Phase::Hot);
     assert!(used.load(Ordering::Relaxed) >= plan.len() as u64 / 2 * FETCH_NS);
@@ -158,7 +154,7 @@ fn what_is_missing_pays_for_what_is_done_for_it() {
     let shared = machine(Model::NetworkSsd, 1 << 20);
     let loaded = run(&shared, None, &present, 0);
     let (mut mixed, _) = priced(&shared, plan.clone());
-    mixed.survey();
+    mixed.survey(0);
     follow(&shared, &mut mixed, &plan, 200_000, loaded);
     assert_ne!(mixed.phase(), Phase::Hot);
     assert!(mixed.ledger().issued >= 900 * PAGE, "{:?}", mixed.ledger());

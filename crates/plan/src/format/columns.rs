@@ -358,7 +358,7 @@ mod tests {
                 file: FileId((n % 5) as u32),
                 extent: Extent::new(n * n * 777, 4096 + n % 3),
                 thread: ThreadId((n % 3) as u32),
-                kind: Kind::ALL[(n % 11) as usize],
+                kind: Kind::ALL[n as usize % Kind::ALL.len()],
                 start: n * 1_234_567,
                 took: n * 1_000,
             });

@@ -19,10 +19,11 @@ use crate::{Advice, FileId, FileMeta, ThreadId, ThreadMeta};
 /// A row without its path, at most, in bytes: the numbers of a file.
 const ROW_RAW: usize = 5 + 2 + 2 + 4 * 10 + 1;
 
-/// Marks of a file: whether it was written, and one of the orders it was read in, if any.
+/// Marks of a file: whether it was written, whether it is a directory, and one of the orders it was read in, if any.
 const WRITTEN: u8 = 1;
 const RANDOM: u8 = 2;
 const SEQUENTIAL: u8 = 4;
+const DIRECTORY: u8 = 8;
 
 /// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
 const ROWS_RAW: usize = 1 << 20;
@@ -221,8 +222,9 @@ impl RowEncoder {
             Advice::Random => RANDOM,
             Advice::Sequential => SEQUENTIAL,
         };
+        let mark = |is_so, mark| if is_so { mark } else { 0 };
         self.bytes
-            .push(if meta.written { WRITTEN } else { 0 } | order);
+            .push(mark(meta.written, WRITTEN) | mark(meta.directory, DIRECTORY) | order);
     }
 
     pub(super) fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
@@ -271,10 +273,12 @@ pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), Fl
             mtime_ns: unzigzag(rows.take()?),
             written: false,
             advice: Advice::Normal,
+            directory: false,
         };
         let marks = rows.byte()?;
         meta.written = marks & WRITTEN != 0;
-        meta.advice = match marks & !WRITTEN {
+        meta.directory = marks & DIRECTORY != 0;
+        meta.advice = match marks & !(WRITTEN | DIRECTORY) {
             0 => Advice::Normal,
             RANDOM => Advice::Random,
             SEQUENTIAL => Advice::Sequential,
@@ -402,6 +406,7 @@ mod tests {
                 mtime_ns: -1,
                 written: n % 2 == 0,
                 advice: [Advice::Normal, Advice::Random, Advice::Sequential][n as usize % 3],
+                directory: n % 4 == 1,
             };
             files.file(FileId(n * 1_000), &meta);
             let meta = ThreadMeta {

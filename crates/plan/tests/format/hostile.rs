@@ -24,7 +24,7 @@ fn parts() -> Vec<(u8, Vec<u8>)> {
     for n in 0..30u64 {
         let access = Access {
             thread: ThreadId((n % 4) as u32),
-            kind: Kind::ALL[(n % 11) as usize],
+            kind: Kind::ALL[n as usize % Kind::ALL.len()],
             ..pread((n % 4 * 9) as u32, n * n * 500, n, n * 20, 9)
         };
         writer.access(&access).unwrap();

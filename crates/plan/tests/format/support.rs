@@ -28,6 +28,7 @@ pub fn file(number: u32) -> FileMeta {
         mtime_ns: 1_700_000_000_123_456_789,
         written: false,
         advice: Advice::Normal,
+        directory: false,
     }
 }
 

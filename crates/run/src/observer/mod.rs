@@ -76,6 +76,24 @@ pub(super) enum What {
         /// How many reads followed it, of the same length and duration.
         more: u16,
     },
+    /// A name was used and no file read by it: an inode was looked at, or the entries of a directory were read.
+    Named {
+        /// Absolute path, as it was given.
+        path: PathBuf,
+        /// [`Kind::Stat`] or [`Kind::List`].
+        kind: Kind,
+        /// How long the call took, in ns.
+        took: u64,
+        /// Whether the symbolic link was followed that may be at the path itself.
+        follows: bool,
+    },
+    /// Pages of a mapped file came to be mapped in the process, in this order.
+    Touched {
+        handle: u32,
+        extent: Extent,
+        /// How long the process waited for that, in ns.
+        took: u64,
+    },
     /// The process is about to end or to become another program.
     Exit,
 }

@@ -1,0 +1,125 @@
+//! A thread that answers what is asked about files: opening one may take as long as its device, or for ever.
+//!
+//! Invariants: every question is answered by exactly one `Event::Answered`, in order, unless its file system never answers; between
+//! questions no file is open.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread::Thread;
+
+use foreread_plan::FileId;
+use foreread_sys::processor::Aside;
+
+use super::file::Opened;
+use super::files::Files;
+use super::lanes::Common;
+use crate::{Answer, Change, Event, Question, Standing};
+
+/// The state of the thread.
+pub(super) struct Asker {
+    files: Files,
+    events: Sender<Event>,
+    /// Whoever takes the events.
+    taker: Thread,
+    /// The file of the last question, open while another question is there.
+    last: Option<(FileId, Opened)>,
+    /// Files looked at so far, as they were known: by number and inode.
+    met: HashSet<(FileId, u64)>,
+    aside: Aside,
+}
+
+impl Asker {
+    /// One started by whoever takes its events.
+    pub(super) fn new(common: &Common) -> Self {
+        Self {
+            files: common.files.clone(),
+            events: common.event.clone(),
+            taker: std::thread::current(),
+            last: None,
+            met: HashSet::new(),
+            aside: common.aside.clone(),
+        }
+    }
+
+    /// Answer until the backend is dropped.
+    pub(super) fn run(mut self, inbox: &Receiver<Question>) {
+        while let Ok(question) = inbox.recv() {
+            self.aside.keep();
+            self.answer(&question);
+            while let Ok(question) = inbox.try_recv() {
+                self.answer(&question);
+            }
+            self.last = None;
+            self.taker.unpark();
+        }
+    }
+
+    fn answer(&mut self, question: &Question) {
+        let answer = match self.look_at(question.file) {
+            Some(opened) => Answer {
+                length: Some(opened.pages()),
+                parts: question
+                    .parts
+                    .iter()
+                    .map(|part| opened.standing(part, question.which))
+                    .collect(),
+            },
+            // Of a file that cannot be opened nothing can be missing.
+            None => Answer {
+                length: None,
+                parts: question
+                    .parts
+                    .iter()
+                    .map(|part| Standing {
+                        resident: Some(part.end - part.start),
+                        ..Standing::default()
+                    })
+                    .collect(),
+            },
+        };
+        self.report(Event::Answered {
+            ticket: question.ticket,
+            answer,
+        });
+    }
+
+    /// The file, open to be looked at, as it is now.
+    fn look_at(&mut self, file: FileId) -> Option<&mut Opened> {
+        if self.last.as_ref().is_none_or(|(last, _)| *last != file) {
+            let known = self.files.get(file)?;
+            let ino = known.meta.ino;
+            let opened = Opened::open(known);
+            if self.met.insert((file, ino)) {
+                self.differs(file, &opened);
+            }
+            self.last = Some((file, opened.ok()?));
+        }
+        let (_, opened) = self.last.as_mut()?;
+        opened.look_again();
+        Some(opened)
+    }
+
+    /// Tell what keeps a file from being what was recorded. One that was written to in place may still be read as
+    /// before.
+    fn differs(&self, file: FileId, opened: &io::Result<Opened>) {
+        match opened {
+            Ok(opened) => match &opened.change {
+                None | Some(Change::Modified) => {}
+                Some(change) => self.report(Event::Changed {
+                    file,
+                    change: change.clone(),
+                }),
+            },
+            Err(why) => self.report(Event::Gone {
+                file,
+                why: why.to_string(),
+            }),
+        }
+    }
+
+    fn report(&self, event: Event) {
+        // Nobody left to tell: the session is over.
+        let _ = self.events.send(event);
+    }
+}

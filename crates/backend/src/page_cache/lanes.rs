@@ -1,0 +1,243 @@
+//! The threads of a backend: for each device some that give hints, one that answers questions, and some that look names up.
+//!
+//! Invariants: a region of a file always goes to the same thread, which keeps its jobs in order; no thread works for two
+//! devices while there are few of these, so that one that does not answer holds up nobody else; a thread is started by its
+//! first job, because a program that finds everything in memory needs none.
+//!
+//! Data flow: [`PageCache`](super::PageCache) → a lane's channel → [`Worker`] or [`Asker`].
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foreread_plan::{FileId, Kind, Request};
+use foreread_sys::processor::Aside;
+
+use super::ask::Asker;
+use super::devices::Devices;
+use super::files::Files;
+use super::names::{Lookers, Name};
+use super::worker::Worker;
+use crate::{Event, Question};
+
+/// Threads that give hints, for each device. Mostly they wait for it to open a file, so there are more than
+/// processors, and few enough to stay out of the program's way.
+const WORKERS: usize = 4;
+/// Devices that have threads of their own; of more, several share theirs. A program that reads of more than so many at a time
+/// was not met.
+const CREWS: usize = 8;
+/// Pages of a file that go to one worker (1 MiB): a small file is opened once, and the hints
+/// about a large one, 8 µs each on a virtual disk, are given by several.
+pub(super) const REGION: u64 = 256;
+/// How long the end of a backend waits for its threads, at most.
+const PARTING: Duration = Duration::from_millis(20);
+
+/// What a worker is told.
+pub(super) enum Job {
+    Prepare(FileId),
+    Fetch(Request),
+    /// Watch these parts of it arrive: they are hinted about already.
+    Await(Request, Vec<Range<u64>>),
+    Discard(FileId, Range<u64>),
+    Forget(FileId),
+}
+
+/// What threads have in common.
+pub(super) struct Common {
+    pub(super) files: Files,
+    pub(super) devices: Devices,
+    pub(super) event: Sender<Event>,
+    pub(super) aside: Aside,
+}
+
+/// The ways to the workers that have been started, for whoever else has jobs: without a thread, nobody would take them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Started(Arc<Mutex<Vec<Sender<Job>>>>);
+
+impl Started {
+    fn lock(&self) -> MutexGuard<'_, Vec<Sender<Job>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Have all of them close a file and know nothing of it any more.
+    pub(super) fn forget(&self, file: FileId) {
+        for jobs in &*self.lock() {
+            // One that is gone has closed it.
+            let _ = jobs.send(Job::Forget(file));
+        }
+    }
+}
+
+/// The way to one thread.
+struct Lane<T> {
+    jobs: Sender<T>,
+    state: State<T>,
+}
+
+enum State<T> {
+    Unstarted(Receiver<T>),
+    Running(JoinHandle<()>),
+    /// No thread could be had. Its jobs are lost, and nothing else.
+    Failed,
+}
+
+impl<T: Send + 'static> Lane<T> {
+    fn new() -> Self {
+        let (jobs, inbox) = channel();
+        Self {
+            jobs,
+            state: State::Unstarted(inbox),
+        }
+    }
+
+    /// Hand over a job; the thread is started if it was not. Whether it was started now.
+    fn tell(
+        &mut self,
+        job: T,
+        name: &str,
+        work: impl FnOnce(Receiver<T>) + Send + 'static,
+    ) -> bool {
+        // A thread that is gone takes its jobs with it, and nothing else.
+        let _ = self.jobs.send(job);
+        if !matches!(self.state, State::Unstarted(_)) {
+            return false;
+        }
+        if let State::Unstarted(inbox) = std::mem::replace(&mut self.state, State::Failed)
+            && let Ok(thread) = foreread_sys::thread::builder(name).spawn(move || work(inbox))
+        {
+            self.state = State::Running(thread);
+        }
+        true
+    }
+
+    fn thread(self) -> Option<JoinHandle<()>> {
+        match self.state {
+            State::Running(thread) => Some(thread),
+            State::Unstarted(_) | State::Failed => None,
+        }
+    }
+}
+
+/// The threads of one device.
+struct Crew {
+    workers: Vec<Lane<Job>>,
+    asker: Lane<Question>,
+    lookers: Lookers,
+}
+
+/// All threads.
+pub(super) struct Lanes {
+    crews: Vec<Crew>,
+    /// By device number, as files are known to have it.
+    of: HashMap<u64, usize>,
+    started: Started,
+}
+
+impl Lanes {
+    pub(super) fn new() -> Self {
+        Self {
+            crews: Vec::new(),
+            of: HashMap::new(),
+            started: Started::default(),
+        }
+    }
+
+    pub(super) fn started(&self) -> Started {
+        self.started.clone()
+    }
+
+    fn crew(&mut self, dev: u64) -> (usize, &mut Crew) {
+        let n = *self.of.entry(dev).or_insert_with(|| {
+            if self.crews.len() == CREWS {
+                return (dev % CREWS as u64) as usize;
+            }
+            self.crews.push(Crew {
+                workers: (0..WORKERS).map(|_| Lane::new()).collect(),
+                asker: Lane::new(),
+                lookers: Lookers::default(),
+            });
+            self.crews.len() - 1
+        });
+        (n, &mut self.crews[n])
+    }
+
+    /// Give the worker who has this page of a file a job.
+    pub(super) fn tell(&mut self, common: &Common, file: FileId, page: u64, job: Job) {
+        let (number, crew) = self.crew(common.files.place(file).0);
+        let n = ((u64::from(file.0) + page / REGION) % WORKERS as u64) as usize;
+        let name = format!("foreread-hint-{}", number * WORKERS + n);
+        let lane = &mut crew.workers[n];
+        let new = matches!(lane.state, State::Unstarted(_)).then(|| Worker::new(common));
+        let work = move |inbox| {
+            if let Some(worker) = new {
+                worker.run(&inbox);
+            }
+        };
+        if lane.tell(job, &name, work) {
+            let jobs = lane.jobs.clone();
+            self.started.lock().push(jobs);
+        }
+    }
+
+    /// Have names looked up.
+    pub(super) fn look(&mut self, common: &Common, names: &[(FileId, Kind)]) {
+        let mut by_crew: HashMap<usize, Vec<Name>> = HashMap::new();
+        for &(file, kind) in names {
+            let (dev, ino) = common.files.place(file);
+            let (number, _) = self.crew(dev);
+            let name = Name {
+                file,
+                kind,
+                dev,
+                ino,
+            };
+            by_crew.entry(number).or_default().push(name);
+        }
+        for (number, names) in by_crew {
+            let name = format!("foreread-look-{number}");
+            self.crews[number].lookers.add(common, names, &name);
+        }
+    }
+
+    /// Ask.
+    pub(super) fn ask(&mut self, common: &Common, question: Question) {
+        let (number, crew) = self.crew(common.files.place(question.file).0);
+        let lane = &mut crew.asker;
+        let new = matches!(lane.state, State::Unstarted(_)).then(|| Asker::new(common));
+        let work = move |inbox| {
+            if let Some(asker) = new {
+                asker.run(&inbox);
+            }
+        };
+        lane.tell(question, &format!("foreread-ask-{number}"), work);
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.started.lock().clear();
+        let crews = self.crews.drain(..);
+        let threads: Vec<_> = crews
+            .flat_map(|crew| {
+                let workers = crew.workers.into_iter().filter_map(Lane::thread);
+                let lookers = crew.lookers.end();
+                let all = workers.chain(crew.asker.thread()).chain(lookers);
+                all.collect::<Vec<_>>()
+            })
+            .collect();
+        // A thread that is done closes its files, and whoever waits for that need not look twice.
+        // One may be inside a call on a stuck device; the process need not wait for it.
+        let until = Instant::now() + PARTING;
+        while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        for thread in threads {
+            if thread.is_finished() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

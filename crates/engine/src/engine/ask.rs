@@ -1,0 +1,181 @@
+//! Questions to the backend, and what becomes of their answers, whenever these come.
+//!
+//! Invariant: what is kept until an answer comes is bounded. Of a survey a few questions are unanswered, of each file one
+//! about its length and one about the pages that wait in it, of reads [`READS`].
+//!
+//! Data flow: the engine asks for a [`Purpose`] → the backend → [`Engine::answered`] → ledger, scheduler, survey.
+
+use std::ops::Range;
+
+use foreread_backend::{Answer, Backend, Question, Standing, Ticket};
+use foreread_plan::{FileId, PAGE, Pattern};
+use foreread_sched::StrandId;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::Engine;
+use crate::pages::Read;
+
+/// Reads whose entry in the ledger may wait for an answer at a time: some 64 bytes each. A thread answers 20,000 to 60,000
+/// questions a second about files that are in memory, so that more wait only where a device holds it up.
+const READS: usize = 1024;
+
+/// What a question is asked for.
+#[derive(Debug)]
+pub(super) enum Purpose {
+    /// Whether a plan is in memory: one of its sample.
+    Survey(Pattern),
+    /// Which of the pages that wait for a strand's reads are gone.
+    Ahead {
+        strand: usize,
+        /// When it was asked, in ns.
+        since: u64,
+    },
+    /// Whether a file that was too short for a strand has grown.
+    Beyond(StrandId),
+    /// What a read has found.
+    Read(Doubt),
+}
+
+/// A read of pages that had arrived, and may have been gone again.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    /// What of it was issued for each strand.
+    pub(super) reads: SmallVec<[Read; 2]>,
+    /// Whether it is known that it waited: what lies around was asked about then.
+    pub(super) waited: bool,
+}
+
+/// The questions that are unanswered.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    next: u64,
+    open: FxHashMap<Ticket, Asked>,
+    /// How many of them are about reads.
+    reads: usize,
+    /// Files whose waiting pages are asked about.
+    pub(super) ahead: FxHashSet<FileId>,
+    /// What the look at them has come to so far.
+    pub(super) tally: Tally,
+}
+
+#[derive(Debug)]
+struct Asked {
+    file: FileId,
+    parts: Vec<Range<u64>>,
+    purpose: Purpose,
+}
+
+/// Pages that wait to be read, as far as they were looked at.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) looked: u64,
+    pub(super) gone: u64,
+    /// Whether they are all there are.
+    pub(super) is_all: bool,
+}
+
+impl<B: Backend> Engine<B> {
+    pub(super) fn ask(&mut self, file: FileId, parts: Vec<Range<u64>>, purpose: Purpose) {
+        let questions = &mut self.questions;
+        let ticket = Ticket(questions.next);
+        questions.next += 1;
+        let which = matches!(purpose, Purpose::Ahead { .. });
+        match purpose {
+            Purpose::Read(_) => questions.reads += 1,
+            Purpose::Ahead { .. } => {
+                questions.ahead.insert(file);
+            }
+            Purpose::Survey(_) | Purpose::Beyond(_) => {}
+        }
+        let asked = Asked {
+            file,
+            parts: parts.clone(),
+            purpose,
+        };
+        questions.open.insert(ticket, asked);
+        self.backend.ask(Question {
+            ticket,
+            file,
+            parts,
+            which,
+        });
+    }
+
+    /// Whether one more read may wait for an answer.
+    pub(super) fn may_doubt(&self) -> bool {
+        self.questions.reads < READS
+    }
+
+    /// An answer has come.
+    pub(super) fn answered(&mut self, ticket: Ticket, answer: &Answer, now: u64) {
+        let Some(asked) = self.questions.open.remove(&ticket) else {
+            return;
+        };
+        let Asked { file, parts, .. } = asked;
+        match asked.purpose {
+            Purpose::Survey(pattern) => {
+                if let Some(survey) = &mut self.survey {
+                    let resident = answer.parts.first().and_then(|one| one.resident);
+                    survey.answered(pages_of(&parts), resident, pattern, now);
+                }
+            }
+            Purpose::Ahead { strand, since } => {
+                self.questions.ahead.remove(&file);
+                self.looked_ahead(strand, file, &parts, since, answer);
+            }
+            Purpose::Beyond(strand) => {
+                let beyond = &mut self.strands[strand.0].beyond;
+                beyond.answered(file, answer.length, strand, &mut self.scheduler);
+            }
+            Purpose::Read(doubt) => {
+                self.questions.reads -= 1;
+                let standing = answer.parts.first().cloned().unwrap_or_default();
+                self.settle_doubt(&doubt, pages_of(&parts), &standing);
+            }
+        }
+    }
+
+    /// Enter the reads that no answer has come about: nobody knows that their pages were gone.
+    pub(super) fn settle_doubts(&mut self) {
+        for (_, asked) in std::mem::take(&mut self.questions.open) {
+            if let Purpose::Read(doubt) = asked.purpose {
+                self.enter_doubtful(&doubt.reads, 0);
+            }
+        }
+    }
+
+    /// It is known now whether the pages that a read found there had been gone.
+    fn settle_doubt(&mut self, doubt: &Doubt, pages: u64, standing: &Standing) {
+        let there: u64 = doubt.reads.iter().map(|read| read.there).sum();
+        if doubt.waited {
+            // Without pressure around it, a read that took long was held up by something else than the device.
+            let gone = standing.evicted.is_none_or(|evicted| evicted > 0);
+            let gone = if gone { there } else { 0 };
+            self.enter_doubtful(&doubt.reads, gone);
+            self.scheduler.budget().lost(gone);
+            return;
+        }
+        let missing = || Some(pages.saturating_sub(standing.resident?));
+        let gone = standing.evicted.or_else(missing).unwrap_or(0).min(there);
+        self.looked_up(gone);
+        self.enter_doubtful(&doubt.reads, gone);
+        self.scheduler.budget().lost(gone);
+        self.scheduler.budget().kept(there - gone);
+    }
+
+    /// Enter what was there and under way of a read for each strand, of which so many pages had been gone again.
+    pub(super) fn enter_doubtful(&mut self, reads: &[Read], mut gone: u64) {
+        for (strand, read) in self.strands.iter_mut().zip(reads) {
+            let lost = gone.min(read.there);
+            gone -= lost;
+            strand.ledger.useful += (read.there - lost) * PAGE;
+            strand.ledger.evicted += lost * PAGE;
+            strand.ledger.late += read.under_way * PAGE;
+        }
+    }
+}
+
+fn pages_of(parts: &[Range<u64>]) -> u64 {
+    parts.iter().map(|part| part.end - part.start).sum()
+}

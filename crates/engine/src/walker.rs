@@ -1,0 +1,287 @@
+//! The names of a plan: looked up ahead of the program, beside the scheduler of pages.
+//!
+//! A name costs about 1 KiB of memory (an inode and its entry in a directory) and one or two accesses to a device, so that names
+//! are counted, and not weighed: [`HORIZON`] of them are kept ahead of the program, many at a time, and the backend looks them up in
+//! the device's order. Where the program is among them tell the names that it uses and the reads that the plan has between them.
+//!
+//! Names that are in memory cost nearly nothing: once [`WARM`] in a row were, only one in [`SPARSE`] is looked up until one is not.
+//!
+//! Invariants: a name is asked for once in a session; a name that was asked for is in one column of [`Names`] at the end:
+//! used, unused or unknown.
+//!
+//! Data flow: source → [`Walker::push`] → [`Walker::due`] → backend → [`Walker::looked`]; the program → [`Walker::used`].
+
+use std::collections::VecDeque;
+
+use foreread_backend::Outcome;
+use foreread_plan::{FileId, Kind, Name};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+
+/// Names kept ahead of the program.
+pub(crate) const HORIZON: u64 = 4096;
+/// Names that are looked up at a time: enough for each thread of the backend to have the next, and for an order by inode to be one.
+const UNDER_WAY: usize = 512;
+/// Names in a row that were in memory, from which on it is taken that the next are, too; and of which one in so many is looked up
+/// then.
+const WARM: u32 = 32;
+const SPARSE: u64 = 16;
+/// How far ahead of where the program is thought to be it may use a name without having left out those between; and how many
+/// such uses in a row tell that it has.
+const JUMP: u64 = 256;
+const JUMPS: u32 = 8;
+
+/// What became of the names that were looked up ahead of the program.
+///
+/// Invariant of a closed account: `asked = used + unused + unknown`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// Looked up ahead of the program.
+    pub asked: u64,
+    /// Of these, those that were not in memory.
+    pub fetched: u64,
+    /// Used by the program after that, or while it was under way.
+    pub used: u64,
+    /// Of these, those that were still under way.
+    pub late: u64,
+    /// Not used by the program, which was watched all that time.
+    pub unused: u64,
+    /// Not seen to be used by the program, which was not watched all the time.
+    pub unknown: u64,
+}
+
+impl std::iter::Sum for Names {
+    fn sum<I: Iterator<Item = Self>>(names: I) -> Self {
+        names.fold(Self::default(), |sum, one| Self {
+            asked: sum.asked + one.asked,
+            fetched: sum.fetched + one.fetched,
+            used: sum.used + one.used,
+            late: sum.late + one.late,
+            unused: sum.unused + one.unused,
+            unknown: sum.unknown + one.unknown,
+        })
+    }
+}
+
+impl Names {
+    /// Whether every name asked for is accounted for.
+    pub fn is_closed(&self) -> bool {
+        self.asked == self.used + self.unused + self.unknown
+    }
+}
+
+/// What is needed of a file: its inode, or its entries.
+type Key = (FileId, bool);
+
+fn key(file: FileId, kind: Kind) -> Key {
+    (file, kind == Kind::List)
+}
+
+/// A name that was asked for and is not used yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    /// Whether it is answered.
+    answered: bool,
+    /// Whether the program was not watched at some time since.
+    unwatched: bool,
+}
+
+/// The names of one strand.
+#[derive(Debug, Default)]
+pub(crate) struct Walker {
+    /// From where the program is on, as far as they are disclosed; the first has the number `base`.
+    ahead: VecDeque<Name>,
+    base: u64,
+    /// The number of the first that is not asked for, or left out.
+    next: u64,
+    /// The number of the first use ahead of each file.
+    first: FxHashMap<FileId, u64>,
+    /// What need not be asked for any more.
+    met: FxHashSet<Key>,
+    asked: FxHashMap<Key, Asked>,
+    under_way: usize,
+    /// Whether the source has no more.
+    ended: bool,
+    /// Names in a row that were in memory.
+    warm: u32,
+    /// Uses in a row that were far ahead.
+    jumps: u32,
+    /// For some disclosures of accesses, by their number, the ordinal that they have in the queue.
+    marks: VecDeque<(u64, u64)>,
+    disclosed: u64,
+    unwatched: bool,
+    ledger: Names,
+}
+
+impl Walker {
+    /// So many accesses were disclosed, the first of which has this ordinal in the queue.
+    pub(crate) fn disclosed(&mut self, count: u64, ordinal: u64) {
+        if count > 0 {
+            self.marks.push_back((self.disclosed, ordinal));
+            self.disclosed += count;
+        }
+    }
+
+    /// How many more names are to be disclosed.
+    pub(crate) fn room(&self) -> usize {
+        if self.ended {
+            return 0;
+        }
+        (HORIZON as usize).saturating_sub(self.ahead.len())
+    }
+
+    /// These come next; there are no more if they `end` the plan.
+    pub(crate) fn push(&mut self, names: &[Name], end: bool) {
+        self.ended = end;
+        for name in names {
+            let number = self.base + self.ahead.len() as u64;
+            self.first.entry(name.file).or_insert(number);
+            self.ahead.push_back(*name);
+        }
+    }
+
+    /// The program is at this ordinal of the queue.
+    pub(crate) fn reached(&mut self, ordinal: u64) {
+        while let Some(&(_, next)) = self.marks.get(1)
+            && next <= ordinal
+        {
+            self.marks.pop_front();
+        }
+        let Some(&(number, first)) = self.marks.front() else {
+            return;
+        };
+        let most = self.marks.get(1).map_or(self.disclosed, |&(next, _)| next);
+        let read = (number + ordinal.saturating_sub(first)).min(most);
+        while self.ahead.front().is_some_and(|name| name.before < read) {
+            self.pass();
+        }
+    }
+
+    fn pass(&mut self) {
+        if let Some(name) = self.ahead.pop_front() {
+            if self.first.get(&name.file) == Some(&self.base) {
+                self.first.remove(&name.file);
+            }
+            self.base += 1;
+            self.next = self.next.max(self.base);
+        }
+    }
+
+    /// The program has used a name, if by reading what it leads to, it may have done so for long.
+    pub(crate) fn used(&mut self, file: FileId, kind: Kind) {
+        let key = key(file, kind);
+        self.met.insert(key);
+        if let Some(asked) = self.asked.remove(&key) {
+            self.ledger.used += 1;
+            self.ledger.late += u64::from(!asked.answered);
+        }
+        let Some(&number) = self.first.get(&file) else {
+            return;
+        };
+        if number > self.base + JUMP {
+            self.jumps += 1;
+            if self.jumps < JUMPS {
+                return;
+            }
+        }
+        self.jumps = 0;
+        while self.base <= number {
+            self.pass();
+        }
+    }
+
+    /// The names to be asked for now.
+    pub(crate) fn due(&mut self, out: &mut Vec<(FileId, Kind)>) {
+        if self.under_way > UNDER_WAY / 2 {
+            return;
+        }
+        while self.under_way < UNDER_WAY
+            && let Some(name) = self.ahead.get((self.next - self.base) as usize)
+        {
+            let is_left_out = self.warm >= WARM && !self.next.is_multiple_of(SPARSE);
+            self.next += 1;
+            let key = key(name.file, name.kind);
+            if is_left_out || !self.met.insert(key) {
+                continue;
+            }
+            let asked = Asked {
+                answered: false,
+                unwatched: self.unwatched,
+            };
+            self.asked.insert(key, asked);
+            self.under_way += 1;
+            self.ledger.asked += 1;
+            out.push((name.file, name.kind));
+        }
+    }
+
+    /// A name that was asked for is answered; whether it was one of these.
+    pub(crate) fn looked(&mut self, file: FileId, kind: Kind, outcome: Outcome) {
+        self.under_way = self.under_way.saturating_sub(1);
+        if let Some(asked) = self.asked.get_mut(&key(file, kind)) {
+            asked.answered = true;
+        }
+        if outcome != Outcome::Fetched {
+            self.warm = self.warm.saturating_add(1);
+            return;
+        }
+        self.ledger.fetched += 1;
+        if self.warm >= WARM {
+            // Those that were left out may have to be fetched, too.
+            self.next = self.base;
+        }
+        self.warm = 0;
+    }
+
+    /// Whether any are under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.under_way > 0
+    }
+
+    /// Whether there is nothing more to ask for until the program has gone on by half of the horizon.
+    pub(crate) fn rests(&self) -> bool {
+        let all = self.base + self.ahead.len() as u64;
+        let enough = self.ended || self.ahead.len() as u64 >= HORIZON / 2;
+        self.under_way == 0 && self.next == all && enough
+    }
+
+    /// Whether all names were asked for, as far as they are known, and no more will come.
+    pub(crate) fn is_out(&self) -> bool {
+        self.ended && self.under_way == 0 && self.next == self.base + self.ahead.len() as u64
+    }
+
+    /// Where the program is in the plan is not known any more.
+    pub(crate) fn restart(&mut self) {
+        self.ahead.clear();
+        self.first.clear();
+        self.marks.clear();
+        self.disclosed = 0;
+        self.next = self.base;
+        self.ended = false;
+        self.jumps = 0;
+    }
+
+    /// Whether the program is watched from now on.
+    pub(crate) fn watch(&mut self, watched: bool) {
+        self.unwatched = !watched;
+        if !watched {
+            self.asked.values_mut().for_each(|one| one.unwatched = true);
+        }
+    }
+
+    /// The account so far.
+    pub(crate) fn ledger(&self) -> Names {
+        self.ledger
+    }
+
+    /// Close the account.
+    pub(crate) fn close(&mut self) {
+        for (_, asked) in self.asked.drain() {
+            if asked.unwatched {
+                self.ledger.unknown += 1;
+            } else {
+                self.ledger.unused += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Questions that are answered late, or never.
+
+use std::sync::{Arc, Mutex};
+
+use foreread_backend::{Sim, SimMachine};
+use foreread_disk::Model;
+use foreread_engine::{Config, Engine, Ledger, Phase};
+use foreread_plan::{Access, FileId, Kind, PAGE, Seen};
+use foreread_sources::Replay;
+
+use super::{FILE, GIB, List, Player, apart, machine, play, reads, run, scattered};
+
+const OTHER: FileId = FileId(1);
+/// As long as no device takes, and longer than a survey waits, in ns.
+const LATE: u64 = 8_000_000;
+
+fn engine(sim: Sim, plan: &[Access]) -> Engine<Sim> {
+    let source = Box::new(Replay::new(List(plan.to_vec(), 0), Default::default()));
+    let config = Config {
+        budget_pages: 1 << 16,
+        ..Config::default()
+    };
+    Engine::new(sim, config).with_strand("replay", source)
+}
+
+/// Let a survey that begins at `now` come to its end; when that is.
+fn survey(shared: &Mutex<SimMachine>, engine: &mut Engine<Sim>, mut now: u64) -> u64 {
+    engine.survey(now);
+    while engine.is_surveying() {
+        now += 100_000;
+        shared.lock().unwrap().advance(now);
+        engine.step(now);
+    }
+    now
+}
+
+/// A plan whose every second read is of the other file.
+fn both() -> Vec<Access> {
+    let mut plan = apart(scattered(2000, 10_000));
+    plan.iter_mut().step_by(2).for_each(|one| one.file = OTHER);
+    plan
+}
+
+fn machine_of_both(model: Model) -> Arc<Mutex<SimMachine>> {
+    let shared = machine(model, 1 << 20);
+    shared.lock().unwrap().place(OTHER, 5 * GIB);
+    shared
+}
+
+#[test]
+fn a_file_that_never_answers_holds_nothing_up_and_is_accounted_for() {
+    for model in [Model::NetworkSsd, Model::Hdd7200] {
+        let plan = both();
+        let mut ends = Vec::new();
+        for silent in [None, Some(OTHER)] {
+            let shared = machine_of_both(model);
+            let mut sim = Sim::new(Arc::clone(&shared));
+            if let Some(file) = silent {
+                sim = sim.with_silent(file);
+            }
+            let mut engine = engine(sim, &plan);
+            let begun = survey(&shared, &mut engine, 0);
+            assert!(begun <= 6_000_000, "{begun} ns");
+            // The program tells its positions, so that each read may have to be looked up.
+            let mut players = [Player::new(Some(&mut engine), &plan, 20_000)];
+            play(&shared, &mut players, true, |_| ());
+            let end = players[0].ready;
+            let report = engine.finish(end);
+            assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+            // One may be told of just before it is asked for.
+            let read = report.ledger.useful + report.ledger.late;
+            assert!(read >= 1_950 * PAGE, "{:?}", report.ledger);
+            assert_eq!(report.foreseen, 2000);
+            ends.push(end + begun);
+        }
+        // In virtual time: this is exact.
+        assert!(ends[1] < ends[0] + ends[0] / 20 + 6_000_000, "{ends:?}");
+    }
+}
+
+#[test]
+fn a_plan_in_memory_is_known_to_be_however_late_that_is_answered() {
+    let plan = reads(scattered(500, 2000));
+    let warm = machine(Model::NetworkSsd, 1 << 20);
+    let end = run(&warm, None, &plan, 0);
+    warm.lock().unwrap().advance(end);
+    let sim = Sim::new(Arc::clone(&warm)).with_delay(1_000_000);
+    let mut engine = engine(sim, &plan);
+    survey(&warm, &mut engine, end);
+    assert_eq!(engine.phase(), Phase::Hot);
+    assert!(engine.finish(end).was_hot);
+}
+
+#[test]
+fn a_survey_that_takes_too_long_has_met_a_device_and_nothing_waits_for_it() {
+    let plan = reads(scattered(500, 2000));
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    let mut engine = engine(Sim::new(Arc::clone(&shared)).with_delay(LATE), &plan);
+    let begun = survey(&shared, &mut engine, 0);
+    assert!(begun < LATE, "{begun} ns");
+    assert_eq!(engine.phase(), Phase::Ahead);
+    let end = run(&shared, Some(&mut engine), &plan, 100_000);
+    let report = engine.finish(end);
+    assert!(report.ledger.is_closed() && report.ledger.issued > 450 * PAGE);
+}
+
+#[test]
+fn what_was_gone_is_found_to_be_however_late_that_is_answered_and_entered_once() {
+    for kind in [Kind::Touch, Kind::Pread] {
+        let mut gone = Vec::new();
+        for delay in [0, LATE] {
+            let plan = reads(scattered(2000, 100_000));
+            let shared = machine(Model::NetworkSsd, 1 << 20);
+            let sim = Sim::new(Arc::clone(&shared)).with_delay(delay);
+            let mut engine = engine(sim, &plan);
+            let mut now = 0;
+            let pass = |engine: &mut Engine<Sim>, now: &mut u64| {
+                *now += 1_000_000;
+                shared.lock().unwrap().advance(*now);
+                engine.step(*now);
+            };
+            while engine.ledger().issued < 1500 * PAGE
+                || shared.lock().unwrap().next_event().is_some()
+            {
+                pass(&mut engine, &mut now);
+            }
+            for access in &plan[..800] {
+                let page = access.extent.pages().start;
+                shared.lock().unwrap().evict(FILE, page);
+            }
+            // All of these had arrived, and waited.
+            for access in &plan[..800] {
+                now += 100_000;
+                shared.lock().unwrap().advance(now);
+                engine.collect(now);
+                let read = Access {
+                    kind,
+                    start: now,
+                    took: 1_000_000,
+                    ..*access
+                };
+                engine.see(&Seen::Read(read.into()));
+            }
+            for _ in 0..20 {
+                pass(&mut engine, &mut now);
+            }
+            let report = engine.finish(now);
+            assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+            gone.push(report.ledger.evicted / PAGE);
+        }
+        assert!(gone.iter().all(|&gone| gone > 700), "{kind:?}: {gone:?}");
+    }
+}
+
+#[test]
+fn what_waits_for_answers_is_bounded() {
+    let plan = reads(scattered(20_000, 100_000));
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    let sim = Sim::new(Arc::clone(&shared)).with_silent(FILE);
+    let mut engine = engine(sim, &plan);
+    let mut now = 0;
+    while engine.ledger().issued < 10_000 * PAGE || shared.lock().unwrap().next_event().is_some() {
+        now += 1_000_000;
+        shared.lock().unwrap().advance(now);
+        engine.step(now);
+    }
+    for access in &plan[..10_000] {
+        let read = Access {
+            start: now,
+            took: 1_000_000,
+            ..*access
+        };
+        engine.see(&Seen::Read(read.into()));
+        engine.step(now);
+    }
+    // Those that wait for an answer, of one page each, are entered nowhere yet.
+    let ledger = engine.ledger();
+    let entered = ledger.useful + ledger.late + ledger.evicted;
+    assert!(entered + ledger.missed >= 8_900 * PAGE, "{ledger:?}");
+    let report = engine.finish(now);
+    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    let Ledger {
+        useful,
+        late,
+        missed,
+        ..
+    } = report.ledger;
+    assert_eq!(useful + late + missed, 10_000 * PAGE, "{:?}", report.ledger);
+}

@@ -1,0 +1,138 @@
+//! How a run reads its files, as far as a later run is told: in which order each, and how long small reads waited.
+
+use foreread_plan::{Advice, FileMeta, Kind, PAGE, Sequence};
+
+/// Reads that show how a file is read.
+const ENOUGH_READS: u64 = 64;
+/// A step forward that read-ahead still serves, in bytes.
+const SKIP: u64 = 12 * 1024;
+/// Longer reads take their time in transfer, not in waiting; bytes.
+const SMALL: u64 = 64 * 1024;
+/// Waits kept at a time.
+pub(super) const SAMPLE: usize = 1 << 14;
+/// Waits that tell something.
+const ENOUGH_WAITS: usize = 16;
+/// A file is read in no order if less than one in this many reads goes on from the last; from front to back, if all
+/// but one in this many times as many do.
+const SHARE: u64 = 10;
+/// Bytes that are worth a longer read-ahead: what that fetches in vain, at the most, is a small part of them.
+const ENOUGH_BYTES: u64 = 2 << 20;
+
+/// How one file is read, to tell whether the kernel's read-ahead serves it.
+pub(super) struct Order {
+    pub(super) meta: FileMeta,
+    reads: u64,
+    /// In bytes, by those.
+    bytes: u64,
+    /// Reads that go on from the last, and those of them that leave out no page.
+    onward: u64,
+    whole: u64,
+    end: u64,
+}
+
+impl Order {
+    pub(super) fn of(meta: FileMeta) -> Self {
+        Self {
+            meta,
+            reads: 0,
+            bytes: 0,
+            onward: 0,
+            whole: 0,
+            end: 0,
+        }
+    }
+
+    /// Add a read; whether it goes on from another.
+    pub(super) fn read(&mut self, sequence: &Sequence) -> bool {
+        let first = &sequence.first;
+        // What is touched in a mapping does not go by the descriptor that advice is given on.
+        if !first.kind.reads() || first.kind == Kind::Touch {
+            return false;
+        }
+        let begun = self.reads > 0;
+        self.reads += sequence.count();
+        self.bytes += sequence.extent().len;
+        let offset = first.extent.offset;
+        let onward = offset / PAGE == self.end / PAGE
+            || (self.end..=self.end.saturating_add(SKIP)).contains(&offset);
+        self.onward += u64::from(onward) + u64::from(sequence.more);
+        let whole = onward && offset / PAGE <= self.end.div_ceil(PAGE);
+        self.whole += u64::from(whole) + u64::from(sequence.more);
+        self.end = sequence.extent().end();
+        onward && begun
+    }
+
+    pub(super) fn advice(&self) -> Advice {
+        let elsewhere = self.reads - self.whole;
+        if self.reads >= ENOUGH_READS && self.onward * SHARE < self.reads {
+            Advice::Random
+        } else if self.bytes >= ENOUGH_BYTES && elsewhere * SHARE * SHARE < self.reads {
+            Advice::Sequential
+        } else {
+            Advice::Normal
+        }
+    }
+}
+
+/// How long small reads waited for a device.
+#[derive(Default)]
+pub(super) struct Waits {
+    /// Those that went elsewhere in their file, or to another.
+    pub(super) scattered: Sample,
+    /// Those that went on from the last, for which no head moves.
+    pub(super) onward: Sample,
+}
+
+impl Waits {
+    pub(super) fn read(&mut self, sequence: &Sequence, onward: bool) {
+        let first = &sequence.first;
+        // What looking a name up waits for may be several reads.
+        if !first.kind.reads() || !first.waited() || first.extent.len > SMALL {
+            return;
+        }
+        let first = if onward {
+            &mut self.onward
+        } else {
+            &mut self.scattered
+        };
+        first.add(sequence.first.took);
+        for access in sequence.accesses().skip(1) {
+            self.onward.add(access.took);
+        }
+    }
+}
+
+/// A sample of bounded size.
+#[derive(Default)]
+pub(super) struct Sample {
+    pub(super) kept: Vec<u64>,
+    /// Every so many are kept, as a power of two.
+    thinned: u32,
+    pub(super) seen: u64,
+}
+
+impl Sample {
+    fn add(&mut self, value: u64) {
+        self.seen += 1;
+        if self.seen.trailing_zeros() < self.thinned {
+            return;
+        }
+        self.kept.push(value);
+        if self.kept.len() > SAMPLE {
+            let mut keep = false;
+            self.kept.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.thinned += 1;
+        }
+    }
+
+    pub(super) fn ninth_tenth(mut self) -> Option<u64> {
+        if self.kept.len() < ENOUGH_WAITS {
+            return None;
+        }
+        self.kept.sort_unstable();
+        self.kept.get(self.kept.len() * 9 / 10).copied()
+    }
+}

@@ -1,0 +1,214 @@
+//! The thread that writes a record, and what is seen in the record on the way.
+//!
+//! Data flow: a bounded number of batches → [`Writing`] → [`RecordFile`]; every file's [`Order`] and the [`Waits`] go along.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foreread_plan::format::{Place, RecordFile, WriteError};
+use foreread_plan::{Advice, FileId, FileMeta, Meta, Role, Sequence, ThreadId, ThreadMeta};
+use foreread_sources::signature::Roles;
+use foreread_sys::processor::Aside;
+
+use super::orders::{Order, Waits};
+use crate::lessons::Lessons;
+
+/// Batches the writer may be behind; with [`BATCH`](super::BATCH) bounds them to about 14 MiB.
+const BATCHES: usize = 64;
+/// How often what was handed over is made to survive a kill.
+pub(super) const FLUSH: Duration = super::SOON;
+
+/// Boxed what is rare: an item is no larger than a sequence.
+pub(super) enum Item {
+    File(FileId, Box<FileMeta>),
+    Thread(ThreadId, Box<ThreadMeta>),
+    Accesses(Sequence),
+}
+
+/// The thread that writes.
+pub(super) enum Writer {
+    /// There has been no need for it.
+    Unstarted,
+    Running(Running),
+    /// It could not be started.
+    Failed(anyhow::Error),
+}
+
+pub(super) struct Running {
+    batches: SyncSender<Vec<Item>>,
+    /// How many of them are not written.
+    behind: Arc<AtomicUsize>,
+    pub(super) written: Arc<Mutex<Option<Written>>>,
+    thread: JoinHandle<()>,
+}
+
+/// What there is of the record, until somebody takes it, or why there is none.
+pub(super) type Written = Result<Writing, WriteError>;
+
+impl Writer {
+    pub(super) fn start(place: &Place, meta: &Meta, limit: u64, aside: Aside) -> Self {
+        let started = || -> anyhow::Result<_> {
+            let writing = Writing::new(RecordFile::create_at(place, meta, limit)?);
+            let written = Arc::new(Mutex::new(Some(Ok(writing))));
+            let behind = Arc::new(AtomicUsize::new(0));
+            let (sender, batches) = sync_channel(BATCHES);
+            let shared = (Arc::clone(&written), Arc::clone(&behind));
+            let thread = std::thread::Builder::new()
+                .name("foreread-record".into())
+                .spawn(move || write(&batches, &shared.0, &shared.1, aside))?;
+            Ok(Running {
+                batches: sender,
+                behind,
+                written,
+                thread,
+            })
+        };
+        match started() {
+            Ok(running) => Self::Running(running),
+            Err(why) => Self::Failed(why),
+        }
+    }
+}
+
+impl Running {
+    pub(super) fn send(&self, batch: Vec<Item>) {
+        self.behind.fetch_add(1, Ordering::Relaxed);
+        // A writer that has failed tells why at the end.
+        let _ = self.batches.send(batch);
+    }
+
+    /// What has been written when all is that was sent; `None` if the thread died of it.
+    pub(super) fn end(self) -> Option<Written> {
+        if self.behind.load(Ordering::Acquire) == 0 {
+            // It waits for more, and is left to: to have it end first would hold up whoever runs the program by two
+            // changes of thread and the return of its memory.
+            std::mem::forget(self.batches);
+        } else {
+            drop(self.batches);
+            self.thread.join().ok()?;
+        }
+        self.written.lock().ok()?.take()
+    }
+}
+
+/// The writer thread: writes what comes until no more does.
+fn write(
+    batches: &Receiver<Vec<Item>>,
+    written: &Mutex<Option<Written>>,
+    behind: &AtomicUsize,
+    mut aside: Aside,
+) {
+    let mut flush_in = None;
+    loop {
+        let batch = match flush_in {
+            None => batches.recv().map_err(RecvTimeoutError::from),
+            Some(wait) => batches.recv_timeout(wait),
+        };
+        if matches!(batch, Err(RecvTimeoutError::Disconnected)) {
+            return;
+        }
+        aside.keep();
+        // Poisoned by nobody but this thread.
+        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Ok(writing)) = &mut *written else {
+            return;
+        };
+        let wrote = batch.as_ref().map_or(Ok(()), |batch| writing.write(batch));
+        match wrote.and_then(|()| writing.flush_in()) {
+            Ok(wait) => flush_in = wait,
+            Err(why) => *written = Some(Err(why)),
+        }
+        if batch.is_ok() {
+            behind.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+/// The record as far as it is written, and what was seen in it on the way.
+pub(super) struct Writing {
+    pub(super) file: RecordFile,
+    /// When the file was flushed last, and whether nothing was written since.
+    flushed_at: Option<Instant>,
+    is_flushed: bool,
+    /// By number: files are numbered in the order they are met.
+    orders: Vec<Order>,
+    waits: Waits,
+    lessons: Lessons,
+}
+
+impl Writing {
+    pub(super) fn new(file: RecordFile) -> Self {
+        Self {
+            file,
+            flushed_at: None,
+            is_flushed: true,
+            orders: Vec::new(),
+            waits: Waits::default(),
+            lessons: Lessons::default(),
+        }
+    }
+
+    pub(super) fn write(&mut self, batch: &[Item]) -> Result<(), WriteError> {
+        for item in batch {
+            match item {
+                Item::File(id, meta) => {
+                    let meta = FileMeta::clone(meta);
+                    self.file.file(*id, meta.clone())?;
+                    match self.orders.get_mut(id.0 as usize) {
+                        Some(known) => known.meta = meta,
+                        None => self.orders.push(Order::of(meta)),
+                    }
+                }
+                Item::Thread(id, meta) => self.file.thread(*id, ThreadMeta::clone(meta))?,
+                Item::Accesses(sequence) => {
+                    let order = self.orders.get_mut(sequence.first.file.0 as usize);
+                    let onward = order.is_some_and(|order| order.read(sequence));
+                    self.waits.read(sequence, onward);
+                    self.lessons.read(sequence);
+                    self.file.sequence(*sequence)?;
+                }
+            }
+        }
+        self.is_flushed = false;
+        Ok(())
+    }
+
+    /// Make what is written survive a kill if it is time for that; in how long it will be, if not.
+    fn flush_in(&mut self) -> Result<Option<Duration>, WriteError> {
+        if self.is_flushed {
+            return Ok(None);
+        }
+        let since = self.flushed_at.map_or(FLUSH, |at| at.elapsed());
+        if since < FLUSH {
+            return Ok(Some(FLUSH - since));
+        }
+        self.file.flush()?;
+        self.flushed_at = Some(Instant::now());
+        self.is_flushed = true;
+        Ok(None)
+    }
+
+    /// Adds what advice the files' order speaks for, and the patterns of reads.
+    pub(super) fn end(mut self, roles: &Roles) -> Result<(RecordFile, Waits), WriteError> {
+        let orders = &self.orders;
+        let role = |file: FileId| {
+            let order = orders.get(file.0 as usize);
+            order.map_or_else(Role::default, |order| roles.of(&order.meta.path))
+        };
+        self.file.signatures(self.lessons.signatures(role))?;
+        for (id, order) in (0..).zip(self.orders) {
+            let advice = order.advice();
+            if advice != Advice::Normal {
+                let meta = FileMeta {
+                    advice,
+                    ..order.meta
+                };
+                self.file.file(FileId(id), meta)?;
+            }
+        }
+        Ok((self.file, self.waits))
+    }
+}

@@ -1,0 +1,327 @@
+//! Where paths lead: to which file of the session.
+//!
+//! Paths are resolved with as few calls as can be, and each once: folders that are known to lead through no symbolic link are
+//! kept, and so is what each path was found to lead to.
+//!
+//! Invariants: nothing is opened, and no automount point is triggered; a link is followed only where the program has followed
+//! it. What is neither a regular file, a directory nor a symbolic link is no file of the session.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::canonicalize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use foreread_plan::{Advice, FileId, FileMeta};
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statat, statx};
+use rustix::io::Errno;
+
+use super::Sink;
+use crate::files::Files;
+
+/// Paths remembered at a time; beyond it the tables start afresh.
+const REMEMBERED: usize = 1 << 20;
+/// The bytes of the paths of files, and of the paths that lead to them: what a process of another user opens, or says to
+/// have opened, takes no more of this one's memory.
+pub(super) const PATHS: usize = 512 << 20;
+/// Files that are met by their names alone, and the bytes of their paths: so many that a record still holds the files that are
+/// read ([`foreread_plan::format::MAX_ID`], [`foreread_plan::format::MAX_PATHS`]).
+const NAMED: usize = 1_000_000;
+const NAMED_PATHS: usize = 96 << 20;
+
+/// What there is at a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The symbolic link at the path itself, if there is one.
+    pub(super) link: Option<FileId>,
+    /// What the path leads to.
+    pub(super) target: Target,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Nobody has looked: the link was not followed.
+    #[default]
+    Unknown,
+    /// Nothing that is a file of the session.
+    Nothing,
+    Regular(FileId),
+    Directory(FileId),
+}
+
+/// What a path is resolved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// What it leads to was opened, or mapped.
+    Opened,
+    /// What it leads to was looked at.
+    Followed,
+    /// What is at the path itself was looked at.
+    Named,
+}
+
+/// A file's facts, and when it was made.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    kind: FileType,
+    dev: u64,
+    ino: u64,
+    size: u64,
+    mtime_ns: i64,
+    made: Option<SystemTime>,
+}
+
+/// The paths of a session, and the files they lead to.
+pub(super) struct Places {
+    began: SystemTime,
+    /// The preload library, which is no file of the program's.
+    own: Option<PathBuf>,
+    pub(super) files: Files,
+    pub(super) by_path: HashMap<PathBuf, Found>,
+    /// Folders whose paths lead through no symbolic link.
+    pub(super) direct: HashSet<PathBuf>,
+    /// The bytes of the paths of `files`, and of those in `by_path`.
+    paths: usize,
+    kept: usize,
+    /// Files met by their names alone, the bytes of their paths, and uses of names that there was no room for.
+    named: usize,
+    named_paths: usize,
+    unnamed: u64,
+}
+
+impl Places {
+    pub(super) fn new(began: SystemTime, own: Option<PathBuf>, files: Files) -> Self {
+        Self {
+            began,
+            own,
+            files,
+            by_path: HashMap::new(),
+            direct: HashSet::new(),
+            paths: 0,
+            kept: 0,
+            named: 0,
+            named_paths: 0,
+            unnamed: 0,
+        }
+    }
+
+    /// Uses of names that are not accounted for, because there were too many.
+    pub(super) fn unnamed(&self) -> u64 {
+        self.unnamed
+    }
+
+    /// What there is at a path; a file that is met for the first time goes to `sink`.
+    pub(super) fn find(&mut self, path: &Path, used: Use, sink: &mut impl Sink) -> Found {
+        if let Some(&known) = self.by_path.get(path)
+            && (known.target != Target::Unknown || used == Use::Named)
+        {
+            return known;
+        }
+        let found = self.resolve(path, used, sink).unwrap_or(Found {
+            link: None,
+            target: Target::Nothing,
+        });
+        self.keep(path, found);
+        found
+    }
+
+    /// What identifies the regular file or directory at `path` now, or the link that is there.
+    pub(super) fn facts(&self, path: &Path) -> Option<FileMeta> {
+        self.meta(path, &Facts::of(path)?)
+    }
+
+    /// The same of a regular file only.
+    pub(super) fn regular(&self, path: &Path) -> Option<FileMeta> {
+        let facts = Facts::of(path)?;
+        let is_regular = facts.kind == FileType::RegularFile;
+        is_regular.then(|| self.meta(path, &facts))?
+    }
+
+    fn resolve(&mut self, path: &Path, used: Use, sink: &mut impl Sink) -> Option<Found> {
+        let (place, facts) = self.place(path)?;
+        let mut found = Found::default();
+        let (place, facts) = if facts.kind != FileType::Symlink {
+            (place, facts)
+        } else {
+            found.link = self.meet(&place, &facts, Use::Named, sink);
+            if used == Use::Named {
+                return Some(found);
+            }
+            let Some(led) = canonicalize(&place).ok().and_then(|led| {
+                let facts = Facts::of(&led)?;
+                Some((led, facts))
+            }) else {
+                found.target = Target::Nothing;
+                return Some(found);
+            };
+            led
+        };
+        // As it is known by its own path.
+        if place != path
+            && let Some(known) = self.by_path.get(&place)
+            && known.target != Target::Unknown
+        {
+            found.target = known.target;
+            return Some(found);
+        }
+        let met = self.meet(&place, &facts, used, sink);
+        found.target = match met {
+            Some(file) if facts.kind == FileType::Directory => Target::Directory(file),
+            Some(file) => Target::Regular(file),
+            None => Target::Nothing,
+        };
+        if place != path {
+            let direct = Found {
+                link: None,
+                ..found
+            };
+            self.keep(&place, direct);
+        }
+        Some(found)
+    }
+
+    /// The number of the file at a place. `None` if it is no file of the session, or there are too many.
+    fn meet(
+        &mut self,
+        place: &Path,
+        facts: &Facts,
+        used: Use,
+        sink: &mut impl Sink,
+    ) -> Option<FileId> {
+        if self.is_own(place) {
+            return None;
+        }
+        let meta = self.meta(place, facts)?;
+        let len = place.as_os_str().len();
+        if self.paths >= PATHS {
+            return None;
+        }
+        let is_full = self.named >= NAMED || self.named_paths + len > NAMED_PATHS;
+        if used != Use::Opened && is_full && !self.files.knows(&meta, facts.made) {
+            self.unnamed += 1;
+            return None;
+        }
+        let (id, is_new) = self.files.meet(&meta, facts.made)?;
+        if is_new {
+            if used != Use::Opened {
+                self.named += 1;
+                self.named_paths += len;
+            }
+            self.paths += len;
+            sink.file(id, &meta);
+        }
+        Some(id)
+    }
+
+    /// Remember what there is at a path.
+    fn keep(&mut self, path: &Path, found: Found) {
+        let len = path.as_os_str().len();
+        if self.by_path.len() >= REMEMBERED || self.kept + len > PATHS {
+            self.by_path.clear();
+            self.kept = 0;
+        }
+        self.kept += len;
+        self.by_path.insert(path.to_owned(), found);
+    }
+
+    /// The place that a path names, its folder's links followed, and what is there. To follow a path link by link takes a call
+    /// for each of its folders, so those that were found to lead through no link are kept.
+    fn place(&mut self, path: &Path) -> Option<(PathBuf, Facts)> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            // The root, or a path that ends with dots: no link.
+            let place = canonicalize(path).ok()?;
+            let facts = Facts::of(&place)?;
+            return Some((place, facts));
+        };
+        let mut place: PathBuf = if self.direct.contains(folder) {
+            // Without the dots and slashes that mean nothing.
+            folder.components().collect()
+        } else {
+            let canonical = canonicalize(folder).ok()?;
+            if canonical == folder {
+                if self.direct.len() >= REMEMBERED {
+                    self.direct.clear();
+                }
+                self.direct.insert(folder.to_owned());
+            }
+            canonical
+        };
+        place.push(name);
+        let facts = Facts::of(&place)?;
+        Some((place, facts))
+    }
+
+    fn is_own(&self, canonical: &Path) -> bool {
+        let own = self.own.as_ref();
+        own.is_some_and(|own| {
+            own.file_name() == canonical.file_name()
+                && own.canonicalize().is_ok_and(|own| own == canonical)
+        })
+    }
+
+    /// What identifies what was found at `path`, if that is a file of the session.
+    fn meta(&self, path: &Path, facts: &Facts) -> Option<FileMeta> {
+        let directory = facts.kind == FileType::Directory;
+        let is_file = matches!(facts.kind, FileType::RegularFile | FileType::Symlink);
+        (directory || is_file).then(|| FileMeta {
+            path: path.to_owned(),
+            dev: facts.dev,
+            ino: facts.ino,
+            size: facts.size,
+            mtime_ns: facts.mtime_ns,
+            written: facts.made.is_some_and(|made| made >= self.began),
+            advice: Advice::Normal,
+            directory,
+        })
+    }
+}
+
+impl From<Statx> for Facts {
+    fn from(found: Statx) -> Self {
+        let (changed, born) = (found.stx_mtime, found.stx_btime);
+        let known = StatxFlags::from_bits_retain(found.stx_mask);
+        let made = known.contains(StatxFlags::BTIME).then(|| {
+            let since = Duration::new(born.tv_sec.try_into().ok()?, born.tv_nsec);
+            SystemTime::UNIX_EPOCH.checked_add(since)
+        });
+        Self {
+            kind: FileType::from_raw_mode(found.stx_mode.into()),
+            dev: makedev(found.stx_dev_major, found.stx_dev_minor),
+            ino: found.stx_ino,
+            size: found.stx_size,
+            mtime_ns: nanos(changed.tv_sec, changed.tv_nsec.into()),
+            made: made.flatten(),
+        }
+    }
+}
+
+/// A time in ns since the epoch.
+fn nanos(seconds: i64, nanos: u64) -> i64 {
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(nanos as i64)
+}
+
+impl Facts {
+    /// Of what is at a path, whatever that is. Nothing is mounted for it.
+    fn of(path: &Path) -> Option<Self> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        match statx(CWD, path, flags, wanted) {
+            Ok(found) => Some(Self::from(found)),
+            // A container may refuse the call, as one that it does not know.
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                Some(Self {
+                    kind: FileType::from_raw_mode(found.st_mode),
+                    dev: found.st_dev,
+                    ino: found.st_ino,
+                    size: found.st_size as u64,
+                    mtime_ns: nanos(found.st_mtime, found.st_mtime_nsec),
+                    made: None,
+                })
+            }
+            Err(_) => None,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Names: looked up, so that the directories they lead through and the inode at their end are in memory, without opening what is
+//! there.
+//!
+//! Invariants: no symbolic link is followed, wherever in the path; nothing but a directory is opened, and that only to read its
+//! entries; no automount point at the end of a path is triggered; nothing is found that the user may not look up.
+//!
+//! Data flow: a path in, what is there out.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+/// Bytes of directory entries that are read in one call: 32 KiB is what the C library takes.
+const ENTRIES: usize = 32 << 10;
+
+/// What there is at a path.
+#[derive(Debug)]
+pub struct Place {
+    fd: OwnedFd,
+    /// Whether all of it was in memory: nobody had to wait for a device.
+    pub was_in_memory: bool,
+}
+
+impl Place {
+    /// Looks a path up.
+    ///
+    /// # Errors
+    /// What resolving says; `ELOOP` where the path leads through a symbolic link, `ENOSYS` before Linux 5.6.
+    pub fn find(path: &Path) -> io::Result<Self> {
+        // What is at the path is not opened, whatever it is.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let by = |how| {
+            openat2(
+                CWD,
+                path,
+                flags,
+                Mode::empty(),
+                ResolveFlags::NO_SYMLINKS | how,
+            )
+        };
+        match by(ResolveFlags::CACHED) {
+            Ok(fd) => Ok(Self {
+                fd,
+                was_in_memory: true,
+            }),
+            // The second before Linux 5.12.
+            Err(Errno::AGAIN | Errno::INVAL) => Ok(Self {
+                fd: by(ResolveFlags::empty())?,
+                was_in_memory: false,
+            }),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// Reads the entries of the directory that is there, up to so many; how many it read.
+    ///
+    /// # Errors
+    /// `ENOTDIR` if no directory is there; `EACCES` if the user may not read it.
+    pub fn list(&self, most: usize) -> io::Result<usize> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            return Err(Errno::NOTDIR.into());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let open = |flags| openat(&self.fd, c".", flags, Mode::empty());
+        let directory = match open(flags | OFlags::NOATIME) {
+            // Only the owner may leave the access time alone.
+            Err(Errno::PERM) => open(flags)?,
+            opened => opened?,
+        };
+        let mut room = [MaybeUninit::uninit(); ENTRIES];
+        let mut entries = RawDir::new(&directory, &mut room);
+        for count in 0..most {
+            match entries.next() {
+                Some(entry) => drop(entry?),
+                None => return Ok(count),
+            }
+        }
+        Ok(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_not_a_directory_is_looked_up_and_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let Err(why) = Place::find(&root.join("none")) else {
+            panic!("nothing is there");
+        };
+        if why.raw_os_error() == Some(libc::ENOSYS) {
+            eprintln!("skipped: no openat2");
+            return;
+        }
+        assert_eq!(why.kind(), io::ErrorKind::NotFound);
+        // Whoever opens it waits for a writer.
+        let fifo = root.join("fifo");
+        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let place = Place::find(&fifo).unwrap();
+        assert_eq!(
+            place.list(10).unwrap_err().raw_os_error(),
+            Some(libc::ENOTDIR)
+        );
+        assert!(Place::find(&fifo).unwrap().was_in_memory);
+        assert!(Place::find(&root).unwrap().list(1).is_ok());
+    }
+
+    #[test]
+    fn no_link_is_followed_wherever_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::fs::write(root.join("real/file"), b"x").unwrap();
+        symlink(root.join("real"), root.join("link")).unwrap();
+        match Place::find(&root.join("link/file")) {
+            Err(why) if why.raw_os_error() == Some(libc::ENOSYS) => {
+                eprintln!("skipped: no openat2");
+                return;
+            }
+            found => assert_eq!(found.unwrap_err().raw_os_error(), Some(libc::ELOOP)),
+        }
+        assert!(Place::find(&root.join("real/file")).is_ok());
+        // A link itself can be looked up, and is no directory to be listed.
+        let link = Place::find(&root.join("link")).unwrap();
+        assert!(link.list(10).is_err());
+    }
+}
