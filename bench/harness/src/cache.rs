@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use rustix::fs::{Advice, fadvise};
 
 use crate::deep::FileExtents;
 
@@ -16,10 +17,14 @@ const PAGE: u64 = 4096;
 const TOLERATED_SHARE: u64 = 1000;
 const TOLERATED_PAGES: u64 = 2;
 
-/// Asks the kernel to drop every page of `files`, written back first.
+/// Asks the kernel to drop every page of `files`, written back first: all of them at once, because to do so file by file
+/// has some disks empty their own caches as often.
 pub fn evict(files: &[PathBuf]) -> Result<()> {
+    rustix::fs::sync();
     for path in files {
-        foreread_sys::cache::evict_path(path)
+        let file = open(path)?;
+        // No length stands for all of the file.
+        fadvise(&file, 0, None, Advice::DontNeed)
             .with_context(|| format!("evicting {}", path.display()))?;
     }
     Ok(())
@@ -28,9 +33,18 @@ pub fn evict(files: &[PathBuf]) -> Result<()> {
 /// Drops all that is cached and nobody is using: pages, directories and inodes of every disk, programs and libraries.
 /// What running processes have mapped stays.
 pub fn drop_everything() -> Result<()> {
+    drop_caches("3")
+}
+
+/// Drops the pages alone of that.
+pub fn drop_pages() -> Result<()> {
+    drop_caches("1")
+}
+
+fn drop_caches(what: &str) -> Result<()> {
     rustix::fs::sync();
     let path = "/proc/sys/vm/drop_caches";
-    std::fs::write(path, "3").with_context(|| format!("writing {path}"))
+    std::fs::write(path, what).with_context(|| format!("writing {path}"))
 }
 
 /// Whether next to nothing of `files` is in memory.
@@ -123,8 +137,6 @@ pub fn build_dir() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{Advice, fadvise};
-
     use super::*;
 
     /// A file of `pages` pages on a real disk.

@@ -405,13 +405,20 @@ impl<'a> Runs<'a> {
                         cache::evict(&crate::case::files_below(foreread.store())?)?;
                     }
                 }
-                self.empty(cold)?;
-                let proved = cache::is_cold(&self.job.files)?;
-                if cold == Cold::Reboot {
-                    // To look at the files has brought their names back.
-                    cache::drop_everything()?;
-                    self.disk.forget()?;
-                }
+                let proved = match cold {
+                    Cold::Files => {
+                        cache::evict(&self.job.files)?;
+                        cache::is_cold(&self.job.files)?
+                    }
+                    Cold::Reboot => {
+                        // To look at the files brings their names back: so the names go last.
+                        cache::drop_pages()?;
+                        let proved = cache::is_cold(&self.job.files)?;
+                        cache::drop_everything()?;
+                        proved
+                    }
+                };
+                self.disk.forget()?;
                 Ok(proved)
             }
         }
@@ -419,9 +426,9 @@ impl<'a> Runs<'a> {
 
     /// Has memory and the disk forget what they hold.
     fn empty(&self, cold: Cold) -> Result<()> {
-        cache::evict(&self.job.files)?;
-        if cold == Cold::Reboot {
-            cache::drop_everything()?;
+        match cold {
+            Cold::Files => cache::evict(&self.job.files)?,
+            Cold::Reboot => cache::drop_everything()?,
         }
         self.disk.forget()
     }
