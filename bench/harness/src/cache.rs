@@ -11,42 +11,40 @@ use anyhow::{Context, Result};
 use rustix::fs::{Advice, fadvise};
 
 use crate::deep::FileExtents;
-use crate::device::Device;
 
 const PAGE: u64 = 4096;
 /// Pages that may stay in memory on a cold start: one in so many, and a few for small cases.
 const TOLERATED_SHARE: u64 = 1000;
 const TOLERATED_PAGES: u64 = 2;
 
-/// Asks the kernel to drop every page of `files`, written back first.
+/// Asks the kernel to drop every page of `files`, written back first: all of them at once, because to do so file by file
+/// has some disks empty their own caches as often.
 pub fn evict(files: &[PathBuf]) -> Result<()> {
+    rustix::fs::sync();
     for path in files {
-        foreread_sys::cache::evict_path(path)
+        let file = open(path)?;
+        // No length stands for all of the file.
+        fadvise(&file, 0, None, Advice::DontNeed)
             .with_context(|| format!("evicting {}", path.display()))?;
     }
     Ok(())
 }
 
-/// Drops cached directories and inodes, in the kernel's tables and in the device's own cache.
-///
-/// Needs root; without it the run is as cold as an unprivileged user can make it.
-pub fn evict_metadata(device: Option<&Device>) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
+/// Drops all that is cached and nobody is using: pages, directories and inodes of every disk, programs and libraries.
+/// What running processes have mapped stays.
+pub fn drop_everything() -> Result<()> {
+    drop_caches("3")
+}
+
+/// Drops the pages alone of that.
+pub fn drop_pages() -> Result<()> {
+    drop_caches("1")
+}
+
+fn drop_caches(what: &str) -> Result<()> {
     rustix::fs::sync();
-    // Directory blocks and inode tables are cached as pages of the device itself. Where
-    // it may not be opened, everything cached goes, the programs of the system included.
-    let node = device.and_then(|device| File::open(device.node()).ok());
-    let what = if node.is_some() { "2" } else { "3" };
     let path = "/proc/sys/vm/drop_caches";
-    std::fs::write(path, what).with_context(|| format!("writing {path}"))?;
-    match node {
-        Some(node) => {
-            fadvise(&node, 0, None, Advice::DontNeed).context("evicting the device's own cache")
-        }
-        None => Ok(()),
-    }
+    std::fs::write(path, what).with_context(|| format!("writing {path}"))
 }
 
 /// Whether next to nothing of `files` is in memory.
@@ -173,6 +171,47 @@ mod tests {
         }
         let found = resident_extents(&files).unwrap();
         assert_eq!(found[0].extents, [(3 * 4096, 2 * 4096), (40 * 4096, 4096)]);
+    }
+
+    #[test]
+    fn after_everything_is_dropped_names_come_from_the_device_again() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: not root");
+            return;
+        }
+        let dir = tempfile::tempdir_in(build_dir()).unwrap();
+        let paths: Vec<PathBuf> = (0..200)
+            .map(|number| dir.path().join(format!("name-{number}")))
+            .collect();
+        for path in &paths {
+            std::fs::write(path, "").unwrap();
+        }
+        let read = || -> u64 {
+            let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+            let bytes = text
+                .lines()
+                .find_map(|line| line.strip_prefix("read_bytes: "));
+            bytes.unwrap().parse().unwrap()
+        };
+        let look = || {
+            let before = read();
+            for path in &paths {
+                path.symlink_metadata().unwrap();
+            }
+            read() - before
+        };
+        drop_everything().unwrap();
+        if look() == 0
+            && crate::device::Device::holding(dir.path())
+                .unwrap()
+                .is_none()
+        {
+            println!("skipped: no block device below {}", dir.path().display());
+            return;
+        }
+        assert_eq!(look(), 0, "in memory the second time");
+        drop_everything().unwrap();
+        assert!(look() > 0, "read from the device");
     }
 
     #[test]

@@ -63,12 +63,23 @@ pub enum Start {
     Hot,
 }
 
+/// What a cold start finds out of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cold {
+    /// Everything, as after a reboot: pages, directories and inodes, of the program and its libraries too.
+    Reboot,
+    /// The pages of the case's files alone.
+    Files,
+}
+
 /// What a case shows: the ways to be helped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
     /// Unmodified programs under `foreread run`.
     Main,
+    /// Starts of programs and walks over many files, under `foreread run`.
+    Start,
     /// Programs that hand over their list through the library, beside other means.
     Api,
     /// Programs that `foreread cc` gave a prefetch thread, beside `foreread run`.
@@ -101,6 +112,16 @@ pub struct Case {
     pub work: Box<dyn Workload>,
 }
 
+impl Case {
+    /// How cold its cold runs are. Programs under `foreread run` start as after a reboot.
+    pub fn cold(&self) -> Cold {
+        match (self.start, self.group) {
+            (Start::Cold, Group::Main | Group::Start) => Cold::Reboot,
+            _ => Cold::Files,
+        }
+    }
+}
+
 /// The data and the command of a case.
 pub trait Workload {
     /// The data folder's name; cases with the same name share the data.
@@ -130,9 +151,6 @@ pub struct Job {
     pub fresh_dir: Option<PathBuf>,
     /// A file that the command writes into, and the one it is a copy of before every run.
     pub rewritten: Option<Rewritten>,
-    /// Whether opening and listing files is part of the work, so that cold means
-    /// cold directories and inodes as well.
-    pub cold_metadata: bool,
     /// What the command reads, where the case can tell; otherwise it is observed.
     pub footprint: Option<Vec<FileExtents>>,
     /// The command that uses the library itself, to be run in place of `foreread run`.

@@ -1,22 +1,27 @@
-//! The device's share of the limit: the program's bytes, once each, in the best
+//! The device's share of the limit: the program's names and bytes, once each, in the best
 //! order at full depth.
 //!
-//! Three ways are tried with several infill gaps and the fastest counts: direct reads
+//! Names come first ([`Names::bring`]). Three ways to read the bytes are tried with several infill gaps and the fastest counts: direct reads
 //! by many threads in order of position, the same by a few, and kernel hints for everything followed by
 //! a wait until it is in memory. Reading through a gap beats seeking over it on a
 //! rotating disk, and only wastes time where positions cost nothing.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::num::NonZeroU64;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 
+use crate::names::Names;
+use crate::parallel::spread;
 use crate::signals;
 
 /// Requests outstanding at once; also the threads of the direct reader.
@@ -77,79 +82,202 @@ pub enum Way {
 }
 
 impl Way {
-    /// The ways worth trying.
-    pub const ALL: [Way; 7] = [
-        Way::Stream { gap: 0 },
-        Way::Stream { gap: 64 << 10 },
-        Way::Direct { gap: 0 },
-        Way::Direct { gap: 64 << 10 },
-        Way::Direct { gap: 512 << 10 },
-        Way::Hints { gap: 0 },
-        Way::Hints { gap: 64 << 10 },
-    ];
+    /// The ways worth trying on a disk: where a head moves, few requests at once and wide gaps may be best; elsewhere
+    /// never.
+    pub fn worth_trying(rotational: bool) -> &'static [Way] {
+        const TURNING: &[Way] = &[
+            Way::Stream { gap: 0 },
+            Way::Stream { gap: 64 << 10 },
+            Way::Direct { gap: 0 },
+            Way::Direct { gap: 64 << 10 },
+            Way::Direct { gap: 512 << 10 },
+            Way::Hints { gap: 0 },
+            Way::Hints { gap: 64 << 10 },
+        ];
+        const OTHER: &[Way] = &[
+            Way::Direct { gap: 0 },
+            Way::Direct { gap: 64 << 10 },
+            Way::Stream { gap: 0 },
+            Way::Hints { gap: 0 },
+            Way::Hints { gap: 64 << 10 },
+        ];
+        if rotational { TURNING } else { OTHER }
+    }
+
+    /// Requests outstanding at once.
+    fn depth(self) -> usize {
+        match self {
+            Way::Direct { .. } => DEPTH,
+            Way::Stream { .. } | Way::Hints { .. } => STREAM_DEPTH,
+        }
+    }
 }
 
-/// Reads everything in `files` in one `way`, which must be out of memory: seconds taken.
-pub fn read(files: &[FileExtents], way: Way) -> Result<f64> {
-    Ok(read_within(files, way, f64::INFINITY)?.unwrap_or(f64::INFINITY))
+/// Takes the pages of `others` away from `files`.
+pub fn take_away(files: &mut Vec<FileExtents>, others: &[FileExtents]) {
+    let pages = |list: &FileExtents| -> Vec<u64> {
+        let ranges = list.extents.iter();
+        ranges
+            .flat_map(|(offset, len)| offset / PAGE..(offset + len) / PAGE)
+            .collect()
+    };
+    for list in &mut *files {
+        if let Some(other) = others.iter().find(|other| other.path == list.path) {
+            let gone: HashSet<u64> = pages(other).into_iter().collect();
+            let left = pages(list).into_iter().filter(|page| !gone.contains(page));
+            *list = FileExtents::of_pages(list.path.clone(), left.collect());
+        }
+    }
+    files.retain(|list| !list.extents.is_empty());
+}
+
+/// Puts files in the order in which their first ranges lie on their disks; where that is not known, they come first.
+pub fn order_by_place(files: &mut [FileExtents]) {
+    files.sort_by_cached_key(|list| {
+        let file = File::open(&list.path).ok()?;
+        let first = list.extents.first()?.0;
+        let extents = foreread_sys::file::fiemap(&file, first..first + 1).ok()?;
+        let dev = file.metadata().ok()?.dev();
+        Some((dev, extents.first()?.physical))
+    });
+}
+
+/// What a program needs of the disk.
+#[derive(Clone, Debug, Default)]
+pub struct Needed {
+    /// The names it asks about; none where only bytes are out of memory.
+    pub names: Names,
+    /// The bytes it reads.
+    pub files: Vec<FileExtents>,
+}
+
+/// Reads everything `needed`, which must be out of memory, in one `way`: seconds taken.
+pub fn read(needed: &Needed, way: Way) -> Result<f64> {
+    Ok(read_within(needed, way, f64::INFINITY)?.unwrap_or(f64::INFINITY))
 }
 
 /// As [`read`]; none when it would take longer than `longest` seconds, and is given up then.
-pub fn read_within(files: &[FileExtents], way: Way, longest: f64) -> Result<Option<f64>> {
+pub fn read_within(needed: &Needed, way: Way, longest: f64) -> Result<Option<f64>> {
     signals::check()?;
+    let files = &needed.files;
+    let began = Instant::now();
+    let expired = || began.elapsed().as_secs_f64() > longest;
+    let names_depth = match way {
+        Way::Hints { .. } => DEPTH,
+        way => way.depth(),
+    };
+    needed.names.bring(names_depth)?;
     match way {
         Way::Direct { gap } | Way::Stream { gap } => {
-            let depth = if matches!(way, Way::Direct { .. }) {
-                DEPTH
-            } else {
-                STREAM_DEPTH
-            };
-            let opened = open_all(files, rustix::fs::OFlags::DIRECT.bits().cast_signed())?;
             let requests = requests(files, gap, LARGEST);
-            let began = Instant::now();
-            let expired = || began.elapsed().as_secs_f64() > longest;
-            in_parallel(depth, &requests, |request, buffer| {
-                if expired() {
-                    return Ok(());
-                }
-                let start = buffer.as_ptr().align_offset(PAGE as usize);
-                let len = usize::try_from(request.len)?;
-                opened[request.file]
-                    .read_at(&mut buffer[start..start + len], request.offset)
-                    .with_context(|| format!("reading {}", files[request.file].path.display()))?;
-                Ok(())
-            })?;
-            Ok((!expired()).then(|| began.elapsed().as_secs_f64()))
+            let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+            let opened = Opened::new(files, &requests, direct);
+            spread(
+                way.depth(),
+                &requests,
+                || buffer(&requests),
+                |request, buffer| {
+                    if expired() {
+                        return Ok(());
+                    }
+                    let start = buffer.as_ptr().align_offset(PAGE as usize);
+                    let len = usize::try_from(request.len)?;
+                    opened.with(request, |file| {
+                        file.read_at(&mut buffer[start..start + len], request.offset)
+                            .map(drop)
+                    })
+                },
+            )?;
         }
         Way::Hints { gap } => {
-            let opened = open_all(files, 0)?;
             let hints = requests(files, gap, LARGEST_HINT);
-            let began = Instant::now();
-            let expired = || began.elapsed().as_secs_f64() > longest;
-            in_parallel(4, &hints, |hint, _| {
-                if expired() {
-                    return Ok(());
-                }
-                fadvise(
-                    &opened[hint.file],
-                    hint.offset,
-                    NonZeroU64::new(hint.len),
-                    Advice::WillNeed,
-                )
-                .with_context(|| format!("advising {}", files[hint.file].path.display()))
-            })?;
+            let opened = Opened::new(files, &hints, 0);
+            spread(
+                way.depth(),
+                &hints,
+                || (),
+                |hint, ()| {
+                    if expired() {
+                        return Ok(());
+                    }
+                    opened.with(hint, |file| {
+                        let len = NonZeroU64::new(hint.len);
+                        Ok(fadvise(file, hint.offset, len, Advice::WillNeed)?)
+                    })
+                },
+            )?;
             // One byte of the last page waits for the whole hint: its pages were asked for together.
-            for hint in requests(files, 0, LARGEST_HINT) {
+            let hints = requests(files, 0, LARGEST_HINT);
+            let opened = Opened::new(files, &hints, 0);
+            for hint in &hints {
                 if expired() {
                     return Ok(None);
                 }
-                let mut byte = [0];
-                opened[hint.file]
-                    .read_at(&mut byte, hint.offset + hint.len - 1)
-                    .with_context(|| format!("reading {}", files[hint.file].path.display()))?;
+                opened.with(hint, |file| {
+                    file.read_at(&mut [0], hint.offset + hint.len - 1).map(drop)
+                })?;
             }
-            Ok((!expired()).then(|| began.elapsed().as_secs_f64()))
         }
+    }
+    Ok((!expired()).then(|| began.elapsed().as_secs_f64()))
+}
+
+/// Room for the largest of `requests`, in whole pages wherever it begins.
+fn buffer(requests: &[Request]) -> Vec<u8> {
+    let largest = requests.iter().map(|request| request.len).max();
+    vec![0; (largest.unwrap_or(0) + PAGE) as usize]
+}
+
+/// Files that are opened with the first of their requests and closed after the last: there may be more of them than a
+/// process may have open.
+struct Opened<'a> {
+    files: &'a [FileExtents],
+    flags: i32,
+    /// Each file while it is open, and its requests that are not done yet.
+    slots: Vec<(Mutex<Option<Arc<File>>>, AtomicUsize)>,
+}
+
+impl<'a> Opened<'a> {
+    fn new(files: &'a [FileExtents], requests: &[Request], flags: i32) -> Self {
+        let mut left = vec![0; files.len()];
+        for request in requests {
+            left[request.file] += 1;
+        }
+        let slot = |count| (Mutex::new(None), AtomicUsize::new(count));
+        Self {
+            files,
+            flags,
+            slots: left.into_iter().map(slot).collect(),
+        }
+    }
+
+    /// Does one request's `work` on its file.
+    fn with(
+        &self,
+        request: &Request,
+        work: impl FnOnce(&File) -> std::io::Result<()>,
+    ) -> Result<()> {
+        let path = &self.files[request.file].path;
+        let (slot, left) = &self.slots[request.file];
+        let file = {
+            let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*open {
+                Some(file) => file.clone(),
+                None => {
+                    let file = OpenOptions::new()
+                        .read(true)
+                        .custom_flags(self.flags)
+                        .open(path)
+                        .with_context(|| format!("opening {}", path.display()))?;
+                    open.insert(Arc::new(file)).clone()
+                }
+            }
+        };
+        work(&file).with_context(|| format!("reading {}", path.display()))?;
+        if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        Ok(())
     }
 }
 
@@ -190,52 +318,6 @@ fn merged(sorted: impl IntoIterator<Item = (u64, u64)>, gap: u64, largest: u64) 
     joined.into_iter().flat_map(cut).collect()
 }
 
-/// Opens every file with extra open flags.
-fn open_all(files: &[FileExtents], flags: i32) -> Result<Vec<File>> {
-    let open = |list: &FileExtents| {
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags)
-            .open(&list.path);
-        file.with_context(|| format!("opening {}", list.path.display()))
-    };
-    files.iter().map(open).collect()
-}
-
-/// Runs `work` on every request, in order of start, by `threads` threads.
-fn in_parallel(
-    threads: usize,
-    requests: &[Request],
-    work: impl Fn(&Request, &mut [u8]) -> Result<()> + Sync,
-) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let largest = requests
-        .iter()
-        .map(|request| request.len)
-        .max()
-        .unwrap_or(0);
-    let buffer_len = usize::try_from(largest + PAGE)?;
-    let one = || -> Result<()> {
-        let mut buffer = vec![0; buffer_len];
-        while let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
-            work(request, &mut buffer)?;
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.min(requests.len()))
-            .map(|_| scope.spawn(one))
-            .collect();
-        for worker in workers {
-            match worker.join() {
-                Ok(result) => result?,
-                Err(_) => bail!("a reading thread ended early"),
-            }
-        }
-        Ok(())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,14 +343,27 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_taken_away_and_files_without_any_left_go() {
+        let of = |path: &str, pages: &[u64]| FileExtents::of_pages(path.into(), pages.to_vec());
+        let mut files = vec![of("a", &[1, 2, 3, 9]), of("b", &[5]), of("c", &[7])];
+        take_away(&mut files, &[of("a", &[2, 4]), of("b", &[5, 6])]);
+        assert_eq!(files, [of("a", &[1, 3, 9]), of("c", &[7])]);
+    }
+
+    #[test]
     fn every_way_reads_a_file_that_ends_inside_a_page() {
         let file = tempfile::NamedTempFile::new_in(build_dir()).unwrap();
         std::fs::write(file.path(), vec![7; 3 * 4096 + 100]).unwrap();
         File::open(file.path()).unwrap().sync_all().unwrap();
-        let list = [FileExtents::of_pages(file.path().to_owned(), vec![0, 1, 3])];
-        for way in Way::ALL {
-            let seconds = read(&list, way).unwrap();
-            assert!(seconds > 0.0, "{way:?}");
+        let needed = Needed {
+            names: Names::default(),
+            files: vec![FileExtents::of_pages(file.path().to_owned(), vec![0, 1, 3])],
+        };
+        for rotational in [false, true] {
+            for &way in Way::worth_trying(rotational) {
+                let seconds = read(&needed, way).unwrap();
+                assert!(seconds > 0.0, "{way:?}");
+            }
         }
     }
 }

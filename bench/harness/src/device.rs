@@ -11,7 +11,7 @@ use serde::Serialize;
 pub const DEFAULT_READ_AHEAD_KB: u64 = 128;
 
 /// A block device, by its place in sysfs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Device number.
     dev: u64,
@@ -72,11 +72,6 @@ impl Device {
             queue_depth: device.queue_depth,
             read_ahead_kb: device.read_ahead / 1024,
         }
-    }
-
-    /// The device's node, for dropping its own cached blocks.
-    pub fn node(&self) -> PathBuf {
-        Path::new("/dev").join(self.sysfs.file_name().unwrap_or_default())
     }
 
     /// Sets the read-ahead to `kb` until the guard goes.

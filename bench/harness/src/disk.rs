@@ -158,14 +158,14 @@ impl Disk {
         Ok(copy)
     }
 
-    /// Where the file `path` below `original` is on this disk.
+    /// Where `path` is on this disk, if it is below `original`; elsewhere nothing was copied.
     pub fn moved(&self, path: &Path, original: &Path) -> Result<PathBuf> {
         let Some(slow) = &self.slow else {
             return Ok(path.to_owned());
         };
-        let below = path
-            .strip_prefix(original)
-            .with_context(|| format!("{} is not below {}", path.display(), original.display()))?;
+        let Ok(below) = path.strip_prefix(original) else {
+            return Ok(path.to_owned());
+        };
         Ok(slow.mounted.dir.join(name(original)?).join(below))
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::case::{Case, Group};
+use crate::case::{Case, Cold, Group};
 use crate::disk::DiskKind;
 use crate::results;
 use crate::runs::Runs;
@@ -46,7 +46,7 @@ pub fn computing(case: &Case, disk: DiskKind) -> Option<f64> {
 pub fn fit(runs: &mut Runs, share: f64) -> Result<u64> {
     let began = Instant::now();
     let least = shortest_hot(runs)?;
-    let (mut hot, mut cold) = (least, runs.plain()?.seconds);
+    let (mut hot, mut cold) = (least, runs.plain(Cold::Files)?.seconds);
     runs.compute(TRIED_WORK);
     let mut unit = (shortest_hot(runs)? - least) / (TRIED_WORK - 1) as f64;
     let mut tried = None;
@@ -57,7 +57,7 @@ pub fn fit(runs: &mut Runs, share: f64) -> Result<u64> {
             return Ok(work);
         }
         runs.compute(work);
-        (hot, cold) = (shortest_hot(runs)?, runs.plain()?.seconds);
+        (hot, cold) = (shortest_hot(runs)?, runs.plain(Cold::Files)?.seconds);
         let fits = (hot / cold / share - 1.0).abs() < FITTING;
         if fits || began.elapsed().as_secs_f64() > FITTING_SECONDS {
             return Ok(work);

@@ -12,14 +12,14 @@ use foreread_steady::Watch;
 use serde::Serialize;
 
 use crate::busy::Busy;
-use crate::case::{Case, Group, Purpose, Size, Start, Tools};
+use crate::case::{Case, Cold, Group, Purpose, Size, Start, Tools};
 use crate::deep::{FileExtents, Way};
-use crate::device::{DEFAULT_READ_AHEAD_KB, Device, Facts};
+use crate::device::{DEFAULT_READ_AHEAD_KB, Facts};
 use crate::disk::Disk;
 use crate::fitting;
 use crate::foreread::Account;
 use crate::peer::Peer;
-use crate::runs::{Help, Runs};
+use crate::runs::{Help, Needs, Runs};
 use crate::stats;
 use crate::translated::{Build, PrefetchThread};
 
@@ -43,12 +43,27 @@ pub struct Sample {
     pub seconds: f64,
     /// Bytes read from the device meanwhile, by anyone; none where it cannot be told.
     pub device_bytes: Option<u64>,
+    /// Processor time of the command and all that it waited for, in seconds.
+    pub cpu_seconds: Option<f64>,
     /// What foreread said, if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// What the program's prefetch thread said, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch_thread: Option<PrefetchThread>,
+}
+
+/// Runs of a case whose files alone are out of memory.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FilesOnly {
+    /// Plain runs.
+    pub plain: Vec<Sample>,
+    /// Runs under foreread with a record, paired with `plain` by index.
+    pub foreread: Vec<Sample>,
+    /// Reading the files' bytes at full depth.
+    pub deep: Vec<Sample>,
+    /// The way `deep` was read.
+    pub deep_way: Option<Way>,
 }
 
 /// Their times, in seconds.
@@ -95,6 +110,8 @@ pub struct Measurement {
     pub deep: Vec<Sample>,
     /// The way `deep` was read, the fastest of those tried.
     pub deep_way: Option<Way>,
+    /// Where the other runs start as after a reboot: those with the case's files alone out of memory.
+    pub files_only: Option<FilesOnly>,
     /// The run that recorded.
     pub recording: Option<Sample>,
     /// The computation for each block, in the program's own unit, where it was chosen.
@@ -103,6 +120,8 @@ pub struct Measurement {
     pub build: Option<Build>,
     /// Unique bytes the program reads of the case's files, in whole pages.
     pub footprint_bytes: Option<u64>,
+    /// Names the program asks about, where they are out of memory.
+    pub names: Option<usize>,
     /// Runs thrown away because the files were not out of memory.
     pub discarded: usize,
     /// Plain words about anything out of the ordinary.
@@ -129,20 +148,18 @@ pub fn measure(
     let scratch = Scratch::new(case.name, tools)?;
     let job = case.work.job(&data, &scratch.0, settings.size, tools)?;
     let mut runs = Runs::new(case, disk, job, &data, &scratch.0, settings, tools)?;
-    let footprint = if case.start == Start::Cold {
+    let needs = if case.start == Start::Cold {
         say("what it reads");
-        Some(runs.footprint(original, settings, tools)?)
+        Some(runs.needs(original, settings, tools)?)
     } else {
         None
     };
     let mut notes = disk.notes();
-    let _read_ahead = match &runs.device {
-        Some(device) => Some(device.set_read_ahead(DEFAULT_READ_AHEAD_KB)?),
-        None => {
-            notes.push("no block device below: read-ahead and device bytes unknown".into());
-            None
-        }
-    };
+    notes.extend(needs.iter().flat_map(|needs| needs.notes.clone()));
+    if runs.device.is_none() {
+        notes.push("no block device below: read-ahead and device bytes unknown".into());
+    }
+    let _read_ahead = runs.set_read_ahead(DEFAULT_READ_AHEAD_KB)?;
     let hot_pairs = if matches!(runs.help, Some(Help::Translated)) {
         say("hot, as it is and translated");
         fitting::hot_pairs(&runs)?
@@ -162,7 +179,7 @@ pub fn measure(
         disk: disk.kind.name().to_owned(),
         no_harm: case.purpose == Purpose::NoHarm,
         hot_start: case.start == Start::Hot,
-        device: runs.device.as_ref().map(Device::facts),
+        device: runs.facts(),
         command: runs.job.command.line(),
         group: case.group,
         memory_limit: runs.job.memory_limit,
@@ -175,6 +192,7 @@ pub fn measure(
         hot_pairs,
         deep: Vec::new(),
         deep_way: None,
+        files_only: (case.cold() == Cold::Reboot).then(FilesOnly::default),
         recording: None,
         work,
         build: runs
@@ -182,20 +200,16 @@ pub fn measure(
             .translated
             .as_ref()
             .map(|translated| translated.build.clone()),
-        footprint_bytes: footprint
+        footprint_bytes: needs
             .as_ref()
-            .map(|files| files.iter().map(FileExtents::bytes).sum()),
+            .map(|needs| needs.files.files.iter().map(FileExtents::bytes).sum()),
+        names: needs
+            .as_ref()
+            .and_then(|needs| Some(needs.everything.as_ref()?.names.count())),
         discarded: 0,
         notes,
     };
-    rounds(
-        &runs,
-        &mut result,
-        footprint.as_deref(),
-        settings,
-        tools,
-        say,
-    )?;
+    rounds(&runs, &mut result, needs.as_ref(), settings, tools, say)?;
     result.discarded = runs.discarded.get();
     // The busy loops are this process's own.
     if case.start == Start::Hot
@@ -210,7 +224,7 @@ pub fn measure(
 fn rounds(
     runs: &Runs,
     result: &mut Measurement,
-    footprint: Option<&[FileExtents]>,
+    needs: Option<&Needs>,
     settings: &Settings,
     tools: &Tools,
     say: &dyn Fn(&str),
@@ -227,9 +241,14 @@ fn rounds(
         }
         result.recording = Some(sample);
     }
-    if let Some(footprint) = footprint {
+    let cold = runs.case.cold();
+    let all = needs.map(|needs| needs.everything.as_ref().unwrap_or(&needs.files));
+    if let Some(needed) = all {
         say("the best way to read it");
-        result.deep_way = Some(runs.best_way(footprint)?);
+        result.deep_way = Some(runs.best_way(needed, cold)?);
+    }
+    if let (Some(files_only), Some(needs)) = (&mut result.files_only, needs) {
+        files_only.deep_way = Some(runs.best_way(&needs.files, Cold::Files)?);
     }
     let peers = runs.peers(&mut result.notes, tools);
     let mut rounds = settings.rounds;
@@ -238,15 +257,16 @@ fn rounds(
         let began = Instant::now();
         let label = |mode: &str| format!("round {}/{rounds} {mode}", round + 1);
         pair(runs, result, round, &|mode| say(&label(mode)))?;
+        files_only(runs, result, needs, &|mode| say(&label(mode)))?;
         if matches!(runs.help, Some(Help::Translated | Help::First)) {
             say(&label("foreread run"));
-            let sample = runs.recorded()?;
+            let sample = runs.recorded(cold)?;
             remark(&sample, runs.case, &mut result.notes);
             result.recorded.push(sample);
         }
         for (peer, command) in &peers {
             say(&label(peer.name()));
-            let sample = runs.cold(command, peer.name())?;
+            let sample = runs.cold(command, peer.name(), cold)?;
             match peer {
                 Peer::WillNeed => result.willneed.push(sample),
                 Peer::Vmtouch => result.vmtouch.push(sample),
@@ -256,9 +276,9 @@ fn rounds(
             say(&label("hot"));
             result.hot.push(runs.hot()?);
         }
-        if let (Some(footprint), Some(way)) = (footprint, result.deep_way) {
+        if let (Some(needed), Some(way)) = (all, result.deep_way) {
             say(&label("deep"));
-            result.deep.push(runs.deep(footprint, way)?);
+            result.deep.push(runs.deep(needed, way, cold)?);
         }
         round += 1;
         runs.round.set(round);
@@ -282,19 +302,46 @@ fn rounds(
 /// One plain run and one with foreread's help, of which each goes first in turn.
 fn pair(runs: &Runs, result: &mut Measurement, round: usize, say: &dyn Fn(&str)) -> Result<()> {
     let foreread_first = round % 2 == 1;
+    let cold = runs.case.cold();
     for foreread_turn in [foreread_first, !foreread_first] {
         if !foreread_turn {
             say("plain");
-            result.plain.push(runs.plain()?);
+            result.plain.push(runs.plain(cold)?);
         } else if let Some(help) = &runs.help {
             say("foreread");
-            let sample = runs.helped(help)?;
+            let sample = runs.helped(help, cold)?;
             if !matches!(help, Help::First) {
                 remark(&sample, runs.case, &mut result.notes);
             }
             result.foreread.push(sample);
         }
     }
+    Ok(())
+}
+
+/// The same pair with the case's files alone out of memory, and their bytes at full depth, for cases that start as after a
+/// reboot otherwise.
+fn files_only(
+    runs: &Runs,
+    result: &mut Measurement,
+    needs: Option<&Needs>,
+    say: &dyn Fn(&str),
+) -> Result<()> {
+    let (Some(files_only), Some(needs)) = (&mut result.files_only, needs) else {
+        return Ok(());
+    };
+    if let Some(way) = files_only.deep_way {
+        say("deep, files only");
+        let sample = runs.deep(&needs.files, way, Cold::Files)?;
+        files_only.deep.push(sample);
+    }
+    if let Some(help) = &runs.help {
+        say("foreread, files only");
+        files_only.foreread.push(runs.helped(help, Cold::Files)?);
+    }
+    // Last, because the hot run is to find in memory what the program reads.
+    say("plain, files only");
+    files_only.plain.push(runs.plain(Cold::Files)?);
     Ok(())
 }
 

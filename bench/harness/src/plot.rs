@@ -115,6 +115,7 @@ pub fn draw(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
     disks.dedup();
     let groups = [
         (Group::Main, "", "Run time", TIMES),
+        (Group::Start, "start-", "Run time after a reboot", TIMES),
         (
             Group::Api,
             "api-",

@@ -13,7 +13,7 @@ use crate::curves::Measured;
 use crate::device::{self, DEFAULT_READ_AHEAD_KB};
 use crate::disk::DiskKind;
 use crate::foreread::Ledger;
-use crate::measure::{Measurement, Sample, seconds};
+use crate::measure::{FilesOnly, Measurement, Sample, seconds};
 use crate::stats::{self, Spread};
 use crate::translated::{Build, PrefetchThread};
 
@@ -151,6 +151,14 @@ pub struct Summary {
     pub plain_device_bytes: Option<f64>,
     /// Median bytes read from the device by foreread runs.
     pub foreread_device_bytes: Option<f64>,
+    /// The second of those figures for each byte of the first.
+    pub device_ratio: Option<f64>,
+    /// With the case's files alone out of memory, where the other figures are of starts as after a reboot.
+    pub files_only: Option<FilesOnlyFigures>,
+    /// What a plain run waits for the disk: its time less the processor's, where it uses one processor at a time.
+    pub waits: Option<f64>,
+    /// Of that, the share that is gone under foreread, in percent.
+    pub waits_gone_pct: Option<f64>,
     /// The ledger of the foreread run with the median time.
     pub ledger: Option<Ledger>,
     /// Time added by recording to a plain run, in percent.
@@ -163,6 +171,60 @@ pub struct Summary {
     pub build: Option<Build>,
     /// What the paper published, if it has the case.
     pub paper: Option<Paper>,
+}
+
+/// The figures of runs whose files alone are out of memory.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FilesOnlyFigures {
+    /// Plain runs.
+    pub plain: Spread,
+    /// Runs with foreread's help.
+    pub foreread: Option<Spread>,
+    /// The slower of hot and the files' bytes at full depth.
+    pub limit: Option<f64>,
+    /// Share of the avoidable time that is gone, in percent.
+    pub masked_pct: Option<f64>,
+    /// Median bytes read from the device by plain runs.
+    pub plain_device_bytes: Option<f64>,
+    /// Median bytes read from the device by foreread runs.
+    pub foreread_device_bytes: Option<f64>,
+}
+
+impl FilesOnlyFigures {
+    /// The figures of these runs; `hot` takes the program's time with everything in memory.
+    fn of(runs: &FilesOnly, hot: Option<Spread>) -> Option<Self> {
+        let plain = Spread::of(seconds(&runs.plain))?;
+        let foreread = Spread::of(seconds(&runs.foreread));
+        let deep = Spread::of(seconds(&runs.deep));
+        let limit = hot.map(|hot| stats::limit(hot.median, deep.map(|deep| deep.median)));
+        Some(Self {
+            plain,
+            foreread,
+            limit,
+            masked_pct: foreread
+                .zip(limit)
+                .and_then(|(f, limit)| stats::masked_pct(plain.median, f.median, limit)),
+            plain_device_bytes: device_bytes(&runs.plain),
+            foreread_device_bytes: device_bytes(&runs.foreread),
+        })
+    }
+
+    /// Bytes from the device under foreread for each of a plain run's.
+    pub fn device_ratio(&self) -> Option<f64> {
+        ratio(self.foreread_device_bytes, self.plain_device_bytes)
+    }
+}
+
+/// The median of the bytes that runs read from the device.
+fn device_bytes(samples: &[Sample]) -> Option<f64> {
+    let bytes = samples.iter().filter_map(|sample| sample.device_bytes);
+    Some(Spread::of(bytes.map(|bytes| bytes as f64))?.median)
+}
+
+/// `with` for each of `without`; none where that is nothing.
+fn ratio(with: Option<f64>, without: Option<f64>) -> Option<f64> {
+    let (with, without) = with.zip(without)?;
+    (without > 0.0).then(|| with / without)
 }
 
 /// What a prefetch thread costs its program, in percent of the program's hot run.
@@ -214,15 +276,6 @@ impl Summary {
     pub fn of(measurement: &Measurement) -> Option<Self> {
         let spread = |samples: &[Sample]| Spread::of(seconds(samples));
         let (with, without) = (seconds(&measurement.foreread), seconds(&measurement.plain));
-        let device = |samples: &[Sample]| {
-            Spread::of(
-                samples
-                    .iter()
-                    .filter_map(|s| s.device_bytes)
-                    .map(|b| b as f64),
-            )
-            .map(|s| s.median)
-        };
         let plain = spread(&measurement.plain)?;
         let foreread = spread(&measurement.foreread);
         let hot = if measurement.hot_start {
@@ -232,6 +285,12 @@ impl Summary {
         };
         let deep = spread(&measurement.deep);
         let limit = hot.map(|hot| stats::limit(hot.median, deep.map(|deep| deep.median)));
+        let plain_device_bytes = device_bytes(&measurement.plain);
+        let foreread_device_bytes = device_bytes(&measurement.foreread);
+        let cpu = measurement.plain.iter().filter_map(|s| s.cpu_seconds);
+        let waits = Spread::of(cpu)
+            .map(|cpu| plain.median - cpu.median)
+            .filter(|waits| *waits > 0.02 * plain.median);
         let ledger = foreread.and_then(|foreread| {
             let far = |sample: &&Sample| (sample.seconds - foreread.median).abs();
             let middle = measurement
@@ -268,8 +327,17 @@ impl Summary {
                 .flatten(),
             added: stats::paired_difference(&with, &without),
             added_margin: stats::difference_margin(&with, &without),
-            plain_device_bytes: device(&measurement.plain),
-            foreread_device_bytes: device(&measurement.foreread),
+            plain_device_bytes,
+            foreread_device_bytes,
+            device_ratio: ratio(foreread_device_bytes, plain_device_bytes),
+            files_only: measurement
+                .files_only
+                .as_ref()
+                .and_then(|runs| FilesOnlyFigures::of(runs, hot)),
+            waits,
+            waits_gone_pct: foreread
+                .zip(waits)
+                .map(|(f, waits)| (plain.median - f.median) / waits * 100.0),
             ledger,
             recording_pct: measurement
                 .recording
@@ -328,6 +396,7 @@ pub mod tests {
             let sample = |seconds: &f64| Sample {
                 seconds: *seconds,
                 device_bytes: Some((*seconds * 1e6) as u64),
+                cpu_seconds: Some(0.25),
                 account: None,
                 prefetch_thread: None,
             };
@@ -351,6 +420,8 @@ pub mod tests {
             hot_pairs: Vec::new(),
             deep: samples(deep),
             deep_way: None,
+            files_only: None,
+            names: None,
             work: None,
             build: None,
             recording: samples(&[plain[0] * 1.05]).pop(),
@@ -375,6 +446,26 @@ pub mod tests {
         assert!((summary.speed_up.unwrap() - 11.0 / 2.1).abs() < 1e-9);
         assert_eq!(summary.paper.unwrap().improvement_pct, 85.48);
         assert_eq!(summary.plain_device_bytes, Some(11e6));
+    }
+
+    #[test]
+    fn a_cold_machine_and_cold_files_have_a_limit_and_device_bytes_each() {
+        let files = measured(&[6.0], &[3.0], &[1.0], &[2.0]);
+        let mut cold = measured(&[10.0], &[5.0], &[1.0], &[4.0]);
+        cold.files_only = Some(FilesOnly {
+            plain: files.plain,
+            foreread: files.foreread,
+            deep: files.deep,
+            deep_way: None,
+        });
+        let summary = Summary::of(&cold).unwrap();
+        let files = summary.files_only.unwrap();
+        assert_eq!((summary.limit, files.limit), (Some(4.0), Some(2.0)));
+        assert!((files.masked_pct.unwrap() - 75.0).abs() < 1e-9);
+        assert_eq!(summary.device_ratio, Some(0.5));
+        assert_eq!(files.device_ratio(), Some(0.5));
+        assert_eq!(summary.waits, Some(9.75));
+        assert!((summary.waits_gone_pct.unwrap() - 5.0 / 9.75 * 100.0).abs() < 1e-9);
     }
 
     #[test]

@@ -4,23 +4,31 @@
 //! output must be the first one's.
 
 use std::cell::Cell;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::cache;
-use crate::case::{Case, Group, Job, Start, Tools};
+use crate::case::{Case, Cold, Group, Job, Start, Tools};
 use crate::cgroup::MemoryGroup;
-use crate::deep::{self, FileExtents, Way};
-use crate::device::Device;
+use crate::deep::{self, FileExtents, Needed, Way};
+use crate::device::{Device, Facts, ReadAhead};
 use crate::disk::Disk;
 use crate::foreread::Foreread;
 use crate::measure::{Sample, Settings};
+use crate::names::Names;
 use crate::peer::Peer;
 use crate::process::{self, Invocation, Outcome, Run};
 
 /// The plain program's runs.
 const PLAIN: &str = "plain";
+
+/// The folder of programs and libraries.
+const PROGRAMS: &str = "/usr";
+
+/// What stays in memory is noted where it is more than one in so many of the bytes that are read.
+const NOTEWORTHY: u64 = 20;
 
 /// How often a cold start is tried before the case is given up.
 const COLD_ATTEMPTS: u32 = 7;
@@ -33,6 +41,8 @@ pub struct Runs<'a> {
     pub job: Job,
     /// The device below the data.
     pub device: Option<Device>,
+    /// The device below the system's programs, if it is another one.
+    programs: Option<Device>,
     /// How the program gets foreread's help.
     pub help: Option<Help>,
     /// `foreread run`, where it is measured.
@@ -48,6 +58,25 @@ pub struct Runs<'a> {
     memory: Option<MemoryGroup>,
     /// What the first run did, and every other has to do.
     expected: Cell<Option<Outcome>>,
+}
+
+/// What a case's program needs of the disks.
+#[derive(Default)]
+pub struct Needs {
+    /// The bytes of the case's files.
+    pub files: Needed,
+    /// After a reboot: those, the program's own, and all names.
+    pub everything: Option<Needed>,
+    /// Plain words about anything out of the ordinary.
+    pub notes: Vec<String>,
+}
+
+/// These bytes, and no names.
+fn of_files(files: Vec<FileExtents>) -> Needed {
+    Needed {
+        names: Names::default(),
+        files,
+    }
 }
 
 /// How a case's program gets foreread's help.
@@ -87,10 +116,13 @@ impl<'a> Runs<'a> {
         let with_store = |binary: &Path, name: &str| {
             Foreread::new(binary, &tools.root.join("records").join(name), scratch)
         };
+        let device = Device::holding(data)?;
+        let programs = Device::holding(Path::new(PROGRAMS))?;
         Ok(Self {
             case,
             disk,
-            device: Device::holding(data)?,
+            programs: programs.filter(|programs| Some(programs) != device.as_ref()),
+            device,
             recorder: recorder.map(|binary| with_store(binary, case.name)),
             newcomer: recorder
                 .filter(|_| matches!(help, Some(Help::First)))
@@ -115,35 +147,46 @@ impl<'a> Runs<'a> {
         self.expected.set(None);
     }
 
+    /// Sets the read-ahead of the disks to `kb` until the answer is dropped.
+    pub fn set_read_ahead(&self, kb: u64) -> Result<Vec<ReadAhead>> {
+        let set = |device: &Device| device.set_read_ahead(kb);
+        self.devices().map(set).collect()
+    }
+
+    /// The disks that the program reads from.
+    fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.device.iter().chain(&self.programs)
+    }
+
     /// A run of the plain program from the case's starting state.
-    pub fn plain(&self) -> Result<Sample> {
-        self.cold(&self.job.command, PLAIN)
+    pub fn plain(&self, cold: Cold) -> Result<Sample> {
+        self.cold(&self.job.command, PLAIN, cold)
     }
 
     /// A run with foreread's help from the case's starting state.
-    pub fn helped(&self, help: &Help) -> Result<Sample> {
+    pub fn helped(&self, help: &Help, cold: Cold) -> Result<Sample> {
         match (help, &self.job.aware, &self.job.translated) {
-            (Help::Aware, Some(command), _) => self.cold(command, "foreread"),
+            (Help::Aware, Some(command), _) => self.cold(command, "foreread", cold),
             (Help::Translated, _, Some(translated)) => {
-                let sample = self.cold(&translated.command, "foreread cc")?;
+                let sample = self.cold(&translated.command, "foreread cc", cold)?;
                 Ok(Sample {
                     prefetch_thread: Some(translated.account()?),
                     ..sample
                 })
             }
-            (Help::First, _, _) => self.first(),
-            _ => self.recorded(),
+            (Help::First, _, _) => self.first(cold),
+            _ => self.recorded(cold),
         }
     }
 
     /// A run under `foreread run` with nothing known but what the case's other input teaches, from the case's starting
     /// state.
-    fn first(&self) -> Result<Sample> {
+    fn first(&self, cold: Cold) -> Result<Sample> {
         let foreread = self.newcomer.as_ref();
         let foreread = foreread.context("this case is not measured on its first run")?;
         foreread.forget()?;
         if let Some(learn) = &self.job.learn {
-            self.prepared()?;
+            self.prepared(cold)?;
             self.job.clear_outputs()?;
             let _inside = self.memory.as_ref().map(MemoryGroup::enter).transpose()?;
             let run = process::run(&foreread.wrap(learn), self.scratch, &[])?;
@@ -157,23 +200,23 @@ impl<'a> Runs<'a> {
             }
             foreread.account()?;
         }
-        self.under(foreread)
+        self.under(foreread, cold)
     }
 
     /// A run under `foreread run` that has no record, from the case's starting state.
     pub fn recording(&self) -> Result<Sample> {
         self.recorder()?.forget()?;
-        self.recorded()
+        self.recorded(self.case.cold())
     }
 
     /// A run under `foreread run` from the case's starting state.
-    pub fn recorded(&self) -> Result<Sample> {
-        self.under(self.recorder()?)
+    pub fn recorded(&self, cold: Cold) -> Result<Sample> {
+        self.under(self.recorder()?, cold)
     }
 
     /// A run under this `foreread run`, from the case's starting state, with its account.
-    fn under(&self, foreread: &Foreread) -> Result<Sample> {
-        let sample = self.cold(&foreread.wrap(&self.job.command), "foreread")?;
+    fn under(&self, foreread: &Foreread, cold: Cold) -> Result<Sample> {
+        let sample = self.cold(&foreread.wrap(&self.job.command), "foreread", cold)?;
         Ok(Sample {
             account: Some(foreread.account()?),
             ..sample
@@ -187,8 +230,8 @@ impl<'a> Runs<'a> {
     }
 
     /// One run of `command` from the case's starting state, within its memory limit.
-    pub fn cold(&self, command: &Invocation, mode: &str) -> Result<Sample> {
-        self.prepared()?;
+    pub fn cold(&self, command: &Invocation, mode: &str, cold: Cold) -> Result<Sample> {
+        self.prepared(cold)?;
         let ready = || self.disk.turn(self.round.get());
         let _inside = self.memory.as_ref().map(MemoryGroup::enter).transpose()?;
         self.timed(ready, command, mode)
@@ -220,43 +263,47 @@ impl<'a> Runs<'a> {
         self.timed(|| (), command, "hot")
     }
 
-    /// Tries every way to read the footprint; the fastest.
-    pub fn best_way(&self, footprint: &[FileExtents]) -> Result<Way> {
-        let mut best = (f64::INFINITY, Way::ALL[0]);
-        for way in Way::ALL {
-            cache::evict(&self.job.files)?;
-            self.disk.forget()?;
-            if let Some(seconds) = deep::read_within(footprint, way, best.0)? {
+    /// Tries every way to read what is needed; the fastest.
+    pub fn best_way(&self, needed: &Needed, cold: Cold) -> Result<Way> {
+        let rotational = self.facts().is_some_and(|facts| facts.rotational);
+        let ways = Way::worth_trying(rotational);
+        let mut best = (f64::INFINITY, ways[0]);
+        for &way in ways {
+            self.empty(cold)?;
+            if let Some(seconds) = deep::read_within(needed, way, best.0)? {
                 best = (seconds, way);
             }
         }
         Ok(best.1)
     }
 
+    /// What the kernel says of the device below the data.
+    pub fn facts(&self) -> Option<Facts> {
+        self.device.as_ref().map(Device::facts)
+    }
+
     /// One deep read from cold.
-    pub fn deep(&self, footprint: &[FileExtents], way: Way) -> Result<Sample> {
-        cache::evict(&self.job.files)?;
-        self.disk.forget()?;
+    pub fn deep(&self, needed: &Needed, way: Way, cold: Cold) -> Result<Sample> {
+        self.empty(cold)?;
         self.disk.turn(self.round.get());
-        let (seconds, device_bytes) = self.counted(|| deep::read(footprint, way))?;
+        let (seconds, device_bytes) = self.counted(|| deep::read(needed, way))?;
         Ok(Sample {
             seconds,
             device_bytes,
+            cpu_seconds: None,
             account: None,
             prefetch_thread: None,
         })
     }
 
-    /// What the command reads of the case's files: the case's own word, or what is in
-    /// memory after a cold run without read-ahead on the machine's own disk.
-    pub fn footprint(
-        &self,
-        original: &Path,
-        settings: &Settings,
-        tools: &Tools,
-    ) -> Result<Vec<FileExtents>> {
-        if let Some(given) = &self.job.footprint {
-            return Ok(given.clone());
+    /// What the command needs of the case's disk and of the system's: found on the machine's own disk.
+    pub fn needs(&self, original: &Path, settings: &Settings, tools: &Tools) -> Result<Needs> {
+        let cold = self.case.cold();
+        if let (Some(given), Cold::Files) = (&self.job.footprint, cold) {
+            return Ok(Needs {
+                files: of_files(given.clone()),
+                ..Needs::default()
+            });
         }
         let own_disk = Disk::own();
         let bare = Settings {
@@ -279,19 +326,58 @@ impl<'a> Runs<'a> {
             &bare,
             tools,
         )?;
-        let _no_read_ahead = own
-            .device
-            .as_ref()
-            .map(|device| device.set_read_ahead(0))
-            .transpose()?;
-        own.prepared()?;
+        let mut notes = Vec::new();
+        let names = match cold {
+            Cold::Files => Names::default(),
+            Cold::Reboot => {
+                own.job.clear_outputs()?;
+                Names::of(&own.job.command, self.scratch).unwrap_or_else(|error| {
+                    notes.push(format!("the limit is without names: {error:#}"));
+                    Names::default()
+                })
+            }
+        };
+        // What other processes use of the same libraries stays in memory: nobody has to read it.
+        let all: BTreeSet<PathBuf> = names.opened.iter().chain(&own.job.files).cloned().collect();
+        let all: Vec<PathBuf> = all.into_iter().collect();
+        let _no_read_ahead = own.set_read_ahead(0)?;
+        own.prepared(cold)?;
+        let stayed = cache::resident_extents(&all)?;
+        own.prepared(cold)?;
         own.job.clear_outputs()?;
         process::run(&own.job.command, self.scratch, &[])?;
-        let mut footprint = cache::resident_extents(&own.job.files)?;
-        for list in &mut footprint {
-            list.path = self.disk.moved(&list.path, original)?;
+        let mut read = cache::resident_extents(&all)?;
+        deep::take_away(&mut read, &stayed);
+        let moved = |path: &Path| self.disk.moved(path, original);
+        for list in &mut read {
+            list.path = moved(&list.path)?;
         }
-        Ok(footprint)
+        let ours: BTreeSet<&PathBuf> = self.job.files.iter().collect();
+        let (mut files, others): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|list| ours.contains(&list.path));
+        if let Some(given) = &self.job.footprint {
+            files.clone_from(given);
+        }
+        let mut everything = Needed {
+            names: names.moved(moved)?,
+            files: [files.clone(), others].concat(),
+        };
+        everything.names.order_by_inode();
+        deep::order_by_place(&mut everything.files);
+        let bytes = |files: &[FileExtents]| files.iter().map(FileExtents::bytes).sum::<u64>();
+        let (stayed, needed) = (bytes(&stayed), bytes(&everything.files));
+        if stayed > needed / NOTEWORTHY {
+            notes.push(format!(
+                "{} MiB that running processes use stay in memory, beside {} MiB that are read",
+                stayed >> 20,
+                needed >> 20
+            ));
+        }
+        Ok(Needs {
+            files: of_files(files),
+            everything: (cold == Cold::Reboot).then_some(everything),
+            notes,
+        })
     }
 
     /// The other means this case is compared with; what is missing becomes a note.
@@ -307,7 +393,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Makes the start cold or hot, as the case has it; false when cold could not be proved.
-    fn prepare(&self) -> Result<bool> {
+    fn prepare(&self, cold: Cold) -> Result<bool> {
         match self.case.start {
             Start::Hot if self.job.files.is_empty() => self.warm_up().map(|()| true),
             Start::Hot => cache::warm(&self.job.files).map(|()| true),
@@ -319,14 +405,32 @@ impl<'a> Runs<'a> {
                         cache::evict(&crate::case::files_below(foreread.store())?)?;
                     }
                 }
-                cache::evict(&self.job.files)?;
-                if self.job.cold_metadata {
-                    cache::evict_metadata(self.device.as_ref())?;
-                }
+                let proved = match cold {
+                    Cold::Files => {
+                        cache::evict(&self.job.files)?;
+                        cache::is_cold(&self.job.files)?
+                    }
+                    Cold::Reboot => {
+                        // To look at the files brings their names back: so the names go last.
+                        cache::drop_pages()?;
+                        let proved = cache::is_cold(&self.job.files)?;
+                        cache::drop_everything()?;
+                        proved
+                    }
+                };
                 self.disk.forget()?;
-                cache::is_cold(&self.job.files)
+                Ok(proved)
             }
         }
+    }
+
+    /// Has memory and the disk forget what they hold.
+    fn empty(&self, cold: Cold) -> Result<()> {
+        match cold {
+            Cold::Files => cache::evict(&self.job.files)?,
+            Cold::Reboot => cache::drop_everything()?,
+        }
+        self.disk.forget()
     }
 
     /// Brings into memory whatever the command reads, by a plain run that is not timed.
@@ -336,9 +440,9 @@ impl<'a> Runs<'a> {
     }
 
     /// Prepares until it works, counting the failures.
-    fn prepared(&self) -> Result<()> {
+    fn prepared(&self, cold: Cold) -> Result<()> {
         for attempt in 0..COLD_ATTEMPTS {
-            if self.prepare()? {
+            if self.prepare(cold)? {
                 return Ok(());
             }
             self.discarded.set(self.discarded.get() + 1);
@@ -361,23 +465,19 @@ impl<'a> Runs<'a> {
         Ok(Sample {
             seconds: run.seconds,
             device_bytes,
+            cpu_seconds: Some(run.cpu_seconds),
             account: None,
             prefetch_thread: None,
         })
     }
 
-    /// Does `work` and says how many bytes were read from the device meanwhile.
+    /// Does `work` and says how many bytes were read from the disks meanwhile.
     fn counted<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Option<u64>)> {
-        let read = || self.device.as_ref().map(Device::bytes_read).transpose();
+        let read = || self.devices().map(Device::bytes_read).sum::<Result<u64>>();
         let before = read()?;
         let done = work()?;
-        let after = read()?;
-        Ok((
-            done,
-            before
-                .zip(after)
-                .map(|(before, after)| after.saturating_sub(before)),
-        ))
+        let bytes = read()?.saturating_sub(before);
+        Ok((done, self.device.as_ref().map(|_| bytes)))
     }
 
     /// Holds a run's outcome against the first one's.

@@ -1,5 +1,6 @@
 //! The tables on the terminal, at most 80 columns wide.
 
+mod cold;
 mod signature;
 
 use crate::case::Group;
@@ -56,17 +57,15 @@ pub fn render(results: &Results) -> String {
         all.filter(|summary| summary.group == group).collect()
     };
     let (main, api, slice) = (of(Group::Main), of(Group::Api), of(Group::Slice));
-    let (hot, first) = (of(Group::Hot), of(Group::Signature));
+    let (start, hot, first) = (of(Group::Start), of(Group::Hot), of(Group::Signature));
     let mut parts = Vec::new();
     if !main.is_empty() {
-        let mut out = String::new();
-        out += "unmodified programs under `foreread run`\n\n";
-        out += &table(&times(), &main);
-        out += "\nshortest..longest run; foreread / plain pair by pair; the price of recording\n\n";
-        out += &table(&spreads("foreread"), &main);
-        out += "\nread from the device, and where the bytes foreread issued ended, in MiB\n\n";
-        out += &table(&bytes("foreread"), &main);
-        parts.push(out);
+        let title = "unmodified programs under `foreread run`, cold as after a reboot";
+        parts.push(under_run(title, &main));
+    }
+    if !start.is_empty() {
+        let title = "starts and walks over many files under `foreread run`, cold as after a reboot";
+        parts.push(under_run(title, &start));
     }
     if !api.is_empty() {
         let mut out = String::new();
@@ -135,6 +134,18 @@ pub fn render(results: &Results) -> String {
         out += &format!("\nskipped: {case} on {disk}: {reason}");
     }
     out.trim_end().to_owned() + "\n"
+}
+
+/// The tables of unmodified programs under `foreread run`.
+fn under_run(title: &str, rows: &[&Summary]) -> String {
+    let mut out = format!("{title}\n\n");
+    out += &table(&times(), rows);
+    out += &cold::tables(rows);
+    out += "\nshortest..longest run; foreread / plain pair by pair; the price of recording\n\n";
+    out += &table(&spreads("foreread"), rows);
+    out += "\nread from the device, and where the bytes foreread issued ended, in MiB\n\n";
+    out += &table(&bytes("foreread"), rows);
+    out
 }
 
 /// The table of times.
@@ -439,17 +450,23 @@ fn ledger(summary: &Summary, part: fn(&Ledger) -> u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::FilesOnly;
     use crate::results::tests::measured;
     use crate::results::{Environment, ThreadCosts};
 
     #[test]
     fn tables_stay_within_their_width_even_with_large_figures() {
-        let measurement = measured(
+        let mut measurement = measured(
             &[12_345.0, 99.0],
             &[1234.5, 999.99],
             &[0.1, 0.2],
             &[999.9, 1.0],
         );
+        measurement.files_only = Some(FilesOnly {
+            plain: measurement.plain.clone(),
+            foreread: measurement.foreread.clone(),
+            ..FilesOnly::default()
+        });
         let mut summary = Summary::of(&measurement).unwrap();
         summary.disk = "network-ssd".into();
         summary.ledger = Some(Ledger {
@@ -481,6 +498,10 @@ mod tests {
             environment: Environment::look(std::path::Path::new("."), "quick", 3).unwrap(),
             summaries: vec![
                 summary.clone(),
+                Summary {
+                    group: Group::Start,
+                    ..summary.clone()
+                },
                 Summary {
                     case: "busy-python".into(),
                     group: Group::Hot,

@@ -210,7 +210,6 @@ impl Workload for Make {
             files: files_below(dir)?,
             outputs: vec![build.join("program")],
             fresh_dir: Some(build),
-            cold_metadata: true,
             ..Job::default()
         })
     }
@@ -260,7 +259,6 @@ impl Workload for Grep {
                 env: Vec::new(),
             },
             files: files_below(dir)?,
-            cold_metadata: true,
             ..Job::default()
         })
     }

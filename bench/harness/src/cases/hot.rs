@@ -222,7 +222,6 @@ impl Workload for Build {
         Ok(Job {
             // The sources are in memory once the command has run.
             files: Vec::new(),
-            cold_metadata: false,
             busy: self.busy,
             ..Make.job(dir, scratch, size, tools)?
         })
@@ -230,7 +229,7 @@ impl Workload for Build {
 }
 
 /// The user's settings are not read, the index is not rewritten, and nothing is paged.
-fn git_environment() -> Vec<(OsString, OsString)> {
+pub(super) fn git_environment() -> Vec<(OsString, OsString)> {
     [
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
         ("GIT_CONFIG_SYSTEM", "/dev/null"),

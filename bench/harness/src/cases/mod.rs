@@ -12,6 +12,7 @@ mod signature;
 mod signature_programs;
 mod slice;
 mod sqlite;
+mod start;
 mod stride;
 
 use std::path::Path;
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(sqlite::cases());
     cases.extend(packages::cases());
     cases.extend(build::cases());
+    cases.extend(start::cases());
     cases.extend(noharm::cases());
     cases.extend(hot::cases());
     cases.extend(customer::cases());

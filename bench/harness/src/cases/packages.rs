@@ -184,7 +184,7 @@ impl Workload for BamRegions {
 }
 
 /// Fills a store of 300-byte values under shuffled keys.
-const LMDB_FILL: &str = "\
+pub(super) const LMDB_FILL: &str = "\
 import lmdb, random, struct, sys
 keys = list(range(int(sys.argv[1])))
 random.seed(1)
@@ -249,14 +249,13 @@ impl Workload for PythonImport {
         Ok(Job {
             command: python(dir, vec!["-c".into(), program.into()]),
             files: files_below(dir)?,
-            cold_metadata: true,
             ..Job::default()
         })
     }
 }
 
 /// Installs Python packages, compiled, into a folder that can be copied to any disk.
-fn pip_install(target: &Path, packages: &[&str]) -> Result<()> {
+pub(super) fn pip_install(target: &Path, packages: &[&str]) -> Result<()> {
     let mut pip = Command::new(PYTHON);
     pip.args(["-m", "pip"]);
     pip.args(["install", "--quiet", "--no-input", "--compile", "--target"])
@@ -266,7 +265,7 @@ fn pip_install(target: &Path, packages: &[&str]) -> Result<()> {
 }
 
 /// python3 with the case's packages, writing nothing beside them.
-fn python(dir: &Path, args: Vec<std::ffi::OsString>) -> Invocation {
+pub(super) fn python(dir: &Path, args: Vec<std::ffi::OsString>) -> Invocation {
     Invocation {
         program: PYTHON.into(),
         args,
