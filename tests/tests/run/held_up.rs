@@ -214,6 +214,7 @@ fn unanswering(path: PathBuf) -> FileMeta {
         size: 4 << 20,
         mtime_ns: 0,
         written: false,
+        directory: false,
         advice: Advice::Random,
     }
 }
