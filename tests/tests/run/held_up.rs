@@ -216,6 +216,7 @@ fn unanswering(path: PathBuf) -> FileMeta {
         written: false,
         directory: false,
         advice: Advice::Random,
+        directory: false,
     }
 }
 
