@@ -502,9 +502,15 @@ impl Outcome {
             parts.iter().sum::<u64>(),
             "the ledger is open: {self:?}"
         );
+        let names = |part: &str| self.account["names"][part].as_u64().unwrap_or(0);
+        assert_eq!(
+            names("asked"),
+            names("used") + names("unused") + names("unknown"),
+            "the account of names is open: {self:?}"
+        );
         // A first run is a recorded one, whether or not it was helped.
         let is_first = self.account["followed"].is_null() && !self.account["recorded"].is_null();
-        let expected = issued > 0 && !is_first;
+        let expected = issued + names("fetched") > 0 && !is_first;
         assert_eq!(expected, self.mode() == "prefetched", "{self:?}");
         if self.mode() == "aside" {
             assert_ne!(self.reason(), "", "aside without a reason: {self:?}");

@@ -25,6 +25,8 @@ mod limits;
 mod mapped;
 #[path = "run/memory.rs"]
 mod memory;
+#[path = "run/names.rs"]
+mod names;
 #[path = "run/oracle.rs"]
 mod oracle;
 #[path = "run/readahead.rs"]
@@ -70,6 +72,7 @@ fn main() {
         aside::TESTS,
         store::TESTS,
         oracle::TESTS,
+        names::TESTS,
     ]
     .into_iter()
     .flatten()

@@ -1,5 +1,6 @@
 //! What came of a run, in one line, in full, or as JSON.
 
+mod ahead;
 mod explain;
 mod json;
 
@@ -277,7 +278,7 @@ impl Account {
     /// Whether anything was fetched ahead of the program.
     fn was_helped(&self) -> bool {
         let report = self.report.as_ref();
-        report.is_some_and(|report| report.ledger.issued > 0)
+        report.is_some_and(|report| report.ledger.issued + report.names.fetched > 0)
     }
 
     fn outcome(&self) -> Outcome {
@@ -324,7 +325,7 @@ impl Account {
                 }
                 _ => {}
             }
-            if report.ledger.issued == 0 && plan.phase != Phase::GaveUp {
+            if !self.was_helped() && plan.phase != Phase::GaveUp {
                 return Some("nothing was missing that it could have fetched".into());
             }
             return self.files.first().cloned();
@@ -373,28 +374,7 @@ impl Account {
         };
         match told {
             Outcome::Prefetched => {
-                let ledger = self.ledger();
-                let _ = write!(
-                    line,
-                    "{} ahead of {}: {} useful, {} late, {} wasted",
-                    bytes(ledger.issued),
-                    self.program,
-                    bytes(ledger.useful),
-                    bytes(ledger.late),
-                    bytes(ledger.wasted)
-                );
-                if ledger.evicted > 0 {
-                    let _ = write!(line, ", {} evicted", bytes(ledger.evicted));
-                }
-                if ledger.infill > 0 {
-                    let _ = write!(line, ", {} infill", bytes(ledger.infill));
-                }
-                if ledger.unknown > 0 {
-                    let _ = write!(line, ", {} unknown", bytes(ledger.unknown));
-                }
-                if let Some(guessed) = self.guessed() {
-                    let _ = write!(line, ", {guessed}");
-                }
+                line.push_str(&self.ahead());
                 let _ = write!(line, "; {}", duration(self.wall_ns));
                 line.push_str(&self.against());
                 if let Some(found) = self.followed.as_ref().filter(|found| !found.exact) {

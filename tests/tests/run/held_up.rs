@@ -215,6 +215,7 @@ fn unanswering(path: PathBuf) -> FileMeta {
         mtime_ns: 0,
         written: false,
         advice: Advice::Random,
+        directory: false,
     }
 }
 

@@ -307,8 +307,9 @@ fn print_head(
         counted(reader.threads().len() as u64, "thread", "threads"),
         counted(processes(reader).len() as u64, "process", "processes")
     )?;
-    let calls = |kind| files.iter().map(|(_, digest)| digest.calls(kind)).sum();
-    let (looked_up, listed) = (calls(Kind::Stat), calls(Kind::List));
+    let calls = |kind| files.iter().map(move |(_, digest)| digest.calls(kind));
+    let looked_up: u64 = calls(Kind::Stat).sum();
+    let listed: u64 = calls(Kind::List).sum();
     if looked_up + listed > 0 {
         writeln!(
             out,

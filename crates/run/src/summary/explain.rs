@@ -7,6 +7,7 @@ use foreread_words::units::{WIDTH, bytes, duration, folded};
 use foreread_words::{counted, shown};
 
 use super::Account;
+use super::ahead::in_words;
 
 /// Where a row's words begin.
 const COLUMN: usize = 25;
@@ -80,6 +81,18 @@ impl Account {
             share("coverage", coverage, "of what was needed was fetched");
             let timeliness = ledger.timeliness();
             share("timeliness", timeliness, "of that was there in time");
+            let names = &report.names;
+            if names.asked > 0 {
+                row(
+                    "names",
+                    &format_args!(
+                        "{} looked up, {} of them not in memory; {}",
+                        names.asked,
+                        names.fetched,
+                        in_words(names)
+                    ),
+                );
+            }
             if report.found_again > 0 {
                 row(
                     "lost",

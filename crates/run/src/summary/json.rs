@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use foreread_engine::{Ledger, Phase, StrandReport};
+use foreread_engine::{Ledger, Names, Phase, StrandReport};
 use serde::Serialize;
 
 use super::{Account, Outcome};
@@ -24,6 +24,8 @@ pub(super) struct Json<'a> {
     /// What the session was doing at the end; null without one.
     phase: Option<&'static str>,
     ledger: Option<Ledger>,
+    /// What became of the names that were looked up ahead.
+    names: Option<Names>,
     /// Each source's part: the ledger is their sum.
     pub(super) sources: Vec<JsonSource>,
     /// Reads that were reported and set against the plan: not those of a program that was left to itself by then.
@@ -44,6 +46,7 @@ pub(super) struct JsonSource {
     pub(super) name: &'static str,
     phase: &'static str,
     pub(super) ledger: Ledger,
+    names: Names,
     reads_seen: u64,
     foreseen: u64,
     found_again: u64,
@@ -55,6 +58,7 @@ impl From<&StrandReport> for JsonSource {
             name: report.name,
             phase: phase_name(report.phase),
             ledger: report.ledger,
+            names: report.names,
             reads_seen: report.reads,
             foreseen: report.foreseen,
             found_again: report.found_again,
@@ -89,6 +93,7 @@ impl Account {
             phase: report.map(|report| phase_name(report.phase)),
             read_bytes: self.baseline.as_ref().map(|base| base.bytes),
             ledger: report.map(|report| report.ledger),
+            names: report.map(|report| report.names),
             sources: report.map_or(Vec::new(), |report| {
                 report.strands.iter().map(JsonSource::from).collect()
             }),

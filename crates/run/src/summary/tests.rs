@@ -1,6 +1,7 @@
 //! What is told of each way in which a run may end.
 
 use super::*;
+use foreread_engine::Names;
 use foreread_sources::Nature;
 
 /// The account of `sh`, which recorded, with 20 reads seen.
@@ -34,6 +35,7 @@ fn strand(name: &'static str, phase: Phase, ledger: Ledger) -> StrandReport {
         foreseen: 0,
         found_again: 0,
         accuracy: None,
+        names: Names::default(),
     }
 }
 
@@ -126,6 +128,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
         }),
         report: Some(Report {
             ledger,
+            names: Names::default(),
             strands: vec![strand(REPLAY, phase, ledger)],
             phase,
             reads: 0,
@@ -559,4 +562,41 @@ fn every_ending_is_told_in_sentences_that_go_together() {
         assert_eq!(json["phase"].is_null(), json["ledger"].is_null(), "{name}");
         println!("{name}\n{full}\n");
     }
+}
+
+#[test]
+fn what_was_looked_up_ahead_is_told_with_what_became_of_it() {
+    let names = Names {
+        asked: 1234,
+        fetched: 1100,
+        used: 1200,
+        late: 7,
+        unused: 30,
+        unknown: 4,
+    };
+    let with = |issued| {
+        let mut account = by_own_record(Phase::Finished, 3, 3, first_run(issued).ledger());
+        account.report.as_mut().unwrap().names = names;
+        account
+    };
+    let told = "1200 used (7 of them late), 30 not, 4 unknown";
+    let alone = with(0);
+    let line = alone.line();
+    assert!(
+        line.starts_with(&format!("foreread: 1234 names ahead of sh: {told}; ")),
+        "{line}"
+    );
+    assert_eq!(alone.outcome(), Outcome::Prefetched);
+    let full = alone.full();
+    let row = "names        1234 looked up, 1100 of them not in memory; 1200 used";
+    assert!(full.contains(row), "{full}");
+    let line = with(4096).line();
+    let both = format!("4.00 KiB useful, 0 B late, 0 B wasted; 1234 names: {told}; ");
+    assert!(line.contains(&both), "{line}");
+    let json = serde_json::to_value(with(0).json()).unwrap();
+    assert_eq!(json["names"]["asked"], 1234);
+    // All that was looked up was in memory: that is no help.
+    let mut idle = with(0);
+    idle.report.as_mut().unwrap().names.fetched = 0;
+    assert_eq!(idle.outcome(), Outcome::Aside);
 }

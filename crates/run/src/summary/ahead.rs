@@ -1,0 +1,69 @@
+//! What was done ahead of the program, in one line's words.
+
+use std::fmt::Write as _;
+
+use foreread_engine::Names;
+use foreread_words::counted;
+use foreread_words::units::bytes;
+
+use super::Account;
+
+impl Account {
+    /// What was fetched and looked up, and what became of it.
+    pub(super) fn ahead(&self) -> String {
+        let ledger = self.ledger();
+        let names = self.names();
+        let mut text = String::new();
+        if ledger.issued > 0 {
+            let _ = write!(
+                text,
+                "{} ahead of {}: {} useful, {} late, {} wasted",
+                bytes(ledger.issued),
+                self.program,
+                bytes(ledger.useful),
+                bytes(ledger.late),
+                bytes(ledger.wasted)
+            );
+            for (part, what) in [
+                (ledger.evicted, "evicted"),
+                (ledger.infill, "infill"),
+                (ledger.unknown, "unknown"),
+            ] {
+                if part > 0 {
+                    let _ = write!(text, ", {} {what}", bytes(part));
+                }
+            }
+            if let Some(guessed) = self.guessed() {
+                let _ = write!(text, ", {guessed}");
+            }
+        }
+        if names.fetched > 0 {
+            let asked = counted(names.asked, "name", "names");
+            let _ = match ledger.issued {
+                0 => write!(text, "{asked} ahead of {}", self.program),
+                _ => write!(text, "; {asked}"),
+            };
+            let _ = write!(text, ": {}", in_words(&names));
+        }
+        text
+    }
+
+    /// The account of the names that were looked up ahead.
+    pub(super) fn names(&self) -> Names {
+        let report = self.report.as_ref();
+        report.map_or_else(Names::default, |report| report.names)
+    }
+}
+
+/// What became of names that were looked up ahead.
+pub(super) fn in_words(names: &Names) -> String {
+    let mut text = format!("{} used", names.used);
+    if names.late > 0 {
+        let _ = write!(text, " ({} of them late)", names.late);
+    }
+    let _ = write!(text, ", {} not", names.unused);
+    if names.unknown > 0 {
+        let _ = write!(text, ", {} unknown", names.unknown);
+    }
+    text
+}
