@@ -216,7 +216,6 @@ fn unanswering(path: PathBuf) -> FileMeta {
         written: false,
         directory: false,
         advice: Advice::Random,
-        directory: false,
     }
 }
 
