@@ -15,6 +15,9 @@ use crate::{Answer, Backend, DeviceFacts, Event, Outcome, Placed, Question, Stan
 
 type Page = (FileId, u64);
 
+/// Names that are looked up at a time.
+const LOOKS: usize = 32;
+
 /// What a simulated read finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -268,8 +271,9 @@ pub struct Sim {
     events: Vec<Event>,
     /// Questions, and when each is answered.
     questions: VecDeque<(u64, Question)>,
-    /// Names that are looked up, and the requests to the disk.
+    /// Names that are looked up, and the requests to the disk; and those that wait for that.
     looks: Vec<(FileId, Kind, u64)>,
+    names: VecDeque<(FileId, Kind)>,
     delay: u64,
     /// Files that never answer.
     silent: HashSet<FileId>,
@@ -284,6 +288,7 @@ impl Sim {
             events: Vec::new(),
             questions: VecDeque::new(),
             looks: Vec::new(),
+            names: VecDeque::new(),
             delay: 0,
             silent: HashSet::new(),
         }
@@ -299,6 +304,29 @@ impl Sim {
     pub fn with_silent(mut self, file: FileId) -> Self {
         self.silent.insert(file);
         self
+    }
+
+    /// Have names looked up, as many at a time as may be.
+    fn look_on(&mut self) {
+        while self.looks.len() < LOOKS
+            && let Some((file, kind)) = self.names.pop_front()
+        {
+            let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcome = match machine.names.get(&(file, kind)) {
+                None => Outcome::Failed,
+                Some((_, true)) => Outcome::InMemory,
+                Some((_, false)) => {
+                    let id = machine.fetch_name(file, kind);
+                    self.looks.push((file, kind, id));
+                    continue;
+                }
+            };
+            self.events.push(Event::Looked {
+                file,
+                kind,
+                outcome,
+            });
+        }
     }
 
     /// Answer the questions that are due.
@@ -391,6 +419,7 @@ impl Backend for Sim {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>) {
+        // What was issued comes before what is done.
         events.append(&mut self.events);
         self.answer(events);
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
@@ -405,6 +434,10 @@ impl Backend for Sim {
             }
             !over
         });
+        drop(machine);
+        self.look_on();
+        events.append(&mut self.events);
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         self.flights.retain(|(id, parts)| {
             let over = parts
                 .iter()
@@ -421,23 +454,8 @@ impl Backend for Sim {
     }
 
     fn look(&mut self, names: &[(FileId, Kind)]) {
-        for &(file, kind) in names {
-            let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-            let outcome = match machine.names.get(&(file, kind)) {
-                None => Outcome::Failed,
-                Some((_, true)) => Outcome::InMemory,
-                Some((_, false)) => {
-                    let id = machine.fetch_name(file, kind);
-                    self.looks.push((file, kind, id));
-                    continue;
-                }
-            };
-            self.events.push(Event::Looked {
-                file,
-                kind,
-                outcome,
-            });
-        }
+        self.names.extend(names);
+        self.look_on();
     }
 
     fn ask(&mut self, question: Question) {

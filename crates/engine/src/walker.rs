@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const HORIZON: u64 = 4096;
 /// Names that are looked up at a time: enough for each thread of the backend to have the next, and for an order by inode to be one.
 const UNDER_WAY: usize = 512;
+/// And before any was answered: if they are in memory, no more are needed to tell.
+const FIRST: usize = 32;
 /// Names in a row that were in memory, from which on it is taken that the next are, too; and of which one in so many is looked up
 /// then.
 const WARM: u32 = 32;
@@ -80,6 +82,8 @@ fn key(file: FileId, kind: Kind) -> Key {
 /// A name that was asked for and is not used yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
+    /// Its number in the plan.
+    number: u64,
     /// Whether it is answered.
     answered: bool,
     /// Whether the program was not watched at some time since.
@@ -100,6 +104,7 @@ pub(crate) struct Walker {
     met: FxHashSet<Key>,
     asked: FxHashMap<Key, Asked>,
     under_way: usize,
+    has_answers: bool,
     /// Whether the source has no more.
     ended: bool,
     /// Names in a row that were in memory.
@@ -192,19 +197,22 @@ impl Walker {
 
     /// The names to be asked for now.
     pub(crate) fn due(&mut self, out: &mut Vec<(FileId, Kind)>) {
-        if self.under_way > UNDER_WAY / 2 {
+        let most = if self.has_answers { UNDER_WAY } else { FIRST };
+        if self.under_way > most / 2 {
             return;
         }
-        while self.under_way < UNDER_WAY
+        while self.under_way < most
             && let Some(name) = self.ahead.get((self.next - self.base) as usize)
         {
-            let is_left_out = self.warm >= WARM && !self.next.is_multiple_of(SPARSE);
+            let number = self.next;
+            let is_left_out = self.warm >= WARM && !number.is_multiple_of(SPARSE);
             self.next += 1;
             let key = key(name.file, name.kind);
             if is_left_out || !self.met.insert(key) {
                 continue;
             }
             let asked = Asked {
+                number,
                 answered: false,
                 unwatched: self.unwatched,
             };
@@ -218,17 +226,21 @@ impl Walker {
     /// A name that was asked for is answered; whether it was one of these.
     pub(crate) fn looked(&mut self, file: FileId, kind: Kind, outcome: Outcome) {
         self.under_way = self.under_way.saturating_sub(1);
-        if let Some(asked) = self.asked.get_mut(&key(file, kind)) {
+        self.has_answers = true;
+        let asked = self.asked.get_mut(&key(file, kind));
+        let number = asked.map(|asked| {
             asked.answered = true;
-        }
+            asked.number
+        });
         if outcome != Outcome::Fetched {
             self.warm = self.warm.saturating_add(1);
             return;
         }
         self.ledger.fetched += 1;
         if self.warm >= WARM {
-            // Those that were left out may have to be fetched, too.
-            self.next = self.base;
+            // Those that were left out around it may have to be fetched, too.
+            let from = number.unwrap_or(self.base).saturating_sub(2 * SPARSE);
+            self.next = self.next.min(from.max(self.base));
         }
         self.warm = 0;
     }

@@ -75,9 +75,8 @@ impl Place {
         let mut room = [MaybeUninit::uninit(); ENTRIES];
         let mut entries = RawDir::new(&directory, &mut room);
         for count in 0..most {
-            match entries.next() {
-                Some(entry) => drop(entry?),
-                None => return Ok(count),
+            if entries.next().transpose()?.is_none() {
+                return Ok(count);
             }
         }
         Ok(most)

@@ -188,12 +188,7 @@ impl Lanes {
         for &(file, kind) in names {
             let (dev, ino) = common.files.place(file);
             let (number, _) = self.crew(dev);
-            let name = Name {
-                file,
-                kind,
-                dev,
-                ino,
-            };
+            let name = Name { file, kind, ino };
             by_crew.entry(number).or_default().push(name);
         }
         for (number, names) in by_crew {

@@ -1,8 +1,9 @@
 //! Threads that look names up, so many at a time as a device is deep: each waits for it by itself.
 //!
 //! Invariants: every name is answered by exactly one `Event::Looked`, unless its file system never answers; nothing is opened but
-//! directories whose entries are read, and these only while they are; where position matters names are looked up in the order of
-//! their inodes, which lie on a device in that order.
+//! directories whose entries are read, and these only while they are. Names that came together are looked up in the order of
+//! their inodes, which lie on a device in that order, many in one block: of 10,000 files in 200 folders, by 16 threads, on a disk with a
+//! moving head in 0.11 s, on a network SSD in 0.11 s, and in the order of their paths in 0.12 s and 0.30 s.
 //!
 //! Data flow: [`Lanes`](super::lanes::Lanes) → one queue for each device → its [`Lookers`] → `Event::Looked`.
 
@@ -21,7 +22,10 @@ use super::files::Files;
 use super::lanes::Common;
 use crate::{Event, Outcome};
 
-/// Threads for each device.
+/// Threads for each device. To look up 10,000 files on a network SSD in the order of their inodes took one thread 0.24 s, four
+/// 0.13 s, 16 and more 0.11 s; on a local virtual disk, in the order of their paths, one 0.07 s, 16 0.055 s, 32 0.043 s, 64 no
+/// less. `statx` by io_uring, as deep, took 1.2 to 1.9 times as long there and more of the processor: the kernel hands each to a thread
+/// of its own.
 const LOOKERS: usize = 32;
 /// Names that wait for each thread, beyond which one more is started: where names are in memory, one thread looks 300,000 up in a
 /// second, and more would only be in the program's way.
@@ -39,8 +43,7 @@ const LISTED_EACH: Duration = Duration::from_nanos(300);
 pub(super) struct Name {
     pub(super) file: FileId,
     pub(super) kind: Kind,
-    /// Where it was, as far as is known.
-    pub(super) dev: u64,
+    /// Its inode, as far as is known.
     pub(super) ino: u64,
 }
 
@@ -75,12 +78,7 @@ impl Shared {
 impl Lookers {
     /// Look these up, too.
     pub(super) fn add(&mut self, common: &Common, mut names: Vec<Name>, title: &str) {
-        let positions = names
-            .first()
-            .is_some_and(|name| common.devices.positions(name.dev) != Some(false));
-        if positions {
-            names.sort_by_key(|name| name.ino);
-        }
+        names.sort_by_key(|name| name.ino);
         let mut queue = self.shared.lock();
         queue.names.extend(names);
         let (waiting, idle) = (queue.names.len(), queue.idle);

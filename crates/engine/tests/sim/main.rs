@@ -7,6 +7,7 @@ mod behind;
 mod follow;
 mod gaps;
 mod growing;
+mod names;
 mod pacing;
 mod passes;
 mod sharing;

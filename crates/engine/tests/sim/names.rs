@@ -1,0 +1,222 @@
+//! Names: directories and inodes, looked up ahead of a program that goes through many files.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use foreread_backend::{Found, Sim, SimMachine};
+use foreread_disk::Model;
+use foreread_engine::{Config, Engine, Phase, Report};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
+use foreread_sources::Replay;
+
+use super::{GIB, HIT_NS, List, TICK_NS, machine};
+
+/// Uses of the names of so many files from `first` on, each of which may be read, too.
+fn plan(first: u32, count: u32, reads: bool) -> Vec<Access> {
+    let names = (first..first + count).map(|file| Access {
+        file: FileId(file),
+        extent: Extent::new(0, 0),
+        thread: ThreadId(0),
+        kind: Kind::Open,
+        start: 0,
+        took: 0,
+    });
+    names
+        .flat_map(|name| {
+            let read = Access {
+                extent: Extent::new(0, PAGE),
+                kind: Kind::Read,
+                ..name
+            };
+            [Some(name), reads.then_some(read)]
+        })
+        .flatten()
+        .collect()
+}
+
+/// Lays the files of a plan out: their inodes and their pages, far from each other.
+fn lay_out(shared: &Mutex<SimMachine>, plan: &[Access]) {
+    let mut shared = shared.lock().unwrap();
+    for access in plan {
+        let number = u64::from(access.file.0);
+        let place = number * 7919 % 10_007 * 256 * PAGE;
+        if access.kind.names() {
+            shared.name(access.file, access.kind, GIB + place);
+        } else {
+            shared.place(access.file, 4 * GIB + place);
+        }
+    }
+}
+
+fn engine(shared: &Arc<Mutex<SimMachine>>, plan: &[Access]) -> Engine<Sim> {
+    let source = Box::new(Replay::new(List(plan.to_vec(), 0), HashSet::new()));
+    let config = Config {
+        budget_pages: 1 << 16,
+        ..Config::default()
+    };
+    Engine::new(Sim::new(Arc::clone(shared)), config).with_strand("replay", source)
+}
+
+/// Have a program go through these with `compute` ns between them; when it ends, from `now` on.
+fn go(
+    shared: &Mutex<SimMachine>,
+    mut engine: Option<&mut Engine<Sim>>,
+    program: &[Access],
+    compute: u64,
+    mut now: u64,
+) -> u64 {
+    let mut tick = now;
+    for access in program {
+        let ready = now + compute;
+        let mut since = None;
+        loop {
+            let event = shared.lock().unwrap().next_event().unwrap_or(u64::MAX);
+            let own = if since.is_none() { ready } else { u64::MAX };
+            let own = own.min(if engine.is_some() { tick } else { u64::MAX });
+            now = now.max(event.min(own));
+            shared.lock().unwrap().advance(now);
+            if let Some(engine) = &mut engine
+                && now >= tick
+            {
+                engine.step(now);
+                tick = now + TICK_NS;
+            }
+            if now < ready {
+                continue;
+            }
+            since.get_or_insert(now);
+            let mut machine = shared.lock().unwrap();
+            let found = if access.kind.names() {
+                machine.use_name(access.file, access.kind)
+            } else {
+                machine.read(access.file, access.extent.pages())
+            };
+            if found == Found::Hit {
+                break;
+            }
+        }
+        let start = since.unwrap_or(now);
+        now += HIT_NS;
+        let Some(engine) = &mut engine else { continue };
+        if access.kind.names() {
+            engine.see(&Seen::Named {
+                file: access.file,
+                kind: access.kind,
+                thread: access.thread,
+            });
+        } else {
+            let read = Access {
+                start,
+                took: now - start,
+                ..*access
+            };
+            engine.see(&Seen::Read(read.into()));
+        }
+    }
+    now
+}
+
+/// What following a cold program that goes through `program` by this plan comes to, and how long it takes plain and followed.
+fn follow(model: Model, plan: &[Access], program: &[Access], compute: u64) -> (u64, u64, Report) {
+    let cold = || {
+        let shared = machine(model, 1 << 20);
+        lay_out(&shared, plan);
+        lay_out(&shared, program);
+        shared
+    };
+    let plain = go(&cold(), None, program, compute, 0);
+    let shared = cold();
+    let mut engine = engine(&shared, plan);
+    let mut begun = 0;
+    engine.survey(0);
+    while engine.is_surveying() {
+        begun += TICK_NS;
+        shared.lock().unwrap().advance(begun);
+        engine.step(begun);
+    }
+    let end = go(&shared, Some(&mut engine), program, compute, begun);
+    let report = engine.finish(end);
+    assert!(report.names.is_closed(), "{:?}", report.names);
+    assert!(report.ledger.is_closed(), "{:?}", report.ledger);
+    (plain, end, report)
+}
+
+#[test]
+fn names_are_fetched_ahead_many_at_a_time() {
+    // The first serves 3,000 requests a second at most, and to the other distance costs more than depth gains.
+    for (model, times) in [(Model::NetworkSsd, 2.0), (Model::Hdd7200, 1.0)] {
+        for reads in [false, true] {
+            let plan = plan(0, 3000, reads);
+            let (plain, ahead, report) = follow(model, &plan, &plan, 5_000);
+            assert!(
+                ahead as f64 * times < plain as f64,
+                "{model:?}: {ahead} of {plain} ns"
+            );
+            // But for those that the survey has looked up.
+            let names = report.names;
+            assert!(names.asked > 2900 && names.fetched > 2900, "{names:?}");
+            assert!(names.used > 2900 && names.unused < 50, "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_of_names_alone_is_followed_to_its_end_and_known_to_be_in_memory() {
+    let plan = plan(0, 3000, false);
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    lay_out(&shared, &plan);
+    let end = go(&shared, None, &plan, 0, 0);
+    let mut engine = engine(&shared, &plan);
+    engine.survey(end);
+    assert_eq!(engine.phase(), Phase::Hot);
+    let report = engine.finish(end);
+    assert!(report.was_hot && report.names.asked == 0);
+}
+
+#[test]
+fn names_that_are_in_memory_are_hardly_looked_at_and_those_that_are_not_are_found() {
+    let known = plan(0, 3000, false);
+    let cold = plan(3000, 1000, false);
+    let all: Vec<Access> = known.iter().chain(&cold).copied().collect();
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    lay_out(&shared, &all);
+    let end = go(&shared, None, &known, 0, 0);
+    let mut engine = engine(&shared, &all);
+    // Nobody has looked: what comes first is in memory.
+    let end = go(&shared, Some(&mut engine), &all, 5_000, end);
+    let names = engine.finish(end).names;
+    assert!(names.asked < 1000 + 3000 / 8, "{names:?}");
+    assert!(names.fetched > 900, "{names:?}");
+    assert!(names.is_closed());
+}
+
+#[test]
+fn names_that_are_not_used_are_told_from_those_that_nobody_saw() {
+    let plan = plan(0, 3000, false);
+    for watched in [true, false] {
+        let shared = machine(Model::NetworkSsd, 1 << 20);
+        lay_out(&shared, &plan);
+        let mut engine = engine(&shared, &plan);
+        let end = go(&shared, Some(&mut engine), &plan[..500], 5_000, 0);
+        if !watched {
+            engine.look_away();
+        }
+        let names = engine.finish(end).names;
+        assert!(names.is_closed(), "{names:?}");
+        let (unseen, other) = if watched {
+            (names.unused, names.unknown)
+        } else {
+            (names.unknown, names.unused)
+        };
+        assert!(unseen > 100 && other == 0, "{names:?}");
+    }
+}
+
+#[test]
+fn a_program_that_leaves_names_out_is_still_kept_ahead_of() {
+    let plan = plan(0, 6000, false);
+    // The first half of the plan is not what it does.
+    let (plain, ahead, report) = follow(Model::NetworkSsd, &plan, &plan[3000..], 5_000);
+    assert!(ahead * 3 < plain * 2, "{ahead} of {plain} ns");
+    assert!(report.names.used > 2500, "{:?}", report.names);
+}
