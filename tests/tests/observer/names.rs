@@ -279,10 +279,8 @@ fn traced(folder: &Path, log: &str) -> Vec<(PathBuf, Use)> {
         let got = call
             .rsplit_once(" = ")
             .map(|(_, got)| got.split(['<', ' ']).next().unwrap_or(""));
-        if !got
-            .and_then(|got| got.parse::<i64>().ok())
-            .is_some_and(|got| got >= 0)
-        {
+        let got = got.and_then(|got| got.parse::<i64>().ok());
+        if got.is_none_or(|got| got < 0) {
             continue;
         }
         let base = rest

@@ -32,6 +32,11 @@ pub const TESTS: &[Test] = &[
         walk,
     ),
     (
+        "names_that_are_not_in_memory_are_looked_up_ahead",
+        &[Need::Root],
+        ahead,
+    ),
+    (
         "what_has_become_of_names_since_harms_no_run",
         &[Need::Command("mkfifo")],
         changed,
@@ -216,6 +221,30 @@ fn walk() {
     // And followed.
     let again = lab.run(find);
     again.assert_as(&plain);
+}
+
+fn ahead() {
+    let lab_ = Lab::new();
+    let mut lines: Vec<_> = files(&lab_, 2000)
+        .into_iter()
+        .map(|name| ("stat", name))
+        .collect();
+    lines.extend((0..200).map(|n| ("list", format!("tree/d{n}"))));
+    let lab = lab(lab_, &lines);
+    // Slow enough for there to be an ahead.
+    let command = &["./looker", "list", "0", "200"];
+    let plain = lab.plain(command);
+    assert_eq!(lab.run(command).mode(), "recorded");
+    drop_names();
+    let outcome = lab.run_with(&["--explain"], command);
+    outcome.assert_as(&plain);
+    outcome.check_mode("prefetched");
+    let names = |part: &str| outcome.account["names"][part].as_u64().expect("a count");
+    check!(names("fetched") >= 1000, "{outcome:?}");
+    check!(names("unused") <= 20, "{outcome:?}");
+    let said = outcome.stderr();
+    check!(said.contains(" names ahead of looker: "), "{said}");
+    check!(said.contains(" looked up, "), "{said}");
 }
 
 /// Runs the command by its record, with what the run before is to be like; nothing may keep it from its end.

@@ -37,7 +37,7 @@ proptest! {
 
     #[test]
     fn any_slots_decode_or_are_refused(
-        kind in 0_u64..8,
+        kind in 0_u64..10,
         extra in 0_u64..4,
         mut first: Slot,
         rest in prop::collection::vec(any::<u8>(), 0..128),
@@ -47,6 +47,9 @@ proptest! {
             match what {
                 What::Open { path, inst, .. } => {
                     prop_assert!(path.len() <= PATH_MAX && path[0] == b'/' && inst != 0);
+                }
+                What::Name { path, .. } => {
+                    prop_assert!(path.len() <= PATH_MAX && path[0] == b'/');
                 }
                 What::Access { offset, len, .. } => {
                     prop_assert!(len != 0 && offset.checked_add(len.into()).is_some());
@@ -102,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn an_encoded_open_decodes_to_itself(
+    fn an_encoded_open_or_name_decodes_to_itself(
         inst in 1_u32.., flags: u8, start: u64, name in "[a-z]{0,300}",
     ) {
         let path = format!("/{name}");
@@ -110,6 +113,9 @@ proptest! {
         let took = u64::from(u32::MAX) << 4;
         let expected = What::Open { inst, flags, took, path: path.as_bytes() };
         let rest = padded(path.as_bytes());
+        prop_assert_eq!(decode(&slot, &rest, |path| path), Ok((start, expected)));
+        let slot = encode::name(flags, start, u64::MAX, path.len());
+        let expected = What::Name { flags, took, path: path.as_bytes() };
         prop_assert_eq!(decode(&slot, &rest, |path| path), Ok((start, expected)));
     }
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_ring::{
-    Advice, Clock, EXTRA_MAX, Full, MORE_MAX, Mode, OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage,
-    RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot, Slots, THREAD_NO_STDIO, Unobserved, Wanted,
-    What, Writer, address, code, decode, encode, kind, slots_at,
+    Advice, Clock, EXTRA_MAX, Full, MORE_MAX, Mode, NAME_LISTED, OPEN_WRITTEN, PASSAGES, PATH_MAX,
+    Passage, RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot, Slots, THREAD_NO_STDIO, Unobserved,
+    Wanted, What, Writer, address, code, decode, encode, kind, slots_at,
 };
 
 mod added;
@@ -97,6 +97,8 @@ fn every_kind_of_event_comes_out_as_it_went_in() {
     let path = vec![b'/'; PATH_MAX];
     let open = encode::open(9, OPEN_WRITTEN, at, 1600, path.len());
     writer.push_path(shared, &open, &[&path]).expect("room");
+    let name = encode::name(NAME_LISTED, at, 160, exe.len());
+    writer.push_path(shared, &name, &[&exe[..]]).expect("room");
     writer
         .push(
             shared,
@@ -125,6 +127,11 @@ fn every_kind_of_event_comes_out_as_it_went_in() {
             path: PathBuf::from("/".repeat(PATH_MAX)),
             flags: OPEN_WRITTEN,
             took: 1600,
+        },
+        What::Name {
+            path: PathBuf::from("/usr/bin/a program"),
+            flags: NAME_LISTED,
+            took: 160,
         },
         What::Access {
             inst: 9,

@@ -1,7 +1,7 @@
-/* looker LIST [AGAIN]
+/* looker LIST [AGAIN [PAUSE]]
  *
  * Looks up what LIST names, a line each: "stat PATH", "at PATH" (not through a link), "list PATH", "open PATH", "make PATH"
- * (a new file) or "makedir PATH"; all of it AGAIN times more. Names that there are not are passed over. Prints how many
+ * (a new file) or "makedir PATH"; all of it AGAIN times more, each after a PAUSE in us. Names that there are not are passed over. Prints how many
  * entries and bytes were found, and how many names were not. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -53,8 +53,11 @@ int main(int count, char **arguments)
         return 2;
     for (int again = count > 2 ? atoi(arguments[2]) : 0; again >= 0; again--) {
         rewind(list);
-        while (fscanf(list, "%15s %4096s", how, path) == 2)
+        while (fscanf(list, "%15s %4096s", how, path) == 2) {
+            if (count > 3)
+                usleep(atoi(arguments[3]));
             look(how, path);
+        }
     }
     printf("%ld bytes, %ld entries, %ld missing\n", found, entries, missing);
     return 0;
