@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use foreread_backend::Backend;
 use foreread_plan::{Expected, FileId, Kind, Pattern, Request, RequestId};
+use foreread_sched::untried_gap;
 use foreread_sources::Source;
 
 use crate::engine::FIRST;
@@ -31,10 +32,8 @@ const FEW_NAMES: u64 = 2;
 const PATIENCE: u64 = 5_000_000;
 /// Planned pages that must be missing for a plan to be worth following at all.
 const COLD_PAGES: u64 = 16;
-/// Pages of a stream that are fetched at once, and that it may leave out between two reads: as many as a source
-/// discloses before it leaves a stream to the kernel.
+/// Pages of a stream that are fetched at once: as many as a source discloses before it leaves a stream to the kernel.
 const HEAD_PAGES: u64 = 64;
-const SKIP_PAGES: u64 = 3;
 /// Disclosures among which the first streams are looked for, and how many of those: the program waits for that.
 const AMONG: usize = 2 * FIRST;
 const STREAMS: usize = 4;
@@ -95,7 +94,7 @@ impl Head {
         for one in others.filter(|one| one.file == head.file && !one.pages.is_empty()) {
             let end = head.pages.end;
             if one.pattern == Pattern::Loose
-                || !(head.pages.start..=end + SKIP_PAGES).contains(&one.pages.start)
+                || !(head.pages.start..=end + untried_gap()).contains(&one.pages.start)
             {
                 break;
             }

@@ -38,9 +38,6 @@ pub enum Pattern {
     Scattered,
     /// Part of a sequential stream, which the kernel's own read-ahead serves better.
     Sequential,
-    /// Part of a stream that leaves out a few pages between its reads. The kernel reads those along, and waits for the
-    /// device with each of its windows: right only where that is one with a moving head.
-    Gapped,
     /// Its place among its neighbours is not known: it was found in a sample.
     Loose,
 }

@@ -78,12 +78,6 @@ impl Budget {
         self.target.saturating_sub(self.held)
     }
 
-    /// The pages to be left free for gaps that are read along: fewer where those make room for the rest once they are
-    /// there.
-    pub fn for_gaps(&self, are_given_back: bool) -> u64 {
-        self.target / if are_given_back { 4 } else { 2 }
-    }
-
     /// Whether what is held is little of the target.
     pub fn holds_little(&self) -> bool {
         self.held < self.target / LITTLE

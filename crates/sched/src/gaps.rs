@@ -1,8 +1,14 @@
 //! Whether the gap between two wanted pages is read along: the one rule, by price.
 //!
-//! To read a gap along costs the transfer of its pages, and memory. To leave the gap out costs one more operation. So a gap is
-//! read along up to as many pages as are transferred in the time of an operation. Where most of a file is wanted, every gap is
-//! that short, and the rule ends at the whole file.
+//! To read a gap along costs the transfer of its pages, and memory. To leave the gap out costs one more operation: of the
+//! device, and of the processor, which gives one more hint. So a gap is read along up to as many pages as are transferred in
+//! the time of an operation. Where most of a file is wanted, every gap is that short, and the rule ends at the whole file.
+//!
+//! All that has to do with gaps asks here: the sweep, which forms requests ([`Terms::largest`]); the passes over a disk
+//! ([`is_on_the_way`]); the admission of entries, which leaves room for the gaps between them ([`Terms::spare`]); the head of a
+//! stream, fetched before anything is known of its device ([`untried`]). Whether the kernel's own read-ahead goes on
+//! over a gap is another question, which decides nothing here: what leaves pages out is fetched page by page or with its
+//! gaps, by their price, whatever the device.
 //!
 //! Data flow: the device's profile, what was measured of operations, and the state of memory → [`Terms`] → the largest gap
 //! → the sweep, which forms requests.
@@ -15,9 +21,13 @@ pub(crate) const PAGE_NS: u64 = 41_000;
 /// The shortest gap, in pages, that a measured operation is worth. Processors that were busy saw completions of a local
 /// disk, of 80 µs each, as late as those of a device whose operations take 2 to 3 pages.
 const LEAST: u64 = 4;
-/// The gap, in pages, that is read along in any case while memory is plentiful: one more hint takes the processor 12 µs to
-/// 20 µs, and a page of a local disk 2 µs to 8 µs.
-const BRIDGED: u64 = 1;
+/// What one more hint takes of the processor, in ns: 12 µs to 20 µs were measured from the scheduler to the answer.
+const HINT_NS: u64 = 16_000;
+/// The transfer of a page of a slow local disk, in ns; of quick ones 2 µs to 3 µs.
+const LOCAL_PAGE_NS: u64 = 8_000;
+/// The gap, in pages, that is read along in any case while memory is plentiful: its transfer takes no longer than one more
+/// hint.
+const BRIDGED: u64 = HINT_NS / LOCAL_PAGE_NS;
 /// Pages read along for each page asked for, beyond which no more are because of a measurement: what takes no time still
 /// takes memory and the bandwidth of others, and a measurement may be of a machine that was busy. The number is a guess.
 const ALONG: u64 = 4;
@@ -40,11 +50,32 @@ pub(crate) struct Terms {
     pub(crate) along: u64,
     /// Whether memory is plentiful.
     pub(crate) plentiful: bool,
+    /// Pages that there is room for.
+    pub(crate) room: u64,
 }
 
 impl Terms {
     /// The largest gap that is read along, in pages.
     pub(crate) fn largest(self) -> u64 {
+        self.worth().min(self.room)
+    }
+
+    /// The pages of a memory target to be left free for gaps, where those are read along even if memory is not plentiful:
+    /// as much as for what is wanted, or half of that where they make room for the rest once they are there.
+    pub(crate) fn spare(self, target: u64, are_given_back: bool) -> u64 {
+        let scarce = Self {
+            plentiful: false,
+            ..self
+        };
+        match (scarce.worth(), are_given_back) {
+            (0, _) => 0,
+            (_, true) => target / 4,
+            (_, false) => target / 2,
+        }
+    }
+
+    /// The largest gap that costs less than an operation.
+    fn worth(self) -> u64 {
         // By position, what an operation costs depends on the distance, and completions do not tell it.
         if self.order == Order::Position {
             return self.known_pages;
@@ -64,6 +95,11 @@ impl Terms {
     fn measured(self) -> u64 {
         worth(self.operation_ns)
     }
+}
+
+/// The largest gap that is read along of a device that nothing is known of, in pages.
+pub const fn untried() -> u64 {
+    BRIDGED
 }
 
 /// How many pages are transferred in the time of an operation; 0 where that is too few to tell it from a busy machine.
@@ -91,6 +127,7 @@ mod tests {
         asked: 100,
         along: 0,
         plentiful: false,
+        room: 1000,
     };
 
     #[test]
@@ -126,6 +163,26 @@ mod tests {
             ..plentiful
         };
         assert_eq!(spent.largest(), BRIDGED);
+    }
+
+    #[test]
+    fn no_gap_is_larger_than_there_is_room_for_and_some_room_is_left_for_gaps() {
+        let disk = Terms {
+            order: Order::Position,
+            known_pages: 32,
+            ..TERMS
+        };
+        assert_eq!(disk.largest(), 32);
+        assert_eq!(Terms { room: 7, ..disk }.largest(), 7);
+        let full = Terms { room: 0, ..disk };
+        assert_eq!((full.largest(), full.spare(1024, false)), (0, 512));
+        assert_eq!(full.spare(1024, true), 256, "they are given back");
+        // What is read along only while memory is plentiful needs no room.
+        let local = Terms {
+            plentiful: true,
+            ..TERMS
+        };
+        assert_eq!((local.largest(), local.spare(1024, false)), (BRIDGED, 0));
     }
 
     #[test]

@@ -240,17 +240,27 @@ impl Lane {
         }
     }
 
-    /// The largest gap that is read along, in pages.
-    pub(crate) fn infill_pages(&self, plentiful: bool) -> u64 {
-        let terms = Terms {
+    /// The largest gap that is read along now, in pages.
+    pub(crate) fn largest_gap(&self, budget: &Budget) -> u64 {
+        self.terms(budget).largest()
+    }
+
+    /// Pages of the budget to be left free for gaps.
+    pub(crate) fn spare_for_gaps(&self, budget: &Budget, are_given_back: bool) -> u64 {
+        self.terms(budget).spare(budget.target(), are_given_back)
+    }
+
+    /// What the price of a gap depends on here.
+    fn terms(&self, budget: &Budget) -> Terms {
+        Terms {
             order: self.profile.order,
             known_pages: self.profile.infill_pages,
             operation_ns: self.service.operation_ns(),
             wide: self.service.is_wide(),
             asked: self.asked,
             along: self.along,
-            plentiful,
-        };
-        terms.largest()
+            plentiful: budget.holds_little(),
+            room: budget.room(),
+        }
     }
 }

@@ -132,13 +132,11 @@ impl Packed {
     }
 
     fn pattern(&self) -> Pattern {
-        const PATTERNS: [Pattern; 4] = [
-            Pattern::Scattered,
-            Pattern::Sequential,
-            Pattern::Gapped,
-            Pattern::Loose,
-        ];
-        PATTERNS[(self.what >> PATTERN) as usize & 0b11]
+        match self.what >> PATTERN & 0b11 {
+            0 => Pattern::Scattered,
+            1 => Pattern::Sequential,
+            _ => Pattern::Loose,
+        }
     }
 
     fn entry(&self) -> Entry {

@@ -476,9 +476,8 @@ impl Scheduler {
         let queue = &plan.queue;
         let mut dropped = Vec::new();
         let mut late = 0;
-        let infill_pages = lane.infill_pages(self.budget.holds_little());
         let profile = Profile {
-            infill_pages: infill_pages.min(self.budget.room()),
+            infill_pages: lane.largest_gap(&self.budget),
             ..lane.profile.clone()
         };
         let reach = lane.reach(position);

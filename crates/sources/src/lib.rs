@@ -21,6 +21,7 @@ use foreread_plan::{Access, Expected, Name, Seen};
 pub use access_list::{AccessList, Counts, Draft, Entry, Feed, Match, RegionId};
 pub use null::Null;
 pub use replay::{Replay, Trace};
+pub use streams::goes_on;
 
 /// How a source knows what it discloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The one judge of shapes: which accesses belong to a sequential stream, and how long it has run.
+//! The one judge of shapes: which accesses belong to a sequential stream, and how long it has run; and which go on from
+//! the one before as far as the kernel's read-ahead is concerned.
 //!
 //! From [`STREAM_AFTER`] bytes on, the kernel's own read-ahead does at least as well as any list. Accesses of a
 //! record are still disclosed then, so that the place in the plan is known, and left to the kernel; those that
@@ -11,9 +12,9 @@ use foreread_plan::{Extent, FileId, PAGE, Pattern, ThreadId};
 /// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead
 /// windows (128 KiB), time enough for its own detection to ramp up.
 pub(crate) const STREAM_AFTER: u64 = 256 * 1024;
-/// Bytes a stream may leave out between two reads for the kernel's read-ahead to go on at all: with more, a read misses
-/// the four pages that it begins with. But with a page left out, it is mostly the one that the kernel has marked, to read
-/// further when that is come to, and the program waits for each window.
+/// Bytes a read may leave out after the one before for the kernel's read-ahead to serve it at all: with more, it misses the four
+/// pages that the kernel begins with. But with a page left out, that is mostly the one that the kernel has marked, to read
+/// further when the program comes to it, and the program waits for each window: such a stream is not left to the kernel.
 const SKIP: u64 = 12 * 1024;
 /// Streams remembered at a time; beyond it the table starts afresh.
 const STREAMS: usize = 1 << 16;
@@ -22,31 +23,34 @@ const STREAMS: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     end: u64,
-    runs: Runs,
+    run: u64,
     /// Whether the last access went on where the one before ended.
     goes_on: bool,
 }
 
-/// How many bytes a stream had run before an access that goes on with it; 0 where it does not.
+/// How an access goes with those before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Runs {
-    /// Without a page left out.
+    /// How many bytes the stream had run, without a page left out, that it goes on with; 0 where it goes on with none.
     pub(crate) whole: u64,
-    /// With a few pages left out at a time, at most.
-    pub(crate) gapped: u64,
+    /// Whether the kernel's read-ahead for the one before serves it.
+    pub(crate) onward: bool,
 }
 
 impl Runs {
-    /// How the access goes with those before it.
+    /// The same in a word.
     pub(crate) fn pattern(self) -> Pattern {
         if self.whole >= STREAM_AFTER {
             Pattern::Sequential
-        } else if self.gapped >= STREAM_AFTER {
-            Pattern::Gapped
         } else {
             Pattern::Scattered
         }
     }
+}
+
+/// Whether the kernel's read-ahead for a read that ended at `end` serves one that begins at `offset`, in bytes.
+pub fn goes_on(end: u64, offset: u64) -> bool {
+    offset / PAGE == end / PAGE || (end..=end.saturating_add(SKIP)).contains(&offset)
 }
 
 impl Default for Stream {
@@ -54,7 +58,7 @@ impl Default for Stream {
     fn default() -> Self {
         Self {
             end: u64::MAX,
-            runs: Runs::default(),
+            run: 0,
             goes_on: false,
         }
     }
@@ -64,21 +68,18 @@ impl Stream {
     /// How far the stream had run that the next access goes on with.
     pub(crate) fn next(&mut self, extent: Extent) -> Runs {
         let offset = extent.offset;
-        let mut before = Runs::default();
-        self.goes_on = false;
-        if let Some(skipped) = offset.checked_sub(self.end) {
-            if offset / PAGE <= self.end.div_ceil(PAGE) {
-                before.whole = self.runs.whole.saturating_add(skipped);
-                self.goes_on = true;
-            }
-            if skipped <= SKIP {
-                before.gapped = self.runs.gapped.saturating_add(skipped);
-            }
-        }
-        self.runs = Runs {
-            whole: before.whole.saturating_add(extent.len),
-            gapped: before.gapped.saturating_add(extent.len),
+        let mut before = Runs {
+            whole: 0,
+            onward: goes_on(self.end, offset),
         };
+        self.goes_on = false;
+        if let Some(skipped) = offset.checked_sub(self.end)
+            && offset / PAGE <= self.end.div_ceil(PAGE)
+        {
+            before.whole = self.run.saturating_add(skipped);
+            self.goes_on = true;
+        }
+        self.run = before.whole.saturating_add(extent.len);
         self.end = extent.end();
         before
     }
@@ -86,7 +87,7 @@ impl Stream {
     /// The stream as the kernel sees it that has read ahead of it since its second access: if the last access went on
     /// where the one before ended, the kernel needs no more of it.
     pub(crate) fn served(mut self) -> Option<Self> {
-        self.runs.whole = self.runs.whole.max(STREAM_AFTER);
+        self.run = self.run.max(STREAM_AFTER);
         self.goes_on.then_some(self)
     }
 }

@@ -1,11 +1,10 @@
 //! How a run reads its files, as far as a later run is told: in which order each, and how long small reads waited.
 
 use foreread_plan::{Advice, FileMeta, Kind, PAGE, Sequence};
+use foreread_sources::goes_on;
 
 /// Reads that show how a file is read.
 const ENOUGH_READS: u64 = 64;
-/// A step forward that read-ahead still serves, in bytes.
-const SKIP: u64 = 12 * 1024;
 /// Longer reads take their time in transfer, not in waiting; bytes.
 const SMALL: u64 = 64 * 1024;
 /// Waits kept at a time.
@@ -53,8 +52,7 @@ impl Order {
         self.reads += sequence.count();
         self.bytes += sequence.extent().len;
         let offset = first.extent.offset;
-        let onward = offset / PAGE == self.end / PAGE
-            || (self.end..=self.end.saturating_add(SKIP)).contains(&offset);
+        let onward = goes_on(self.end, offset);
         self.onward += u64::from(onward) + u64::from(sequence.more);
         let whole = onward && offset / PAGE <= self.end.div_ceil(PAGE);
         self.whole += u64::from(whole) + u64::from(sequence.more);

@@ -23,8 +23,7 @@ impl Scheduler {
                 return;
             };
             let lead = ordinal.saturating_sub(plan.queue.position());
-            let streams = matches!(entry.pattern, Pattern::Sequential | Pattern::Gapped);
-            if streams && lead > STREAM_LEAD {
+            if entry.pattern == Pattern::Sequential && lead > STREAM_LEAD {
                 return;
             }
             if entry.state != State::Waiting || entry.pattern == Pattern::Sequential {
@@ -37,12 +36,7 @@ impl Scheduler {
                 continue;
             };
             let lane = lane(&mut self.lanes, device, devices);
-            let infill_pages = lane.infill_pages(false);
             let by_position = lane.profile.order == Order::Position;
-            if by_position && entry.pattern == Pattern::Gapped {
-                plan.cursor += 1;
-                continue;
-            }
             if lead > lane.neighbourhood() {
                 return;
             }
@@ -56,11 +50,7 @@ impl Scheduler {
                 self.plans[strand.0].queue.set_state(ordinal, State::Left);
             } else {
                 let plan = &mut self.plans[strand.0];
-                let spare = if infill_pages > 0 {
-                    self.budget.for_gaps(self.behind.is_some())
-                } else {
-                    0
-                };
+                let spare = lane.spare_for_gaps(&self.budget, self.behind.is_some());
                 // By position, what is read has to make room for a pass over the device: for each page by
                 // itself it would be a seek.
                 let half = (self.budget.target() - spare) / 2;

@@ -155,13 +155,13 @@ impl Listed {
 impl Order {
     /// Add an entry; whether it is part of a stream that is to be left to the kernel.
     fn add(&mut self, entry: &Entry) -> bool {
-        let Runs { whole, gapped } = self.streams.runs(THREAD, entry.file, entry.extent);
+        let Runs { whole, onward } = self.streams.runs(THREAD, entry.file, entry.extent);
         let long = entry.extent.len >= STREAM_AFTER;
         let listed = self.files.entry(entry.file).or_default();
         listed.fade();
         listed.add(Listed {
             entries: 1,
-            in_row: u32::from(gapped > 0 || long),
+            in_row: u32::from(onward || long),
             whole: u32::from(whole > 0),
             bytes: entry.extent.len,
         });

@@ -92,7 +92,7 @@ fn a_guess_nothing_is_read_of_has_little_unread_and_one_that_is_right_ever_more(
 fn of_several_places_followed_at_a_time_none_is_passed_over() {
     let (mut disk, mut scheduler, ids) = strands(&[true], 4);
     // Eight cursors, each guessed for some way ahead; they are read in turns.
-    let page = |cursor: u64, n: u64| cursor * 100_000 + n * 3;
+    let page = |cursor: u64, n: u64| cursor * 100_000 + n * 4;
     for cursor in 0..8 {
         let pages: Vec<u64> = (0..16).map(|n| page(cursor, n)).collect();
         list(&mut scheduler, ids[0], &pages, Odds(250));
