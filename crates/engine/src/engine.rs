@@ -88,6 +88,9 @@ pub struct Report {
 /// Runs of pages; mostly one.
 type Parts = SmallVec<[(FileId, Range<u64>); 1]>;
 
+/// Strands, and the device that each has asked; mostly one.
+type Askers = SmallVec<[(usize, DeviceId); 1]>;
+
 /// One session's state.
 pub struct Engine<B> {
     /// By their numbers in the scheduler.
@@ -115,7 +118,7 @@ pub struct Engine<B> {
     looks: Vec<(FileId, Kind)>,
     due: Vec<(Name, DeviceId)>,
     /// The strands that names under way were asked for, and the devices.
-    walks: FxHashMap<(FileId, Kind), SmallVec<[(usize, DeviceId); 1]>>,
+    walks: FxHashMap<(FileId, Kind), Askers>,
     /// Files that the program has written itself.
     written: FxHashSet<FileId>,
     /// When the plan was known to be in memory, in ns.
