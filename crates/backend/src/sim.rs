@@ -49,6 +49,7 @@ pub struct SimMachine {
     /// Where the inode, or the entries, behind a name lie on the device, in bytes, and whether they are in memory.
     names: HashMap<(FileId, Kind), (u64, bool)>,
     names_under_way: HashMap<u64, (FileId, Kind)>,
+    named: HashSet<FileId>,
 }
 
 impl SimMachine {
@@ -72,12 +73,14 @@ impl SimMachine {
             fetched_pages: 0,
             names: HashMap::new(),
             names_under_way: HashMap::new(),
+            named: HashSet::new(),
         }
     }
 
     /// Let what is behind a name lie at `place` on the device, in bytes.
     pub fn name(&mut self, file: FileId, kind: Kind, place: u64) {
         self.names.insert((file, kind), (place, false));
+        self.named.insert(file);
     }
 
     /// The program uses a name, fetching what is behind it if that is missing. A name that is nowhere costs nothing.
@@ -300,7 +303,7 @@ impl Sim {
         self
     }
 
-    /// The same, where no question about this file is answered.
+    /// The same, where this file is on a device of its own, and nothing that is asked about it or its name is answered.
     pub fn with_silent(mut self, file: FileId) -> Self {
         self.silent.insert(file);
         self
@@ -360,7 +363,12 @@ impl Sim {
 
 impl Backend for Sim {
     fn device(&mut self, file: FileId) -> Option<u64> {
-        self.machine().files.contains_key(&file).then_some(0)
+        if self.silent.contains(&file) {
+            return Some(1);
+        }
+        let machine = self.machine();
+        let is_known = machine.files.contains_key(&file) || machine.named.contains(&file);
+        is_known.then_some(0)
     }
 
     fn facts(&mut self, _: u64) -> DeviceFacts {
@@ -454,7 +462,8 @@ impl Backend for Sim {
     }
 
     fn look(&mut self, names: &[(FileId, Kind)]) {
-        self.names.extend(names);
+        let answering = names.iter().filter(|(file, _)| !self.silent.contains(file));
+        self.names.extend(answering);
         self.look_on();
     }
 

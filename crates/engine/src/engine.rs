@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
 use foreread_plan::{Expected, FileId, Kind, Name, PAGE, RequestId};
-use foreread_sched::{Asked, Profile, Scheduler, StrandId};
+use foreread_sched::{Asked, DeviceId, Profile, Scheduler, StrandId};
 use foreread_sources::{Nature, Outlook, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -88,6 +88,9 @@ pub struct Report {
 /// Runs of pages; mostly one.
 type Parts = SmallVec<[(FileId, Range<u64>); 1]>;
 
+/// Strands, and the device that each has asked; mostly one.
+type Askers = SmallVec<[(usize, DeviceId); 1]>;
+
 /// One session's state.
 pub struct Engine<B> {
     /// By their numbers in the scheduler.
@@ -113,8 +116,9 @@ pub struct Engine<B> {
     disclosed: Vec<Expected>,
     names: Vec<Name>,
     looks: Vec<(FileId, Kind)>,
-    /// The strand that each name under way was asked for.
-    walks: FxHashMap<(FileId, Kind), usize>,
+    due: Vec<(Name, DeviceId)>,
+    /// The strands that names under way were asked for, and the devices.
+    walks: FxHashMap<(FileId, Kind), Askers>,
     /// Files that the program has written itself.
     written: FxHashSet<FileId>,
     /// When the plan was known to be in memory, in ns.
@@ -145,6 +149,7 @@ impl<B: Backend> Engine<B> {
             disclosed: Vec::new(),
             names: Vec::new(),
             looks: Vec::new(),
+            due: Vec::new(),
             walks: FxHashMap::default(),
             written: FxHashSet::default(),
             hot_since: None,
@@ -328,7 +333,7 @@ impl<B: Backend> Engine<B> {
                     _ => DISCLOSE,
                 };
                 more |= self.disclose(at, most);
-                more |= self.walk(at);
+                more |= self.walk(at, now);
             }
         }
         if !any {

@@ -6,7 +6,9 @@
 //!
 //! Names that are in memory cost nearly nothing: once [`WARM`] in a row were, only one in [`SPARSE`] is looked up until one is not.
 //!
-//! Invariants: a name is asked for once in a session; a name that was asked for is in one column of [`Names`] at the end:
+//! A device that does not answer keeps none of another's names waiting.
+//!
+//! Invariants: a name is asked for once in a session; of each device at most [`UNDER_WAY`] are unanswered; a name that was asked for is in one column of [`Names`] at the end:
 //! used, unused or unknown.
 //!
 //! Data flow: source → [`Walker::push`] → [`Walker::due`] → backend → [`Walker::looked`]; the program → [`Walker::used`].
@@ -15,15 +17,18 @@ use std::collections::VecDeque;
 
 use foreread_backend::Outcome;
 use foreread_plan::{FileId, Kind, Name};
+use foreread_sched::DeviceId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 /// Names kept ahead of the program.
 pub(crate) const HORIZON: u64 = 4096;
-/// Names that are looked up at a time: enough for each thread of the backend to have the next, and for an order by inode to be one.
+/// Names that are looked up at a time on each device: enough for each thread of the backend to have the next, and for an order by inode to be one.
 const UNDER_WAY: usize = 512;
 /// And before any was answered: if they are in memory, no more are needed to tell.
 const FIRST: usize = 32;
+/// A device that has as many under way and has answered none for so long, in ns, does not answer: its names are left out.
+const SILENT: u64 = 1_000_000_000;
 /// Names in a row that were in memory, from which on it is taken that the next are, too; and of which one in so many is looked up
 /// then.
 const WARM: u32 = 32;
@@ -90,6 +95,14 @@ struct Asked {
     unwatched: bool,
 }
 
+/// The names under way on one device.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnderWay {
+    count: usize,
+    /// When the last of them was answered, or the first was asked for, in ns.
+    heard: u64,
+}
+
 /// The names of one strand.
 #[derive(Debug, Default)]
 pub(crate) struct Walker {
@@ -103,7 +116,7 @@ pub(crate) struct Walker {
     /// What need not be asked for any more.
     met: FxHashSet<Key>,
     asked: FxHashMap<Key, Asked>,
-    under_way: usize,
+    under_way: FxHashMap<DeviceId, UnderWay>,
     has_answers: bool,
     /// Whether the source has no more.
     ended: bool,
@@ -195,37 +208,65 @@ impl Walker {
         }
     }
 
-    /// The names to be asked for now.
-    pub(crate) fn due(&mut self, out: &mut Vec<(FileId, Kind)>) {
+    /// The names to be asked for at `now`, each with its device, which `device` tells where it is known.
+    pub(crate) fn due(
+        &mut self,
+        now: u64,
+        mut device: impl FnMut(FileId) -> Option<DeviceId>,
+        out: &mut Vec<(Name, DeviceId)>,
+    ) {
         let most = if self.has_answers { UNDER_WAY } else { FIRST };
-        if self.under_way > most / 2 {
-            return;
-        }
-        while self.under_way < most
-            && let Some(name) = self.ahead.get((self.next - self.base) as usize)
-        {
+        while let Some(&name) = self.ahead.get((self.next - self.base) as usize) {
             let number = self.next;
             let is_left_out = self.warm >= WARM && !number.is_multiple_of(SPARSE);
-            self.next += 1;
             let key = key(name.file, name.kind);
-            if is_left_out || !self.met.insert(key) {
+            if is_left_out || self.met.contains(&key) {
+                self.next += 1;
                 continue;
             }
+            let Some(device) = device(name.file) else {
+                self.next += 1;
+                continue;
+            };
+            let under_way = self.under_way.entry(device).or_default();
+            if under_way.count == 0 {
+                under_way.heard = now;
+            }
+            // Many at once, so that they have an order.
+            let is_full = under_way.count >= most || out.is_empty() && under_way.count > most / 2;
+            if is_full {
+                if now.saturating_sub(under_way.heard) < SILENT {
+                    break;
+                }
+                self.next += 1;
+                continue;
+            }
+            under_way.count += 1;
+            self.next += 1;
+            self.met.insert(key);
             let asked = Asked {
                 number,
                 answered: false,
                 unwatched: self.unwatched,
             };
             self.asked.insert(key, asked);
-            self.under_way += 1;
             self.ledger.asked += 1;
-            out.push((name.file, name.kind));
+            out.push((name, device));
         }
     }
 
-    /// A name that was asked for is answered; whether it was one of these.
-    pub(crate) fn looked(&mut self, file: FileId, kind: Kind, outcome: Outcome) {
-        self.under_way = self.under_way.saturating_sub(1);
+    /// A name that was asked for of this device is answered at `now`.
+    pub(crate) fn looked(
+        &mut self,
+        file: FileId,
+        kind: Kind,
+        device: DeviceId,
+        outcome: Outcome,
+        now: u64,
+    ) {
+        let under_way = self.under_way.entry(device).or_default();
+        under_way.count = under_way.count.saturating_sub(1);
+        under_way.heard = now;
         self.has_answers = true;
         let asked = self.asked.get_mut(&key(file, kind));
         let number = asked.map(|asked| {
@@ -247,19 +288,19 @@ impl Walker {
 
     /// Whether any are under way.
     pub(crate) fn is_busy(&self) -> bool {
-        self.under_way > 0
+        self.under_way.values().any(|one| one.count > 0)
     }
 
     /// Whether there is nothing more to ask for until the program has gone on by half of the horizon.
     pub(crate) fn rests(&self) -> bool {
         let all = self.base + self.ahead.len() as u64;
         let enough = self.ended || self.ahead.len() as u64 >= HORIZON / 2;
-        self.under_way == 0 && self.next == all && enough
+        !self.is_busy() && self.next == all && enough
     }
 
     /// Whether all names were asked for, as far as they are known, and no more will come.
     pub(crate) fn is_out(&self) -> bool {
-        self.ended && self.under_way == 0 && self.next == self.base + self.ahead.len() as u64
+        self.ended && !self.is_busy() && self.next == self.base + self.ahead.len() as u64
     }
 
     /// Where the program is in the plan is not known any more.

@@ -2,14 +2,16 @@
 
 use foreread_backend::{Backend, Outcome};
 use foreread_plan::{FileId, Kind};
+use foreread_sched::Devices;
 use foreread_sources::Outlook;
 
 use super::Engine;
+use crate::site::Site;
 use crate::upkeep::WAIT;
 
 impl<B: Backend> Engine<B> {
     /// Have a strand's names looked up, as far as the program has come; whether any are under way.
-    pub(super) fn walk(&mut self, at: usize) -> bool {
+    pub(super) fn walk(&mut self, at: usize, now: u64) -> bool {
         let strand = &mut self.strands[at];
         let walker = &mut strand.walker;
         walker.reached(self.scheduler.queue(strand.id).position());
@@ -19,26 +21,41 @@ impl<B: Backend> Engine<B> {
             let outlook = strand.source.names(room, &mut self.names);
             walker.push(&self.names, outlook == Outlook::End);
         }
+        let mut site = Site {
+            table: &mut self.table,
+            backend: &mut self.backend,
+        };
+        let mut due = std::mem::take(&mut self.due);
+        walker.due(now, |file| site.device(file), &mut due);
+        let is_busy = walker.is_busy();
         self.looks.clear();
-        walker.due(&mut self.looks);
+        for (name, device) in due.drain(..) {
+            let look = (name.file, name.kind);
+            self.walks.entry(look).or_default().push((at, device));
+            self.looks.push(look);
+        }
+        self.due = due;
         if !self.looks.is_empty() {
-            for &look in &self.looks {
-                self.walks.entry(look).or_insert(at);
-            }
             self.backend.look(&self.looks);
         }
-        strand.walker.is_busy()
+        is_busy
     }
 
     /// A name was looked up.
     pub(super) fn looked(&mut self, file: FileId, kind: Kind, outcome: Outcome, now: u64) {
-        let Some(at) = self.walks.remove(&(file, kind)) else {
+        let mut asked = self.walks.remove(&(file, kind)).unwrap_or_default();
+        let Some((at, device)) = asked.pop() else {
             if let Some(survey) = &mut self.survey {
                 survey.looked(outcome == Outcome::Fetched, now);
             }
             return;
         };
-        self.strands[at].walker.looked(file, kind, outcome);
+        if !asked.is_empty() {
+            // Another strand has asked, too, and is answered by itself.
+            self.walks.insert((file, kind), asked);
+        }
+        let walker = &mut self.strands[at].walker;
+        walker.looked(file, kind, device, outcome, now);
         if outcome == Outcome::Fetched {
             self.upkeep.pay_in(WAIT);
         }

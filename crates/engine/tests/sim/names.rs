@@ -213,6 +213,27 @@ fn names_that_are_not_used_are_told_from_those_that_nobody_saw() {
 }
 
 #[test]
+fn names_of_a_device_that_does_not_answer_keep_no_others_waiting() {
+    let plan = plan(0, 4000, false);
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    lay_out(&shared, &plan);
+    // More than may be unanswered, before all others.
+    let silent = (0..1000).map(FileId);
+    let sim = silent.fold(Sim::new(Arc::clone(&shared)), Sim::with_silent);
+    let source = Box::new(Replay::new(List(plan.to_vec(), 0), HashSet::new()));
+    let mut engine = Engine::new(sim, Config::default()).with_strand("replay", source);
+    for step in 0..20_000 {
+        let now = step * TICK_NS;
+        shared.lock().unwrap().advance(now);
+        engine.step(now);
+    }
+    let names = engine.finish(20_000 * TICK_NS).names;
+    assert!(names.fetched > 2900, "{names:?}");
+    assert!(names.asked <= 3000 + 512, "{names:?}");
+    assert!(names.is_closed());
+}
+
+#[test]
 fn a_program_that_leaves_names_out_is_still_kept_ahead_of() {
     let plan = plan(0, 6000, false);
     // The first half of the plan is not what it does.
