@@ -32,7 +32,9 @@ mod kernel {
             other => panic!("no system calls known of {other:?}"),
         };
         let status = Command::new(&clang)
-            .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror"])
+            .args([
+                "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror",
+            ])
             .arg(format!("-D__TARGET_ARCH_{arch}"))
             .arg(format!("-I{headers}"))
             .args(["-c", "src/bpf/observe.bpf.c", "-o"])

@@ -27,7 +27,9 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotBuilt => "this foreread was built without it (clang-19 or libelf-dev was missing)",
+            Self::NotBuilt => {
+                "this foreread was built without it (clang-19 or libelf-dev was missing)"
+            }
             Self::NoRights => "it takes root, or the capabilities CAP_BPF and CAP_PERFMON",
             Self::LockedDown => "the kernel is locked down for confidentiality",
             Self::NoBtf => "the kernel has no description of its types (/sys/kernel/btf/vmlinux)",
@@ -110,7 +112,10 @@ mod tests {
             allowed(&facts)
         };
         assert_eq!(changed(|one| one.capabilities = SYS_ADMIN), Ok(()));
-        assert_eq!(changed(|one| one.capabilities = BPF), Err(Refused::NoRights));
+        assert_eq!(
+            changed(|one| one.capabilities = BPF),
+            Err(Refused::NoRights)
+        );
         assert_eq!(changed(|one| one.is_built = false), Err(Refused::NotBuilt));
         assert_eq!(changed(|one| one.has_btf = false), Err(Refused::NoBtf));
         assert_eq!(
@@ -130,7 +135,15 @@ mod tests {
             uring: true,
         };
         assert!(!all.words().contains("not here"));
-        assert!(Seen::default().words().contains("not here: reads by io_uring"));
-        assert!(Seen::default().words().contains("mapped pages, which are sampled"));
+        assert!(
+            Seen::default()
+                .words()
+                .contains("not here: reads by io_uring")
+        );
+        assert!(
+            Seen::default()
+                .words()
+                .contains("mapped pages, which are sampled")
+        );
     }
 }

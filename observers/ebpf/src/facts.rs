@@ -63,10 +63,7 @@ mod tests {
         let status = "Name:\tx\nCapPrm:\t0000000000000001\nCapEff:\t000001ffffffffff\n";
         assert_eq!(capabilities_in(status), 0x1ff_ffff_ffff);
         assert_eq!(capabilities_in(""), 0);
-        assert_eq!(
-            chosen_in("none [integrity] confidentiality\n"),
-            "integrity"
-        );
+        assert_eq!(chosen_in("none [integrity] confidentiality\n"), "integrity");
         assert_eq!(chosen_in(""), "");
     }
 }

@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
 
+use crate::Event;
 use crate::calls;
 use crate::decide::Seen;
 use crate::decode::Decoder;
 use crate::decode::record::{FOLLOWED, FOLLOWED_PARENT, PROBES, call};
-use crate::Event;
 
 /// The kernel's side, compiled.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
@@ -58,7 +58,10 @@ impl Observation {
         // What a kernel does not have, it refuses to load, or to attach.
         let tries = [
             all,
-            Seen { uring: false, ..all },
+            Seen {
+                uring: false,
+                ..all
+            },
             Seen {
                 faults: false,
                 ..all
@@ -118,7 +121,6 @@ impl Observation {
             })
             .map_err(refused("the ring"))?;
         let ring = builder.build().map_err(refused("the ring"))?;
-        drop(map);
         let observation = Self {
             ring,
             decoder,
@@ -220,10 +222,7 @@ fn bytes_of(row: call) -> [u8; size_of::<call>()] {
     ]
 }
 
-fn map<'object>(
-    object: &'object Object,
-    name: &str,
-) -> Result<libbpf_rs::Map<'object>, String> {
+fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'object>, String> {
     let mut maps = object.maps();
     maps.find(|map| map.name() == name)
         .ok_or_else(|| format!("the kernel's side has no {name}"))

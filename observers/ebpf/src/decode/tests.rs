@@ -52,10 +52,12 @@ fn drained(decoder: &mut Decoder) -> Vec<Event> {
 
 /// The pages touched, each run as its first page and its length.
 fn pages(decoder: &mut Decoder) -> Vec<(u64, u64)> {
-    let touched = drained(decoder).into_iter().filter_map(|event| match event.what {
-        What::Touched { extent, .. } => Some((extent.offset / PAGE, extent.len / PAGE)),
-        _ => None,
-    });
+    let touched = drained(decoder)
+        .into_iter()
+        .filter_map(|event| match event.what {
+            What::Touched { extent, .. } => Some((extent.offset / PAGE, extent.len / PAGE)),
+            _ => None,
+        });
     touched.collect()
 }
 
@@ -109,7 +111,9 @@ fn a_process_begins_and_a_file_is_open_before_a_read_of_it_however_they_come() {
         .map(|event| event.what)
         .collect();
     assert!(matches!(&words[0], What::Begin { exe, .. } if exe == Path::new("/bin/x")));
-    assert!(matches!(&words[1], What::Open { handle: 1, path, .. } if path == Path::new("/data/file")));
+    assert!(
+        matches!(&words[1], What::Open { handle: 1, path, .. } if path == Path::new("/data/file"))
+    );
     assert!(matches!(words[2], What::Read { handle: 1, .. }));
     assert_eq!(words.len(), 3);
 }
