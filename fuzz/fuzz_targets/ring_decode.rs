@@ -51,6 +51,7 @@ fn check<P>(what: &What<P>, len: impl Fn(&P) -> usize) {
             assert!(*pid != 0 && *tid != 0 && len(exe) <= PATH_MAX)
         }
         What::Open { inst, path, .. } => assert!(*inst != 0 && (1..=PATH_MAX).contains(&len(path))),
+        What::Name { path, .. } => assert!((1..=PATH_MAX).contains(&len(path))),
         What::Access { offset, len, .. } => {
             assert!(*len != 0 && offset.checked_add(u64::from(*len)).is_some());
         }

@@ -24,6 +24,11 @@ extern ssize_t __pread64_chk(int, void *, size_t, off_t, size_t);
 extern int __open_2(const char *, int), __open64_2(const char *, int);
 extern int __openat_2(int, const char *, int), __openat64_2(int, const char *, int);
 extern int capset(void *, const void *);
+extern int __xstat(int, const char *, void *), __xstat64(int, const char *, void *);
+extern int __lxstat(int, const char *, void *), __lxstat64(int, const char *, void *);
+extern int __fxstatat(int, int, const char *, void *, int), __fxstatat64(int, int, const char *, void *, int);
+extern ssize_t __readlink_chk(const char *, char *, size_t, size_t);
+extern ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);
 
 /* The descriptors of each child. */
 enum { DATA = 10, BOTH, WRITE_ONLY, PIPE_OUT, PIPE_IN, DIRECTORY, NOTHING, SOCKET, PATH_ONLY, MEMORY, TREE_END, CLOSED = 30 };
@@ -237,6 +242,88 @@ static void opening(void) {
     for (size_t f = 0; f < COUNT(FDS); f++)
         TRY("fdopendir", int, POINTER(fdopendir(FDS[f])));
     TRY("openat dirfd", int, ({ DIR *here = opendir("."); int fd = openat(dirfd(here), "data", O_RDONLY); closedir(here); read(fd, buffer, 9); fd; }));
+}
+
+/* Where times and inodes go, which differ from run to run. */
+static union { struct stat stat; struct statx statx; char bytes[512]; } answer;
+
+/* What was found, by the outcome of a call: its type and rights. */
+static long found(int outcome) { return outcome == 0 ? (long)answer.stat.st_mode : outcome; }
+static long found_by_statx(int outcome) { return outcome == 0 ? (long)answer.statx.stx_mode : outcome; }
+
+static int only_data(const struct dirent *entry) { return strcmp(entry->d_name, "data") == 0; }
+
+static void looking(void) {
+    static char endless[5000];
+    memset(endless, 'x', sizeof endless - 1);
+    *edge = 'x';
+    const char *const paths[] = {NULL, (char *)8, "", "none", data_path, "./data", ".", "..", "sub/../data", "link", "loop", endless,
+                                 edge, "pipe", "/proc/self/fd/10", "/dev/null", "data/x", "sub/", "link/", "/"};
+    void *const places[] = {&answer, NULL, (void *)8, read_only, edge};
+    const int flags[] = {0, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, AT_NO_AUTOMOUNT, 0x7fffffff, -1};
+    const int modes[] = {F_OK, R_OK, X_OK, 77, -1};
+    for (size_t p = 0; p < COUNT(paths); p++) {
+        const char *path = paths[p];
+        for (size_t a = 0; a < COUNT(places); a++) {
+            void *into = places[a];
+            TRY("stat", long, found(stat(path, into)));
+            TRY("stat64", long, found(stat64(path, into)));
+            TRY("lstat", long, found(lstat(path, into)));
+            TRY("lstat64", long, found(lstat64(path, into)));
+            TRY("__xstat", long, found(__xstat(1, path, into)));
+            TRY("__xstat64", long, found(__xstat64(1, path, into)));
+            TRY("__lxstat", long, found(__lxstat(1, path, into)));
+            TRY("__lxstat64 wrong", long, found(__lxstat64(77, path, into)));
+        }
+        for (size_t f = 0; f < COUNT(FDS); f++) {
+            int base = f == 0 ? AT_FDCWD : FDS[f], flag = flags[f % COUNT(flags)];
+            TRY("fstatat", long, found(fstatat(base, path, &answer.stat, flag)));
+            TRY("fstatat64", long, found(fstatat64(base, path, (void *)&answer, flag)));
+            TRY("__fxstatat", long, found(__fxstatat(1, base, path, &answer, flag)));
+            TRY("__fxstatat64", long, found(__fxstatat64(1, base, path, places[f % COUNT(places)], flag)));
+            TRY("statx", long, found_by_statx(statx(base, path, flag, STATX_BASIC_STATS, &answer.statx)));
+            TRY("statx hostile", int, statx(base, path, flag, -1, places[1 + f % 4]));
+            TRY("faccessat", int, faccessat(base, path, modes[f % COUNT(modes)], flag));
+            TRY("readlinkat", ssize_t, readlinkat(base, path, buffer, 100));
+            TRY("__readlinkat_chk", ssize_t, __readlinkat_chk(base, path, buffer, 100, 200));
+            TRY("scandirat", int, ({ struct dirent **list; scandirat(base, path, &list, only_data, NULL); }));
+            TRY("scandirat64", int, ({ struct dirent64 **list; scandirat64(base, path, &list, (void *)only_data, NULL); }));
+        }
+        for (size_t f = 0; f < COUNT(flags); f++) {
+            TRY("fstatat directory", long, found(fstatat(DIRECTORY, path, &answer.stat, flags[f])));
+            TRY("statx directory", long, found_by_statx(statx(DIRECTORY, path, flags[f], STATX_TYPE | STATX_MODE, &answer.statx)));
+        }
+        for (size_t m = 0; m < COUNT(modes); m++) {
+            TRY("access", int, access(path, modes[m]));
+            TRY("eaccess", int, eaccess(path, modes[m]));
+            TRY("euidaccess", int, euidaccess(path, modes[m]));
+        }
+        TRY("readlink", ssize_t, readlink(path, buffer, 100));
+        TRY("readlink short", ssize_t, readlink(path, buffer, 2));
+        TRY("readlink nowhere", ssize_t, readlink(path, (char *)8, 100));
+        TRY("readlink none", ssize_t, readlink(path, buffer, 0));
+        TRY("__readlink_chk", ssize_t, __readlink_chk(path, buffer, 100, 200));
+        TRY("opendir", int, POINTER(opendir(path)));
+        TRY("opendir, openat", int, ({ DIR *one = opendir(path); one ? openat(dirfd(one), "data", O_RDONLY) : -1; }));
+        TRY("scandir", int, ({ struct dirent **list; scandir(path, &list, only_data, alphasort); }));
+        TRY("scandir64", int, ({ struct dirent64 **list; scandir64(path, &list, (void *)only_data, NULL); }));
+        TRY("stat raw", long, found(syscall(SYS_stat, path, &answer)));
+        TRY("lstat raw", long, found(syscall(SYS_lstat, path, &answer)));
+        TRY("newfstatat raw", long, found(syscall(SYS_newfstatat, AT_FDCWD, path, &answer, 0)));
+        TRY("statx raw", long, found_by_statx(syscall(SYS_statx, AT_FDCWD, path, 0, STATX_MODE, &answer)));
+        TRY("access raw", int, syscall(SYS_access, path, R_OK));
+        TRY("faccessat raw", int, syscall(SYS_faccessat, DIRECTORY, path, R_OK));
+        TRY("readlink raw", int, syscall(SYS_readlink, path, buffer, 100L));
+        TRY("readlinkat raw", int, syscall(SYS_readlinkat, DIRECTORY, path, buffer, 100L));
+    }
+    for (size_t f = 0; f < COUNT(FDS); f++)
+        for (size_t a = 0; a < COUNT(places); a++) {
+            size_t len = places[a] == &answer ? sizeof answer : 100;
+            TRY("getdents64", int, getdents64(FDS[f], places[a], len) > 0);
+            TRY("getdents64 raw", int, syscall(SYS_getdents64, FDS[f], places[a], len) > 0);
+        }
+    TRY("fchdir, stat", long, ({ fchdir(open("sub", O_RDONLY | O_DIRECTORY)); found(stat("../data", &answer.stat)); }));
+    TRY("vfork, stat", long, ({ pid_t child = vfork(); if (child == 0) _exit(stat("data", &answer.stat)); waitpid(child, NULL, 0); found(0); }));
 }
 
 static void descriptors_and_directories(void) {
@@ -453,6 +540,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     reading();
     opening();
+    looking();
     descriptors_and_directories();
     people_and_places();
     programs();

@@ -12,6 +12,8 @@ mod harm;
 mod harness;
 #[path = "observer/languages.rs"]
 mod languages;
+#[path = "observer/names.rs"]
+mod names;
 #[path = "observer/oracle.rs"]
 mod oracle;
 #[path = "observer/processes.rs"]
@@ -36,6 +38,7 @@ fn main() {
     let mut trials = Vec::new();
     for (name, needs, test) in [
         reading::TESTS,
+        names::TESTS,
         processes::TESTS,
         languages::TESTS,
         oracle::TESTS,

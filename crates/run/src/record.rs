@@ -50,6 +50,7 @@ pub(super) struct Recorder {
     aside: Aside,
     read_ns: u64,
     reads: u64,
+    names: u64,
     accesses: u64,
 }
 
@@ -69,6 +70,7 @@ impl Recorder {
             aside: Aside::new(),
             read_ns: 0,
             reads: 0,
+            names: 0,
             accesses: 0,
         }
     }
@@ -103,7 +105,7 @@ impl Recorder {
         self.read_ns
     }
 
-    /// Accesses recorded, opens and maps included.
+    /// Accesses recorded, names and maps included.
     pub(super) fn accesses(&self) -> u64 {
         self.accesses
     }
@@ -111,6 +113,11 @@ impl Recorder {
     /// Reads recorded.
     pub(super) fn reads(&self) -> u64 {
         self.reads
+    }
+
+    /// Uses of names recorded.
+    pub(super) fn names(&self) -> u64 {
+        self.names
     }
 
     /// Put the record in its place, replacing an earlier one.
@@ -196,6 +203,8 @@ impl Sink for Recorder {
         }
         if kind.reads() {
             self.reads += sequence.count();
+        } else if kind.names() {
+            self.names += 1;
         }
         self.push(Item::Accesses(sequence), sequence.count() as usize);
     }

@@ -27,6 +27,9 @@ use super::{FORESEEN_ENOUGH, RunArgs};
 /// Reads below which a run says nothing about whether its record still fits.
 const FEW_READS: u64 = 32;
 
+/// Names, without any read, that are not worth a record: each saves a read or two of the device, and any shell looks up a few.
+const FEW_NAMES: u64 = 16;
+
 /// What kind of run it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -73,7 +76,8 @@ pub(super) struct Account {
     /// Where the record was put.
     pub(super) recorded: Option<PathBuf>,
     reads_recorded: u64,
-    /// Reads, opens and maps.
+    names_recorded: u64,
+    /// Reads, names and maps.
     accesses_recorded: u64,
 }
 
@@ -101,6 +105,7 @@ impl Account {
             record: args.record,
             recorded: None,
             reads_recorded: 0,
+            names_recorded: 0,
             accesses_recorded: 0,
         }
     }
@@ -172,9 +177,11 @@ impl Account {
     /// Whether what was recorded beside following is to replace the record that was followed.
     pub(super) fn worth_recording(&mut self, recorder: &Recorder) -> bool {
         self.reads_recorded = recorder.reads();
+        self.names_recorded = recorder.names();
         self.accesses_recorded = recorder.accesses();
+        let tells = recorder.reads() > 0 || recorder.names() >= FEW_NAMES;
         let Some((_, plan)) = self.of_plan() else {
-            return recorder.reads() > 0;
+            return tells;
         };
         let fits =
             plan.reads < FEW_READS || plan.foreseen as f64 >= plan.reads as f64 * FORESEEN_ENOUGH;
@@ -185,7 +192,7 @@ impl Account {
         // What a run read that waited for next to nothing tells less than what a cold one did.
         let keep = (fits || !self.was_cold())
             && (self.has_lasting_record() || self.has_own_record() && !more);
-        recorder.reads() > 0 && self.lost == 0 && !keep
+        tells && self.lost == 0 && !keep
     }
 
     /// Enter what is wrong with the record that was followed: it is to be replaced.
@@ -342,7 +349,7 @@ impl Account {
             );
             return Some(format!("{} could not be observed: {why}", self.program));
         }
-        if self.recorded.is_none() && self.reads_recorded == 0 {
+        if self.recorded.is_none() && self.reads_recorded == 0 && self.names_recorded < FEW_NAMES {
             if self.unseen_bytes.is_some() {
                 return Some(format!("no read of {} could be observed", self.program));
             }
@@ -433,7 +440,12 @@ impl Account {
 
     /// What was recorded, after "recorded".
     fn write_recorded(&self, line: &mut String) {
-        let reads = counted(self.reads_recorded, "read", "reads");
+        let mut reads = counted(self.reads_recorded, "read", "reads");
+        // Where a program mostly looks for files, that is what it waits for.
+        if self.names_recorded > self.reads_recorded {
+            let names = counted(self.names_recorded, "name", "names");
+            reads = format!("{reads} and {names}");
+        }
         // Else the line names the program and its time already.
         let whose = if self.was_helped() {
             String::new()

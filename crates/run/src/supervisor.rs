@@ -11,6 +11,7 @@ use foreread_plan::{FileId, FileMeta, Identity, Sequence, ThreadId, ThreadMeta};
 use foreread_sources::signature::Roles;
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
+use foreread_words::counted;
 
 use super::follow::{Followed, Follower, Opened};
 use super::helper::{Finished, Link};
@@ -313,6 +314,10 @@ impl Supervisor {
         }
         if was_observing && !looked_away && self.watch.observed() {
             account.unseen(&self.sinks.explained);
+        }
+        if self.watch.unnamed() > 0 {
+            let names = counted(self.watch.unnamed(), "name", "names");
+            account.remark(format!("{names} more than a record holds were looked up"));
         }
         if let Some(why) = self.unguessed {
             account.say(format!("{why:#}"));

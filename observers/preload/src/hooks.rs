@@ -5,7 +5,8 @@
 //! arguments point to is looked at after it, where the kernel or the C library has accepted it.
 //!
 //! Files that the C library opens and closes by itself, as directories, are not seen, nor need they be: no descriptor is
-//! taken to be a file's but one that a hook has seen being opened, or has asked about.
+//! taken to be a file's but one that a hook has seen being opened, or has asked about. What `nftw`, `fts_read` or `glob` look up
+//! is not seen for that reason.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
@@ -13,8 +14,9 @@ use foreread_ring::kind;
 use libc::{AT_FDCWD, FILE, aiocb, gid_t, iovec, off_t, size_t, ssize_t, uid_t};
 
 use crate::exec::Strings;
+use crate::names::Look;
 use crate::real::{self, real};
-use crate::{confined, direct, exec, files, open, paths, report, root, seats, watch};
+use crate::{confined, direct, exec, files, names, open, paths, report, root, seats, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -204,11 +206,11 @@ hooks! {
         files::closing(first, c_int::MAX);
         call()
     };
-    fn fdopendir(fd: c_int) -> *mut libc::DIR = |call| {
+    fn fdopendir(fd: c_int) -> *mut libc::DIR = |call| names::listing_open(fd, || {
         let directory = call();
         paths::handed_to(fd, directory.cast());
         directory
-    };
+    });
     fn closedir(directory: *mut libc::DIR) -> c_int = |call| {
         paths::closing_stream(directory.cast());
         call()
@@ -270,6 +272,43 @@ fn moving_to(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
         paths::remember_working_directory(fd);
     }
     result
+}
+
+// Looking names up.
+hooks! {
+    fn stat(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn stat64(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn lstat(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::At, call);
+    fn lstat64(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::At, call);
+    fn fstatat(base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
+    fn fstatat64(base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
+    fn statx(base: c_int, path: Path, flags: c_int, wanted: c_uint, into: *mut c_void) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
+    fn __xstat(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn __xstat64(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn __lxstat(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::At, call);
+    fn __lxstat64(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::At, call);
+    fn __fxstatat(version: c_int, base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
+    fn __fxstatat64(version: c_int, base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
+    fn access(path: Path, mode: c_int) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn faccessat(base: c_int, path: Path, mode: c_int, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
+    fn eaccess(path: Path, mode: c_int) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn euidaccess(path: Path, mode: c_int) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn readlink(path: Path, into: *mut c_char, len: size_t) -> ssize_t = |call| names::looking(AT_FDCWD, path, Look::At, call);
+    fn readlinkat(base: c_int, path: Path, into: *mut c_char, len: size_t) -> ssize_t = |call| names::looking(base, path, Look::At, call);
+    fn __readlink_chk(path: Path, into: *mut c_char, len: size_t, room: size_t) -> ssize_t = |call| names::looking(AT_FDCWD, path, Look::At, call);
+    fn __readlinkat_chk(base: c_int, path: Path, into: *mut c_char, len: size_t, room: size_t) -> ssize_t = |call| names::looking(base, path, Look::At, call);
+}
+
+/// What `scandir` is given: where the list goes, a filter, an order.
+type Any = *const c_void;
+
+hooks! {
+    fn opendir(path: Path) -> *mut libc::DIR = |call| names::looking(AT_FDCWD, path, Look::In, call);
+    fn scandir(path: Path, list: Any, filter: Any, order: Any) -> c_int = |call| names::looking(AT_FDCWD, path, Look::In, call);
+    fn scandir64(path: Path, list: Any, filter: Any, order: Any) -> c_int = |call| names::looking(AT_FDCWD, path, Look::In, call);
+    fn scandirat(base: c_int, path: Path, list: Any, filter: Any, order: Any) -> c_int = |call| names::looking(base, path, Look::In, call);
+    fn scandirat64(base: c_int, path: Path, list: Any, filter: Any, order: Any) -> c_int = |call| names::looking(base, path, Look::In, call);
+    fn getdents64(fd: c_int, into: *mut c_void, len: size_t) -> ssize_t = |call| names::listing_open(fd, call);
 }
 
 // Where the library can be read, and by whom.
@@ -462,7 +501,17 @@ extern "C" fn before_syscall(number: c_long) -> Function {
 /// Whether a raw system call reads files or changes what descriptors mean.
 fn is_watched(number: c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if matches!(number, libc::SYS_open | libc::SYS_creat | libc::SYS_dup2) {
+    if matches!(
+        number,
+        libc::SYS_open
+            | libc::SYS_creat
+            | libc::SYS_dup2
+            | libc::SYS_stat
+            | libc::SYS_lstat
+            | libc::SYS_access
+            | libc::SYS_readlink
+            | libc::SYS_getdents
+    ) {
         return true;
     }
     matches!(
@@ -490,6 +539,12 @@ fn is_watched(number: c_long) -> bool {
             | libc::SYS_exit_group
             | libc::SYS_prctl
             | libc::SYS_seccomp
+            | libc::SYS_newfstatat
+            | libc::SYS_statx
+            | libc::SYS_faccessat
+            | libc::SYS_faccessat2
+            | libc::SYS_readlinkat
+            | libc::SYS_getdents64
     ) || changes_root(number)
 }
 
@@ -537,6 +592,13 @@ unsafe extern "C" fn watched_syscall(
         libc::SYS_open => return open::opening(AT_FDCWD, a as Path, b as c_int, descriptor).into(),
         libc::SYS_creat => return open::opening(AT_FDCWD, a as Path, CREAT, descriptor).into(),
         libc::SYS_dup2 => return duplicating(fd, descriptor).into(),
+        libc::SYS_stat | libc::SYS_access => {
+            return names::looking(AT_FDCWD, a as Path, Look::Through, call);
+        }
+        libc::SYS_lstat | libc::SYS_readlink => {
+            return names::looking(AT_FDCWD, a as Path, Look::At, call);
+        }
+        libc::SYS_getdents => return names::listing_open(fd, call),
         _ => {}
     }
     match number {
@@ -570,6 +632,13 @@ unsafe extern "C" fn watched_syscall(
         libc::SYS_chdir => moving(a as Path, descriptor).into(),
         libc::SYS_fchdir => moving_to(fd, descriptor).into(),
         libc::SYS_execve | libc::SYS_execveat => exec::exec(call),
+        libc::SYS_newfstatat | libc::SYS_faccessat2 => {
+            names::looking(fd, b as Path, Look::by(d as c_int), call)
+        }
+        libc::SYS_statx => names::looking(fd, b as Path, Look::by(c as c_int), call),
+        libc::SYS_faccessat => names::looking(fd, b as Path, Look::Through, call),
+        libc::SYS_readlinkat => names::looking(fd, b as Path, Look::At, call),
+        libc::SYS_getdents64 => names::listing_open(fd, call),
         libc::SYS_prctl => confined::controlling(a as c_int, b as c_ulong, descriptor).into(),
         libc::SYS_seccomp => confined::secluding(a as u32, call),
         _ if changes_root(number) => root::changing(call),

@@ -1,7 +1,7 @@
-//! The preload observer: tells the supervising foreread what this program reads.
+//! The preload observer: tells the supervising foreread what this program reads and looks up.
 //!
 //! Loaded through `LD_PRELOAD`, it interposes the C library's file calls. Every hook
-//! makes the real call first and then, if anything was read, writes one event into this
+//! makes the real call first and then, if anything was read or found, writes one event into this
 //! thread's ring ([`report`]). Data flows one way, from the program to the supervisor;
 //! what comes back is the mode, which can silence the library, and the advice to turn
 //! the kernel's read-ahead off on planned files ([`files`]).
@@ -34,6 +34,7 @@ mod exec;
 mod files;
 mod heartbeat;
 mod hooks;
+mod names;
 mod open;
 mod pace;
 mod paths;

@@ -9,6 +9,7 @@ use foreread_ring::{
 };
 
 use crate::files::{self, Entry};
+use crate::names::{self, Look};
 use crate::paths::{self, Parts};
 use crate::{report, seats, stdio};
 
@@ -84,7 +85,7 @@ fn say(
 ) -> Entry {
     let unnamed = is_unnamed(flags);
     let directory = flags & libc::O_DIRECTORY != 0 && !unnamed;
-    if unnamed || flags & libc::O_PATH != 0 {
+    if unnamed {
         return Entry::IGNORED;
     }
     if !paths::is_watched(path) {
@@ -94,6 +95,16 @@ fn say(
         } else {
             Entry::IGNORED
         };
+    }
+    if flags & libc::O_PATH != 0 {
+        // The name is looked up, and nothing can be read by the descriptor.
+        let look = if flags & libc::O_NOFOLLOW == 0 {
+            Look::Through
+        } else {
+            Look::At
+        };
+        names::say(area, path, look, (start, took));
+        return Entry::IGNORED;
     }
     let mode = flags & libc::O_ACCMODE;
     let mut said = 0;

@@ -162,6 +162,11 @@ pub unsafe fn absolute<T>(
     })?
 }
 
+/// Hands the path of the directory that is open as `fd` to `work`; `None` if it cannot be told.
+pub fn of_directory<T>(fd: c_int, work: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    with_lock(|paths| Some(work(directory(fd, paths)?)))?
+}
+
 /// The path of a directory.
 fn directory(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
     if let Some(place) = place_of(key) {
@@ -188,10 +193,10 @@ fn place_of(key: c_int) -> Option<usize> {
         .position(|k| k.load(Ordering::Relaxed) == key)
 }
 
-/// A place for a key, which nothing is known of yet.
+/// A place for a key, which nothing is known of yet: a free one, if there is one.
 fn place_for(key: c_int) -> usize {
-    let place =
-        place_of(key).unwrap_or_else(|| CACHE.turn.fetch_add(1, Ordering::Relaxed) % DIRECTORIES);
+    let turn = CACHE.turn.fetch_add(1, Ordering::Relaxed) % DIRECTORIES;
+    let place = place_of(key).or_else(|| place_of(NONE)).unwrap_or(turn);
     CACHE.keys[place].store(NONE, Ordering::Relaxed);
     CACHE.streams[place].store(ptr::null_mut(), Ordering::Relaxed);
     place

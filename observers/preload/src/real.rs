@@ -93,6 +93,10 @@ reals! {
     read __read_chk pread pread64 __pread_chk __pread64_chk readv preadv preadv64 preadv2 preadv64v2
     sendfile sendfile64 copy_file_range splice aio_return aio_return64 lseek lseek64
     close close_range closefrom dup dup2 dup3 fcntl fcntl64 posix_fadvise posix_fadvise64 fdopendir closedir chdir fchdir
+    stat stat64 lstat lstat64 fstatat fstatat64 statx
+    __xstat __xstat64 __lxstat __lxstat64 __fxstatat __fxstatat64
+    access faccessat eaccess euidaccess readlink readlinkat __readlink_chk __readlinkat_chk
+    opendir scandir scandir64 scandirat scandirat64 getdents64
     pthread_cancel prctl
     chroot setns unshare mount umount umount2
     setuid seteuid setreuid setresuid setgid setegid setregid setresgid setgroups initgroups capset

@@ -52,6 +52,8 @@ pub mod code {
     pub const EXIT: u8 = 6;
     /// Other ranges of the file were read that was read last.
     pub const OFFSETS: u8 = 7;
+    /// A name was used, and nothing opened by it.
+    pub const NAME: u8 = 8;
 }
 
 /// The call kinds of accesses, with the codes of `foreread_plan::Kind`, which this crate
@@ -85,6 +87,11 @@ pub const OPEN_TRUNCATED: u8 = 4;
 pub const OPEN_DIRECTORY: u8 = 8;
 /// Flag of an open: not seen being opened, but found open (inherited or received); the path is the kernel's.
 pub const OPEN_FOUND: u8 = 16;
+
+/// Flag of the use of a name: the entries of a directory were read; without it an inode was looked at.
+pub const NAME_LISTED: u8 = 1;
+/// Flag of the use of a name: the symbolic link was followed that may be there.
+pub const NAME_FOLLOWED: u8 = 2;
 
 /// Flag of a thread event: the C library's stdio could not be hooked, its reads are not seen.
 pub const THREAD_NO_STDIO: u8 = 1;
@@ -132,6 +139,15 @@ pub enum What<P> {
         /// Duration of the call.
         took: u64,
     },
+    /// A name was used, and nothing opened by it: an inode was looked at, or the entries of a directory were read.
+    Name {
+        /// `NAME_*` flags.
+        flags: u8,
+        /// Duration of the call.
+        took: u64,
+        /// Absolute path, joined but not normalised.
+        path: P,
+    },
     /// The process ends, or becomes another program; if that fails, its events go on.
     Exit,
 }
@@ -172,6 +188,16 @@ pub mod encode {
     pub fn open(inst: u32, flags: u8, start: u64, ticks: u64, path: usize) -> Slot {
         [
             word0(code::OPEN, flags, path.div_ceil(32), inst),
+            start,
+            0,
+            path as u64 | took(ticks),
+        ]
+    }
+
+    /// The first slot of the use of a name; `path` bytes of path follow.
+    pub fn name(flags: u8, start: u64, ticks: u64, path: usize) -> Slot {
+        [
+            word0(code::NAME, flags, path.div_ceil(32), 0),
             start,
             0,
             path as u64 | took(ticks),
@@ -283,6 +309,17 @@ pub fn decode<'a, P>(
             }
             What::Open {
                 inst,
+                flags,
+                took: took(w3),
+                path: own(path),
+            }
+        }
+        code::NAME => {
+            let path = path()?;
+            if path.first() != Some(&b'/') {
+                return Err(Malformed);
+            }
+            What::Name {
                 flags,
                 took: took(w3),
                 path: own(path),

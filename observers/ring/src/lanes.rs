@@ -305,7 +305,7 @@ impl Lane {
             What::Access { took, .. } if more > 0 => {
                 *took = (self.started - start) / u64::from(more);
             }
-            What::Open { took, .. } | What::Access { took, .. } => {
+            What::Open { took, .. } | What::Name { took, .. } | What::Access { took, .. } => {
                 *took = calibration.span(*took);
             }
             What::Thread { .. } | What::Exit => {}

@@ -16,7 +16,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use foreread_plan::format::{Ending, Reader};
-use foreread_plan::{Access, FileId, Identity, Meta, Summary, ThreadId};
+use foreread_plan::{Access, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId};
 use foreread_store::{Store, identity_of};
 use foreread_words::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
 use foreread_words::{counted, plain, shown};
@@ -187,6 +187,17 @@ impl Digest {
             self.end = self.end.max(access.extent.end());
         }
     }
+
+    fn calls(&self, kind: Kind) -> u64 {
+        self.kinds.get(kind.name()).copied().unwrap_or(0)
+    }
+
+    /// Whether the file was neither read nor opened or mapped as one that can be read.
+    fn is_only_named(&self, meta: Option<&FileMeta>) -> bool {
+        let is_directory = meta.is_some_and(|meta| meta.directory);
+        let looks = self.calls(Kind::Stat) + self.calls(Kind::List);
+        is_directory || self.reads == 0 && looks == self.kinds.values().sum()
+    }
 }
 
 /// Pictures of the files read most.
@@ -259,6 +270,11 @@ fn print_head(
     let read = files
         .iter()
         .fold(0u64, |sum, (_, digest)| sum.saturating_add(digest.bytes));
+    let named = files.iter().filter(|(id, digest)| {
+        let meta = reader.files().get(id);
+        digest.is_only_named(meta)
+    });
+    let named = named.count() as u64;
     let command = short_command_line(identity);
     print_row(out, "command", wrapped(&command, WIDTH - COLUMN))?;
     writeln!(out, "program   {}", shown(&identity.exe))?;
@@ -287,10 +303,20 @@ fn print_head(
         "read      {} in {} of {} by {} of {}",
         bytes(read),
         counted(reads, "read", "reads"),
-        counted(files.len() as u64, "file", "files"),
+        counted(files.len() as u64 - named, "file", "files"),
         counted(reader.threads().len() as u64, "thread", "threads"),
         counted(processes(reader).len() as u64, "process", "processes")
     )?;
+    let calls = |kind| files.iter().map(|(_, digest)| digest.calls(kind)).sum();
+    let (looked_up, listed) = (calls(Kind::Stat), calls(Kind::List));
+    if looked_up + listed > 0 {
+        writeln!(
+            out,
+            "looked up {}, and read the entries of {}",
+            counted(looked_up, "name", "names"),
+            counted(listed, "directory", "directories")
+        )?;
+    }
     if let Some(summary) = reader.summary() {
         print_summary(out, summary)?;
     }
@@ -359,11 +385,16 @@ fn print_files(
     )?;
     let shown = if all { files.len() } else { FILES };
     for (id, digest) in files.iter().take(shown) {
-        let written = reader.files().get(id).is_some_and(|meta| meta.written);
-        let pattern = match (written, digest.reads) {
-            (true, _) => "written by itself".to_owned(),
-            (false, 0) => "not read".to_owned(),
-            (false, _) => digest.pattern.describe(),
+        let meta = reader.files().get(id);
+        let pattern = match meta {
+            Some(meta) if meta.written => "written by itself".to_owned(),
+            Some(meta) if meta.directory && digest.calls(Kind::List) > 0 => {
+                "directory, listed".to_owned()
+            }
+            Some(meta) if meta.directory => "directory".to_owned(),
+            _ if digest.is_only_named(meta) => "looked up".to_owned(),
+            _ if digest.reads == 0 => "not read".to_owned(),
+            _ => digest.pattern.describe(),
         };
         writeln!(
             out,
@@ -422,6 +453,7 @@ struct File {
     path: String,
     size: Option<u64>,
     written: bool,
+    directory: bool,
     order: usize,
     first_ns: u64,
     last_ns: u64,
@@ -483,6 +515,7 @@ impl File {
             path: path_of(reader, id),
             size: meta.map(|meta| meta.size),
             written: meta.is_some_and(|meta| meta.written),
+            directory: meta.is_some_and(|meta| meta.directory),
             order: digest.order + 1,
             first_ns: digest.first,
             last_ns: digest.last,

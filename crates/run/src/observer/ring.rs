@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use foreread_plan::{Extent, Kind};
 use foreread_ring::{
-    self as ring, Advice, Mode, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, RawEvent, Ring,
+    self as ring, Advice, Mode, NAME_FOLLOWED, NAME_LISTED, OPEN_DIRECTORY, OPEN_TRUNCATED,
+    OPEN_WRITTEN, RawEvent, Ring,
 };
 
 use super::unobserved::Missing;
@@ -126,6 +127,16 @@ fn checked(event: RawEvent) -> Option<Event> {
             extent: Extent::new(offset, u64::from(len)),
             took,
             more,
+        },
+        ring::What::Name { flags, took, path } => What::Named {
+            path,
+            kind: if flags & NAME_LISTED != 0 {
+                Kind::List
+            } else {
+                Kind::Stat
+            },
+            took,
+            follows: flags & NAME_FOLLOWED != 0,
         },
         ring::What::Exit => What::Exit,
         _ => return None,
