@@ -196,7 +196,7 @@ impl Digest {
     fn is_only_named(&self, meta: Option<&FileMeta>) -> bool {
         let is_directory = meta.is_some_and(|meta| meta.directory);
         let looks = self.calls(Kind::Stat) + self.calls(Kind::List);
-        is_directory || self.reads == 0 && looks == self.kinds.values().sum()
+        is_directory || self.reads == 0 && looks == self.kinds.values().sum::<u64>()
     }
 }
 
