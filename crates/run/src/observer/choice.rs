@@ -53,7 +53,9 @@ impl Observing {
                     if let Some(why) = why {
                         remark(format!("observed by eBPF: the program is {why}"));
                     }
-                    remark(format!("eBPF sees {}", kernel.sees()));
+                    if let Some(missing) = kernel.misses() {
+                        remark(format!("eBPF does not see here: {missing}"));
+                    }
                     return Some(Self::Kernel(kernel));
                 }
                 Err(refused) if choice == Choice::Ebpf => {

@@ -35,9 +35,9 @@ impl Ebpf {
         })
     }
 
-    /// In words, what is seen on this kernel.
-    pub(crate) fn sees(&self) -> String {
-        self.observation.seen().words()
+    /// In words, what is not seen on this kernel; `None` where all is.
+    pub(crate) fn misses(&self) -> Option<String> {
+        self.observation.seen().missing()
     }
 
     /// The program was started, as this process.
