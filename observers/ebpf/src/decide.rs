@@ -76,16 +76,22 @@ impl Seen {
         if self.faults {
             words.push_str(", mapped pages one by one");
         }
-        for (is_missing, what) in [
-            (!self.uring, "reads by io_uring"),
-            (!self.faults, "mapped pages, which are sampled"),
-        ] {
-            if is_missing {
-                words.push_str("; not here: ");
-                words.push_str(what);
-            }
+        if let Some(missing) = self.missing() {
+            words.push_str("; not here: ");
+            words.push_str(&missing);
         }
         words
+    }
+
+    /// In words, what is not seen on this kernel; `None` where all is.
+    pub fn missing(self) -> Option<String> {
+        let parts = [
+            (self.uring, "reads by io_uring"),
+            (self.faults, "touches of mapped pages, which are sampled"),
+        ];
+        let missing = parts.into_iter().filter(|(is_seen, _)| !is_seen);
+        let missing: Vec<_> = missing.map(|(_, what)| what).collect();
+        (!missing.is_empty()).then(|| missing.join(", "))
     }
 }
 
@@ -135,6 +141,7 @@ mod tests {
             uring: true,
         };
         assert!(!all.words().contains("not here"));
+        assert_eq!(all.missing(), None);
         assert!(
             Seen::default()
                 .words()
