@@ -16,6 +16,9 @@ LIB := $(LIB64)/foreread
 INCLUDE := $(DESTDIR)$(PREFIX)/include
 SHARE := $(DESTDIR)$(PREFIX)/share
 
+# Options of cargo that have the observer in the kernel built, where there is what that takes. Said once, when it is not there.
+EBPF = $(eval EBPF := $(shell sh observers/ebpf/feature.sh))$(EBPF)
+
 # Where the translator is built, and where Debian has the Clang it is built with.
 SLICER := target/slicer
 CLANG := /usr/lib/llvm-19/lib/cmake/clang
@@ -46,7 +49,7 @@ help:
 # installed: what a linker has written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
 	$(CARGO) build --release -p foreread-capi
-	$(CARGO) rustc --release -p foreread --bin foreread -- -C target-feature=+crt-static -C relocation-model=static
+	$(CARGO) rustc --release -p foreread --bin foreread $(EBPF) -- -C target-feature=+crt-static -C relocation-model=static
 	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
 	install -m 755 $(RELEASE)/foreread $(RELEASE)/.foreread && mv $(RELEASE)/.foreread $(RELEASE)/foreread
 	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
@@ -81,7 +84,7 @@ test:
 
 # The tests load the libraries that `build` leaves into real programs.
 test-rust: build
-	$(CARGO) test --no-fail-fast
+	$(CARGO) test --no-fail-fast $(EBPF)
 
 # What threads and processes share, in every order. These builds have loom's atomics and locks, and a folder of their own.
 test-loom:
@@ -109,7 +112,7 @@ test-python:
 
 lint:
 	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --all-targets $(EBPF) -- -D warnings
 	$(CARGO) clippy --profile preload -p foreread-preload -- -D warnings
 	cd python && $(CARGO) fmt -- --check
 	cd python && $(CARGO) clippy --release -- -D warnings

@@ -1,4 +1,4 @@
-//! The preload observer in real programs: every way of reading files, each with a program
+//! The observers in real programs: every way of reading files, each with a program
 //! that reads in a known pattern and a byte-exact check of what was reported; process
 //! trees and languages; and programs unharmed whatever happens to the supervisor.
 //!
@@ -6,6 +6,8 @@
 //! ([`foreread_tests::rounds`]). What this machine has no compiler for is reported
 //! as ignored, with the reason.
 
+#[path = "observer/conform.rs"]
+mod conform;
 #[path = "observer/harm.rs"]
 mod harm;
 #[path = "observer/harness.rs"]
@@ -42,6 +44,7 @@ fn main() {
         processes::TESTS,
         languages::TESTS,
         oracle::TESTS,
+        conform::TESTS,
         harm::TESTS,
         unharmed::TESTS,
     ]
@@ -56,6 +59,17 @@ fn main() {
         } else {
             Trial::test(format!("{name} (cannot run here: no {needs})"), run)
                 .with_ignored_flag(true)
+        });
+    }
+    let refused = foreread_ebpf::probe().err();
+    for &(name, _, test) in conform::EBPF {
+        trials.push(match &refused {
+            None => Trial::test(name, move || -> Outcome {
+                rounds(test);
+                Ok(())
+            }),
+            Some(why) => Trial::test(format!("{name} (cannot run here: {why})"), || Ok(()))
+                .with_ignored_flag(true),
         });
     }
     libtest_mimic::run(&arguments, trials).exit();

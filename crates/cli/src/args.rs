@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use foreread_run::RunArgs;
+use foreread_run::{Choice, RunArgs};
 use foreread_slowdisk::cli::SlowdiskArgs;
 use foreread_traces::Format;
 use foreread_words::units;
@@ -109,6 +109,34 @@ pub(crate) struct PassedOn {
     pub(crate) args: Vec<OsString>,
 }
 
+/// Who observes the program
+#[derive(Debug, clap::Args)]
+struct Observed {
+    /// Who observes what the command reads
+    #[arg(long, value_name = "WHO", default_value = "auto")]
+    observer: Who,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Who {
+    /// eBPF, as root, for programs that the library does not see; else the library
+    Auto,
+    /// A library that is put into the program
+    Preload,
+    /// The kernel; takes root
+    Ebpf,
+}
+
+impl From<Who> for Choice {
+    fn from(who: Who) -> Self {
+        match who {
+            Who::Auto => Self::Auto,
+            Who::Preload => Self::Preload,
+            Who::Ebpf => Self::Ebpf,
+        }
+    }
+}
+
 /// Run a command, prefetched by what is known of it
 ///
 /// The first time, what it reads is recorded, and patterns in its reads are kept ahead of as they show: strides, files
@@ -131,6 +159,8 @@ pub(crate) struct Run {
     /// Say in full what was done, and why
     #[arg(long, conflicts_with = "quiet")]
     explain: bool,
+    #[command(flatten)]
+    observed: Observed,
     /// Keep no word of the command line but the program's name
     ///
     /// A record holds the command line it is of, and what is in that: passwords, too. With this option, or
@@ -152,6 +182,7 @@ impl From<Run> for RunArgs {
             explain: run.explain,
             json: run.json,
             prefetch: !run.no_prefetch,
+            observer: run.observed.observer.into(),
             record: !run.no_record,
             output: None,
             redact: run.redact || redacts(),
@@ -173,6 +204,8 @@ pub(crate) struct Record {
     /// A link is followed. Where FILE is no regular file, nothing is recorded.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    observed: Observed,
     /// Keep no word of the command line but the program's name
     ///
     /// As with foreread run; FOREREAD_REDACT=1 in the environment does the same.
@@ -191,6 +224,7 @@ impl From<Record> for RunArgs {
             explain: false,
             json: None,
             prefetch: false,
+            observer: record.observed.observer.into(),
             record: true,
             output: record.output,
             redact: record.redact || redacts(),

@@ -83,7 +83,7 @@ struct Diagnosis {
 
 /// Looks at everything and says what it found.
 pub(crate) fn doctor(args: &args::Doctor) -> Result<ExitCode> {
-    let mut checks = vec![check_preload(), check_store()];
+    let mut checks = vec![check_preload(), check_ebpf(), check_store()];
     let (profiles, problem) = match Profiles::load() {
         Ok(profiles) => (profiles, None),
         Err(error) => (
@@ -144,6 +144,16 @@ fn loads(library: &Path) -> Result<(), String> {
             output.status
         )),
     }
+}
+
+/// Whether programs can be observed by eBPF: by trying.
+fn check_ebpf() -> Check {
+    check(
+        "eBPF",
+        foreread_ebpf::probe().map_err(|why| plain(&why)),
+        "static, 32-bit and other programs that the preload library is not for are not observed, and mapped pages are sampled",
+        false,
+    )
 }
 
 fn check_store() -> Check {

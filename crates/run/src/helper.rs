@@ -44,8 +44,8 @@ const HEAD: usize = 5;
 pub(super) struct Started {
     /// Its number.
     pub(super) pid: u32,
-    /// Whether the library was put before it.
-    pub(super) observed: bool,
+    /// Whether the library was put into it.
+    pub(super) has_library: bool,
     /// What the front did not wait for.
     pub(super) late: Option<String>,
 }
@@ -138,9 +138,9 @@ impl Link {
         let _ = send(&self.front, DOING, what.as_bytes());
     }
 
-    /// That the program may be started; whether it is to be observed.
-    pub(super) fn ready(&self, observes: bool) {
-        let _ = send(&self.front, READY, &[u8::from(observes)]);
+    /// That the program may be started; whether the library is to be put into it.
+    pub(super) fn ready(&self, by_library: bool) {
+        let _ = send(&self.front, READY, &[u8::from(by_library)]);
     }
 
     /// What is to be printed, and that nothing more will come.
@@ -258,7 +258,7 @@ impl Front {
         }
     }
 
-    /// Waits until the program may be started; whether it is to be observed.
+    /// Waits until the program may be started; whether the library is to be put into it.
     pub(super) fn wait_ready(&mut self) -> Result<bool, Without> {
         let payload = self.wait_for(READY, None)?;
         Ok(payload == [1])

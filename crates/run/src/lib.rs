@@ -47,7 +47,7 @@ use child::{Child, Incoming};
 use files::Files;
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
-use observer::{Observer, Preload, Seat, Wanted, why_hidden};
+use observer::{Observing, Seat, Wanted, why_hidden};
 use pace::Pace;
 use paths::from_front;
 use record::Recorder;
@@ -56,7 +56,7 @@ use summary::Account;
 use supervisor::{Kept, Sinks, Supervisor};
 use watch::Watch;
 
-pub use observer::find_preload;
+pub use observer::{Choice, find_preload};
 pub use profile::in_words;
 
 /// Below this share of foreseen reads a record is replaced by what was seen this time.
@@ -75,6 +75,8 @@ pub struct RunArgs {
     pub json: Option<PathBuf>,
     /// Use what is known.
     pub prefetch: bool,
+    /// Who is to observe it.
+    pub observer: Choice,
     /// Keep what is learnt.
     pub record: bool,
     /// Keep it in this file, not in the store.
@@ -138,12 +140,12 @@ fn run_beside(
     incoming: Incoming,
     began: Beginning,
 ) -> Result<End> {
-    let (observes, late) = match front.wait_ready() {
-        Ok(observes) => (observes, None),
+    let (by_library, late) = match front.wait_ready() {
+        Ok(by_library) => (by_library, None),
         // It may come to observe later; until then what the program reports is not waited for.
         Err(without) => (true, Some(without)),
     };
-    let library = front.library.clone().filter(|_| observes);
+    let library = front.library.clone().filter(|_| by_library);
     let observed = ring.zip(library).map(|(ring, library)| {
         let seat = Seat::new(ring, library);
         if late.is_some() {
@@ -160,7 +162,7 @@ fn run_beside(
     };
     front.started(&Started {
         pid: child.pid(),
-        observed: observed.is_some(),
+        has_library: observed.is_some(),
         late: late.as_ref().map(Without::told),
     });
     let ended = child.watch()?;
@@ -195,14 +197,12 @@ fn help(
     link: &mut Link,
 ) -> Option<String> {
     thread::make_room(&*link);
-    link.doing("looking for the preload library");
-    let library = account.note(find_preload().map_err(anyhow::Error::msg));
-    if let Some(library) = &library {
+    let known = Known::of(args, &mut account, link);
+    let mut observed = observing(args, &known.identity, ring, began, &mut account, link);
+    if let Some(library) = observed.as_ref().and_then(Observing::library) {
         link.library(library);
     }
-    let known = Known::of(args, &mut account, link);
     let mut plan = known.plan(args, &mut account, link);
-    let mut observed = ring.map(Preload::new).zip(library);
     let known = plan.known.take().filter(|_| observed.is_some());
     let mut used = None;
     let opened = known.map(|(found, reader)| {
@@ -218,16 +218,20 @@ fn help(
     let recorded = opened.as_ref().map(|one| Arc::clone(&one.recorded));
     let files = Files::new(recorded.unwrap_or_default());
     account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
-    if let Some((observer, _)) = &mut observed {
-        if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record()) {
-            observer.advise(opened.advice());
+    if let Some(observing) = &mut observed {
+        if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record())
+            && let Observing::Library(library, _) = observing
+        {
+            library.advise(opened.advice());
         }
         // Before the program starts, or its first reads would go unseen.
-        observer.want(match (&opened, &plan.destination) {
-            (Some(_), _) => Wanted::Progress,
-            (None, Some(_)) => Wanted::Everything,
-            (None, None) => Wanted::Nothing,
-        });
+        observing
+            .observer()
+            .want(match (&opened, &plan.destination) {
+                (Some(_), _) => Wanted::Progress,
+                (None, Some(_)) => Wanted::Everything,
+                (None, None) => Wanted::Nothing,
+            });
     }
     // From here on the record is gone through, and what is missing fetched, while the program is started and loaded.
     let follower = opened.and_then(|opened| {
@@ -238,12 +242,16 @@ fn help(
         account.followed = None;
         account.baseline = None;
     }
-    link.ready(observed.is_some());
+    link.ready(observed.as_ref().is_some_and(|one| one.library().is_some()));
     let started = link.started()?;
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));
     }
-    let mut observed = observed.filter(|_| started.observed);
+    let mut observed =
+        observed.filter(|one| started.has_library || matches!(one, Observing::Kernel(_)));
+    if let Some(Observing::Kernel(kernel)) = &mut observed {
+        kernel.started(started.pid);
+    }
     let recorder = match (&plan.destination, &observed) {
         (Some(place), Some(_)) => Some(Recorder::new(
             place,
@@ -252,11 +260,13 @@ fn help(
         )),
         _ => None,
     };
-    if let Some((observer, _)) = &mut observed
+    if let Some(observing) = &mut observed
         && follower.is_none()
     {
         let recording = recorder.as_ref().map(|_| Wanted::Everything);
-        observer.want(recording.unwrap_or(Wanted::Nothing));
+        observing
+            .observer()
+            .want(recording.unwrap_or(Wanted::Nothing));
     }
     link.doing("tidying up the records");
     if let Some(record) = used.filter(|_| follower.is_some()) {
@@ -266,10 +276,12 @@ fn help(
         store.tidy_for(&plan.identity);
     }
     link.doing("observing the program");
-    let (observer, library) = observed.unzip();
+    let (observer, library) = observed.map(Observing::parts).unzip();
+    let watch = Watch::new(began.time, library.flatten(), files);
+    let by_sampling = observer.as_ref().is_none_or(|one| !one.sees_touches());
     let mut supervisor = Supervisor {
-        observer: observer.map(|one| Box::new(one) as Box<dyn Observer>),
-        watch: Watch::new(began.time, library, files),
+        observer,
+        watch: watch.sampling(by_sampling),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
         guesses: (args.prefetch && follower.is_none()).then(|| plan.roles()),
@@ -298,6 +310,36 @@ fn help(
         link.doing(&format!("writing the account {}", path.display()));
     }
     Some(account.report(args, |path| from_front(path, link.pid)))
+}
+
+/// What observes the program. What cannot be had of it costs the speed-up and is said.
+fn observing(
+    args: &RunArgs,
+    identity: &Identity,
+    ring: Option<Ring>,
+    began: Beginning,
+    account: &mut Account,
+    link: &Link,
+) -> Option<Observing> {
+    link.doing("preparing to observe the program");
+    let library = |say: &mut dyn FnMut(String)| {
+        let found = find_preload().map_err(say).ok()?;
+        Some((ring?, found))
+    };
+    let (mut said, mut remarks) = (Vec::new(), Vec::new());
+    let observing = Observing::choose(
+        args.observer,
+        Path::new(&identity.exe),
+        (link.pid, began.instant.elapsed()),
+        library,
+        &mut |sentence| said.push(sentence),
+        &mut |sentence| remarks.push(sentence),
+    );
+    said.into_iter().for_each(|sentence| account.say(sentence));
+    remarks
+        .into_iter()
+        .for_each(|sentence| account.remark(sentence));
+    observing
 }
 
 /// Says why the command could not be run; how foreread is to end for that.

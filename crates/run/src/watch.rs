@@ -70,6 +70,8 @@ pub(super) struct Watch {
     named: usize,
     said: usize,
     pub(super) touched: Touched,
+    /// Whether mapped pages are sampled: nobody reports their touches.
+    samples: bool,
     observed: bool,
     without_stdio: bool,
 }
@@ -90,9 +92,15 @@ impl Watch {
             named: 0,
             said: 0,
             touched: Touched::default(),
+            samples: true,
             observed: false,
             without_stdio: false,
         }
+    }
+
+    /// The same, with mapped pages sampled or not.
+    pub(super) fn sampling(self, samples: bool) -> Self {
+        Self { samples, ..self }
     }
 
     /// Whether any thread reported at all.
@@ -146,7 +154,9 @@ impl Watch {
                 }
                 self.processes.insert(pid, (ppid, exe));
                 let thread = self.thread(pid, tid, sink);
-                self.touched.begins(pid, thread);
+                if self.samples {
+                    self.touched.begins(pid, thread);
+                }
             }
             What::Open {
                 handle,

@@ -24,11 +24,11 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// How many bytes each read of a file returned, sorted.
-type Account = BTreeMap<PathBuf, Vec<u64>>;
+pub type Account = BTreeMap<PathBuf, Vec<u64>>;
 
 /// Whether a file is read by none but hooked functions: the loader reads the heads of
 /// objects, and the C library some files of its own, by calls that nothing can interpose.
-fn counts(path: &Path) -> bool {
+pub fn counts(path: &Path) -> bool {
     let text = path.to_string_lossy();
     let system = ["/proc/", "/sys/", "/dev/", "/etc/", "/usr/lib/locale/"];
     text.starts_with('/')
@@ -69,7 +69,7 @@ fn compare(stage: &Stage, command: &[&str]) {
 }
 
 /// The account of a log with lines like `12 read(3</path>, ""..., 100) = 80`.
-fn traced(log: &str) -> Account {
+pub fn traced(log: &str) -> Account {
     let mut account = Account::new();
     let mut halves: BTreeMap<&str, PathBuf> = BTreeMap::new();
     for line in log.lines() {
@@ -119,7 +119,7 @@ fn reported(seen: &Seen) -> Account {
     sorted(account)
 }
 
-fn sorted(mut account: Account) -> Account {
+pub fn sorted(mut account: Account) -> Account {
     account.values_mut().for_each(|reads| reads.sort_unstable());
     account
 }

@@ -69,6 +69,66 @@ pub const TESTS: &[Test] = &[
     ("iostreams_report_refills", "c++", iostream),
 ];
 
+/// Programs whose reads of the data file are known byte by byte, by whatever observer.
+pub const EXACT: &[(&str, &[Read])] = &[
+    ("read", READ),
+    ("pread", &PREADS),
+    ("readv", READV),
+    ("lseek", LSEEK),
+    ("dup", DUP),
+    ("sendfile", SENDFILE),
+];
+
+const READ: &[Read] = &[
+    (AtCursor, 0, 1000),
+    (AtCursor, 1000, 8192),
+    (AtCursor, 9192, 8192),
+    (AtCursor, 17384, 2616),
+];
+
+const READV: &[Read] = &[
+    (Readv, 0, 4100),
+    (Readv, 4100, 100),
+    (Preadv, 8000, 4100),
+    (Preadv, 19000, 1000),
+    (Preadv, 100, 4100),
+    (Preadv, 4200, 100),
+    (Preadv, 7, 100),
+    (AtCursor, 4300, 1),
+];
+
+const LSEEK: &[Read] = &[
+    (AtCursor, 5000, 100),
+    (AtCursor, 5150, 100),
+    (AtCursor, 19940, 60),
+    (AtCursor, 0, 7),
+    (AtCursor, 10000, 8),
+];
+
+const DUP: &[Read] = &[
+    (AtCursor, 0, 10),
+    (AtCursor, 10, 20),
+    (AtCursor, 30, 30),
+    (AtCursor, 60, 40),
+    (AtCursor, 100, 50),
+    (AtCursor, 150, 60),
+    (AtCursor, 1000, 70),
+    (AtCursor, 1070, 80),
+    (AtCursor, 1150, 90),
+    (AtCursor, 1240, 15),
+    (AtCursor, 1255, 25),
+];
+
+const SENDFILE: &[Read] = &[
+    (Sendfile, 5000, 100),
+    (Sendfile, 0, 200),
+    (CopyFileRange, 6000, 300),
+    (CopyFileRange, 200, 400),
+    (Splice, 7000, 500),
+    (Splice, 600, 600),
+    (AtCursor, 1200, 16),
+];
+
 /// The reads that go through a buffer of a page, from start to end.
 const REFILLS: [Read; 5] = [
     (Stdio, 0, 4096),
@@ -113,13 +173,7 @@ fn check_reads(name: &str, expected: &[Read]) {
 fn read() {
     let stage = Stage::new();
     let seen = run(&stage, "read");
-    let reads = [
-        (AtCursor, 0, 1000),
-        (AtCursor, 1000, 8192),
-        (AtCursor, 9192, 8192),
-        (AtCursor, 17384, 2616),
-    ];
-    assert_eq!(seen.reads(&stage.data()), reads);
+    assert_eq!(seen.reads(&stage.data()), READ);
     assert_eq!(seen.opens(&stage.data()), [0]);
 }
 
@@ -270,51 +324,15 @@ fn aio() {
 }
 
 fn readv() {
-    check_reads(
-        "readv",
-        &[
-            (Readv, 0, 4100),
-            (Readv, 4100, 100),
-            (Preadv, 8000, 4100),
-            (Preadv, 19000, 1000),
-            (Preadv, 100, 4100),
-            (Preadv, 4200, 100),
-            (Preadv, 7, 100),
-            (AtCursor, 4300, 1),
-        ],
-    );
+    check_reads("readv", READV);
 }
 
 fn lseek() {
-    check_reads(
-        "lseek",
-        &[
-            (AtCursor, 5000, 100),
-            (AtCursor, 5150, 100),
-            (AtCursor, 19940, 60),
-            (AtCursor, 0, 7),
-            (AtCursor, 10000, 8),
-        ],
-    );
+    check_reads("lseek", LSEEK);
 }
 
 fn dup() {
-    check_reads(
-        "dup",
-        &[
-            (AtCursor, 0, 10),
-            (AtCursor, 10, 20),
-            (AtCursor, 30, 30),
-            (AtCursor, 60, 40),
-            (AtCursor, 100, 50),
-            (AtCursor, 150, 60),
-            (AtCursor, 1000, 70),
-            (AtCursor, 1070, 80),
-            (AtCursor, 1150, 90),
-            (AtCursor, 1240, 15),
-            (AtCursor, 1255, 25),
-        ],
-    );
+    check_reads("dup", DUP);
 }
 
 fn close() {
@@ -469,18 +487,7 @@ fn by_descriptor() {
 }
 
 fn sendfile() {
-    check_reads(
-        "sendfile",
-        &[
-            (Sendfile, 5000, 100),
-            (Sendfile, 0, 200),
-            (CopyFileRange, 6000, 300),
-            (CopyFileRange, 200, 400),
-            (Splice, 7000, 500),
-            (Splice, 600, 600),
-            (AtCursor, 1200, 16),
-        ],
-    );
+    check_reads("sendfile", SENDFILE);
 }
 
 fn iostream() {

@@ -4,10 +4,15 @@
 //! much is wanted, takes the events in order of start, and knows nothing of how they are come by. One observer a file:
 //!
 //! - [`Preload`](ring::Preload): the preload library, which reports through a ring of shared memory.
+//! - [`Ebpf`](ebpf::Ebpf): programs in the kernel, which need nothing of the observed one, and root.
+//!
+//! [`choice`] says which.
 //!
 //! Invariant: what an observer hands out is checked as to its form (a read's kind is one that a process can tell of), and
 //! not as to its truth: paths, offsets and lengths may come from a hostile process.
 
+mod choice;
+mod ebpf;
 mod preload;
 mod ring;
 mod unobserved;
@@ -16,9 +21,12 @@ use std::path::PathBuf;
 
 use foreread_plan::{Extent, Kind};
 
+pub(super) use choice::Observing;
+pub(super) use ebpf::Ebpf;
 pub(super) use ring::{Preload, Seat};
 pub(super) use unobserved::of_program as why_hidden;
 
+pub use choice::Choice;
 pub use preload::find as find_preload;
 
 /// How much of what the program does is to be reported.
@@ -130,6 +138,11 @@ pub(super) trait Observer {
     /// Wait by `wait`, which does nothing else: a chance to see how this kernel treats a thread that sleeps.
     fn waiting(&self, wait: &mut dyn FnMut()) {
         wait();
+    }
+
+    /// Whether touches of mapped pages are reported as they happen. Else they are sampled from outside.
+    fn sees_touches(&self) -> bool {
+        false
     }
 
     /// Events that were dropped so far.

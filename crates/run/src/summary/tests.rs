@@ -12,6 +12,7 @@ fn recorded() -> Account {
         explain: false,
         json: None,
         prefetch: true,
+        observer: Default::default(),
         record: true,
         output: None,
         redact: false,

@@ -1,0 +1,97 @@
+//! Which observer a program gets.
+//!
+//! Data flow: what was asked for, and what the program is → [`Observing`], and the sentences on it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use foreread_ring::Ring;
+
+use super::{Ebpf, Observer, Preload, why_hidden};
+
+/// Which observer is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The one that sees more of the program: eBPF for what the preload library does not see, where eBPF is to be had, else
+    /// the library.
+    #[default]
+    Auto,
+    /// The preload library.
+    Preload,
+    /// The kernel, by eBPF.
+    Ebpf,
+}
+
+/// What observes the program.
+pub(crate) enum Observing {
+    /// The library at this path, which is put into the program.
+    Library(Preload, PathBuf),
+    /// The kernel.
+    Kernel(Ebpf),
+}
+
+impl Observing {
+    /// What observes the program at `exe`, which the process `front` is about to start, in a run that began so long ago.
+    /// What cannot be had, or cannot see something that was asked for, is said by `say`; `remark` is told what is well to know.
+    pub(crate) fn choose(
+        choice: Choice,
+        exe: &Path,
+        (front, elapsed): (u32, Duration),
+        library: impl FnOnce(&mut dyn FnMut(String)) -> Option<(Ring, PathBuf)>,
+        say: &mut dyn FnMut(String),
+        remark: &mut dyn FnMut(String),
+    ) -> Option<Self> {
+        let hidden = match choice {
+            Choice::Preload => None,
+            Choice::Ebpf => Some(None),
+            Choice::Auto if rustix::process::geteuid().is_root() => why_hidden(exe).map(Some),
+            Choice::Auto => None,
+        };
+        if let Some(why) = hidden {
+            match Ebpf::new(front, elapsed) {
+                Ok(kernel) => {
+                    if let Some(why) = why {
+                        remark(format!("observed by eBPF: the program is {why}"));
+                    }
+                    if let Some(missing) = kernel.misses() {
+                        remark(format!("eBPF does not see here: {missing}"));
+                    }
+                    return Some(Self::Kernel(kernel));
+                }
+                Err(refused) if choice == Choice::Ebpf => {
+                    say(format!(
+                        "no eBPF: {refused}; the preload library observes instead"
+                    ));
+                }
+                // What the library cannot see is said at the end, as ever.
+                Err(refused) => remark(format!("no eBPF: {refused}")),
+            }
+        }
+        let (ring, path) = library(say)?;
+        Some(Self::Library(Preload::new(ring), path))
+    }
+
+    /// What it is to the supervisor.
+    pub(crate) fn observer(&mut self) -> &mut dyn Observer {
+        match self {
+            Self::Library(preload, _) => preload,
+            Self::Kernel(kernel) => kernel,
+        }
+    }
+
+    /// The same, and the library, if it is that.
+    pub(crate) fn parts(self) -> (Box<dyn Observer>, Option<PathBuf>) {
+        match self {
+            Self::Library(preload, path) => (Box::new(preload), Some(path)),
+            Self::Kernel(kernel) => (Box::new(kernel), None),
+        }
+    }
+
+    /// The library, if it is that.
+    pub(crate) fn library(&self) -> Option<&Path> {
+        match self {
+            Self::Library(_, path) => Some(path),
+            Self::Kernel(_) => None,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+/*
+ * The parts of the kernel's types that are used. Where they are in the running kernel, the loader finds in the kernel's own
+ * description (BTF): the declarations name fields, and their order here means nothing.
+ */
+#ifndef FOREREAD_KERNEL_H
+#define FOREREAD_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+/* Of include/uapi/linux/bpf.h. */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum {
+	BPF_ANY = 0,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct bpf_raw_tracepoint_args {
+	__u64 args[0];
+};
+
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+};
+
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__u32 i_generation;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct address_space *f_mapping;
+	struct path f_path;
+	long long f_pos;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct fs_struct {
+	struct path root;
+	struct path pwd;
+};
+
+struct memdesc_flags {
+	unsigned long f;
+};
+
+struct folio {
+	/* From Linux 6.18; before it a plain number. */
+	struct memdesc_flags flags;
+	unsigned long index;
+	struct address_space *mapping;
+	unsigned long _flags_1;
+};
+
+struct folio___before {
+	unsigned long flags;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_pgoff;
+	unsigned long vm_flags;
+	struct file *vm_file;
+};
+
+struct thread_info {
+	__u32 status;
+};
+
+struct counter {
+	int counter;
+};
+
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct signal_struct *signal;
+	struct files_struct *files;
+	struct fs_struct *fs;
+};
+
+struct linux_binprm {
+	struct file *file;
+};
+
+/* The head of a request of io_uring for a read. */
+struct kiocb {
+	struct file *ki_filp;
+	long long ki_pos;
+};
+
+struct io_rw {
+	struct kiocb kiocb;
+};
+
+struct io_cqe {
+	int res;
+};
+
+struct io_kiocb {
+	__u8 opcode;
+	struct io_cqe cqe;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long bp, bx, r10, r9, r8, cx, dx, si, di;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	unsigned long regs[31];
+};
+struct pt_regs {
+	unsigned long regs[31];
+	unsigned long orig_x0;
+};
+#endif
+
+enum pageflags {
+	PG_head = 6,
+};
+
+#pragma clang attribute pop
+
+#endif

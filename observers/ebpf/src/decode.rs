@@ -1,0 +1,382 @@
+//! The kernel's bytes as events. Pure: no file is looked at.
+//!
+//! Invariants: what comes out is in order of start within what was put in at a time; a process begins and a file is opened
+//! before anything else of them; a page of a mapped file that is handed on was mapped.
+//!
+//! What was touched: a fault names the page. With it the kernel maps those around it that are in memory, and touches of those
+//! make no fault. Those of them that were not in memory before this run are in it because something in this run needed
+//! their window of read-ahead, and are handed on after the page. Where the page itself was in memory before, so were those
+//! around it: of a program's or library's text they are handed on, because its pages are used together, and of other files they
+//! are not, because a database's are not.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use foreread_plan::{Extent, Kind, PAGE};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::calls::{self, NO_FOLLOW};
+use crate::{Event, What};
+
+/// The record, as `bpf/record.h` defines it.
+#[allow(
+    missing_docs,
+    dead_code,
+    non_camel_case_types,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks
+)]
+pub(crate) mod record {
+    include!(concat!(env!("OUT_DIR"), "/record.rs"));
+}
+
+use record::{
+    NAMED_APART, NAMED_CUT, NAMED_DELETED, NAMED_DIRECTORY, WHAT_EXEC, WHAT_EXIT, WHAT_FAULT,
+    WHAT_FILE, WHAT_FORK, WHAT_LIST, WHAT_LOOK, WHAT_OPEN, WHAT_READ,
+};
+
+/// Pages around a touched one that are believed to be mapped with it, at most: the kernel's default is 16.
+const ALONG: u64 = 512;
+/// Pages that one access adds to the page cache, at most: 1 GiB.
+const ADDED: u64 = 1 << 18;
+
+/// A structure of the kernel's side that any bytes make.
+///
+/// # Safety
+/// The type holds nothing but numbers.
+unsafe trait Numbers: Copy {}
+
+// SAFETY: numbers alone.
+unsafe impl Numbers for record::record {}
+// SAFETY: the same.
+unsafe impl Numbers for record::fault {}
+/// A `struct named` without its path.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Head(record::record, u64, u32, u32, u32, u32);
+// SAFETY: the same.
+unsafe impl Numbers for Head {}
+const _: () = assert!(size_of::<Head>() == std::mem::offset_of!(record::named, path));
+
+/// The structure that these bytes begin with.
+fn start_of<T: Numbers>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.get(..size_of::<T>())?;
+    // SAFETY: as many bytes as are read, of which any make one.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// A set of pages.
+#[derive(Default)]
+struct Pages(FxHashMap<u64, u64>);
+
+impl Pages {
+    fn insert(&mut self, pages: Range<u64>) {
+        for page in pages {
+            *self.0.entry(page / 64).or_default() |= 1 << (page % 64);
+        }
+    }
+
+    fn contains(&self, page: u64) -> bool {
+        let chunk = self.0.get(&(page / 64));
+        chunk.is_some_and(|bits| bits & 1 << (page % 64) != 0)
+    }
+}
+
+/// A file that has a handle.
+struct File {
+    /// Its name in full; `None` where the supervisor could not find it by that.
+    path: Option<PathBuf>,
+    /// Whether it was handed on as open.
+    is_told: bool,
+    /// Whether it was mapped to be executed.
+    is_program: bool,
+    /// The pages that were added to the page cache in this run.
+    added: Pages,
+}
+
+/// Makes events of bytes.
+pub(crate) struct Decoder {
+    rows: Vec<(u32, record::call, Option<Kind>)>,
+    files: FxHashMap<u32, File>,
+    /// The programs of the processes that have begun.
+    programs: FxHashMap<u32, PathBuf>,
+    elsewhere: FxHashSet<u32>,
+    events: VecDeque<(u64, Event)>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self {
+            rows: calls::table(),
+            files: FxHashMap::default(),
+            programs: FxHashMap::default(),
+            elsewhere: FxHashSet::default(),
+            events: VecDeque::new(),
+        }
+    }
+}
+
+impl Decoder {
+    /// Files whose reads are not handed on, because the supervisor cannot find them by name.
+    pub(crate) fn elsewhere(&self) -> u64 {
+        self.elsewhere.len() as u64
+    }
+
+    /// Takes what the kernel's side has sent.
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let Some(record) = start_of::<record::record>(bytes) else {
+            return;
+        };
+        match u32::from(record.what) {
+            WHAT_FILE => self.met(record.handle, bytes),
+            WHAT_OPEN => {
+                let _ = self.opened(&record, bytes);
+            }
+            WHAT_LOOK | WHAT_LIST => {
+                let _ = self.named(&record, bytes);
+            }
+            WHAT_READ => self.read(&record, bytes),
+            WHAT_FAULT => {
+                let _ = self.touched(&record, bytes);
+            }
+            WHAT_FORK => {
+                let exe = self.programs.get(&record.handle).cloned();
+                self.begins(&record, exe.unwrap_or_default());
+            }
+            WHAT_EXEC => {
+                let exe = named_in(bytes).map(|(path, ..)| path);
+                self.begins(&record, exe.unwrap_or_default());
+            }
+            WHAT_EXIT => self.push(&record, What::Exit),
+            _ => {}
+        }
+    }
+
+    /// Hands out what was taken, in order of start. `program` finds the program of a process that was not seen to begin.
+    pub(crate) fn drain(
+        &mut self,
+        program: &dyn Fn(u32) -> PathBuf,
+        each: &mut dyn FnMut(Event),
+    ) -> usize {
+        let mut events = std::mem::take(&mut self.events);
+        // Stable: what was sent first of one start stays first.
+        events.make_contiguous().sort_by_key(|(start, _)| *start);
+        let count = events.len();
+        for (_, event) in events.drain(..) {
+            let Event {
+                pid, tid, start, ..
+            } = event;
+            match &event.what {
+                What::Begin { exe, .. } => {
+                    self.programs.insert(pid, exe.clone());
+                }
+                What::Exit => {
+                    self.programs.remove(&pid);
+                }
+                _ if self.programs.contains_key(&pid) => {}
+                _ => {
+                    let exe = program(pid);
+                    self.programs.insert(pid, exe.clone());
+                    let what = What::Begin { ppid: 0, exe };
+                    each(Event {
+                        pid,
+                        tid,
+                        start,
+                        what,
+                    });
+                }
+            }
+            if let What::Read { handle, .. } | What::Touched { handle, .. } = event.what
+                && let Some(file) = self.files.get_mut(&handle)
+                && let Some(path) = file.path.as_ref().filter(|_| !file.is_told)
+            {
+                file.is_told = true;
+                let what = What::Open {
+                    handle,
+                    path: path.clone(),
+                    took: 0,
+                    directory: false,
+                    writes: false,
+                    truncates: false,
+                };
+                each(Event {
+                    pid,
+                    tid,
+                    start,
+                    what,
+                });
+            }
+            if let What::Open { handle, .. } = event.what
+                && let Some(file) = self.files.get_mut(&handle)
+            {
+                file.is_told = true;
+            }
+            each(event);
+        }
+        self.events = events;
+        count
+    }
+
+    fn push(&mut self, record: &record::record, what: What) {
+        let event = Event {
+            pid: record.pid,
+            tid: record.tid,
+            start: record.start,
+            what,
+        };
+        self.events.push_back((record.start, event));
+    }
+
+    fn begins(&mut self, record: &record::record, exe: PathBuf) {
+        // Its children may begin before it is handed out.
+        self.programs.insert(record.pid, exe.clone());
+        let what = What::Begin {
+            ppid: record.handle,
+            exe,
+        };
+        self.push(record, what);
+    }
+
+    fn met(&mut self, handle: u32, bytes: &[u8]) {
+        let Some((path, flags, _)) = named_in(bytes) else {
+            return;
+        };
+        let is_found = flags & (NAMED_APART | NAMED_CUT | NAMED_DELETED) == 0;
+        if flags & (NAMED_APART | NAMED_CUT) != 0 {
+            self.elsewhere.insert(handle);
+        }
+        let file = File {
+            path: is_found.then_some(path),
+            is_told: false,
+            is_program: false,
+            added: Pages::default(),
+        };
+        self.files.insert(handle, file);
+    }
+
+    fn opened(&mut self, record: &record::record, bytes: &[u8]) -> Option<()> {
+        let (given, flags, how) = named_in(bytes)?;
+        let directory = flags & NAMED_DIRECTORY != 0;
+        let known = self
+            .files
+            .get(&record.handle)
+            .and_then(|file| file.path.clone());
+        // What leads there by a process's own view does not lead there by the supervisor's.
+        let is_given = flags & (NAMED_APART | NAMED_CUT) == 0 && !is_own_view(&given);
+        let path = if is_given { given } else { known? };
+        let how = how as i32;
+        let what = What::Open {
+            handle: record.handle,
+            path,
+            took: record.took,
+            directory,
+            writes: how & libc::O_ACCMODE != libc::O_RDONLY,
+            truncates: how & libc::O_TRUNC != 0,
+        };
+        self.push(record, what);
+        Some(())
+    }
+
+    fn named(&mut self, record: &record::record, bytes: &[u8]) -> Option<()> {
+        let (path, flags, how) = named_in(bytes)?;
+        if flags & (NAMED_APART | NAMED_CUT | NAMED_DELETED) != 0 || is_own_view(&path) {
+            return None;
+        }
+        let is_list = u32::from(record.what) == WHAT_LIST;
+        let what = What::Named {
+            path,
+            kind: if is_list { Kind::List } else { Kind::Stat },
+            took: record.took,
+            follows: is_list || how & NO_FOLLOW == 0,
+        };
+        self.push(record, what);
+        Some(())
+    }
+
+    fn read(&mut self, record: &record::record, bytes: &[u8]) {
+        let extent = Extent::new(record.offset, record.len);
+        if let Some(file) = self.files.get_mut(&record.handle) {
+            if let Some(fault) = start_of::<record::fault>(bytes) {
+                file.added.insert(added_in(&fault));
+            }
+            if file.path.is_none() {
+                return;
+            }
+        }
+        let what = What::Read {
+            handle: record.handle,
+            kind: calls::kind_of(&self.rows, record.call),
+            extent,
+            took: record.took,
+        };
+        self.push(record, what);
+    }
+
+    fn touched(&mut self, record: &record::record, bytes: &[u8]) -> Option<()> {
+        let fault = start_of::<record::fault>(bytes)?;
+        let file = self.files.get_mut(&record.handle)?;
+        file.is_program |= fault.is_program != 0;
+        file.added.insert(added_in(&fault));
+        file.path.as_ref()?;
+        let page = record.offset / PAGE;
+        let along = fault.along_first..fault.along_end.min(fault.along_first.saturating_add(ALONG));
+        let was_cold = file.added.contains(page);
+        let all = file.is_program && !was_cold;
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for page in along.filter(|&one| one != page && (all || file.added.contains(one))) {
+            match runs.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => runs.push(page..page + 1),
+            }
+        }
+        let touched = |pages: Range<u64>, took| What::Touched {
+            handle: record.handle,
+            extent: Extent::new(pages.start * PAGE, (pages.end - pages.start) * PAGE),
+            took,
+        };
+        self.push(record, touched(page..page + 1, record.took));
+        for run in runs {
+            self.push(record, touched(run, 0));
+        }
+        Some(())
+    }
+}
+
+/// The pages that were added to the page cache.
+fn added_in(fault: &record::fault) -> Range<u64> {
+    let most = fault.added_first.saturating_add(ADDED);
+    fault.added_first..fault.added_end.min(most)
+}
+
+/// Whether a path means another file to each process.
+fn is_own_view(path: &Path) -> bool {
+    path.starts_with("/proc") || path.starts_with("/dev/fd")
+}
+
+/// What is named, the marks on it, and the flags that were given.
+fn named_in(bytes: &[u8]) -> Option<(PathBuf, u32, u64)> {
+    let Head(_, how, flags, names, given, _) = start_of(bytes)?;
+    let rest = bytes.get(size_of::<Head>()..)?;
+    let mut list = rest.get(..names as usize)?;
+    let given = rest.get(names as usize..(names as usize).checked_add(given as usize)?)?;
+    let mut upward: Vec<&[u8]> = Vec::new();
+    while let Some((&len, after)) = list.split_first() {
+        let (name, after) = after.split_at_checked(len.into())?;
+        upward.push(name);
+        list = after;
+    }
+    let mut path = PathBuf::from("/");
+    path.extend(upward.iter().rev().map(|name| OsStr::from_bytes(name)));
+    let given = given.strip_suffix(&[0]).unwrap_or(given);
+    if !given.is_empty() {
+        path.push(OsStr::from_bytes(given));
+    }
+    Some((path, flags, how))
+}
+
+#[cfg(test)]
+#[path = "decode/tests.rs"]
+mod tests;

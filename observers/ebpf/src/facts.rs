@@ -1,0 +1,69 @@
+//! What this host allows, as found by looking. What follows from it is for [`decide`](crate::decide).
+
+use std::fs;
+use std::path::Path;
+
+/// Where the kernel describes its own types.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Where it says how far it is locked down.
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+/// The inode of the first PID namespace.
+const FIRST_PIDS: &str = "pid:[4026531836]";
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Whether the kernel's side was built.
+    pub is_built: bool,
+    /// The process's effective capabilities, one bit each.
+    pub capabilities: u64,
+    /// Whether the kernel describes its types.
+    pub has_btf: bool,
+    /// How far the kernel is locked down: `none`, `integrity` or `confidentiality`; empty where it does not say.
+    pub lockdown: String,
+    /// Whether processes have the same numbers here as in the kernel.
+    pub in_first_pids: bool,
+}
+
+impl Facts {
+    /// Look.
+    pub fn of_host() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let pids = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        Self {
+            is_built: cfg!(feature = "kernel"),
+            capabilities: capabilities_in(&status),
+            has_btf: Path::new(BTF).exists(),
+            lockdown: chosen_in(&fs::read_to_string(LOCKDOWN).unwrap_or_default()).to_owned(),
+            in_first_pids: pids == Path::new(FIRST_PIDS),
+        }
+    }
+}
+
+fn capabilities_in(status: &str) -> u64 {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .unwrap_or("");
+    u64::from_str_radix(line.trim(), 16).unwrap_or(0)
+}
+
+/// The word in brackets.
+fn chosen_in(list: &str) -> &str {
+    let rest = list.split_once('[').map_or("", |(_, rest)| rest);
+    rest.split_once(']').map_or("", |(chosen, _)| chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_writes_is_understood() {
+        let status = "Name:\tx\nCapPrm:\t0000000000000001\nCapEff:\t000001ffffffffff\n";
+        assert_eq!(capabilities_in(status), 0x1ff_ffff_ffff);
+        assert_eq!(capabilities_in(""), 0);
+        assert_eq!(chosen_in("none [integrity] confidentiality\n"), "integrity");
+        assert_eq!(chosen_in(""), "");
+    }
+}
