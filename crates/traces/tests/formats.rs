@@ -34,7 +34,7 @@ fn read(text: &str) -> Read {
 impl Read {
     /// `who: operation file offset+length` of each access but opens.
     fn lines(&self) -> Vec<String> {
-        let moved = |access: &&Access| access.operation != Operation::Open;
+        let moved = |access: &&Access| access.operation.has_bytes();
         self.accesses
             .iter()
             .filter(moved)

@@ -15,7 +15,7 @@ fn read(text: &str, name: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
     let mut names = Names::new();
     let mut lines = Vec::new();
     while let Some(access) = trace.next(&mut names) {
-        if access.operation != Operation::Open {
+        if access.operation.has_bytes() {
             lines.push(format!(
                 "{}: {} {} {}+{}",
                 names.who(access.who).expect("somebody"),

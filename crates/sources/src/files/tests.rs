@@ -1,0 +1,3 @@
+//! The paper's figures, and the models checked against each other.
+
+use super::*;
