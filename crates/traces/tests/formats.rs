@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use foreread_plan::Extent;
-use foreread_traces::{Access, Format, Names, Operation, Place, Trace, TraceError};
+use foreread_traces::{Access, Format, Names, Place, Trace, TraceError};
 
 /// A trace read to its end.
 struct Read {

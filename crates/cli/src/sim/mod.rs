@@ -78,7 +78,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
         trained.push(told);
     }
     let mut plain = Cache::new(args.memory);
-    let (mut plain_hits, mut count, mut timed) = (0, 0, true);
+    let (mut plain_hits, mut count, mut timed) = (0, 0, false);
     let mut tested = Vec::new();
     for path in &args.traces {
         let told = events::read(path, &mut symbols, &mut |event| {
@@ -87,7 +87,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
             let (hit, _) = plain.read(event.symbol, sizes.of(event.symbol));
             plain_hits += u64::from(hit);
             count += 1;
-            timed &= event.time.is_some();
+            timed |= event.time.is_some();
             for model in &mut models {
                 model.test(&event, hit, &sizes, !args.frozen);
             }

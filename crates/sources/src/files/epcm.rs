@@ -90,6 +90,16 @@ impl Epcm {
             partition.best(node).map(|_| (partition, node))
         })
     }
+
+    /// The partition of a file, if it is in memory.
+    pub fn partition(&self, symbol: Symbol) -> Option<&Partition> {
+        self.partitions.partition(symbol)
+    }
+
+    /// How often the pattern was seen.
+    pub fn count(&self, pattern: &[Symbol]) -> u32 {
+        self.partitions.count_of(pattern)
+    }
 }
 
 impl Model for Epcm {

@@ -112,6 +112,20 @@ impl Partitions {
         self.kept.get(symbol).map(|kept| &kept.partition)
     }
 
+    /// How often the pattern was seen, as far as its partition is in memory.
+    pub(super) fn count_of(&self, pattern: &[Symbol]) -> u32 {
+        let Some((first, rest)) = pattern.split_first() else {
+            return 0;
+        };
+        let Some(partition) = self.partition(*first) else {
+            return 0;
+        };
+        let node = rest
+            .iter()
+            .try_fold(ROOT, |node, symbol| partition.child(node, *symbol));
+        node.map_or(0, |node| partition.count(node))
+    }
+
     /// The partition and node of a place, if they are still there.
     pub(super) fn at(&self, place: &Place) -> Option<(&Partition, u16)> {
         let partition = self.partition(place.partition)?;

@@ -3,6 +3,7 @@
 //! The trie's patterns of up to `order` events, in a partition a file. It predicts the next event alone: from each
 //! pattern that the last events are an instance of, the longest first, the files whose likelihood reaches the threshold.
 
+use super::partition::Partition;
 use super::partitions::{Growth, NoPager, Pager, Partitions, Shape};
 use super::{Context, Model, Prediction, Symbol};
 
@@ -22,6 +23,16 @@ impl Pcm {
         Self {
             partitions: Partitions::new(shape, Growth::Whole, 0, pager),
         }
+    }
+
+    /// The partition of a file, if it is in memory.
+    pub fn partition(&self, symbol: Symbol) -> Option<&Partition> {
+        self.partitions.partition(symbol)
+    }
+
+    /// How often the pattern was seen.
+    pub fn count(&self, pattern: &[Symbol]) -> u32 {
+        self.partitions.count_of(pattern)
     }
 }
 

@@ -5,15 +5,26 @@
 //! renamed. It keeps its former name beside the new one until one of the two turns out to be another file: an editor
 //! that keeps a backup renames the file away and writes a new one under the old name.
 //!
+//! A temporary file has another name each time: in a folder of temporary files, the names that mkstemp makes of one
+//! pattern are one symbol, which stands for the latest of them.
+//!
 //! Invariant: there are at most as many symbols as the limit; those longest unused are forgotten, and their numbers are
 //! not given again.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
 use super::Symbol;
 use super::contexts::Bounded;
+
+/// Folders of temporary files.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+/// Letters and digits at the end of a name that mkstemp(3) puts there.
+const RANDOM: usize = 6;
+/// What stands for them in the name that a symbol is known by: no file's name has it.
+const ANY: &str = "\0";
 
 /// What a symbol stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,6 +54,8 @@ struct Known {
     /// The name before that, as long as it may still be this file's.
     former: Option<Box<Path>>,
     identity: Option<Identity>,
+    /// Of a pattern of temporary names, the one met last.
+    latest: Option<Box<Path>>,
 }
 
 /// The symbols of all files and programs met.
@@ -77,7 +90,8 @@ impl Symbols {
 
     /// The name under which the file was met last.
     pub fn path(&self, symbol: Symbol) -> Option<&Path> {
-        self.known.get(symbol).map(|known| &*known.path)
+        let known = self.known.get(symbol)?;
+        Some(known.latest.as_deref().unwrap_or(&known.path))
     }
 
     /// All symbols: number, kind and name.
@@ -100,6 +114,17 @@ impl Symbols {
 
     /// The symbol of what is met under this name, with this identity if that is known.
     pub fn meet(&mut self, kind: Kind, path: &Path, identity: Option<Identity>) -> Symbol {
+        let name = pattern(path);
+        let symbol = self.meet_named(kind, &name, identity);
+        if let Cow::Owned(_) = name
+            && let Some(known) = self.known.used(symbol)
+        {
+            known.latest = Some(path.into());
+        }
+        symbol
+    }
+
+    fn meet_named(&mut self, kind: Kind, path: &Path, identity: Option<Identity>) -> Symbol {
         if let Some(symbol) = self.paths(kind).get(path).copied() {
             self.same_name(symbol, path, identity);
             return symbol;
@@ -126,6 +151,7 @@ impl Symbols {
             path: path.into(),
             former: None,
             identity,
+            latest: None,
         };
         let (paths, identities) = (&mut self.paths, &mut self.identities);
         self.known.insert(symbol, known, |symbol, known| {
@@ -189,5 +215,143 @@ impl Symbols {
             self.paths[kind as usize].remove(&oldest);
         }
         self.paths[kind as usize].insert(path.into(), symbol);
+    }
+}
+
+/// The name that a file is known by: its own, or the pattern of a temporary file's.
+fn pattern(path: &Path) -> Cow<'_, Path> {
+    let own = Cow::Borrowed(path);
+    let temporary = |folder: &Path| TEMPORARY.iter().any(|known| folder == Path::new(known));
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return own;
+    };
+    let Some(name) = name.to_str().filter(|_| temporary(folder)) else {
+        return own;
+    };
+    let (stem, end) = match name.rfind('.') {
+        Some(at) if at > 0 => name.split_at(at),
+        _ => (name, ""),
+    };
+    let Some((kept, random)) = stem
+        .len()
+        .checked_sub(RANDOM)
+        .and_then(|at| stem.split_at_checked(at))
+    else {
+        return own;
+    };
+    if !is_random(random.as_bytes()) {
+        return own;
+    }
+    Cow::Owned(folder.join(format!("{kept}{ANY}{end}")))
+}
+
+/// Whether these letters are no word: capitals, small letters or digits among each other. A capital that begins a word,
+/// and a number after small letters at its end, are found in words, too.
+fn is_random(letters: &[u8]) -> bool {
+    let kind = |byte: u8| match byte {
+        b'0'..=b'9' => Some(0),
+        b'A'..=b'Z' => Some(1),
+        b'a'..=b'z' => Some(2),
+        _ => None,
+    };
+    let changes = letters.windows(2).enumerate().filter(|(at, pair)| {
+        let (one, next) = (kind(pair[0]), kind(pair[1]));
+        let number_at_end =
+            pair[0].is_ascii_lowercase() && letters[at + 1..].iter().all(u8::is_ascii_digit);
+        let begins_word = *at == 0 && (one, next) == (Some(1), Some(2));
+        one != next && !number_at_end && !begins_word
+    });
+    letters.iter().all(|byte| kind(*byte).is_some()) && changes.count() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is(inode: u64) -> Option<Identity> {
+        Some(Identity {
+            device: 1,
+            inode,
+            made: 0,
+        })
+    }
+
+    fn file(symbols: &mut Symbols, path: &str, inode: u64) -> Symbol {
+        symbols.meet(Kind::File, Path::new(path), is(inode))
+    }
+
+    #[test]
+    fn a_renamed_file_keeps_its_symbol() {
+        let mut symbols = Symbols::new(100);
+        let first = file(&mut symbols, "/a", 1);
+        assert_eq!(file(&mut symbols, "/b", 1), first);
+        assert_eq!(symbols.path(first), Some(Path::new("/b")));
+        assert_ne!(symbols.meet(Kind::Start, Path::new("/b"), is(1)), first);
+    }
+
+    #[test]
+    fn a_file_written_anew_under_its_name_keeps_its_symbol() {
+        // A compiler, or an editor that writes beside and renames over it.
+        let mut symbols = Symbols::new(100);
+        let first = file(&mut symbols, "/a", 1);
+        let beside = file(&mut symbols, "/a.new", 2);
+        assert_eq!(file(&mut symbols, "/a", 2), first);
+        assert_ne!(beside, first);
+        // An editor that moves the old file aside first, and somebody looks at that.
+        assert_eq!(file(&mut symbols, "/a~", 2), first);
+        assert_eq!(file(&mut symbols, "/a", 3), first);
+        let backup = file(&mut symbols, "/a~", 2);
+        assert_ne!(backup, first);
+        assert_eq!(file(&mut symbols, "/a", 3), first);
+        assert_eq!(symbols.path(first), Some(Path::new("/a")));
+    }
+
+    #[test]
+    fn temporary_names_of_one_pattern_are_one_symbol() {
+        let mut symbols = Symbols::new(100);
+        let first = temporary(&mut symbols, "/tmp/ccLNSUS1.s");
+        assert_eq!(temporary(&mut symbols, "/tmp/cclxmidN.s"), first);
+        assert_ne!(temporary(&mut symbols, "/tmp/cclxmidN.o"), first);
+        for word in [
+            "/tmp/notes.txt",
+            "/tmp/Foobar",
+            "/tmp/data2024",
+            "/home/cclxmidN.s",
+            "/tmp/a",
+        ] {
+            let known = temporary(&mut symbols, word);
+            assert_ne!(known, first);
+            assert_eq!(symbols_path(&symbols, known), word);
+        }
+        assert_eq!(symbols_path(&symbols, first), "/tmp/cclxmidN.s");
+    }
+
+    fn temporary(symbols: &mut Symbols, path: &str) -> Symbol {
+        symbols.meet(Kind::File, Path::new(path), None)
+    }
+
+    fn symbols_path(symbols: &Symbols, symbol: Symbol) -> &str {
+        symbols.path(symbol).and_then(Path::to_str).expect("a name")
+    }
+
+    #[test]
+    fn symbols_are_bounded_and_never_given_again() {
+        let mut symbols = Symbols::new(8);
+        let mut met = Vec::new();
+        for number in 0..1000 {
+            met.push(file(&mut symbols, &format!("/f{number}"), number));
+            assert!(symbols.len() <= 8);
+        }
+        met.dedup();
+        assert_eq!(met.len(), 1000);
+        let maps = symbols.paths[0].len() + symbols.identities.len();
+        assert_eq!(maps, 2 * symbols.len(), "nothing is left of the forgotten");
+        let mut later = Symbols::new(8);
+        for (symbol, kind, path) in symbols.iter() {
+            assert!(later.restore(symbol, kind, path));
+            assert!(!later.restore(symbol, kind, path));
+        }
+        let new = file(&mut later, "/new", 1);
+        assert!(met.iter().all(|known| *known < new));
     }
 }
