@@ -16,12 +16,12 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use foreread_sources::files::Symbols;
+use foreread_sources::files::{Context, Symbols};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args;
 use cache::Cache;
-use events::Told;
+use events::{Event, Told};
 use measure::{Measured, Sizes};
 
 pub(crate) use models::{Named, Sequences};
@@ -59,6 +59,14 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
             Measured::new(one.to_string(), model, args.threshold, args.memory)
         })
         .collect();
+    // The machine's one sequence is one context.
+    let whose = |event: Event| match args.sequences {
+        Sequences::Machine => Event {
+            context: Context(0),
+            ..event
+        },
+        Sequences::Both | Sequences::Process => event,
+    };
     let progress = progress();
     let mut seen = 0;
     let mut tick = || {
@@ -70,6 +78,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
     let mut trained = Vec::new();
     for path in &args.train {
         let told = events::read(path, &mut symbols, &mut |event| {
+            let event = whose(event);
             tick();
             sizes.learn(&event);
             models.iter_mut().for_each(|model| model.train(&event));
@@ -82,6 +91,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
     let mut tested = Vec::new();
     for path in &args.traces {
         let told = events::read(path, &mut symbols, &mut |event| {
+            let event = whose(event);
             tick();
             sizes.learn(&event);
             let (hit, _) = plain.read(event.symbol, sizes.of(event.symbol));

@@ -31,17 +31,17 @@ pub(super) fn print(out: &mut impl Write, compared: &Compared) -> io::Result<()>
     writeln!(out)?;
     writeln!(
         out,
-        "{:<15}{:>9}{:>10}{:>6}{:>7}{:>9}{:>9}{:>8}{:>6}",
+        "{:<18}{:>8}{:>10}{:>6}{:>7}{:>9}{:>8}{:>8}{:>6}",
         "model", "accuracy", "predicted", "ahead", "lead", "lead", "covered", "wasted", "hits"
     )?;
     writeln!(
         out,
-        "{:<15}{:>9}{:>10}{:>6}{:>7}{:>9}{:>9}{:>8}{:>6}",
+        "{:<18}{:>8}{:>10}{:>6}{:>7}{:>9}{:>8}{:>8}{:>6}",
         "", "%", "%", "files", "events", "time", "%", "files", "%"
     )?;
     writeln!(
         out,
-        "{:<65}{:>8}{:>6}",
+        "{:<66}{:>8}{:>6}",
         "no prefetching",
         NONE,
         percent(compared.plain_hits, compared.events)
@@ -50,7 +50,7 @@ pub(super) fn print(out: &mut impl Write, compared: &Compared) -> io::Result<()>
         let lead = |all: &Quantiles| all.at(0.5);
         writeln!(
             out,
-            "{:<15}{:>9}{:>10}{:>6}{:>7}{:>9}{:>9}{:>8}{:>6}",
+            "{:<18}{:>8}{:>10}{:>6}{:>7}{:>9}{:>8}{:>8}{:>6}",
             model.name,
             percent(model.right, model.events),
             percent(model.predicted, model.events),

@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 
 use super::partition::{Partition, ROOT};
 use super::partitions::{Followed, Growth, NoPager, Pager, Partitions, Shape};
-use super::pcm::seen_before;
 use super::{Context, Model, Prediction, Symbol};
 
 /// A sequence predicted ahead, at most. Patterns that lead back to their beginning are predicted without end otherwise.
@@ -118,7 +117,7 @@ impl Model for Epcm {
             let Some((partition, node)) = self.partitions.at(place) else {
                 continue;
             };
-            let before = seen_before(partition.count(node));
+            let before = followed.seen_before(partition.count(node));
             ended = self.follow((partition, node), (1.0, before), threshold, out);
             if !out.is_empty() {
                 break;

@@ -78,6 +78,15 @@ pub(super) struct Followed {
     pub(super) places: VecDeque<Place>,
     /// The last events, the oldest first: as many as a jump may take.
     pub(super) recent: VecDeque<Symbol>,
+    /// Whether the last event was counted.
+    counted: bool,
+}
+
+impl Followed {
+    /// How often a node of this count was seen before the visit that is in progress, which has no successor yet.
+    pub(super) fn seen_before(&self, count: u32) -> f64 {
+        f64::from(count.saturating_sub(self.counted.into()).max(1))
+    }
 }
 
 pub(super) struct Partitions {
@@ -139,6 +148,7 @@ impl Partitions {
             .places
             .retain_mut(|place| self.advance(place, symbol, learn));
         self.begin(symbol, learn, &mut followed.places);
+        followed.counted = learn;
         followed.recent.push_back(symbol);
         if followed.recent.len() > self.memory {
             followed.recent.pop_front();

@@ -43,13 +43,15 @@ impl Model for Pcm {
 
     fn predict(&self, context: Context, threshold: f64, out: &mut Vec<Prediction>) {
         out.clear();
-        let followed = self.partitions.followed(context);
-        for place in followed.iter().flat_map(|followed| &followed.places) {
+        let Some(followed) = self.partitions.followed(context) else {
+            return;
+        };
+        for place in &followed.places {
             let Some((partition, node)) = self.partitions.at(place) else {
                 continue;
             };
             let from = out.len();
-            let before = seen_before(partition.count(node));
+            let before = followed.seen_before(partition.count(node));
             for child in partition.children(node) {
                 let symbol = partition.symbol(child);
                 let likelihood = (f64::from(partition.count(child)) / before).min(1.0);
@@ -81,9 +83,4 @@ impl Model for Pcm {
     fn flush(&mut self) {
         self.partitions.flush();
     }
-}
-
-/// How often a node was seen before the visit that is in progress, which has no successor yet.
-pub(super) fn seen_before(count: u32) -> f64 {
-    f64::from(count.saturating_sub(1).max(1))
 }

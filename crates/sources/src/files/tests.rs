@@ -81,6 +81,27 @@ fn figure_2_the_pattern_ca_was_seen_three_times_and_is_followed_by_a_and_c_alike
     assert_eq!(names(&next), "AC", "A was seen last");
 }
 
+#[test]
+fn an_event_that_is_not_learnt_is_not_counted_and_is_no_visit_in_progress() {
+    let mut models: [Box<dyn Model>; 2] = [
+        Box::new(Trie::new(3, 1000, 10)),
+        Box::new(Pcm::new(shape(100, 3))),
+    ];
+    for model in &mut models {
+        see(model.as_mut(), &letters("CACBCAABCA"));
+        model.end(ONE);
+        for _ in 0..3 {
+            for symbol in letters("CA") {
+                model.see(ONE, symbol, false);
+            }
+            // CA was seen three times, and what followed the third time is not known.
+            let next = predicted(model.as_ref(), 0.0);
+            assert_eq!(likelihood(&next, 'A'), Some(1.0 / 3.0));
+            assert_eq!(likelihood(&next, 'C'), Some(1.0 / 3.0));
+        }
+    }
+}
+
 /// Figure 3: the same trie in partitions.
 #[test]
 fn figure_3_each_first_order_node_has_a_partition_with_all_its_descendants() {

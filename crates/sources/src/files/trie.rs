@@ -26,8 +26,15 @@ pub struct Trie {
     roots: FxHashMap<Symbol, usize>,
     order: usize,
     limit: usize,
-    /// For each context the nodes of the patterns that end with its last event, the longest first.
-    places: Bounded<Context, VecDeque<usize>>,
+    places: Bounded<Context, Places>,
+}
+
+/// The nodes of the patterns that end with a context's last event, the longest first.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    nodes: VecDeque<usize>,
+    /// Whether that event was counted.
+    counted: bool,
 }
 
 impl Trie {
@@ -91,7 +98,7 @@ impl Trie {
 
 impl Model for Trie {
     fn see(&mut self, context: Context, symbol: Symbol, learn: bool) {
-        let mut places = self.places.remove(context).unwrap_or_default();
+        let mut places = self.places.remove(context).unwrap_or_default().nodes;
         if places.len() == self.order {
             places.pop_front();
         }
@@ -108,15 +115,22 @@ impl Model for Trie {
             self.nodes[root].count += u32::from(learn);
             moved.push_back(root);
         }
-        self.places.insert(context, moved, |_, _| {});
+        let places = Places {
+            nodes: moved,
+            counted: learn,
+        };
+        self.places.insert(context, places, |_, _| {});
     }
 
     fn predict(&self, context: Context, threshold: f64, out: &mut Vec<Prediction>) {
         out.clear();
-        for node in self.places.get(context).into_iter().flatten() {
+        let Some(places) = self.places.get(context) else {
+            return;
+        };
+        for node in &places.nodes {
             let node = &self.nodes[*node];
             // The visit that this context is in the middle of has no successor yet.
-            let before = f64::from(node.count.saturating_sub(1));
+            let before = f64::from(node.count.saturating_sub(places.counted.into()));
             let mut children = node.children.clone();
             children.sort_by_key(|child| std::cmp::Reverse(self.nodes[*child].count));
             for child in children {
