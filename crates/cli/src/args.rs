@@ -14,6 +14,8 @@ use foreread_slowdisk::cli::SlowdiskArgs;
 use foreread_traces::Format;
 use foreread_words::units;
 
+use crate::sim::{Named, Sequences};
+
 /// Knows what a program is about to read and has it in memory first
 ///
 /// The first run of a command is recorded, and prefetched as far as its reads form a pattern; later runs are prefetched by what is known. The
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     Forget(Forget),
     Prune(Prune),
     Analyze(Analyze),
+    Sim(Sim),
     Doctor(Doctor),
     Calibrate(Calibrate),
     /// Compile C programs that have a prefetch thread of their own
@@ -281,6 +284,45 @@ pub(crate) struct Analyze {
     /// Print all signatures in full, not only the largest
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+/// Compare models that predict files, on traces
+///
+/// Reads traces of which process opened which file: the output of strace -f -ttt, other traces that foreread analyze
+/// reads, and foreread's own records (.fr). Each model learns from the traces given with --train, and is then measured on the
+/// others, going on to learn. docs/models.md says what the models are and how each figure is defined.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sim {
+    /// The traces to measure on
+    #[arg(value_name = "TRACE", required = true)]
+    pub(crate) traces: Vec<PathBuf>,
+    /// Learn from TRACE first; may be given several times
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) train: Vec<PathBuf>,
+    /// A model: last, trie:ORDER, pcm:SIZE/ORDER or epcm:SIZE/ORDER+JUMP; may be given several times
+    #[arg(long = "model", value_name = "MODEL")]
+    pub(crate) models: Vec<Named>,
+    /// The likelihood from which on a file is fetched: above 0.5, so that a sequence is predicted
+    #[arg(long, value_name = "SHARE", default_value_t = 0.55, value_parser = share)]
+    pub(crate) threshold: f64,
+    /// Memory of the cache, such as 64M
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = units::parse_size)]
+    pub(crate) memory: u64,
+    /// Whose events follow one another
+    #[arg(long, value_name = "WHOSE", value_enum, default_value_t = Sequences::Both)]
+    pub(crate) sequences: Sequences,
+    /// Do not learn from the traces measured on
+    #[arg(long)]
+    pub(crate) frozen: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: Option<f64> = text.parse().ok();
+    let share = share.filter(|share| *share > 0.5 && *share <= 1.0);
+    share.ok_or_else(|| "not a number above 0.5 and up to 1".to_owned())
 }
 
 fn format_named(name: &str) -> Result<Format, String> {

@@ -17,6 +17,7 @@ mod forget;
 mod list;
 mod pages;
 mod show;
+mod sim;
 
 use std::io;
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Forget(forget) => forget::forget(&forget),
         Command::Prune(prune) => forget::prune(&prune),
         Command::Analyze(analyze) => analyze::analyze(&analyze),
+        Command::Sim(sim) => sim::sim(&sim),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),

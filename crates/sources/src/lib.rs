@@ -7,10 +7,13 @@
 //! - [`Replay`]: an earlier run, literally.
 //! - [`AccessList`]: the program itself, handing over its list.
 //! - [`Null`]: knows nothing; for measuring what the engine itself costs.
+//!
+//! Beside them, [`files`] has the models of which file follows which.
 
 #![forbid(unsafe_code)]
 
 mod access_list;
+pub mod files;
 mod null;
 mod replay;
 pub mod signature;

@@ -17,6 +17,7 @@
 
 mod facts;
 mod identity;
+mod models;
 mod nearest;
 mod redact;
 mod upkeep;
@@ -42,6 +43,7 @@ use rustix::fs::{Dir, FileType, Mode, OFlags};
 use facts::{Facts, Index};
 
 pub use identity::identity_of;
+pub use models::ModelFile;
 
 /// Size of one record, at most, in bytes.
 pub const RECORD_LIMIT: u64 = 256 << 20;

@@ -42,6 +42,15 @@ pub enum Operation {
     Write,
     /// Maps bytes, without reading them.
     Map,
+    /// Starts a program, whose executable the file is.
+    Start,
+}
+
+impl Operation {
+    /// Whether the access has bytes: an open and a program's start have none.
+    pub const fn has_bytes(self) -> bool {
+        !matches!(self, Operation::Open | Operation::Start)
+    }
 }
 
 impl Operation {
@@ -52,6 +61,7 @@ impl Operation {
             Operation::Read => "read",
             Operation::Write => "write",
             Operation::Map => "map",
+            Operation::Start => "start",
         }
     }
 }

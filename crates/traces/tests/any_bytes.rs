@@ -78,7 +78,7 @@ proptest! {
             let (read, trace) = read(text.as_bytes(), None).expect("a trace");
             prop_assert_eq!(trace.format(), format);
             prop_assert_eq!(trace.problems().count(), 0, "{:?}", trace.problems());
-            let moved = read.iter().filter(|(_, access)| access.operation != Operation::Open);
+            let moved = read.iter().filter(|(_, access)| access.operation.has_bytes());
             let moved: Vec<_> = moved
                 .map(|(file, access)| {
                     let write = access.operation == Operation::Write;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use foreread_plan::Extent;
-use foreread_traces::{Access, Format, Names, Operation, Place, Trace, TraceError};
+use foreread_traces::{Access, Format, Names, Place, Trace, TraceError};
 
 /// A trace read to its end.
 struct Read {
@@ -34,7 +34,7 @@ fn read(text: &str) -> Read {
 impl Read {
     /// `who: operation file offset+length` of each access but opens.
     fn lines(&self) -> Vec<String> {
-        let moved = |access: &&Access| access.operation != Operation::Open;
+        let moved = |access: &&Access| access.operation.has_bytes();
         self.accesses
             .iter()
             .filter(moved)

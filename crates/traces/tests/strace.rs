@@ -15,7 +15,7 @@ fn read(text: &str, name: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
     let mut names = Names::new();
     let mut lines = Vec::new();
     while let Some(access) = trace.next(&mut names) {
-        if access.operation != Operation::Open {
+        if access.operation.has_bytes() {
             lines.push(format!(
                 "{}: {} {} {}+{}",
                 names.who(access.who).expect("somebody"),
@@ -296,6 +296,23 @@ fn times_since_the_line_before_add_up() {
     let mut names = Names::new();
     let starts = std::iter::from_fn(|| trace.next(&mut names)).map(|access| access.start);
     let starts: Vec<u64> = starts.collect();
-    assert_eq!(starts, [250_000_000, 250_100_000, 250_150_000]);
+    assert_eq!(starts, [0, 250_000_000, 250_100_000, 250_150_000]);
     assert_eq!(trace.problems().count(), 0);
+}
+
+#[test]
+fn a_programs_start_is_an_access_of_its_executable() {
+    let text = "7 execve(\"/usr/bin/make\", [\"make\"], 0x7ffe /* 3 vars */) = 0\n\
+        7 execve(\"/missing\", [\"missing\"], 0x7ffe /* 3 vars */) = -1 ENOENT (No such file or directory)\n\
+        7 chdir(\"/src\") = 0\n\
+        7 execve(\"./configure\", [\"./configure\"], 0x7ffe /* 3 vars */ <unfinished ...>\n\
+        7 <... execve resumed>) = 0\n";
+    let mut trace = Trace::from_bytes(text.as_bytes().to_vec(), Path::new("t"), None).expect("ok");
+    let mut names = Names::new();
+    let mut started = Vec::new();
+    while let Some(access) = trace.next(&mut names) {
+        assert_eq!(access.operation, Operation::Start);
+        started.push(names.file(access.file).to_owned());
+    }
+    assert_eq!(started, ["/usr/bin/make", "/src/./configure"]);
 }

@@ -128,11 +128,15 @@ fn read(
     let mut trace = Trace::open(path, format)?;
     let (mut accesses, mut opens, mut maps) = (0, 0, 0);
     while let Some(access) = trace.next(names) {
+        if access.operation == Operation::Start {
+            continue;
+        }
         accesses += 1;
         match access.operation {
             Operation::Open => opens += 1,
             Operation::Map => maps += 1,
             Operation::Read | Operation::Write => streams.add(&access),
+            Operation::Start => {}
         }
         if accesses % TICK == 0 {
             progress.set_message(format!("{}: {accesses} accesses", path.display()));

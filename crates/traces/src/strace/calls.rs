@@ -102,10 +102,8 @@ impl Doing<'_, '_> {
             "socket" | "accept" | "accept4" | "eventfd" | "eventfd2" | "timerfd_create"
             | "signalfd" | "signalfd4" | "inotify_init" | "inotify_init1" | "epoll_create"
             | "epoll_create1" | "memfd_create" | "pidfd_open" => self.no_file(result, false),
-            "execve" | "execveat" => {
-                self.task.table = self.task.table.after_exec()?;
-                Ok(())
-            }
+            "execve" => self.started(0, None),
+            "execveat" => self.started(1, Some(0)),
             "unshare" if call.flag(0, "CLONE_FILES") => {
                 self.task.table = self.task.table.copy()?;
                 Ok(())
@@ -146,6 +144,18 @@ impl Doing<'_, '_> {
         self.task.table.set(number, Rc::new(open), close_on_exec)?;
         if let Some(file) = file {
             self.give(file, Operation::Open, Extent::default());
+        }
+        Ok(())
+    }
+
+    /// The process has become another program.
+    fn started(&mut self, path: usize, folder: Option<usize>) -> Result<(), Fault> {
+        let name = self.call.path(path);
+        let name = name.map(|name| self.absolute(&name, folder));
+        self.task.table = self.task.table.after_exec()?;
+        if let Some(name) = name {
+            let file = self.names.meet_file(&name)?;
+            self.give(file, Operation::Start, Extent::default());
         }
         Ok(())
     }

@@ -1,0 +1,128 @@
+//! A cache of whole files under a limit of memory, those least recently used dropped first.
+
+use foreread_sources::files::Symbol;
+use lru::LruCache;
+
+#[derive(Debug)]
+struct Entry {
+    size: u64,
+    ahead: bool,
+}
+
+/// Files and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub(super) struct Sum {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.files += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// The cache.
+#[derive(Debug)]
+pub(super) struct Cache {
+    files: LruCache<Symbol, Entry>,
+    bytes: u64,
+    limit: u64,
+    /// What was fetched ahead and dropped unread.
+    pub(super) wasted: Sum,
+    /// What was fetched ahead.
+    pub(super) issued: Sum,
+}
+
+impl Cache {
+    pub(super) fn new(limit: u64) -> Self {
+        Self {
+            files: LruCache::unbounded(),
+            bytes: 0,
+            limit,
+            wasted: Sum::default(),
+            issued: Sum::default(),
+        }
+    }
+
+    /// A file is read: whether it is there, and whether that is because it was fetched ahead and not read since.
+    pub(super) fn read(&mut self, symbol: Symbol, size: u64) -> (bool, bool) {
+        if let Some(entry) = self.files.get_mut(&symbol) {
+            let ahead = std::mem::take(&mut entry.ahead);
+            return (true, ahead);
+        }
+        self.insert(symbol, size, false);
+        (false, false)
+    }
+
+    /// Fetches a file ahead, unless it is there.
+    pub(super) fn fetch(&mut self, symbol: Symbol, size: u64) {
+        if !self.files.contains(&symbol) && size <= self.limit {
+            self.issued.add(size);
+            self.insert(symbol, size, true);
+        }
+    }
+
+    fn insert(&mut self, symbol: Symbol, size: u64, ahead: bool) {
+        self.files.put(symbol, Entry { size, ahead });
+        self.bytes += size;
+        while self.bytes > self.limit
+            && let Some((_, dropped)) = self.files.pop_lru()
+        {
+            self.bytes -= dropped.size;
+            if dropped.ahead {
+                self.wasted.add(dropped.size);
+            }
+        }
+    }
+
+    /// What was fetched ahead and is unread: it is wasted if nothing more is read.
+    pub(super) fn unread(&self) -> Sum {
+        let mut sum = Sum::default();
+        for (_, entry) in &self.files {
+            if entry.ahead {
+                sum.add(entry.size);
+            }
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_fetched_ahead_counts_until_it_is_read_or_dropped() {
+        let mut cache = Cache::new(30);
+        assert_eq!(cache.read(Symbol(1), 10), (false, false));
+        cache.fetch(Symbol(2), 10);
+        cache.fetch(Symbol(1), 10);
+        assert_eq!(
+            cache.issued,
+            Sum {
+                files: 1,
+                bytes: 10
+            }
+        );
+        assert_eq!(cache.read(Symbol(2), 10), (true, true));
+        assert_eq!(cache.read(Symbol(2), 10), (true, false));
+        cache.fetch(Symbol(3), 10);
+        assert_eq!(cache.unread().files, 1);
+        for symbol in 4..7 {
+            cache.read(Symbol(symbol), 10);
+        }
+        assert_eq!(
+            cache.wasted,
+            Sum {
+                files: 1,
+                bytes: 10
+            }
+        );
+        assert_eq!(cache.unread(), Sum::default());
+        assert_eq!(cache.read(Symbol(1), 10), (false, false));
+        cache.fetch(Symbol(9), 31);
+        assert_eq!(cache.issued.files, 2, "larger than the memory");
+    }
+}

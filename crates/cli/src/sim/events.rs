@@ -1,0 +1,219 @@
+//! The events of a trace: which process came to which file, when.
+//!
+//! An event is the opening of a file, the start of a program, or a read or mapping of a file that the process has not
+//! come to among its last files: what is not in a trace as an open, such as the libraries of a program that was observed
+//! from its main on, is an event all the same.
+//!
+//! Invariant: a trace is read once, front to back; what is kept is a bounded number of names and processes.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use foreread_plan::format::Reader;
+use foreread_plan::{FileId, Kind as Call};
+use foreread_sources::files::{Context, Identity, Kind, Symbol, Symbols};
+use foreread_traces::{Format, Names, Operation, Trace, Who, WhoId};
+use foreread_words::plain;
+
+/// Files that a process is remembered to have come to.
+const REMEMBERED: usize = 64;
+/// Processes whose files are remembered.
+const PROCESSES: usize = 1 << 16;
+/// The end of names of foreread's records.
+const RECORD: &str = "fr";
+
+/// One event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event {
+    pub(super) context: Context,
+    pub(super) symbol: Symbol,
+    /// Bytes of the file, as far as the trace says.
+    pub(super) size: Option<u64>,
+    /// When it was, in ns since the trace's beginning; `None` in a trace without times.
+    pub(super) time: Option<u64>,
+}
+
+/// What was read of a trace.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Told {
+    pub(super) path: String,
+    pub(super) events: u64,
+    /// What was wrong with it, in sentences.
+    pub(super) problems: Vec<String>,
+}
+
+/// The files that each process has come to lately.
+#[derive(Default)]
+struct Visits {
+    processes: HashMap<Context, VecDeque<FileId>>,
+}
+
+impl Visits {
+    /// Whether this is news: `announced` says that it is an open.
+    fn new_to(&mut self, context: Context, file: FileId, announced: bool) -> bool {
+        if self.processes.len() >= PROCESSES && !self.processes.contains_key(&context) {
+            self.processes.clear();
+        }
+        let files = self.processes.entry(context).or_default();
+        let known = files.contains(&file);
+        if !known {
+            if files.len() == REMEMBERED {
+                files.pop_front();
+            }
+            files.push_back(file);
+        }
+        announced || !known
+    }
+}
+
+/// Reads a trace of another tool, or a record, and hands over its events.
+pub(super) fn read(
+    path: &Path,
+    symbols: &mut Symbols,
+    take: &mut dyn FnMut(Event),
+) -> Result<Told> {
+    let record = path.extension().is_some_and(|end| end == RECORD);
+    if record {
+        of_record(path, symbols, take)
+    } else {
+        of_trace(path, symbols, take)
+    }
+}
+
+fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> Result<Told> {
+    let mut trace = Trace::open(path, None)?;
+    // fio logs have no processes, and nothing but the one file is in most of them.
+    if trace.format() == Format::Fio {
+        bail!(
+            "{}: a fio iolog does not say which file follows which",
+            path.display()
+        );
+    }
+    let mut names = Names::new();
+    let mut visits = Visits::default();
+    let mut numbers: Vec<[Option<Symbol>; 2]> = Vec::new();
+    let mut sizes: HashMap<FileId, u64> = HashMap::new();
+    let mut first = None;
+    let mut told = Told::of(path);
+    while let Some(access) = trace.next(&mut names) {
+        let end = access.extent.end();
+        if end > 0 {
+            let size = sizes.entry(access.file).or_default();
+            *size = end.max(*size);
+        }
+        let kind = match access.operation {
+            Operation::Start => Kind::Start,
+            Operation::Write => continue,
+            Operation::Open | Operation::Read | Operation::Map => Kind::File,
+        };
+        let context = context(&names, access.who);
+        let announced = !access.operation.has_bytes();
+        if !visits.new_to(context, access.file, announced) {
+            continue;
+        }
+        let place = access.file.0 as usize;
+        if numbers.len() <= place {
+            numbers.resize(place + 1, [None; 2]);
+        }
+        let symbol = *numbers[place][kind as usize]
+            .get_or_insert_with(|| symbols.meet(kind, Path::new(names.file(access.file)), None));
+        // A trace without times has the same for all.
+        let time = (access.start > 0).then_some(access.start);
+        first = first.or(time);
+        told.events += 1;
+        take(Event {
+            context,
+            symbol,
+            size: sizes.get(&access.file).copied(),
+            time: time
+                .zip(first)
+                .map(|(time, first)| time.saturating_sub(first)),
+        });
+    }
+    let problems = trace.problems().kept().iter();
+    told.problems = problems.map(|one| plain(&one.to_string())).collect();
+    told.checked()
+}
+
+/// Whose access it is: the process's, whichever of its threads made it.
+fn context(names: &Names, who: WhoId) -> Context {
+    match names.who(who) {
+        Some(Who::Process { pid, .. }) => Context(*pid),
+        Some(Who::Rank { rank, .. }) => Context(*rank as u64),
+        Some(Who::Job(_)) | None => Context(who.0.into()),
+    }
+}
+
+fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> Result<Told> {
+    let within = || path.display().to_string();
+    let mut reader = Reader::open(path).with_context(within)?;
+    let files = reader.shared_files();
+    let threads = reader.threads().clone();
+    let mut visits = Visits::default();
+    let mut started: HashMap<Context, String> = HashMap::new();
+    let mut told = Told::of(path);
+    while let Some(access) = reader.next_access() {
+        let access = match access {
+            Ok(access) => access,
+            Err(error) => {
+                told.problems.push(plain(&error.to_string()));
+                break;
+            }
+        };
+        let Some(file) = files.get(&access.file) else {
+            continue;
+        };
+        let thread = threads.get(&access.thread);
+        let context = Context(thread.map_or(0, |thread| thread.pid.into()));
+        let mut event = |kind, path: &Path, identity, size| {
+            told.events += 1;
+            take(Event {
+                context,
+                symbol: symbols.meet(kind, path, identity),
+                size,
+                time: Some(access.start),
+            });
+        };
+        // The record says what a process was at its end: one start for each.
+        if let Some(exe) = thread.map(|thread| &thread.exe)
+            && started.get(&context) != Some(exe)
+        {
+            if started.len() >= PROCESSES {
+                started.clear();
+            }
+            started.insert(context, exe.clone());
+            event(Kind::Start, Path::new(exe), None, None);
+        }
+        if visits.new_to(context, access.file, access.kind == Call::Open) {
+            let identity = Identity {
+                device: file.dev,
+                inode: file.ino,
+                made: 0,
+            };
+            let identity = (file.ino != 0).then_some(identity);
+            event(Kind::File, &file.path, identity, Some(file.size));
+        }
+    }
+    told.checked()
+}
+
+impl Told {
+    fn of(path: &Path) -> Self {
+        Self {
+            path: path.display().to_string(),
+            events: 0,
+            problems: Vec::new(),
+        }
+    }
+
+    /// A trace in which nothing could be read is an error.
+    fn checked(self) -> Result<Self> {
+        match self.problems.first() {
+            Some(first) if self.events == 0 => {
+                bail!("{first} (nothing else in the trace could be read)")
+            }
+            _ => Ok(self),
+        }
+    }
+}
