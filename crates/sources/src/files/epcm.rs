@@ -14,8 +14,10 @@ use super::partition::{Partition, ROOT};
 use super::partitions::{Followed, Growth, NoPager, Pager, Partitions, Shape};
 use super::{Context, Model, Prediction, Symbol};
 
-/// A sequence predicted ahead, at most. Patterns that lead back to their beginning are predicted without end otherwise.
-const LONGEST: usize = 256;
+/// Files predicted ahead, at most. Patterns that lead back to their beginning are predicted without end otherwise. On three
+/// builds half of the leads are of up to 13 events, nine tenths of up to 50; and with 256 an event took 60 µs where each
+/// sequence went on to the limit.
+const LONGEST: usize = 64;
 
 /// The model.
 pub struct Epcm {
