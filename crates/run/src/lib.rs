@@ -323,6 +323,7 @@ fn observing(
 ) -> Option<Observing> {
     link.doing("preparing to observe the program");
     let library = |say: &mut dyn FnMut(String)| {
+        link.doing("looking for the preload library");
         let found = find_preload().map_err(say).ok()?;
         Some((ring?, found))
     };

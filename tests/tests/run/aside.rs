@@ -108,13 +108,16 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
+/// Not by the kernel, which hides nothing.
+const BY_LIBRARY: &[&str] = &["--observer", "preload"];
+
 /// Runs a command that reads `data` cold, twice, and holds it to what it does by itself.
 #[track_caller]
 fn twice(lab: &Lab, command: &[&str]) -> Outcome {
     let plain = lab.plain(command);
     let mut outcomes = (0..2).map(|_| {
         lab.cold(&["data"]);
-        let outcome = lab.run(command);
+        let outcome = lab.run_with(BY_LIBRARY, command);
         outcome.assert_as(&plain);
         assert_eq!(outcome.stderr().lines().count(), 1, "{outcome:?}");
         outcome
@@ -191,7 +194,7 @@ fn static_parent() {
     lab.program("starter", &["-static"]);
     lab.program("scatter", &[]);
     lab.data("data", 8);
-    let outcome = lab.run(&["./starter", "./scatter", "500", "0", "data"]);
+    let outcome = lab.run_with(BY_LIBRARY, &["./starter", "./scatter", "500", "0", "data"]);
     assert_eq!(outcome.mode(), "recorded");
     assert_eq!(
         outcome.reason(),
