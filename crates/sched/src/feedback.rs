@@ -59,6 +59,36 @@ impl Feedback {
     }
 }
 
+/// Reads by which it is known how long the program waits for one: few, because a program goes from near reads to far ones, and
+/// as many as are in some rows, because the reads of a row differ.
+const WAITS: usize = 16;
+
+/// How long the program waits for a read of one device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits {
+    latest: VecDeque<u64>,
+    mean: Option<u64>,
+}
+
+impl Waits {
+    /// A read waited so many ns.
+    pub(crate) fn add(&mut self, ns: u64) {
+        self.latest.truncate(WAITS - 1);
+        self.latest.push_front(ns);
+        let mut sorted: SmallVec<[u64; WAITS]> = self.latest.iter().copied().collect();
+        sorted.sort_unstable();
+        // The longest are the way to where the program reads, which guessing its next reads does not save.
+        let longest = (sorted.len() / 4).max(1).min(sorted.len() - 1);
+        sorted.truncate(sorted.len() - longest);
+        self.mean = Some(sorted.iter().sum::<u64>() / sorted.len() as u64);
+    }
+
+    /// The mean of the latest but the longest quarter, in ns, once there are any.
+    pub(crate) fn ns(&self) -> Option<u64> {
+        self.mean
+    }
+}
+
 /// Requests over which throughput is taken, and how many times at least they were seen complete: those that all
 /// completed while a busy processor did not look tell nothing.
 const WINDOW: u64 = 64;
@@ -205,6 +235,24 @@ mod tests {
         }
         let c = feedback.compute_ns().expect("reads");
         assert!((550..=600).contains(&c), "C = {c}, expected about 600 ns");
+    }
+
+    #[test]
+    fn what_a_read_waits_is_the_mean_without_the_way_to_where_the_program_reads() {
+        let mut waits = Waits::default();
+        assert_eq!(waits.ns(), None);
+        waits.add(12_000_000);
+        assert_eq!(waits.ns(), Some(12_000_000));
+        for _ in 0..6 {
+            waits.add(100_000);
+            waits.add(300_000);
+        }
+        let mean = waits.ns().expect("reads");
+        assert!((100_000..300_000).contains(&mean), "{mean}");
+        for _ in 0..WAITS {
+            waits.add(5_000_000);
+        }
+        assert_eq!(waits.ns(), Some(5_000_000), "the program goes further now");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use foreread_plan::Odds;
 
-use crate::feedback::Service;
+use crate::feedback::{Service, Waits};
 use crate::gaps::{PAGE_NS, Terms};
 use crate::stall::Moment;
 use crate::{Budget, Order, Profile, StrandId, Sweep};
@@ -64,6 +64,15 @@ impl Default for Pending {
     }
 }
 
+/// What is known of a guess.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chance {
+    /// How likely it is right.
+    pub(crate) odds: Odds,
+    /// How likely it is the first of several that are wrong.
+    pub(crate) breaks: Odds,
+}
+
 /// One device's pending entries and measurements.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -71,6 +80,9 @@ pub(crate) struct Lane {
     /// By strand.
     pending: Vec<Pending>,
     pub(crate) service: Service,
+    waits: Waits,
+    /// Whether anything was asked of it since the program last missed a read.
+    is_disturbed: bool,
     pub(crate) in_flight: usize,
     /// Requests for which the device was used.
     pub(crate) fetched: u64,
@@ -87,6 +99,8 @@ impl Lane {
     pub(crate) fn new(profile: Profile) -> Self {
         Self {
             service: Service::new(profile.service_ns),
+            waits: Waits::default(),
+            is_disturbed: false,
             pending: Vec::new(),
             in_flight: 0,
             fetched: 0,
@@ -126,16 +140,24 @@ impl Lane {
         self.pending.iter().all(|pending| pending.sweep.is_empty())
     }
 
-    /// Whether to fetch so many pages that are needed with these odds gains more than it costs: if they are needed, the
-    /// program does not wait for an operation and a transfer; if not, the transfer was for nothing, and so was the memory,
-    /// which is dearer the less of it is left.
-    pub(crate) fn pays(&self, odds: Odds, pages: u64, budget: &Budget) -> bool {
+    /// Whether to fetch so many pages for a guess gains more than it costs. If they are needed, the program does not wait for
+    /// them: as long as its reads of this device waited that nobody had fetched, and before one did, for an operation and the
+    /// transfer. If not, the transfer was for nothing, and so was the memory, which is dearer the less of it is left. And
+    /// where distance costs time, each time that a guess turns out wrong the head has to come back from where it was sent.
+    pub(crate) fn pays(&self, chance: Chance, pages: u64, budget: &Budget) -> bool {
         let transfer = u128::from(pages) * u128::from(PAGE_NS);
-        let operation = self.profile.service_ns.max(self.service.service_ns());
+        let operation = u128::from(self.profile.service_ns.max(self.service.service_ns()));
+        let wait = self.waits.ns().map_or(operation + transfer, u128::from);
+        let way = match self.profile.order {
+            Order::Position => u128::from(self.profile.service_ns),
+            Order::Program => 0,
+        };
         let target = u128::from(budget.target().max(1));
         let memory = transfer * u128::from(budget.held()).min(target) / target;
-        let (right, wrong) = (u128::from(odds.0), u128::from(u8::MAX - odds.0));
-        right * (u128::from(operation) + transfer) >= wrong * (transfer + memory)
+        let all = u128::from(u8::MAX);
+        let right = u128::from(chance.odds.0);
+        let breaks = u128::from(chance.breaks.0);
+        right * wait >= (all - right) * (transfer + memory) + breaks * way
     }
 
     /// Requests to keep in flight: the profile's depth, or half of it where that many keep a read of
@@ -176,6 +198,7 @@ impl Lane {
     /// A request of a strand's is made of so many pages, `along` of which lie in gaps.
     pub(crate) fn started(&mut self, strand: StrandId, pages: u64, along: u64, now: u64) {
         self.of(strand).pages_in_flight += pages;
+        self.is_disturbed = true;
         if self.in_flight == 0 {
             self.service.started(now);
         }
@@ -183,6 +206,16 @@ impl Lane {
         self.pages_in_flight += pages;
         self.asked += pages - along;
         self.along += along;
+    }
+
+    /// The program waited so many ns for a read that nobody had fetched. What the session asks of the device makes such reads wait
+    /// longer, and is no part of what is gained by fetching them.
+    pub(crate) fn missed(&mut self, ns: u64) {
+        let was_alone = !self.is_disturbed && self.in_flight == 0;
+        self.is_disturbed = self.in_flight > 0;
+        if was_alone {
+            self.waits.add(ns);
+        }
     }
 
     /// A request of a strand's is complete, one way or the other.
@@ -262,5 +295,46 @@ impl Lane {
             plentiful: budget.holds_little(),
             room: budget.room(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a page is asked for that is right with these odds, where reads wait so long.
+    fn pays(profile: Profile, wait: u64, odds: Odds, breaks: Odds) -> bool {
+        let mut lane = Lane::new(profile);
+        for _ in 0..10 {
+            lane.missed(wait);
+        }
+        lane.pays(Chance { odds, breaks }, 1, &Budget::new(1 << 16))
+    }
+
+    #[test]
+    fn a_guess_pays_by_what_the_program_waits_for_such_reads() {
+        let (half, seldom, often) = (Odds::of(1, 2), Odds::of(1, 200), Odds::of(1, 7));
+        let disk = Profile::rotational;
+        assert!(pays(disk(), 8_000_000, half, often), "each read is a seek");
+        assert!(!pays(disk(), 700_000, half, often), "the head comes by");
+        assert!(pays(disk(), 700_000, Odds::of(9, 10), seldom));
+        // Where distance costs nothing, a wrong guess costs its transfer.
+        let volume = Profile::solid_state;
+        assert!(pays(volume(), 700_000, half, often));
+        assert!(!pays(volume(), 700_000, Odds::of(1, 40), often));
+    }
+
+    #[test]
+    fn what_is_waited_for_behind_requests_of_the_session_is_not_gained_by_more_of_them() {
+        let mut lane = Lane::new(Profile::rotational());
+        lane.missed(500_000);
+        lane.started(StrandId(0), 1, 0, 0);
+        lane.missed(20_000_000);
+        lane.ended(StrandId(0), 1);
+        lane.missed(12_000_000);
+        assert_eq!(lane.waits.ns(), Some(500_000));
+        lane.missed(600_000);
+        lane.missed(700_000);
+        assert_eq!(lane.waits.ns(), Some(550_000), "alone again");
     }
 }

@@ -184,6 +184,15 @@ impl Scheduler {
         }
     }
 
+    /// The program waited so many ns for a read of this file that nobody had fetched.
+    pub fn missed(&mut self, file: FileId, ns: u64, devices: &mut impl Devices) {
+        if let Some(device) = devices.device(file)
+            && let Some(lane) = self.lanes.get_mut(&device)
+        {
+            lane.missed(ns);
+        }
+    }
+
     /// What an access was to a strand's plan. [`Scheduler::saw`] comes before.
     pub fn observe(&mut self, strand: StrandId, access: &Access) -> Matched {
         // What was passed over drops out of the queue by the next match of the same page.

@@ -83,6 +83,11 @@ impl<B: Backend> Engine<B> {
 
     /// Enter what the program missed: with whoever knew of the read, or else with the first strand.
     pub(super) fn miss(&mut self, access: &Access, missed: u64) {
+        let mut site = Site {
+            table: &mut self.table,
+            backend: &mut self.backend,
+        };
+        self.scheduler.missed(access.file, access.took, &mut site);
         let knew = self.strands.iter().position(|strand| strand.knew);
         if let Some(strand) = self.strands.get_mut(knew.unwrap_or(0)) {
             strand.ledger.missed += missed;

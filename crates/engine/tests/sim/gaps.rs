@@ -1,4 +1,5 @@
-//! Gaps are read along where that takes less time than one more operation, at every density of what is wanted.
+//! Gaps are read along where that takes less time than one more operation, at every density of what is wanted, and never to the
+//! program's loss.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -89,4 +90,39 @@ fn in_passes_most_of_a_file_takes_hardly_longer_than_all_of_it() {
     let worst = worst(Model::Hdd7200, true);
     // Where a pass leaves out what only later ones want, 1.4 times as long.
     assert!(worst <= 1.25, "{worst:.2}");
+}
+
+/// Runs of so many pages with gaps of so many between them, as far as the file goes.
+fn runs(wanted: u64, left_out: u64) -> Vec<u64> {
+    let starts = (0..PAGES).step_by((wanted + left_out) as usize);
+    starts.flat_map(|start| start..start + wanted).collect()
+}
+
+#[test]
+fn what_leaves_pages_out_takes_no_longer_than_alone_and_less_where_that_can_be() {
+    for model in [Model::Hdd7200, Model::NetworkSsd, Model::Nfs] {
+        for wanted in [1, 2, 8, 64] {
+            for left_out in [1, 2, 4, 8, 16, 64] {
+                let pages = runs(wanted, left_out);
+                let program = reads(pages.iter().copied());
+                let alone = run(&machine(model, 1 << 20), None, &program, 0);
+                let alone = alone - program.len() as u64 * HIT_NS;
+                let each = pages.chunk_by(|one, next| one + 1 == *next);
+                let only = at_once(model, each.map(|run| run[0]..run[0] + run.len() as u64));
+                let bridged = (0..PAGES).step_by(256).map(|page| page..page + 256);
+                let limit = only.min(at_once(model, bridged));
+                for passes in [false, true] {
+                    let rule = by_rule(model, &pages, passes);
+                    let case = format!(
+                        "{model:?}, {wanted} wanted, {left_out} left out, passes {passes}: {rule} ns, alone {alone}, limit {limit}"
+                    );
+                    eprintln!("{case}");
+                    assert!(rule <= alone + alone / 500, "{case}");
+                    // A disk that streams past what is left out has nothing to gain.
+                    let more = if passes { limit / 4 } else { limit / 8 };
+                    assert!(rule <= (alone / 2).max(limit + more), "{case}");
+                }
+            }
+        }
+    }
 }

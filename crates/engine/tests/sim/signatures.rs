@@ -8,12 +8,12 @@ use foreread_sources::signature::Signatures;
 
 use super::{FILE, Sim, compare, machine, page_read, run, scattered};
 
-const ROOMY: usize = 1 << 20;
-const BUDGET: u64 = 1 << 16;
-const COMPUTE: u64 = 20_000;
-const MIB: u64 = 1 << 20;
+pub(super) const ROOMY: usize = 1 << 20;
+pub(super) const BUDGET: u64 = 1 << 16;
+pub(super) const COMPUTE: u64 = 20_000;
+pub(super) const MIB: u64 = 1 << 20;
 
-fn at(offset: u64) -> Access {
+pub(super) fn at(offset: u64) -> Access {
     Access {
         extent: Extent::new(offset, PAGE),
         ..page_read(0)
@@ -21,7 +21,11 @@ fn at(offset: u64) -> Access {
 }
 
 /// How long a first run takes that signatures follow, in ns, and what they said at the end.
-fn first_run(model: Model, program: &[Access]) -> (u64, foreread_engine::Report) {
+pub(super) fn first_run(
+    model: Model,
+    program: &[Access],
+    compute: u64,
+) -> (u64, foreread_engine::Report) {
     let shared = machine(model, ROOMY);
     let config = Config {
         budget_pages: BUDGET,
@@ -40,14 +44,14 @@ fn first_run(model: Model, program: &[Access]) -> (u64, foreread_engine::Report)
         size: end,
         written: false,
     });
-    let time = run(&shared, Some(&mut engine), program, COMPUTE);
+    let time = run(&shared, Some(&mut engine), program, compute);
     let report = engine.finish(time);
     assert!(report.ledger.is_closed(), "{:?}", report.ledger);
     (time, report)
 }
 
 /// Reads by cursors that take turns in no order.
-fn cursors(count: u64) -> Vec<Access> {
+pub(super) fn cursors(count: u64) -> Vec<Access> {
     let mut steps = vec![0; count as usize];
     let turns = scattered(count * 800, 1 << 30);
     let read = |turn: u64| {
@@ -83,7 +87,7 @@ fn the_first_run_of_a_pattern_gains_nearly_what_the_second_does() {
     for model in [Model::NetworkSsd, Model::Hdd7200] {
         for (name, program) in &cases {
             let second = compare(model, program.clone(), program, COMPUTE, BUDGET);
-            let (first, report) = first_run(model, program);
+            let (first, report) = first_run(model, program, COMPUTE);
             let gain = |time: u64| second.plain as f64 - time as f64;
             let share = 100.0 * gain(first) / gain(second.ahead);
             println!(
@@ -112,7 +116,7 @@ fn random_reads_are_fetched_by_the_program_itself() {
         .map(|page| at(page * PAGE))
         .collect();
     let plain = run(&machine(Model::NetworkSsd, ROOMY), None, &program, COMPUTE);
-    let (time, report) = first_run(Model::NetworkSsd, &program);
+    let (time, report) = first_run(Model::NetworkSsd, &program, COMPUTE);
     assert!(report.ledger.issued < 200 * PAGE, "{:?}", report.ledger);
     assert!(time < plain + plain / 100, "{time} ns against {plain}");
 }

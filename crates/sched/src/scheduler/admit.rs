@@ -44,7 +44,7 @@ impl Scheduler {
             if pages == 0 {
                 devices.announce(entry.file);
                 plan.queue.set_state(ordinal, State::Left);
-            } else if !lane.pays(plan.odds(ordinal), pages, &self.budget)
+            } else if !lane.pays(plan.chance(ordinal), pages, &self.budget)
                 || is_asked_elsewhere(&self.plans, strand, &entry)
             {
                 self.plans[strand.0].queue.set_state(ordinal, State::Left);
