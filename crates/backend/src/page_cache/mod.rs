@@ -94,6 +94,10 @@ impl Backend for PageCache {
         self.common.devices.under(&meta.path)
     }
 
+    fn block(&mut self, file: FileId) -> Option<u64> {
+        names::block(self.common.files.place(file).1)
+    }
+
     fn facts(&mut self, device: u64) -> DeviceFacts {
         let device = self.common.devices.of(device);
         DeviceFacts {
