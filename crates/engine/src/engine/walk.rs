@@ -76,7 +76,7 @@ impl<B: Backend> Engine<B> {
         }
         if follows {
             self.upkeep.began();
-            self.upkeep.observed();
+            self.upkeep.named();
         }
     }
 }
