@@ -36,6 +36,12 @@ const ENTRIES: usize = 1 << 16;
 /// at once; btrfs has about 20 in a leaf.
 const IN_BLOCK: u64 = 16;
 
+/// Names of one block that a thread takes at a time where each of them has to be waited for, as on a network file system: so
+/// threads for the others are left, and that it is so is still seen.
+const PAIR: usize = 2;
+/// How sure it can be that it is so, or not, in names.
+const SURE: i32 = 32;
+
 /// The block that an inode lies in, if its number is known. They are numbered from 1.
 pub(super) fn block(ino: u64) -> Option<u64> {
     Some(ino.checked_sub(1)? / IN_BLOCK)
@@ -69,6 +75,8 @@ struct Queue {
     names: VecDeque<Name>,
     /// Threads that wait for names.
     idle: usize,
+    /// How many more names were waited for after another of their block than were not, up to [`SURE`].
+    alone: i32,
     ended: bool,
 }
 
@@ -138,30 +146,45 @@ struct Looker {
 impl Looker {
     fn run(mut self) {
         let mut names = Vec::new();
-        while self.next(&mut names) {
+        let mut alone = 0;
+        while self.next(&mut names, std::mem::take(&mut alone)) {
             self.aside.keep();
-            for name in names.drain(..) {
+            for (n, name) in names.drain(..).enumerate() {
+                let outcome = self.look(name);
+                // The entries of a directory lie elsewhere.
+                if n > 0 && name.kind != Kind::List {
+                    alone += if outcome == Outcome::Fetched { 1 } else { -1 };
+                }
                 // Nobody left to tell: the session is over.
                 let _ = self.events.send(Event::Looked {
                     file: name.file,
                     kind: name.kind,
-                    outcome: self.look(name),
+                    outcome,
                 });
             }
         }
     }
 
-    /// The next names, which lie in one block; false at the end.
-    fn next(&self, names: &mut Vec<Name>) -> bool {
+    /// The next names, which lie in one block; false at the end. Of the last, so many more were waited for after the first than
+    /// were not.
+    fn next(&self, names: &mut Vec<Name>, alone: i32) -> bool {
         let mut queue = self.shared.lock();
+        queue.alone = (queue.alone + alone).clamp(-SURE, SURE);
         loop {
             if queue.ended {
                 return false;
             }
+            let most = if queue.alone > 0 {
+                PAIR
+            } else {
+                IN_BLOCK as usize
+            };
+            let in_block = |first: &Name, name: &Name| {
+                block(first.ino).is_some() && block(first.ino) == block(name.ino)
+            };
             while let Some(name) = queue.names.front()
-                && names.last().is_none_or(|last: &Name| {
-                    block(last.ino).is_some() && block(last.ino) == block(name.ino)
-                })
+                && names.len() < most
+                && names.first().is_none_or(|first| in_block(first, name))
             {
                 names.extend(queue.names.pop_front());
             }
