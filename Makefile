@@ -49,7 +49,7 @@ help:
 # installed: what a linker has written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
 	$(CARGO) build --release -p foreread-capi
-	$(CARGO) rustc --release -p foreread --bin foreread $(EBPF) -- -C target-feature=+crt-static -C relocation-model=static
+	$(CARGO) rustc --release -p foreread --bin foreread $(EBPF) -- -C target-feature=+crt-static -C relocation-model=static -C strip=debuginfo
 	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
 	install -m 755 $(RELEASE)/foreread $(RELEASE)/.foreread && mv $(RELEASE)/.foreread $(RELEASE)/foreread
 	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/

@@ -93,9 +93,9 @@ pub struct Standing {
 /// What became of a name that was to be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was in memory already.
+    /// Nobody had to wait for it: it was in memory already, or all blocks that it is made from were.
     InMemory,
-    /// It was brought into memory.
+    /// It was waited for, and is in memory now.
     Fetched,
     /// It cannot be looked up: it is gone, or not what it was, or not to be looked at.
     Failed,
@@ -181,6 +181,11 @@ pub trait Backend: Send {
     fn add(&mut self, _file: FileId, _meta: FileMeta) {}
     /// The device a file is on, without touching the file; `None` if it is not known to exist.
     fn device(&mut self, file: FileId) -> Option<u64>;
+    /// The block that the inode of a file lies in on its device, as far as is known without asking anybody: those that lie in
+    /// one block are likely to be brought into memory by one access.
+    fn block(&mut self, _file: FileId) -> Option<u64> {
+        None
+    }
     /// What is known of a device.
     fn facts(&mut self, device: u64) -> DeviceFacts;
     /// Whether position matters on a device is known, and need not be found out.
@@ -217,6 +222,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn device(&mut self, file: FileId) -> Option<u64> {
         (**self).device(file)
+    }
+    fn block(&mut self, file: FileId) -> Option<u64> {
+        (**self).block(file)
     }
     fn facts(&mut self, device: u64) -> DeviceFacts {
         (**self).facts(device)

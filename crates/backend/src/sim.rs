@@ -83,6 +83,23 @@ impl SimMachine {
         self.named.insert(file);
     }
 
+    /// The block in which an inode lies.
+    fn block(&self, file: FileId) -> Option<u64> {
+        let kinds = [Kind::Open, Kind::Stat].into_iter();
+        let mut places = kinds.filter_map(|kind| self.names.get(&(file, kind)));
+        places.next().map(|(place, _)| place / PAGE)
+    }
+
+    /// Let what lies in one block with this name be in memory.
+    fn name_arrived(&mut self, name: (FileId, Kind)) {
+        let Some(&(place, _)) = self.names.get(&name) else {
+            return;
+        };
+        for (other, there) in self.names.values_mut() {
+            *there |= *other / PAGE == place / PAGE;
+        }
+    }
+
     /// The program uses a name, fetching what is behind it if that is missing. A name that is nowhere costs nothing.
     pub fn use_name(&mut self, file: FileId, kind: Kind) -> Found {
         match self.names.get(&(file, kind)) {
@@ -94,13 +111,15 @@ impl SimMachine {
         }
     }
 
-    /// Fetch what is behind a name, unless that is under way; the request to the disk.
+    /// Fetch what is behind a name, unless its block is under way; the request to the disk.
     fn fetch_name(&mut self, file: FileId, kind: Kind) -> u64 {
-        let same = |(_, name): &(&u64, &(FileId, Kind))| **name == (file, kind);
+        let place = |name: &(FileId, Kind)| self.names.get(name).map_or(0, |&(place, _)| place);
+        let block = place(&(file, kind)) / PAGE;
+        let same = |(_, name): &(&u64, &(FileId, Kind))| place(name) / PAGE == block;
         if let Some((&id, _)) = self.names_under_way.iter().find(same) {
             return id;
         }
-        let place = self.names.get(&(file, kind)).map_or(0, |&(place, _)| place);
+        let place = place(&(file, kind));
         let id = self.submit(place, PAGE);
         self.names_under_way.insert(id, (file, kind));
         id
@@ -154,10 +173,8 @@ impl SimMachine {
                 self.pending.remove(&page);
                 self.touch(page);
             }
-            if let Some(name) = self.names_under_way.remove(&completion.id)
-                && let Some((_, there)) = self.names.get_mut(&name)
-            {
-                *there = true;
+            if let Some(name) = self.names_under_way.remove(&completion.id) {
+                self.name_arrived(name);
             }
         }
     }
@@ -275,7 +292,7 @@ pub struct Sim {
     /// Questions, and when each is answered.
     questions: VecDeque<(u64, Question)>,
     /// Names that are looked up, and the requests to the disk; and those that wait for that.
-    looks: Vec<(FileId, Kind, u64)>,
+    looks: Vec<(FileId, Kind, u64, Outcome)>,
     names: VecDeque<(FileId, Kind)>,
     delay: u64,
     /// Files that never answer.
@@ -320,7 +337,12 @@ impl Sim {
                 Some((_, true)) => Outcome::InMemory,
                 Some((_, false)) => {
                     let id = machine.fetch_name(file, kind);
-                    self.looks.push((file, kind, id));
+                    // Of those that lie in one block, the first waits for it.
+                    let outcome = match self.looks.iter().any(|one| one.2 == id) {
+                        false => Outcome::Fetched,
+                        true => Outcome::InMemory,
+                    };
+                    self.looks.push((file, kind, id, outcome));
                     continue;
                 }
             };
@@ -369,6 +391,10 @@ impl Backend for Sim {
         let machine = self.machine();
         let is_known = machine.files.contains_key(&file) || machine.named.contains(&file);
         is_known.then_some(0)
+    }
+
+    fn block(&mut self, file: FileId) -> Option<u64> {
+        self.machine().block(file)
     }
 
     fn facts(&mut self, _: u64) -> DeviceFacts {
@@ -431,13 +457,13 @@ impl Backend for Sim {
         events.append(&mut self.events);
         self.answer(events);
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-        self.looks.retain(|&(file, kind, id)| {
+        self.looks.retain(|&(file, kind, id, outcome)| {
             let over = !machine.names_under_way.contains_key(&id);
             if over {
                 events.push(Event::Looked {
                     file,
                     kind,
-                    outcome: Outcome::Fetched,
+                    outcome,
                 });
             }
             !over

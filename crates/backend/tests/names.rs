@@ -56,10 +56,10 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Drops the directories and inodes that nobody uses from memory; false where this process may not.
+/// Drops what nobody uses from memory, the blocks that hold directories and inodes, too; false where this process may not.
 fn forget_names() -> bool {
     rustix::fs::sync();
-    let may = fs::write("/proc/sys/vm/drop_caches", "2").is_ok();
+    let may = fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
     if !may {
         eprintln!("skipped: only root can have the kernel forget names");
     }
@@ -88,7 +88,11 @@ fn names_that_are_not_in_memory_are_brought_there() {
         };
         let first = look(&mut backend, &names);
         assert_eq!(count(&first, Outcome::Failed), 0);
-        check!(count(&first, Outcome::Fetched) > 350, "{first:?}");
+        // Of the inodes of one block the first is waited for.
+        check!(
+            (1..200).contains(&count(&first, Outcome::Fetched)),
+            "{first:?}"
+        );
         let again = look(&mut backend, &names);
         check!(count(&again, Outcome::InMemory) > 350, "{again:?}");
     });

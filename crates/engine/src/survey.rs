@@ -133,10 +133,9 @@ pub(crate) struct Sampled {
     /// Pages of the sample that are missing, and how many of its disclosures are of such.
     missing: u64,
     absent: u64,
-    /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead; and its names that were
-    /// not in memory.
+    /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead.
     waits: u64,
-    /// Of its names, those that were not in memory.
+    /// Of its names, those that were waited for.
     unknown: u64,
 }
 
@@ -153,7 +152,6 @@ impl Sampled {
     fn add_name(&mut self, fetched: bool) {
         self.looked += 1;
         self.unknown += u64::from(fetched);
-        self.waits += u64::from(fetched);
     }
 
     /// Whether enough of the plan is known to be missing.
@@ -170,12 +168,12 @@ impl Sampled {
         few || self.missing.saturating_mul(self.each) < COLD_PAGES
     }
 
-    /// How many reads of the whole plan will need their device, about.
+    /// How many reads of the whole plan will need their device, about; and names, of which one tells nothing of the next, because
+    /// many lie in one block.
     pub(crate) fn waits(&self) -> u64 {
         let rest = SAMPLE as u64 / self.looked.max(1);
-        self.waits
-            .saturating_mul(self.each)
-            .saturating_mul(rest.max(1))
+        let reads = self.waits.saturating_mul(self.each);
+        reads.saturating_mul(rest.max(1)) + self.unknown
     }
 }
 

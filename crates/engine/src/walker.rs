@@ -4,7 +4,10 @@
 //! are counted, and not weighed: [`HORIZON`] of them are kept ahead of the program, many at a time, and the backend looks them up in
 //! the device's order. Where the program is among them tell the names that it uses and the reads that the plan has between them.
 //!
-//! Names that are in memory cost nearly nothing: once [`WARM`] in a row were, only one in [`SPARSE`] is looked up until one is not.
+//! What a name is worth is what the program would wait for: once [`WARM`] in a row were looked up that nobody had to wait for, only one
+//! in [`SPARSE`] is until one is waited for. Names whose inodes lie in one block are brought into memory by the first of them: the
+//! others are its neighbours, of which the same is learnt apart, on each device. On a file system of which this is not so each of
+//! them is looked up.
 //!
 //! A device that does not answer keeps none of another's names waiting.
 //!
@@ -29,8 +32,8 @@ const UNDER_WAY: usize = 512;
 const FIRST: usize = 32;
 /// A device that has as many under way and has answered none for so long, in ns, does not answer: its names are left out.
 const SILENT: u64 = 1_000_000_000;
-/// Names in a row that were in memory, from which on it is taken that the next are, too; and of which one in so many is looked up
-/// then.
+/// Names in a row that nobody had to wait for, from which on it is taken that the next are of that kind, too; and of which one in
+/// so many is looked up then.
 const WARM: u32 = 32;
 const SPARSE: u64 = 16;
 /// How far ahead of where the program is thought to be it may use a name without having left out those between; and how many
@@ -45,7 +48,7 @@ const JUMPS: u32 = 8;
 pub struct Names {
     /// Looked up ahead of the program.
     pub asked: u64,
-    /// Of these, those that were not in memory.
+    /// Of these, those that were waited for.
     pub fetched: u64,
     /// Used by the program after that, or while it was under way.
     pub used: u64,
@@ -84,24 +87,65 @@ fn key(file: FileId, kind: Kind) -> Key {
     (file, kind == Kind::List)
 }
 
-/// A name that was asked for and is not used yet.
+/// A name that was asked for, until it is both answered and used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
     /// Its number in the plan.
     number: u64,
-    /// Whether it is answered.
+    /// Whether another name of its block was asked for before.
+    is_neighbour: bool,
     answered: bool,
+    used: bool,
     /// Whether the program was not watched at some time since.
     unwatched: bool,
 }
 
-/// The names under way on one device.
+/// Whether names of some kind have to be waited for, as far as they were looked up.
 #[derive(Clone, Copy, Debug, Default)]
-struct UnderWay {
+struct Quiet {
+    /// Those in a row that nobody had to wait for.
+    row: u32,
+    /// Those since then that were due, most of them left out.
+    due: u64,
+}
+
+impl Quiet {
+    fn is_warm(self) -> bool {
+        self.row >= WARM
+    }
+
+    /// Whether the next one is left out.
+    fn leaves_out(&mut self) -> bool {
+        self.due += 1;
+        self.is_warm() && !self.due.is_multiple_of(SPARSE)
+    }
+
+    /// One was looked up. Whether some were left out that may have to be waited for, too.
+    fn looked(&mut self, waited: bool) -> bool {
+        let was_warm = self.is_warm();
+        self.row = if waited {
+            0
+        } else {
+            self.row.saturating_add(1)
+        };
+        waited && was_warm
+    }
+}
+
+/// The names of one device.
+#[derive(Clone, Debug, Default)]
+struct OnDevice {
+    /// Under way.
     count: usize,
     /// When the last of them was answered, or the first was asked for, in ns.
     heard: u64,
+    /// The blocks of which a name was asked for.
+    blocks: FxHashSet<u64>,
+    neighbours: Quiet,
 }
+
+/// Where what is behind a name lies: the device, and the block of the inode, as far as is known.
+pub(crate) type Lies = (DeviceId, Option<u64>);
 
 /// The names of one strand.
 #[derive(Debug, Default)]
@@ -116,12 +160,12 @@ pub(crate) struct Walker {
     /// What need not be asked for any more.
     met: FxHashSet<Key>,
     asked: FxHashMap<Key, Asked>,
-    under_way: FxHashMap<DeviceId, UnderWay>,
+    devices: FxHashMap<DeviceId, OnDevice>,
     has_answers: bool,
     /// Whether the source has no more.
     ended: bool,
-    /// Names in a row that were in memory.
-    warm: u32,
+    /// Of names that are nobody's neighbours.
+    firsts: Quiet,
     /// Uses in a row that were far ahead.
     jumps: u32,
     /// For some disclosures of accesses, by their number, the ordinal that they have in the queue.
@@ -189,9 +233,14 @@ impl Walker {
     pub(crate) fn used(&mut self, file: FileId, kind: Kind) {
         let key = key(file, kind);
         self.met.insert(key);
-        if let Some(asked) = self.asked.remove(&key) {
+        if let Some(asked) = self.asked.get_mut(&key)
+            && !std::mem::replace(&mut asked.used, true)
+        {
             self.ledger.used += 1;
             self.ledger.late += u64::from(!asked.answered);
+            if asked.answered {
+                self.asked.remove(&key);
+            }
         }
         let Some(&number) = self.first.get(&file) else {
             return;
@@ -208,45 +257,53 @@ impl Walker {
         }
     }
 
-    /// The names to be asked for at `now`, each with its device, which `device` tells where it is known.
+    /// The names to be asked for at `now`, each with its device. `lies` tells where a name lies, where that is known.
     pub(crate) fn due(
         &mut self,
         now: u64,
-        mut device: impl FnMut(FileId) -> Option<DeviceId>,
+        mut lies: impl FnMut(FileId) -> Option<Lies>,
         out: &mut Vec<(Name, DeviceId)>,
     ) {
         let most = if self.has_answers { UNDER_WAY } else { FIRST };
         while let Some(&name) = self.ahead.get((self.next - self.base) as usize) {
             let number = self.next;
-            let is_left_out = self.warm >= WARM && !number.is_multiple_of(SPARSE);
             let key = key(name.file, name.kind);
-            if is_left_out || self.met.contains(&key) {
-                self.next += 1;
-                continue;
-            }
-            let Some(device) = device(name.file) else {
+            let lies = match self.met.contains(&key) {
+                true => None,
+                false => lies(name.file),
+            };
+            let Some((device, block)) = lies else {
                 self.next += 1;
                 continue;
             };
-            let under_way = self.under_way.entry(device).or_default();
-            if under_way.count == 0 {
-                under_way.heard = now;
+            let on = self.devices.entry(device).or_default();
+            if on.count == 0 {
+                on.heard = now;
             }
             // Many at once, so that they have an order.
-            let is_full = under_way.count >= most || out.is_empty() && under_way.count > most / 2;
-            if is_full {
-                if now.saturating_sub(under_way.heard) < SILENT {
-                    break;
-                }
-                self.next += 1;
+            let is_full = on.count >= most || out.is_empty() && on.count > most / 2;
+            if is_full && now.saturating_sub(on.heard) < SILENT {
+                break;
+            }
+            self.next += 1;
+            // The entries of a directory lie in blocks of their own.
+            let block = block.filter(|_| name.kind != Kind::List);
+            let is_neighbour = block.is_some_and(|block| on.blocks.contains(&block));
+            let is_left_out = match is_neighbour {
+                true => on.neighbours.leaves_out(),
+                false => self.firsts.leaves_out(),
+            };
+            if is_full || is_left_out {
                 continue;
             }
-            under_way.count += 1;
-            self.next += 1;
+            on.count += 1;
+            on.blocks.extend(block);
             self.met.insert(key);
             let asked = Asked {
                 number,
+                is_neighbour,
                 answered: false,
+                used: false,
                 unwatched: self.unwatched,
             };
             self.asked.insert(key, asked);
@@ -255,7 +312,7 @@ impl Walker {
         }
     }
 
-    /// A name that was asked for of this device is answered at `now`.
+    /// A name that was asked for of this device is answered at `now`. Whether the program was saved from waiting for it.
     pub(crate) fn looked(
         &mut self,
         file: FileId,
@@ -263,32 +320,37 @@ impl Walker {
         device: DeviceId,
         outcome: Outcome,
         now: u64,
-    ) {
-        let under_way = self.under_way.entry(device).or_default();
-        under_way.count = under_way.count.saturating_sub(1);
-        under_way.heard = now;
+    ) -> bool {
+        let on = self.devices.entry(device).or_default();
+        on.count = on.count.saturating_sub(1);
+        on.heard = now;
         self.has_answers = true;
-        let asked = self.asked.get_mut(&key(file, kind));
-        let number = asked.map(|asked| {
-            asked.answered = true;
-            asked.number
-        });
-        if outcome != Outcome::Fetched {
-            self.warm = self.warm.saturating_add(1);
-            return;
+        let waited = outcome == Outcome::Fetched;
+        self.ledger.fetched += u64::from(waited);
+        let key = key(file, kind);
+        let Some(asked) = self.asked.get_mut(&key) else {
+            return false;
+        };
+        asked.answered = true;
+        let asked = *asked;
+        if asked.used {
+            self.asked.remove(&key);
         }
-        self.ledger.fetched += 1;
-        if self.warm >= WARM {
-            // Those that were left out around it may have to be fetched, too.
-            let from = number.unwrap_or(self.base).saturating_sub(2 * SPARSE);
+        let quiet = match asked.is_neighbour {
+            true => &mut on.neighbours,
+            false => &mut self.firsts,
+        };
+        if quiet.looked(waited) {
+            // Those that were left out around it may have to be waited for, too.
+            let from = asked.number.saturating_sub(2 * SPARSE);
             self.next = self.next.min(from.max(self.base));
         }
-        self.warm = 0;
+        waited && !asked.used
     }
 
     /// Whether any are under way.
     pub(crate) fn is_busy(&self) -> bool {
-        self.under_way.values().any(|one| one.count > 0)
+        self.devices.values().any(|one| one.count > 0)
     }
 
     /// Whether there is nothing more to ask for until the program has gone on by half of the horizon.
@@ -329,7 +391,7 @@ impl Walker {
 
     /// Close the account.
     pub(crate) fn close(&mut self) {
-        for (_, asked) in self.asked.drain() {
+        for (_, asked) in self.asked.drain().filter(|(_, one)| !one.used) {
             if asked.unwatched {
                 self.ledger.unknown += 1;
             } else {

@@ -7,13 +7,14 @@
 //!
 //! Invariant: [`Files::met`] holds every file that was met in this run, as it was found last.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::BuildHasher;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use foreread_plan::{FileId, FileMeta};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// Files told apart: what a process of another user opens, or says to have opened, takes no more of this one's memory.
 const FILES: usize = 1 << 22;
@@ -25,6 +26,11 @@ fn inode(meta: &FileMeta) -> Inode {
     (meta.dev, meta.ino)
 }
 
+fn hash(path: &Path) -> u64 {
+    // Byte by byte, and not component by component.
+    FxBuildHasher.hash_one(path.as_os_str())
+}
+
 /// The files of a record, by their inodes: a file that has several names in it is one, whose pages are in memory once.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
@@ -34,8 +40,9 @@ pub(super) struct Recorded {
     first: FxHashMap<Inode, FileId>,
     /// The first name of each file that is another name of one.
     others: FxHashMap<FileId, FileId>,
-    /// Files by their paths, once one is asked for: of a program that is left to itself at once, none is.
-    named: OnceLock<HashMap<OsString, FileId>>,
+    /// Files by the hashes of their paths, once one is asked for: of a program that is left to itself at once, none is. Of two
+    /// paths with one hash the first is found, and the other is met as a file that the record does not have.
+    named: OnceLock<FxHashMap<u64, FileId>>,
 }
 
 impl Recorded {
@@ -89,7 +96,8 @@ impl Recorded {
 
     /// The number of a file that is met: that of its name, or of the file that it is another name of.
     fn find(&self, meta: &FileMeta) -> Option<FileId> {
-        let named = self.named().get(meta.path.as_os_str()).copied();
+        let named = self.named().get(&hash(&meta.path)).copied();
+        let named = named.filter(|file| self.files[file].path.as_os_str() == meta.path.as_os_str());
         if named.is_some_and(|file| inode(&self.files[&file]) != inode(meta)) {
             // Another file has the name, and takes the part of the recorded one.
             return named;
@@ -99,12 +107,14 @@ impl Recorded {
         same.or(named)
     }
 
-    fn named(&self) -> &HashMap<OsString, FileId> {
+    fn named(&self) -> &FxHashMap<u64, FileId> {
         self.named.get_or_init(|| {
-            let files = self.files.iter();
-            files
-                .map(|(&id, meta)| (meta.path.clone().into_os_string(), id))
-                .collect()
+            let mut named = FxHashMap::default();
+            named.reserve(self.files.len());
+            for (&id, meta) in &*self.files {
+                named.entry(hash(&meta.path)).or_insert(id);
+            }
+            named
         })
     }
 

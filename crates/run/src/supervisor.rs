@@ -169,12 +169,19 @@ impl Supervisor {
                 return 0;
             }
         }
+        let is_left = |sinks: &Sinks| sinks.follower.as_ref().is_some_and(Follower::rests);
+        let may_leave = !self.is_recorded() && !is_left(&self.sinks);
         let Some(observer) = &mut self.observer else {
             return 0;
         };
         let (watch, sinks) = (&mut self.watch, &mut self.sinks);
         let pace = &mut self.pace;
         let seen = observer.poll(&mut |event| {
+            // A full ring takes tens of milliseconds to go through, and the session may come to the end of its means long before
+            // that. The program is let go after this look, and what is left of it is nobody's concern.
+            if may_leave && is_left(sinks) {
+                return;
+            }
             pace.saw(&event);
             watch.take(event, sinks);
         });
@@ -203,16 +210,21 @@ impl Supervisor {
         seen
     }
 
+    /// Whether the command is to get a record of its own, whatever becomes of the session.
+    fn is_recorded(&self) -> bool {
+        let sinks = &self.sinks;
+        self.replaces
+            || sinks.recorder.is_some() && sinks.follower.as_ref().is_some_and(Follower::is_damaged)
+    }
+
     /// Observe what the session in this phase needs.
     fn heed(&mut self, phase: Phase) {
+        let is_recorded = self.is_recorded();
         let sinks = &mut self.sinks;
         match phase {
             Phase::Ahead | Phase::Lost => {}
             // Nothing is left to watch for, unless the command is to get a record of its own.
-            Phase::Hot | Phase::Finished
-                if self.replaces
-                    || sinks.recorder.is_some()
-                        && sinks.follower.as_ref().is_some_and(Follower::is_damaged) => {}
+            Phase::Hot | Phase::Finished if is_recorded => {}
             Phase::Hot | Phase::Finished => {
                 // What is written down so far would pass for all the program reads.
                 if let Some(recorder) = sinks.recorder.take() {

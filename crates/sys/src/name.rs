@@ -14,6 +14,8 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+use crate::thread::waits;
+
 /// Bytes of directory entries that are read in one call: 32 KiB is what the C library takes.
 const ENTRIES: usize = 32 << 10;
 
@@ -21,8 +23,9 @@ const ENTRIES: usize = 32 << 10;
 #[derive(Debug)]
 pub struct Place {
     fd: OwnedFd,
-    /// Whether all of it was in memory: nobody had to wait for a device.
-    pub was_in_memory: bool,
+    /// Whether this thread had to wait for it. The inode of a name that nobody has used may lie in a block that is in memory:
+    /// nobody waits for that.
+    pub was_waited_for: bool,
 }
 
 impl Place {
@@ -45,22 +48,26 @@ impl Place {
         match by(ResolveFlags::CACHED) {
             Ok(fd) => Ok(Self {
                 fd,
-                was_in_memory: true,
+                was_waited_for: false,
             }),
             // The second before Linux 5.12.
-            Err(Errno::AGAIN | Errno::INVAL) => Ok(Self {
-                fd: by(ResolveFlags::empty())?,
-                was_in_memory: false,
-            }),
+            Err(Errno::AGAIN | Errno::INVAL) => {
+                let before = waits();
+                Ok(Self {
+                    fd: by(ResolveFlags::empty())?,
+                    was_waited_for: waits() != before,
+                })
+            }
             Err(why) => Err(why.into()),
         }
     }
 
-    /// Reads the entries of the directory that is there, up to so many; how many it read.
+    /// Reads the entries of the directory that is there, up to so many; whether this thread had to wait for them.
     ///
     /// # Errors
     /// `ENOTDIR` if no directory is there; `EACCES` if the user may not read it.
-    pub fn list(&self, most: usize) -> io::Result<usize> {
+    pub fn list(&self, most: usize) -> io::Result<bool> {
+        let before = waits();
         let stat = rustix::fs::fstat(&self.fd)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             return Err(Errno::NOTDIR.into());
@@ -74,12 +81,12 @@ impl Place {
         };
         let mut room = [MaybeUninit::uninit(); ENTRIES];
         let mut entries = RawDir::new(&directory, &mut room);
-        for count in 0..most {
+        for _ in 0..most {
             if entries.next().transpose()?.is_none() {
-                return Ok(count);
+                break;
             }
         }
-        Ok(most)
+        Ok(waits() != before)
     }
 }
 
@@ -108,7 +115,7 @@ mod tests {
             place.list(10).unwrap_err().raw_os_error(),
             Some(libc::ENOTDIR)
         );
-        assert!(Place::find(&fifo).unwrap().was_in_memory);
+        assert!(!Place::find(&fifo).unwrap().was_waited_for);
         assert!(Place::find(&root).unwrap().list(1).is_ok());
     }
 

@@ -62,12 +62,12 @@ impl Residency {
 
     /// Whether `mincore` tells this caller the truth about a file.
     ///
-    /// It answers "all resident" unless the caller owns the file, has `CAP_FOWNER`, or may write it.
-    pub fn permitted<Fd: AsFd>(fd: Fd) -> io::Result<bool> {
+    /// It answers "all resident" unless the caller is the file's `owner`, has `CAP_FOWNER`, or may write it.
+    pub fn permitted<Fd: AsFd>(fd: Fd, owner: u32) -> io::Result<bool> {
         use std::os::fd::AsRawFd;
 
         let fd = fd.as_fd();
-        if rustix::fs::fstat(fd)?.st_uid == rustix::process::geteuid().as_raw() {
+        if owner == rustix::process::geteuid().as_raw() {
             return Ok(true);
         }
         let fowner = rustix::thread::capabilities(None).is_ok_and(|set| {

@@ -31,6 +31,18 @@ const UNSHARE: libc::c_uint = 2;
 /// Bytes of stack of a thread of foreread's: what the standard library gives a thread by default.
 const STACK: usize = 2 << 20;
 
+/// How often this thread has waited so far: for a device, a lock or a timer, as the kernel counts it. A thread that was only
+/// made to share its processor has not waited.
+pub fn waits() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the buffer is a rusage, for which all-zero is valid.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_nvcsw).unwrap_or(0)
+}
+
 /// A thread of this name. Its stack is as large as it is whatever the environment says (`RUST_MIN_STACK`).
 pub fn builder(name: &str) -> Builder {
     Builder::new().name(name.to_owned()).stack_size(STACK)

@@ -242,7 +242,7 @@ fn residency_of_empty_shrunk_and_overasked_files_is_no_fault() {
 #[test]
 fn an_owner_may_ask_for_residency() {
     let (_name, file) = cold_file(4096);
-    assert!(Residency::permitted(&file).unwrap());
+    assert!(Residency::permitted(&file, FileFacts::of(&file).unwrap().uid).unwrap());
 }
 
 #[test]

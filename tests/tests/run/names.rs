@@ -240,7 +240,8 @@ fn ahead() {
     outcome.assert_as(&plain);
     outcome.check_mode("prefetched");
     let names = |part: &str| outcome.account["names"][part].as_u64().expect("a count");
-    check!(names("fetched") >= 1000, "{outcome:?}");
+    // Each folder has a block of its own to be waited for; many inodes lie in one.
+    check!(names("fetched") >= 50, "{outcome:?}");
     check!(names("unused") <= 20, "{outcome:?}");
     let said = outcome.stderr();
     check!(said.contains(" names ahead of looker: "), "{said}");
@@ -257,10 +258,10 @@ fn like_plain(lab: &Lab) -> Outcome {
     outcome
 }
 
-/// Drops directories and inodes from memory, where that is allowed.
+/// Drops directories and inodes from memory, and the blocks that hold them, where that is allowed.
 fn drop_names() {
     rustix::fs::sync();
-    let _ = fs::write("/proc/sys/vm/drop_caches", "2");
+    let _ = fs::write("/proc/sys/vm/drop_caches", "3");
 }
 
 fn changed() {

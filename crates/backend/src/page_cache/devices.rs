@@ -4,6 +4,7 @@
 //! file systems are mounted while a session lasts.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,7 +49,7 @@ impl Devices {
         lock(&self.known)
             .mounts()
             .iter()
-            .filter(|mount| path.starts_with(&mount.point))
+            .filter(|mount| lies_under(path, &mount.point))
             // Of two mounts on one point, the later hides the earlier.
             .max_by_key(|mount| mount.point.as_os_str().len())
             .filter(|mount| mount.fs_type != AUTOMOUNT)
@@ -96,6 +97,36 @@ impl Known {
     }
 }
 
+/// As [`Path::starts_with`], which goes by components and takes ten times as long: of each name of a plan it is asked for each mount.
+fn lies_under(path: &Path, point: &Path) -> bool {
+    let (bytes, prefix) = (path.as_os_str().as_bytes(), point.as_os_str().as_bytes());
+    match bytes.strip_prefix(prefix) {
+        Some(rest) if rest.is_empty() || rest[0] == b'/' || prefix.ends_with(b"/") => true,
+        // Slashes and dots that mean nothing may be all that differs.
+        _ if bytes.windows(2).any(|two| matches!(two, b"//" | b"/.")) => path.starts_with(point),
+        _ => false,
+    }
+}
+
 fn is_among(mounts: &[Mount], dev: u64) -> bool {
     mounts.iter().any(|mount| mount.dev == dev)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_lies_under_a_mount_as_its_components_say() {
+        let paths = [
+            "/", "/a", "/ab", "/a/b", "/a//b", "//a/b", "/a/./b", "/a/.b", "/a/b/", "/a/b/c",
+            "/./a/b/c", "/a/bc", "a/b", "",
+        ];
+        for path in paths.map(Path::new) {
+            for point in ["/", "/a", "/a/b", "/a/.b", "/a/b/c"].map(Path::new) {
+                let said = lies_under(path, point);
+                assert_eq!(said, path.starts_with(point), "{path:?} {point:?}");
+            }
+        }
+    }
 }

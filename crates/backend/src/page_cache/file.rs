@@ -23,6 +23,7 @@ pub(super) struct Opened {
     pub(super) size: u64,
     /// The device it is on, and its number there.
     pub(super) place: (u64, u64),
+    owner: u32,
     /// Whether less is set aside for it on the device than it is long: it may have holes.
     sparse: bool,
     /// How it differs from the record.
@@ -52,6 +53,7 @@ impl Opened {
             fd,
             size: facts.size,
             place: (facts.dev, facts.ino),
+            owner: facts.uid,
             sparse: is_sparse(&facts),
             change,
             watch: None,
@@ -91,6 +93,7 @@ impl Opened {
             fd: Arc::clone(&self.fd),
             size: self.size,
             place: self.place,
+            owner: self.owner,
             sparse: self.sparse,
             change: self.change.clone(),
             watch: None,
@@ -318,7 +321,7 @@ impl Opened {
 
     /// The file mapped to be looked at, where looking tells the truth.
     fn watch(&mut self) -> io::Result<Option<&Residency>> {
-        if self.watch.is_none() && Residency::permitted(&self.fd)? {
+        if self.watch.is_none() && Residency::permitted(&self.fd, self.owner)? {
             self.watch = Some(Residency::new(&self.fd, self.size)?);
         }
         Ok(self.watch.as_ref())

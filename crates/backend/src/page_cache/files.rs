@@ -58,21 +58,26 @@ impl Files {
 
     /// The device that a file is known to be on, and its inode; 0 if they are not known.
     pub(super) fn place(&self, file: FileId) -> (u64, u64) {
+        let place = self.with(file, |meta, _| (meta.dev, meta.ino));
+        place.unwrap_or_default()
+    }
+
+    /// What `work` makes of a file, and of whether its device number was looked up just now.
+    pub(super) fn with<T>(
+        &self,
+        file: FileId,
+        work: impl FnOnce(&FileMeta, bool) -> T,
+    ) -> Option<T> {
         if let Some(meta) = self.recorded.get(&file) {
-            return (meta.dev, meta.ino);
+            return Some(work(meta, false));
         }
         let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
-        let place = |known: &Known| (known.meta.dev, known.meta.ino);
-        added.get(&file).map_or((0, 0), place)
+        added.get(&file).map(|known| work(&known.meta, known.live))
     }
 
     /// The path of a file.
     pub(super) fn path(&self, file: FileId) -> Option<PathBuf> {
-        if let Some(meta) = self.recorded.get(&file) {
-            return Some(meta.path.clone());
-        }
-        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
-        added.get(&file).map(|known| known.meta.path.clone())
+        self.with(file, |meta, _| meta.path.clone())
     }
 
     /// One more, met just now.

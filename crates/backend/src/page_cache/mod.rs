@@ -85,13 +85,17 @@ impl Backend for PageCache {
     }
 
     fn device(&mut self, file: FileId) -> Option<u64> {
-        let known = self.common.files.get(file)?;
-        let meta = &known.meta;
-        // Mounted since, perhaps.
-        if known.live && self.common.devices.has_mounted(meta.dev) {
-            return Some(meta.dev);
-        }
-        self.common.devices.under(&meta.path)
+        let devices = &self.common.devices;
+        let device = |meta: &FileMeta, live| match live {
+            // Mounted since, perhaps.
+            true if devices.has_mounted(meta.dev) => Some(meta.dev),
+            _ => devices.under(&meta.path),
+        };
+        self.common.files.with(file, device)?
+    }
+
+    fn block(&mut self, file: FileId) -> Option<u64> {
+        names::block(self.common.files.place(file).1)
     }
 
     fn facts(&mut self, device: u64) -> DeviceFacts {

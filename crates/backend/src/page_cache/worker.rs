@@ -285,12 +285,15 @@ impl Worker {
 
     /// Hint about what is missing of a request; the parts hinted about.
     fn issue(&mut self, request: &Request) -> Option<Vec<Range<u64>>> {
+        let was_open = self.held.has(request.file);
         if !self.ready(request.file) {
             return None;
         }
         let opened = self.held.get_mut(request.file)?;
         let max_hint = self.devices.of(opened.place.0).max_hint;
-        opened.look_again();
+        if was_open {
+            opened.look_again();
+        }
         Some(opened.hint_missing(request, max_hint, &self.events))
     }
 

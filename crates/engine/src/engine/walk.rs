@@ -26,7 +26,14 @@ impl<B: Backend> Engine<B> {
             backend: &mut self.backend,
         };
         let mut due = std::mem::take(&mut self.due);
-        walker.due(now, |file| site.device(file), &mut due);
+        walker.due(
+            now,
+            |file| {
+                let device = site.device(file)?;
+                Some((device, site.backend.block(file)))
+            },
+            &mut due,
+        );
         let is_busy = walker.is_busy();
         self.looks.clear();
         for (name, device) in due.drain(..) {
@@ -55,8 +62,7 @@ impl<B: Backend> Engine<B> {
             self.walks.insert((file, kind), asked);
         }
         let walker = &mut self.strands[at].walker;
-        walker.looked(file, kind, device, outcome, now);
-        if outcome == Outcome::Fetched {
+        if walker.looked(file, kind, device, outcome, now) {
             self.upkeep.pay_in(WAIT);
         }
     }
@@ -70,7 +76,7 @@ impl<B: Backend> Engine<B> {
         }
         if follows {
             self.upkeep.began();
-            self.upkeep.observed();
+            self.upkeep.named();
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Names: directories and inodes, looked up ahead of a program that goes through many files.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use foreread_backend::{Found, Sim, SimMachine};
+use foreread_backend::{Backend, DeviceFacts, Event, Found, Question, Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine, Phase, Report};
-use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Request, Seen, ThreadId};
 use foreread_sources::Replay;
 
 use super::{GIB, HIT_NS, List, TICK_NS, machine};
@@ -48,19 +49,56 @@ fn lay_out(shared: &Mutex<SimMachine>, plan: &[Access]) {
     }
 }
 
+/// The sim backend that takes 16 files each for neighbours, wherever they lie.
+struct Misled(Sim);
+
+impl Backend for Misled {
+    fn device(&mut self, file: FileId) -> Option<u64> {
+        self.0.device(file)
+    }
+    fn block(&mut self, file: FileId) -> Option<u64> {
+        Some(u64::from(file.0) / 16)
+    }
+    fn facts(&mut self, device: u64) -> DeviceFacts {
+        self.0.facts(device)
+    }
+    fn prepare(&mut self, file: FileId) {
+        self.0.prepare(file);
+    }
+    fn submit(&mut self, request: Request) {
+        self.0.submit(request);
+    }
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        self.0.poll(events);
+    }
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        self.0.look(names);
+    }
+    fn ask(&mut self, question: Question) {
+        self.0.ask(question);
+    }
+    fn discard(&mut self, file: FileId, pages: Range<u64>) {
+        self.0.discard(file, pages);
+    }
+}
+
 fn engine(shared: &Arc<Mutex<SimMachine>>, plan: &[Access]) -> Engine<Sim> {
+    engine_of(Sim::new(Arc::clone(shared)), plan)
+}
+
+fn engine_of<B: Backend>(backend: B, plan: &[Access]) -> Engine<B> {
     let source = Box::new(Replay::new(List(plan.to_vec(), 0), HashSet::new()));
     let config = Config {
         budget_pages: 1 << 16,
         ..Config::default()
     };
-    Engine::new(Sim::new(Arc::clone(shared)), config).with_strand("replay", source)
+    Engine::new(backend, config).with_strand("replay", source)
 }
 
 /// Have a program go through these with `compute` ns between them; when it ends, from `now` on.
-fn go(
+fn go<B: Backend>(
     shared: &Mutex<SimMachine>,
-    mut engine: Option<&mut Engine<Sim>>,
+    mut engine: Option<&mut Engine<B>>,
     program: &[Access],
     compute: u64,
     mut now: u64,
@@ -124,7 +162,7 @@ fn follow(model: Model, plan: &[Access], program: &[Access], compute: u64) -> (u
         lay_out(&shared, program);
         shared
     };
-    let plain = go(&cold(), None, program, compute, 0);
+    let plain = go::<Sim>(&cold(), None, program, compute, 0);
     let shared = cold();
     let mut engine = engine(&shared, plan);
     let mut begun = 0;
@@ -165,7 +203,7 @@ fn a_plan_of_names_alone_is_followed_to_its_end_and_known_to_be_in_memory() {
     let plan = plan(0, 3000, false);
     let shared = machine(Model::NetworkSsd, 1 << 20);
     lay_out(&shared, &plan);
-    let end = go(&shared, None, &plan, 0, 0);
+    let end = go::<Sim>(&shared, None, &plan, 0, 0);
     let mut engine = engine(&shared, &plan);
     engine.survey(end);
     assert_eq!(engine.phase(), Phase::Hot);
@@ -180,7 +218,7 @@ fn names_that_are_in_memory_are_hardly_looked_at_and_those_that_are_not_are_foun
     let all: Vec<Access> = known.iter().chain(&cold).copied().collect();
     let shared = machine(Model::NetworkSsd, 1 << 20);
     lay_out(&shared, &all);
-    let end = go(&shared, None, &known, 0, 0);
+    let end = go::<Sim>(&shared, None, &known, 0, 0);
     let mut engine = engine(&shared, &all);
     // Nobody has looked: what comes first is in memory.
     let end = go(&shared, Some(&mut engine), &all, 5_000, end);
@@ -240,4 +278,41 @@ fn a_program_that_leaves_names_out_is_still_kept_ahead_of() {
     let (plain, ahead, report) = follow(Model::NetworkSsd, &plan, &plan[3000..], 5_000);
     assert!(ahead * 3 < plain * 2, "{ahead} of {plain} ns");
     assert!(report.names.used > 2500, "{:?}", report.names);
+}
+
+#[test]
+fn of_names_that_lie_in_one_block_hardly_more_than_one_is_looked_up() {
+    let plan = plan(0, 6400, false);
+    let cold = || {
+        let shared = machine(Model::NetworkSsd, 1 << 20);
+        for access in &plan {
+            // 256 bytes each; the blocks far from each other.
+            let number = u64::from(access.file.0);
+            let place = number / 16 * 7919 % 10_007 * 256 * PAGE + number % 16 * 256;
+            shared.lock().unwrap().name(access.file, access.kind, place);
+        }
+        shared
+    };
+    let plain = go::<Sim>(&cold(), None, &plan, 5_000, 0);
+    let shared = cold();
+    let mut engine = engine(&shared, &plan);
+    let end = go(&shared, Some(&mut engine), &plan, 5_000, 0);
+    let names = engine.finish(end).names;
+    // One of each block, the first from which that is learnt, and one in 16 of the neighbours after that.
+    assert!(names.asked < 400 + 544 + 6400 / 16, "{names:?}");
+    assert!((390..=400).contains(&names.fetched), "{names:?}");
+    assert!(names.is_closed());
+    assert!(end * 3 < plain * 2, "{end} of {plain} ns");
+}
+
+#[test]
+fn neighbours_that_are_waited_for_are_each_looked_up() {
+    let plan = plan(0, 3000, false);
+    let shared = machine(Model::NetworkSsd, 1 << 20);
+    lay_out(&shared, &plan);
+    let mut engine = engine_of(Misled(Sim::new(Arc::clone(&shared))), &plan);
+    let end = go(&shared, Some(&mut engine), &plan, 5_000, 0);
+    let names = engine.finish(end).names;
+    assert!(names.fetched > 2900, "{names:?}");
+    assert!(names.is_closed());
 }
