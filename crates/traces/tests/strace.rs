@@ -193,6 +193,29 @@ fn messages_of_strace_in_the_middle_of_a_line_are_taken_out() {
 }
 
 #[test]
+fn the_only_thread_left_is_not_named_until_strace_has_attached_to_its_next_child() {
+    let text = "openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n\
+        clone(flags=SIGCHLD) = 21\n\
+        strace: Process 21 attached\n\
+        [pid    20] wait4(-1,  <unfinished ...>\n\
+        [pid    21] +++ exited with 0 +++\n\
+        <... wait4 resumed>NULL, 0, NULL) = 21\n\
+        clone3({flags=CLONE_FILES|CLONE_THREAD}, 88) = 22\n\
+        read(3, \"\", 2) = 2\n\
+        futex(0x7f, FUTEX_WAITstrace: Process 22 attached\n <unfinished ...>\n\
+        [pid    22] read(3, \"\", 3) = 3\n\
+        [pid    20] <... futex resumed>) = 0\n\
+        [pid    22] +++ exited with 0 +++\n\
+        read(3, \"\", 4) = 4\n";
+    let lines = accesses(text);
+    let extents: Vec<&str> = lines
+        .iter()
+        .map(|line| line.rsplit_once(' ').expect("words").1)
+        .collect();
+    assert_eq!(extents, ["0+2", "2+3", "5+4"]);
+}
+
+#[test]
 fn names_are_made_absolute_by_what_the_trace_says() {
     let text = r#"openat(AT_FDCWD, "x", O_RDONLY) = 3
 read(3, "", 1) = 1

@@ -124,6 +124,9 @@ pub(crate) struct Strace {
     tasks: FxHashMap<u64, Task>,
     /// The number of a thread that lines do not name.
     unnamed: u64,
+    /// The thread that was last the only one. strace goes on not to name it until it has attached to the child that a call of
+    /// that thread's has made, which may be some calls later.
+    only: u64,
     /// All tables come from this one.
     tables: Table,
     /// The thread whose line a message of strace has broken off.
@@ -142,6 +145,7 @@ impl Strace {
         Self {
             tasks: FxHashMap::default(),
             unnamed: pid.unwrap_or(0),
+            only: pid.unwrap_or(0),
             tables: Table::default(),
             broken_off: None,
             since: None,
@@ -156,10 +160,13 @@ impl Strace {
             // Where one thread is left, strace stops naming it.
             let mut all = self.tasks.keys();
             if let (Some(only), None) = (all.next(), all.next()) {
-                return Ok(*only);
+                self.only = *only;
             }
-            self.be_there(self.unnamed)?;
-            return Ok(self.unnamed);
+            if !self.tasks.contains_key(&self.only) {
+                self.only = self.unnamed;
+                self.be_there(self.unnamed)?;
+            }
+            return Ok(self.only);
         };
         if self.tasks.contains_key(&number) {
             return Ok(number);
@@ -179,6 +186,7 @@ impl Strace {
             (Some(_), _) => {
                 if let Some(task) = self.tasks.remove(&self.unnamed) {
                     self.tasks.insert(number, task);
+                    self.only = number;
                 }
             }
             _ => self.be_there(number)?,
