@@ -5,6 +5,7 @@
 //! and the point where the FUSE file system is mounted. Invariant: what has been
 //! made is in the state file before the next thing is made, and the file goes last.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -106,7 +107,7 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
         return Err(Error::NotRoot);
     }
     let device = Path::new("/dev/fuse");
-    std::fs::File::options()
+    File::options()
         .read(true)
         .write(true)
         .open(device)
@@ -115,6 +116,8 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
             source,
         })?;
     let dir = absolute(&options.dir)?;
+    // One at a time: two that come at once must agree on who made the directory.
+    let _alone = alone()?;
     if let Some(left) = read(&dir)? {
         if left.is_alive() {
             return Err(taken(left));
@@ -160,19 +163,17 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
         made_dir,
         queue: Vec::new(),
     };
-    // Of two who come at once, one links its file there.
-    let path = folder.join(STATE);
-    let own = path.with_extension(pid.to_string());
-    write_to(&own, &mounted)?;
-    let linked = std::fs::hard_link(&own, &path);
-    std::fs::remove_file(&own).at("remove", &own)?;
-    match linked {
-        Ok(()) => Ok(mounted),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(read(&mounted.dir)?.map_or(Error::NotMounted { dir: mounted.dir }, taken))
-        }
-        Err(error) => Err(error).at("make", &path),
-    }
+    write(&mounted)?;
+    Ok(mounted)
+}
+
+/// Waits until no other process claims a place. The lock ends with the file returned.
+fn alone() -> Result<File, Error> {
+    let path = Path::new(STATES).join("lock");
+    std::fs::create_dir_all(STATES).at("make", Path::new(STATES))?;
+    let file = File::create(&path).at("make", &path)?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).at("lock", &path)?;
+    Ok(file)
 }
 
 fn taken(by: Mounted) -> Error {
@@ -206,13 +207,9 @@ pub(crate) fn release(mounted: &Mounted, lazily: bool) -> Result<(), Error> {
 pub(crate) fn write(mounted: &Mounted) -> Result<(), Error> {
     let path = folder(&mounted.dir).join(STATE);
     let new = path.with_extension("new");
-    write_to(&new, mounted)?;
+    let text = serde_json::to_vec_pretty(mounted).at("write", &new)?;
+    std::fs::write(&new, text).at("write", &new)?;
     std::fs::rename(&new, &path).at("write", &path)
-}
-
-fn write_to(path: &Path, mounted: &Mounted) -> Result<(), Error> {
-    let text = serde_json::to_vec_pretty(mounted).at("write", path)?;
-    std::fs::write(path, text).at("write", path)
 }
 
 fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
