@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod memory;
 pub mod silent;
 
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use foreread_plan::PAGE;
 pub use foreread_steady::{check, rounds};
+pub use memory::MemoryGroup;
 use serde_json::Value;
 
 /// A run that takes longer than this is hung.
@@ -517,62 +519,6 @@ impl Outcome {
         }
         if let Some(code) = self.output.status.code() {
             assert_eq!(self.account["exit_status"], code, "{self:?}");
-        }
-    }
-}
-
-/// A memory cgroup with a limit, of whichever version the machine has; removed when dropped.
-#[derive(Debug)]
-pub struct MemoryGroup(PathBuf);
-
-impl MemoryGroup {
-    /// A group limited to so many bytes.
-    pub fn new(limit: u64) -> Self {
-        Self::make(limit).expect("tests that need a group are run where one can be made")
-    }
-
-    /// A group, or why there is none.
-    fn make(limit: u64) -> Result<Self, String> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "foreread-tests.{}.{}",
-            std::process::id(),
-            NUMBER.fetch_add(1, Ordering::Relaxed)
-        );
-        let mut why = String::from("no cgroup file system");
-        for (mount, file) in [
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-            ("/sys/fs/cgroup", "memory.max"),
-        ] {
-            let folder = Path::new(mount).join(&name);
-            let made = fs::create_dir(&folder).and_then(|()| {
-                let group = Self(folder.clone());
-                // Not created: in a plain directory it would limit nothing.
-                let mut file = fs::OpenOptions::new().write(true).open(folder.join(file))?;
-                file.write_all(limit.to_string().as_bytes()).map(|()| group)
-            });
-            match made {
-                Ok(group) => return Ok(group),
-                Err(error) => why = format!("no memory cgroup: {}: {error}", folder.display()),
-            }
-        }
-        Err(why)
-    }
-
-    /// The file that a process writes itself into to join.
-    pub fn members(&self) -> PathBuf {
-        self.0.join("cgroup.procs")
-    }
-}
-
-impl Drop for MemoryGroup {
-    fn drop(&mut self) {
-        // What was killed a moment ago may still be in it.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }

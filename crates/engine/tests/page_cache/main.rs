@@ -1,0 +1,64 @@
+//! The engine and its backend on the real page cache: temporary files, cold.
+
+mod backend;
+mod session;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use foreread_plan::{Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, ThreadId};
+use foreread_sys::cache;
+
+const FILE: FileId = FileId(0);
+const PAGES: u64 = 4096;
+
+fn read(page: u64, start: u64, took: u64) -> Access {
+    Access {
+        file: FILE,
+        extent: Extent::new(page * PAGE, PAGE),
+        thread: ThreadId(0),
+        kind: Kind::Pread,
+        start,
+        took,
+    }
+}
+
+fn meta(path: &Path) -> FileMeta {
+    let facts = path.metadata().unwrap();
+    FileMeta {
+        path: path.to_owned(),
+        dev: facts.dev(),
+        ino: facts.ino(),
+        size: facts.size(),
+        mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
+        written: false,
+        advice: Advice::Normal,
+        directory: false,
+    }
+}
+
+/// A file of `PAGES` pages on a real file system, none of them in memory; `None`, said aloud, if this
+/// file system keeps them there.
+fn cold_file(dir: &Path) -> Option<(File, FileMeta)> {
+    let path = dir.join("data");
+    std::fs::write(&path, vec![7u8; (PAGES * PAGE) as usize]).unwrap();
+    let file = File::open(&path).unwrap();
+    let left = cache::evict(&file).unwrap();
+    if left > 0 {
+        eprintln!("skipped: {} keeps {left} pages in memory", dir.display());
+        return None;
+    }
+    Some((file, meta(&path)))
+}
+
+/// A directory on the file system the build tree is on: /tmp may be in memory.
+fn dir() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn files(meta: FileMeta) -> Arc<BTreeMap<FileId, FileMeta>> {
+    Arc::new(BTreeMap::from([(FILE, meta)]))
+}
