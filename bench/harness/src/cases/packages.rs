@@ -27,7 +27,16 @@ impl NetcdfSeries {
 /// `samtools view`: reads in random regions of an indexed BAM file.
 struct BamRegions;
 /// Python's lmdb: random lookups through a memory map.
-struct LmdbLookups;
+pub(super) struct LmdbLookups {
+    /// The data's name.
+    pub(super) data: &'static str,
+    /// Values in the store, of 300 bytes each.
+    pub(super) keys: u64,
+    /// How many are looked up.
+    pub(super) lookups: u64,
+    /// What `lmdb.open` is told beside the store's path.
+    pub(super) options: &'static str,
+}
 /// Python importing numpy, pandas and scipy.
 struct PythonImport;
 
@@ -66,7 +75,12 @@ pub fn cases() -> Vec<Case> {
             "lmdb",
             "LMDB: 4,000 lookups through mmap",
             NEEDS_PYTHON,
-            Box::new(LmdbLookups),
+            Box::new(LmdbLookups {
+                data: "lmdb",
+                keys: 400_000,
+                lookups: 4000,
+                options: ", readonly=True, lock=False, readahead=False",
+            }),
         ),
         case(
             "python",
@@ -184,7 +198,7 @@ impl Workload for BamRegions {
 }
 
 /// Fills a store of 300-byte values under shuffled keys.
-pub(super) const LMDB_FILL: &str = "\
+const LMDB_FILL: &str = "\
 import lmdb, random, struct, sys
 keys = list(range(int(sys.argv[1])))
 random.seed(1)
@@ -198,29 +212,36 @@ for first in range(0, len(keys), 50000):
 store.sync()
 ";
 
-/// Looks up random keys and prints the sum of one byte of each.
-const LMDB_LOOK_UP: &str = "\
+impl LmdbLookups {
+    /// Looks up random keys and prints the sum of one byte of each.
+    fn script(&self) -> String {
+        let Self {
+            options, lookups, ..
+        } = self;
+        format!(
+            "\
 import lmdb, random, struct, sys
 keys = int(sys.argv[1])
-store = lmdb.open('store', readonly=True, lock=False, readahead=False)
+store = lmdb.open('store'{options})
 random.seed(9)
 with store.begin(buffers=True) as read:
-    print(sum(read.get(struct.pack('>Q', random.randrange(keys)))[7] for _ in range(4000)))
-";
-
-const LMDB_KEYS: u64 = 400_000;
+    print(sum(read.get(struct.pack('>Q', random.randrange(keys)))[7] for _ in range({lookups})))
+"
+        )
+    }
+}
 
 impl Workload for LmdbLookups {
     fn data_name(&self) -> &'static str {
-        "lmdb"
+        self.data
     }
 
     fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
         pip_install(&dir.join("site"), &["lmdb"])?;
-        fs::write(dir.join("look_up.py"), LMDB_LOOK_UP).context("writing look_up.py")?;
+        fs::write(dir.join("look_up.py"), self.script()).context("writing look_up.py")?;
         let mut python = Command::new(PYTHON);
         python
-            .args(["-c", LMDB_FILL, &LMDB_KEYS.to_string()])
+            .args(["-c", LMDB_FILL, &self.keys.to_string()])
             .env("PYTHONPATH", dir.join("site"))
             .current_dir(dir);
         succeed(&mut python)
@@ -228,7 +249,7 @@ impl Workload for LmdbLookups {
 
     fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
         Ok(Job {
-            command: python(dir, vec!["look_up.py".into(), LMDB_KEYS.to_string().into()]),
+            command: python(dir, vec!["look_up.py".into(), self.keys.to_string().into()]),
             files: files_below(dir)?,
             ..Job::default()
         })

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::build::Make;
 use super::data::{Random, text};
 use super::hot::git_environment;
-use super::packages::{LMDB_FILL, PYTHON, pip_install, python};
+use super::packages::{LmdbLookups, PYTHON, python};
 use super::{shell, succeed};
 use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
 use crate::disk::DiskKind;
@@ -38,8 +38,6 @@ struct Modules;
 struct Office;
 /// make of 200 C files, one after the other.
 struct Build;
-/// Python's lmdb with its default flags.
-struct MappedLookups;
 
 /// All of them, on every disk.
 pub fn cases() -> Vec<Case> {
@@ -117,7 +115,13 @@ pub fn cases() -> Vec<Case> {
             "lmdb-map",
             "LMDB: 20,000 lookups, default flags",
             &[(PYTHON, "python3"), ("/usr/bin/pip3", "python3-pip")],
-            Box::new(MappedLookups),
+            // As most programs do: the kernel reads around each page. The store has 500 MB.
+            Box::new(LmdbLookups {
+                data: "lmdb-map",
+                keys: 640_000,
+                lookups: 20_000,
+                options: "",
+            }),
         ),
     ]
 }
@@ -339,42 +343,5 @@ impl Workload for Build {
         let mut job = Make.job(dir, scratch, size, tools)?;
         job.command.args[0] = "-j1".into();
         Ok(job)
-    }
-}
-
-/// Looks up random keys as most programs do: the file is mapped, and the kernel reads around each page.
-const LOOK_UP: &str = "\
-import lmdb, random, struct, sys
-keys = int(sys.argv[1])
-store = lmdb.open('store')
-random.seed(9)
-with store.begin(buffers=True) as read:
-    print(sum(read.get(struct.pack('>Q', random.randrange(keys)))[7] for _ in range(20000)))
-";
-
-/// Keys of a store of 500 MB.
-const KEYS: u64 = 640_000;
-
-impl Workload for MappedLookups {
-    fn data_name(&self) -> &'static str {
-        "lmdb-map"
-    }
-
-    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
-        pip_install(&dir.join("site"), &["lmdb"])?;
-        fs::write(dir.join("look_up.py"), LOOK_UP).context("writing look_up.py")?;
-        let mut fill = Command::new(PYTHON);
-        fill.args(["-c", LMDB_FILL, &KEYS.to_string()])
-            .env("PYTHONPATH", dir.join("site"))
-            .current_dir(dir);
-        succeed(&mut fill)
-    }
-
-    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
-        Ok(Job {
-            command: python(dir, vec!["look_up.py".into(), KEYS.to_string().into()]),
-            files: files_below(dir)?,
-            ..Job::default()
-        })
     }
 }
