@@ -25,7 +25,7 @@ pub fn os(py: Python<'_>, file: Bound<'_, PyAny>, error: &io::Error) -> PyErr {
 /// What the client refused, for `file` as the program named it.
 pub fn client(py: Python<'_>, file: Option<&Bound<'_, PyAny>>, error: Error) -> PyErr {
     match (error, file) {
-        (Error::File { source, .. }, Some(file)) => os(py, file.clone(), &source),
+        (Error::File { why, .. }, Some(file)) => os(py, file.clone(), &why),
         (error @ Error::NoEntry { .. }, _) => PyIndexError::new_err(error.to_string()),
         (Error::Threads(source), _) => {
             PyRuntimeError::new_err(format!("cannot start the prefetching threads: {source}"))

@@ -10,7 +10,7 @@ use foreread_client::Error;
 pub fn code(error: &Error) -> c_int {
     -match error {
         Error::Forked => libc::ECHILD,
-        Error::File { source, .. } => source.raw_os_error().unwrap_or(libc::ENODEV),
+        Error::File { why, .. } => why.raw_os_error().unwrap_or(libc::ENODEV),
         Error::UnknownFile(_) => libc::EBADF,
         Error::UnknownRegion(_) => libc::ENOENT,
         Error::NoEntry { .. } => libc::ERANGE,
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(code(&end), -libc::ERANGE);
         let missing = Error::File {
             path: "gone".into(),
-            source: std::io::Error::from_raw_os_error(libc::ENOENT),
+            why: std::io::Error::from_raw_os_error(libc::ENOENT),
         };
         assert_eq!(code(&missing), -libc::ENOENT);
     }

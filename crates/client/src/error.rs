@@ -15,12 +15,12 @@ pub enum Error {
     #[error("the client was made by the parent of this process: a child has to make its own")]
     Forked,
     /// A file cannot be opened, or is not a regular file.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {why}", path.display())]
     File {
         /// The file, or `descriptor N`.
         path: PathBuf,
-        /// Why.
-        source: io::Error,
+        /// Why: part of the message, and so no source of the error.
+        why: io::Error,
     },
     /// No file of this client has this number.
     #[error("the client knows no file number {}", .0.0)]
@@ -53,4 +53,19 @@ pub enum Error {
     /// The session's threads cannot be started.
     #[error("cannot start the prefetching threads: {0}")]
     Threads(io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_printed_once() {
+        let error = Error::File {
+            path: "gone".into(),
+            why: io::Error::from_raw_os_error(2),
+        };
+        assert!(error.to_string().contains("No such file"), "{error}");
+        assert!(std::error::Error::source(&error).is_none());
+    }
 }

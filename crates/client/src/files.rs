@@ -74,9 +74,9 @@ pub(crate) struct Files {
 impl Found {
     /// The file with this name.
     pub(crate) fn at(path: &Path) -> Result<Self, Error> {
-        let refused = |source| Error::File {
+        let refused = |why| Error::File {
             path: path.to_owned(),
-            source,
+            why,
         };
         // The working directory may change before the file is opened again.
         let name = path.canonicalize().map_err(refused)?;
@@ -92,9 +92,9 @@ impl Found {
     /// An open file of the calling thread.
     pub(crate) fn open(fd: BorrowedFd<'_>) -> Result<Self, Error> {
         let number = fd.as_raw_fd();
-        let refused = |source| Error::File {
+        let refused = |why| Error::File {
             path: format!("descriptor {number}").into(),
-            source,
+            why,
         };
         let facts = FileFacts::of(fd).map_err(refused)?;
         let flags = rustix::fs::fcntl_getfl(fd).map_err(|error| refused(error.into()))?;
@@ -127,9 +127,9 @@ impl Found {
             dev: self.identity.0,
             keep,
         };
-        threads.add(addition).map_err(|source| Error::File {
+        threads.add(addition).map_err(|why| Error::File {
             path: self.path.clone(),
-            source,
+            why,
         })
     }
 }

@@ -54,7 +54,7 @@ pub enum Unsound {
         known: u32,
     },
     /// A constant is out of bounds.
-    #[error("{device}: {source}")]
+    #[error("{device}")]
     Device {
         /// The device's name.
         device: String,
@@ -86,4 +86,32 @@ pub(crate) fn within<T: PartialOrd + fmt::Display>(
         value: value.to_string(),
         bounds: format!("{} to {}", bounds.start(), bounds.end()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn a_reason_is_printed_once() {
+        let constant = within("depth", 0, 1..=256).expect_err("out of bounds");
+        let error = Error::Unusable {
+            path: "devices.json".into(),
+            source: Unsound::Device {
+                device: "sda".into(),
+                source: constant,
+            },
+        };
+        let chain = std::iter::successors(error.source(), |one| one.source());
+        let said: Vec<String> = std::iter::once(error.to_string())
+            .chain(chain.map(ToString::to_string))
+            .collect();
+        assert_eq!(
+            said.join(": ").matches("is not within").count(),
+            1,
+            "{said:?}"
+        );
+        assert!(said.join(": ").contains("sda: depth: 0"), "{said:?}");
+    }
 }
