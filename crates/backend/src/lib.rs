@@ -15,12 +15,17 @@ mod sim;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foreread_plan::{FileId, FileMeta, Kind, Request, RequestId};
 
 pub use null::NullBackend;
 pub use page_cache::{PageCache, Register};
 pub use sim::{Found, Sim, SimMachine};
+
+/// A scattered read slower than this waited for a head to move or a platter to turn: local SSDs answer in 0.05 to 0.1 ms, the
+/// modelled network volume in 0.7 ms, a disk with a moving head in 4 ms and more.
+pub const MOVING_HEAD: Duration = Duration::from_millis(2);
 
 /// What a backend knows about a device.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use foreread_plan::{FileId, RequestId};
 use foreread_sched::{Asked, Scheduler, StrandId};
 use rustc_hash::FxHashMap;
 
-/// Files are looked at this often at most, in ns.
-const EVERY: u64 = 5_000_000;
-/// And after so many ns for each of them, and for each request: a look takes about a fiftieth of that.
-const EVERY_FILE: u64 = 500_000;
+use crate::engine::look::{EVERY, EVERY_FILE};
+
+/// Beside [`EVERY`] and [`EVERY_FILE`], so many ns for each request that waits for its file to grow: to go through
+/// them takes about a fiftieth of that.
 const EVERY_REQUEST: u64 = 1_000;
 
 /// One file that was too short.

@@ -9,7 +9,7 @@
 
 mod account;
 mod ask;
-mod look;
+pub(crate) mod look;
 mod observe;
 mod walk;
 
@@ -29,12 +29,13 @@ use crate::upkeep::{Upkeep, WAIT};
 use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};
 
-/// Disclosures taken from the source in one step, and in the very first: what the program reads at once is not kept
-/// waiting for the rest.
+/// Disclosures taken from the source in one step: a program may read thousands of them from memory until the next.
 pub(crate) const DISCLOSE: usize = 4096;
+/// And in the very first: what the program reads at once is not kept waiting for the rest.
 pub(crate) const FIRST: usize = 256;
 /// Entries that wait to be looked at, beyond which nothing more is disclosed: on a device whose order is the
-/// program's they would lie there for nothing.
+/// program's they would lie there for nothing. A queue filled to its end took 110 ms of processor time beside a
+/// program of a million hot reads, and takes 25 ms so.
 const BACKLOG: usize = 4 * DISCLOSE;
 /// Sizes of a session.
 pub type Config = foreread_sched::Config;

@@ -39,3 +39,4 @@ pub use session::Session;
 pub use strand::StrandReport;
 pub use survey::{Head, fetch_head};
 pub use walker::Names;
+pub use worth::IDLE_READS;

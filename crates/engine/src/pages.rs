@@ -13,6 +13,7 @@ use std::ops::Range;
 use foreread_plan::FileId;
 use rustc_hash::FxHashMap;
 
+/// Pages a bit map tells of: the bits of a word.
 const CHUNK: u64 = 64;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,12 +12,8 @@ use crate::pages::{Pages, Read};
 use crate::survey::Head;
 use crate::track::Track;
 use crate::walker::{Names, Walker};
-use crate::worth::Worth;
+use crate::worth::{IDLE_READS, Worth};
 use crate::{Ledger, Phase};
-
-/// Reads in a row that neither waited nor were of what was fetched for a guess, after which the guess rests until one waits: as many as show a
-/// program that has come to its plan's end not to wait any more.
-const IDLE: u32 = 1000;
 
 /// What a strand came to.
 #[derive(Clone, Debug)]
@@ -100,7 +96,7 @@ impl Strand {
     /// A guessing strand was shown a read; if that concerned it: it waited, or was of what was fetched for the strand.
     pub(crate) fn weigh_guess(&mut self, concerned: bool) {
         self.idle = if concerned { 0 } else { self.idle + 1 };
-        if self.idle >= IDLE {
+        if self.idle >= IDLE_READS {
             self.idle = 0;
             self.phase = Phase::Hot;
         }

@@ -13,7 +13,7 @@ use foreread_plan::Access;
 /// Reads that decide.
 const WINDOW: usize = 64;
 /// Reads before anything is decided.
-const ENOUGH: usize = 32;
+const ENOUGH: usize = WINDOW / 2;
 /// Reads after which it is decided if not one of them was foreseen.
 const NONE_OF: usize = 8;
 /// Reads a search is given to go by.

@@ -18,22 +18,22 @@
 const START: i64 = 10_000_000;
 /// How far the account may be overdrawn after that, in ns: two of the largest steps measured in those runs, of 0.4 ms to 1.3 ms.
 const OVERDRAFT: i64 = 2_000_000;
-/// Of the program's time, one part in so many is paid in.
+/// Of the program's time, one part in so many is paid in: the 1 % by which a program may at most be slower.
 const PARTS: u64 = 100;
-/// The most that is saved up, in ns: some 1,600 files opened for nothing. Where the program comes from what it waits for
-/// to what it does not, no more is lost. With a quarter of that, a cold run on a busy machine, which makes all work take
-/// several times as long, was given up now and then.
+/// The most that is saved up, in ns: some 1,600 files opened for nothing. Where the program comes from what it waits
+/// for to what it does not, no more is lost. With a quarter of that, a cold run on a busy machine, which makes all
+/// work take several times as long, was given up now and then.
 const MOST: i64 = 20_000_000;
-/// Of what a sample of the plan promises, one part in so many counts, and no more than so many ns: it may be left to the kernel's
-/// read-ahead after all, or not be read.
+/// Of what a sample of the plan promises, one part in so many counts, and no more than is saved up: it may be left to
+/// the kernel's read-ahead after all, or not be read.
 const KEPT: u64 = 8;
-const PROMISED: i64 = 20_000_000;
-/// Of what a stream waits for the kernel's read-ahead, one part in so many is gained by reading twice as far ahead.
+/// Of what a stream waits for the kernel's read-ahead, one part in so many is gained by reading twice as far ahead,
+/// at least: 512 MiB from a virtio SSD took 15 % less.
 pub(crate) const STREAMED: u64 = 32;
-/// What a read that needs its device waits, at least, in ns: 4 KiB from a local SSD. Of slower devices what is
-/// measured counts.
+/// What a read that needs its device waits, at least, in ns: 4 KiB from a local SSD took 54 µs to 97 µs. Of slower
+/// devices what is measured counts.
 pub(crate) const WAIT: u64 = 100_000;
-/// What a read that is observed costs the program, in ns.
+/// What a read that is observed costs the program, in ns: 25 to 50 were measured.
 const OBSERVED: i64 = 50;
 
 /// What a use of a name that is observed costs the program, in ns: 0.44 µs where it took 0.30 µs.
@@ -98,7 +98,7 @@ impl Upkeep {
     /// A sample of the plan tells that reads will need their device for `ns` in all.
     pub(crate) fn promised(&mut self, ns: u64) {
         let kept = i64::try_from(ns / KEPT).unwrap_or(i64::MAX);
-        self.balance = self.balance.saturating_add(kept.min(PROMISED));
+        self.balance = self.balance.saturating_add(kept.min(MOST));
     }
 
     /// A read was observed.

@@ -12,8 +12,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use foreread_backend::{DeviceFacts, PageCache};
-use foreread_engine::{Config, Engine, Head, Phase, Profile, Report, Session, fetch_head};
+use foreread_backend::{DeviceFacts, MOVING_HEAD, PageCache};
+use foreread_engine::{
+    Config, Engine, Head, IDLE_READS, Phase, Profile, Report, Session, fetch_head,
+};
 use foreread_plan::format::{Ending, ReadError, Reader};
 use foreread_plan::{
     self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Seen, Sequence, Summary, ThreadId,
@@ -34,12 +36,8 @@ use crate::profile::in_words;
 /// What reports call the strand that follows a record.
 pub(super) const REPLAY: &str = "replay";
 
-/// The reads in a row that neither waited nor were any concern of the session's, after which a program that is only
-/// guessed about is left to itself until one waits: ten times a lead of a hundred reads.
-const IDLE_READS: u32 = 1000;
-
-/// A read that waited longer waited for a head to move or a platter to turn.
-const MOVING_HEAD_NS: u64 = 2_000_000;
+/// [`MOVING_HEAD`] in ns, as records keep it.
+const MOVING_HEAD_NS: u64 = MOVING_HEAD.as_nanos() as u64;
 
 /// Pages of a touch that are disclosed at a time. A touch is disclosed page by page, and one of a record written to mislead
 /// may be of all pages there are.

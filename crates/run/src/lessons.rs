@@ -13,7 +13,7 @@ use foreread_sources::signature::{
 };
 use rustc_hash::FxHashMap;
 
-/// Pairs of thread and file that are looked at, the first that come: 5 MiB of recognisers.
+/// Pairs of thread and file that are looked at, the first that come: 5 MiB of recognisers, a bound on memory.
 const BUILDERS: usize = 512;
 /// Reads of a pattern that are worth being kept: a lead of eight strides, twice.
 const WORTH: u64 = 16;

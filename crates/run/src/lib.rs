@@ -59,7 +59,8 @@ use watch::Watch;
 pub use observer::{Choice, find_preload};
 pub use profile::in_words;
 
-/// Below this share of foreseen reads a record is replaced by what was seen this time.
+/// Share of foreseen reads below which a record is replaced by what was seen this time: what was not foreseen waits
+/// as ever.
 const FORESEEN_ENOUGH: f64 = 0.9;
 
 /// What to run, and how.

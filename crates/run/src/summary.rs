@@ -25,7 +25,8 @@ use super::record::Recorder;
 use super::unseen::Explained;
 use super::{FORESEEN_ENOUGH, RunArgs};
 
-/// Reads below which a run says nothing about whether its record still fits.
+/// Reads below which a run says nothing about whether its record still fits: as many as are judged before a plan is
+/// taken for lost.
 const FEW_READS: u64 = 32;
 
 /// Names, without any read, that are not worth a record: each saves a read or two of the device, and any shell looks up a few.

@@ -15,9 +15,9 @@ use std::ops::Range;
 use foreread_plan::FileId;
 use rustc_hash::FxHashMap;
 
-/// Room is made for this fraction of the target at a time.
+/// Room is made for this fraction of the target at a time, so that neighbours go together.
 const AT_A_TIME: u64 = 16;
-/// Pages a bit map tells of.
+/// Pages a bit map tells of: the bits of a word.
 const CHUNK: u64 = 64;
 
 /// Pages that lie together.

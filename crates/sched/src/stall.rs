@@ -3,11 +3,12 @@
 //! Where it mostly waits, a device had best do as much as it can in each second, in whatever order. Where it
 //! computes, what it needs first had best come first: the rest arrives meanwhile.
 
-/// How many times longer than its computing the waiting of a program is that mostly waits. Passes over a disk cost it the
-/// seeks of each, one pass over all the computing that could have been done meanwhile: those are equal there.
+/// A program mostly waits when it waits this many times longer than it computes. Passes over a disk cost it the seeks
+/// of each, one pass over all the computing that could have been done meanwhile: those are equal there.
 const MOSTLY: u64 = 4;
-/// Time of which it can be said, in ns: of some pass, and of one from its beginning to its end.
+/// Time of which it can be said, in ns: of a part of a pass.
 const LEAST: u64 = 100_000_000;
+/// And of a pass from its beginning to its end, in ns.
 const LEAST_PASS: u64 = 30_000_000;
 
 /// A moment, and what the program had computed until then, in ns of processor time.

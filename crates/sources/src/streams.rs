@@ -11,7 +11,7 @@ use foreread_plan::{Extent, FileId, PAGE, Pattern, ThreadId};
 
 /// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead
 /// windows (128 KiB), time enough for its own detection to ramp up.
-pub(crate) const STREAM_AFTER: u64 = 256 * 1024;
+pub const STREAM_AFTER: u64 = 256 * 1024;
 /// Bytes a read may leave out after the one before for the kernel's read-ahead to serve it at all: with more, it misses the four
 /// pages that the kernel begins with. But with a page left out, that is mostly the one that the kernel has marked, to read
 /// further when the program comes to it, and the program waits for each window: such a stream is not left to the kernel.

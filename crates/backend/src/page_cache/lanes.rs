@@ -24,15 +24,18 @@ use super::worker::Worker;
 use crate::{Event, Question};
 
 /// Threads that give hints, for each device. Mostly they wait for it to open a file, so there are more than
-/// processors, and few enough to stay out of the program's way.
+/// processors, and few enough to stay out of the program's way: 3,000 hints took two threads 36 ms of processor time,
+/// four 48 ms, eight 60 ms.
 const WORKERS: usize = 4;
-/// Devices that have threads of their own; of more, several share theirs. A program that reads of more than so many at a time
-/// was not met.
+/// Devices that have threads of their own; of more, several share theirs. A program that reads of more than so many
+/// at a time was not met.
 const CREWS: usize = 8;
-/// Pages of a file that go to one worker (1 MiB): a small file is opened once, and the hints
-/// about a large one, 8 µs each on a virtual disk, are given by several.
+/// Pages of a file that go to one worker (1 MiB, the largest request): a small file is opened once, and the hints
+/// about a large one, 8 µs each on a virtual disk, are given by several. One thread gave at most 100,000 a second.
+/// 3,000 hints took as much of the processor with half and double.
 pub(super) const REGION: u64 = 256;
-/// How long the end of a backend waits for its threads, at most.
+/// How long the end of a backend waits for its threads, at most: within the 50 ms in which a run's end is not to be
+/// noticed.
 const PARTING: Duration = Duration::from_millis(20);
 
 /// What a worker is told.

@@ -6,13 +6,19 @@
 
 use std::time::{Duration, Instant};
 
-/// Looks in the time from one arrival to the next.
+/// Looks in the time from one arrival to the next. 1,500 random reads on hdd-7200 took 0.25 s of processor time in
+/// place of 0.81 s with a look each 160 µs, and 1.42 s in all in place of 1.41 s. With 2 and 8, 400 reads took as
+/// much (34 ms to 36 ms).
 const LOOKS: u32 = 4;
-/// Between looks at a device that is quicker than they are: sleeping shorter costs more than it saves.
+/// Between looks at a device that is quicker than they are: the kernel wakes a sleeper up to 50 µs late. 3,000 hints
+/// on a local SSD took as much of the processor with 50 µs and 200 µs.
 const LEAST: Duration = Duration::from_micros(100);
-/// Between looks at a slow one, and for each request that is under way there, while those are few: the last arrival of a pass
-/// is waited for, by a device that has nothing to do meanwhile.
+/// Between looks at a slow one: half of what the quickest answer of a moving head takes. 400 random reads on hdd-7200
+/// took 34 ms of processor time, 45 ms with 1 ms, 34 ms with 4 ms.
 const MOST: Duration = Duration::from_millis(2);
+/// And for each request that is under way there, while those are few: the last arrival of a pass is waited for, by a
+/// device that has nothing to do meanwhile. 400 random reads on hdd-7200 took 34 ms of processor time, 37 ms and 39
+/// ms with half and double.
 const MOST_EACH: Duration = Duration::from_micros(400);
 
 /// When looks are due.

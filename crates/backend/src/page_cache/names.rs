@@ -27,19 +27,19 @@ use crate::{Event, Outcome};
 /// less. `statx` by io_uring, as deep, took 1.2 to 1.9 times as long there and more of the processor: the kernel hands each to a thread
 /// of its own.
 const LOOKERS: usize = 32;
-/// Names that wait for each thread, beyond which one more is started: where names are in memory, one thread looks 300,000 up in a
-/// second, and more would only be in the program's way.
+/// Names that wait for each thread, beyond which one more is started: where names are in memory, one thread looks
+/// 300,000 up in a second, and more would only be in the program's way. Four of them take it 13 µs.
 const BACKLOG: usize = 4;
-/// Entries of a directory that are read.
+/// Entries of a directory that are read at most: a bound on memory.
 const ENTRIES: usize = 1 << 16;
 /// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them. XFS has 8 to 16 in a block, and reads 32
 /// at once; btrfs has about 20 in a leaf.
 const IN_BLOCK: u64 = 16;
 
-/// Names of one block that a thread takes at a time where each of them has to be waited for, as on a network file system: so
-/// threads for the others are left, and that it is so is still seen.
+/// Names of one block that a thread takes at a time where each of them has to be waited for, as on a network file
+/// system: so threads for the others are left. The least by which it still shows whether the second of a block waits.
 const PAIR: usize = 2;
-/// How sure it can be that it is so, or not, in names.
+/// How sure it can be that it is so, or not, in names: the names of two blocks.
 const SURE: i32 = 32;
 
 /// The block that an inode lies in, if its number is known. They are numbered from 1.

@@ -20,16 +20,16 @@ use super::files::Files;
 use super::held::Held;
 use super::lanes::{Common, Job};
 use super::looks::Looks;
-use crate::Event;
+use crate::{Event, MOVING_HEAD};
 
-/// Requests found still under way that end a look: each costs a call, and may cost opening its file.
+/// Requests found still under way that end a look: each costs a call, and may cost opening its file. 3,000 hints on a
+/// local SSD took as much of the processor with 4 and 16.
 const STRAGGLERS: usize = 8;
 /// Between looks at files that are opened for that: to open one, look and close it takes about 10 µs of the processor.
 const REOPENED: Duration = Duration::from_millis(1);
-/// How long pages may take before the hint is thought lost and given once more.
+/// How long pages may take before the hint is thought lost and given once more: longer than 128 requests of a disk
+/// with a moving head, of 8 ms each.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A scattered read slower than this waited for a head to move or a platter to turn.
-const MOVING_HEAD: Duration = Duration::from_millis(2);
 
 /// A request on its way.
 struct Flight {

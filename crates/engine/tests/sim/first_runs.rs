@@ -51,7 +51,7 @@ fn with_headers(program: &[Access], every: usize) -> Vec<Access> {
         .collect()
 }
 
-fn cases() -> Vec<(&'static str, Vec<Access>)> {
+pub(super) fn cases() -> Vec<(&'static str, Vec<Access>)> {
     let strided = |count: u64, stride: u64| (0..count).map(|n| at(n * stride)).collect();
     vec![
         ("backward", (0..4000).rev().map(|n| at(n * PAGE)).collect()),

@@ -4,6 +4,7 @@
 mod accounts;
 mod adapt;
 mod behind;
+mod figures;
 mod first_runs;
 mod follow;
 mod gaps;

@@ -13,7 +13,7 @@ use foreread_sources::Replay;
 use super::{GIB, HIT_NS, List, TICK_NS, machine};
 
 /// Uses of the names of so many files from `first` on, each of which may be read, too.
-fn plan(first: u32, count: u32, reads: bool) -> Vec<Access> {
+pub(super) fn plan(first: u32, count: u32, reads: bool) -> Vec<Access> {
     let names = (first..first + count).map(|file| Access {
         file: FileId(file),
         extent: Extent::new(0, 0),
@@ -155,7 +155,12 @@ fn go<B: Backend>(
 }
 
 /// What following a cold program that goes through `program` by this plan comes to, and how long it takes plain and followed.
-fn follow(model: Model, plan: &[Access], program: &[Access], compute: u64) -> (u64, u64, Report) {
+pub(super) fn follow(
+    model: Model,
+    plan: &[Access],
+    program: &[Access],
+    compute: u64,
+) -> (u64, u64, Report) {
     let cold = || {
         let shared = machine(model, 1 << 20);
         lay_out(&shared, plan);

@@ -5,11 +5,12 @@ use foreread_sources::goes_on;
 
 /// Reads that show how a file is read.
 const ENOUGH_READS: u64 = 64;
-/// Longer reads take their time in transfer, not in waiting; bytes.
+/// Longer reads, in bytes, take their time in transfer, not in waiting: 64 KiB take 0.5 ms of a network volume,
+/// beside 0.7 ms of waiting.
 const SMALL: u64 = 64 * 1024;
-/// Waits kept at a time.
+/// Waits kept at a time, a bound on memory.
 pub(super) const SAMPLE: usize = 1 << 14;
-/// Waits that tell something.
+/// Waits that tell something: of so many, the wait that nine in ten are shorter than is not the single longest.
 const ENOUGH_WAITS: usize = 16;
 /// A file is read in no order if less than one in this many reads goes on from the last; from front to back, if all
 /// but one in this many times as many do.

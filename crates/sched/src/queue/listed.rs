@@ -6,7 +6,7 @@ use foreread_plan::FileId;
 
 use super::{Queue, State, hash};
 
-/// Entries of one file and first page that are looked at for the longest of them.
+/// Entries of one file and first page that are looked at for the longest of them, a bound on time.
 const LOOKED_AT: usize = 16;
 
 impl Queue {
