@@ -201,14 +201,15 @@ impl Signatures {
         pair.seen.next(extent);
         let led = pair.nest_leads();
         let said = pair.nest.read(extent, now);
-        pair.by_nest = moved(pair.by_nest, said == Said::Right);
-        if let Said::Wrong(_) = said {
+        let is_right = matches!(said, Said::Right | Said::Near);
+        pair.by_nest = moved(pair.by_nest, is_right);
+        if let Said::Wrong(_) | Said::Near = said {
             self.is_void = true;
         }
         let is_new = pair.is_new;
         let is_due = pair.nest.lead.is_due() && pair.nest.may_tell();
         let right = pair.nest.lead.right();
-        if led && pair.nest_leads() && said == Said::Right {
+        if led && pair.nest_leads() && is_right {
             if is_due {
                 self.wake(Follower::Nest(thread, file));
             }
