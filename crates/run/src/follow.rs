@@ -235,6 +235,8 @@ pub(super) struct Follower {
     resting: Option<(Instant, Duration)>,
     /// What files are for, by their names.
     roles: Roles,
+    /// Files that have had their turn.
+    met: HashSet<FileId>,
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
     recorded: Arc<Recorded>,
@@ -285,6 +287,7 @@ impl Follower {
             patience: 0,
             resting: None,
             roles: opened.roles,
+            met: HashSet::new(),
             overtaken: HashSet::new(),
             recorded: opened.recorded,
             trouble: opened.trouble,
@@ -475,10 +478,13 @@ impl Sink for Follower {
             self.overtaken.insert(id);
         }
         self.tell(id, meta);
-        self.session.see(Seen::Role {
-            file: id,
-            role: self.roles.of(&meta.path),
-        });
+        if !meta.directory && self.met.insert(id) {
+            self.session.see(Seen::Role {
+                file: id,
+                role: self.roles.of(&meta.path),
+                turn: self.roles.turn(&meta.path),
+            });
+        }
     }
 
     fn grown(&mut self, id: FileId, meta: &FileMeta) {

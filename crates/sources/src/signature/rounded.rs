@@ -224,7 +224,7 @@ pub(super) struct Ahead {
     block: i64,
     stride: i64,
     /// Of each term: its start, where its blocks begin, its length.
-    starts: SmallVec<[(i128, i64, u64); 4]>,
+    starts: Vec<(i128, i64, u64)>,
     index: i64,
     term: usize,
     /// How many are left, where the loop's end is known.
