@@ -23,6 +23,7 @@ use foreread_profiles::{Measured, Profiles};
 use foreread_ring::Advice;
 use foreread_sources::signature::{Learnt, Roles, Signatures};
 use foreread_sources::{Replay, Source, Trace};
+use foreread_store::Found;
 use foreread_sys::device::Device;
 use foreread_sys::{memory, process};
 
@@ -125,6 +126,8 @@ fn split(extent: Extent) -> (Extent, Option<Extent>) {
 pub(super) struct Opened {
     /// The plan that the record is.
     plan: Option<Box<dyn Source>>,
+    /// Whether that is another command's.
+    on_trial: bool,
     /// Sources that learn while the program runs, and what reports call them.
     guesses: Vec<(&'static str, Box<dyn Source>)>,
     roles: Roles,
@@ -143,6 +146,7 @@ impl Opened {
         let recorded = Arc::<Recorded>::default();
         Self {
             plan: None,
+            on_trial: false,
             guesses: guesses(Vec::new()),
             roles,
             backend: PageCache::new(recorded.files()),
@@ -153,8 +157,9 @@ impl Opened {
         }
     }
 
-    /// A record to be followed, but for the `foreign` of its files and those that the recorded run wrote itself.
-    pub(super) fn new(reader: Reader, foreign: &HashSet<FileId>, roles: Roles) -> Self {
+    /// A record to be followed, as it was `found`, but for those of its files that are foreign and those that the recorded run
+    /// wrote itself.
+    pub(super) fn new(reader: Reader, found: &Found, roles: Roles) -> Self {
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
             trouble.get_or_init(|| {
@@ -166,7 +171,7 @@ impl Opened {
         }
         let summary = reader.summary().cloned();
         let learnt = learnt(reader.signatures());
-        let recorded = Arc::new(Recorded::new(reader.shared_files(), foreign));
+        let recorded = Arc::new(Recorded::new(reader.shared_files(), &found.foreign));
         let recording = Recording {
             reader,
             touched: None,
@@ -179,6 +184,7 @@ impl Opened {
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
             plan: Some(source),
+            on_trial: !found.exact,
             guesses: guesses(learnt),
             roles,
             backend,
@@ -266,6 +272,9 @@ impl Follower {
             let mut engine = Engine::new(opened.backend, config);
             if let Some(plan) = opened.plan {
                 engine = engine.with_strand(REPLAY, plan).with_head(opened.head);
+                if opened.on_trial {
+                    engine = engine.on_trial();
+                }
             }
             for (name, source) in opened.guesses {
                 engine = engine.with_strand(name, source);

@@ -211,7 +211,7 @@ fn help(
             "opening the files that the record {record} begins with"
         ));
         used = Some(reader.handle());
-        let opened = Opened::new(reader, &found.foreign, plan.roles());
+        let opened = Opened::new(reader, &found, plan.roles());
         account.followed = Some(found);
         opened
     });
