@@ -111,7 +111,7 @@ impl Rounded {
 
     /// The next read.
     fn read(&mut self, read: Extent) -> Fit {
-        let foretold = self.ahead().next();
+        let foretold = self.expected();
         if !self.note(read) {
             return Fit::Strange;
         }
@@ -159,27 +159,42 @@ impl Rounded {
         self.index * self.terms.len() as i64 + self.term as i64
     }
 
+    /// Where the next read is expected, whether or not the loop's end is known.
+    fn expected(&self) -> Option<Extent> {
+        let stride = roundest(self.least, self.most);
+        self.terms[self.term]
+            .at(stride)
+            .read(stride, self.index, self.block)
+    }
+
     /// The reads expected next, in order.
     pub(super) fn ahead(&self) -> Ahead {
         let stride = roundest(self.least, self.most);
-        let starts = self.terms.iter().map(|term| {
-            let at = |&(index, offset): &Bound| {
-                i128::from(offset) - i128::from(index) * i128::from(stride)
-            };
-            let low = term.lows.iter().map(at).max().unwrap_or(0);
-            let high = term.highs.iter().map(at).min().unwrap_or(low);
-            (low + (high - low) / 2, term.origin, term.len)
-        });
         Ahead {
             block: self.block,
             stride,
-            starts: starts.collect(),
+            lines: self.terms.iter().map(|term| term.at(stride)).collect(),
             index: self.index,
             term: self.term,
             left: self
                 .row
                 .map(|row| row - self.reads())
                 .filter(|&left| left > 0),
+        }
+    }
+}
+
+impl Term {
+    /// The line of its true offsets with this stride.
+    fn at(&self, stride: i64) -> Line {
+        let at =
+            |&(index, offset): &Bound| i128::from(offset) - i128::from(index) * i128::from(stride);
+        let low = self.lows.iter().map(at).max().unwrap_or(0);
+        let high = self.highs.iter().map(at).min().unwrap_or(low);
+        Line {
+            start: low + (high - low) / 2,
+            origin: self.origin,
+            len: self.len,
         }
     }
 }
@@ -223,8 +238,7 @@ fn roundest(least: i64, most: i64) -> i64 {
 pub(super) struct Ahead {
     block: i64,
     stride: i64,
-    /// Of each term: its start, where its blocks begin, its length.
-    starts: Vec<(i128, i64, u64)>,
+    lines: Vec<Line>,
     index: i64,
     term: usize,
     /// How many are left, where the loop's end is known.
@@ -238,16 +252,31 @@ impl Iterator for Ahead {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(1).filter(|&left| left >= 0)?;
         }
-        let (start, origin, len) = self.starts[self.term];
-        let offset = start + i128::from(self.stride) * i128::from(self.index);
-        let below = (offset - i128::from(origin)).rem_euclid(i128::from(self.block));
-        let offset = u64::try_from(offset - below).ok()?;
-        (offset.checked_add(len)? <= i64::MAX as u64).then_some(())?;
+        let read = self.lines[self.term].read(self.stride, self.index, self.block)?;
         self.term += 1;
-        if self.term == self.starts.len() {
+        if self.term == self.lines.len() {
             (self.term, self.index) = (0, self.index + 1);
         }
-        Some(Extent::new(offset, len))
+        Some(read)
+    }
+}
+
+/// Where the reads of one term are, for one stride.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    start: i128,
+    /// Where the blocks of the grid begin.
+    origin: i64,
+    len: u64,
+}
+
+impl Line {
+    /// The read of this iteration; none where no file can have it.
+    fn read(self, stride: i64, index: i64, block: i64) -> Option<Extent> {
+        let offset = self.start + i128::from(stride) * i128::from(index);
+        let below = (offset - i128::from(self.origin)).rem_euclid(i128::from(block));
+        let read = Extent::new(u64::try_from(offset - below).ok()?, self.len);
+        (read.offset.checked_add(self.len)? <= i64::MAX as u64).then_some(read)
     }
 }
 
