@@ -56,9 +56,10 @@ impl Ledger {
         self.issued == read + self.wasted + self.evicted + self.infill + self.unknown
     }
 
-    /// Of the bytes issued, the share the program read: accuracy. `None` if that is known of none.
+    /// Of the bytes issued because they were wanted, the share the program read: accuracy. `None` if that is known of none. Infill that
+    /// was not read was no wrong prediction.
     pub fn accuracy(&self) -> Option<f64> {
-        let known = self.issued - self.unknown;
+        let known = self.issued - self.unknown - self.infill;
         (known > 0).then(|| (self.useful + self.late) as f64 / known as f64)
     }
 
@@ -79,5 +80,25 @@ impl Ledger {
     pub fn timeliness(&self) -> Option<f64> {
         let read = self.useful + self.late;
         (read > 0).then(|| self.useful as f64 / read as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn infill_is_no_wrong_prediction() {
+        let ledger = Ledger {
+            issued: 100,
+            useful: 30,
+            late: 10,
+            wasted: 10,
+            infill: 30,
+            unknown: 20,
+            ..Ledger::default()
+        };
+        assert!(ledger.is_closed());
+        assert_eq!(ledger.accuracy(), Some(0.8));
     }
 }

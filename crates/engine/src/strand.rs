@@ -34,7 +34,7 @@ pub struct StrandReport {
     pub foreseen: u64,
     /// Times the program was lost and found again.
     pub found_again: u64,
-    /// Of the bytes issued for it, the share the program read. `None` if that is known of none.
+    /// Of the bytes issued for it because they were wanted, the share the program read. `None` if that is known of none.
     pub accuracy: Option<f64>,
 }
 

@@ -40,8 +40,10 @@ pub enum Seen {
     Role {
         /// The file.
         file: FileId,
-        /// Its role.
+        /// Its role by its name.
         role: Role,
+        /// Its role by how many of its kind the program has opened before.
+        turn: Role,
     },
     /// A thread has used a name: it has opened the file, looked at its inode or read the directory.
     Named {

@@ -25,6 +25,7 @@ use foreread_profiles::{Measured, Profiles};
 use foreread_ring::Advice;
 use foreread_sources::signature::{Learnt, Roles, Signatures};
 use foreread_sources::{Replay, Source, Trace};
+use foreread_store::Found;
 use foreread_sys::device::Device;
 use foreread_sys::{memory, process};
 
@@ -123,6 +124,8 @@ fn split(extent: Extent) -> (Extent, Option<Extent>) {
 pub(super) struct Opened {
     /// The plan that the record is.
     plan: Option<Box<dyn Source>>,
+    /// Whether that is another command's.
+    on_trial: bool,
     /// Sources that learn while the program runs, and what reports call them.
     guesses: Vec<(&'static str, Box<dyn Source>)>,
     roles: Roles,
@@ -141,6 +144,7 @@ impl Opened {
         let recorded = Arc::<Recorded>::default();
         Self {
             plan: None,
+            on_trial: false,
             guesses: guesses(Vec::new()),
             roles,
             backend: PageCache::new(recorded.files()),
@@ -151,8 +155,9 @@ impl Opened {
         }
     }
 
-    /// A record to be followed, but for the `foreign` of its files and those that the recorded run wrote itself.
-    pub(super) fn new(reader: Reader, foreign: &HashSet<FileId>, roles: Roles) -> Self {
+    /// A record to be followed, as it was `found`, but for those of its files that are foreign and those that the recorded run
+    /// wrote itself.
+    pub(super) fn new(reader: Reader, found: &Found, roles: Roles) -> Self {
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
             trouble.get_or_init(|| {
@@ -164,7 +169,7 @@ impl Opened {
         }
         let summary = reader.summary().cloned();
         let learnt = learnt(reader.signatures());
-        let recorded = Arc::new(Recorded::new(reader.shared_files(), foreign));
+        let recorded = Arc::new(Recorded::new(reader.shared_files(), &found.foreign));
         let recording = Recording {
             reader,
             touched: None,
@@ -177,6 +182,7 @@ impl Opened {
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
             plan: Some(source),
+            on_trial: !found.exact,
             guesses: guesses(learnt),
             roles,
             backend,
@@ -233,6 +239,8 @@ pub(super) struct Follower {
     resting: Option<(Instant, Duration)>,
     /// What files are for, by their names.
     roles: Roles,
+    /// Files that have had their turn.
+    met: HashSet<FileId>,
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
     recorded: Arc<Recorded>,
@@ -262,6 +270,9 @@ impl Follower {
             let mut engine = Engine::new(opened.backend, config);
             if let Some(plan) = opened.plan {
                 engine = engine.with_strand(REPLAY, plan).with_head(opened.head);
+                if opened.on_trial {
+                    engine = engine.on_trial();
+                }
             }
             for (name, source) in opened.guesses {
                 engine = engine.with_strand(name, source);
@@ -283,6 +294,7 @@ impl Follower {
             patience: 0,
             resting: None,
             roles: opened.roles,
+            met: HashSet::new(),
             overtaken: HashSet::new(),
             recorded: opened.recorded,
             trouble: opened.trouble,
@@ -473,10 +485,13 @@ impl Sink for Follower {
             self.overtaken.insert(id);
         }
         self.tell(id, meta);
-        self.session.see(Seen::Role {
-            file: id,
-            role: self.roles.of(&meta.path),
-        });
+        if !meta.directory && self.met.insert(id) {
+            self.session.see(Seen::Role {
+                file: id,
+                role: self.roles.of(&meta.path),
+                turn: self.roles.turn(&meta.path),
+            });
+        }
     }
 
     fn grown(&mut self, id: FileId, meta: &FileMeta) {

@@ -1,6 +1,6 @@
 //! What a run teaches of how files of a kind are read, for runs that read others of the kind.
 //!
-//! Data flow: reads → one recogniser for each thread and file → at the end the largest pattern of each role → the record;
+//! Data flow: reads → one recogniser for each thread and file → at the end the largest pattern of each role, by name and by turn → the record;
 //! from a record → [`learnt`] → the source of signatures.
 //!
 //! Invariant: memory is bounded: [`BUILDERS`] recognisers of 10 KiB. What a record says is untrusted: a pattern that
@@ -48,17 +48,22 @@ impl Lessons {
     }
 
     /// The largest pattern of each role, as records keep them, those with the most reads first.
-    pub(super) fn signatures(self, role: impl Fn(FileId) -> Role) -> Vec<format::Signature> {
+    pub(super) fn signatures(self, roles: impl Fn(FileId) -> [Role; 2]) -> Vec<format::Signature> {
         let mut by_role: FxHashMap<Role, (u64, Learnt)> = FxHashMap::default();
         for ((_, file), builder) in self.builders {
-            let role = role(file);
-            let Some(learnt) = Learnt::of(role, &builder.finish()) else {
+            let Some(learnt) = Learnt::of(Role::default(), &builder.finish()) else {
                 continue;
             };
             let reads = reads(&learnt);
-            let best = by_role.get(&role).map_or(0, |(reads, _)| *reads);
-            if role != Role::default() && reads >= WORTH.max(best + 1) && !is_onward(&learnt) {
-                by_role.insert(role, (reads, learnt));
+            if reads < WORTH || is_onward(&learnt) {
+                continue;
+            }
+            for role in roles(file) {
+                let best = by_role.get(&role).map_or(0, |(reads, _)| *reads);
+                if role != Role::default() && reads > best {
+                    let nest = learnt.nest.clone();
+                    by_role.insert(role, (reads, Learnt { role, nest }));
+                }
             }
         }
         let mut all: Vec<_> = by_role.into_values().collect();
@@ -120,8 +125,8 @@ mod tests {
         Sequence { first, more }
     }
 
-    fn role(file: FileId) -> Role {
-        Role(u64::from(file.0) + 1)
+    fn role(file: FileId) -> [Role; 2] {
+        [Role(u64::from(file.0) + 1), Role(u64::from(file.0) + 100)]
     }
 
     #[test]
@@ -137,9 +142,9 @@ mod tests {
             }
         }
         let kept = lessons.signatures(role);
-        assert_eq!(kept.len(), 1, "{kept:?}");
         let learnt = learnt(&kept);
-        assert_eq!(learnt[0].role, Role(1));
+        let roles: Vec<_> = learnt.iter().map(|one| one.role).collect();
+        assert_eq!(roles, [Role(1), Role(100)], "by name and by turn: {kept:?}");
         let reads = Walk::new(learnt[0].nest.clone()).map(|read| (read.offset, read.len));
         assert!(reads.eq((0..400).map(|n| (n * 65_536, 4096))));
     }

@@ -138,7 +138,7 @@ impl Recorder {
         writing.write(&self.batch)?;
         let Identity { argv, cwd, .. } = &self.meta.identity;
         let roles = Roles::new(argv.iter().map(String::as_str), Path::new(cwd));
-        let (file, waits) = writing.end(&roles)?;
+        let (file, waits) = writing.end(roles)?;
         file.commit(Summary {
             wait_ns: waits.scattered.ninth_tenth(),
             onward_wait_ns: waits.onward.ninth_tenth(),

@@ -98,6 +98,11 @@ impl Scheduler {
         StrandId(self.plans.len() - 1)
     }
 
+    /// Believe a strand no further than it has shown to be right, though it knows.
+    pub fn try_out(&mut self, strand: StrandId) {
+        self.plans[strand.0].on_trial = true;
+    }
+
     /// Whether anything is to be asked for, for a strand.
     pub fn follow(&mut self, strand: StrandId, follows: bool) {
         self.plans[strand.0].follows = follows;
@@ -204,13 +209,14 @@ impl Scheduler {
             if taken.admitted {
                 plan.release(ordinal, pages, &mut self.budget);
             }
-            if plan.is_guess {
+            // That it knows of what is in memory anyway speaks for no record.
+            if plan.on_trial && (plan.is_guess || taken.admitted || access.waited()) {
                 plan.proof.right(pages);
             }
         }
         for &(ordinal, pages) in &matched.passed {
             plan.release(ordinal, pages, &mut self.budget);
-            if plan.is_guess {
+            if plan.on_trial {
                 plan.proof.wrong(pages);
             }
         }
@@ -235,7 +241,7 @@ impl Scheduler {
             if entry.state == State::Consumed {
                 continue;
             }
-            if plan.is_guess && ordinal >= plan.judged_below {
+            if plan.on_trial && ordinal >= plan.judged_below {
                 plan.proof.wrong(entry.pages.into());
             }
             if entry.state == State::Admitted {
@@ -331,7 +337,7 @@ impl Scheduler {
             if entry.state == State::Admitted {
                 plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
             }
-            if plan.is_guess && ordinal >= plan.judged_below && entry.state != State::Consumed {
+            if plan.on_trial && ordinal >= plan.judged_below && entry.state != State::Consumed {
                 plan.proof.wrong(entry.pages.into());
             }
         }

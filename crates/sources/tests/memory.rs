@@ -59,6 +59,7 @@ fn following_takes_at_most_16_mib_whatever_the_program_does() {
         source.see(&Seen::Role {
             file: id,
             role: Role(u64::from(file) + 1),
+            turn: Role::default(),
         });
         for number in 0..60 {
             for other in [file, file.saturating_sub(1), file / 2] {

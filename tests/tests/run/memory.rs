@@ -17,6 +17,11 @@ pub const TESTS: &[Test] = &[
         &[Need::MemoryGroup, Need::Command("python3")],
         squeezed,
     ),
+    (
+        "a_control_group_with_hardly_any_memory_is_left_to_the_program",
+        &[Need::MemoryGroup],
+        cramped,
+    ),
 ];
 
 const LIMIT_MIB: u64 = 32;
@@ -41,6 +46,29 @@ fn recorded(lab: &Lab, group: &MemoryGroup, command: &[&str]) {
     lab.cold(&["data"]);
     let first = run_in(lab, group, command);
     assert_eq!(first.mode(), "recorded", "{first:?}");
+}
+
+/// What foreread takes for itself is little of 32 MiB, and too much of 12.
+fn cramped() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 16);
+    for (limit, aside) in [(12, true), (LIMIT_MIB, false)] {
+        let group = MemoryGroup::new(limit << 20);
+        let mut command = lab.command("sh");
+        command
+            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+            .arg(group.members())
+            .arg(foreread_tests::foreread())
+            .args(["run", "--", "./scatter", "512", "0", "data"]);
+        let output = finish(start(&mut command));
+        let said = foreread_tests::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let left = said.contains("stood aside: the control group has");
+        assert_eq!(left, aside, "{limit} MiB: {said}");
+        // In a group too small for it nothing is written down either.
+        assert_eq!(lab.records().is_empty(), aside, "{limit} MiB: {said}");
+    }
 }
 
 fn larger_than_memory() {

@@ -130,7 +130,7 @@ impl<B: Backend> Engine<B> {
     /// A program that is observed waits: who guesses may look at it again.
     #[inline]
     fn wake(&mut self, access: &Access) {
-        if !access.waited() || self.upkeep.is_overdrawn() {
+        if !access.waited() || self.upkeep.is_overdrawn() || self.has_finished() {
             return;
         }
         for strand in &mut self.strands {
@@ -155,6 +155,24 @@ impl<B: Backend> Engine<B> {
                 strand.phase = Phase::Finished;
             }
         }
+        // The reads that were weighed were the guesses' as well: neither what they fetched nor what waited was worth it.
+        if self.has_finished() {
+            for strand in &mut self.strands {
+                if strand.nature == Nature::Guess && strand.follows() {
+                    strand.phase = Phase::Hot;
+                }
+            }
+        }
+    }
+
+    /// Whether a plan was read to its end, what came after was not worth watching, and no other plan is followed.
+    fn has_finished(&self) -> bool {
+        let mut plans = self
+            .strands
+            .iter()
+            .filter(|one| one.nature != Nature::Guess);
+        let is_over = |one: &crate::strand::Strand| one.phase == Phase::Finished;
+        self.strands.iter().any(is_over) && plans.all(|one| !one.follows())
     }
 
     /// See whether the program still follows the plans.
@@ -198,6 +216,14 @@ impl<B: Backend> Engine<B> {
                 }
             }
         }
+    }
+
+    /// Believe the source added last no further than it has shown to be right: it tells what another command has read.
+    pub fn on_trial(mut self) -> Self {
+        if let Some(strand) = self.strands.last() {
+            self.scheduler.try_out(strand.id);
+        }
+        self
     }
 
     /// What the program reads from now on is not observed, until [`Engine::resume`] or the end: of the pages it has not

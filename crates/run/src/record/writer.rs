@@ -192,13 +192,16 @@ impl Writing {
     }
 
     /// Adds what advice the files' order speaks for, and the patterns of reads.
-    pub(super) fn end(mut self, roles: &Roles) -> Result<(RecordFile, Waits), WriteError> {
-        let orders = &self.orders;
-        let role = |file: FileId| {
-            let order = orders.get(file.0 as usize);
-            order.map_or_else(Role::default, |order| roles.of(&order.meta.path))
-        };
-        self.file.signatures(self.lessons.signatures(role))?;
+    pub(super) fn end(mut self, mut roles: Roles) -> Result<(RecordFile, Waits), WriteError> {
+        let files = self.orders.iter().map(|order| &order.meta);
+        let known: Vec<_> = files
+            .map(|meta| match meta.directory {
+                true => [Role::default(); 2],
+                false => [roles.of(&meta.path), roles.turn(&meta.path)],
+            })
+            .collect();
+        let roles = |file: FileId| known.get(file.0 as usize).copied().unwrap_or_default();
+        self.file.signatures(self.lessons.signatures(roles))?;
         for (id, order) in (0..).zip(self.orders) {
             let advice = order.advice();
             if advice != Advice::Normal {

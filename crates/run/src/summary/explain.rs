@@ -76,7 +76,7 @@ impl Account {
                 }
             };
             let accuracy = ledger.accuracy();
-            share("accuracy", accuracy, "of what was fetched was read");
+            share("accuracy", accuracy, "of what was asked for was read");
             let coverage = ledger.coverage();
             share("coverage", coverage, "of what was needed was fetched");
             let timeliness = ledger.timeliness();

@@ -302,7 +302,7 @@ fn endings() -> Vec<Ending> {
             by_own_record(Phase::Hot, 90, 88, good),
             "8.00 KiB ahead of sh: 8.00 KiB useful, 0 B late, 0 B wasted; 2.43 ms against 9.00 ms when recorded, \
              partly in memory; its other reads hardly waited",
-            &["accuracy     100.0 % of what was fetched was read"],
+            &["accuracy     100.0 % of what was asked for was read"],
             Outcome::Prefetched,
         ),
         (
@@ -423,7 +423,7 @@ fn endings() -> Vec<Ending> {
              partly in memory; after 3 reads sh went its own way",
             &[
                 "reads seen   40, 3 foreseen; then the record was given up",
-                "accuracy     0.0 % of what was fetched was read",
+                "accuracy     0.0 % of what was asked for was read",
                 "coverage     0.0 % of what was needed was fetched",
             ],
             Outcome::Prefetched,

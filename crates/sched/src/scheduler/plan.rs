@@ -83,6 +83,8 @@ pub(super) struct Plan {
     pub(super) queue: Queue,
     /// Whether it only infers what it says.
     pub(super) is_guess: bool,
+    /// Whether no more is unread at a time than it has shown to be right: of a guess, and of what another command has read.
+    pub(super) on_trial: bool,
     /// Whether anything is to be asked for at present.
     pub(super) follows: bool,
     /// The next ordinal to admit.
@@ -113,6 +115,7 @@ impl Plan {
                 Queue::new(capacity)
             },
             is_guess,
+            on_trial: is_guess,
             follows: true,
             cursor: 0,
             full: false,
@@ -151,10 +154,10 @@ impl Plan {
         }
     }
 
-    /// Whether so many pages more may be unread at a time: of a guess no more than twice what it was right about, or one that
+    /// Whether so many pages more may be unread at a time: on trial no more than twice what it was right about, or one that
     /// nothing is read of would never be seen to be wrong.
     pub(super) fn has_credit(&self, pages: u64) -> bool {
-        !self.is_guess || self.held == 0 || self.held + pages <= self.proof.credit()
+        !self.on_trial || self.held == 0 || self.held + pages <= self.proof.credit()
     }
 
     /// Pages of an entry are admitted.

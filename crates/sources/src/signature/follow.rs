@@ -31,7 +31,7 @@ use super::table::Table;
 use crate::streams::Stream;
 use crate::{Nature, Outlook, Source};
 
-/// Files whose size and role are remembered (32 bytes each).
+/// Files whose size and roles are remembered (40 bytes each).
 const FACTS: usize = 1 << 15;
 /// Files whose cursors are followed (3 KiB each).
 const FILES: usize = 1024;
@@ -54,6 +54,7 @@ const KEPT_AFTER: u64 = 16;
 struct Facts {
     size: u64,
     role: Role,
+    turn: Role,
 }
 
 /// One thread's reads of one file.
@@ -201,14 +202,15 @@ impl Signatures {
         pair.seen.next(extent);
         let led = pair.nest_leads();
         let said = pair.nest.read(extent, now);
-        pair.by_nest = moved(pair.by_nest, said == Said::Right);
-        if let Said::Wrong(_) = said {
+        let is_right = matches!(said, Said::Right | Said::Near);
+        pair.by_nest = moved(pair.by_nest, is_right);
+        if let Said::Wrong(_) | Said::Near = said {
             self.is_void = true;
         }
         let is_new = pair.is_new;
         let is_due = pair.nest.lead.is_due() && pair.nest.may_tell();
         let right = pair.nest.lead.right();
-        if led && pair.nest_leads() && said == Said::Right {
+        if led && pair.nest_leads() && is_right {
             if is_due {
                 self.wake(Follower::Nest(thread, file));
             }
@@ -253,9 +255,9 @@ impl Signatures {
 
     /// The first two reads of a thread in a file: is there a signature for them?
     fn begins(&mut self, thread: ThreadId, file: FileId, extent: Extent) {
-        let role = match self.facts.get(file) {
-            Some(_) => self.facts.used(file, self.now, Facts::default).role,
-            None => Role::default(),
+        let facts = match self.facts.get(file) {
+            Some(_) => *self.facts.used(file, self.now, Facts::default),
+            None => Facts::default(),
         };
         let pair = self.pairs.get_mut((thread, file));
         let Some(pair) = pair.filter(|pair| pair.is_new) else {
@@ -265,7 +267,8 @@ impl Signatures {
             return;
         };
         pair.is_new = false;
-        let known = self.by_role.get(&role);
+        let by_role = self.by_role.get(&facts.role);
+        let known = by_role.or_else(|| self.by_role.get(&facts.turn));
         let Some(nest) = known.or_else(|| self.by_step.get(&Step::between(first, extent))) else {
             return;
         };
@@ -490,8 +493,9 @@ impl Source for Signatures {
                     (self.is_void, self.at_once) = (true, true);
                 }
             }
-            Seen::Role { file, role } => {
-                self.facts.used(file, self.now, Facts::default).role = role;
+            Seen::Role { file, role, turn } => {
+                let facts = self.facts.used(file, self.now, Facts::default);
+                (facts.role, facts.turn) = (role, turn);
             }
             Seen::Read(sequence)
                 if sequence.first.kind.reads() && sequence.first.kind != Kind::Touch =>

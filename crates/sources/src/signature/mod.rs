@@ -20,6 +20,7 @@ mod notation;
 mod notation_parse;
 mod pattern;
 mod roles;
+mod rounded;
 mod table;
 #[cfg(test)]
 mod tests;

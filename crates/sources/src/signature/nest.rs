@@ -10,12 +10,15 @@ use super::adjust::{Learnt, Model};
 use super::builder::{Ahead, Builder, Limits};
 use super::lead::{Caution, Lead, Rest};
 use super::pattern::Loop;
+use super::rounded::{self, Fit, Rounding};
 
 /// What a read is to a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// The nest foretold it.
     Right,
+    /// It is one of those that the nest can go on with, and not the one foretold: the others that were told are void.
+    Near,
     /// Another was foretold: so many that were told are void.
     Wrong(u64),
     /// None was foretold.
@@ -26,6 +29,8 @@ pub(super) enum Said {
 #[derive(Clone, Debug)]
 pub(super) struct Nest {
     builder: Builder,
+    /// Loops whose offsets are rounded.
+    rounding: Rounding,
     /// A signature learnt elsewhere, while it holds.
     model: Option<Model>,
     pub(super) lead: Lead,
@@ -39,6 +44,7 @@ pub(super) struct Nest {
 #[derive(Clone, Debug)]
 pub(super) enum Foretold {
     Built(Ahead),
+    Rounded(rounded::Ahead),
     Learnt(Model),
 }
 
@@ -48,6 +54,7 @@ impl Iterator for Foretold {
     fn next(&mut self) -> Option<Extent> {
         match self {
             Self::Built(ahead) => ahead.next(),
+            Self::Rounded(ahead) => ahead.next(),
             Self::Learnt(model) => model.next(),
         }
     }
@@ -58,6 +65,7 @@ impl Nest {
     pub(super) fn new(now: u64) -> Self {
         Self {
             builder: Builder::new(Limits::ONLINE),
+            rounding: Rounding::default(),
             model: None,
             lead: Lead::new(now, now),
             ahead: None,
@@ -75,6 +83,8 @@ impl Nest {
         self.builder.push(extent);
         let mut is_right = self.builder.confirmed() > confirmed;
         let mut is_changed = self.builder.epoch() != epoch;
+        let mut is_near = false;
+        let fit = self.rounding.read(extent, is_right);
         if let Some(model) = &mut self.model {
             is_right = model.peek() == Some(extent);
             is_changed = !is_right;
@@ -83,14 +93,26 @@ impl Nest {
             } else {
                 self.model = None;
             }
+        } else if let Some(fit) = fit {
+            is_right = fit != Fit::Strange;
+            is_near = fit == Fit::Possible;
+            is_changed = !is_right;
+        } else {
+            is_changed |= self.rounding.followed().is_some();
         }
         if self.rest.note(is_right) {
             self.builder = Builder::new(Limits::ONLINE);
+            self.rounding = Rounding::default();
         }
         if is_right {
             self.lead.hit(now, now);
             self.caution.paid(&self.lead);
-            return Said::Right;
+            if !is_near {
+                return Said::Right;
+            }
+            self.lead.untell();
+            self.ahead = None;
+            return Said::Near;
         }
         let right = self.lead.right();
         let vain = self.lead.breaks();
@@ -115,7 +137,10 @@ impl Nest {
     /// Whether the nest has anything to tell, and may.
     pub(super) fn may_tell(&self) -> bool {
         self.caution.allows(&self.lead)
-            && (self.model.is_some() || self.builder.nest().is_some() || self.lead.right() > 0)
+            && (self.model.is_some()
+                || self.rounding.followed().is_some()
+                || self.builder.nest().is_some()
+                || self.lead.right() > 0)
     }
 
     /// The reads that follow what was told, taken away.
@@ -123,9 +148,10 @@ impl Nest {
         match self.ahead.take() {
             Some(ahead) if self.lead.told() > 0 => ahead,
             _ => {
-                let ahead = match &self.model {
-                    Some(model) => Foretold::Learnt(model.clone()),
-                    None => Foretold::Built(self.builder.ahead()),
+                let ahead = match (&self.model, self.rounding.followed()) {
+                    (Some(model), _) => Foretold::Learnt(model.clone()),
+                    (None, Some(rounded)) => Foretold::Rounded(rounded.ahead()),
+                    (None, None) => Foretold::Built(self.builder.ahead()),
                 };
                 ahead.peekable()
             }

@@ -3,21 +3,29 @@
 //! A role is a normal form of the path: each number in a name is one digit's worth of it, a temporary name is any, and what
 //! the program was given as an argument is the argument of that place and kind. Files of one role are expected to be read
 //! alike, in this run and from run to run.
+//!
+//! A file whose name has nothing in common with any that is known has a second role: the first, second, ... file with this
+//! extension that the program has opened.
 
 use std::hash::Hasher;
 use std::path::{Component, Path, PathBuf};
 
 use foreread_plan::Role;
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHasher};
 
 /// Letters and digits at the end of a name that mkstemp(3) puts there.
 const TEMPORARY: usize = 6;
+
+/// Kinds of file whose turns are counted: a program may open files of any names.
+const KINDS: usize = 1 << 12;
 
 /// The roles of one run's files.
 #[derive(Clone, Debug, Default)]
 pub struct Roles {
     /// Files among the arguments, each with the number of its argument.
     arguments: Vec<(PathBuf, usize)>,
+    /// Files met, by the hashes of their extensions.
+    met: FxHashMap<u64, u64>,
 }
 
 impl Roles {
@@ -38,7 +46,26 @@ impl Roles {
             });
         Self {
             arguments: arguments.collect(),
+            met: FxHashMap::default(),
         }
+    }
+
+    /// The role that the next file which the program opens has by its turn: asked once for each file, in their order. Numbers
+    /// in extensions count as one.
+    pub fn turn(&mut self, path: &Path) -> Role {
+        let kind = path.extension().unwrap_or_default().as_encoded_bytes();
+        let mut hasher = FxHasher::default();
+        hasher.write(&normal(kind));
+        // No path and no argument begins so.
+        hasher.write(b"turn");
+        let kind = hasher.finish();
+        if self.met.len() >= KINDS {
+            return Role::default();
+        }
+        let met = self.met.entry(kind).or_default();
+        *met += 1;
+        hasher.write_u64(*met);
+        Role(hasher.finish().max(1))
     }
 
     /// The role of the file of this absolute path.
@@ -172,6 +199,32 @@ mod tests {
         for [one, other] in apart {
             assert_ne!(role(one), role(other), "{one} {other}");
         }
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_turn_among_those_of_its_kind() {
+        let turns = |paths: &[&str]| {
+            let mut roles = Roles::default();
+            let turns = paths.iter().map(|path| roles.turn(Path::new(path)));
+            turns.collect::<Vec<_>>()
+        };
+        let one = turns(&[
+            "/lib/a.so.6",
+            "/in/matrix.bin",
+            "/in/a.nc",
+            "/in/vector.bin",
+        ]);
+        let other = turns(&["/in/b.nc", "/lib/b.so.5", "/new/x.bin", "/elsewhere/y.bin"]);
+        assert_eq!(
+            [one[0], one[1], one[2], one[3]],
+            [other[1], other[2], other[0], other[3]]
+        );
+        assert_ne!(one[1], one[3], "the first and the second of a kind");
+        let mut roles = Roles::default();
+        for kind in 0..2 * KINDS {
+            roles.turn(Path::new(&format!("/a.{}", "x".repeat(kind + 1))));
+        }
+        assert!(roles.met.len() <= KINDS);
     }
 
     #[test]

@@ -14,7 +14,29 @@ fn role(source: &mut Signatures, file: u32, role: u64) {
     source.see(&Seen::Role {
         file,
         role: Role(role),
+        turn: Role::default(),
     });
+}
+
+#[test]
+fn a_new_name_is_known_by_its_turn() {
+    let Learnt { nest, .. } = taught().learnt().pop().unwrap();
+    let read = |turn| {
+        let one = Learnt {
+            role: Role(7),
+            nest: nest.clone(),
+        };
+        let mut source = Signatures::new().with_learnt([one]);
+        with_files(&mut source, 1, 4000 * MIB);
+        source.see(&Seen::Role {
+            file: FileId(0),
+            role: Role(1),
+            turn: Role(turn),
+        });
+        // The stride is another one, so that only the role speaks for the signature.
+        of_the_first(&mut source, 0, 96 * KIB, 4 * KIB)
+    };
+    assert_eq!((read(7), read(8)), (8, 7));
 }
 
 /// A source that has seen a file of role 1 read in rows of 16.

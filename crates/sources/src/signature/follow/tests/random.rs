@@ -60,7 +60,7 @@ fn anything() -> impl Strategy<Value = Seen> {
             Seen::Read(sequence)
         }),
         2 => (0u32..3, number).prop_map(|(file, size)| Seen::File { file: FileId(file), size, written: false }),
-        1 => (0u32..3, 0u64..3).prop_map(|(file, role)| Seen::Role { file: FileId(file), role: Role(role) }),
+        1 => (0u32..3, 0u64..3).prop_map(|(file, role)| Seen::Role { file: FileId(file), role: Role(role), turn: Role(role + 3) }),
         1 => (0u32..3).prop_map(|thread| Seen::Exit { thread: ThreadId(thread) }),
     ]
 }
