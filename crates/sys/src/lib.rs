@@ -13,6 +13,7 @@
 pub mod cache;
 pub mod device;
 pub mod environment;
+pub mod fanotify;
 pub mod features;
 pub mod file;
 pub mod group;
