@@ -12,6 +12,7 @@
 
 use std::ffi::{CStr, OsStr, c_int, c_long};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -223,6 +224,20 @@ fn entry(mut parts: &[u8]) -> Option<Place<'_>> {
     }
 }
 
+/// The number of a directory's file system, as events have it.
+///
+/// # Errors
+/// None that are known of an open directory.
+pub fn system_of(directory: BorrowedFd<'_>) -> io::Result<[u8; 8]> {
+    let mut about = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: an open descriptor, and room for what is written; the number's two parts are private, and plain numbers.
+    unsafe {
+        checked(libc::fstatfs(directory.as_raw_fd(), about.as_mut_ptr()))?;
+        let about = about.assume_init();
+        Ok((&raw const about.f_fsid).cast::<[u8; 8]>().read_unaligned())
+    }
+}
+
 /// Whether the files of a directory's file system can be found by their handles.
 pub fn has_handles(directory: BorrowedFd<'_>) -> bool {
     let mut handle = FileHandle::new();
@@ -397,8 +412,11 @@ mod tests {
                 for event in events.filter(|event| event.pid == std::process::id()) {
                     let found = match event.place {
                         Some(Place::Entry {
-                            directory, name, ..
+                            system,
+                            directory,
+                            name,
                         }) if has_handles(here.as_fd()) => {
+                            assert_eq!(system, system_of(here.as_fd()).unwrap());
                             let folder = open_by_handle(here.as_fd(), &directory).unwrap();
                             let folder =
                                 std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()));
