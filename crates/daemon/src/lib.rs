@@ -1,0 +1,26 @@
+//! forereadd: learns which files follow which, on the whole system, and fetches those that will be opened next.
+//!
+//! | part | what it is |
+//! | --- | --- |
+//! | [`Watch`] | who reports what processes do: eBPF or fanotify |
+//! | [`serve`] | the loop: events → models → predictions → the engine |
+//! | [`desk`] | how others ask the loop: [`Ask`] and [`Answer`] |
+//! | [`Status`] | what the daemon has seen, predicted and fetched |
+//! | [`Options`] | what the daemon is started with |
+//!
+//! Data flow: [`Watch`] → [`Happened`] → symbols → models (one of each process tree, one of the machine) → predictions → a
+//! strand of the engine for each process tree → hints. [`Status`] accounts for all of them.
+
+#![forbid(unsafe_code)]
+
+mod ask;
+mod options;
+mod serve;
+mod status;
+mod watch;
+
+pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
+pub use options::{IoPriority, Model, ObserverChoice, Options};
+pub use serve::serve;
+pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
+pub use watch::{File, Happened, Watch};
