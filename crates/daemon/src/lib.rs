@@ -23,4 +23,4 @@ pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
 pub use options::{IoPriority, Model, ObserverChoice, Options};
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
-pub use watch::{File, Happened, Watch};
+pub use watch::{Fanotify, File, Happened, Watch};

@@ -1,7 +1,12 @@
 //! Who reports what the processes of the machine do.
 
+mod fanotify;
+mod mounts;
+
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
+
+pub use fanotify::Fanotify;
 
 /// A file, as it was used: its path is that of the process that used it, in that process's mount namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -150,7 +150,9 @@ mod tests {
     #[test]
     fn file_systems_on_devices_are_watched_and_others_not() {
         let kinds = Kinds {
-            without_device: ["proc", "tmpfs", "overlay", "nfs4"].map(str::to_owned).into(),
+            without_device: ["proc", "tmpfs", "overlay", "nfs4"]
+                .map(str::to_owned)
+                .into(),
             fuse: false,
         };
         for kind in ["ext4", "btrfs", "overlay", "zfs"] {
