@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+pub mod control;
 mod options;
 mod serve;
 mod status;

@@ -29,6 +29,7 @@ pub mod signals;
 pub mod spawn;
 mod text;
 pub mod thread;
+pub mod user;
 
 /// The kernel's page size in bytes.
 pub fn page_size() -> u64 {
