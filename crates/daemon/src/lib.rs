@@ -19,12 +19,14 @@ mod ask;
 pub mod control;
 pub mod metrics;
 mod options;
+mod saved;
 mod serve;
 mod status;
 mod watch;
 
 pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
 pub use options::{IoPriority, Model, ObserverChoice, Options};
+pub use saved::predict_saved;
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
 pub use watch::{Fanotify, File, Happened, Watch, open};
