@@ -5,6 +5,8 @@
 //! | [`Watch`] | who reports what processes do: eBPF or fanotify |
 //! | [`serve`] | the loop: events → models → predictions → the engine |
 //! | [`desk`] | how others ask the loop: [`Ask`] and [`Answer`] |
+//! | [`control`] | the socket that programs ask at |
+//! | [`metrics`] | the status in Prometheus's text format |
 //! | [`Status`] | what the daemon has seen, predicted and fetched |
 //! | [`Options`] | what the daemon is started with |
 //!
@@ -14,6 +16,8 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+pub mod control;
+pub mod metrics;
 mod options;
 mod serve;
 mod status;
@@ -23,4 +27,4 @@ pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
 pub use options::{IoPriority, Model, ObserverChoice, Options};
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
-pub use watch::{File, Happened, Watch};
+pub use watch::{Fanotify, File, Happened, Watch, open};

@@ -41,7 +41,7 @@ pub enum IoPriority {
 pub struct Options {
     /// Folder of the models, of this user alone: `/var/lib/foreread`.
     pub state: PathBuf,
-    /// The control socket: `/run/foreread/control`.
+    /// The control socket: `/run/foreread/daemon.sock`.
     pub socket: PathBuf,
     /// The model.
     pub model: Model,
@@ -61,7 +61,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             state: PathBuf::from("/var/lib/foreread"),
-            socket: PathBuf::from("/run/foreread/control"),
+            socket: PathBuf::from("/run/foreread/daemon.sock"),
             model: Model::default(),
             threshold: 0.55,
             budget: None,

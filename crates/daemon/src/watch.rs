@@ -1,7 +1,14 @@
 //! Who reports what the processes of the machine do.
 
+mod fanotify;
+mod mounts;
+
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
+
+pub use fanotify::Fanotify;
+
+use crate::{ObserverChoice, Options};
 
 /// A file, as it was used: its path is that of the process that used it, in that process's mount namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,4 +100,19 @@ pub trait Watch: Send {
 
     /// How many events were lost so far, by probe: a full ring, a full queue. Empty where none was.
     fn lost(&self) -> Vec<(&'static str, u64)>;
+}
+
+/// The observer that the options ask for.
+///
+/// # Errors
+/// Why there is none, in a sentence.
+pub fn open(options: &Options) -> Result<Box<dyn Watch>, String> {
+    let fanotify = || match Fanotify::new(options.fuse) {
+        Ok(watch) => Ok(Box::new(watch) as Box<dyn Watch>),
+        Err(why) => Err(format!("no fanotify: {why}")),
+    };
+    match options.observer {
+        ObserverChoice::Ebpf => Err("no eBPF".to_owned()),
+        ObserverChoice::Auto | ObserverChoice::Fanotify => fanotify(),
+    }
 }
