@@ -22,6 +22,7 @@ pub mod latency;
 pub mod memory;
 pub mod name;
 pub mod pagemap;
+pub mod priority;
 pub mod process;
 pub mod processor;
 pub mod residency;

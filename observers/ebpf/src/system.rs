@@ -33,6 +33,8 @@ pub struct File {
     pub device: u64,
     /// Inode number.
     pub inode: u64,
+    /// The inode's generation: another one when a deleted file's number is given again.
+    pub generation: u32,
     /// Size in bytes.
     pub size: u64,
 }

@@ -173,6 +173,7 @@ static __always_inline void fill(struct system_event *event, __u8 what, __u64 at
 	event->at = at;
 	event->device = event->inode = event->name = event->size = 0;
 	event->offset = event->len = 0;
+	event->generation = event->reserved = 0;
 }
 
 /* Whether one more open is reported of whoever has this number. */
@@ -303,6 +304,7 @@ static __noinline int send_file(struct thread *thread, struct file *file, __u8 w
 	out->inode = key.inode = BPF_CORE_READ(inode, i_ino);
 	out->name = key.name = (__u64)folder ^ (__u64)BPF_CORE_READ(last, d_name.hash) << 32;
 	out->size = BPF_CORE_READ(more, i_size);
+	out->generation = BPF_CORE_READ(inode, i_generation);
 	sent = bpf_map_lookup_elem(&known, &key);
 	if (!sent || now - *sent > KNOWN_NS) {
 		names = put_names(thread, file);

@@ -65,6 +65,9 @@ struct system_event {
 	unsigned long long size;
 	unsigned long long offset;
 	unsigned long long len;
+	/* Of the inode: another one when a deleted file's number is given again. */
+	unsigned int generation;
+	unsigned int reserved;
 	/* The names that lead to the file, the last one first, each after a byte with its length. */
 	unsigned char names[SYSTEM_PATH];
 };

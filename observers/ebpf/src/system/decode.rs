@@ -100,6 +100,7 @@ impl Decoder {
             path: Arc::clone(path),
             device: device(key.0),
             inode: key.1,
+            generation: head.u32(72),
             size: head.u64(48),
         })
     }
@@ -131,6 +132,7 @@ const _: () = assert!(
         && std::mem::offset_of!(system_event, size) == 48
         && std::mem::offset_of!(system_event, offset) == 56
         && std::mem::offset_of!(system_event, len) == 64
+        && std::mem::offset_of!(system_event, generation) == 72
 );
 
 /// The kernel's own number of a device as the one that programs see.
