@@ -17,7 +17,7 @@ use crate::args;
 /// Where the words on a fact begin.
 pub(super) const COLUMN: usize = 11;
 /// The widths of the columns of programs; the first is cut.
-pub(super) const WIDTHS: [usize; 8] = [16, 7, 10, 8, 7, 7, 7, 9];
+pub(super) const WIDTHS: [usize; 8] = [20, 11, 10, 8, 7, 7, 7, 9];
 /// Their heads.
 pub(super) const HEADS: [&str; 8] = [
     "PROGRAM", "UID", "FETCHED", "IN TIME", "LATE", "UNUSED", "RIGHT", "LEAD",
@@ -88,7 +88,7 @@ pub(super) fn facts(status: &Status, now: SystemTime) -> Vec<(&'static str, Stri
     facts.push((
         "observer",
         format!(
-            "{}: {}, {} of no use, {lost} lost{}",
+            "{}: {}, {} ignored, {lost} lost{}",
             shown(&status.observer),
             counted(status.events, "event", "events"),
             status.ignored,
@@ -126,7 +126,7 @@ pub(super) fn facts(status: &Status, now: SystemTime) -> Vec<(&'static str, Stri
         match lead.count {
             0 => "none yet".to_owned(),
             _ => format!(
-                "{} in the median; a tenth less than {}",
+                "{} in the median; a tenth of them under {}",
                 duration(lead.median),
                 duration(lead.tenth)
             ),
@@ -169,7 +169,7 @@ fn fetched(all: &Bytes) -> String {
         return format!("nothing; programs fetched {} themselves", bytes(all.missed));
     }
     format!(
-        "{}: {} in time, {} late, {} not used, {} lost to others' memory; programs fetched {} themselves",
+        "{}: {} in time, {} late, {} not used, {} evicted before use; programs fetched {} themselves",
         bytes(all.issued),
         percent(all.useful, all.issued),
         percent(all.late, all.issued),

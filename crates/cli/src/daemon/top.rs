@@ -252,15 +252,15 @@ mod tests {
             "per second 250 events, 2.00 MiB fetched, 1.00 MiB used in time",
             "0.5 % of one core",
             "fanotify",
-            "queue overflows",
+            "overflows, 123456 beyond the allowance",
             "nothing is fetched",
             "cc1",
-            "IN TIME    LATE  UNUSED",
+            "IN TIME   LATE UNUSED",
             "q quits",
         ] {
             assert!(text.contains(said), "{said}\n{text}");
         }
-        assert!(text.contains("90 %     4 %     1 %    97 %"), "{text}");
+        assert!(text.contains("90 %    4 %    1 %   97 %"), "{text}");
     }
 
     #[test]
