@@ -15,16 +15,27 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod ask;
+mod clock;
 pub mod control;
+mod fetch;
+mod files;
 pub mod metrics;
+mod mind;
 mod options;
+mod places;
+mod pressure;
 mod serve;
+mod source;
+mod state;
 mod status;
+mod trees;
+mod upkeep;
 mod watch;
 
 pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
 pub use options::{IoPriority, Model, ObserverChoice, Options};
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
-pub use watch::{Fanotify, File, Happened, Watch, open};
+pub use watch::{Ebpf, Fanotify, File, Happened, Watch, open};
