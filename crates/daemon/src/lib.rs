@@ -15,13 +15,24 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod ask;
+mod clock;
 pub mod control;
+mod fetch;
+mod files;
 pub mod metrics;
+mod mind;
 mod options;
+mod places;
+mod pressure;
 mod saved;
 mod serve;
+mod source;
+mod state;
 mod status;
+mod trees;
+mod upkeep;
 mod watch;
 
 pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
@@ -29,4 +40,4 @@ pub use options::{IoPriority, Model, ObserverChoice, Options};
 pub use saved::predict_saved;
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
-pub use watch::{Fanotify, File, Happened, Watch, open};
+pub use watch::{Ebpf, Fanotify, File, Happened, Watch, open};

@@ -1,11 +1,13 @@
 //! Who reports what the processes of the machine do.
 
+mod ebpf;
 mod fanotify;
 mod mounts;
 
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
+pub use ebpf::Ebpf;
 pub use fanotify::Fanotify;
 
 use crate::{ObserverChoice, Options};
@@ -19,6 +21,8 @@ pub struct File {
     pub device: u64,
     /// Inode number.
     pub inode: u64,
+    /// The inode's generation, which tells a file from a later one of the same number; 0 where it is not known.
+    pub generation: u32,
     /// Size in bytes.
     pub size: u64,
 }
@@ -87,7 +91,7 @@ pub enum Happened {
 }
 
 /// An observer of the whole machine. The daemon's own process is not reported.
-pub trait Watch: Send {
+pub trait Watch {
     /// What `status` calls it: `ebpf` or `fanotify`.
     fn name(&self) -> &'static str;
 
@@ -111,8 +115,15 @@ pub fn open(options: &Options) -> Result<Box<dyn Watch>, String> {
         Ok(watch) => Ok(Box::new(watch) as Box<dyn Watch>),
         Err(why) => Err(format!("no fanotify: {why}")),
     };
+    let ebpf = || match Ebpf::begin() {
+        Ok(watch) => Ok(Box::new(watch) as Box<dyn Watch>),
+        Err(why) => Err(format!("no eBPF: {why}")),
+    };
     match options.observer {
-        ObserverChoice::Ebpf => Err("no eBPF".to_owned()),
-        ObserverChoice::Auto | ObserverChoice::Fanotify => fanotify(),
+        ObserverChoice::Ebpf => ebpf(),
+        ObserverChoice::Fanotify => fanotify(),
+        ObserverChoice::Auto => {
+            ebpf().or_else(|why| fanotify().map_err(|other| format!("{why}, and {other}")))
+        }
     }
 }

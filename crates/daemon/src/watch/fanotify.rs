@@ -259,6 +259,7 @@ fn look(from: BorrowedFd<'_>, at: &Path, flags: AtFlags, path: &Path) -> Found {
         path: path.to_path_buf(),
         device: rustix::fs::makedev(about.stx_dev_major, about.stx_dev_minor),
         inode: about.stx_ino,
+        generation: 0,
         size: about.stx_size,
     })
 }

@@ -244,6 +244,7 @@ mod tests {
             path: name.into(),
             device: 1,
             inode: 1,
+            generation: 0,
             size: 1,
         };
         let pid = std::process::id();
@@ -285,6 +286,7 @@ mod tests {
             path: "/x".into(),
             device: 1,
             inode: 1,
+            generation: 0,
             size: 1,
         };
         assert!(processes.allows(pid, 0));
