@@ -26,6 +26,7 @@ mod mind;
 mod options;
 mod places;
 mod pressure;
+mod saved;
 mod serve;
 mod source;
 mod state;
@@ -36,6 +37,7 @@ mod watch;
 
 pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
 pub use options::{IoPriority, Model, ObserverChoice, Options};
+pub use saved::predict_saved;
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
 pub use watch::{Ebpf, Fanotify, File, Happened, Watch, open};
