@@ -83,51 +83,61 @@ impl State {
             folder.display()
         );
         let mut problems = Vec::new();
-        let (trees, machine) = (folder.join(TREES), folder.join(MACHINE));
-        let files = folder.join(FILES);
-        let opened = (|| {
-            let opened = (
-                ModelFile::open(&trees, ON_DISK)?,
-                ModelFile::open(&machine, ON_DISK)?,
-            );
-            // Without the symbols that it was saved with, nothing else means anything.
-            ensure!(
-                trees.exists() || !machine.exists() && !files.exists(),
-                "{}: it is gone",
-                trees.display()
-            );
-            Ok((opened, read(&files)?))
-        })();
-        let ((trees, machine), known) = match opened {
+        let (state, known) = match Self::open(folder) {
             Ok(opened) => opened,
             Err(why) => {
                 let why = foreread_words::plain(&format!("{why:#}"));
                 problems.push(format!("the models are begun anew: {why}"));
-                for path in [&trees, &machine, &files] {
-                    set_aside(path, &mut problems);
+                for name in [TREES, MACHINE, FILES] {
+                    set_aside(&folder.join(name), &mut problems);
                 }
-                let new = |path| ModelFile::new(path, ON_DISK);
-                ((new(&trees), new(&machine)), Vec::new())
+                let new = |name| ModelFile::new(&folder.join(name), ON_DISK);
+                let state = Self {
+                    folder: folder.to_path_buf(),
+                    trees: new(TREES),
+                    machine: new(MACHINE),
+                };
+                (state, Vec::new())
             }
         };
-        let symbols = trees.symbols(SYMBOLS);
+        let symbols = state.symbols();
         let mut files = Files::new(SYMBOLS);
         for (symbol, facts) in known {
             if symbols.path(symbol).is_some() {
                 files.restore(symbol, facts);
             }
         }
-        let state = Self {
-            folder: folder.to_path_buf(),
-            trees,
-            machine,
-        };
         Ok(Loaded {
             state,
             symbols,
             files,
             problems,
         })
+    }
+
+    /// What was saved in a folder, which stays as it is; and what is known of files.
+    ///
+    /// # Errors
+    /// Where anything of it is damaged.
+    pub(crate) fn open(folder: &Path) -> Result<(Self, Vec<(Symbol, Facts)>)> {
+        let [trees, machine, files] = [TREES, MACHINE, FILES].map(|name| folder.join(name));
+        let state = Self {
+            folder: folder.to_path_buf(),
+            trees: ModelFile::open(&trees, ON_DISK)?,
+            machine: ModelFile::open(&machine, ON_DISK)?,
+        };
+        // Without the symbols that they were saved with, the others mean nothing.
+        ensure!(
+            trees.exists() || !machine.exists() && !files.exists(),
+            "{}: it is gone",
+            trees.display()
+        );
+        Ok((state, read(&files)?))
+    }
+
+    /// The symbols that were saved.
+    pub(crate) fn symbols(&self) -> Symbols {
+        self.trees.symbols(SYMBOLS)
     }
 
     /// The model, which knows what is on disk.
