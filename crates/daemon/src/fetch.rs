@@ -1,5 +1,6 @@
 //! Predictions to the one engine: a strand for each program's process trees, in a session that lasts as long as there is
-//! something to fetch.
+//! something to fetch. What process trees of one program are believed, and what they came to, is one account: a parallel build
+//! has hundreds of them in a minute, each too short to be known by itself.
 //!
 //! A session costs a timer, and remembers each file that it has met: so it is ended when nothing was asked for a while, and
 //! when it has met many files; its account is entered then.
@@ -28,11 +29,17 @@ const QUIET: u64 = 15_000_000_000;
 const LONGEST: u64 = 600_000_000_000;
 /// Strands and files of a session.
 const STRANDS: usize = 64;
-const FILES: usize = 1 << 14;
+const FILES: u32 = 1 << 14;
 /// Entries of a strand's queue, of 22 bytes.
 const QUEUE: usize = 1 << 13;
 /// Pages of the longest read that the engine is told of at once: the largest entry of a queue.
 const PIECE: u32 = 256;
+/// How often the engine is told that programs wait for devices, in ns: a strand rests after 1,000 reads that did not.
+const WAITS: u64 = 100_000_000;
+/// What such a read took, in ns: more than any copy from memory. The engine takes no measure of it, as it is of no known file.
+const WAITED: u64 = 1_000_000;
+/// A file that is never asked for.
+const NONE: FileId = FileId(0);
 /// Of the memory that is free, one part in so many may lie fetched and unread.
 const PART: u64 = 4;
 
@@ -60,6 +67,8 @@ struct Running {
     files: FxHashMap<Symbol, Asked>,
     next: u32,
     used: u64,
+    /// When the engine was last told that programs wait.
+    waited: u64,
 }
 
 /// What fetches.
@@ -144,6 +153,27 @@ impl Fetcher {
         self.fed = true;
     }
 
+    /// A program has waited for a device at `now`: a strand that rests because everything was in memory goes on.
+    pub(crate) fn waited(&mut self, now: u64) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        if now.saturating_sub(running.waited) < WAITS {
+            return;
+        }
+        running.waited = now;
+        let read = Access {
+            file: NONE,
+            extent: Extent::new(0, PAGE),
+            thread: ThreadId(0),
+            kind: Kind::Read,
+            start: now.saturating_sub(running.since),
+            took: WAITED,
+        };
+        running.session.see(Seen::Read(read.into()));
+        self.fed = true;
+    }
+
     /// Has the engine look at what it was given, if it was given anything.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.fed)
@@ -156,7 +186,7 @@ impl Fetcher {
     /// Ends a session that is not worth going on with at `now`.
     pub(crate) fn rest(&mut self, accounts: &mut Accounts, now: u64) {
         let is_over = self.running.as_ref().is_some_and(|running| {
-            let is_full = running.strands.len() >= STRANDS || running.files.len() >= FILES;
+            let is_full = running.strands.len() >= STRANDS || running.next >= FILES;
             let is_still = now.saturating_sub(running.used) > QUIET;
             let is_old = now.saturating_sub(running.since) > LONGEST;
             // What was asked for a moment ago is still to be read.
@@ -202,9 +232,9 @@ impl Running {
     /// The feed of a program's strand; `None` where there are too many, until the session is ended.
     fn feed(&mut self, key: &Key, accounts: &Accounts) -> Option<Feed> {
         if let Some(strand) = self.strands.iter().find(|strand| strand.key == *key) {
-            return (self.files.len() < FILES).then(|| strand.feed.clone());
+            return (self.next < FILES).then(|| strand.feed.clone());
         }
-        if self.strands.len() >= STRANDS || self.files.len() >= FILES {
+        if self.strands.len() >= STRANDS || self.next >= FILES {
             return None;
         }
         let feed = Feed::default();
@@ -240,6 +270,7 @@ fn begin(make: &MakeBackend, budget: Option<u64>) -> Option<Running> {
         files: FxHashMap::default(),
         next: 1,
         used: since,
+        waited: since,
     })
 }
 

@@ -5,7 +5,7 @@
 //! the small ones alone to be fetched whole, and the beginnings of large ones.
 //!
 //! A file that was asked for is taken to be in memory for a while: to look again costs more than an event. When a program
-//! has to fetch what was thought to be there, nothing is taken to be in memory any more.
+//! has to fetch again what was fetched before, memory does not hold, and nothing is taken to be there any more.
 //!
 //! Invariant: as many files as the limit, each with at most [`RANGES`] ranges.
 
@@ -53,6 +53,8 @@ pub(crate) struct Facts {
     pub(crate) users: Vec<u32>,
     /// When it was asked for last, and in which epoch.
     pub(crate) asked: Option<(u64, u64)>,
+    /// When a program fetched something of it last.
+    pub(crate) fetched: u64,
 }
 
 impl Facts {
@@ -77,10 +79,10 @@ impl Facts {
         }
     }
 
-    /// Pages were fetched by a program; whether some of these were planned.
-    fn fetched(&mut self, from: u32, to: u32) -> bool {
+    /// Pages were fetched by a program; whether some of these were fetched before.
+    fn add(&mut self, from: u32, to: u32) -> bool {
         let overlaps = |&(first, end): &Pages| from < end && first < to;
-        let was_planned = self.plan().iter().any(overlaps);
+        let was_fetched = self.pages.iter().any(overlaps);
         self.pages.push((from, to));
         self.pages.sort_unstable();
         let mut joined: Vec<Pages> = Vec::with_capacity(self.pages.len());
@@ -98,7 +100,7 @@ impl Facts {
             joined[at].1 = joined.remove(at + 1).1;
         }
         self.pages = joined;
-        was_planned
+        was_fetched
     }
 }
 
@@ -110,6 +112,8 @@ pub(crate) struct Files {
     limit: usize,
     /// What was asked for in an earlier one is not taken to be in memory.
     epoch: u64,
+    /// When this one began.
+    since: u64,
 }
 
 impl Files {
@@ -119,6 +123,7 @@ impl Files {
             by_inode: FxHashMap::default(),
             limit,
             epoch: 0,
+            since: 0,
         }
     }
 
@@ -169,21 +174,30 @@ impl Files {
         }
     }
 
-    /// A program has fetched pages of this inode at `now`; which file that is.
-    pub(crate) fn fetched(&mut self, place: (u64, u64), pages: Pages, now: u64) -> Option<Symbol> {
-        let symbol = *self.by_inode.get(&place)?;
-        let facts = self.known.get_mut(&symbol)?;
-        let was_planned = facts.fetched(pages.0, pages.1);
-        if let Some((at, epoch)) = facts.asked.filter(|(_, epoch)| *epoch == self.epoch) {
-            if !was_planned {
-                facts.misses = facts.misses.saturating_add(1);
-                // What was left out is to be asked for when the file is predicted next.
-                facts.asked = Some((at, epoch.wrapping_sub(1)));
-            } else if now.saturating_sub(at) > UNDER_WAY {
-                self.epoch += 1;
-            }
+    /// A program has fetched pages of this inode at `now`; whether that says that memory does not hold what was fetched.
+    pub(crate) fn fetched(&mut self, place: (u64, u64), pages: Pages, now: u64) -> bool {
+        let symbol = self.by_inode.get(&place);
+        let Some(facts) = symbol.and_then(|symbol| self.known.get_mut(symbol)) else {
+            return false;
+        };
+        let (from, to) = pages;
+        let is_planned = |&(first, end): &Pages| from < end && first < to;
+        let is_current = facts.asked.is_some_and(|(_, epoch)| epoch == self.epoch);
+        if is_current && !facts.plan().iter().any(is_planned) {
+            facts.misses = facts.misses.saturating_add(1);
+            // What was left out is to be asked for when the file is predicted next.
+            facts.asked = None;
         }
-        Some(symbol)
+        let latest = facts.asked.map_or(0, |(at, _)| at).max(facts.fetched);
+        let was_fetched = facts.add(from, to);
+        facts.fetched = now;
+        let is_late = |at: u64| now.saturating_sub(at) > UNDER_WAY;
+        let is_gone = was_fetched && is_late(latest) && is_late(self.since);
+        if is_gone {
+            self.epoch += 1;
+            self.since = now;
+        }
+        is_gone
     }
 
     /// What to ask for of a predicted file at `now`, if anything: how the file was seen, and its pages.
@@ -277,10 +291,12 @@ mod tests {
             assert!(files.due(Symbol(number), FRESH - 1).is_none());
         }
         // The program was quicker.
-        files.fetched((1, 1), (0, 3), UNDER_WAY);
-        assert!(files.due(Symbol(2), UNDER_WAY).is_none());
-        files.fetched((1, 1), (0, 3), UNDER_WAY + 1);
-        assert!(files.due(Symbol(2), UNDER_WAY + 1).is_some());
+        assert!(!files.fetched((1, 1), (0, 3), UNDER_WAY));
+        assert!(!files.fetched((1, 1), (0, 3), UNDER_WAY + 1));
+        assert!(files.due(Symbol(2), UNDER_WAY + 1).is_none());
+        let later = 2 * UNDER_WAY + 2;
+        assert!(files.fetched((1, 1), (0, 3), later));
+        assert!(files.due(Symbol(2), later).is_some());
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! | [`Options`] | what the daemon is started with |
 //!
 //! Data flow: [`Watch`] → [`Happened`] → symbols → models (one of each process tree, one of the machine) → predictions → a
-//! strand of the engine for each process tree → hints. [`Status`] accounts for all of them.
+//! strand of the engine for the process trees of each program → hints. [`Status`] accounts for all of them.
 
 #![forbid(unsafe_code)]
 

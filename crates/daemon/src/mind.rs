@@ -122,14 +122,26 @@ impl Mind {
         self.cold = Some(at);
         let page = |bytes: u64| u32::try_from(bytes / foreread_plan::PAGE).unwrap_or(u32::MAX);
         let pages = (page(offset), page(offset.saturating_add(len)));
-        self.files.fetched(place, pages, at);
+        let is_gone = self.files.fetched(place, pages, at);
         let context = self.trees.context(pid);
-        let tree = self.trees.get(context);
-        let is_ours = tree.is_some_and(|tree| !tree.pending.is_empty());
-        if let Some(key) = tree.and_then(|tree| tree.program.clone()) {
-            self.accounts.enter(&key, |one| one.bytes.missed += len);
+        let Some(tree) = self.trees.get(context) else {
+            out.push(Outcome::Fetched(len, false));
+            return;
+        };
+        let key = tree.key();
+        self.accounts.enter(&key, |one| one.bytes.missed += len);
+        out.push(Outcome::Fetched(len, !tree.pending.is_empty()));
+        if is_gone {
+            // What was thought to be in memory was not asked for.
+            let mut pending: Vec<_> = tree.pending.iter().collect();
+            pending.sort_unstable_by_key(|(symbol, one)| (one.at, **symbol));
+            let wanted = pending.into_iter().map(|(symbol, one)| Wanted {
+                key: key.clone(),
+                symbol: *symbol,
+                likelihood: one.likelihood,
+            });
+            out.extend(wanted.map(Outcome::Wanted));
         }
-        out.push(Outcome::Fetched(len, is_ours));
     }
 
     /// A program was started or a file opened.
@@ -157,9 +169,10 @@ impl Mind {
         self.files.met(symbol, file, uid);
         let context = self.trees.context(pid);
         let tree = self.trees.tree(context);
-        if kind == Kind::Start && tree.program.is_none() {
+        if tree.program.is_none() && kind == Kind::Start {
             tree.program = Some((name_of(file), uid));
         }
+        tree.uid = uid;
         let key = tree
             .program
             .clone()
@@ -197,7 +210,13 @@ impl Mind {
                 known.event = event;
                 continue;
             }
-            tree.pending.insert(one.symbol, Pending { at, event });
+            let likelihood = one.likelihood;
+            let pending = Pending {
+                at,
+                event,
+                likelihood,
+            };
+            tree.pending.insert(one.symbol, pending);
             made += 1;
             out.push(Outcome::Wanted(Wanted {
                 key: key.clone(),

@@ -174,7 +174,9 @@ impl Daemon {
         match outcome {
             Outcome::Used(symbol, at) => self.fetcher.opened(symbol, at, clock::now()),
             Outcome::Fetched(bytes, is_ours) => {
-                self.pressure.fetched(bytes, is_ours, clock::now());
+                let now = clock::now();
+                self.pressure.fetched(bytes, is_ours, now);
+                self.fetcher.waited(now);
             }
             Outcome::Wanted(wanted) => self.want(&wanted),
         }

@@ -8,11 +8,15 @@
 //! Invariants: as many processes and sequences are kept as the limits say, whatever is forked; a tree of processes that
 //! makes more costs others nothing but their sequences' beginnings.
 
+use std::sync::Arc;
+
 use foreread_sources::files::{Context, Symbol};
 use rustc_hash::FxHashMap;
 
 use crate::accounts::Key;
 
+/// What a program is called that was started before anybody watched.
+const UNKNOWN: &str = "?";
 /// Processes that are followed at once.
 const PROCESSES: usize = 1 << 15;
 /// Sequences that are followed at once, as many as the models follow.
@@ -35,8 +39,10 @@ struct Process {
 pub(crate) struct Pending {
     /// When, in ns.
     pub(crate) at: u64,
-    /// After which event of the sequence.
+    /// After which event of the sequence it was predicted last.
     pub(crate) event: u64,
+    /// How likely it was at first.
+    pub(crate) likelihood: f64,
 }
 
 /// One sequence.
@@ -44,6 +50,8 @@ pub(crate) struct Pending {
 pub(crate) struct Tree {
     /// The program that it began with; `None` until one starts.
     pub(crate) program: Option<Key>,
+    /// Whose the last event was.
+    pub(crate) uid: u32,
     /// Processes in it.
     live: u32,
     /// The last event.
@@ -52,6 +60,14 @@ pub(crate) struct Tree {
     pub(crate) pending: FxHashMap<Symbol, Pending>,
     /// When there was an event last.
     used: u64,
+}
+
+impl Tree {
+    /// The program that it is accounted for as.
+    pub(crate) fn key(&self) -> Key {
+        let unknown = || (Arc::from(UNKNOWN), self.uid);
+        self.program.clone().unwrap_or_else(unknown)
+    }
 }
 
 /// All of them.
