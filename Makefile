@@ -153,6 +153,8 @@ install:
 	test ! -f sqlite/foreread.so || { \
 		install -D -m 755 sqlite/foreread.so $(LIB)/sqlite/foreread.so && \
 		ln -sf ../../libforeread.so.1 $(LIB)/sqlite/; }
+	install -d $(LIB64)/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' packaging/forereadd.service.in > $(LIB64)/systemd/system/forereadd.service
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	$(RELEASE)/foreread man --out $(SHARE)/man/man1
@@ -168,6 +170,7 @@ uninstall:
 	rm -f $(LIB64)/libforeread.* $(LIB64)/libforeread_preexec.a $(LIB64)/pkgconfig/foreread.pc \
 		$(INCLUDE)/foreread.h $(INCLUDE)/foreread_preexec.h $(INCLUDE)/libprefetch.h \
 		$(SHARE)/man/man3/foreread_*.3 $(SHARE)/man/man3/libforeread.3
+	rm -f $(LIB64)/systemd/system/forereadd.service
 	rm -rf $(LIB)
 
 deps:

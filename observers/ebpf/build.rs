@@ -19,11 +19,13 @@ mod kernel {
     pub(super) fn build() {
         println!("cargo::rerun-if-env-changed=FOREREAD_CLANG");
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo's folder"));
-        compile(&out);
-        bind(&out);
+        compile(&out, "observe");
+        compile(&out, "system");
+        bind(&out, "record");
+        bind(&out, "system");
     }
 
-    fn compile(out: &Path) {
+    fn compile(out: &Path, name: &str) {
         let clang = env::var("FOREREAD_CLANG").unwrap_or_else(|_| CLANG.to_owned());
         let headers = env::var("DEP_BPF_INCLUDE").expect("libbpf's headers");
         let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
@@ -37,8 +39,8 @@ mod kernel {
             ])
             .arg(format!("-D__TARGET_ARCH_{arch}"))
             .arg(format!("-I{headers}"))
-            .args(["-c", "src/bpf/observe.bpf.c", "-o"])
-            .arg(out.join("observe.bpf.o"))
+            .args(["-c", &format!("src/bpf/{name}.bpf.c"), "-o"])
+            .arg(out.join(format!("{name}.bpf.o")))
             .status();
         assert!(
             status.as_ref().is_ok_and(|status| status.success()),
@@ -46,20 +48,20 @@ mod kernel {
         );
     }
 
-    fn bind(out: &Path) {
+    fn bind(out: &Path, name: &str) {
         if env::var_os("LIBCLANG_PATH").is_none() && Path::new(LIBCLANG).is_dir() {
             // SAFETY: a build script's main thread, before there are others.
             unsafe { env::set_var("LIBCLANG_PATH", LIBCLANG) };
         }
         bindgen::builder()
-            .header("src/bpf/record.h")
+            .header(format!("src/bpf/{name}.h"))
             .default_enum_style(bindgen::EnumVariation::Consts)
             .prepend_enum_name(false)
             .derive_default(true)
             .generate_comments(false)
             .generate()
             .expect("the record's Rust types")
-            .write_to_file(out.join("record.rs"))
+            .write_to_file(out.join(format!("{name}.rs")))
             .expect("a file in cargo's folder");
     }
 }

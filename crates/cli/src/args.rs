@@ -3,6 +3,8 @@
 //! Invariant: everything a user can type is declared here, so that help, completions and
 //! man pages, which are made from these types, are complete.
 
+pub(crate) mod daemon;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +60,9 @@ pub(crate) enum Command {
     Prune(Prune),
     Analyze(Analyze),
     Sim(Sim),
+    #[command(subcommand)]
+    Daemon(daemon::Daemon),
+    Predict(daemon::Predict),
     Doctor(Doctor),
     Calibrate(Calibrate),
     /// Compile C programs that have a prefetch thread of their own

@@ -12,6 +12,7 @@
 mod analyze;
 mod args;
 mod calibrate;
+mod daemon;
 mod doctor;
 mod forget;
 mod list;
@@ -53,6 +54,8 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Prune(prune) => forget::prune(&prune),
         Command::Analyze(analyze) => analyze::analyze(&analyze),
         Command::Sim(sim) => sim::sim(&sim),
+        Command::Daemon(daemon) => daemon::daemon(daemon),
+        Command::Predict(predict) => daemon::predict(&predict),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),

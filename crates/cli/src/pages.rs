@@ -14,8 +14,12 @@ use clap_mangen::Man;
 use crate::args::Args;
 
 /// A page's further sections, by its name; they come before the version.
-const SECTIONS: [(&str, &str); 3] = [
+const SECTIONS: [(&str, &str); 4] = [
     ("foreread", include_str!("../man/foreread.1.in")),
+    (
+        "foreread-daemon",
+        include_str!("../man/foreread-daemon.1.in"),
+    ),
     ("foreread-run", include_str!("../man/foreread-run.1.in")),
     ("foreread-record", include_str!("../man/foreread-run.1.in")),
 ];

@@ -163,9 +163,17 @@ impl<B: Backend> Engine<B> {
 
     /// Follow this source, too, which reports call by this name. What no strand had foreseen counts as missed by the first.
     pub fn with_strand(mut self, name: &'static str, source: Box<dyn Source>) -> Self {
-        let id = self.scheduler.add(source.nature() == Nature::Guess);
-        self.strands.push(Strand::new(id, name, source));
+        self.add_strand(name, source);
         self
+    }
+
+    /// As [`Engine::with_strand`], of an engine that runs.
+    pub fn add_strand(&mut self, name: &'static str, source: Box<dyn Source>) {
+        let is_guess = source.nature() == Nature::Guess;
+        let id = self.scheduler.add(is_guess);
+        let shown = source.shown();
+        self.scheduler.shown(id, shown.right, shown.wrong);
+        self.strands.push(Strand::new(id, name, source));
     }
 
     /// Use measured profiles: `profiles` is asked once for each device met, by its number and what is known of
@@ -208,11 +216,6 @@ impl<B: Backend> Engine<B> {
     /// Pages that may lie in memory unread, at present.
     pub fn target(&mut self) -> u64 {
         self.scheduler.budget().target()
-    }
-
-    /// The account so far.
-    pub fn ledger(&self) -> Ledger {
-        self.strands.iter().map(|strand| strand.ledger).sum()
     }
 
     /// Look whether literal plans' pages are in memory already, at a small sample of them; if so, the session is

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use foreread_backend::Backend;
 use foreread_plan::{FileId, FileMeta, Seen};
+use foreread_sources::Source;
 
 use crate::sync::{
     AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Builder, JoinHandle, MODELLED, Mutex, MutexGuard,
@@ -48,6 +49,8 @@ enum Notice {
     Seen(Seen),
     /// A file that no plan names.
     File(FileId, Box<FileMeta>),
+    /// One more source to follow.
+    Strand(&'static str, Box<dyn Source>),
     /// Nothing is seen from here on: nobody observes it.
     Nothing,
     /// The program waits for its device again.
@@ -95,6 +98,8 @@ struct Shared {
     /// After how long, in ns, what a quiet session has cost is paid back.
     paid_back_in: AtomicU64,
     ledger: Mutex<Ledger>,
+    /// Of each strand.
+    ledgers: Mutex<Vec<Ledger>>,
     /// The engine, once it is made and as long as the session lasts.
     desk: Mutex<Option<Box<dyn Work>>>,
     dismissed: AtomicBool,
@@ -123,6 +128,7 @@ impl Session {
             task: OnceLock::new(),
             paid_back_in: AtomicU64::new(0),
             ledger: Mutex::default(),
+            ledgers: Mutex::default(),
             desk: Mutex::default(),
             dismissed: AtomicBool::new(false),
         });
@@ -162,6 +168,11 @@ impl Session {
     /// A file that no plan names is met; in order with what is seen of it.
     pub fn add_file(&self, file: FileId, meta: FileMeta) {
         self.add(Notice::File(file, Box::new(meta)));
+    }
+
+    /// Follow one more source; in order with what is seen and met.
+    pub fn add_strand(&self, name: &'static str, source: Box<dyn Source>) {
+        self.add(Notice::Strand(name, source));
     }
 
     /// The program is not observed from now on, until [`Session::resume`] or the end, or was not all the time: of what
@@ -241,6 +252,11 @@ impl Session {
     /// The account so far: not closed while pages are issued and unread.
     pub fn ledger(&self) -> Ledger {
         *lock(&self.shared.ledger)
+    }
+
+    /// The account of each strand so far, in the order in which they were added.
+    pub fn ledgers(&self) -> Vec<Ledger> {
+        lock(&self.shared.ledgers).clone()
     }
 
     /// Observations that the engine has not come to yet: where they pile up, the program reads faster than any
@@ -405,6 +421,7 @@ impl<B: Backend> Shift<B> {
             match notice {
                 Notice::Seen(seen) => self.engine.see(&seen),
                 Notice::File(file, meta) => self.engine.add_file(file, *meta),
+                Notice::Strand(name, source) => self.engine.add_strand(name, source),
                 Notice::Nothing => self.engine.look_away(),
                 Notice::Waiting => {
                     self.engine.resume(now);
@@ -446,6 +463,10 @@ impl<B: Backend> Work for Shift<B> {
         let resumed = mem::take(&mut self.resumed);
         shared.resumed.fetch_sub(resumed, Ordering::Release);
         *lock(&shared.ledger) = self.engine.ledger();
+        let mut ledgers = lock(&shared.ledgers);
+        ledgers.clear();
+        ledgers.extend(self.engine.ledgers());
+        drop(ledgers);
         let begun = !self.engine.is_surveying();
         shared.begun.store(begun, Ordering::Relaxed);
     }

@@ -103,6 +103,11 @@ impl Scheduler {
         self.plans[strand.0].on_trial = true;
     }
 
+    /// A strand was right about so many pages in earlier sessions, and wrong about so many.
+    pub fn shown(&mut self, strand: StrandId, right: u64, wrong: u64) {
+        self.plans[strand.0].proof.shown(right, wrong);
+    }
+
     /// Whether anything is to be asked for, for a strand.
     pub fn follow(&mut self, strand: StrandId, follows: bool) {
         self.plans[strand.0].follows = follows;

@@ -51,10 +51,24 @@ pub enum Outlook {
     Void,
 }
 
+/// What a source was seen to be right and wrong about before this session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Pages that it named and that were read.
+    pub right: u64,
+    /// Pages that it named and that were not.
+    pub wrong: u64,
+}
+
 /// Someone who knows what will be read.
 pub trait Source: Send {
     /// How it knows.
     fn nature(&self) -> Nature;
+
+    /// What it has shown before. A guess that has shown nothing is believed little at first.
+    fn shown(&self) -> Shown {
+        Shown::default()
+    }
 
     /// Something has happened. A guessing source sees the reads that no other source has foreseen; every source sees
     /// all the rest.

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 
 use crate::checked;
 
@@ -60,6 +60,28 @@ impl FileFacts {
     }
 }
 
+/// As [`open_regular`], and only the file of this device and inode, under a path without symbolic links: whoever opens for
+/// others must not be led elsewhere.
+///
+/// # Errors
+///
+/// As there; `ELOOP` where the path leads through a symbolic link, [`io::ErrorKind::InvalidInput`] for another file, `ENOSYS`
+/// before Linux 5.6.
+pub fn open_exactly(path: &Path, dev: u64, ino: u64) -> io::Result<(OwnedFd, FileFacts)> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS;
+    let place = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve)?;
+    let stat = rustix::fs::fstat(&place)?;
+    let is_it = (stat.st_dev, stat.st_ino) == (dev, ino);
+    if !is_it || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "another file has its name",
+        ));
+    }
+    open_found(&place)
+}
+
 /// Opens a regular file for reading, without marking it as accessed where that is allowed.
 ///
 /// # Errors
@@ -68,7 +90,12 @@ impl FileFacts {
 /// not a regular file, which is left unopened.
 pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
     let (place, _) = regular(path, OFlags::empty())?;
-    let link = way_to(&place);
+    open_found(&place)
+}
+
+/// Opens for reading what was found.
+fn open_found(place: &OwnedFd) -> io::Result<(OwnedFd, FileFacts)> {
+    let link = way_to(place);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let fd = match rustix::fs::open(&link, flags | OFlags::NOATIME, Mode::empty()) {
         // Only the owner may leave the access time alone.

@@ -13,6 +13,7 @@
 pub mod cache;
 pub mod device;
 pub mod environment;
+pub mod fanotify;
 pub mod features;
 pub mod file;
 pub mod group;
@@ -21,6 +22,7 @@ pub mod latency;
 pub mod memory;
 pub mod name;
 pub mod pagemap;
+pub mod priority;
 pub mod process;
 pub mod processor;
 pub mod residency;
@@ -28,6 +30,7 @@ pub mod signals;
 pub mod spawn;
 mod text;
 pub mod thread;
+pub mod user;
 
 /// The kernel's page size in bytes.
 pub fn page_size() -> u64 {

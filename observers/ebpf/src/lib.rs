@@ -12,6 +12,7 @@
 //! | `calls` | pure: which system calls are looked at, and how |
 //! | `decode` | pure: the kernel's bytes as events |
 //! | `kernel` | loads the kernel's side, and takes what it reports |
+//! | [`system`] | the same of the whole machine: which files are opened, and what is not in memory (`bpf/system.bpf.c`) |
 //!
 //! Without the feature `kernel` there is no kernel's side, and [`observe`] says so.
 //!
@@ -25,6 +26,7 @@ mod decode;
 pub mod facts;
 #[cfg(feature = "kernel")]
 mod kernel;
+pub mod system;
 #[cfg(not(feature = "kernel"))]
 mod without;
 

@@ -44,7 +44,10 @@ impl Opened {
                 (fd, facts)
             }
             None => {
-                let (fd, facts) = file::open_regular(&meta.path)?;
+                let (fd, facts) = match known.exact {
+                    true => file::open_exactly(&meta.path, meta.dev, meta.ino)?,
+                    false => file::open_regular(&meta.path)?,
+                };
                 (Arc::new(fd), facts)
             }
         };

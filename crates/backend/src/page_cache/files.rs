@@ -24,6 +24,8 @@ pub(super) struct Known {
     pub(super) live: bool,
     /// Open since it was added, whatever became of its name.
     pub(super) kept: Option<Arc<OwnedFd>>,
+    /// Whether nothing but this very file is opened, by a path without links.
+    pub(super) exact: bool,
 }
 
 /// All files, shared with the workers.
@@ -33,6 +35,7 @@ pub(super) struct Files {
     recorded: Arc<BTreeMap<FileId, FileMeta>>,
     /// Those that were added since.
     added: Arc<RwLock<BTreeMap<FileId, Known>>>,
+    exact: bool,
 }
 
 impl Files {
@@ -41,7 +44,13 @@ impl Files {
         Self {
             recorded: Arc::clone(files),
             added: Arc::default(),
+            exact: false,
         }
+    }
+
+    /// Open nothing but the files themselves.
+    pub(super) fn exactly(&mut self) {
+        self.exact = true;
     }
 
     pub(super) fn get(&self, file: FileId) -> Option<Known> {
@@ -50,6 +59,7 @@ impl Files {
                 meta: meta.clone(),
                 live: false,
                 kept: None,
+                exact: self.exact,
             });
         }
         let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
@@ -86,6 +96,7 @@ impl Files {
             meta,
             live: true,
             kept: None,
+            exact: self.exact,
         };
         self.insert(file, known);
     }
@@ -130,6 +141,7 @@ impl Register {
             },
             live: true,
             kept: keep.then(|| Arc::new(fd)),
+            exact: self.files.exact,
         };
         self.files.insert(file, known);
         Ok(())

@@ -66,6 +66,14 @@ impl PageCache {
         }
     }
 
+    /// Open nothing but the very files that are known, by paths without symbolic links: for whoever fetches for other users.
+    /// To be called before there are threads.
+    #[must_use]
+    pub fn exactly(mut self) -> Self {
+        self.common.files.exactly();
+        self
+    }
+
     /// What adds and removes files while the backend runs.
     pub fn register(&self) -> Register {
         Register {

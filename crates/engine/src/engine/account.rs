@@ -7,6 +7,7 @@ use foreread_plan::{Access, FileId, Kind, PAGE};
 
 use super::Engine;
 use super::ask::{Doubt, Purpose};
+use crate::Ledger;
 use crate::site::Site;
 use foreread_sched::Devices;
 
@@ -27,6 +28,16 @@ pub(super) struct Entered {
 }
 
 impl<B: Backend> Engine<B> {
+    /// The account so far.
+    pub fn ledger(&self) -> Ledger {
+        self.strands.iter().map(|strand| strand.ledger).sum()
+    }
+
+    /// The account of each strand so far, in the order in which they were added.
+    pub fn ledgers(&self) -> impl Iterator<Item = Ledger> + '_ {
+        self.strands.iter().map(|strand| strand.ledger)
+    }
+
     /// Enter a read into the strands' ledgers, but for what was missed. Whether their plans knew of it is still to be seen.
     #[inline]
     pub(super) fn account(&mut self, access: &Access) -> Entered {
@@ -72,7 +83,7 @@ impl<B: Backend> Engine<B> {
 
     /// Enter what of a read was there and under way into the ledger of each strand that it was issued for.
     #[inline]
-    fn enter(&mut self, ours: u64, mut enter: impl FnMut(u64, u64, &mut crate::Ledger)) {
+    fn enter(&mut self, ours: u64, mut enter: impl FnMut(u64, u64, &mut Ledger)) {
         if ours == 0 {
             return;
         }

@@ -37,6 +37,13 @@ pub(super) struct Proof {
 }
 
 impl Proof {
+    /// What was judged before this session.
+    pub(super) fn shown(&mut self, right: u64, wrong: u64) {
+        self.right += right;
+        self.wrong += wrong;
+        self.fade();
+    }
+
     pub(super) fn right(&mut self, pages: u64) {
         self.right += pages;
         self.entries += 1;

@@ -45,6 +45,11 @@ impl<M: Model> Model for Levels<M> {
         }
     }
 
+    fn predict_after(&mut self, symbol: Symbol, threshold: f64, out: &mut Vec<Prediction>) {
+        // The machine's sequence goes on as if nothing had been asked.
+        self.own.predict_after(symbol, threshold, out);
+    }
+
     fn end(&mut self, context: Context) {
         self.own.end(context);
     }

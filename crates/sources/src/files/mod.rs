@@ -50,6 +50,9 @@ impl Symbol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Context(pub u64);
 
+/// The context of an event that is only tried.
+const TRIAL: Context = Context(u64::MAX - 1);
+
 /// A file that is expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
@@ -74,6 +77,13 @@ pub trait Model: Send {
     /// `out` is emptied first. Taking a list keeps the callers' loop free of allocations.
     fn predict(&self, context: Context, threshold: f64, out: &mut Vec<Prediction>);
 
+    /// What would be expected after this event alone; nothing is remembered of it.
+    fn predict_after(&mut self, symbol: Symbol, threshold: f64, out: &mut Vec<Prediction>) {
+        self.see(TRIAL, symbol, false);
+        self.predict(TRIAL, threshold, out);
+        self.end(TRIAL);
+    }
+
     /// The context has ended: its last events have no successor.
     fn end(&mut self, context: Context);
 
@@ -94,6 +104,10 @@ impl<M: Model + ?Sized> Model for Box<M> {
 
     fn predict(&self, context: Context, threshold: f64, out: &mut Vec<Prediction>) {
         (**self).predict(context, threshold, out);
+    }
+
+    fn predict_after(&mut self, symbol: Symbol, threshold: f64, out: &mut Vec<Prediction>) {
+        (**self).predict_after(symbol, threshold, out);
     }
 
     fn end(&mut self, context: Context) {

@@ -94,6 +94,16 @@ impl Symbols {
         Some(known.latest.as_deref().unwrap_or(&known.path))
     }
 
+    /// The symbol of a name that is known; it does not count as met.
+    pub fn find(&self, kind: Kind, path: &Path) -> Option<Symbol> {
+        self.paths(kind).get(&*pattern(path)).copied()
+    }
+
+    /// What the symbol stands for.
+    pub fn kind(&self, symbol: Symbol) -> Option<Kind> {
+        self.known.get(symbol).map(|known| known.kind)
+    }
+
     /// All symbols: number, kind and name.
     pub fn iter(&self) -> impl Iterator<Item = (Symbol, Kind, &Path)> {
         self.known

@@ -1,0 +1,90 @@
+//! `foreread daemon` and `foreread predict`: the daemon from the command line's side.
+//!
+//! | part | what it is |
+//! | --- | --- |
+//! | [`run`] | be the daemon, or start one |
+//! | [`stop`] | end it |
+//! | [`status`] | how it goes, as text and JSON |
+//! | [`top`] | the same, live |
+//! | [`predict`] | what follows a file |
+//!
+//! Invariant: whatever a daemon or the names in its answers hold, a terminal is steered by none of it.
+
+mod predict;
+mod run;
+mod status;
+mod stop;
+mod top;
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use foreread_daemon::control::ask;
+use foreread_daemon::control::wire::{Asked, Said};
+use foreread_daemon::{Status, metrics};
+
+use crate::args::daemon::{Daemon, Where};
+
+pub(crate) use predict::predict;
+
+/// Where root's daemon is asked.
+const SYSTEM_SOCKET: &str = "/run/foreread/daemon.sock";
+/// Where root's daemon keeps what it has learned.
+const SYSTEM_STATE: &str = "/var/lib/foreread";
+
+/// Does what is asked of or about the daemon.
+pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
+    match args {
+        Daemon::Run(args) => run::run(&args),
+        Daemon::Start(settings) => run::start(&settings),
+        Daemon::Stop(place) => stop::stop(&place),
+        Daemon::Status(args) => status::status(&args),
+        Daemon::Top(args) => top::top(&args),
+        Daemon::Metrics(place) => {
+            let status = status_at(&to_ask(&place))?;
+            stdout().write_all(metrics::text(&status).as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The status of the daemon that listens there.
+fn status_at(socket: &Path) -> Result<Status> {
+    match ask(socket, &Asked::Status)?.said {
+        Said::Status { status } => Ok(*status),
+        other => bail!("the daemon answers something else: {other:?}"),
+    }
+}
+
+/// Whether this process is root's.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The socket of a daemon that this user starts; `None` if there is no place for one.
+fn own_socket() -> Option<PathBuf> {
+    if is_root() {
+        return Some(SYSTEM_SOCKET.into());
+    }
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)?;
+    folder
+        .is_absolute()
+        .then(|| folder.join("foreread/daemon.sock"))
+}
+
+/// The socket of the daemon that is asked: the user's own, if there is one.
+fn to_ask(place: &Where) -> PathBuf {
+    let own = || own_socket().filter(|socket| socket.exists());
+    let given = place.socket.clone().or_else(own);
+    given.unwrap_or_else(|| SYSTEM_SOCKET.into())
+}
+
+/// The folder of what a daemon of this user has learned.
+fn own_state() -> Option<PathBuf> {
+    if is_root() {
+        return Some(SYSTEM_STATE.into());
+    }
+    foreread_profiles::data_home().map(|home| home.join("forereadd"))
+}

@@ -1,0 +1,147 @@
+//! `foreread predict`: what follows a file, by the daemon's models.
+
+use std::fs::OpenOptions;
+use std::io::{Write, stdout};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use foreread_daemon::control::wire::{Asked, Following, Said};
+use foreread_daemon::control::{AskError, ask};
+use foreread_daemon::{Options, predict_saved};
+use foreread_sys::cache;
+use foreread_words::shown;
+use foreread_words::units::{WIDTH, cut};
+use rustix::fs::OFlags;
+use serde::Serialize;
+
+use super::status::percent;
+use super::{own_state, to_ask};
+use crate::args;
+
+/// Columns before the file's name.
+const COLUMN: usize = 30;
+
+/// A file as scripts read it.
+#[derive(Serialize)]
+struct Listed {
+    path: String,
+    likelihood: f64,
+    ahead: u32,
+    /// The share of the file that is in memory; `null` where the user may not know that, and of empty files.
+    in_memory: Option<f64>,
+}
+
+/// Says what follows a file.
+pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
+    // The kernel names files without symbolic links.
+    let file = match args.file.canonicalize() {
+        Ok(file) => file,
+        Err(_) => std::path::absolute(&args.file)?,
+    };
+    let (files, by) = match ask(&to_ask(&args.place), &Asked::Predict { path: file.clone() }) {
+        Ok(answer) => match answer.said {
+            Said::Predicted { files } => (files, "the daemon"),
+            other => bail!("the daemon answers something else: {other:?}"),
+        },
+        Err(AskError::NotRunning) => (saved(args, &file)?, "what was saved"),
+        Err(why) => return Err(why.into()),
+    };
+    let mut out = stdout().lock();
+    if args.json {
+        let listed: Vec<Listed> = files.iter().map(listed).collect();
+        serde_json::to_writer_pretty(&mut out, &listed).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = file.display().to_string();
+    if files.is_empty() {
+        writeln!(out, "{by} says nothing of what follows {}", shown(&name))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(out, "AHEAD  LIKELIHOOD  IN MEMORY  FILE")?;
+    for file in &files {
+        writeln!(out, "{}", line(file))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was saved says.
+fn saved(args: &args::daemon::Predict, file: &Path) -> Result<Vec<Following>> {
+    let state: PathBuf = args
+        .state
+        .clone()
+        .or_else(own_state)
+        .context("no daemon is running, and there is no place for saved models")?;
+    let options = Options::default();
+    let files = predict_saved(&state, options.model, options.threshold, file)
+        .context("no daemon is running")?;
+    Ok(files.into_iter().map(Into::into).collect())
+}
+
+fn listed(file: &Following) -> Listed {
+    Listed {
+        path: file.path.display().to_string(),
+        likelihood: file.likelihood,
+        ahead: file.ahead,
+        in_memory: in_memory(&file.path).map(|(there, all)| there as f64 / all as f64),
+    }
+}
+
+fn line(file: &Following) -> String {
+    let memory = match in_memory(&file.path) {
+        Some((there, all)) if there == all => "all".to_owned(),
+        Some((there, all)) => percent(there, all),
+        None => "?".to_owned(),
+    };
+    let name = file.path.display().to_string();
+    let likelihood = format!("{:.0} %", file.likelihood * 100.0);
+    format!(
+        "{:>5}  {likelihood:>10}  {memory:>9}  {}",
+        file.ahead,
+        cut(&shown(&name), WIDTH - COLUMN, true)
+    )
+}
+
+/// How many of a file's pages are in memory, and how many there are.
+fn in_memory(path: &Path) -> Option<(u64, u64)> {
+    // What has become of the path since is not waited for.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut open = OpenOptions::new();
+    open.read(true).custom_flags(flags.bits() as i32);
+    let file = open.open(path).ok()?;
+    let about = file.metadata().ok()?;
+    let pages = about.len().div_ceil(foreread_sys::page_size());
+    if !about.is_file() || pages == 0 {
+        return None;
+    }
+    let there = cache::stat(&file, 0..about.len()).ok()?;
+    Some((there.cached.min(pages), pages))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_fits_and_says_how_much_is_in_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![0; 10_000]).expect("a file");
+        let following = |path: &Path| Following {
+            path: path.to_path_buf(),
+            likelihood: 0.934,
+            ahead: 3,
+        };
+        let near = line(&following(&path));
+        if in_memory(&path).is_some() {
+            assert!(near.starts_with("    3        93 %        all  "), "{near}");
+        }
+        let long = folder.path().join("x\n".repeat(200));
+        let line = line(&following(&long));
+        assert!(line.chars().count() <= WIDTH && !line.contains('\n'));
+        assert!(line.contains(" ?  "), "{line}");
+        assert_eq!(in_memory(folder.path()), None);
+    }
+}

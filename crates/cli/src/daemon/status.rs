@@ -1,0 +1,342 @@
+//! `foreread daemon status`: how it goes, in 80 columns or as JSON.
+//!
+//! Data flow: [`Status`] → [`facts`] and [`programs`], which [`top`](super::top) shows, too → text.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use foreread_daemon::{Bytes, Program, Status};
+use foreread_words::units::{WIDTH, ago, bytes, cut, duration, wrapped};
+use foreread_words::{counted, shown};
+
+use super::{status_at, to_ask};
+use crate::args;
+
+/// Where the words on a fact begin.
+pub(super) const COLUMN: usize = 11;
+/// The widths of the columns of programs; the first is cut.
+pub(super) const WIDTHS: [usize; 8] = [20, 11, 10, 8, 7, 7, 7, 9];
+/// Their heads.
+pub(super) const HEADS: [&str; 8] = [
+    "PROGRAM", "UID", "FETCHED", "IN TIME", "LATE", "UNUSED", "RIGHT", "LEAD",
+];
+/// Programs that are listed.
+const LISTED: usize = 20;
+
+/// Says how it goes.
+pub(super) fn status(args: &args::daemon::Status) -> Result<ExitCode> {
+    let status = status_at(&to_ask(&args.place))?;
+    let mut out = stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &status).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(text(&status, SystemTime::now()).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(status: &Status, now: SystemTime) -> String {
+    let mut out = String::new();
+    for (name, words) in facts(status, now) {
+        let mut name = name;
+        for line in wrapped(&words, WIDTH - COLUMN) {
+            out += &format!("{name:COLUMN$}{line}\n");
+            name = "";
+        }
+    }
+    if !status.programs.is_empty() {
+        out += &format!("\n{}\n", line(&HEADS.map(str::to_owned)));
+    }
+    for program in status.programs.iter().take(LISTED) {
+        out += &format!("{}\n", line(&row(program)));
+    }
+    let more = status.programs.len().saturating_sub(LISTED);
+    if more > 0 {
+        let more = counted(more as u64, "more program", "more programs");
+        out += &format!("and {more}: --json lists all\n");
+    }
+    out
+}
+
+/// A row of the table of programs.
+fn line(cells: &[String; 8]) -> String {
+    let [first, others @ ..] = cells;
+    let mut line = format!("{first:width$}", width = WIDTHS[0]);
+    for (cell, width) in others.iter().zip(&WIDTHS[1..]) {
+        line += &format!(" {cell:>width$}", width = width - 1);
+    }
+    line.trim_end().to_owned()
+}
+
+/// The facts on the whole daemon, each with its name.
+pub(super) fn facts(status: &Status, now: SystemTime) -> Vec<(&'static str, String)> {
+    let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    let running = now.duration_since(at(status.since)).unwrap_or_default();
+    let mut facts = vec![(
+        "daemon",
+        format!(
+            "foreread {}, process {}, started {}",
+            shown(&status.version),
+            status.pid,
+            ago(at(status.since), now)
+        ),
+    )];
+    let lost: u64 = status.lost.iter().map(|(_, count)| count).sum();
+    facts.push((
+        "observer",
+        format!(
+            "{}: {}, {} ignored, {lost} lost{}",
+            shown(&status.observer),
+            counted(status.events, "event", "events"),
+            status.ignored,
+            lost_by(status)
+        ),
+    ));
+    let model = &status.model;
+    let saved = match model.saved {
+        0 => "not saved yet".to_owned(),
+        saved => format!("saved {}", ago(at(saved), now)),
+    };
+    facts.push((
+        "model",
+        format!(
+            "{}: {} and programs known, {}, {saved}",
+            shown(&model.kind),
+            counted(model.symbols, "file", "files"),
+            bytes(model.bytes)
+        ),
+    ));
+    let predictions = &status.predictions;
+    let judged = predictions.right + predictions.wrong;
+    facts.push((
+        "predicted",
+        format!(
+            "{} of files opened; of {} {} right",
+            percent(predictions.foretold, predictions.events),
+            counted(judged, "prediction", "predictions"),
+            percent(predictions.right, judged)
+        ),
+    ));
+    let lead = &status.lead;
+    facts.push((
+        "lead",
+        match lead.count {
+            0 => "none yet".to_owned(),
+            _ => format!(
+                "{} in the median; a tenth of them under {}",
+                duration(lead.median),
+                duration(lead.tenth)
+            ),
+        },
+    ));
+    facts.push(("fetched", fetched(&status.bytes)));
+    facts.push((
+        "cost",
+        format!(
+            "{} of processor time, {} % of one core; {} of memory",
+            duration(status.processor_ns),
+            core(status.processor_ns, running),
+            bytes(status.memory)
+        ),
+    ));
+    let now = match &status.pressure {
+        Some(why) => format!("nothing is fetched: {}", shown(why)),
+        None => "files are fetched as they are predicted".to_owned(),
+    };
+    facts.push(("now", now));
+    let problems = status.problems.iter();
+    facts.extend(problems.map(|problem| ("problem", shown(problem).into_owned())));
+    facts
+}
+
+fn lost_by(status: &Status) -> String {
+    let by: Vec<String> = status
+        .lost
+        .iter()
+        .map(|(probe, count)| format!("{count} {}", shown(probe)))
+        .collect();
+    match by.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", by.join(", ")),
+    }
+}
+
+fn fetched(all: &Bytes) -> String {
+    if all.issued == 0 {
+        return format!("nothing; programs fetched {} themselves", bytes(all.missed));
+    }
+    format!(
+        "{}: {} in time, {} late, {} not used, {} evicted before use; programs fetched {} themselves",
+        bytes(all.issued),
+        percent(all.useful, all.issued),
+        percent(all.late, all.issued),
+        percent(all.wasted, all.issued),
+        percent(all.evicted, all.issued),
+        bytes(all.missed)
+    )
+}
+
+/// A program's cells.
+pub(super) fn row(program: &Program) -> [String; 8] {
+    let of = program.bytes.issued;
+    let lead = match program.lead.count {
+        0 => "-".to_owned(),
+        _ => duration(program.lead.median),
+    };
+    let predictions = &program.predictions;
+    let judged = predictions.right + predictions.wrong;
+    // Nobody could look whose processes these were.
+    let uid = match program.uid {
+        u32::MAX => "?".to_owned(),
+        uid => uid.to_string(),
+    };
+    [
+        cut(&shown(&program.name), WIDTHS[0], false),
+        uid,
+        bytes(of),
+        percent(program.bytes.useful, of),
+        percent(program.bytes.late, of),
+        percent(program.bytes.wasted, of),
+        percent(predictions.right, judged),
+        lead,
+    ]
+}
+
+/// A share in whole percent; a dash of nothing.
+pub(super) fn percent(part: u64, all: u64) -> String {
+    match all {
+        0 => "-".to_owned(),
+        _ => format!("{:.0} %", part as f64 * 100.0 / all as f64),
+    }
+}
+
+/// Processor time as a share of one core, in percent with a digit that says something.
+fn core(used: u64, running: Duration) -> String {
+    let share = used as f64 / (running.as_nanos().max(1_000_000_000) as f64) * 100.0;
+    match share < 0.1 {
+        true => format!("{share:.2}"),
+        false => format!("{share:.1}"),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use foreread_daemon::{Lead, ModelStatus, Predictions};
+
+    use super::*;
+
+    /// A status with large numbers and hostile names.
+    pub(in crate::daemon) fn full() -> Status {
+        let predictions = Predictions {
+            made: 1_234_567,
+            right: 1_100_000,
+            wrong: 30_000,
+            foretold: 900_000,
+            events: 1_000_000,
+        };
+        let lead = Lead {
+            count: 9,
+            median: 123_456_789,
+            tenth: 1_234_567,
+        };
+        let all = Bytes {
+            issued: 999 << 30,
+            useful: 900 << 30,
+            late: 40 << 30,
+            wasted: 9 << 30,
+            evicted: 1 << 30,
+            infill: 1 << 20,
+            missed: 5 << 30,
+        };
+        let program = |name: &str, uid| Program {
+            name: name.to_owned(),
+            uid,
+            predictions,
+            lead,
+            bytes: all,
+        };
+        Status {
+            version: "0.1.0".to_owned(),
+            pid: 4_194_303,
+            since: 1_000_000,
+            observer: "fanotify".to_owned(),
+            events: 12_345_678_901,
+            lost: vec![
+                ("queue overflows".to_owned(), 3),
+                ("beyond the allowance".to_owned(), 123_456),
+            ],
+            ignored: 1_234_567,
+            model: ModelStatus {
+                kind: "EPCM".to_owned(),
+                symbols: 1_048_576,
+                partitions: 1_048_576,
+                bytes: 300 << 20,
+                saved: 1_000_100,
+            },
+            predictions,
+            lead,
+            bytes: all,
+            pressure: Some("others wait for memory".to_owned()),
+            problems: vec!["the models could not be saved: \x1b[2J no space".to_owned()],
+            processor_ns: 123_456_789_012,
+            memory: 300 << 20,
+            programs: vec![
+                program("a program with a\nvery long name", 4_294_967_294),
+                program("cc1", 1000),
+                Program {
+                    name: "new".to_owned(),
+                    uid: u32::MAX,
+                    ..Program::default()
+                },
+            ],
+        }
+    }
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_010_000)
+    }
+
+    #[test]
+    fn whatever_the_numbers_and_names_lines_fit_and_steer_no_terminal() {
+        for status in [full(), Status::default()] {
+            let text = text(&status, now());
+            for line in text.lines() {
+                assert!(line.chars().count() <= WIDTH, "{line}");
+                assert!(!line.contains(char::is_control), "{line:?}");
+            }
+        }
+        let mut many = full();
+        many.programs = vec![many.programs[1].clone(); LISTED + 5];
+        assert!(text(&many, now()).contains("and 5 more programs"));
+    }
+
+    #[test]
+    fn what_was_predicted_fetched_and_lost_is_said() {
+        let text = text(&full(), now());
+        println!("{text}");
+        for said in [
+            "90 % of files opened; of 1130000 predictions 97 % right",
+            "999 GiB: 90 % in time, 4 % late",
+            "3 queue overflows",
+            "nothing is fetched: others wait for memory",
+            "1.2 % of one core",
+        ] {
+            assert!(
+                text.replace("\n           ", " ").contains(said),
+                "{said}\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_has_no_share() {
+        assert_eq!(
+            (percent(0, 0), percent(1, 2)),
+            ("-".to_owned(), "50 %".to_owned())
+        );
+        assert_eq!(core(1, Duration::ZERO), "0.00");
+    }
+}

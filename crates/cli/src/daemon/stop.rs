@@ -1,0 +1,38 @@
+//! `foreread daemon stop`: returns when the daemon has saved what it learned and has ended.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use foreread_daemon::control::ask;
+use foreread_daemon::control::wire::Asked;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::to_ask;
+use crate::args::daemon::Where;
+
+/// How long the daemon may take to save what it has learned: up to 64 MiB, on a disk that may be slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Stops the daemon.
+pub(super) fn stop(place: &Where) -> Result<ExitCode> {
+    let socket = to_ask(place);
+    // Held before it is to end: its number may be another process's after that.
+    let pid = ask(&socket, &Asked::Status)?.pid;
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let number = number.with_context(|| format!("no process is {pid}"))?;
+    let process = pidfd_open(number, PidfdFlags::empty())
+        .with_context(|| format!("the daemon, process {pid}"))?;
+    ask(&socket, &Asked::Stop)?;
+    let patience = Timespec::try_from(PATIENCE)?;
+    let mut ended = [PollFd::new(&process, PollFlags::IN)];
+    if poll(&mut ended, Some(&patience))? == 0 {
+        bail!(
+            "the daemon, process {pid}, is to end, and has not within {} s",
+            PATIENCE.as_secs()
+        );
+    }
+    println!("the daemon, process {pid}, has ended");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,278 @@
+//! Predictions to the one engine: a strand for each program's process trees, in a session that lasts as long as there is
+//! something to fetch. What process trees of one program are believed, and what they came to, is one account: a parallel build
+//! has hundreds of them in a minute, each too short to be known by itself.
+//!
+//! A session costs a timer, and remembers each file that it has met: so it is ended when nothing was asked for a while, and
+//! when it has met many files; its account is entered then.
+//!
+//! Invariants: what a session remembers is bounded; nothing here waits for a device.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use foreread_backend::Backend;
+use foreread_engine::{Config, Engine, Session};
+use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
+use foreread_profiles::Profiles;
+use foreread_sources::files::Symbol;
+use foreread_sys::memory;
+use rustc_hash::FxHashMap;
+
+use crate::accounts::{Accounts, Key};
+use crate::files::{Facts, Pages, meta};
+use crate::source::{Feed, Predicted};
+use crate::{Bytes, clock};
+
+/// How long a session goes on without a request or a use of what was fetched, in ns: half of all leads are shorter than a second.
+const QUIET: u64 = 15_000_000_000;
+/// The longest session, in ns: what lies in memory unread is accounted for by then.
+const LONGEST: u64 = 600_000_000_000;
+/// Strands and files of a session.
+const STRANDS: usize = 64;
+const FILES: u32 = 1 << 14;
+/// Entries of a strand's queue, of 22 bytes.
+const QUEUE: usize = 1 << 13;
+/// Pages of the longest read that the engine is told of at once: the largest entry of a queue.
+const PIECE: u32 = 256;
+/// How often the engine is told that programs wait for devices, in ns: a strand rests after 1,000 reads that did not.
+const WAITS: u64 = 100_000_000;
+/// What such a read took, in ns: more than any copy from memory. The engine takes no measure of it, as it is of no known file.
+const WAITED: u64 = 1_000_000;
+/// A file that is never asked for.
+const NONE: FileId = FileId(0);
+/// Of the memory that is free, one part in so many may lie fetched and unread.
+const PART: u64 = 4;
+
+/// Makes the backend of a session.
+pub(crate) type MakeBackend = Box<dyn Fn() -> Box<dyn Backend>>;
+
+struct Strand {
+    key: Key,
+    feed: Feed,
+}
+
+/// A file that was asked for.
+struct Asked {
+    id: FileId,
+    pages: Vec<Pages>,
+    /// Whether it was opened since.
+    used: bool,
+}
+
+struct Running {
+    session: Session,
+    /// When it began.
+    since: u64,
+    strands: Vec<Strand>,
+    files: FxHashMap<Symbol, Asked>,
+    next: u32,
+    used: u64,
+    /// When the engine was last told that programs wait.
+    waited: u64,
+}
+
+/// What fetches.
+pub(crate) struct Fetcher {
+    make: MakeBackend,
+    budget: Option<u64>,
+    running: Option<Running>,
+    fed: bool,
+}
+
+impl Fetcher {
+    pub(crate) fn new(make: MakeBackend, budget: Option<u64>) -> Self {
+        Self {
+            make,
+            budget,
+            running: None,
+            fed: false,
+        }
+    }
+
+    /// Have pages of a predicted file fetched for a program at `now`; `false` if that cannot be done.
+    pub(crate) fn want(
+        &mut self,
+        key: &Key,
+        (symbol, path, facts): (Symbol, &Path, &Facts),
+        pages: Vec<Pages>,
+        likelihood: f64,
+        accounts: &Accounts,
+        now: u64,
+    ) -> bool {
+        let running = match &mut self.running {
+            Some(running) => running,
+            none => match begin(&self.make, self.budget) {
+                Some(begun) => none.insert(begun),
+                None => return false,
+            },
+        };
+        running.used = now;
+        let Some(feed) = running.feed(key, accounts) else {
+            return false;
+        };
+        let id = FileId(running.next);
+        running.next += 1;
+        running.session.add_file(id, meta(facts, path));
+        if !feed.put(id, &pages, likelihood) {
+            return false;
+        }
+        let used = false;
+        running.files.insert(symbol, Asked { id, pages, used });
+        self.fed = true;
+        true
+    }
+
+    /// A file was opened at `now`: by whomever, what was fetched of it is read.
+    pub(crate) fn opened(&mut self, symbol: Symbol, at: u64, now: u64) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let Some(asked) = running.files.get_mut(&symbol).filter(|asked| !asked.used) else {
+            return;
+        };
+        asked.used = true;
+        running.used = now;
+        let thread = ThreadId(0);
+        let (file, kind) = (asked.id, Kind::Open);
+        running.session.see(Seen::Named { file, kind, thread });
+        let start = at.saturating_sub(running.since);
+        for &(from, to) in &asked.pages {
+            for first in (from..to).step_by(PIECE as usize) {
+                let pages = u64::from(PIECE.min(to - first));
+                let read = Access {
+                    file,
+                    extent: Extent::new(u64::from(first) * PAGE, pages * PAGE),
+                    thread,
+                    kind: Kind::Touch,
+                    start,
+                    took: 0,
+                };
+                running.session.see(Seen::Read(read.into()));
+            }
+        }
+        self.fed = true;
+    }
+
+    /// A program has waited for a device at `now`: a strand that rests because everything was in memory goes on.
+    pub(crate) fn waited(&mut self, now: u64) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        if now.saturating_sub(running.waited) < WAITS {
+            return;
+        }
+        running.waited = now;
+        let read = Access {
+            file: NONE,
+            extent: Extent::new(0, PAGE),
+            thread: ThreadId(0),
+            kind: Kind::Read,
+            start: now.saturating_sub(running.since),
+            took: WAITED,
+        };
+        running.session.see(Seen::Read(read.into()));
+        self.fed = true;
+    }
+
+    /// Has the engine look at what it was given, if it was given anything.
+    pub(crate) fn wake(&mut self) {
+        if std::mem::take(&mut self.fed)
+            && let Some(running) = &self.running
+        {
+            running.session.wake();
+        }
+    }
+
+    /// Ends a session that is not worth going on with at `now`.
+    pub(crate) fn rest(&mut self, accounts: &mut Accounts, now: u64) {
+        let is_over = self.running.as_ref().is_some_and(|running| {
+            let is_full = running.strands.len() >= STRANDS || running.next >= FILES;
+            let is_still = now.saturating_sub(running.used) > QUIET;
+            let is_old = now.saturating_sub(running.since) > LONGEST;
+            // What was asked for a moment ago is still to be read.
+            is_still || is_old || is_full && now.saturating_sub(running.used) > QUIET / 15
+        });
+        if is_over {
+            self.end(accounts);
+        }
+    }
+
+    /// Ends the session, if there is one, and enters its account.
+    pub(crate) fn end(&mut self, accounts: &mut Accounts) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        // Died, or stuck in a file system that does not answer: its last account is lost.
+        let Some(report) = running.session.finish() else {
+            return;
+        };
+        for (strand, report) in running.strands.iter().zip(report.strands) {
+            let bytes = Bytes::from(report.ledger);
+            accounts.enter(&strand.key, |account| account.bytes.add(&bytes));
+        }
+    }
+
+    /// What the session has come to so far, by program.
+    pub(crate) fn running(&self) -> Vec<(Key, Bytes)> {
+        let Some(running) = &self.running else {
+            return Vec::new();
+        };
+        let ledgers = running.session.ledgers();
+        let keys = running.strands.iter().map(|strand| strand.key.clone());
+        keys.zip(ledgers.into_iter().map(Bytes::from)).collect()
+    }
+
+    /// Whether there is a session.
+    pub(crate) fn runs(&self) -> bool {
+        self.running.is_some()
+    }
+}
+
+impl Running {
+    /// The feed of a program's strand; `None` where there are too many, until the session is ended.
+    fn feed(&mut self, key: &Key, accounts: &Accounts) -> Option<Feed> {
+        if let Some(strand) = self.strands.iter().find(|strand| strand.key == *key) {
+            return (self.next < FILES).then(|| strand.feed.clone());
+        }
+        if self.strands.len() >= STRANDS || self.next >= FILES {
+            return None;
+        }
+        let feed = Feed::default();
+        let (right, wrong) = accounts.shown(key);
+        let source = Predicted::new(feed.clone(), right, wrong);
+        self.session.add_strand("predictions", Box::new(source));
+        self.strands.push(Strand {
+            key: key.clone(),
+            feed: feed.clone(),
+        });
+        Some(feed)
+    }
+}
+
+fn begin(make: &MakeBackend, budget: Option<u64>) -> Option<Running> {
+    let free = memory::available().map_or(u64::MAX, |free| free / PART);
+    let budget = budget.unwrap_or_else(memory::budget).min(free);
+    let config = Config {
+        queue_entries: QUEUE,
+        budget_pages: budget / PAGE,
+        ..Config::default()
+    };
+    let profiles = Profiles::load().unwrap_or_default();
+    let backend = make();
+    let engine =
+        Engine::new(backend, config).with_profiles(move |dev, _| profiles.of(dev)?.profile());
+    let (since, start) = (clock::now(), Instant::now());
+    let session = Session::start(move || engine, start).ok()?;
+    Some(Running {
+        session,
+        since,
+        strands: Vec::new(),
+        files: FxHashMap::default(),
+        next: 1,
+        used: since,
+        waited: since,
+    })
+}
+
+/// How long the loop may sleep while there is a session.
+pub(crate) const TICK: Duration = Duration::from_secs(1);

@@ -1,0 +1,312 @@
+//! What is known of each file that may be fetched: which one it is, what of it was fetched from its device, and for whom.
+//!
+//! What is fetched ahead of a predicted file: the pages that programs were seen to fetch of it, or all of it where it is small,
+//! where that is most of it, or where fetching those pages left some to wait for again and again. Observers that do not see what is fetched leave
+//! the small ones alone to be fetched whole, and the beginnings of large ones.
+//!
+//! A file that was asked for is taken to be in memory for a while: to look again costs more than an event. When a program
+//! has to fetch again what was fetched before, memory does not hold, and nothing is taken to be there any more.
+//!
+//! Invariant: as many files as the limit, each with at most [`RANGES`] ranges.
+
+use std::path::Path;
+
+use foreread_plan::{Advice, FileMeta, PAGE};
+use foreread_sources::files::Symbol;
+use rustc_hash::FxHashMap;
+
+use crate::File;
+
+/// Ranges of pages kept of a file; those with the smallest gap between them are joined when there are more.
+pub(crate) const RANGES: usize = 24;
+/// Pages between two ranges that are fetched along: the kernel's read-ahead of 128 KiB would span as many.
+const GAP: u32 = 32;
+/// A file of so many bytes is fetched whole: one hint that no kernel cuts.
+const SMALL: u64 = 128 << 10;
+/// The most that is fetched of a file of which nothing is known but its size.
+const UNKNOWN: u64 = 256 << 10;
+/// The most that is fetched of any file, in pages (64 MiB): a compiler's largest program has 40 MiB.
+const MOST: u64 = (64 << 20) / PAGE;
+/// Times that a program had to fetch what the ranges had left out, from which on the whole file is fetched.
+const MISSES: u8 = 3;
+/// How long a file that was asked for is taken to be in memory, in ns.
+const FRESH: u64 = 20_000_000_000;
+/// A request that is younger than this may be overtaken by the program, which says nothing of memory; in ns.
+const UNDER_WAY: u64 = 2_000_000_000;
+/// Users remembered of each file, who may ask for what is predicted of it.
+pub(crate) const USERS: usize = 4;
+
+/// A run of pages: the first and the one after the last.
+pub(crate) type Pages = (u32, u32);
+
+/// One file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    /// Pages that programs have fetched, in order, disjoint.
+    pub(crate) pages: Vec<Pages>,
+    /// Times that some were left out.
+    pub(crate) misses: u8,
+    /// Those who have opened it.
+    pub(crate) users: Vec<u32>,
+    /// When it was asked for last, and in which epoch.
+    pub(crate) asked: Option<(u64, u64)>,
+    /// When a program fetched something of it last.
+    pub(crate) fetched: u64,
+}
+
+impl Facts {
+    /// What to fetch of it.
+    pub(crate) fn plan(&self) -> Vec<Pages> {
+        let whole = self.size.div_ceil(PAGE).min(MOST) as u32;
+        let known: u64 = self
+            .pages
+            .iter()
+            .map(|(from, to)| u64::from(to - from))
+            .sum();
+        let is_most = known * 4 >= u64::from(whole) * 3;
+        match () {
+            _ if whole == 0 => Vec::new(),
+            _ if self.size <= SMALL => vec![(0, whole)],
+            _ if !self.pages.is_empty() && (is_most || self.misses >= MISSES) => vec![(0, whole)],
+            _ if self.pages.is_empty() => vec![(0, whole.min((UNKNOWN / PAGE) as u32))],
+            _ => {
+                let within = self.pages.iter().map(|&(from, to)| (from, to.min(whole)));
+                within.filter(|(from, to)| from < to).collect()
+            }
+        }
+    }
+
+    /// Pages were fetched by a program; whether some of these were fetched before.
+    fn add(&mut self, from: u32, to: u32) -> bool {
+        let overlaps = |&(first, end): &Pages| from < end && first < to;
+        let was_fetched = self.pages.iter().any(overlaps);
+        self.pages.push((from, to));
+        self.pages.sort_unstable();
+        let mut joined: Vec<Pages> = Vec::with_capacity(self.pages.len());
+        for &(from, to) in &self.pages {
+            match joined.last_mut() {
+                Some((_, end)) if from <= *end + GAP => *end = to.max(*end),
+                _ => joined.push((from, to)),
+            }
+        }
+        while joined.len() > RANGES {
+            let gaps = joined.windows(2).map(|two| two[1].0 - two[0].1).enumerate();
+            let Some((at, _)) = gaps.min_by_key(|&(_, gap)| gap) else {
+                break;
+            };
+            joined[at].1 = joined.remove(at + 1).1;
+        }
+        self.pages = joined;
+        was_fetched
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Files {
+    known: FxHashMap<Symbol, Facts>,
+    by_inode: FxHashMap<(u64, u64), Symbol>,
+    limit: usize,
+    /// What was asked for in an earlier one is not taken to be in memory.
+    epoch: u64,
+    /// When this one began.
+    since: u64,
+}
+
+impl Files {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            known: FxHashMap::default(),
+            by_inode: FxHashMap::default(),
+            limit,
+            epoch: 0,
+            since: 0,
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Symbol, &Facts)> {
+        self.known.iter().map(|(symbol, facts)| (*symbol, facts))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(crate) fn get(&self, symbol: Symbol) -> Option<&Facts> {
+        self.known.get(&symbol)
+    }
+
+    /// A file of an earlier session.
+    pub(crate) fn restore(&mut self, symbol: Symbol, facts: Facts) {
+        if self.known.len() < self.limit {
+            self.by_inode.insert((facts.device, facts.inode), symbol);
+            self.known.insert(symbol, facts);
+        }
+    }
+
+    /// A file was opened.
+    pub(crate) fn met(&mut self, symbol: Symbol, file: &File, uid: u32) {
+        if self.known.len() >= self.limit && !self.known.contains_key(&symbol) {
+            // Numbers rise: the lowest quarter was met first.
+            let mut numbers: Vec<Symbol> = self.known.keys().copied().collect();
+            let at = numbers.len() / 4;
+            let (_, &mut first_kept, _) = numbers.select_nth_unstable(at);
+            self.known.retain(|symbol, _| *symbol >= first_kept);
+            let known = &self.known;
+            self.by_inode.retain(|_, symbol| known.contains_key(symbol));
+        }
+        let facts = self.known.entry(symbol).or_default();
+        let place = (file.device, file.inode);
+        if (facts.device, facts.inode) != place {
+            self.by_inode.remove(&(facts.device, facts.inode));
+            self.by_inode.insert(place, symbol);
+            (facts.device, facts.inode) = place;
+            facts.asked = None;
+        }
+        if file.size != facts.size {
+            facts.size = file.size;
+        }
+        if !facts.users.contains(&uid) && facts.users.len() < USERS {
+            facts.users.push(uid);
+        }
+    }
+
+    /// A program has fetched pages of this inode at `now`; whether that says that memory does not hold what was fetched.
+    pub(crate) fn fetched(&mut self, place: (u64, u64), pages: Pages, now: u64) -> bool {
+        let symbol = self.by_inode.get(&place);
+        let Some(facts) = symbol.and_then(|symbol| self.known.get_mut(symbol)) else {
+            return false;
+        };
+        let (from, to) = pages;
+        let is_planned = |&(first, end): &Pages| from < end && first < to;
+        let is_current = facts.asked.is_some_and(|(_, epoch)| epoch == self.epoch);
+        if is_current && !facts.plan().iter().any(is_planned) {
+            facts.misses = facts.misses.saturating_add(1);
+            // What was left out is to be asked for when the file is predicted next.
+            facts.asked = None;
+        }
+        let latest = facts.asked.map_or(0, |(at, _)| at).max(facts.fetched);
+        let was_fetched = facts.add(from, to);
+        facts.fetched = now;
+        let is_late = |at: u64| now.saturating_sub(at) > UNDER_WAY;
+        let is_gone = was_fetched && is_late(latest) && is_late(self.since);
+        if is_gone {
+            self.epoch += 1;
+            self.since = now;
+        }
+        is_gone
+    }
+
+    /// What to ask for of a predicted file at `now`, if anything: how the file was seen, and its pages.
+    pub(crate) fn due(&mut self, symbol: Symbol, now: u64) -> Option<(&Facts, Vec<Pages>)> {
+        let facts = self.known.get_mut(&symbol)?;
+        let is_fresh =
+            |(at, epoch): (u64, u64)| epoch == self.epoch && now.saturating_sub(at) < FRESH;
+        if facts.asked.is_some_and(is_fresh) {
+            return None;
+        }
+        facts.asked = Some((now, self.epoch));
+        let plan = facts.plan();
+        (!plan.is_empty()).then_some((&*facts, plan))
+    }
+
+    /// What was asked for was not fetched after all.
+    pub(crate) fn let_go(&mut self, symbol: Symbol) {
+        if let Some(facts) = self.known.get_mut(&symbol) {
+            facts.asked = None;
+        }
+    }
+}
+
+/// A file as the backend is to know it.
+pub(crate) fn meta(facts: &Facts, path: &Path) -> FileMeta {
+    FileMeta {
+        path: path.to_path_buf(),
+        dev: facts.device,
+        ino: facts.inode,
+        size: facts.size,
+        mtime_ns: 0,
+        written: false,
+        advice: Advice::Normal,
+        directory: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(inode: u64, size: u64) -> File {
+        File {
+            path: "/f".into(),
+            device: 1,
+            inode,
+            generation: 0,
+            size,
+        }
+    }
+
+    #[test]
+    fn what_was_fetched_is_planned_and_small_files_whole() {
+        let mut files = Files::new(100);
+        files.met(Symbol(1), &file(1, 10_000), 0);
+        assert_eq!(files.get(Symbol(1)).expect("met").plan(), [(0, 3)]);
+        files.met(Symbol(2), &file(2, 40 << 20), 0);
+        assert_eq!(files.get(Symbol(2)).expect("met").plan(), [(0, 64)]);
+        for pages in [(1000, 1032), (1040, 1072), (5000, 5032)] {
+            files.fetched((1, 2), pages, 0);
+        }
+        let plan = files.get(Symbol(2)).expect("met").plan();
+        assert_eq!(plan, [(1000, 1072), (5000, 5032)]);
+        for at in 0..1000 {
+            files.fetched((1, 2), (at * 100, at * 100 + 1), 0);
+        }
+        let facts = files.get(Symbol(2)).expect("met");
+        assert!(facts.pages.len() <= RANGES);
+        assert!(facts.pages.windows(2).all(|two| two[0].1 < two[1].0));
+    }
+
+    #[test]
+    fn a_file_that_goes_on_missing_pages_is_fetched_whole() {
+        let mut files = Files::new(100);
+        files.met(Symbol(1), &file(1, 40 << 20), 0);
+        files.fetched((1, 1), (1000, 1032), 0);
+        for round in 0..u32::from(MISSES) {
+            assert!(files.due(Symbol(1), 0).is_some(), "round {round}");
+            files.fetched((1, 1), (2000 + round * 100, 2001 + round * 100), 1);
+        }
+        let (_, plan) = files.due(Symbol(1), 0).expect("asked for");
+        assert_eq!(plan, [(0, 10_240)]);
+    }
+
+    #[test]
+    fn a_file_asked_for_is_not_asked_for_again_until_something_is_gone_from_memory() {
+        let mut files = Files::new(100);
+        for number in [1, 2] {
+            files.met(Symbol(number), &file(number.into(), 10_000), 0);
+            assert!(files.due(Symbol(number), 0).is_some());
+            assert!(files.due(Symbol(number), FRESH - 1).is_none());
+        }
+        // The program was quicker.
+        assert!(!files.fetched((1, 1), (0, 3), UNDER_WAY));
+        assert!(!files.fetched((1, 1), (0, 3), UNDER_WAY + 1));
+        assert!(files.due(Symbol(2), UNDER_WAY + 1).is_none());
+        let later = 2 * UNDER_WAY + 2;
+        assert!(files.fetched((1, 1), (0, 3), later));
+        assert!(files.due(Symbol(2), later).is_some());
+    }
+
+    #[test]
+    fn files_are_bounded_and_the_newest_stay() {
+        let mut files = Files::new(1000);
+        for number in 0..10_000 {
+            files.met(Symbol(number), &file(number.into(), 1), 0);
+            assert!(files.len() <= 1000);
+        }
+        assert_eq!(files.by_inode.len(), files.len());
+        assert!(files.get(Symbol(9999)).is_some());
+    }
+}

@@ -1,0 +1,43 @@
+//! forereadd: learns which files follow which, on the whole system, and fetches those that will be opened next.
+//!
+//! | part | what it is |
+//! | --- | --- |
+//! | [`Watch`] | who reports what processes do: eBPF or fanotify |
+//! | [`serve`] | the loop: events → models → predictions → the engine |
+//! | [`desk`] | how others ask the loop: [`Ask`] and [`Answer`] |
+//! | [`control`] | the socket that programs ask at |
+//! | [`metrics`] | the status in Prometheus's text format |
+//! | [`Status`] | what the daemon has seen, predicted and fetched |
+//! | [`Options`] | what the daemon is started with |
+//!
+//! Data flow: [`Watch`] → [`Happened`] → symbols → models (one of each process tree, one of the machine) → predictions → a
+//! strand of the engine for the process trees of each program → hints. [`Status`] accounts for all of them.
+
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod ask;
+mod clock;
+pub mod control;
+mod fetch;
+mod files;
+pub mod metrics;
+mod mind;
+mod options;
+mod places;
+mod pressure;
+mod saved;
+mod serve;
+mod source;
+mod state;
+mod status;
+mod trees;
+mod upkeep;
+mod watch;
+
+pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
+pub use options::{IoPriority, Model, ObserverChoice, Options};
+pub use saved::predict_saved;
+pub use serve::serve;
+pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
+pub use watch::{Ebpf, Fanotify, File, Happened, Watch, open};

@@ -1,0 +1,73 @@
+//! What the daemon is started with.
+
+use std::path::PathBuf;
+
+/// Which observer is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ObserverChoice {
+    /// eBPF, and fanotify where BPF is missing.
+    #[default]
+    Auto,
+    /// eBPF.
+    Ebpf,
+    /// fanotify.
+    Fanotify,
+}
+
+/// Which model predicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Model {
+    /// The file that followed last time.
+    LastSuccessor,
+    /// Partitions of 64 nodes, patterns of up to 8 events.
+    Pcm,
+    /// Deep partitions of 64 nodes that predict sequences, and go on in the next partition.
+    #[default]
+    Epcm,
+}
+
+/// How hints are weighed against other reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IoPriority {
+    /// After everybody else's, where the device's scheduler knows priorities.
+    #[default]
+    Idle,
+    /// Like everybody else's.
+    Normal,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder of the models, of this user alone: `/var/lib/foreread`.
+    pub state: PathBuf,
+    /// The control socket: `/run/foreread/daemon.sock`.
+    pub socket: PathBuf,
+    /// The model.
+    pub model: Model,
+    /// Likelihood from which on a file is fetched: over 0.5, up to 1.
+    pub threshold: f64,
+    /// Bytes that may lie in memory fetched and unread. `None`: what the engine finds right for the machine.
+    pub budget: Option<u64>,
+    /// The observer.
+    pub observer: ObserverChoice,
+    /// The priority of hints.
+    pub priority: IoPriority,
+    /// Whether files on FUSE file systems are fetched, too: whoever serves one learns what is predicted.
+    pub fuse: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            state: PathBuf::from("/var/lib/foreread"),
+            socket: PathBuf::from("/run/foreread/daemon.sock"),
+            model: Model::default(),
+            threshold: 0.55,
+            budget: None,
+            observer: ObserverChoice::default(),
+            priority: IoPriority::default(),
+            fuse: false,
+        }
+    }
+}

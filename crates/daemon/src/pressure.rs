@@ -1,0 +1,145 @@
+//! Whether the machine is short of memory, or its devices of time: then nothing is fetched.
+//!
+//! The kernel says how much of the last ten seconds tasks have waited for either (PSI). Waiting for devices is what the
+//! daemon is there to shorten, so a device that is waited for is a reason to hold back only where it is for others: where
+//! most of the bytes that programs have fetched themselves went to process trees that nothing is predicted for.
+//!
+//! Data flow: `/proc/pressure` and [`Pressure::fetched`] → [`Pressure::reason`].
+
+use std::fs;
+use std::path::PathBuf;
+
+/// Share of time, in %, that some task waited for memory, from which on nothing is fetched: a machine with free memory shows 0.
+const MEMORY_SOME: f64 = 10.0;
+/// And that all did.
+const MEMORY_FULL: f64 = 2.0;
+/// Share of time that some task waited for devices, from which on it matters for whom.
+const IO_SOME: f64 = 40.0;
+/// Bytes fetched by programs, below which nothing is said of whose they are.
+const TELLING: u64 = 4 << 20;
+/// How often the kernel is asked, in ns: its averages move every two seconds.
+const EVERY: u64 = 1_000_000_000;
+/// How long bytes count, about, in ns.
+const FADES: u64 = 10_000_000_000;
+
+/// What the kernel says of one resource, in % of the last ten seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Stall {
+    some: f64,
+    full: f64,
+}
+
+impl Stall {
+    /// Of the text of a file below `/proc/pressure`.
+    pub(crate) fn parse(text: &str) -> Self {
+        let value = |word: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(word))?;
+            let value = line.trim_start().strip_prefix("avg10=")?;
+            value.split(' ').next()?.parse().ok()
+        };
+        Self {
+            some: value("some").unwrap_or(0.0),
+            full: value("full").unwrap_or(0.0),
+        }
+    }
+}
+
+/// What is known of both.
+#[derive(Debug, Default)]
+pub(crate) struct Pressure {
+    /// Where the kernel says so.
+    folder: PathBuf,
+    asked: Option<u64>,
+    memory: Stall,
+    io: Stall,
+    /// Bytes that programs have fetched, of which so many for process trees that nothing is predicted for.
+    fetched: u64,
+    foreign: u64,
+    faded: u64,
+}
+
+impl Pressure {
+    /// As the files of this folder say: `/proc/pressure`.
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            ..Self::default()
+        }
+    }
+
+    /// A program has fetched so many bytes; whether anything is predicted for its process tree.
+    pub(crate) fn fetched(&mut self, bytes: u64, is_ours: bool, now: u64) {
+        while now.saturating_sub(self.faded) > FADES && self.fetched > 0 {
+            self.fetched /= 2;
+            self.foreign /= 2;
+            self.faded += FADES;
+        }
+        if self.fetched == 0 {
+            self.faded = now;
+        }
+        self.fetched += bytes;
+        self.foreign += if is_ours { 0 } else { bytes };
+    }
+
+    /// Why nothing is to be fetched at present.
+    pub(crate) fn reason(&mut self, now: u64) -> Option<String> {
+        if self.asked.is_none_or(|at| now.saturating_sub(at) >= EVERY) {
+            self.asked = Some(now);
+            // A kernel without PSI says nothing, and shows no pressure.
+            let read = |name: &str| {
+                let text = fs::read_to_string(self.folder.join(name));
+                Stall::parse(&text.unwrap_or_default())
+            };
+            (self.memory, self.io) = (read("memory"), read("io"));
+        }
+        self.judge()
+    }
+
+    fn judge(&self) -> Option<String> {
+        let Stall { some, full } = self.memory;
+        if some >= MEMORY_SOME || full >= MEMORY_FULL {
+            return Some(format!(
+                "memory is short: tasks wait {some:.0} % of the time"
+            ));
+        }
+        let some = self.io.some;
+        let for_others = self.fetched >= TELLING && self.foreign > self.fetched / 2;
+        (some >= IO_SOME && for_others)
+            .then(|| format!("others use the devices: tasks wait {some:.0} % of the time"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "some avg10=41.50 avg60=0.09 avg300=0.10 total=28916441\n\
+                        full avg10=0.25 avg60=0.00 avg300=0.00 total=10376998\n";
+
+    #[test]
+    fn what_the_kernel_says_is_understood() {
+        let stall = Stall::parse(TEXT);
+        assert_eq!((stall.some, stall.full), (41.5, 0.25));
+        assert_eq!(Stall::parse(""), Stall::default());
+    }
+
+    #[test]
+    fn devices_that_are_waited_for_hold_back_only_where_others_wait() {
+        let busy = |is_ours| {
+            let mut pressure = Pressure {
+                io: Stall::parse(TEXT),
+                asked: Some(0),
+                ..Pressure::default()
+            };
+            pressure.fetched(TELLING, is_ours, 0);
+            pressure.reason(1)
+        };
+        assert_eq!(busy(true), None);
+        assert!(busy(false).is_some_and(|why| why.contains("others")));
+        let short = Pressure {
+            memory: Stall::parse(TEXT),
+            ..Pressure::default()
+        };
+        assert!(short.judge().is_some_and(|why| why.contains("memory")));
+    }
+}

@@ -1,0 +1,297 @@
+//! The loop: events → models → predictions → the engine; questions → answers; the state saved now and then.
+//!
+//! Invariants: nothing in the loop waits for a device but the loading and saving of the state; whatever a step meets, the
+//! loop goes on; the daemon's processor time is bounded ([`Upkeep`]).
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use foreread_backend::PageCache;
+use foreread_sys::{priority, process};
+use foreread_words::plain;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::accounts::Accounts;
+use crate::fetch::{Fetcher, MakeBackend, TICK};
+use crate::mind::{Mind, Outcome, Wanted};
+use crate::places::Places;
+use crate::pressure::Pressure;
+use crate::state::{Loaded, State};
+use crate::upkeep::Upkeep;
+use crate::{Answer, Ask, Counter, IoPriority, Model, ModelStatus, Options, Status, Watch, clock};
+
+/// How long the loop sleeps while nothing happens: it saves what was learnt.
+const IDLE: Duration = Duration::from_secs(30);
+/// After events the loop takes no more for so long, so that a busy machine wakes it 1,000 times a second at most; a lead is
+/// shortened by half of it on average.
+const BREATH: Duration = Duration::from_millis(1);
+/// How often the state is saved, in ns: five minutes of learning are lost by a kill.
+const SAVE: u64 = 300_000_000_000;
+/// Problems that are kept.
+const PROBLEMS: usize = 8;
+
+/// Watches, learns and fetches until somebody asks it to stop. The last account.
+///
+/// # Errors
+/// When the state's folder cannot be used at all.
+pub fn serve(options: &Options, watch: Box<dyn Watch>, counter: Counter) -> Result<Status> {
+    let mut problems = Vec::new();
+    if options.priority == IoPriority::Idle
+        && let Err(why) = priority::idle_reads()
+    {
+        let why = plain(&why.to_string());
+        problems.push(format!("hints have no lower priority: {why}"));
+    }
+    let machine = Machine {
+        make: Box::new(|| Box::new(PageCache::new(&Default::default()).exactly())),
+        places: Places::new(options.fuse),
+        pressure: Pressure::at("/proc/pressure".into()),
+    };
+    let mut daemon = Daemon::new(options, watch.name(), machine)?;
+    problems.into_iter().for_each(|one| daemon.problem(one));
+    run(daemon, watch, counter)
+}
+
+/// The machine as the loop sees it.
+struct Machine {
+    make: MakeBackend,
+    places: Places,
+    pressure: Pressure,
+}
+
+fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> Result<Status> {
+    let mut stop = false;
+    while !stop {
+        wait(watch.as_ref(), &counter, daemon.patience());
+        let mut more = true;
+        while more {
+            more = watch.poll(&mut |event| daemon.taken.push(event));
+            daemon.take();
+        }
+        counter.answer(|ask| match ask {
+            Ask::Status => Answer::Status(Box::new(daemon.status(watch.as_ref()))),
+            Ask::Predict { path, uid } => Answer::Predicted(daemon.mind.after(&path, uid)),
+            Ask::Stop => {
+                stop = true;
+                Answer::Stopping
+            }
+        });
+        daemon.keep();
+        if !stop {
+            std::thread::sleep(BREATH);
+        }
+    }
+    daemon.end();
+    Ok(daemon.status(watch.as_ref()))
+}
+
+/// Waits for an event or a question.
+fn wait(watch: &dyn Watch, counter: &Counter, patience: Duration) {
+    let mut fds = vec![PollFd::from_borrowed_fd(counter.wait_fd(), PollFlags::IN)];
+    let patience = match watch.wait_fd() {
+        Some(fd) => {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            patience
+        }
+        None => BREATH,
+    };
+    let patience = Timespec::try_from(patience).ok();
+    // A signal ends it early, and no more.
+    let _ = poll(&mut fds, patience.as_ref());
+}
+
+/// All that the loop has.
+struct Daemon {
+    mind: Mind,
+    state: State,
+    fetcher: Fetcher,
+    places: Places,
+    pressure: Pressure,
+    upkeep: Upkeep,
+    model: Model,
+    observer: &'static str,
+    since: u64,
+    /// Events that were taken from the watch, and what came of one.
+    taken: Vec<crate::Happened>,
+    outcomes: Vec<Outcome>,
+    problems: Vec<String>,
+    /// When the state was saved last: in the loop's clock, and for people; and after how many events.
+    saved: (u64, u64, u64),
+}
+
+impl Daemon {
+    fn new(options: &Options, observer: &'static str, machine: Machine) -> Result<Self> {
+        let Loaded {
+            state,
+            symbols,
+            files,
+            problems,
+        } = State::load(&options.state)?;
+        let now = clock::now();
+        Ok(Self {
+            mind: Mind::new(
+                state.model(options.model),
+                symbols,
+                files,
+                options.threshold,
+            ),
+            state,
+            fetcher: Fetcher::new(machine.make, options.budget),
+            places: machine.places,
+            pressure: machine.pressure,
+            upkeep: Upkeep::new(now, process::used()),
+            model: options.model,
+            observer,
+            since: clock::seconds(),
+            taken: Vec::new(),
+            outcomes: Vec::new(),
+            problems,
+            saved: (now, 0, 0),
+        })
+    }
+
+    /// How long the loop may sleep.
+    fn patience(&self) -> Duration {
+        if self.fetcher.runs() { TICK } else { IDLE }
+    }
+
+    /// Takes what has happened.
+    fn take(&mut self) {
+        let means = self.upkeep.settle(clock::now(), process::used());
+        for happened in std::mem::take(&mut self.taken) {
+            self.mind.happened(happened, means, &mut self.outcomes);
+            let mut outcomes = std::mem::take(&mut self.outcomes);
+            for outcome in outcomes.drain(..) {
+                self.act(outcome);
+            }
+            self.outcomes = outcomes;
+        }
+        self.fetcher.wake();
+    }
+
+    fn act(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Used(symbol, at) => self.fetcher.opened(symbol, at, clock::now()),
+            Outcome::Fetched(bytes, is_ours) => {
+                let now = clock::now();
+                self.pressure.fetched(bytes, is_ours, now);
+                self.fetcher.waited(now);
+            }
+            Outcome::Wanted(wanted) => self.want(&wanted),
+        }
+    }
+
+    /// A file is predicted: has it fetched, if it may be.
+    fn want(&mut self, wanted: &Wanted) {
+        let now = clock::now();
+        if self.pressure.reason(now).is_some() {
+            return;
+        }
+        let symbol = wanted.symbol;
+        let Some(path) = self.mind.symbols.path(symbol) else {
+            return;
+        };
+        let Some((facts, pages)) = self.mind.files.due(symbol, now) else {
+            return;
+        };
+        if !self.places.allow(path, facts.device, now) {
+            self.mind.ignored += 1;
+            return;
+        }
+        let accounts: &Accounts = &self.mind.accounts;
+        let file = (symbol, path, facts);
+        let (key, likelihood) = (&wanted.key, wanted.likelihood);
+        let asked = self
+            .fetcher
+            .want(key, file, pages, likelihood, accounts, now);
+        if !asked {
+            self.mind.files.let_go(symbol);
+        }
+    }
+
+    /// Ends a session that is over, and saves the state if it is time.
+    fn keep(&mut self) {
+        let now = clock::now();
+        self.fetcher.rest(&mut self.mind.accounts, now);
+        let (saved, _, events) = self.saved;
+        if now.saturating_sub(saved) >= SAVE && self.mind.events > events {
+            self.save(now);
+        }
+    }
+
+    fn save(&mut self, now: u64) {
+        self.mind.flush();
+        let before = self.saved.1;
+        match self.state.save(&self.mind.symbols, &self.mind.files) {
+            Ok(()) => self.saved = (now, clock::seconds(), self.mind.events),
+            Err(why) => {
+                // Until there is room again.
+                self.saved = (now, before, self.saved.2);
+                let why = plain(&format!("{why:#}"));
+                self.problem(format!("the models are not saved: {why}"));
+            }
+        }
+    }
+
+    fn problem(&mut self, problem: String) {
+        if !self.problems.contains(&problem) {
+            if self.problems.len() == PROBLEMS {
+                self.problems.remove(0);
+            }
+            self.problems.push(problem);
+        }
+    }
+
+    fn end(&mut self) {
+        self.fetcher.end(&mut self.mind.accounts);
+        self.save(clock::now());
+    }
+
+    fn status(&mut self, watch: &dyn Watch) -> Status {
+        let running = self.fetcher.running();
+        let all = &self.mind.accounts.all;
+        let mut bytes = all.bytes;
+        running.iter().for_each(|(_, one)| bytes.add(one));
+        let lost = watch.lost().into_iter();
+        let kind = match self.model {
+            Model::LastSuccessor => "last successor",
+            Model::Pcm => "PCM",
+            Model::Epcm => "EPCM",
+        };
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            since: self.since,
+            observer: self.observer.to_owned(),
+            events: self.mind.events,
+            lost: lost.map(|(name, count)| (name.to_owned(), count)).collect(),
+            ignored: self.mind.ignored,
+            model: ModelStatus {
+                kind: kind.to_owned(),
+                symbols: self.mind.symbols.len() as u64,
+                partitions: self.state.partitions() as u64,
+                bytes: self.mind.bytes(),
+                saved: self.saved.1,
+            },
+            predictions: all.predictions,
+            lead: all.leads.told(),
+            bytes,
+            pressure: self.pressure.reason(clock::now()),
+            problems: self.problems.clone(),
+            processor_ns: process::used(),
+            memory: resident(Path::new("/proc/self/statm")),
+            programs: self.mind.accounts.told(&running),
+        }
+    }
+}
+
+/// Bytes of a process that are in memory, of its `statm`; 0 where that is hidden.
+fn resident(statm: &Path) -> u64 {
+    let text = std::fs::read_to_string(statm).unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    pages.map_or(0, |pages: u64| pages * foreread_sys::page_size())
+}
+
+#[cfg(test)]
+mod tests;

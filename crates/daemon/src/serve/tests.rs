@@ -1,0 +1,346 @@
+//! The whole loop with a watch and a backend that are made up: events in, what was asked for out.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use foreread_backend::{
+    Answer as Looked, Backend, DeviceFacts, Event, Outcome, Question, Standing,
+};
+use foreread_plan::{FileId, FileMeta, Kind, Request};
+
+use super::*;
+use crate::{Desk, File, Happened, desk};
+
+/// Long enough for a machine that others use.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+type Events = Arc<Mutex<VecDeque<Happened>>>;
+type Asked = Arc<Mutex<BTreeMap<String, Vec<Range<u64>>>>>;
+
+struct Fake(Events);
+
+impl Watch for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn wait_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
+        None
+    }
+
+    fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool {
+        self.0.lock().expect("events").drain(..).for_each(out);
+        false
+    }
+
+    fn lost(&self) -> Vec<(&'static str, u64)> {
+        vec![("fake", 3)]
+    }
+}
+
+/// Has all at once, and remembers what was asked for.
+struct Instantly {
+    files: BTreeMap<FileId, FileMeta>,
+    events: Vec<Event>,
+    asked: Asked,
+}
+
+impl Backend for Instantly {
+    fn add(&mut self, file: FileId, meta: FileMeta) {
+        self.files.insert(file, meta);
+    }
+
+    fn device(&mut self, file: FileId) -> Option<u64> {
+        self.files.get(&file).map(|meta| meta.dev)
+    }
+
+    fn facts(&mut self, _: u64) -> DeviceFacts {
+        DeviceFacts {
+            name: "fake".to_owned(),
+            rotational: false,
+        }
+    }
+
+    fn prepare(&mut self, _: FileId) {}
+
+    fn submit(&mut self, request: Request) {
+        let Request { id, file, pages } = request;
+        let name = self.files[&file].path.display().to_string();
+        let mut asked = self.asked.lock().expect("what was asked");
+        asked.entry(name).or_default().push(pages.clone());
+        let (fetched, complete) = (true, true);
+        self.events.push(Event::Issued { id, file, pages });
+        self.events.push(Event::Done {
+            id,
+            fetched,
+            complete,
+        });
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.events);
+    }
+
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        let outcome = Outcome::Fetched;
+        let looked = |&(file, kind): &(FileId, Kind)| Event::Looked {
+            file,
+            kind,
+            outcome,
+        };
+        self.events.extend(names.iter().map(looked));
+    }
+
+    fn ask(&mut self, question: Question) {
+        let standing = |part: &Range<u64>| Standing {
+            resident: Some(part.end - part.start),
+            evicted: Some(0),
+            gone: Vec::new(),
+        };
+        let answer = Looked {
+            length: None,
+            parts: question.parts.iter().map(standing).collect(),
+        };
+        let ticket = question.ticket;
+        self.events.push(Event::Answered { ticket, answer });
+    }
+
+    fn discard(&mut self, _: FileId, _: Range<u64>) {}
+}
+
+/// A daemon that serves.
+struct Lab {
+    events: Events,
+    asked: Asked,
+    desk: Desk,
+    thread: JoinHandle<Status>,
+    told: u64,
+    state: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new(pressure: &'static str) -> Self {
+        Self::with(tempfile::tempdir().expect("a folder"), pressure)
+    }
+
+    fn with(state: tempfile::TempDir, pressure: &'static str) -> Self {
+        let (events, asked) = (Events::default(), Asked::default());
+        let (desk, counter) = desk().expect("a desk");
+        let options = Options {
+            state: state.path().join("state"),
+            ..Options::default()
+        };
+        let (watched, kept) = (Arc::clone(&events), Arc::clone(&asked));
+        let stalls = state.path().join("pressure");
+        std::fs::create_dir_all(&stalls).expect("a folder");
+        std::fs::write(stalls.join("memory"), pressure).expect("written");
+        let thread = std::thread::spawn(move || {
+            let make: MakeBackend = Box::new(move || {
+                Box::new(Instantly {
+                    files: BTreeMap::new(),
+                    events: Vec::new(),
+                    asked: Arc::clone(&kept),
+                })
+            });
+            let machine = Machine {
+                make,
+                places: Places::of("/ 0:1 ext4\n/proc 0:2 proc\n", false),
+                pressure: Pressure::at(stalls),
+            };
+            let daemon = Daemon::new(&options, "fake", machine).expect("a state");
+            run(daemon, Box::new(Fake(watched)), counter).expect("served")
+        });
+        Self {
+            events,
+            asked,
+            desk,
+            thread,
+            told: 0,
+            state,
+        }
+    }
+
+    /// Has these happen, and waits until the daemon has seen them and the engine has had its time.
+    fn tell(&mut self, happened: impl IntoIterator<Item = Happened>) {
+        for one in happened {
+            self.told += 1;
+            self.events.lock().expect("events").push_back(one);
+        }
+        let begun = Instant::now();
+        while self.status().events < self.told {
+            assert!(begun.elapsed() < PATIENCE, "the daemon takes no events");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+
+    fn status(&self) -> Status {
+        match self.desk.ask(Ask::Status, PATIENCE) {
+            Some(Answer::Status(status)) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A process of a program opens these files one after the other.
+    fn run(&mut self, pid: u32, folder: &str, files: Range<u64>) {
+        let at = clock::now();
+        let (parent, uid) = (1, 1000);
+        let program = file("/bin", 9999);
+        self.tell([
+            Happened::Forked { pid, parent, at },
+            Happened::Started {
+                pid,
+                parent,
+                uid,
+                program,
+                at,
+            },
+        ]);
+        for number in files {
+            let (file, writes, at) = (file(folder, number), false, clock::now());
+            self.tell([Happened::Opened {
+                pid,
+                uid,
+                file,
+                writes,
+                at,
+            }]);
+        }
+        self.tell([Happened::Ended {
+            pid,
+            at: clock::now(),
+        }]);
+    }
+
+    fn asked(&self) -> BTreeMap<String, Vec<Range<u64>>> {
+        self.asked.lock().expect("what was asked").clone()
+    }
+
+    /// Stops the daemon: its last account, and its folder.
+    fn stop(self) -> (Status, tempfile::TempDir) {
+        let answer = self.desk.ask(Ask::Stop, PATIENCE);
+        assert_eq!(answer, Some(Answer::Stopping));
+        (self.thread.join().expect("the daemon's end"), self.state)
+    }
+}
+
+fn file(folder: &str, number: u64) -> File {
+    File {
+        path: format!("{folder}/{number}").into(),
+        device: if folder == "/proc" { 2 } else { 1 },
+        inode: number + 1,
+        generation: 0,
+        size: 10_000,
+    }
+}
+
+#[test]
+fn files_that_will_be_opened_are_asked_for_before_they_are_and_accounted_for() {
+    let mut lab = Lab::new("");
+    for round in 0..8 {
+        lab.run(100 + round, "/files", 0..20);
+    }
+    let asked = lab.asked();
+    assert!(asked.len() >= 10, "{asked:?}");
+    assert!(
+        asked.values().all(|pages| *pages == [0..3]),
+        "once, and all of it: {asked:?}"
+    );
+    let (status, _) = lab.stop();
+    assert_eq!(status.observer, "fake");
+    assert_eq!(status.lost, [("fake".to_owned(), 3)]);
+    let bytes = status.bytes;
+    assert_eq!(bytes.issued, asked.len() as u64 * 3 * 4096);
+    assert!(bytes.useful > bytes.issued / 2, "{bytes:?}");
+    let sum = bytes.useful + bytes.late + bytes.wasted + bytes.evicted + bytes.infill;
+    assert_eq!(bytes.issued, sum);
+    let program = status.programs.first().expect("a program");
+    assert_eq!((program.name.as_str(), program.uid), ("9999", 1000));
+    assert_eq!(program.bytes.issued, bytes.issued);
+    assert!(
+        status.lead.count > 0 && status.lead.median > 0,
+        "{:?}",
+        status.lead
+    );
+    let predictions = status.predictions;
+    assert!(predictions.right > 0 && predictions.made >= predictions.right + predictions.wrong);
+}
+
+#[test]
+fn what_was_learnt_is_known_after_the_next_start() {
+    let mut lab = Lab::new("");
+    for round in 0..8 {
+        lab.run(100 + round, "/files", 0..20);
+    }
+    let (_, folder) = lab.stop();
+    let mut lab = Lab::with(folder, "");
+    lab.run(7, "/files", 0..1);
+    let asked = lab.asked();
+    assert!(asked.len() > 3, "{asked:?}");
+    lab.stop();
+}
+
+#[test]
+fn nothing_is_asked_for_while_memory_is_short() {
+    let mut lab = Lab::new("some avg10=55.00 avg60=0.00 avg300=0.00 total=1\n");
+    for round in 0..8 {
+        lab.run(100 + round, "/files", 0..20);
+    }
+    assert!(lab.asked().is_empty());
+    let (status, _) = lab.stop();
+    assert!(status.pressure.is_some_and(|why| why.contains("memory")));
+    assert!(status.predictions.made > 0);
+}
+
+#[test]
+fn files_that_no_device_has_are_not_asked_for() {
+    let mut lab = Lab::new("");
+    for round in 0..8 {
+        lab.run(100 + round, "/proc", 0..20);
+    }
+    let asked = lab.asked();
+    assert!(
+        asked.keys().all(|name| !name.starts_with("/proc")),
+        "{asked:?}"
+    );
+    let (status, _) = lab.stop();
+    assert!(status.ignored > 0);
+}
+
+#[test]
+fn a_full_disk_is_said_and_the_daemon_goes_on() {
+    let mut lab = Lab::new("");
+    lab.run(100, "/files", 0..5);
+    // No folder to save to is as good as no room in it.
+    std::fs::remove_dir_all(lab.state.path().join("state")).expect("removed");
+    let (status, _) = lab.stop();
+    assert!(
+        status.problems.iter().any(|one| one.contains("not saved")),
+        "{:?}",
+        status.problems
+    );
+    assert_eq!(status.model.saved, 0);
+}
+
+#[test]
+fn floods_of_names_leave_memory_bounded() {
+    let mut lab = Lab::new("");
+    for chunk in 0..20_u64 {
+        let at = clock::now();
+        let opened = |number: u64| Happened::Opened {
+            pid: 100 + (number % 7) as u32,
+            uid: 1000,
+            file: file("/flood", number),
+            writes: false,
+            at,
+        };
+        lab.tell((chunk * 5000..(chunk + 1) * 5000).map(opened));
+    }
+    let (status, _) = lab.stop();
+    assert_eq!(status.events, 100_000);
+    assert!(status.model.symbols <= 1 << 16);
+    assert!(status.model.bytes < 128 << 20, "{}", status.model.bytes);
+}

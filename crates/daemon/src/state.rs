@@ -1,0 +1,402 @@
+//! The models on disk: loaded when the daemon starts, saved now and then and when it ends.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `trees.models` | symbols, and the models of process trees |
+//! | `machine.models` | the model of the whole machine's sequence |
+//! | `files` | what is known of each file ([`files`](crate::files)) |
+//!
+//! Invariants: each file is replaced as a whole, so a kill or a full disk leaves the old one; what is damaged is moved aside
+//! under its name and `.damaged`, said, and begun anew, with the others, whose symbols mean nothing without it. Nothing that
+//! goes wrong here ends the daemon.
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use foreread_sources::files::{
+    Epcm, LastSuccessor, Levels, Model as Learns, Pager, Pcm, Shape, Symbol, Symbols,
+};
+use foreread_store::ModelFile;
+
+use crate::Model;
+use crate::files::{Facts, Files, RANGES, USERS};
+use crate::trees::SEQUENCES;
+
+/// Files and programs that are known: a Debian system with a desktop has some 300,000 files, of which few are opened.
+pub(crate) const SYMBOLS: usize = 1 << 16;
+/// Partitions of each model in memory, at most 1.3 KiB each: 21 MiB. Others are read when their file is met.
+const PARTITIONS: usize = 1 << 14;
+/// Bytes of partitions of each model on disk.
+const ON_DISK: u64 = 64 << 20;
+/// Events by which EPCM jumps from one partition to the next (docs/models.md).
+const JUMP: usize = 8;
+/// Nodes of a partition, and the order of PCM (docs/models.md).
+const NODES: usize = 64;
+const PCM_ORDER: usize = 8;
+
+const TREES: &str = "trees.models";
+const MACHINE: &str = "machine.models";
+const FILES: &str = "files";
+/// The beginning of the file of files, its last digits the version.
+const MAGIC: [u8; 8] = *b"FRFILE01";
+/// The longest file of files: [`SYMBOLS`] with all ranges.
+const MOST: u64 = 32 << 20;
+
+/// The state's folder.
+pub(crate) struct State {
+    folder: PathBuf,
+    trees: ModelFile,
+    machine: ModelFile,
+}
+
+/// What was loaded.
+pub(crate) struct Loaded {
+    pub(crate) state: State,
+    pub(crate) symbols: Symbols,
+    pub(crate) files: Files,
+    /// What was wrong, in sentences.
+    pub(crate) problems: Vec<String>,
+}
+
+impl State {
+    /// Loads what there is in a folder of this user alone, which is made if there is none.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made, or is somebody else's, or others may write to it.
+    pub(crate) fn load(folder: &Path) -> Result<Loaded> {
+        let within = || folder.display().to_string();
+        match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
+            Err(why) if why.kind() != ErrorKind::AlreadyExists => {
+                return Err(why).with_context(within);
+            }
+            _ => {}
+        }
+        let about = std::fs::symlink_metadata(folder).with_context(within)?;
+        ensure!(about.is_dir(), "{} is no folder", folder.display());
+        let own = about.uid() == rustix::process::geteuid().as_raw();
+        ensure!(
+            own && about.mode() & 0o022 == 0,
+            "{}: others may write to it",
+            folder.display()
+        );
+        let mut problems = Vec::new();
+        let (state, known) = match Self::open(folder) {
+            Ok(opened) => opened,
+            Err(why) => {
+                let why = foreread_words::plain(&format!("{why:#}"));
+                problems.push(format!("the models are begun anew: {why}"));
+                for name in [TREES, MACHINE, FILES] {
+                    set_aside(&folder.join(name), &mut problems);
+                }
+                let new = |name| ModelFile::new(&folder.join(name), ON_DISK);
+                let state = Self {
+                    folder: folder.to_path_buf(),
+                    trees: new(TREES),
+                    machine: new(MACHINE),
+                };
+                (state, Vec::new())
+            }
+        };
+        let symbols = state.symbols();
+        let mut files = Files::new(SYMBOLS);
+        for (symbol, facts) in known {
+            if symbols.path(symbol).is_some() {
+                files.restore(symbol, facts);
+            }
+        }
+        Ok(Loaded {
+            state,
+            symbols,
+            files,
+            problems,
+        })
+    }
+
+    /// What was saved in a folder, which stays as it is; and what is known of files.
+    ///
+    /// # Errors
+    /// Where anything of it is damaged.
+    pub(crate) fn open(folder: &Path) -> Result<(Self, Vec<(Symbol, Facts)>)> {
+        let [trees, machine, files] = [TREES, MACHINE, FILES].map(|name| folder.join(name));
+        let state = Self {
+            folder: folder.to_path_buf(),
+            trees: ModelFile::open(&trees, ON_DISK)?,
+            machine: ModelFile::open(&machine, ON_DISK)?,
+        };
+        // Without the symbols that they were saved with, the others mean nothing.
+        ensure!(
+            trees.exists() || !machine.exists() && !files.exists(),
+            "{}: it is gone",
+            trees.display()
+        );
+        Ok((state, read(&files)?))
+    }
+
+    /// The symbols that were saved.
+    pub(crate) fn symbols(&self) -> Symbols {
+        self.trees.symbols(SYMBOLS)
+    }
+
+    /// The model, which knows what is on disk.
+    pub(crate) fn model(&self, model: Model) -> Box<dyn Learns> {
+        let pagers = || -> [Box<dyn Pager>; 2] {
+            [Box::new(self.trees.clone()), Box::new(self.machine.clone())]
+        };
+        let shape = |order| Shape {
+            size: NODES,
+            order,
+            partitions: PARTITIONS,
+            contexts: SEQUENCES,
+        };
+        match model {
+            Model::LastSuccessor => {
+                let one = || LastSuccessor::new(SYMBOLS, SEQUENCES);
+                Box::new(Levels::new(one(), one()))
+            }
+            Model::Pcm => {
+                let [own, machine] = pagers().map(|pager| Pcm::with_pager(shape(PCM_ORDER), pager));
+                Box::new(Levels::new(own, machine))
+            }
+            Model::Epcm => {
+                let shape = Epcm::shape(NODES, PARTITIONS, SEQUENCES);
+                let [own, machine] = pagers().map(|pager| Epcm::with_pager(shape, JUMP, pager));
+                Box::new(Levels::new(own, machine))
+            }
+        }
+    }
+
+    /// How many partitions there are.
+    pub(crate) fn partitions(&self) -> usize {
+        self.trees.partitions() + self.machine.partitions()
+    }
+
+    /// Saves all: what the model has handed over, the symbols, and what is known of files.
+    pub(crate) fn save(&self, symbols: &Symbols, files: &Files) -> Result<()> {
+        // The one with the symbols that count first.
+        self.trees.save(symbols)?;
+        self.machine.save(symbols)?;
+        let path = self.folder.join(FILES);
+        let within = || path.display().to_string();
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder).with_context(within)?;
+        file.write_all(&encode(symbols, files))
+            .with_context(within)?;
+        file.as_file().sync_all().with_context(within)?;
+        file.persist(&path).with_context(within)?;
+        File::open(&self.folder)
+            .and_then(|folder| folder.sync_all())
+            .with_context(within)
+    }
+}
+
+/// Moves what is at a path aside, in place of what was moved there before.
+fn set_aside(path: &Path, problems: &mut Vec<String>) {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".damaged");
+    let moved = std::fs::rename(path, &aside)
+        .and_then(|()| std::fs::set_permissions(&aside, Permissions::from_mode(0o600)));
+    match moved {
+        Err(why) if why.kind() != ErrorKind::NotFound => {
+            let why = foreread_words::plain(&why.to_string());
+            problems.push(format!("{}: {why}", path.display()));
+        }
+        _ => {}
+    }
+}
+
+/// The file of files: magic, CRC-32 of the rest, then each file: symbol, device, inode, size, misses, the number of users and
+/// of ranges, the users, the ranges. All numbers are little-endian.
+fn encode(symbols: &Symbols, files: &Files) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (symbol, facts) in files.iter() {
+        if symbols.path(symbol).is_none() {
+            continue;
+        }
+        body.extend(symbol.0.to_le_bytes());
+        for number in [facts.device, facts.inode, facts.size] {
+            body.extend(number.to_le_bytes());
+        }
+        body.push(facts.misses);
+        body.push(facts.users.len() as u8);
+        body.push(facts.pages.len() as u8);
+        for user in &facts.users {
+            body.extend(user.to_le_bytes());
+        }
+        for (from, to) in &facts.pages {
+            body.extend(from.to_le_bytes());
+            body.extend(to.to_le_bytes());
+        }
+    }
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(crc32fast::hash(&body).to_le_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+fn read(path: &Path) -> Result<Vec<(Symbol, Facts)>> {
+    let within = || path.display().to_string();
+    let mut bytes = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(MOST + 1).read_to_end(&mut bytes),
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(why) => Err(why),
+    }
+    .with_context(within)?;
+    decode(&bytes).with_context(within)
+}
+
+fn decode(bytes: &[u8]) -> Result<Vec<(Symbol, Facts)>> {
+    let Some((magic, rest)) = bytes.split_first_chunk::<8>() else {
+        bail!("it is too short");
+    };
+    ensure!(*magic == MAGIC, "it is no file of this version");
+    let (crc, mut body) = rest.split_first_chunk::<4>().context("it is too short")?;
+    ensure!(
+        crc32fast::hash(body) == u32::from_le_bytes(*crc),
+        "it is damaged"
+    );
+    let mut known = Vec::new();
+    while !body.is_empty() {
+        let symbol = Symbol(u32::from_le_bytes(take(&mut body)?));
+        let mut facts = Facts {
+            device: u64::from_le_bytes(take(&mut body)?),
+            inode: u64::from_le_bytes(take(&mut body)?),
+            size: u64::from_le_bytes(take(&mut body)?),
+            ..Facts::default()
+        };
+        let [misses, users, ranges] = take(&mut body)?;
+        facts.misses = misses;
+        ensure!(
+            usize::from(users) <= USERS && usize::from(ranges) <= RANGES,
+            "{users} users and {ranges} ranges"
+        );
+        for _ in 0..users {
+            facts.users.push(u32::from_le_bytes(take(&mut body)?));
+        }
+        for _ in 0..ranges {
+            let from = u32::from_le_bytes(take(&mut body)?);
+            let to = u32::from_le_bytes(take(&mut body)?);
+            ensure!(from < to, "pages from {from} to {to}");
+            facts.pages.push((from, to));
+        }
+        known.push((symbol, facts));
+    }
+    Ok(known)
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk().context("it is cut")?;
+    *bytes = rest;
+    Ok(*taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_sources::files::{Context as Whose, Kind};
+
+    fn some(loaded: &mut Loaded) -> Box<dyn Learns> {
+        let mut model = loaded.state.model(Model::Epcm);
+        for _ in 0..10 {
+            model.end_all();
+            for number in 0..20 {
+                let path = format!("/f/{number}");
+                let symbol = loaded.symbols.meet(Kind::File, Path::new(&path), None);
+                let file = crate::File {
+                    path: path.into(),
+                    device: 1,
+                    inode: number + 1,
+                    generation: 0,
+                    size: 1 << 20,
+                };
+                loaded.files.met(symbol, &file, 7);
+                loaded.files.fetched((1, number + 1), (3, 9), 0);
+                model.see(Whose(1), symbol, true);
+            }
+        }
+        model.flush();
+        model
+    }
+
+    #[test]
+    fn what_was_saved_is_there_after_the_next_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let mut loaded = State::load(&path).expect("a new folder");
+        some(&mut loaded);
+        loaded
+            .state
+            .save(&loaded.symbols, &loaded.files)
+            .expect("saved");
+        let again = State::load(&path).expect("the same folder");
+        assert_eq!(again.problems, Vec::<String>::new());
+        assert_eq!((again.symbols.len(), again.files.len()), (20, 20));
+        let (_, facts) = again.files.iter().next().expect("a file");
+        assert_eq!(
+            (facts.users.as_slice(), facts.pages.as_slice()),
+            (&[7][..], &[(3, 9)][..])
+        );
+        let symbol = again
+            .symbols
+            .find(Kind::File, Path::new("/f/0"))
+            .expect("known");
+        let mut model = again.state.model(Model::Epcm);
+        let mut list = Vec::new();
+        model.predict_after(symbol, 0.55, &mut list);
+        assert!(!list.is_empty());
+    }
+
+    #[test]
+    fn what_is_damaged_is_said_moved_aside_and_begun_anew() {
+        let names = [TREES, MACHINE, FILES];
+        for damaged in names {
+            for damage in [&b"nonsense"[..], b"FRMODL01", b""] {
+                let folder = tempfile::tempdir().expect("a folder");
+                let path = folder.path().join("state");
+                let mut loaded = State::load(&path).expect("a new folder");
+                some(&mut loaded);
+                loaded
+                    .state
+                    .save(&loaded.symbols, &loaded.files)
+                    .expect("saved");
+                std::fs::write(path.join(damaged), damage).expect("damaged");
+                let again = State::load(&path).expect("begun anew");
+                assert_eq!(again.problems.len(), 1, "{:?}", again.problems);
+                assert!(again.problems[0].contains(damaged), "{:?}", again.problems);
+                assert!(again.symbols.is_empty() && again.files.len() == 0);
+                for name in names {
+                    assert!(path.join(format!("{name}.damaged")).exists());
+                }
+                let third = State::load(&path).expect("nothing is there");
+                assert!(third.problems.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_file_of_symbols_voids_the_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let mut loaded = State::load(&path).expect("a new folder");
+        some(&mut loaded);
+        loaded
+            .state
+            .save(&loaded.symbols, &loaded.files)
+            .expect("saved");
+        std::fs::remove_file(path.join(TREES)).expect("removed");
+        let again = State::load(&path).expect("begun anew");
+        assert!(again.problems[0].contains("gone"), "{:?}", again.problems);
+        assert_eq!(again.state.partitions(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        std::fs::create_dir(&path).expect("made");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o777)).expect("open to all");
+        assert!(State::load(&path).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! What the daemon has seen, predicted and fetched, since it was started. All of it is bounded.
+
+use serde::{Deserialize, Serialize};
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// foreread's version.
+    pub version: String,
+    /// The daemon's process.
+    pub pid: u32,
+    /// When it was started, in seconds since 1970.
+    pub since: u64,
+    /// The observer: `ebpf` or `fanotify`.
+    pub observer: String,
+    /// Events taken from the observer.
+    pub events: u64,
+    /// Events that the observer lost, by probe.
+    pub lost: Vec<(String, u64)>,
+    /// Events of no use: files that are not fetched (proc, sys, devices, other namespaces, FUSE), or too many of one process tree.
+    pub ignored: u64,
+    /// The models.
+    pub model: ModelStatus,
+    /// Predictions of all programs.
+    pub predictions: Predictions,
+    /// From a prediction to the event that it foretold.
+    pub lead: Lead,
+    /// Bytes fetched for all programs.
+    pub bytes: Bytes,
+    /// Why nothing is fetched at present; `None` while it is.
+    pub pressure: Option<String>,
+    /// What went wrong since the start and was survived, in sentences: a corrupt store, a full disk. The last few.
+    pub problems: Vec<String>,
+    /// Processor time used, in ns.
+    pub processor_ns: u64,
+    /// Memory of the daemon (resident set), in bytes.
+    pub memory: u64,
+    /// By program and user: those with most bytes fetched first.
+    pub programs: Vec<Program>,
+}
+
+/// The models.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelStatus {
+    /// Its name: `last successor`, `PCM`, `EPCM`.
+    pub kind: String,
+    /// Files and program starts known.
+    pub symbols: u64,
+    /// Partitions on disk and in memory.
+    pub partitions: u64,
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// Seconds since 1970 of the last save; 0 if there was none.
+    pub saved: u64,
+}
+
+/// Predicted files. `made = right + wrong` + those that are still to be judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Predictions {
+    /// Files predicted at the threshold, each once until it is judged.
+    pub made: u64,
+    /// Opened by the process tree they were predicted for.
+    pub right: u64,
+    /// Not opened by it.
+    pub wrong: u64,
+    /// Events before which the file was predicted, of all events that could have been.
+    pub foretold: u64,
+    /// Events that could have been foretold.
+    pub events: u64,
+}
+
+/// From a prediction to the event that it foretold, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lead {
+    /// How many were measured.
+    pub count: u64,
+    /// Half of them were shorter.
+    pub median: u64,
+    /// A tenth of them were shorter.
+    pub tenth: u64,
+}
+
+/// What became of the bytes fetched. `issued = useful + late + wasted + evicted + infill` + those that are still unread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bytes {
+    /// Fetched from the device ahead of the program.
+    pub issued: u64,
+    /// In memory when the program opened the file.
+    pub useful: u64,
+    /// Still on their way then.
+    pub late: u64,
+    /// Of files that the program did not open.
+    pub wasted: u64,
+    /// Gone from memory before the program opened the file.
+    pub evicted: u64,
+    /// Read along because they lay between pages that were wanted.
+    pub infill: u64,
+    /// Fetched by the programs themselves, and not foreseen in time.
+    pub missed: u64,
+}
+
+/// One program of one user.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// The name of the program that its process tree began with.
+    pub name: String,
+    /// Whose processes they are.
+    pub uid: u32,
+    /// Its predictions.
+    pub predictions: Predictions,
+    /// Its leads.
+    pub lead: Lead,
+    /// Its bytes.
+    pub bytes: Bytes,
+}

@@ -1,0 +1,417 @@
+//! The observer for kernels without BPF: fanotify marks on the file systems whose files lie on a device.
+//!
+//! It sees opens and program starts, not what is read of a file, nor whether a file is opened to be written to. File systems that
+//! have handles are watched by name: the kernel opens nothing for an event. The others (overlay) are watched by descriptor.
+//!
+//! Invariants: what is kept is bounded; the work for one process, and for all, is bounded by an allowance of events per second,
+//! beyond which events are counted and dropped before they are looked at; the kernel's own queue is bounded, and its overflows are
+//! counted; no descriptor is held on a file system that is watched, so that it can be unmounted.
+//!
+//! Data flow: fanotify's queue → [`Allowance`] → the directory's path ([`Directories`]) and the process ([`Processes`]) →
+//! [`Happened`].
+
+mod directories;
+mod processes;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use foreread_sys::fanotify::{Event, Group, Place, has_handles, system_of};
+use rustix::event::epoll;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::mounts::{self, Kinds, Mount};
+use super::{File, Happened, Watch};
+use directories::Directories;
+use processes::{Allowance, Processes, Rate};
+
+/// Bytes of events taken in one call: some 800 of them.
+const ROOM: usize = 64 << 10;
+/// How often a busy watch looks for new mounts; an idle one is woken by them.
+const MOUNTS: Duration = Duration::from_secs(1);
+/// Events looked at per second, of all processes, and how many may come at once. Measured: 5 µs each, so 2 % of a core.
+const ALL: Rate = Rate {
+    each_second: 4000,
+    at_once: 16_384,
+};
+
+/// The observer.
+pub struct Fanotify {
+    /// By name, and once a file system without handles is met another one by descriptor.
+    groups: Vec<Group>,
+    ready: OwnedFd,
+    /// The kernel's table of mounts, whose changes wake whoever waits.
+    _table: std::fs::File,
+    kinds: Kinds,
+    mounts: u64,
+    checked: Instant,
+    room: Vec<u8>,
+    eyes: Eyes,
+}
+
+impl Fanotify {
+    /// Watches what is mounted now, and what will be.
+    ///
+    /// # Errors
+    /// Without CAP_SYS_ADMIN in the first user namespace, and before Linux 5.9.
+    pub fn new(fuse: bool) -> io::Result<Self> {
+        let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let table = std::fs::File::open(mounts::TABLE)?;
+        let data = epoll::EventData::new_u64(0);
+        epoll::add(&ready, &table, data, epoll::EventFlags::PRI)?;
+        let mut watch = Self {
+            groups: Vec::new(),
+            ready,
+            _table: table,
+            kinds: Kinds::known(fuse)?,
+            mounts: 0,
+            checked: Instant::now(),
+            room: vec![0; ROOM],
+            eyes: Eyes::default(),
+        };
+        watch.add(Group::by_name()?)?;
+        watch.look_for_mounts()?;
+        Ok(watch)
+    }
+
+    fn add(&mut self, group: Group) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(0);
+        epoll::add(&self.ready, &group, data, epoll::EventFlags::IN)?;
+        self.groups.push(group);
+        Ok(())
+    }
+
+    /// Marks the file systems that are mounted, if the table has changed. To mark one again changes nothing.
+    fn look_for_mounts(&mut self) -> io::Result<()> {
+        self.checked = Instant::now();
+        let (mut found, sum) = mounts::by_device()?;
+        if sum == self.mounts {
+            return Ok(());
+        }
+        self.mounts = sum;
+        self.eyes.directories.forget();
+        found.retain(|mount| self.kinds.has(&mount.kind));
+        for mount in &found {
+            // Of one that cannot be watched (it is gone again, it has no such events) nothing is seen.
+            let _ = self.mark(mount);
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, mount: &Mount) -> io::Result<()> {
+        let directory = open(&mount.point)?;
+        if has_handles(directory.as_fd()) && self.groups[0].mark(directory.as_fd()).is_ok() {
+            let system = system_of(directory.as_fd())?;
+            self.eyes.directories.mounted(system, &mount.point);
+            return Ok(());
+        }
+        if self.groups.len() == 1 {
+            self.add(Group::by_descriptor()?)?;
+        }
+        self.groups[1].mark(directory.as_fd())
+    }
+}
+
+impl Watch for Fanotify {
+    fn name(&self) -> &'static str {
+        "fanotify"
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ready.as_fd())
+    }
+
+    fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool {
+        let at = now();
+        let mut events = 0;
+        for group in &self.groups {
+            // An event whose file could not be opened is lost, and its successors are there.
+            let Ok(taken) = group.read(&mut self.room) else {
+                self.eyes.unknown += 1;
+                events += 1;
+                continue;
+            };
+            for event in taken {
+                events += 1;
+                self.eyes.tell(event, at, out);
+            }
+        }
+        // Who was woken for no event was woken by the table of mounts.
+        if events == 0 || self.checked.elapsed() >= MOUNTS {
+            // Without the table, what is watched stays watched.
+            let _ = self.look_for_mounts();
+        }
+        self.eyes.processes.sweep(at, out);
+        events > 0
+    }
+
+    fn lost(&self) -> Vec<(&'static str, u64)> {
+        let lost = [
+            ("queue overflows", self.eyes.overflows),
+            ("beyond the allowance", self.eyes.beyond),
+            ("gone before they were looked at", self.eyes.unknown),
+        ];
+        lost.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// What makes sense of events.
+struct Eyes {
+    directories: Directories,
+    processes: Processes,
+    all: Allowance,
+    overflows: u64,
+    beyond: u64,
+    unknown: u64,
+}
+
+impl Default for Eyes {
+    fn default() -> Self {
+        Self {
+            directories: Directories::default(),
+            processes: Processes::default(),
+            all: Allowance::new(ALL, now()),
+            overflows: 0,
+            beyond: 0,
+            unknown: 0,
+        }
+    }
+}
+
+impl Eyes {
+    fn tell(&mut self, event: Event<'_>, at: u64, out: &mut dyn FnMut(Happened)) {
+        if event.overflow {
+            self.overflows += 1;
+            return;
+        }
+        // 0: of a PID namespace that is not within this one.
+        if event.pid == std::process::id() || event.pid == 0 {
+            return;
+        }
+        if !self.processes.allows(event.pid, at) || !self.all.take(at) {
+            self.beyond += 1;
+            return;
+        }
+        match self.find(event.place) {
+            Found::Regular(file) => self
+                .processes
+                .tell(event.pid, event.executed, file, at, out),
+            Found::Other => {}
+            Found::Nothing => self.unknown += 1,
+        }
+    }
+
+    fn find(&mut self, place: Option<Place<'_>>) -> Found {
+        match place {
+            Some(Place::Entry {
+                system,
+                directory,
+                name,
+            }) => {
+                // Before the directory's path was looked up anew, it may have been renamed.
+                for _ in 0..2 {
+                    let Some((folder, fresh)) = self.directories.path(system, &directory) else {
+                        return Found::Nothing;
+                    };
+                    let path = folder.join(name);
+                    let found = look(CWD, &path, AtFlags::SYMLINK_NOFOLLOW, &path);
+                    if fresh || !matches!(found, Found::Nothing) {
+                        return found;
+                    }
+                    self.directories.drop_path(system, &directory);
+                }
+                Found::Nothing
+            }
+            Some(Place::File(file)) => {
+                let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+                match std::fs::read_link(link) {
+                    Ok(path) => look(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH, &path),
+                    Err(_) => Found::Nothing,
+                }
+            }
+            None => Found::Nothing,
+        }
+    }
+}
+
+enum Found {
+    Regular(File),
+    /// A device, a pipe, a socket.
+    Other,
+    Nothing,
+}
+
+/// What is at `at` in `from`, which `path` stands for. No device or server is asked.
+fn look(from: BorrowedFd<'_>, at: &Path, flags: AtFlags, path: &Path) -> Found {
+    let flags = flags | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
+    let Ok(about) = statx(from, at, flags, wanted) else {
+        return Found::Nothing;
+    };
+    if FileType::from_raw_mode(about.stx_mode.into()) != FileType::RegularFile {
+        return Found::Other;
+    }
+    Found::Regular(File {
+        path: path.to_path_buf(),
+        device: rustix::fs::makedev(about.stx_dev_major, about.stx_dev_minor),
+        inode: about.stx_ino,
+        generation: 0,
+        size: about.stx_size,
+    })
+}
+
+/// Opens a mount point, if no file system has to be asked for it: one that does not answer would hold everything up.
+fn open(directory: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let by = |resolve| openat2(CWD, directory, flags, Mode::empty(), resolve);
+    match by(ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED) {
+        // Before Linux 5.12.
+        Err(Errno::INVAL) => Ok(by(ResolveFlags::NO_SYMLINKS)?),
+        opened => Ok(opened?),
+    }
+}
+
+/// The time, in ns of `CLOCK_MONOTONIC`.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::process::Command;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use super::*;
+
+    /// One test at a time: a flood fills everybody's queue.
+    static TURN: Mutex<()> = Mutex::new(());
+
+    /// The watch, where there is one.
+    fn watch() -> Option<(Fanotify, MutexGuard<'static, ()>)> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let watch = Fanotify::new(false);
+        let watch = watch.inspect_err(|why| eprintln!("skipped: no fanotify: {why}"));
+        watch.ok().map(|watch| (watch, turn))
+    }
+
+    /// What a process did that the shell runs to its end, as far as files below `folder` go.
+    fn seen(watch: &mut Fanotify, folder: &Path, script: &str) -> Vec<String> {
+        let done = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(folder)
+            .status();
+        assert!(done.expect("a shell").success(), "{script}");
+        let mut told = Vec::new();
+        let mut tell = |happened| match happened {
+            Happened::Started { program, .. } if program.path.starts_with(folder) => {
+                told.push(format!("{} starts", program.path.display()));
+            }
+            Happened::Opened { file, .. } if file.path.starts_with(folder) => {
+                told.push(format!("{} of {}", file.path.display(), file.size));
+            }
+            _ => {}
+        };
+        while watch.poll(&mut tell) {}
+        told
+    }
+
+    /// A folder on a file system that is watched.
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let path = folder.path().canonicalize().expect("it is there");
+        (folder, path)
+    }
+
+    #[test]
+    fn opens_and_starts_are_told_by_path_also_after_a_rename() {
+        let (Some((mut watch, _turn)), (_folder, path)) = (watch(), folder()) else {
+            return;
+        };
+        let script = "mkdir a && printf 12345 >a/five && mkfifo pipe && cp /bin/true program";
+        seen(&mut watch, &path, script);
+        let at = path.display();
+        assert_eq!(
+            seen(&mut watch, &path, "read x <a/five; ./program; : <>pipe"),
+            [format!("{at}/a/five of 5"), format!("{at}/program starts")]
+        );
+        let renamed = seen(&mut watch, &path, "mv a b; read x <b/five; exit 0");
+        assert_eq!(renamed, [format!("{at}/b/five of 5")]);
+        // What is gone before anybody looks is nothing.
+        let gone = seen(&mut watch, &path, "read x <b/five; rm -r b");
+        assert_eq!(gone, [""; 0]);
+        assert!(!watch.lost().is_empty());
+    }
+
+    #[test]
+    fn a_file_system_mounted_later_is_watched_with_and_without_handles() {
+        let (Some((mut watch, _turn)), (_folder, path)) = (watch(), folder()) else {
+            return;
+        };
+        let at = path.display();
+        let mounts = [
+            (
+                "truncate -s 8M disk && mkfs.ext4 -q disk && mkdir ext4 && mount -o loop disk ext4",
+                "ext4",
+            ),
+            (
+                "mkdir low up work over && mount -t overlay -o lowerdir=low,upperdir=up,workdir=work overlay over",
+                "over",
+            ),
+        ];
+        for (mount, name) in mounts {
+            let mounted = Command::new("sh")
+                .args(["-c", mount])
+                .current_dir(&path)
+                .output()
+                .expect("a shell");
+            if !mounted.status.success() {
+                let why = String::from_utf8_lossy(&mounted.stderr);
+                eprintln!("skipped: {name}: {why}");
+                continue;
+            }
+            // Whoever waits is woken by the mount.
+            let ready = rustix::event::PollFd::from_borrowed_fd(
+                watch.wait_fd().expect("a descriptor"),
+                rustix::event::PollFlags::IN,
+            );
+            rustix::event::poll(&mut [ready], None).expect("it comes");
+            while watch.poll(&mut |_| {}) {}
+            let script = format!("printf 123 >{name}/file; read x <{name}/file; exit 0");
+            let told = seen(&mut watch, &path, &script);
+            // Nothing is held open: it can be unmounted.
+            let unmounted = Command::new("umount").arg(path.join(name)).status();
+            assert!(unmounted.expect("umount").success(), "{name}");
+            let file = format!("{at}/{name}/file of 3");
+            assert!(told.contains(&file), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_what_comes_after_is_seen() {
+        let (Some((mut watch, _turn)), (_folder, path)) = (watch(), folder()) else {
+            return;
+        };
+        fs::write(path.join("first"), "1").expect("a file");
+        let of = |watch: &Fanotify, probe| {
+            let lost = watch.lost();
+            let of = lost.iter().find(|(name, _)| *name == probe);
+            of.map_or(0, |(_, count)| *count)
+        };
+        // One after the other, each another name: none is merged with the one before. This process is not watched.
+        let python = "import os; [(os.link('first', str(i)), os.close(os.open(str(i), os.O_RDONLY))) for i in range(17000)]";
+        let told = seen(&mut watch, &path, &format!("python3 -c \"{python}\""));
+        // As many as may come at once, and what is let through while the others are looked at.
+        assert!(told.len() < 6000, "{}", told.len());
+        assert!(of(&watch, "beyond the allowance") > 10_000);
+        assert!(of(&watch, "queue overflows") > 0);
+        let after = seen(&mut watch, &path, "read x <first; exit 0");
+        assert_eq!(after, [format!("{}/first of 1", path.display())]);
+    }
+}

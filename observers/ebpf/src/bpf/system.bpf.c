@@ -1,0 +1,489 @@
+/*
+ * The kernel's side of the system-wide observer: which files the processes of the machine open, and what was not in memory.
+ *
+ * An open costs its process a few look-ups and one record of 80 bytes; a name is put together once a minute. Nothing else
+ * that a process does is looked at, but for its start and end, and pages that come from a device.
+ *
+ * Invariants: what does not fit into the ring is counted in `lost`; each process and each user has a number of opens that are
+ * reported in each tenth of a second, and more cost the process a look-up and nobody else anything.
+ *
+ * Data flow: the supervisor fills in `told`; probes -> ring.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "system.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define PAGE_SHIFT 12
+#define MODE_TYPE 0170000
+#define MODE_REGULAR 0100000
+#define O_ACCMODE 3
+#define FMODE_EXEC 0x20
+/* thread_info.status: in a system call of a 32-bit program. */
+#define TS_COMPAT 2
+/* File systems whose files are never on a device. */
+#define PROC_MAGIC 0x9fa0
+#define SYSFS_MAGIC 0x62656572
+#define TMPFS_MAGIC 0x01021994
+#define CGROUP2_MAGIC 0x63677270
+#define RAMFS_MAGIC 0x858458f6
+/* How long a name is taken for known, in ns: directories are renamed, and the supervisor forgets. */
+#define KNOWN_NS 60000000000ULL
+/*
+ * Opens reported of one process, and of one user, in each window of so many ns. A cold disk lets nobody open 500 files in a
+ * tenth of a second; a compilation in memory opens 100 headers in 20 ms. 10,000 events a second take the daemon 3 % of a core.
+ */
+#define WINDOW_NS 100000000ULL
+#define PROCESS_OPENS 500
+#define USER_OPENS 1000
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct super_block___system {
+	__u32 s_dev;
+	unsigned long s_magic;
+};
+
+struct inode___system {
+	unsigned short i_mode;
+	long long i_size;
+	struct {
+		int counter;
+	} i_writecount;
+};
+
+struct qstr___system {
+	__u32 hash;
+};
+
+struct dentry___system {
+	struct qstr___system d_name;
+};
+
+struct file___system {
+	unsigned int f_flags;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs___system {
+	unsigned long orig_ax;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs___system {
+	int syscallno;
+};
+#endif
+
+#pragma clang attribute pop
+
+struct name_key {
+	__u64 inode;
+	__u64 name;
+	__u32 device;
+	__u32 reserved;
+};
+
+struct rate {
+	__u64 window;
+	__u64 count;
+};
+
+/* A thread: the pages that were added for it last, and what is being put together. */
+struct thread {
+	__u64 device, inode;
+	__u64 first, end;
+	__u64 at;
+	struct system_event out;
+};
+
+/* Filled in by the supervisor. */
+volatile const struct system_told told = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, 9 /* BPF_MAP_TYPE_LRU_HASH */);
+	__uint(max_entries, 1 << 16);
+	__type(key, struct name_key);
+	__type(value, __u64);
+} known SEC(".maps");
+
+struct {
+	__uint(type, 9);
+	__uint(max_entries, 1 << 12);
+	__type(key, __u64);
+	__type(value, struct rate);
+} rates SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SYSTEM_PROBES);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+static __always_inline void lose(__u32 probe)
+{
+	__u64 *count = bpf_map_lookup_elem(&lost, &probe);
+
+	if (count)
+		*count += 1;
+}
+
+static __always_inline __u32 process(void)
+{
+	return bpf_get_current_pid_tgid() >> 32;
+}
+
+static __always_inline struct thread *this_thread(__u64 flags)
+{
+	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, flags);
+}
+
+/* Sends an event with so many bytes of names. */
+static __always_inline void send(struct system_event *event, __u32 names, __u32 probe)
+{
+	if (names > SYSTEM_PATH)
+		names = SYSTEM_PATH;
+	event->names_len = names;
+	if (bpf_ringbuf_output(&ring, event, __builtin_offsetof(struct system_event, names) + names, 0))
+		lose(probe);
+}
+
+static __always_inline void fill(struct system_event *event, __u8 what, __u64 at)
+{
+	event->what = what;
+	event->flags = 0;
+	event->pid = process();
+	event->parent = 0;
+	event->uid = bpf_get_current_uid_gid();
+	event->at = at;
+	event->device = event->inode = event->name = event->size = 0;
+	event->offset = event->len = 0;
+	event->generation = event->reserved = 0;
+}
+
+/* Whether one more open is reported of whoever has this number. */
+static __always_inline bool is_within(__u64 whose, __u64 now, __u64 most)
+{
+	struct rate *rate = bpf_map_lookup_elem(&rates, &whose);
+	__u64 window = now / WINDOW_NS;
+
+	if (!rate) {
+		struct rate first = { .window = window, .count = 1 };
+
+		bpf_map_update_elem(&rates, &whose, &first, BPF_ANY);
+		return 1;
+	}
+	if (rate->window != window) {
+		rate->window = window;
+		rate->count = 0;
+	}
+	/* Two processors may count one too few. */
+	rate->count += 1;
+	return rate->count <= most;
+}
+
+static __always_inline bool is_on_device(struct inode *inode)
+{
+	struct super_block___system *super = (void *)BPF_CORE_READ(inode, i_sb);
+	unsigned long magic = BPF_CORE_READ(super, s_magic);
+
+	return (BPF_CORE_READ(inode, i_mode) & MODE_TYPE) == MODE_REGULAR && magic != PROC_MAGIC && magic != SYSFS_MAGIC &&
+	       magic != TMPFS_MAGIC && magic != CGROUP2_MAGIC && magic != RAMFS_MAGIC;
+}
+
+/* On the way up from a file to the root. */
+struct way {
+	struct system_event *out;
+	struct mount *mount;
+	struct dentry *dentry;
+	__u32 at;
+	__u32 is_whole;
+};
+
+/* Goes one step up; 1 at the end. */
+static long step_up(__u64 step, struct way *way)
+{
+	struct dentry *dentry = way->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
+	struct mount *mount = way->mount, *above;
+	__u32 at = way->at, len;
+
+	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root) || dentry == parent) {
+		above = BPF_CORE_READ(mount, mnt_parent);
+		if (above == mount || !above) {
+			way->is_whole = 1;
+			return 1;
+		}
+		way->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+		way->mount = above;
+		return 0;
+	}
+	len = BPF_CORE_READ(dentry, d_name.len);
+	if (len >= SYSTEM_NAME || at > SYSTEM_PATH - SYSTEM_NAME - 1)
+		return 1;
+	way->out->names[at] = len;
+	if (bpf_probe_read_kernel(&way->out->names[at + 1], len & (SYSTEM_NAME - 1), BPF_CORE_READ(dentry, d_name.name)))
+		return 1;
+	way->at = at + 1 + (len & (SYSTEM_NAME - 1));
+	way->dentry = parent;
+	return 0;
+}
+
+/* Puts together the names that lead to a file; their bytes, or 0 where they are too many. */
+static __noinline int put_names(struct thread *thread, struct file *file)
+{
+	struct vfsmount *mnt = BPF_CORE_READ(file, f_path.mnt);
+	struct way way = {
+		.mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt),
+		.dentry = BPF_CORE_READ(file, f_path.dentry),
+	};
+
+	if (!thread)
+		return 0;
+	way.out = &thread->out;
+	bpf_loop(SYSTEM_DEPTH, step_up, &way, 0);
+	return way.is_whole ? way.at : 0;
+}
+
+/* Sends the pages that were added for a thread. */
+static __noinline int flush(struct thread *thread)
+{
+	struct system_event *out;
+
+	if (!thread || !thread->end)
+		return 0;
+	out = &thread->out;
+	fill(out, SYSTEM_FETCH, thread->at);
+	out->device = thread->device;
+	out->inode = thread->inode;
+	out->offset = thread->first << PAGE_SHIFT;
+	out->len = (thread->end - thread->first) << PAGE_SHIFT;
+	thread->end = 0;
+	send(out, 0, SYSTEM_PROBE_FETCHES);
+	return 0;
+}
+
+/* Sends that a process opens or runs a file. */
+static __noinline int send_file(struct thread *thread, struct file *file, __u8 what, __u32 parent)
+{
+	struct file___system *also = (void *)file;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode___system *more = (void *)inode;
+	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
+	struct dentry *folder = BPF_CORE_READ(dentry, d_parent);
+	struct dentry___system *last = (void *)dentry;
+	__u64 now = bpf_ktime_get_ns(), *sent;
+	__u32 probe = what == SYSTEM_EXEC ? SYSTEM_PROBE_PROCESSES : SYSTEM_PROBE_OPENS;
+	struct name_key key = {};
+	struct system_event *out;
+	int names = 0;
+
+	if (!thread)
+		return 0;
+	flush(thread);
+	out = &thread->out;
+	fill(out, what, now);
+	out->parent = parent;
+	if (BPF_CORE_READ(also, f_flags) & O_ACCMODE)
+		out->flags = SYSTEM_WRITES;
+	out->device = key.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	out->inode = key.inode = BPF_CORE_READ(inode, i_ino);
+	out->name = key.name = (__u64)folder ^ (__u64)BPF_CORE_READ(last, d_name.hash) << 32;
+	out->size = BPF_CORE_READ(more, i_size);
+	out->generation = BPF_CORE_READ(inode, i_generation);
+	sent = bpf_map_lookup_elem(&known, &key);
+	if (!sent || now - *sent > KNOWN_NS) {
+		names = put_names(thread, file);
+		if (names <= 0) {
+			lose(SYSTEM_PROBE_NAMES);
+			return 0;
+		}
+		bpf_map_update_elem(&known, &key, &now, BPF_ANY);
+	}
+	send(out, names, probe);
+	return 0;
+}
+
+/* Somebody opens a file. */
+static __noinline int opened(struct file *file)
+{
+	struct file___system *also = (void *)file;
+	__u64 user = (__u32)bpf_get_current_uid_gid() | 1ULL << 63, now;
+	__u32 pid = process();
+
+	/* A program's file is reported when it runs. */
+	if (!file || BPF_CORE_READ(also, f_flags) & FMODE_EXEC || !is_on_device(BPF_CORE_READ(file, f_inode)))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (!is_within(pid, now, PROCESS_OPENS) || !is_within(user, now, USER_OPENS)) {
+		lose(SYSTEM_PROBE_FLOODS);
+		return 0;
+	}
+	send_file(this_thread(BPF_LOCAL_STORAGE_GET_F_CREATE), file, SYSTEM_OPEN, 0);
+	return 0;
+}
+
+/* Where the kernel allows probes of functions: as early as can be, at no cost to other system calls. */
+SEC("fentry/security_file_open")
+int BPF_PROG(file_opens, struct file *file)
+{
+	if (process() != told.own)
+		opened(file);
+	return 0;
+}
+
+#if defined(__TARGET_ARCH_x86)
+static __always_inline __u32 call_of(struct pt_regs___system *regs)
+{
+	return BPF_CORE_READ(regs, orig_ax);
+}
+static __always_inline bool is_compat(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, thread_info.status) & TS_COMPAT;
+}
+#elif defined(__TARGET_ARCH_arm64)
+static __always_inline __u32 call_of(struct pt_regs___system *regs)
+{
+	return BPF_CORE_READ(regs, syscallno);
+}
+static __always_inline bool is_compat(void)
+{
+	return 0;
+}
+#endif
+
+/* Elsewhere: when the call that opens returns. */
+SEC("raw_tp/sys_exit")
+int call_ended(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 number = call_of((void *)ctx->args[0]), fd;
+	struct task_struct *task;
+	struct fdtable *table;
+	struct file **files, *file = 0;
+	long got;
+	bool is_open;
+
+	is_open = number == told.opens[0] || number == told.opens[1] || number == told.opens[2] || number == told.opens[3];
+	/* Numbers of one table mean other calls in the other. */
+	if (number == told.compat_opens[0] || number == told.compat_opens[1] || number == told.compat_opens[2] || number == told.compat_opens[3])
+		is_open |= is_compat();
+	if (!is_open)
+		return 0;
+	got = ctx->args[1];
+	if (got < 0 || process() == told.own)
+		return 0;
+	task = (void *)bpf_get_current_task();
+	table = BPF_CORE_READ(task, files, fdt);
+	files = BPF_CORE_READ(table, fd);
+	fd = got;
+	if (fd < BPF_CORE_READ(table, max_fds))
+		bpf_probe_read_kernel(&file, sizeof file, files + fd);
+	opened(file);
+	return 0;
+}
+
+SEC("raw_tp/mm_filemap_add_to_page_cache")
+int page_added(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct folio *folio = (void *)ctx->args[0];
+	struct inode *inode = BPF_CORE_READ(folio, mapping, host);
+	struct inode___system *more = (void *)inode;
+	unsigned long flags = 0, index, pages = 1;
+	struct thread *thread;
+	__u64 number, device;
+
+	/* What somebody writes was not fetched. */
+	if (process() == told.own || BPF_CORE_READ(more, i_writecount.counter) > 0 || !is_on_device(inode))
+		return 0;
+	thread = this_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!thread)
+		return 0;
+	if (bpf_core_field_exists(struct folio___before, flags))
+		flags = BPF_CORE_READ((struct folio___before *)folio, flags);
+	else if (bpf_core_field_exists(struct folio, flags.f))
+		flags = BPF_CORE_READ(folio, flags.f);
+	if (flags & 1UL << bpf_core_enum_value(enum pageflags, PG_head) && bpf_core_field_exists(folio->_flags_1))
+		pages = 1UL << (BPF_CORE_READ(folio, _flags_1) & 31);
+	index = BPF_CORE_READ(folio, index);
+	number = BPF_CORE_READ(inode, i_ino);
+	device = BPF_CORE_READ(inode, i_sb, s_dev);
+	if (thread->end == index && thread->end && thread->inode == number && thread->device == device) {
+		thread->end += pages;
+		return 0;
+	}
+	flush(thread);
+	thread->device = device;
+	thread->inode = number;
+	thread->first = index;
+	thread->end = index + pages;
+	thread->at = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("raw_tp/sched_process_fork")
+int process_forked(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *child = (void *)ctx->args[1];
+	__u32 from = process(), pid = BPF_CORE_READ(child, tgid);
+	struct thread *thread;
+
+	if (from == told.own || from == pid)
+		return 0;
+	thread = this_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!thread)
+		return 0;
+	flush(thread);
+	fill(&thread->out, SYSTEM_FORK, bpf_ktime_get_ns());
+	thread->out.pid = pid;
+	thread->out.parent = from;
+	send(&thread->out, 0, SYSTEM_PROBE_PROCESSES);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int process_became(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	struct linux_binprm *program = (void *)ctx->args[2];
+	struct file *file = BPF_CORE_READ(program, file);
+
+	if (process() == told.own || !is_on_device(BPF_CORE_READ(file, f_inode)))
+		return 0;
+	send_file(this_thread(BPF_LOCAL_STORAGE_GET_F_CREATE), file, SYSTEM_EXEC, BPF_CORE_READ(task, real_parent, tgid));
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int process_ended(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	struct thread *thread;
+
+	if (process() == told.own)
+		return 0;
+	thread = this_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!thread)
+		return 0;
+	flush(thread);
+	if (BPF_CORE_READ(task, signal, live.counter) > 0)
+		return 0;
+	fill(&thread->out, SYSTEM_EXIT, bpf_ktime_get_ns());
+	send(&thread->out, 0, SYSTEM_PROBE_PROCESSES);
+	return 0;
+}

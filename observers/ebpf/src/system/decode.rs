@@ -1,0 +1,201 @@
+//! The kernel's bytes as events. Pure: no file is looked at.
+//!
+//! Invariant: as many names are remembered as the limit, and the kernel's side sends a name again after a minute; an event
+//! whose name is not known is not handed on, and counted.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{Event, File};
+
+/// The record, as `bpf/system.h` defines it.
+#[allow(
+    missing_docs,
+    dead_code,
+    non_camel_case_types,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks
+)]
+pub(crate) mod record {
+    include!(concat!(env!("OUT_DIR"), "/system.rs"));
+}
+
+use record::{
+    SYSTEM_EXEC, SYSTEM_EXIT, SYSTEM_FETCH, SYSTEM_FORK, SYSTEM_OPEN, SYSTEM_WRITES, system_event,
+};
+
+/// Names remembered: twice as many as the kernel's side has at a time, about 200 bytes each.
+const NAMES: usize = 1 << 17;
+/// Bytes of an event before its names.
+const HEAD: usize = std::mem::offset_of!(system_event, names);
+
+/// Which name of which inode.
+type Key = (u64, u64, u64);
+
+/// Makes events of bytes.
+#[derive(Default)]
+pub(crate) struct Decoder {
+    names: FxHashMap<Key, Arc<PathBuf>>,
+    /// Events whose name was not known.
+    pub(crate) nameless: u64,
+}
+
+impl Decoder {
+    /// The event that these bytes are; `None` if they are none.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Option<Event> {
+        let (head, names) = bytes.split_at_checked(HEAD)?;
+        let head = Head(head);
+        let (pid, uid, at) = (head.u32(4), head.u32(12), head.u64(16));
+        match u32::from(head.0[0]) {
+            SYSTEM_FORK => Some(Event::Forked {
+                pid,
+                parent: head.u32(8),
+                at,
+            }),
+            SYSTEM_EXIT => Some(Event::Ended { pid, at }),
+            SYSTEM_EXEC => Some(Event::Started {
+                pid,
+                parent: head.u32(8),
+                uid,
+                program: self.file(&head, names)?,
+                at,
+            }),
+            SYSTEM_OPEN => Some(Event::Opened {
+                pid,
+                uid,
+                file: self.file(&head, names)?,
+                writes: u32::from(head.0[1]) & SYSTEM_WRITES != 0,
+                at,
+            }),
+            SYSTEM_FETCH => Some(Event::Fetched {
+                pid,
+                device: device(head.u64(24)),
+                inode: head.u64(32),
+                offset: head.u64(56),
+                len: head.u64(64),
+                at,
+            }),
+            _ => None,
+        }
+    }
+
+    fn file(&mut self, head: &Head<'_>, names: &[u8]) -> Option<File> {
+        let key = (head.u64(24), head.u64(32), head.u64(40));
+        if !names.is_empty() {
+            if self.names.len() >= NAMES {
+                // The kernel's side sends each again within a minute.
+                self.names.clear();
+            }
+            self.names.insert(key, Arc::new(path(names)));
+        }
+        let Some(path) = self.names.get(&key) else {
+            self.nameless += 1;
+            return None;
+        };
+        Some(File {
+            path: Arc::clone(path),
+            device: device(key.0),
+            inode: key.1,
+            generation: head.u32(72),
+            size: head.u64(48),
+        })
+    }
+}
+
+/// The fields of an event, by their offsets.
+struct Head<'a>(&'a [u8]);
+
+impl Head<'_> {
+    fn u32(&self, at: usize) -> u32 {
+        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+    }
+}
+
+const _: () = assert!(
+    std::mem::offset_of!(system_event, pid) == 4
+        && std::mem::offset_of!(system_event, parent) == 8
+        && std::mem::offset_of!(system_event, uid) == 12
+        && std::mem::offset_of!(system_event, at) == 16
+        && std::mem::offset_of!(system_event, device) == 24
+        && std::mem::offset_of!(system_event, inode) == 32
+        && std::mem::offset_of!(system_event, name) == 40
+        && std::mem::offset_of!(system_event, size) == 48
+        && std::mem::offset_of!(system_event, offset) == 56
+        && std::mem::offset_of!(system_event, len) == 64
+        && std::mem::offset_of!(system_event, generation) == 72
+);
+
+/// The kernel's own number of a device as the one that programs see.
+fn device(kernel: u64) -> u64 {
+    let (major, minor) = (kernel >> 20, kernel & 0xf_ffff);
+    libc::makedev(major as u32, minor as u32)
+}
+
+/// The path of names that come last one first.
+fn path(mut names: &[u8]) -> PathBuf {
+    let mut parts = Vec::new();
+    while let Some((&len, rest)) = names.split_first() {
+        let (part, rest) = rest.split_at(rest.len().min(len.into()));
+        parts.push(part);
+        names = rest;
+    }
+    let mut path = Vec::new();
+    for part in parts.into_iter().rev() {
+        path.push(b'/');
+        path.extend(part);
+    }
+    PathBuf::from(OsStr::from_bytes(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn event(what: u32, inode: u64, names: &[&str]) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD];
+        bytes[0] = what as u8;
+        bytes[4..8].copy_from_slice(&7_u32.to_ne_bytes());
+        bytes[24..32].copy_from_slice(&(8_u64 << 20 | 1).to_ne_bytes());
+        bytes[32..40].copy_from_slice(&inode.to_ne_bytes());
+        for name in names {
+            bytes.push(name.len() as u8);
+            bytes.extend(name.as_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_name_is_sent_once_and_known_from_then_on() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.take(&event(SYSTEM_OPEN, 5, &[])), None);
+        assert_eq!(decoder.nameless, 1);
+        for names in [&["c", "b a"][..], &[]] {
+            let Some(Event::Opened { pid, file, .. }) = decoder.take(&event(SYSTEM_OPEN, 5, names))
+            else {
+                panic!("an open");
+            };
+            assert_eq!((pid, file.path.as_path()), (7, Path::new("/b a/c")));
+            assert_eq!(file.device, libc::makedev(8, 1));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_event_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let mut decoder = Decoder::default();
+            let _ = decoder.take(&bytes);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Starts, ends, and what lies between.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use foreread_tests::{Need, eventually, foreread, text};
+use rustix::process::Signal;
+
+use crate::{Place, Test};
+
+pub const TESTS: &[Test] = &[
+    (
+        "it_starts_is_asked_and_stops_and_starts_again",
+        &[Need::Root],
+        it_starts_is_asked_and_stops_and_starts_again,
+    ),
+    (
+        "the_second_daemon_says_which_runs",
+        &[Need::Root],
+        the_second_daemon_says_which_runs,
+    ),
+    (
+        "one_that_was_killed_is_started_anew",
+        &[Need::Root],
+        one_that_was_killed_is_started_anew,
+    ),
+    (
+        "what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon",
+        &[Need::Root],
+        what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon,
+    ),
+    (
+        "one_that_cannot_start_says_why",
+        &[Need::Root],
+        one_that_cannot_start_says_why,
+    ),
+    (
+        "a_full_disk_costs_what_was_learned_and_nothing_else",
+        &[Need::Root, Need::Loop],
+        a_full_disk_costs_what_was_learned_and_nothing_else,
+    ),
+    (
+        "top_is_shown_in_a_terminal_and_quits",
+        &[Need::Root, Need::Command("script")],
+        top_is_shown_in_a_terminal_and_quits,
+    ),
+    (
+        "metrics_are_kept_in_a_file",
+        &[Need::Root],
+        metrics_are_kept_in_a_file,
+    ),
+];
+
+fn it_starts_is_asked_and_stops_and_starts_again() {
+    let place = Place::new();
+    assert!(
+        place
+            .complaint(&["daemon", "status"])
+            .contains("no daemon is running")
+    );
+    assert!(
+        place
+            .complaint(&["daemon", "stop"])
+            .contains("no daemon is running")
+    );
+    for _ in 0..2 {
+        let said = place.said(&["daemon", "start"]);
+        assert!(said.contains("the daemon runs as process"), "{said}");
+        let status = place.status();
+        assert_eq!(status["observer"], "fanotify");
+        assert!(said.contains(&status["pid"].to_string()));
+        eventually("something is seen", || {
+            fs::read("/etc/passwd").expect("a file");
+            place.status()["events"].as_u64() > Some(0)
+        });
+        let shown = place.said(&["daemon", "status"]);
+        assert!(
+            shown.lines().all(|line| line.chars().count() <= 80),
+            "{shown}"
+        );
+        let metrics = place.said(&["daemon", "metrics"]);
+        assert!(
+            metrics.contains("# TYPE foreread_events_total counter"),
+            "{metrics}"
+        );
+        let said = place.said(&["daemon", "stop"]);
+        assert!(said.contains("has ended"), "{said}");
+        assert!(!place.socket().exists());
+    }
+}
+
+fn the_second_daemon_says_which_runs() {
+    let place = Place::new();
+    let running = place.running();
+    let first = format!("a daemon is running already: process {}", running.0.id());
+    for words in [["daemon", "run"], ["daemon", "start"]] {
+        let said = place.complaint(&words);
+        assert!(said.contains(&first), "{said}");
+    }
+    // At another socket, but with the same models.
+    let other = Command::new(foreread())
+        .args(["daemon", "run", "--observer", "fanotify", "--socket"])
+        .arg(place.lab.path("other/daemon.sock"))
+        .arg("--state")
+        .arg(place.state())
+        .output()
+        .expect("foreread");
+    assert!(
+        text(&other.stderr).contains(&first),
+        "{}",
+        text(&other.stderr)
+    );
+    assert_eq!(place.status()["pid"], running.0.id());
+}
+
+fn one_that_was_killed_is_started_anew() {
+    let place = Place::new();
+    let running = place.running();
+    running.signal(Signal::KILL);
+    assert!(!running.end().status.success());
+    assert!(place.socket().exists(), "it had no time to tidy up");
+    assert!(
+        place
+            .complaint(&["daemon", "status"])
+            .contains("no daemon is running")
+    );
+    let again = place.running();
+    again.signal(Signal::INT);
+    let output = again.end();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!place.socket().exists());
+}
+
+/// Opens files in this order, as a program that is started for that.
+fn open_in_order(place: &Place, names: &[String]) {
+    let mut read = String::new();
+    for name in names {
+        read += &format!("read x <{name}; ");
+    }
+    let status = Command::new("sh")
+        .args(["-c", &format!("{read} exit 0")])
+        .current_dir(place.lab.path(""))
+        .status();
+    assert!(status.expect("a shell").success());
+}
+
+fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
+    let place = Place::new();
+    let names: Vec<String> = (0..12).map(|number| format!("file{number}")).collect();
+    for name in &names {
+        place.lab.write(name, "one line\n");
+    }
+    let running = place.running();
+    let first = place.lab.path(&names[2]);
+    let ask = || place.said(&["predict", "--json", &first.display().to_string()]);
+    let follows = |said: &str| {
+        let followers: Vec<serde_json::Value> = serde_json::from_str(said).expect("JSON");
+        let next = place.lab.path(&names[3]).display().to_string();
+        followers.first().is_some_and(|first| first["path"] == next)
+    };
+    eventually("what follows is known", || {
+        for _ in 0..4 {
+            open_in_order(&place, &names);
+        }
+        follows(&ask())
+    });
+    running.signal(Signal::TERM);
+    let output = running.end();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(follows(&ask()), "by what was saved");
+    let said = place.said(&["predict", &first.display().to_string()]);
+    assert!(
+        said.starts_with("AHEAD  LIKELIHOOD  IN MEMORY  FILE"),
+        "{said}"
+    );
+    assert!(said.contains(" all  "), "they were just read: {said}");
+    let _again = place.running();
+    assert!(follows(&ask()), "by the next daemon");
+}
+
+fn one_that_cannot_start_says_why() {
+    let place = Place::new();
+    fs::create_dir(place.lab.path("run")).expect("a folder");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs::set_permissions(place.lab.path("run"), mode(0o777)).expect("its mode");
+    for words in [["daemon", "run"], ["daemon", "start"]] {
+        let said = place.complaint(&words);
+        assert!(
+            said.contains("other users can write to this folder"),
+            "{said}"
+        );
+    }
+    fs::set_permissions(place.lab.path("run"), mode(0o755)).expect("its mode");
+    fs::remove_dir_all(place.state()).expect("it was made for the log");
+    fs::write(place.state(), "no folder").expect("a file");
+    let said = place.complaint(&["daemon", "start"]);
+    assert!(said.contains("cannot make the folder of models"), "{said}");
+}
+
+fn a_full_disk_costs_what_was_learned_and_nothing_else() {
+    let place = Place::new();
+    let (disk, state) = (place.lab.path("disk"), place.state());
+    let sh = |script: String| {
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .output()
+            .expect("a shell");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    };
+    let (disk, at) = (disk.display(), state.display());
+    sh(format!(
+        "truncate -s 2M {disk} && mkfs.ext4 -q {disk} && mkdir -m 700 {at} && mount -o loop {disk} {at} && chmod 700 {at}"
+    ));
+    let running = place.running();
+    sh(format!(
+        "dd if=/dev/zero of={at}/full bs=1k 2>/dev/null; exit 0"
+    ));
+    let names: Vec<String> = ["/etc/passwd", "/etc/group"].map(str::to_owned).into();
+    open_in_order(&place, &names);
+    assert!(place.status()["pid"] == running.0.id());
+    running.signal(Signal::TERM);
+    let output = running.end();
+    sh(format!("umount {at}"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(said.contains("No space left on device"), "{said}");
+}
+
+fn top_is_shown_in_a_terminal_and_quits() {
+    let place = Place::new();
+    let _running = place.running();
+    let said = place.complaint(&["daemon", "top"]);
+    assert!(said.contains("top takes a terminal"), "{said}");
+    let top = format!(
+        "stty cols 80 rows 24; {} daemon top --socket {}",
+        foreread().display(),
+        place.socket().display()
+    );
+    let script = format!(
+        "(sleep 2; printf q) | script -qec '{top}' {}",
+        place.lab.path("typescript").display()
+    );
+    let shown = Command::new("sh")
+        .args(["-c", &script])
+        .stderr(Stdio::null())
+        .output();
+    let shown = shown.expect("script");
+    assert!(shown.status.success());
+    let shown = text(&shown.stdout);
+    for said in ["fanotify", "q quits", "predicted"] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+    // The terminal is given back: the screen of before is shown again.
+    assert!(shown.contains("\x1b[?1049l"), "{shown:?}");
+}
+
+fn metrics_are_kept_in_a_file() {
+    let place = Place::new();
+    let file = place.lab.path("foreread.prom");
+    let path = file.display().to_string();
+    let said = place.said(&["daemon", "start", "--metrics", &path]);
+    assert!(said.contains("the daemon runs"), "{said}");
+    eventually("the file is there", || file.exists());
+    let text = fs::read_to_string(&file).expect("the file");
+    assert!(text.starts_with("# HELP foreread_info "), "{text}");
+    assert!(text.contains("observer=\"fanotify\""), "{text}");
+}

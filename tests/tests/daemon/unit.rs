@@ -1,0 +1,189 @@
+//! The unit for systemd: systemd takes it, and the rights that it leaves are enough.
+
+use std::collections::HashMap;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use foreread_tests::{Need, eventually, foreread, root, text};
+use serde_json::Value;
+
+use crate::{Place, Running, Test};
+
+pub const TESTS: &[Test] = &[
+    ("the_unit_is_hardened", &[], the_unit_is_hardened),
+    (
+        "systemd_takes_the_unit",
+        &[Need::Command("systemd-analyze")],
+        systemd_takes_the_unit,
+    ),
+    (
+        "the_rights_that_the_unit_leaves_are_enough",
+        &[Need::Root, Need::Command("setpriv")],
+        the_rights_that_the_unit_leaves_are_enough,
+    ),
+    (
+        "systemd_is_told_that_it_is_ready",
+        &[Need::Root],
+        systemd_is_told_that_it_is_ready,
+    ),
+];
+
+fn unit() -> String {
+    let path = root().join("packaging/forereadd.service.in");
+    fs::read_to_string(path).expect("the unit")
+}
+
+/// The settings of a unit by section and name.
+fn settings(unit: &str) -> HashMap<(String, String), String> {
+    let (mut settings, mut section) = (HashMap::new(), String::new());
+    for line in unit.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'))
+        {
+            section = name.to_owned();
+            continue;
+        }
+        let (name, value) = line.split_once('=').expect("a setting");
+        let before = settings.insert((section.clone(), name.to_owned()), value.to_owned());
+        assert!(before.is_none(), "{name} twice");
+    }
+    settings
+}
+
+fn the_unit_is_hardened() {
+    let unit = settings(&unit());
+    let service = |name: &str| {
+        let key = ("Service".to_owned(), name.to_owned());
+        unit.get(&key)
+            .unwrap_or_else(|| panic!("no {name}"))
+            .as_str()
+    };
+    for (name, value) in [
+        ("Type", "notify"),
+        ("ExecStart", "@PREFIX@/bin/foreread daemon run"),
+        ("PrivateNetwork", "yes"),
+        ("RestrictAddressFamilies", "AF_UNIX"),
+        ("ProtectSystem", "strict"),
+        ("StateDirectory", "foreread"),
+        ("StateDirectoryMode", "0700"),
+        ("RuntimeDirectory", "foreread"),
+        ("IOSchedulingClass", "idle"),
+        ("NoNewPrivileges", "yes"),
+    ] {
+        assert_eq!(service(name), value, "{name}");
+    }
+    assert!(service("MemoryMax").ends_with('M'));
+    let keys: Vec<&str> = unit.keys().map(|(section, _)| section.as_str()).collect();
+    assert!(
+        keys.iter()
+            .all(|key| ["Unit", "Service", "Install"].contains(key))
+    );
+}
+
+fn systemd_takes_the_unit() {
+    let place = Place::new();
+    fs::create_dir(place.lab.path("bin")).expect("a folder");
+    std::os::unix::fs::symlink(foreread(), place.lab.path("bin/foreread")).expect("a link");
+    let prefix = place.lab.path("").display().to_string();
+    let unit = unit().replace("@PREFIX@", prefix.trim_end_matches('/'));
+    let path = place.lab.write("forereadd.service", unit);
+    let verified = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .arg(path)
+        .output()
+        .expect("systemd-analyze");
+    let said = text(&verified.stderr);
+    assert!(verified.status.success(), "{said}");
+    let ours: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("forereadd"))
+        .collect();
+    assert_eq!(ours, [""; 0]);
+}
+
+fn the_rights_that_the_unit_leaves_are_enough() {
+    let unit = settings(&unit());
+    let key = ("Service".to_owned(), "CapabilityBoundingSet".to_owned());
+    let rights: Vec<String> = unit[&key]
+        .split(' ')
+        .map(|right| right.strip_prefix("CAP_").expect("a right").to_lowercase())
+        .collect();
+    let place = Place::new();
+    let words = place.command(&["daemon", "run"]);
+    let set = format!("--bounding-set=-all,+{}", rights.join(",+"));
+    let child = Command::new("setpriv")
+        .args([&set, "--no-new-privs", "--"])
+        .arg(words.get_program())
+        .args(words.get_args())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("setpriv");
+    let mut running = Running(child);
+    let mut answers = false;
+    eventually("it answers, or has ended", || {
+        let output = place.output(&["daemon", "status", "--json"]);
+        answers = serde_json::from_slice::<Value>(&output.stdout).is_ok();
+        answers || running.0.try_wait().expect("our child").is_some()
+    });
+    if !answers {
+        panic!("{}", text(&running.end().stderr));
+    }
+    // A file of another user in a folder that is closed to all others is seen.
+    fs::create_dir(place.lab.path("closed")).expect("a folder");
+    let file = place.lab.write("closed/file", "one line\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    for path in [place.lab.path("closed"), file] {
+        std::os::unix::fs::chown(&path, Some(65_534), Some(65_534)).expect("root may");
+        fs::set_permissions(&path, mode(0o700)).expect("root may");
+    }
+    let seen = || place.status()["model"]["symbols"].as_u64().unwrap_or(0);
+    let before = seen();
+    eventually("the file is seen", || {
+        let read = "read x <closed/file; read x </etc/passwd; exit 0";
+        let status = Command::new("sh")
+            .args(["-c", read])
+            .current_dir(place.lab.path(""))
+            .status();
+        assert!(status.expect("a shell").success());
+        let path = place.lab.path("closed/file").display().to_string();
+        place.said(&["predict", &path]);
+        seen() > before
+    });
+    // What a user may know is found out with that user's rights, which takes rights of its own.
+    let mut ask = Command::new("setpriv");
+    ask.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+    ask.arg(foreread())
+        .args(["predict", "/etc/passwd", "--socket"]);
+    let asked = ask.arg(place.socket()).output().expect("setpriv");
+    if Need::Nobody.missing().is_none() {
+        assert!(asked.status.success(), "{}", text(&asked.stderr));
+    }
+}
+
+fn systemd_is_told_that_it_is_ready() {
+    let place = Place::new();
+    let path = place.lab.path("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");
+    let child = place
+        .command(&["daemon", "run"])
+        .env("NOTIFY_SOCKET", &path)
+        .stderr(Stdio::null())
+        .spawn();
+    let running = Running(child.expect("foreread"));
+    socket
+        .set_read_timeout(Some(std::time::Duration::from_secs(60)))
+        .expect("a time");
+    let told = || {
+        let mut room = [0; 100];
+        let len = socket.recv(&mut room).expect("a word");
+        text(&room[..len])
+    };
+    assert_eq!(told(), "READY=1");
+    place.said(&["daemon", "stop"]);
+    assert_eq!(told(), "STOPPING=1");
+    assert!(running.end().status.success());
+}

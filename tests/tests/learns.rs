@@ -1,0 +1,166 @@
+//! The daemon in real life: a program that opens the same cold files again and again finds them in memory.
+//!
+//! It takes root and the observer in the kernel; where one is missing, the test is reported as ignored with the reason.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::Duration;
+
+use foreread_plan::PAGE;
+use foreread_tests::{Lab, eventually, finish, foreread, start, text};
+use libtest_mimic::{Arguments, Trial};
+use serde_json::Value;
+
+/// Files that the program opens, in an order that is not that of their names.
+const FILES: u64 = 50;
+/// Their size: more than the daemon fetches whole without having seen any of it.
+const SIZE: usize = 300_000;
+/// What the daemon takes a page for gone after that is fetched twice, and a bit.
+const PAUSE: Duration = Duration::from_millis(2100);
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let refused = foreread_ebpf::system::observe().err();
+    let tests: [(&str, fn()); 1] = [(
+        "files_that_follow_one_another_are_in_memory_once_the_first_is_opened",
+        files_that_follow,
+    )];
+    let trials = tests.map(|(name, test)| match &refused {
+        None => Trial::test(name, move || {
+            test();
+            Ok(())
+        }),
+        Some(why) => Trial::test(format!("{name} (cannot run here: {why})"), || Ok(()))
+            .with_ignored_flag(true),
+    });
+    libtest_mimic::run(&arguments, trials.into()).exit();
+}
+
+/// A daemon of a lab's own, ended with it.
+struct Daemon<'lab> {
+    lab: &'lab Lab,
+    socket: PathBuf,
+    child: Option<Child>,
+}
+
+impl<'lab> Daemon<'lab> {
+    fn start(lab: &'lab Lab) -> Self {
+        let socket = lab.path("run/daemon.sock");
+        let state = lab.path("state");
+        let mut command = lab.command(foreread());
+        command.args(["daemon", "run", "--observer", "ebpf"]);
+        command.arg("--socket").arg(&socket);
+        command.arg("--state").arg(&state);
+        let daemon = Self {
+            lab,
+            socket,
+            child: Some(start(&mut command)),
+        };
+        eventually("the daemon answers", || daemon.asked("status").is_some());
+        daemon
+    }
+
+    fn asked(&self, what: &str) -> Option<String> {
+        let mut command = self.lab.command(foreread());
+        command.args(["daemon", what]);
+        if what == "status" {
+            command.arg("--json");
+        }
+        command.arg("--socket").arg(&self.socket);
+        let output = finish(start(&mut command));
+        output.status.success().then(|| text(&output.stdout))
+    }
+
+    fn status(&self) -> Value {
+        let told = self.asked("status").expect("an answer");
+        serde_json::from_str(&told).expect("JSON")
+    }
+}
+
+impl Drop for Daemon<'_> {
+    fn drop(&mut self) {
+        let _ = self.asked("stop");
+        if let Some(child) = self.child.take() {
+            let output = finish(child);
+            if std::thread::panicking() {
+                eprintln!("{}", text(&output.stderr));
+            }
+        }
+    }
+}
+
+/// Drops files from memory that are open already: to open them would be an event.
+fn evict(files: &[File]) {
+    for file in files {
+        eventually("the file is gone from memory", || {
+            foreread_sys::cache::evict(file).expect("eviction") == 0
+        });
+    }
+}
+
+/// Bytes of a file that are in memory.
+fn cached(file: &File) -> u64 {
+    let stat = foreread_sys::cache::stat(file, 0..SIZE as u64);
+    stat.expect("cachestat").cached * PAGE
+}
+
+fn files_that_follow() {
+    let lab = Lab::new();
+    // A step that has no factor in common with the number of files: each once.
+    let names: Vec<String> = (0..FILES)
+        .map(|number| format!("file-{}", number * 17 % FILES))
+        .collect();
+    let files: Vec<File> = names
+        .iter()
+        .map(|name| {
+            let content: Vec<u8> = (0..SIZE).map(|at| (at * 31 / 7) as u8).collect();
+            File::open(lab.write(name, content)).expect("our own file")
+        })
+        .collect();
+    // One process that reads them all, and one that reads the first alone.
+    let reads = |names: &[String]| {
+        let list = names.join("', '");
+        format!("for name in ['{list}']:\n    open(name, 'rb').read()\n")
+    };
+    lab.write("all.py", reads(&names));
+    lab.write("first.py", reads(&names[..1]));
+    let daemon = Daemon::start(&lab);
+    for _ in 0..4 {
+        evict(&files);
+        std::thread::sleep(PAUSE);
+        let output = lab.plain(&["python3", "all.py"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let before = daemon.status();
+    evict(&files);
+    std::thread::sleep(PAUSE);
+    lab.plain(&["python3", "first.py"]);
+    eventually("the file that follows the first is in memory", || {
+        cached(&files[1]) >= SIZE as u64 / 2
+    });
+    // Those after it come with more rounds, as the patterns grow.
+    for _ in 0..4 {
+        lab.plain(&["python3", "all.py"]);
+    }
+    evict(&files);
+    std::thread::sleep(PAUSE);
+    lab.plain(&["python3", "first.py"]);
+    eventually("the files that follow the first are in memory", || {
+        (1..4).all(|number| cached(&files[number]) >= SIZE as u64 / 2)
+    });
+    lab.plain(&["python3", "all.py"]);
+    eventually("what was fetched is accounted for as useful", || {
+        let useful = |status: &Value| status["bytes"]["useful"].as_u64().expect("bytes");
+        useful(&daemon.status()) > useful(&before).max(SIZE as u64)
+    });
+    let status = daemon.status();
+    assert_eq!(status["observer"], "ebpf");
+    assert!(status["lead"]["count"].as_u64() > Some(0), "{status}");
+    let programs = status["programs"].as_array().expect("programs");
+    let python = programs.iter().find(|one| {
+        let name = one["name"].as_str().unwrap_or_default();
+        name.starts_with("python") && one["bytes"]["useful"].as_u64() > Some(0)
+    });
+    assert!(python.is_some(), "{programs:?}");
+}
