@@ -47,7 +47,7 @@ use child::{Child, Incoming};
 use files::Files;
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
-use observer::{Observing, Seat, Wanted, why_hidden};
+use observer::{Observing, Seat, Wanted, mpi_library, why_hidden};
 use pace::Pace;
 use paths::from_front;
 use record::Recorder;
@@ -145,9 +145,10 @@ fn run_beside(
         // It may come to observe later; until then what the program reports is not waited for.
         Err(without) => (true, Some(without)),
     };
-    let library = front.library.clone().filter(|_| by_library);
-    let observed = ring.zip(library).map(|(ring, library)| {
-        let seat = Seat::new(ring, library);
+    let libraries = std::mem::take(&mut front.libraries);
+    let by_library = by_library && !libraries.is_empty();
+    let observed = ring.filter(|_| by_library).map(|ring| {
+        let seat = Seat::new(ring, libraries);
         if late.is_some() {
             seat.go_on_alone();
         }
@@ -198,8 +199,9 @@ fn help(
 ) -> Option<String> {
     thread::make_room(&*link);
     let known = Known::of(args, &mut account, link);
+    account.rank = known.identity.rank;
     let mut observed = observing(args, &known.identity, ring, began, &mut account, link);
-    if let Some(library) = observed.as_ref().and_then(Observing::library) {
+    for library in observed.iter().flat_map(Observing::libraries) {
         link.library(library);
     }
     let mut plan = known.plan(args, &mut account, link);
@@ -242,7 +244,11 @@ fn help(
         account.followed = None;
         account.baseline = None;
     }
-    link.ready(observed.as_ref().is_some_and(|one| one.library().is_some()));
+    link.ready(
+        observed
+            .as_ref()
+            .is_some_and(|one| !one.libraries().is_empty()),
+    );
     let started = link.started()?;
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));
@@ -276,8 +282,8 @@ fn help(
         store.tidy_for(&plan.identity);
     }
     link.doing("observing the program");
-    let (observer, library) = observed.map(Observing::parts).unzip();
-    let watch = Watch::new(began.time, library.flatten(), files);
+    let (observer, libraries) = observed.map(Observing::parts).unzip();
+    let watch = Watch::new(began.time, libraries.unwrap_or_default(), files);
     let by_sampling = observer.as_ref().is_none_or(|one| !one.sees_touches());
     let mut supervisor = Supervisor {
         observer,
@@ -324,8 +330,11 @@ fn observing(
     link.doing("preparing to observe the program");
     let library = |say: &mut dyn FnMut(String)| {
         link.doing("looking for the preload library");
-        let found = find_preload().map_err(say).ok()?;
-        Some((ring?, found))
+        let found = find_preload().map_err(&mut *say).ok()?;
+        let exe = Path::new(&identity.exe);
+        let mpi = mpi_library(exe, identity.rank.is_some(), &found);
+        let mpi = mpi.and_then(|found| found.map_err(say).ok());
+        Some((ring?, std::iter::once(found).chain(mpi).collect()))
     };
     let (mut said, mut remarks) = (Vec::new(), Vec::new());
     let observing = Observing::choose(

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use foreread_backend::Change;
 use foreread_engine::{Ledger, Phase, Report, StrandReport};
-use foreread_plan::{FileId, FileMeta, Summary};
+use foreread_plan::{FileId, FileMeta, Rank, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
 use foreread_words::units::{bytes, duration};
@@ -78,6 +78,8 @@ pub(super) struct Account {
     pub(super) recorded: Option<PathBuf>,
     reads_recorded: u64,
     names_recorded: u64,
+    /// Which rank of a parallel program it is, as its launcher has it.
+    pub(super) rank: Option<Rank>,
     /// Reads, names and maps.
     accesses_recorded: u64,
 }
@@ -107,6 +109,7 @@ impl Account {
             recorded: None,
             reads_recorded: 0,
             names_recorded: 0,
+            rank: None,
             accesses_recorded: 0,
         }
     }

@@ -19,6 +19,7 @@ mod facts;
 mod identity;
 mod models;
 mod nearest;
+mod rank;
 mod redact;
 mod upkeep;
 

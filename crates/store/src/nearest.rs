@@ -106,6 +106,7 @@ mod tests {
             exe: "/usr/bin/tool".into(),
             argv: argv.iter().map(|&word| word.into()).collect(),
             cwd: cwd.into(),
+            rank: None,
         }
     }
 
