@@ -17,6 +17,7 @@ mod observer;
 mod pace;
 mod paths;
 mod profile;
+mod ranks;
 mod record;
 mod rest;
 mod summary;
@@ -32,7 +33,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use foreread_plan::format::{Place, Reader};
-use foreread_plan::{Identity, Meta};
+use foreread_plan::{Identity, Meta, Rank};
 use foreread_ring::{Clock, Ring};
 use foreread_sources::signature::Roles;
 use foreread_store::Store;
@@ -83,6 +84,26 @@ pub struct RunArgs {
     pub output: Option<PathBuf>,
     /// Keep hashes of the command's words in place of the words.
     pub redact: bool,
+}
+
+impl RunArgs {
+    /// The same for one of several ranks of a parallel program, which are given the same words: files of the user's own get
+    /// the rank at the end of their names.
+    fn of_this_rank(&self) -> Self {
+        let several = foreread_store::rank().filter(|rank| rank.of > 1);
+        let named = |path: &Option<PathBuf>| {
+            let mut path = path.clone()?.into_os_string();
+            if let Some(Rank { rank, .. }) = several {
+                path.push(format!(".{rank}"));
+            }
+            Some(PathBuf::from(path))
+        };
+        Self {
+            json: named(&self.json),
+            output: named(&self.output),
+            ..self.clone()
+        }
+    }
 }
 
 /// When a run began.
@@ -198,6 +219,7 @@ fn help(
     link: &mut Link,
 ) -> Option<String> {
     thread::make_room(&*link);
+    let args = &args.of_this_rank();
     let known = Known::of(args, &mut account, link);
     account.rank = known.identity.rank;
     let mut observed = observing(args, &known.identity, ring, began, &mut account, link);
@@ -315,7 +337,15 @@ fn help(
     if let Some(path) = &args.json {
         link.doing(&format!("writing the account {}", path.display()));
     }
-    Some(account.report(args, |path| from_front(path, link.pid)))
+    let shared = plan
+        .store
+        .as_ref()
+        .map(|store| store.folder().with_file_name("ranks"));
+    Some(account.report(
+        args,
+        |path| from_front(path, link.pid),
+        |rank, part| ranks::line(shared.as_deref(), link.pid, rank, part),
+    ))
 }
 
 /// What observes the program. What cannot be had of it costs the speed-up and is said.

@@ -28,7 +28,7 @@ pub fn identity_of(command: &[OsString]) -> Identity {
         ),
         argv: command.iter().map(|argument| text(argument)).collect(),
         cwd: env::current_dir().map_or_else(|_| String::new(), |cwd| text(cwd.as_os_str())),
-        rank: rank::of_launcher(|name| env::var(name).ok()),
+        rank: rank::rank(),
     }
 }
 

@@ -14,8 +14,13 @@ const VARIABLES: [(&str, &str); 5] = [
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 ];
 
+/// Which rank of a parallel program this process was started as, if it was.
+pub fn rank() -> Option<Rank> {
+    of_launcher(|name| std::env::var(name).ok())
+}
+
 /// The rank in the environment; `None` if no launcher has put one there.
-pub(super) fn of_launcher(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
+fn of_launcher(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
     let number = |name: &str| variable(name)?.parse::<u32>().ok();
     VARIABLES.iter().find_map(|(rank, of)| {
         let (rank, of) = (number(rank)?, number(of)?);

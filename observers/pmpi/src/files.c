@@ -226,29 +226,37 @@ bool foreread_begin(struct access *access, MPI_File handle, enum kind kind, enum
     struct file *file = *place_of(handle);
     bool known = file && !(pointer == POINTER_INDIVIDUAL && file->sequential);
     pthread_mutex_unlock(&lock);
-    *access = (struct access){.file = handle, .kind = kind, .pointer = pointer, .at = at};
+    *access = (struct access){.file = handle, .kind = kind, .pointer = pointer, .at = at, .count = count, .type = type};
     if (!known)
         return false;
     if (pointer == POINTER_INDIVIDUAL && REAL(File_get_position)(handle, &access->at) != MPI_SUCCESS)
         return false;
-    MPI_Count size = 0;
-    /* What the program gives wrongly is for the real call to say. */
-    if (count > 0 && type != MPI_DATATYPE_NULL && REAL(Type_size_x)(type, &size) == MPI_SUCCESS)
-        access->bytes = count * size;
     access->start = foreread_called_stamp();
     return true;
 }
 
+/* The bytes that an access asks for. */
+static MPI_Count asked(const struct access *access) {
+    MPI_Count size = 1;
+    /* An access that was split has its count in bytes. */
+    bool known = access->split || REAL(Type_size_x)(access->type, &size) == MPI_SUCCESS;
+    return known ? access->count * size : 0;
+}
+
 void foreread_end(const struct access *access, const MPI_Status *status) {
     uint64_t ended = foreread_called_stamp();
-    MPI_Count moved = access->bytes;
+    MPI_Count moved = MPI_UNDEFINED;
     MPI_Datatype byte = foreread_byte();
     if (status && byte && REAL(Get_elements_x)((MPI_Status *)status, byte, &moved) != MPI_SUCCESS)
         return;
     if (moved == MPI_UNDEFINED)
-        moved = access->bytes;
+        moved = asked(access);
     if (moved <= 0)
         return;
+    /* Before anything else is reported. */
+    uint64_t last_end = 0, last_len = 0;
+    bool direct = access->pointer == POINTER_SHARED && access->kind == KIND_READ && status &&
+                  foreread_called_last(&last_end, &last_len) && last_len == (uint64_t)moved;
     pthread_mutex_lock(&lock);
     struct file *file = *place_of(access->file);
     bool known = file && look(file);
@@ -268,21 +276,16 @@ void foreread_end(const struct access *access, const MPI_Status *status) {
             report.limit = (uint64_t)size;
         const struct view *view = &file->view;
         MPI_Offset at = access->at;
-        uint64_t end, len;
-        bool placed = true, direct = false;
-        if (access->pointer == POINTER_SHARED) {
-            /* Other ranks move the pointer, too. Where the bytes lie as one piece, the read itself says where. */
-            if (access->kind == KIND_READ && status && is_contiguous(view) && foreread_called_last(&end, &len) &&
-                len == (uint64_t)moved) {
-                direct = true;
-            } else {
-                placed = REAL(File_get_position_shared)(access->file, &at) == MPI_SUCCESS;
-                at -= moved / view->elementary;
-                placed &= at >= 0;
-            }
+        bool placed = true;
+        /* Other ranks move the shared pointer, too. Where the bytes lie as one piece, the read itself has said where. */
+        direct &= is_contiguous(view);
+        if (access->pointer == POINTER_SHARED && !direct) {
+            placed = REAL(File_get_position_shared)(access->file, &at) == MPI_SUCCESS;
+            at -= moved / view->elementary;
+            placed &= at >= 0;
         }
         if (direct)
-            range(&report, (int64_t)(end - len), len);
+            range(&report, (int64_t)(last_end - last_len), last_len);
         else if (placed && view->flat)
             walk(&report, view, (uint64_t)at * (uint64_t)view->elementary, (uint64_t)moved);
         else if (placed)
@@ -293,10 +296,13 @@ void foreread_end(const struct access *access, const MPI_Status *status) {
 }
 
 void foreread_begin_split(const struct access *access) {
+    MPI_Count count = asked(access);
     pthread_mutex_lock(&lock);
     struct file *file = *place_of(access->file);
     if (file) {
         file->pending = *access;
+        file->pending.count = count;
+        file->pending.split = true;
         file->split = true;
     }
     pthread_mutex_unlock(&lock);

@@ -19,8 +19,11 @@ struct access {
     enum pointer pointer;
     /* Its place in the view, in elementary types; of the shared pointer it is known afterwards. */
     MPI_Offset at;
-    /* What was asked for, in bytes. */
-    MPI_Count bytes;
+    /* What was asked for. */
+    MPI_Count count;
+    MPI_Datatype type;
+    /* Whether it ends by another call: then its count is in bytes, and its type may be gone. */
+    bool split;
     uint64_t start;
 };
 
@@ -33,7 +36,8 @@ void foreread_closing(MPI_File file);
 /* Its view has changed. */
 void foreread_viewed(MPI_File file);
 
-/* Begins an access of `count` elements; false if it is not to be reported. */
+/* Begins an access of `count` elements; false if it is not to be reported. Nothing that the program gives is looked at before
+ * the MPI library has accepted it. */
 bool foreread_begin(struct access *access, MPI_File file, enum kind kind, enum pointer pointer, MPI_Offset at, MPI_Count count,
                     MPI_Datatype type);
 /* The access has ended, with this status if it is not null. */

@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-/* The function (or object) of this name, kept in `known`; null if there is none. */
+/* The function of this name, kept in `known`; null if there is none. */
 void *foreread_real(void *_Atomic *known, const char *name);
 
 /* Calls the MPI library's PMPI_NAME. */
