@@ -531,7 +531,10 @@ impl Account {
             wall_ns: self.wall_ns,
             ledger: self.ledger(),
             recorded: self.recorded.as_ref().map(|_| self.reads_recorded),
-            reason: self.reason(),
+            // Launchers give each job files of its own, which the next one does not find: no news to anybody.
+            reason: self
+                .reason()
+                .filter(|reason| !self.files.iter().any(|file| reason.starts_with(file))),
         }
     }
 
