@@ -19,8 +19,17 @@ use foreread_tests::rounds;
 use harness::Mpi;
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// A test, and whether it needs a Fortran compiler.
-type Test = (&'static str, bool, fn(Mpi));
+/// What a test needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    C,
+    Fortran,
+    /// A C compiler, and that the MPI is this one.
+    Mpich,
+}
+
+/// A test, and what it needs.
+type Test = (&'static str, Needs, fn(Mpi));
 
 fn main() {
     let mut arguments = Arguments::from_args();
@@ -28,16 +37,19 @@ fn main() {
     arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
     for mpi in Mpi::ALL {
-        for &(name, fortran, test) in [calls::TESTS, ranks::TESTS, unharmed::TESTS]
+        for &(name, needs, test) in [calls::TESTS, ranks::TESTS, unharmed::TESTS]
             .into_iter()
             .flatten()
         {
+            if needs == Needs::Mpich && mpi != Mpi::Mpich {
+                continue;
+            }
             let name = format!("{name}_{}", mpi.name());
             let run = move || -> Result<(), Failed> {
                 rounds(|| test(mpi));
                 Ok(())
             };
-            trials.push(match mpi.missing(fortran) {
+            trials.push(match mpi.missing(needs == Needs::Fortran) {
                 None => Trial::test(name, run),
                 Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
                     .with_ignored_flag(true),

@@ -3,34 +3,34 @@
 use foreread_plan::Kind;
 use foreread_tests::Lab;
 
-use super::Test;
 use super::harness::{Asked, Mpi, asked};
+use super::{Needs, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "explicit_offsets_are_recorded_as_given",
-        false,
+        Needs::C,
         explicit_offsets,
     ),
     (
         "individual_pointers_are_known_at_each_call",
-        false,
+        Needs::C,
         individual_pointers,
     ),
     (
         "the_shared_pointer_is_found_by_what_was_read",
-        false,
+        Needs::C,
         the_shared_pointer,
     ),
-    ("writes_are_recorded_as_reads_are", false, writes),
-    ("views_are_taken_apart", false, views),
-    ("a_call_of_many_pieces_is_bounded", false, many_pieces),
+    ("writes_are_recorded_as_reads_are", Needs::C, writes),
+    ("views_are_taken_apart", Needs::C, views),
+    ("a_call_of_many_pieces_is_bounded", Needs::C, many_pieces),
     (
         "what_lies_behind_the_end_was_not_read",
-        false,
+        Needs::C,
         the_end_of_a_file,
     ),
-    ("programs_in_fortran_are_seen", true, fortran),
+    ("programs_in_fortran_are_seen", Needs::Fortran, fortran),
 ];
 
 const BLOCK: u64 = 4096;

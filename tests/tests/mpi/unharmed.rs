@@ -2,17 +2,21 @@
 
 use foreread_tests::{Lab, finish, foreread, start, text};
 
-use super::Test;
 use super::harness::{Mpi, lines};
+use super::{Needs, Test};
 
 pub const TESTS: &[Test] = &[
-    ("programs_end_as_they_do_alone", false, ends),
+    ("programs_end_as_they_do_alone", Needs::C, ends),
     (
         "the_library_is_loaded_into_programs_without_mpi",
-        false,
+        Needs::C,
         without_mpi,
     ),
-    ("a_library_that_is_missing_is_said", false, missing_library),
+    (
+        "a_library_that_is_missing_is_said",
+        Needs::C,
+        missing_library,
+    ),
 ];
 
 fn ends(mpi: Mpi) {
