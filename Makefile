@@ -29,7 +29,8 @@ CLANG := /usr/lib/llvm-19/lib/cmake/clang
 all: build
 
 help:
-	@echo 'make build                  target/release: foreread, libforeread_preload.so, libforeread.so and .a'
+	@echo 'make build                  target/release: foreread, libforeread_preload.so, libforeread.so and .a;'
+	@echo '                            those for MPI (libforeread_mpich.so, _openmpi.so) where its compiler is there'
 	@echo 'make slicer                 what foreread cc and foreread slice need: the translator (Clang 19), its runtime'
 	@echo 'make sqlite, python         the SQLite extension (sqlite/foreread.so); the wheel (python/wheels)'
 	@echo 'make test                   everything; what this machine cannot run is skipped with the reason'
@@ -53,7 +54,8 @@ build:
 	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
 	install -m 755 $(RELEASE)/foreread $(RELEASE)/.foreread && mv $(RELEASE)/.foreread $(RELEASE)/foreread
 	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
-	sh observers/preload/loaders.sh $(RELEASE)/loaders ../libforeread_preload.so
+	$(MAKE) -s -C observers/pmpi OUT=$(CURDIR)/$(RELEASE)
+	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_*.so
 	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
 	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
 
@@ -135,7 +137,9 @@ install:
 	test -x $(RELEASE)/foreread -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/foreread $(BIN)/foreread
 	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
-	sh observers/preload/loaders.sh $(LIB)/loaders ../libforeread_preload.so
+	for library in $(RELEASE)/libforeread_mpich.so $(RELEASE)/libforeread_openmpi.so; do \
+		test ! -f $$library || install -m 644 $$library $(LIB)/ || exit; done
+	sh observers/preload/loaders.sh $(LIB)/loaders $(LIB)/libforeread_*.so
 	test -f $(RELEASE)/libforeread.so.1 || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/libforeread.so.1 $(LIB64)/libforeread.so.1
 	ln -sf libforeread.so.1 $(LIB64)/libforeread.so

@@ -48,6 +48,7 @@ fn forge(mut rest: &[u8], ended: bool) -> Vec<u8> {
             exe: String::new(),
             argv: Vec::new(),
             cwd: String::new(),
+            rank: None,
         },
         recorded_at: 0,
         writer: String::new(),

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Lays out, in DIR, what LD_PRELOAD names as DIR/$LIB/libforeread_preload.so.
+# Lays out, in DIR, what LD_PRELOAD names as DIR/$LIB/libforeread_preload.so, and the other libraries beside that.
 #
-#     loaders.sh DIR TARGET
+#     loaders.sh DIR LIBRARY...
 #
-# Each loader puts its own word for $LIB there, so that each finds a library of its own kind: those for this library's
-# processor a link to TARGET (relative to the file or absolute), those of 32-bit programs an empty library. A loader that
+# Each loader puts its own word for $LIB there, so that each finds a library of its own kind: those for these libraries'
+# processor a link to LIBRARY, which lies beside DIR, those of 32-bit programs an empty library. A loader that
 # finds none, or one of another kind, would say so on the program's standard error. musl's takes the path as it stands,
 # finds nothing, and says nothing. Without an assembler for 32-bit programs, or on another processor, nothing is laid out.
 set -eu
-dir=$1 target=$2
-name=libforeread_preload.so
+dir=$1
+shift
 
 rm -rf "$dir"
 [ "$(uname -m)" = x86_64 ] || exit 0
@@ -25,12 +25,14 @@ narrow="lib32 libx32 lib/i386-linux-gnu"
 [ "$own" != lib64 ] || wide="lib64 lib/x86_64-linux-gnu" narrow="lib $narrow"
 for word in $own $wide; do
     mkdir -p "$dir/$word"
-    case $target in
-        /*) ln -sf "$target" "$dir/$word/$name" ;;
-        *) ln -sf "$(echo "$word" | sed 's|[^/]*|..|g')/$target" "$dir/$word/$name" ;;
-    esac
+    for library; do
+        name=${library##*/}
+        ln -sf "$(echo "$word" | sed 's|[^/]*|..|g')/../$name" "$dir/$word/$name"
+    done
 done
 for word in $narrow; do
     mkdir -p "$dir/$word"
-    install -m 644 "$empty" "$dir/$word/$name"
+    for library; do
+        install -m 644 "$empty" "$dir/$word/${library##*/}"
+    done
 done

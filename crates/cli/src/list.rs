@@ -212,6 +212,7 @@ mod tests {
             exe: String::new(),
             argv: vec!["words".to_owned(); words],
             cwd: String::new(),
+            rank: None,
         };
         assert_eq!(short_command_line(&identity(3)), "words words words");
         let short = short_command_line(&identity(1000));

@@ -66,6 +66,7 @@ fn write_record(path: &Path, argv: &[&str]) {
             exe: "/usr/bin/reader".into(),
             argv: argv.iter().map(|&word| word.into()).collect(),
             cwd: "/srv".into(),
+            rank: None,
         },
         recorded_at: 1_700_000_000,
         writer: "foreread test".into(),

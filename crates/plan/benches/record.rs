@@ -18,6 +18,7 @@ fn meta() -> Meta {
             exe: "/usr/bin/bench".into(),
             argv: vec!["bench".into()],
             cwd: "/".into(),
+            rank: None,
         },
         recorded_at: 0,
         writer: "bench".into(),

@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             exe: "/usr/bin/example".into(),
             argv: vec!["example".into()],
             cwd: "/".into(),
+            rank: None,
         },
         recorded_at: 0,
         writer: "example".into(),

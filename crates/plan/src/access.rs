@@ -86,11 +86,15 @@ pub enum Kind {
     Stat = 11,
     /// The entries of a directory were read. No bytes.
     List = 12,
+    /// Bytes that a read through MPI-IO was for. The reads of files that come of it are accesses of their own.
+    MpiRead = 13,
+    /// Bytes that a write through MPI-IO was for.
+    MpiWrite = 14,
 }
 
 impl Kind {
     /// All kinds, in the order of their codes.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Open,
         Kind::Read,
         Kind::Pread,
@@ -104,6 +108,8 @@ impl Kind {
         Kind::Splice,
         Kind::Stat,
         Kind::List,
+        Kind::MpiRead,
+        Kind::MpiWrite,
     ];
 
     /// The kind with this code in the durable format, if there is one.
@@ -111,9 +117,15 @@ impl Kind {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// Whether the access moves bytes out of the page cache. `Map` only announces, and so do those that [name](Kind::names).
+    /// Whether the access moves bytes out of the page cache. `Map` only announces, those that [name](Kind::names) move none, and
+    /// those that are [asked for](Kind::asks) of a library come as other accesses.
     pub const fn reads(self) -> bool {
-        !matches!(self, Kind::Map) && !self.names()
+        !matches!(self, Kind::Map) && !self.names() && !self.asks()
+    }
+
+    /// Whether the access is what a program asked a library for: what the library does to serve that are accesses of their own.
+    pub const fn asks(self) -> bool {
+        matches!(self, Kind::MpiRead | Kind::MpiWrite)
     }
 
     /// Whether the access needs what a name leads to, and not the bytes of a file: directories, inodes, directory entries.
@@ -137,6 +149,8 @@ impl Kind {
             Kind::Splice => "splice",
             Kind::Stat => "stat",
             Kind::List => "list",
+            Kind::MpiRead => "MPI read",
+            Kind::MpiWrite => "MPI write",
         }
     }
 }

@@ -19,7 +19,7 @@ mod seen;
 pub use access::{Access, Extent, Kind, PAGE, Sequence, waited};
 pub use expected::{Expected, Name, Pattern};
 pub use file::{Advice, FileId, FileMeta};
-pub use meta::{Identity, Meta, Summary, ThreadId, ThreadMeta};
+pub use meta::{Identity, Meta, Rank, Summary, ThreadId, ThreadMeta};
 pub use odds::Odds;
 pub use request::{Request, RequestId};
 pub use seen::{Role, Seen};

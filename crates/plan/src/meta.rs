@@ -30,6 +30,18 @@ pub struct Identity {
     pub argv: Vec<String>,
     /// The working directory.
     pub cwd: String,
+    /// Which of a parallel program's processes, if it was started as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
+}
+
+/// A process of a parallel program: they are numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rank {
+    /// Its number.
+    pub rank: u32,
+    /// How many there are.
+    pub of: u32,
 }
 
 /// The head of a record: written when recording starts.

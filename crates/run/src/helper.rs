@@ -5,7 +5,7 @@
 //! session, the account. The front waits for the helper twice, for as long as the helper works, but in all no longer than
 //! [`PATIENCE`] while the helper is held up; then it goes on without the helper, and says what the helper was doing.
 //!
-//! Data flow: helper → front: the library, what it is doing, that it is ready, the account. Front → helper: that
+//! Data flow: helper → front: the libraries, what it is doing, that it is ready, the account. Front → helper: that
 //! the program was started, that it has ended.
 
 use std::ffi::OsStr;
@@ -128,7 +128,7 @@ impl Link {
         }
     }
 
-    /// What the library was found to be.
+    /// A library that is to be put into the program.
     pub(super) fn library(&self, path: &Path) {
         let _ = send(&self.front, LIBRARY, path.as_os_str().as_bytes());
     }
@@ -244,8 +244,8 @@ pub(super) struct Front {
     helper: Helper,
     arrived: Vec<u8>,
     doing: String,
-    /// The preload library, once it is known.
-    pub(super) library: Option<PathBuf>,
+    /// The libraries to be put into the program, once they are known.
+    pub(super) libraries: Vec<PathBuf>,
 }
 
 impl Front {
@@ -254,7 +254,7 @@ impl Front {
             helper,
             arrived: Vec::new(),
             doing: "starting foreread's helper process".to_owned(),
-            library: None,
+            libraries: Vec::new(),
         }
     }
 
@@ -300,7 +300,7 @@ impl Front {
         loop {
             while let Some((tag, payload)) = next(&mut self.arrived) {
                 match tag {
-                    LIBRARY => self.library = Some(OsStr::from_bytes(&payload).into()),
+                    LIBRARY => self.libraries.push(OsStr::from_bytes(&payload).into()),
                     DOING => self.doing = String::from_utf8_lossy(&payload).into_owned(),
                     _ if tag == wanted => return Ok(payload),
                     // That it is ready, which the front did not wait for.

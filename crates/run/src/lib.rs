@@ -17,6 +17,7 @@ mod observer;
 mod pace;
 mod paths;
 mod profile;
+mod ranks;
 mod record;
 mod rest;
 mod summary;
@@ -32,7 +33,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use foreread_plan::format::{Place, Reader};
-use foreread_plan::{Identity, Meta};
+use foreread_plan::{Identity, Meta, Rank};
 use foreread_ring::{Clock, Ring};
 use foreread_sources::signature::Roles;
 use foreread_store::Store;
@@ -47,7 +48,7 @@ use child::{Child, Incoming};
 use files::Files;
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
-use observer::{Observing, Seat, Wanted, why_hidden};
+use observer::{Observing, Seat, Wanted, mpi_library, why_hidden};
 use pace::Pace;
 use paths::from_front;
 use record::Recorder;
@@ -90,6 +91,26 @@ pub struct RunArgs {
     pub output: Option<PathBuf>,
     /// Keep hashes of the command's words in place of the words.
     pub redact: bool,
+}
+
+impl RunArgs {
+    /// The same for one of several ranks of a parallel program, which are given the same words: files of the user's own get
+    /// the rank at the end of their names.
+    fn of_this_rank(&self) -> Self {
+        let several = foreread_store::rank().filter(|rank| rank.of > 1);
+        let named = |path: &Option<PathBuf>| {
+            let mut path = path.clone()?.into_os_string();
+            if let Some(Rank { rank, .. }) = several {
+                path.push(format!(".{rank}"));
+            }
+            Some(PathBuf::from(path))
+        };
+        Self {
+            json: named(&self.json),
+            output: named(&self.output),
+            ..self.clone()
+        }
+    }
 }
 
 /// When a run began.
@@ -161,9 +182,10 @@ fn run_beside(
         // It may come to observe later; until then what the program reports is not waited for.
         Err(without) => (true, Some(without)),
     };
-    let library = front.library.clone().filter(|_| by_library);
-    let observed = ring.zip(library).map(|(ring, library)| {
-        let seat = Seat::new(ring, library);
+    let libraries = std::mem::take(&mut front.libraries);
+    let by_library = by_library && !libraries.is_empty();
+    let observed = ring.filter(|_| by_library).map(|ring| {
+        let seat = Seat::new(ring, libraries);
         if late.is_some() {
             seat.go_on_alone();
         }
@@ -213,9 +235,11 @@ fn help(
     link: &mut Link,
 ) -> Option<String> {
     thread::make_room(&*link);
+    let args = &args.of_this_rank();
     let known = Known::of(args, &mut account, link);
+    account.rank = known.identity.rank;
     let mut observed = observing(args, &known.identity, ring, began, &mut account, link);
-    if let Some(library) = observed.as_ref().and_then(Observing::library) {
+    for library in observed.iter().flat_map(Observing::libraries) {
         link.library(library);
     }
     let mut plan = known.plan(args, &mut account, link);
@@ -258,7 +282,11 @@ fn help(
         account.followed = None;
         account.baseline = None;
     }
-    link.ready(observed.as_ref().is_some_and(|one| one.library().is_some()));
+    link.ready(
+        observed
+            .as_ref()
+            .is_some_and(|one| !one.libraries().is_empty()),
+    );
     let started = link.started()?;
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));
@@ -292,8 +320,8 @@ fn help(
         store.tidy_for(&plan.identity);
     }
     link.doing("observing the program");
-    let (observer, library) = observed.map(Observing::parts).unzip();
-    let watch = Watch::new(began.time, library.flatten(), files);
+    let (observer, libraries) = observed.map(Observing::parts).unzip();
+    let watch = Watch::new(began.time, libraries.unwrap_or_default(), files);
     let by_sampling = observer.as_ref().is_none_or(|one| !one.sees_touches());
     let mut supervisor = Supervisor {
         observer,
@@ -325,7 +353,15 @@ fn help(
     if let Some(path) = &args.json {
         link.doing(&format!("writing the account {}", path.display()));
     }
-    Some(account.report(args, |path| from_front(path, link.pid)))
+    let shared = plan
+        .store
+        .as_ref()
+        .map(|store| store.folder().with_file_name("ranks"));
+    Some(account.report(
+        args,
+        |path| from_front(path, link.pid),
+        |rank, part| ranks::line(shared.as_deref(), link.pid, rank, part),
+    ))
 }
 
 /// What observes the program. What cannot be had of it costs the speed-up and is said.
@@ -340,8 +376,11 @@ fn observing(
     link.doing("preparing to observe the program");
     let library = |say: &mut dyn FnMut(String)| {
         link.doing("looking for the preload library");
-        let found = find_preload().map_err(say).ok()?;
-        Some((ring?, found))
+        let found = find_preload().map_err(&mut *say).ok()?;
+        let exe = Path::new(&identity.exe);
+        let mpi = mpi_library(exe, identity.rank.is_some(), &found);
+        let mpi = mpi.and_then(|found| found.map_err(say).ok());
+        Some((ring?, std::iter::once(found).chain(mpi).collect()))
     };
     let (mut said, mut remarks) = (Vec::new(), Vec::new());
     let observing = Observing::choose(

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use foreread_backend::Change;
 use foreread_engine::{Ledger, Phase, Report, StrandReport};
-use foreread_plan::{FileId, FileMeta, Summary};
+use foreread_plan::{FileId, FileMeta, Rank, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
 use foreread_words::units::{bytes, duration};
@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use super::follow::REPLAY;
 use super::helper::Finished;
+use super::ranks::Part;
 use super::record::Recorder;
 use super::unseen::Explained;
 use super::{FORESEEN_ENOUGH, RunArgs};
@@ -79,6 +80,8 @@ pub(super) struct Account {
     pub(super) recorded: Option<PathBuf>,
     reads_recorded: u64,
     names_recorded: u64,
+    /// Which rank of a parallel program it is, as its launcher has it.
+    pub(super) rank: Option<Rank>,
     /// Reads, names and maps.
     accesses_recorded: u64,
 }
@@ -108,6 +111,7 @@ impl Account {
             recorded: None,
             reads_recorded: 0,
             names_recorded: 0,
+            rank: None,
             accesses_recorded: 0,
         }
     }
@@ -485,8 +489,14 @@ impl Account {
     }
 
     /// What came of it, as asked for, to be printed; empty where nothing is. The JSON goes to where `place` says that the
-    /// user's path leads; that it could not be written is said even where nothing else is to be.
-    pub(super) fn report(&self, args: &RunArgs, place: impl Fn(&Path) -> PathBuf) -> String {
+    /// user's path leads; that it could not be written is said even where nothing else is to be. The line of one of several ranks
+    /// is what `together` makes of its part.
+    pub(super) fn report(
+        &self,
+        args: &RunArgs,
+        place: impl Fn(&Path) -> PathBuf,
+        together: impl FnOnce(Rank, Part) -> String,
+    ) -> String {
         let path = args.json.as_ref();
         let failed = path.and_then(|path| {
             let written = self.write(&place(path));
@@ -499,14 +509,33 @@ impl Account {
             (failed, false) => {
                 let (mut text, joint) = if args.explain {
                     (self.full(), "\nforeread:   ")
+                } else if let Some(rank) = self.rank.filter(|rank| rank.of > 1) {
+                    (together(rank, self.part(rank)), "; ")
                 } else {
                     (self.line(), "; ")
                 };
-                if let Some(failed) = failed {
-                    text.extend([joint, &failed]);
+                match failed {
+                    Some(failed) if text.is_empty() => text = format!("foreread: {failed}"),
+                    Some(failed) => text.extend([joint, &failed]),
+                    None => {}
                 }
                 text
             }
+        }
+    }
+
+    /// What this run adds to the account of all ranks.
+    fn part(&self, Rank { rank, .. }: Rank) -> Part {
+        Part {
+            rank,
+            program: self.program.clone(),
+            wall_ns: self.wall_ns,
+            ledger: self.ledger(),
+            recorded: self.recorded.as_ref().map(|_| self.reads_recorded),
+            // Launchers give each job files of its own, which the next one does not find: no news to anybody.
+            reason: self
+                .reason()
+                .filter(|reason| !self.files.iter().any(|file| reason.starts_with(file))),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use foreread_engine::Phase;
 use foreread_plan::format::redefine;
-use foreread_plan::{FileId, FileMeta, Identity, Sequence, ThreadId, ThreadMeta};
+use foreread_plan::{FileId, FileMeta, Identity, Rank, Sequence, ThreadId, ThreadMeta};
 use foreread_sources::signature::Roles;
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
@@ -337,6 +337,25 @@ impl Supervisor {
         let Sinks {
             recorder, follower, ..
         } = self.sinks;
+        let mistaken = match (self.watch.rank(), account.rank) {
+            // By itself it is one of nobody else's.
+            (Some(Rank { of: 1, .. }) | None, _) => None,
+            (told, known) => told.filter(|_| told != known),
+        };
+        let recorder = match (recorder, mistaken) {
+            (Some(recorder), Some(Rank { rank, of })) => {
+                let launcher = account.rank.map_or_else(
+                    || "its launcher has not told".to_owned(),
+                    |known| format!("its launcher told {} of {}", known.rank, known.of),
+                );
+                account.say(format!(
+                    "MPI has it as rank {rank} of {of}, and {launcher}; not recorded"
+                ));
+                recorder.discard();
+                None
+            }
+            (recorder, _) => recorder,
+        };
         let mut changed = HashSet::new();
         if let Some(follower) = follower {
             link.doing("closing the account of what was fetched");

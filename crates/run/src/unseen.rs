@@ -66,7 +66,7 @@ impl Explained {
     /// A read was observed.
     pub(super) fn accesses(&mut self, sequence: &Sequence) {
         // What is mapped is read as it is touched; the kernel may read some of it as it is mapped.
-        if sequence.first.kind.names() {
+        if !(sequence.first.kind.reads() || sequence.first.kind == Kind::Map) {
             return;
         }
         if let Some(file) = self.files.get_mut(&sequence.first.file) {

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Sequence, ThreadId, ThreadMeta};
+use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Rank, Sequence, ThreadId, ThreadMeta};
 use rustc_hash::FxHashMap;
 
 use super::files::Files;
@@ -74,11 +74,13 @@ pub(super) struct Watch {
     samples: bool,
     observed: bool,
     without_stdio: bool,
+    /// Which rank of a parallel program some process is, by its MPI library.
+    rank: Option<Rank>,
 }
 
 impl Watch {
-    /// Watch a run that began at `began`, and reports by the library `own`; `files` are those of its session.
-    pub(super) fn new(began: SystemTime, own: Option<PathBuf>, files: Files) -> Self {
+    /// Watch a run that began at `began`, and reports by the libraries `own`; `files` are those of its session.
+    pub(super) fn new(began: SystemTime, own: Vec<PathBuf>, files: Files) -> Self {
         Self {
             places: Places::new(began, own, files),
             uses: FxHashMap::default(),
@@ -95,6 +97,7 @@ impl Watch {
             samples: true,
             observed: false,
             without_stdio: false,
+            rank: None,
         }
     }
 
@@ -121,6 +124,11 @@ impl Watch {
     /// Uses of names that are not accounted for, because there were too many.
     pub(super) fn unnamed(&self) -> u64 {
         self.places.unnamed()
+    }
+
+    /// Which rank of a parallel program this is, as its MPI library has it.
+    pub(super) fn rank(&self) -> Option<Rank> {
+        self.rank
     }
 
     /// Whether some process's reads through stdio could not be seen.
@@ -243,6 +251,7 @@ impl Watch {
                 };
                 self.touch(&touched, sink);
             }
+            What::Rank(rank) => self.rank = Some(rank),
             What::Exit => {
                 self.touched.exit(pid);
                 self.processes.remove(&pid);

@@ -214,6 +214,7 @@ mod tests {
             exe: "/usr/bin/tool".into(),
             argv: argv.iter().map(|&word| word.into()).collect(),
             cwd: cwd.into(),
+            rank: None,
         };
         Facts::of("1f", &identity).unwrap()
     }

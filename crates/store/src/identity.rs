@@ -10,10 +10,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use foreread_plan::Identity;
+use foreread_plan::{Identity, Rank};
 use twox_hash::XxHash3_128;
 
-use super::{EXE_DIGITS, ID_DIGITS};
+use super::{EXE_DIGITS, ID_DIGITS, rank};
 
 /// The identity of a command as it would run here and now.
 ///
@@ -28,6 +28,7 @@ pub fn identity_of(command: &[OsString]) -> Identity {
         ),
         argv: command.iter().map(|argument| text(argument)).collect(),
         cwd: env::current_dir().map_or_else(|_| String::new(), |cwd| text(cwd.as_os_str())),
+        rank: rank::rank(),
     }
 }
 
@@ -65,10 +66,14 @@ fn is_executable(path: &Path) -> bool {
 /// The id of a program's record, in hexadecimal digits.
 pub(super) fn id(identity: &Identity) -> String {
     let exe = hash([identity.exe.as_str()].into_iter());
+    let rank = identity
+        .rank
+        .map(|Rank { rank, of }| format!("rank {rank} of {of}"));
     let all = hash(
         [identity.exe.as_str(), identity.cwd.as_str()]
             .into_iter()
-            .chain(identity.argv.iter().map(String::as_str)),
+            .chain(identity.argv.iter().map(String::as_str))
+            .chain(rank.as_deref()),
     );
     format!("{}{}", &exe[..EXE_DIGITS], &all[..ID_DIGITS - EXE_DIGITS])
 }
@@ -99,6 +104,7 @@ mod tests {
             exe: exe.into(),
             argv: argv.iter().map(|&word| word.into()).collect(),
             cwd: cwd.into(),
+            rank: None,
         }
     }
 
@@ -119,6 +125,21 @@ mod tests {
         ] {
             assert_ne!(id(&other), first, "{other:?}");
         }
+    }
+
+    #[test]
+    fn each_rank_has_an_id_of_its_own() {
+        let of = |rank| {
+            let plain = identity("/bin/x", &["x"], "/");
+            id(&Identity { rank, ..plain })
+        };
+        let ranks = [(0, 2), (1, 2), (0, 4), (1, 4)].map(|(rank, of)| Rank { rank, of });
+        let mut ids: Vec<_> = ranks.map(Some).map(of).into();
+        ids.push(of(None));
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 5);
+        assert!(ids.iter().all(|id| same_exe(id, &ids[0])));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod facts;
 mod identity;
 mod models;
 mod nearest;
+mod rank;
 mod redact;
 mod upkeep;
 
@@ -36,7 +37,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 use foreread_plan::format::{Place, ReadError, Reader};
-use foreread_plan::{FileId, Identity};
+use foreread_plan::{FileId, Identity, Rank};
 use foreread_sys::{cache, memory};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
@@ -44,6 +45,7 @@ use facts::{Facts, Index};
 
 pub use identity::identity_of;
 pub use models::ModelFile;
+pub use rank::rank;
 
 /// Size of one record, at most, in bytes.
 pub const RECORD_LIMIT: u64 = 256 << 20;
@@ -274,11 +276,16 @@ impl Store {
             (None, None) => Ok(None),
             (None, Some(error)) => Err(error),
             (Some(reader), own) => {
+                let mut reader = self.of_like_rank(identity, reader);
+                let mut foreign = nearest::foreign(identity, &reader);
+                if identity.rank != reader.meta().identity.rank {
+                    foreign.extend(nearest::by_rank(&mut reader));
+                }
                 let found = Found {
                     path: reader.path().to_owned(),
                     exact: false,
                     differs: nearest::difference(identity, &reader.meta().identity),
-                    foreign: nearest::foreign(identity, &reader),
+                    foreign,
                     trouble: own.map(|error| format!("{error:#}")),
                 };
                 Ok(Some((found, reader)))
@@ -343,6 +350,20 @@ impl Store {
             near = rest;
         }
         None
+    }
+
+    /// In place of the record of some rank that of the rank with this one's number, or the last one, of the same run.
+    fn of_like_rank(&self, identity: &Identity, found: Reader) -> Reader {
+        let (Some(wanted), Some(Rank { of, .. })) = (identity.rank, found.meta().identity.rank)
+        else {
+            return found;
+        };
+        let rank = wanted.rank.min(of.saturating_sub(1));
+        let like = Identity {
+            rank: Some(Rank { rank, of }),
+            ..found.meta().identity.clone()
+        };
+        self.own_record(&like).ok().flatten().unwrap_or(found)
     }
 
     /// What is noted of the records of the executable that this id stands for; made anew if nothing is.

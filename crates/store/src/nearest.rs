@@ -14,9 +14,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use foreread_plan::format::Reader;
-use foreread_plan::{FileId, Identity};
+use foreread_plan::{FileId, Identity, Rank};
 use foreread_words::units::cut;
 
+/// Accesses of another rank's record that are looked at: 40 ms of work at most.
+const LOOKED_AT: usize = 1 << 22;
 /// Words a difference is told with, on each side, and how much of each.
 const TOLD_WORDS: usize = 2;
 const TOLD_CHARS: usize = 30;
@@ -35,6 +37,16 @@ pub(super) fn foreign(wanted: &Identity, record: &Reader) -> HashSet<FileId> {
     let files = record.files().iter();
     let foreign = files.filter(|(_, meta)| is_foreign(&meta.path));
     foreign.map(|(&id, _)| id).collect()
+}
+
+/// The files of a record that its rank read or wrote through MPI: another rank is at other places in them. Of those, the
+/// patterns hold, not the reads.
+pub(super) fn by_rank(record: &mut Reader) -> HashSet<FileId> {
+    let accesses = record.accesses().map_while(Result::ok).take(LOOKED_AT);
+    let asked = accesses.filter(|access| access.kind.asks());
+    let files = asked.map(|access| access.file).collect();
+    record.rewind();
+    files
 }
 
 /// The files and folders that arguments name, also as in `--file=NAME`.
@@ -89,6 +101,11 @@ pub(super) fn difference(wanted: &Identity, other: &Identity) -> String {
         (false, true) => format!("the command without {}", told(&here)),
         (false, false) => format!("the command with {} for {}", told(&there), told(&here)),
     };
+    match other.rank.filter(|_| wanted.rank != other.rank) {
+        Some(Rank { rank, of }) => text.push_str(&format!(" as rank {rank} of {of}")),
+        None if wanted.rank != other.rank => text.push_str(" by itself"),
+        None => {}
+    }
     if wanted.cwd != other.cwd {
         text.push_str(&format!(" in {}", cut(&other.cwd, TOLD_CHARS, true)));
     }
@@ -106,6 +123,7 @@ mod tests {
             exe: "/usr/bin/tool".into(),
             argv: argv.iter().map(|&word| word.into()).collect(),
             cwd: cwd.into(),
+            rank: None,
         }
     }
 
@@ -198,5 +216,13 @@ mod tests {
             told(of("/x", &["tool", "db", "new"])),
             "the same command in /x"
         );
+        let rank = Some(Rank { rank: 1, of: 4 });
+        let same = of("/w", &["tool", "db", "new"]);
+        let by_rank = Identity {
+            rank,
+            ..same.clone()
+        };
+        assert_eq!(told(by_rank.clone()), "the same command as rank 1 of 4");
+        assert_eq!(difference(&by_rank, &same), "the same command by itself");
     }
 }

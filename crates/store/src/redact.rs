@@ -86,6 +86,7 @@ mod tests {
             exe: "/bin/tool".into(),
             argv: words.iter().map(|&word| word.into()).collect(),
             cwd: "/".into(),
+            rank: None,
         };
         let given = identity(&["tool", "-p", "secret", "-p"]);
         let redacted = Key::at(&place("a")).unwrap().redacted(&given);

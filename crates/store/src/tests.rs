@@ -30,6 +30,7 @@ fn identity(exe: &str, argv: &[&str]) -> Identity {
         exe: exe.into(),
         argv: argv.iter().map(|&word| word.into()).collect(),
         cwd: "/".into(),
+        rank: None,
     }
 }
 

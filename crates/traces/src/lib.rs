@@ -2,7 +2,8 @@
 //! and for how long.
 //!
 //! Formats, one a file: `strace -f -ttt` text ([`strace`]), fio iologs ([`fio`]), Darshan DXT, as the text of
-//! darshan-dxt-parser ([`dxt`]) and as binary logs ([`darshan`]), and the text of recorder2text ([`recorder`]).
+//! darshan-dxt-parser ([`dxt`]) and as binary logs ([`darshan`]), the text of recorder2text ([`recorder`]), and foreread's
+//! own records ([`record`]).
 //! docs/traces.md says what is read of each.
 //!
 //! Invariant: a trace is read once, front to back, in memory that does not grow with its length: only the names in it
@@ -21,6 +22,7 @@ mod fio;
 mod input;
 mod names;
 mod problem;
+mod record;
 mod recorder;
 mod strace;
 mod trace;

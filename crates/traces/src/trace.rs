@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::darshan::Darshan;
 use crate::input::{self, Content, LineReader};
 use crate::problem::{Fault, Place, Problems, Then, TraceError, quoted};
+use crate::record::Record;
 use crate::{Access, Names, dxt, fio, recorder, strace};
 
 /// Lines of the beginning that are looked at to recognise a text.
@@ -25,16 +26,19 @@ pub enum Format {
     Dxt,
     /// The text that recorder2text makes of a Recorder trace.
     Recorder,
+    /// A record of foreread's own.
+    Record,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 6] = [
         Format::Strace,
         Format::Fio,
         Format::Darshan,
         Format::Dxt,
         Format::Recorder,
+        Format::Record,
     ];
 
     /// The word by which it is asked for.
@@ -45,6 +49,7 @@ impl Format {
             Format::Darshan => "darshan",
             Format::Dxt => "dxt",
             Format::Recorder => "recorder",
+            Format::Record => "record",
         }
     }
 
@@ -56,6 +61,7 @@ impl Format {
             Format::Darshan => "Darshan log with DXT records",
             Format::Dxt => "Darshan DXT text",
             Format::Recorder => "Recorder text",
+            Format::Record => "foreread's record",
         }
     }
 
@@ -63,6 +69,7 @@ impl Format {
     pub const fn raw(self) -> &'static str {
         match self {
             Format::Darshan => "its DXT records, decompressed",
+            Format::Record => "its accesses, as they are stored",
             _ => "its lines, decompressed",
         }
     }
@@ -78,6 +85,9 @@ impl Format {
 
     /// The format of content that begins like this.
     fn of(head: &[u8]) -> Option<Self> {
+        if Record::recognises(head) {
+            return Some(Format::Record);
+        }
         if Darshan::recognises(head) {
             return Some(Format::Darshan);
         }
@@ -138,6 +148,7 @@ enum Source {
         decoder: Box<dyn Lines>,
     },
     Binary(Box<Darshan>),
+    Record(Box<Record>),
 }
 
 /// A trace that is being read.
@@ -210,6 +221,10 @@ impl Trace {
             Format::Fio => text(Box::new(fio::Fio::new(path)), content),
             Format::Dxt => text(Box::<dxt::Dxt>::default(), content),
             Format::Recorder => text(Box::new(recorder::Recorder::new(path)), content),
+            Format::Record => {
+                let record = Record::open(path).map_err(|why| unsupported(why.to_string()))?;
+                Source::Record(Box::new(record))
+            }
         };
         Ok(Self {
             path: path.to_path_buf(),
@@ -252,6 +267,7 @@ impl Trace {
         match &self.source {
             Source::Text { decoder, .. } => decoder.left_out(),
             Source::Binary(darshan) => darshan.left_out(),
+            Source::Record(_) => Vec::new(),
         }
     }
 
@@ -286,6 +302,17 @@ impl Trace {
                     self.out.extend(kept);
                     (fault, Place::Byte(darshan.at()))
                 }
+            },
+            Source::Record(record) => match record.next(names) {
+                Ok(Some(access)) => {
+                    self.out.push_back(access);
+                    return;
+                }
+                Ok(None) => {
+                    self.done = true;
+                    return;
+                }
+                Err(fault) => (fault, Place::Byte(0)),
             },
         };
         let read = self.accesses + self.out.len() as u64;

@@ -28,6 +28,7 @@
 #![no_std]
 
 mod attach;
+mod called;
 mod confined;
 mod direct;
 mod exec;

@@ -54,6 +54,8 @@ pub mod code {
     pub const OFFSETS: u8 = 7;
     /// A name was used, and nothing opened by it.
     pub const NAME: u8 = 8;
+    /// The process is one of the ranks of a parallel program.
+    pub const RANK: u8 = 9;
 }
 
 /// The call kinds of accesses, with the codes of `foreread_plan::Kind`, which this crate
@@ -75,6 +77,10 @@ pub mod kind {
     pub const COPY_FILE_RANGE: u8 = 9;
     /// `splice`, as its source.
     pub const SPLICE: u8 = 10;
+    /// A read through MPI-IO.
+    pub const MPI_READ: u8 = 13;
+    /// A write through MPI-IO.
+    pub const MPI_WRITE: u8 = 14;
 }
 
 /// Flag of an open: opened for writing.
@@ -148,6 +154,13 @@ pub enum What<P> {
         /// Absolute path, joined but not normalised.
         path: P,
     },
+    /// The process is one of the ranks of a parallel program, as its MPI library has it.
+    Rank {
+        /// Which.
+        rank: u32,
+        /// Of how many.
+        of: u32,
+    },
     /// The process ends, or becomes another program; if that fails, its events go on.
     Exit,
 }
@@ -213,6 +226,11 @@ pub mod encode {
             offset,
             u64::from(len) | took(ticks),
         ]
+    }
+
+    /// The process's rank.
+    pub fn rank(rank: u32, of: u32, start: u64) -> Slot {
+        [word0(code::RANK, 0, 0, rank), start, 0, u64::from(of)]
     }
 
     /// An exit.
@@ -337,6 +355,14 @@ pub fn decode<'a, P>(
                 len,
                 took: took(w3),
             }
+        }
+        code::RANK => {
+            single()?;
+            let of = w3 as u32;
+            if inst >= of {
+                return Err(Malformed);
+            }
+            What::Rank { rank: inst, of }
         }
         code::EXIT => {
             single()?;

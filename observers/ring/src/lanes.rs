@@ -308,7 +308,7 @@ impl Lane {
             What::Open { took, .. } | What::Name { took, .. } | What::Access { took, .. } => {
                 *took = calibration.span(*took);
             }
-            What::Thread { .. } | What::Exit => {}
+            What::Thread { .. } | What::Rank { .. } | What::Exit => {}
         }
         RawEvent {
             pid: self.pid,

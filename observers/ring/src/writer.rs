@@ -194,6 +194,14 @@ impl<'a> Writer<'a> {
         self.last.is_like(slot[0], slot[3] as u32)
     }
 
+    /// The kind of the access published last, where it ended, in bytes, and its length, if the last event was one.
+    pub fn last_access(&self) -> Option<(u8, u64, u32)> {
+        let Last {
+            word0, end, len, ..
+        } = self.last;
+        (len > 0).then_some(((word0 >> 8) as u8, end, len))
+    }
+
     /// How many accesses were added to the last one that was not.
     #[inline(always)]
     pub fn more(&self) -> u16 {

@@ -374,6 +374,7 @@ fn record_of(lab: &Lab, reads: u64) -> String {
             exe: "/bin/tool".into(),
             argv: vec!["tool".into()],
             cwd: "/".into(),
+            rank: None,
         },
         recorded_at: 1,
         writer: "test".into(),

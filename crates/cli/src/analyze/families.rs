@@ -175,6 +175,32 @@ impl Family {
         }
     }
 
+    /// What a parameter is of the rank, in words, where that holds for all members exactly: `4096 + 8192 * rank`. `ranks` are
+    /// those of the members.
+    pub(crate) fn of_rank(&self, parameter: usize, ranks: &[i64]) -> Option<String> {
+        let mut points = ranks.iter().zip(&self.values[parameter]);
+        let (&first, &value) = points.next()?;
+        let (&second, &other) = points.find(|(rank, _)| **rank != first)?;
+        let (rise, run) = (other.checked_sub(value)?, second.checked_sub(first)?);
+        let step = rise
+            .checked_div(run)
+            .filter(|step| step.checked_mul(run) == Some(rise))?;
+        let start = value.checked_sub(step.checked_mul(first)?)?;
+        let holds = |(&rank, &value): (&i64, &i64)| {
+            step.checked_mul(rank)
+                .and_then(|part| start.checked_add(part))
+                == Some(value)
+        };
+        let exact = ranks.iter().zip(&self.values[parameter]).all(holds);
+        exact.then(|| {
+            format!(
+                "{start} {} {} * rank",
+                if step < 0 { '-' } else { '+' },
+                step.unsigned_abs()
+            )
+        })
+    }
+
     /// Bytes of the text and the values; the names of files and processes are counted neither here nor in the trace.
     pub(crate) fn size(&self) -> u64 {
         let values = (0..self.values.len()).map(|parameter| self.values(parameter).len() + 1);
@@ -253,6 +279,18 @@ mod tests {
         for (member, text) in texts.iter().enumerate() {
             assert_eq!(family.signature(member), *text);
         }
+    }
+
+    #[test]
+    fn what_depends_on_the_rank_is_written_by_it_if_it_holds_for_all() {
+        let family = family(&["{100}", "{8292}", "{16484}", "{24676}"]);
+        let of = |ranks: &[i64]| family.of_rank(0, ranks);
+        assert_eq!(of(&[0, 1, 2, 3]).as_deref(), Some("100 + 8192 * rank"));
+        assert_eq!(of(&[3, 2, 1, 0]).as_deref(), Some("24676 - 8192 * rank"));
+        assert_eq!(of(&[4, 6, 8, 10]).as_deref(), Some("-16284 + 4096 * rank"));
+        assert_eq!(of(&[0, 1, 3, 2]), None);
+        assert_eq!(of(&[0, 3, 6, 9]), None, "no whole step");
+        assert_eq!(of(&[1, 1, 1, 1]), None, "one rank says nothing");
     }
 
     #[test]

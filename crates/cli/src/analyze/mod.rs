@@ -11,12 +11,13 @@ mod report;
 mod signature;
 mod streams;
 
+use std::collections::HashSet;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use foreread_traces::{Format, Names, Operation, Trace};
+use foreread_traces::{Access, Format, Names, Operation, Trace};
 use foreread_words::plain;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -24,6 +25,8 @@ use serde::Serialize;
 use crate::args;
 use families::Family;
 use streams::Streams;
+
+pub(crate) use report::{Row, print_families, rows};
 
 /// Accesses between two moves of the progress bar.
 const TICK: u64 = 1 << 18;
@@ -90,6 +93,33 @@ pub(crate) fn analyze(args: &args::Analyze) -> Result<ExitCode> {
         report::print(&mut out, &analysis, args.all)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Analyses records of the ranks of a parallel program: what of these files they read and write.
+///
+/// # Errors
+/// When one cannot be opened.
+pub(crate) fn ranks(records: &[PathBuf], files: &HashSet<String>) -> Result<Analysis> {
+    let mut names = Names::new();
+    let mut streams = Streams::default();
+    for path in records {
+        let mut trace = Trace::open(path, Some(Format::Record))?;
+        while let Some(access) = trace.next(&mut names) {
+            let moves = matches!(access.operation, Operation::Read | Operation::Write);
+            if moves && files.contains(names.file(access.file)) {
+                // Ranks that do the same take different times for it.
+                streams.add(&Access { start: 0, ..access });
+            }
+        }
+    }
+    streams.finish();
+    let families = families::group(&streams);
+    Ok(Analysis {
+        told: Vec::new(),
+        names,
+        streams,
+        families,
+    })
 }
 
 /// The traces: those named, and of a folder all the files in it.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
-use foreread_traces::Operation;
+use foreread_traces::{Operation, Who};
 use foreread_words::units::{WIDTH, bytes, cut, folded, wrapped};
 use foreread_words::{counted, shown};
 use serde::Serialize;
@@ -125,6 +125,11 @@ pub(crate) fn print(out: &mut impl Write, analysis: &Analysis, all: bool) -> Res
         );
         row(out, "", &text)?;
     }
+    print_families(out, analysis, all)
+}
+
+/// Prints the families of signatures, the largest first.
+pub(crate) fn print_families(out: &mut impl Write, analysis: &Analysis, all: bool) -> Result<()> {
     let shown = if all { usize::MAX } else { ROWS };
     for family in analysis.families.iter().take(shown) {
         writeln!(out)?;
@@ -267,11 +272,15 @@ fn print_family(
         return Ok(());
     }
     paragraph(out, &family.text(), all)?;
+    let ranks = ranks(analysis, family);
     let parameters = family.values.len();
     let listed = if all { parameters } else { PARAMETERS };
     for parameter in 0..parameters.min(listed) {
         let values = &family.values[parameter];
+        let by_rank = ranks.as_deref();
+        let by_rank = by_rank.and_then(|ranks| family.of_rank(parameter, ranks));
         let text = match (values.iter().min(), values.iter().max()) {
+            _ if by_rank.is_some() => by_rank.unwrap_or_default(),
             (Some(least), Some(most)) if !all && values.len() > FEW => {
                 format!("{least} to {most} in {} streams", values.len())
             }
@@ -296,6 +305,15 @@ fn print_family(
         paragraph(out, &text, all)?;
     }
     Ok(())
+}
+
+/// The ranks of a family's members; `None` if one is of no rank.
+fn ranks(analysis: &Analysis, family: &Family) -> Option<Vec<i64>> {
+    let ranks = streams(analysis, family).map(|stream| match analysis.names.who(stream.who) {
+        Some(Who::Rank { rank, .. }) if *rank >= 0 => Some(*rank),
+        _ => None,
+    });
+    ranks.collect()
 }
 
 /// Prints text set in, the first lines of it or all.
@@ -329,14 +347,17 @@ pub(crate) struct Json<'a> {
     families: Vec<Row<'a>>,
 }
 
+/// A family of signatures as scripts read it.
 #[derive(Serialize)]
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     operation: &'static str,
     pattern: &'a str,
     /// The trace signature, with `$1`, `$2` … for what differs; none of streams without a pattern.
     signature: Option<String>,
     signature_bytes: u64,
     members: Vec<Member<'a>>,
+    /// What `$1`, `$2` … are of the rank, where one formula holds for all members.
+    of_rank: Vec<Option<String>>,
 }
 
 #[derive(Serialize)]
@@ -352,8 +373,8 @@ struct Member<'a> {
     empty: &'a [u64],
 }
 
-/// The analysis for scripts.
-pub(crate) fn json(analysis: &Analysis) -> Json<'_> {
+/// The families for scripts.
+pub(crate) fn rows(analysis: &Analysis) -> Vec<Row<'_>> {
     let families = analysis.families.iter().map(|family| {
         let members = streams(analysis, family).enumerate();
         let members = members.map(|(index, stream)| Member {
@@ -368,20 +389,29 @@ pub(crate) fn json(analysis: &Analysis) -> Json<'_> {
             values: family.values.iter().map(|values| values[index]).collect(),
             empty: &stream.empty,
         });
+        let ranks = ranks(analysis, family).unwrap_or_default();
+        let parameters = 0..family.values.len();
+        let parameters = parameters.map(|one| family.of_rank(one, &ranks));
         Row {
             operation: family.operation.name(),
             pattern: &family.pattern,
             signature: family.is_signed().then(|| family.text()),
             signature_bytes: if family.is_signed() { family.size() } else { 0 },
             members: members.collect(),
+            of_rank: parameters.collect(),
         }
     });
+    families.collect()
+}
+
+/// The analysis for scripts.
+pub(crate) fn json(analysis: &Analysis) -> Json<'_> {
     Json {
         traces: &analysis.told,
         processes: analysis.names.whos(),
         files: analysis.names.files(),
         reads: Sums::of(analysis, Operation::Read),
         writes: Sums::of(analysis, Operation::Write),
-        families: families.collect(),
+        families: rows(analysis),
     }
 }

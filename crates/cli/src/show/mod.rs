@@ -5,6 +5,7 @@
 
 mod pattern;
 mod picture;
+mod ranks;
 mod signatures;
 
 use std::borrow::Cow;
@@ -16,13 +17,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use foreread_plan::format::{Ending, Reader};
-use foreread_plan::{Access, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId};
+use foreread_plan::{Access, FileId, FileMeta, Identity, Kind, Meta, Rank, Summary, ThreadId};
 use foreread_store::{Store, identity_of};
 use foreread_words::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
 use foreread_words::{counted, plain, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::analyze::Row;
 use crate::args;
 use crate::list::{command_line, short_command_line};
 use pattern::Pattern;
@@ -51,11 +53,15 @@ pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
     let found = streams.found(&reader);
     let mut files: Vec<(FileId, Digest)> = digests.into_iter().collect();
     files.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then(a.1.order.cmp(&b.1.order)));
+    let together = ranks::together(&reader, &files)?;
     let mut out = stdout().lock();
     if args.json {
         progress.finish_and_clear();
-        serde_json::to_writer_pretty(&mut out, &Shown::new(&reader, &files, found.0, damage))
-            .map_err(std::io::Error::from)?;
+        serde_json::to_writer_pretty(
+            &mut out,
+            &Shown::new(&reader, &files, found.0, together.as_ref(), damage),
+        )
+        .map_err(std::io::Error::from)?;
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -64,6 +70,9 @@ pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
     print_head(&mut out, &reader, &files, damage.as_deref())?;
     print_files(&mut out, &reader, &files, args.all)?;
     signatures::print(&mut out, &found, args.all)?;
+    if let Some(together) = &together {
+        together.print(&mut out, args.all)?;
+    }
     for (id, picture) in &pictures {
         print_picture(&mut out, &path_of(&reader, *id), picture)?;
     }
@@ -279,6 +288,9 @@ fn print_head(
     print_row(out, "command", wrapped(&command, WIDTH - COLUMN))?;
     writeln!(out, "program   {}", shown(&identity.exe))?;
     writeln!(out, "folder    {}", shown(&identity.cwd))?;
+    if let Some(Rank { rank, of }) = identity.rank {
+        writeln!(out, "rank      {rank} of {of}")?;
+    }
     writeln!(
         out,
         "recorded  {} by {}",
@@ -439,6 +451,8 @@ struct Shown<'a> {
     processes: Vec<Process<'a>>,
     files: Vec<File>,
     signatures: Vec<signatures::Found>,
+    /// The signatures of all ranks of a parallel program.
+    ranks: Option<Vec<Row<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -489,6 +503,7 @@ impl<'a> Shown<'a> {
         reader: &'a Reader,
         files: &[(FileId, Digest)],
         signatures: Vec<signatures::Found>,
+        together: Option<&'a ranks::Together>,
         damage: Option<String>,
     ) -> Self {
         Self {
@@ -504,6 +519,7 @@ impl<'a> Shown<'a> {
                 .map(|(id, digest)| File::new(reader, *id, digest))
                 .collect(),
             signatures,
+            ranks: together.map(ranks::Together::rows),
         }
     }
 }

@@ -1,16 +1,17 @@
-//! The signatures of a record: the patterns in which each thread read each file (docs/signatures.md).
+//! The signatures of a record: the patterns in which each thread read each file (docs/signatures.md). Of a file that a
+//! program reads or writes through MPI-IO they are of what it asked MPI for, not of what MPI did for that.
 //!
 //! Data flow: [`Streams::add`] each access, then [`Streams::found`], largest first. Memory is bounded: so many streams,
 //! and so many terms of each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 use anyhow::Result;
 use foreread_plan::format::Reader;
 use foreread_plan::{Access, FileId, Kind, ThreadId};
 use foreread_sources::signature::{
-    Builder, Limits, PatternSignature, Signature, Term, Times, weight,
+    Builder, Limits, Operation, PatternSignature, Signature, Term, Times, weight,
 };
 use foreread_words::counted;
 use foreread_words::units::{WIDTH, bytes, cut, folded};
@@ -37,14 +38,23 @@ const INDENT: usize = 4;
 struct Stream {
     builder: Builder,
     times: Times,
+    operation: Operation,
     reads: u64,
     bytes: u64,
+}
+
+/// By which calls a stream is read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Layer {
+    File,
+    MpiRead,
+    MpiWrite,
 }
 
 /// All of them.
 #[derive(Default)]
 pub(super) struct Streams {
-    streams: HashMap<(FileId, ThreadId), Stream>,
+    streams: HashMap<(FileId, ThreadId, Layer), Stream>,
     /// Reads of streams beyond [`STREAMS`].
     beyond: u64,
 }
@@ -76,10 +86,13 @@ pub(super) struct Found {
 impl Streams {
     /// An access. Touched pages have no order among themselves, and so no pattern.
     pub(super) fn add(&mut self, access: &Access) {
-        if !access.kind.reads() || access.kind == Kind::Touch {
-            return;
-        }
-        let key = (access.file, access.thread);
+        let layer = match access.kind {
+            Kind::MpiRead => Layer::MpiRead,
+            Kind::MpiWrite => Layer::MpiWrite,
+            kind if kind.reads() && kind != Kind::Touch => Layer::File,
+            _ => return,
+        };
+        let key = (access.file, access.thread, layer);
         if self.streams.len() >= STREAMS && !self.streams.contains_key(&key) {
             self.beyond += 1;
             return;
@@ -87,6 +100,11 @@ impl Streams {
         let stream = self.streams.entry(key).or_insert_with(|| Stream {
             builder: Builder::new(LIMITS),
             times: Times::default(),
+            operation: if layer == Layer::MpiWrite {
+                Operation::Write
+            } else {
+                Operation::Read
+            },
             reads: 0,
             bytes: 0,
         });
@@ -98,9 +116,14 @@ impl Streams {
 
     /// The patterns, of the streams that read most first; and how many reads were of none of these streams.
     pub(super) fn found(self, reader: &Reader) -> (Vec<Found>, u64) {
+        let asked: HashSet<FileId> = (self.streams.keys())
+            .filter(|(_, _, layer)| *layer != Layer::File)
+            .map(|(file, ..)| *file)
+            .collect();
         let mut streams: Vec<_> = self.streams.into_iter().collect();
+        streams.retain(|((file, _, layer), _)| *layer != Layer::File || !asked.contains(file));
         streams.sort_by(|(a, one), (b, other)| other.bytes.cmp(&one.bytes).then(a.cmp(b)));
-        let found = streams.into_iter().map(|((file, thread), stream)| {
+        let found = streams.into_iter().map(|((file, thread, _), stream)| {
             let thread = reader.threads().get(&thread);
             let facts = (
                 path_of(reader, file),
@@ -117,6 +140,7 @@ impl Found {
         let Stream {
             builder,
             times,
+            operation,
             reads,
             bytes,
         } = stream;
@@ -125,6 +149,7 @@ impl Found {
         let all: Vec<Signature> = (builder.finish().terms.into_iter())
             .map(|term| Signature {
                 period,
+                operation,
                 ..Signature::reads(term)
             })
             .collect();
@@ -253,6 +278,7 @@ mod tests {
         let mut stream = Stream {
             builder: Builder::new(LIMITS),
             times: Times::default(),
+            operation: Operation::Read,
             reads: 0,
             bytes: 0,
         };

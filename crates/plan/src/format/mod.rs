@@ -46,7 +46,7 @@ pub use signatures::Signature;
 pub use writer::Writer;
 
 /// The version of the format written here, and the newest that is read.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Accesses in one block, at most.
 pub const BLOCK_ACCESSES: usize = 65_536;

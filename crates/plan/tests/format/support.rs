@@ -13,6 +13,7 @@ pub fn meta() -> Meta {
             exe: "/usr/bin/true".into(),
             argv: vec!["true".into(), "--help".into()],
             cwd: "/".into(),
+            rank: None,
         },
         recorded_at: 1_700_000_000,
         writer: "0.1.0".into(),

@@ -24,8 +24,8 @@ pub enum Choice {
 
 /// What observes the program.
 pub(crate) enum Observing {
-    /// The library at this path, which is put into the program.
-    Library(Preload, PathBuf),
+    /// The preload library, and what it is to be put into the program with: these libraries.
+    Library(Preload, Vec<PathBuf>),
     /// The kernel.
     Kernel(Ebpf),
 }
@@ -37,7 +37,7 @@ impl Observing {
         choice: Choice,
         exe: &Path,
         (front, elapsed): (u32, Duration),
-        library: impl FnOnce(&mut dyn FnMut(String)) -> Option<(Ring, PathBuf)>,
+        library: impl FnOnce(&mut dyn FnMut(String)) -> Option<(Ring, Vec<PathBuf>)>,
         say: &mut dyn FnMut(String),
         remark: &mut dyn FnMut(String),
     ) -> Option<Self> {
@@ -67,8 +67,8 @@ impl Observing {
                 Err(refused) => remark(format!("no eBPF: {refused}")),
             }
         }
-        let (ring, path) = library(say)?;
-        Some(Self::Library(Preload::new(ring), path))
+        let (ring, paths) = library(say)?;
+        Some(Self::Library(Preload::new(ring), paths))
     }
 
     /// What it is to the supervisor.
@@ -79,19 +79,19 @@ impl Observing {
         }
     }
 
-    /// The same, and the library, if it is that.
-    pub(crate) fn parts(self) -> (Box<dyn Observer>, Option<PathBuf>) {
+    /// The same, and the libraries in the program.
+    pub(crate) fn parts(self) -> (Box<dyn Observer>, Vec<PathBuf>) {
         match self {
-            Self::Library(preload, path) => (Box::new(preload), Some(path)),
-            Self::Kernel(kernel) => (Box::new(kernel), None),
+            Self::Library(preload, paths) => (Box::new(preload), paths),
+            Self::Kernel(kernel) => (Box::new(kernel), Vec::new()),
         }
     }
 
-    /// The library, if it is that.
-    pub(crate) fn library(&self) -> Option<&Path> {
+    /// The libraries that are put into the program; none where the kernel observes.
+    pub(crate) fn libraries(&self) -> &[PathBuf] {
         match self {
-            Self::Library(_, path) => Some(path),
-            Self::Kernel(_) => None,
+            Self::Library(_, paths) => paths,
+            Self::Kernel(_) => &[],
         }
     }
 }

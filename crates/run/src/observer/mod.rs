@@ -13,13 +13,14 @@
 
 mod choice;
 mod ebpf;
+mod mpi;
 mod preload;
 mod ring;
 mod unobserved;
 
 use std::path::PathBuf;
 
-use foreread_plan::{Extent, Kind};
+use foreread_plan::{Extent, Kind, Rank};
 
 pub(super) use choice::Observing;
 pub(super) use ebpf::Ebpf;
@@ -27,6 +28,7 @@ pub(super) use ring::{Preload, Seat};
 pub(super) use unobserved::of_program as why_hidden;
 
 pub use choice::Choice;
+pub(super) use mpi::library as mpi_library;
 pub use preload::find as find_preload;
 
 /// How much of what the program does is to be reported.
@@ -102,6 +104,8 @@ pub(super) enum What {
         /// How long the process waited for that, in ns.
         took: u64,
     },
+    /// The process is this rank of a parallel program, as its MPI library has it.
+    Rank(Rank),
     /// The process is about to end or to become another program.
     Exit,
 }

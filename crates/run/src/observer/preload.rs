@@ -61,21 +61,20 @@ fn look() -> Result<PathBuf, String> {
 fn by_loader(library: &Path) -> PathBuf {
     let tree = library.with_file_name("loaders");
     if tree.is_dir() {
-        tree.join("$LIB").join(LIBRARY)
+        tree.join("$LIB")
+            .join(library.file_name().unwrap_or_default())
     } else {
         library.to_owned()
     }
 }
 
-/// What the program is to find in its environment: the library in front of what the user preloads already. A program built
+/// What the program is to find in its environment: the libraries in front of what the user preloads already. A program built
 /// with gcc's AddressSanitizer otherwise ends at once where its own library is not the first.
-pub(super) fn variables(library: &Path) -> [(&'static str, OsString); 2] {
+pub(super) fn variables(libraries: &[PathBuf]) -> [(&'static str, OsString); 2] {
     let given = |name| std::env::var_os(name);
+    let ours = libraries.iter().map(|one| Some(by_loader(one).into()));
     [
-        (
-            PRELOAD,
-            joined([Some(by_loader(library).into()), given(PRELOAD)]),
-        ),
+        (PRELOAD, joined(ours.chain([given(PRELOAD)]))),
         (
             SANITIZER,
             joined([given(SANITIZER), Some(ANY_ORDER.into())]),
@@ -84,7 +83,7 @@ pub(super) fn variables(library: &Path) -> [(&'static str, OsString); 2] {
 }
 
 /// The parts of a list that there are.
-fn joined(parts: [Option<OsString>; 2]) -> OsString {
+fn joined(parts: impl IntoIterator<Item = Option<OsString>>) -> OsString {
     let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(OsStr::new(":"))
 }

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use foreread_plan::{Extent, Kind};
+use foreread_plan::{Extent, Kind, Rank};
 use foreread_ring::{
     self as ring, Advice, Mode, NAME_FOLLOWED, NAME_LISTED, OPEN_DIRECTORY, OPEN_TRUNCATED,
     OPEN_WRITTEN, RawEvent, Ring,
@@ -123,7 +123,8 @@ fn checked(event: RawEvent) -> Option<Event> {
         } => What::Read {
             handle: inst,
             // The kernel's lists alone tell of touched pages.
-            kind: Kind::from_code(kind).filter(|kind| kind.reads() && *kind != Kind::Touch)?,
+            kind: Kind::from_code(kind)
+                .filter(|kind| kind.asks() || kind.reads() && *kind != Kind::Touch)?,
             extent: Extent::new(offset, u64::from(len)),
             took,
             more,
@@ -138,6 +139,7 @@ fn checked(event: RawEvent) -> Option<Event> {
             took,
             follows: flags & NAME_FOLLOWED != 0,
         },
+        ring::What::Rank { rank, of } => What::Rank(Rank { rank, of }),
         ring::What::Exit => What::Exit,
         _ => return None,
     };
@@ -152,12 +154,12 @@ fn checked(event: RawEvent) -> Option<Event> {
 /// The front's side: what the program is given.
 pub(crate) struct Seat {
     ring: Ring,
-    library: PathBuf,
+    libraries: Vec<PathBuf>,
 }
 
 impl Seat {
-    pub(crate) fn new(ring: Ring, library: PathBuf) -> Self {
-        Self { ring, library }
+    pub(crate) fn new(ring: Ring, libraries: Vec<PathBuf>) -> Self {
+        Self { ring, libraries }
     }
 
     /// The helper is late: what the program reports meanwhile is not to hold it up.
@@ -167,7 +169,7 @@ impl Seat {
 
     /// The variables that the program is to find in its environment.
     pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
-        let mut variables = Vec::from(preload::variables(&self.library));
+        let mut variables = Vec::from(preload::variables(&self.libraries));
         variables.push((ring::ENV, self.ring.env_value().into()));
         variables
     }
@@ -198,7 +200,7 @@ mod tests {
             more: 0,
         };
         for kind in Kind::ALL {
-            let told = kind.reads() && kind != Kind::Touch;
+            let told = kind.asks() || kind.reads() && kind != Kind::Touch;
             assert_eq!(checked(event(kind as u8)).is_some(), told, "{kind:?}");
         }
         assert_eq!(checked(event(200)), None);

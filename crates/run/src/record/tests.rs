@@ -38,6 +38,7 @@ fn what_was_written_soon_after_a_flush_survives_a_kill_though_nothing_follows_it
         exe: "/bin/true".into(),
         argv: Vec::new(),
         cwd: "/".into(),
+        rank: None,
     };
     let meta = Meta {
         identity,

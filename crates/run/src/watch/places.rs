@@ -74,8 +74,8 @@ pub(super) struct Facts {
 /// The paths of a session, and the files they lead to.
 pub(super) struct Places {
     began: SystemTime,
-    /// The preload library, which is no file of the program's.
-    own: Option<PathBuf>,
+    /// The libraries put into the program, which are no files of its own.
+    own: Vec<PathBuf>,
     pub(super) files: Files,
     pub(super) by_path: HashMap<PathBuf, Found>,
     /// Folders whose paths lead through no symbolic link.
@@ -90,7 +90,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(began: SystemTime, own: Option<PathBuf>, files: Files) -> Self {
+    pub(super) fn new(began: SystemTime, own: Vec<PathBuf>, files: Files) -> Self {
         Self {
             began,
             own,
@@ -252,8 +252,7 @@ impl Places {
     }
 
     fn is_own(&self, canonical: &Path) -> bool {
-        let own = self.own.as_ref();
-        own.is_some_and(|own| {
+        self.own.iter().any(|own| {
             own.file_name() == canonical.file_name()
                 && own.canonicalize().is_ok_and(|own| own == canonical)
         })

@@ -51,7 +51,11 @@ fn what_hostile_processes_say_takes_bounded_memory() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().canonicalize().unwrap().join("file");
     std::fs::write(&file, "text").unwrap();
-    let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
+    let mut watch = Watch::new(
+        SystemTime::now(),
+        Vec::new(),
+        Files::new(Default::default()),
+    );
     let mut counts = Counts::default();
     let long = "x".repeat(4000);
     for pid in 1..200_000 {
@@ -92,7 +96,11 @@ fn what_hostile_processes_say_takes_bounded_memory() {
 #[test]
 fn a_program_may_write_very_many_files() {
     const FILES: u32 = 400_000;
-    let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
+    let mut watch = Watch::new(
+        SystemTime::now(),
+        Vec::new(),
+        Files::new(Default::default()),
+    );
     let path = |number: u32| PathBuf::from(format!("/none/{number}"));
     for number in 0..FILES {
         let found = Found {
@@ -140,7 +148,11 @@ fn a_place_is_where_all_links_lead() {
     symlink("f", at("a/b/again")).unwrap();
     symlink("../f", at("a/b/up")).unwrap();
     symlink("nowhere", at("a/dangling")).unwrap();
-    let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
+    let mut watch = Watch::new(
+        SystemTime::now(),
+        Vec::new(),
+        Files::new(Default::default()),
+    );
     // Twice: the second time the folders are known.
     for _ in 0..2 {
         for name in [
@@ -211,7 +223,7 @@ fn a_name_is_handed_on_once_for_each_use_that_needs_more() {
     let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     // A moment later: what is there was not made by the run.
     let began = SystemTime::now() + std::time::Duration::from_secs(60);
-    let mut watch = Watch::new(began, None, Files::new(Default::default()));
+    let mut watch = Watch::new(began, Vec::new(), Files::new(Default::default()));
     let mut names = Names {
         root,
         paths: Vec::new(),
@@ -266,7 +278,11 @@ fn a_name_is_handed_on_once_for_each_use_that_needs_more() {
     }
     drop(socket);
     // What the run has made itself is not looked for by the next.
-    let mut watch = Watch::new(SystemTime::UNIX_EPOCH, None, Files::new(Default::default()));
+    let mut watch = Watch::new(
+        SystemTime::UNIX_EPOCH,
+        Vec::new(),
+        Files::new(Default::default()),
+    );
     (names.paths, names.used) = Default::default();
     watch.take(event(1, name(list, true, "dir")), &mut names);
     watch.take(event(1, name(stat, true, "dir/file")), &mut names);
@@ -280,7 +296,11 @@ fn faults_of_mapped_pages_are_handed_on_in_order_and_once() {
     let home = tempfile::tempdir().unwrap();
     let root = &home.path().canonicalize().unwrap();
     std::fs::write(root.join("file"), vec![0; 5 << 12]).unwrap();
-    let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
+    let mut watch = Watch::new(
+        SystemTime::now(),
+        Vec::new(),
+        Files::new(Default::default()),
+    );
     #[derive(Default)]
     struct Touches(Vec<(u64, u64)>);
     impl Sink for Touches {

@@ -1,0 +1,159 @@
+/* The calls of MPI-IO that this library stands in front of.
+ *
+ * Each makes the real call with the arguments as given and returns what that returns; where the program wants no status, one
+ * of the library's own is filled in. No other collective call is made. Calls come by both of their names: Fortran programs
+ * reach the MPI library by MPI_NAME (MPICH) or PMPI_NAME (Open MPI), and so do other tools. A call within a call, as a second
+ * tool makes it, is handed on.
+ *
+ * Where a read has its count from: of a call that blocks, or the end of a split one, the status. Of one that does not block,
+ * what it asks for, as far as the file goes: its status is the program's to take. */
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "files.h"
+#include "real.h"
+
+#define OURS __attribute__((visibility("default")))
+
+/* Calls of MPI-IO that this thread is in. */
+static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+
+#define ENTRY(full, parameters, arguments, ...)                                                                                  \
+    OURS int full parameters {                                                                                                   \
+        static void *_Atomic known;                                                                                              \
+        int(*real) parameters = (int(*) parameters)foreread_real(&known, #full);                                                 \
+        if (!real)                                                                                                               \
+            return MPI_ERR_INTERN;                                                                                               \
+        if (depth > 0)                                                                                                           \
+            return real arguments;                                                                                               \
+        depth++;                                                                                                                 \
+        int code;                                                                                                                \
+        __VA_ARGS__;                                                                                                               \
+        depth--;                                                                                                                 \
+        return code;                                                                                                             \
+    }
+
+#define CALL(name, parameters, arguments, ...)                                                                                   \
+    ENTRY(MPI_##name, parameters, arguments, __VA_ARGS__)                                                                        \
+    ENTRY(PMPI_##name, parameters, arguments, __VA_ARGS__)
+
+/* An access that is over when the call returns. `told` is the status to be filled in. */
+#define WHOLE(kind, pointer, at, real_call)                                                                                      \
+    {                                                                                                                            \
+        struct access access;                                                                                                    \
+        MPI_Status own, *told = status;                                                                                          \
+        bool wanted = foreread_begin(&access, fh, kind, pointer, at, count, datatype);                                           \
+        if (wanted && status == MPI_STATUS_IGNORE)                                                                               \
+            told = &own;                                                                                                         \
+        code = real_call;                                                                                                        \
+        if (wanted && code == MPI_SUCCESS)                                                                                       \
+            foreread_end(&access, told);                                                                                         \
+    }
+
+/* One that goes on after the call. */
+#define STARTED(kind, pointer, at, real_call)                                                                                    \
+    {                                                                                                                            \
+        struct access access;                                                                                                    \
+        bool wanted = foreread_begin(&access, fh, kind, pointer, at, count, datatype);                                           \
+        code = real_call;                                                                                                        \
+        if (wanted && code == MPI_SUCCESS)                                                                                       \
+            foreread_end(&access, NULL);                                                                                         \
+    }
+
+/* One that ends by another call. */
+#define BEGUN(kind, pointer, at, real_call)                                                                                      \
+    {                                                                                                                            \
+        struct access access;                                                                                                    \
+        bool wanted = foreread_begin(&access, fh, kind, pointer, at, count, datatype);                                           \
+        code = real_call;                                                                                                        \
+        if (wanted && code == MPI_SUCCESS)                                                                                       \
+            foreread_begin_split(&access);                                                                                       \
+    }
+
+#define ENDED(real_call)                                                                                                         \
+    {                                                                                                                            \
+        struct access access;                                                                                                    \
+        MPI_Status own, *told = status;                                                                                          \
+        bool wanted = foreread_end_split(&access, fh);                                                                           \
+        if (wanted && status == MPI_STATUS_IGNORE)                                                                               \
+            told = &own;                                                                                                         \
+        code = real_call;                                                                                                        \
+        if (wanted && code == MPI_SUCCESS)                                                                                       \
+            foreread_end(&access, told);                                                                                         \
+    }
+
+/* The families of calls, for reads and writes; `number` is the type of their counts, `large` what ends their names. */
+#define BLOCKING_AT(name, kind, buffer, number)                                                                                  \
+    CALL(name, (MPI_File fh, MPI_Offset at, buffer buf, number count, MPI_Datatype datatype, MPI_Status *status),                \
+         (fh, at, buf, count, datatype, status), WHOLE(kind, POINTER_EXPLICIT, at, real(fh, at, buf, count, datatype, told)))
+#define BLOCKING(name, kind, pointer, buffer, number)                                                                            \
+    CALL(name, (MPI_File fh, buffer buf, number count, MPI_Datatype datatype, MPI_Status *status),                               \
+         (fh, buf, count, datatype, status), WHOLE(kind, pointer, 0, real(fh, buf, count, datatype, told)))
+#define STARTING_AT(name, kind, buffer, number)                                                                                  \
+    CALL(name, (MPI_File fh, MPI_Offset at, buffer buf, number count, MPI_Datatype datatype, MPI_Request *request),              \
+         (fh, at, buf, count, datatype, request),                                                                                \
+         STARTED(kind, POINTER_EXPLICIT, at, real(fh, at, buf, count, datatype, request)))
+#define STARTING(name, kind, pointer, buffer, number)                                                                            \
+    CALL(name, (MPI_File fh, buffer buf, number count, MPI_Datatype datatype, MPI_Request *request),                             \
+         (fh, buf, count, datatype, request), STARTED(kind, pointer, 0, real(fh, buf, count, datatype, request)))
+#define BEGINNING_AT(name, kind, buffer, number)                                                                                 \
+    CALL(name, (MPI_File fh, MPI_Offset at, buffer buf, number count, MPI_Datatype datatype),                                    \
+         (fh, at, buf, count, datatype), BEGUN(kind, POINTER_EXPLICIT, at, real(fh, at, buf, count, datatype)))
+#define BEGINNING(name, kind, pointer, buffer, number)                                                                           \
+    CALL(name, (MPI_File fh, buffer buf, number count, MPI_Datatype datatype), (fh, buf, count, datatype),                       \
+         BEGUN(kind, pointer, 0, real(fh, buf, count, datatype)))
+#define ENDING(name, buffer)                                                                                                     \
+    CALL(name, (MPI_File fh, buffer buf, MPI_Status *status), (fh, buf, status), ENDED(real(fh, buf, told)))
+
+#define FAMILY(what, kind, buffer, number, large)                                                                                \
+    BLOCKING_AT(File_##what##_at##large, kind, buffer, number)                                                                   \
+    BLOCKING_AT(File_##what##_at_all##large, kind, buffer, number)                                                               \
+    STARTING_AT(File_i##what##_at##large, kind, buffer, number)                                                                  \
+    STARTING_AT(File_i##what##_at_all##large, kind, buffer, number)                                                              \
+    BEGINNING_AT(File_##what##_at_all_begin##large, kind, buffer, number)                                                        \
+    BLOCKING(File_##what##large, kind, POINTER_INDIVIDUAL, buffer, number)                                                       \
+    BLOCKING(File_##what##_all##large, kind, POINTER_INDIVIDUAL, buffer, number)                                                 \
+    STARTING(File_i##what##large, kind, POINTER_INDIVIDUAL, buffer, number)                                                      \
+    STARTING(File_i##what##_all##large, kind, POINTER_INDIVIDUAL, buffer, number)                                                \
+    BEGINNING(File_##what##_all_begin##large, kind, POINTER_INDIVIDUAL, buffer, number)                                          \
+    BLOCKING(File_##what##_shared##large, kind, POINTER_SHARED, buffer, number)                                                  \
+    BLOCKING(File_##what##_ordered##large, kind, POINTER_SHARED, buffer, number)                                                 \
+    STARTING(File_i##what##_shared##large, kind, POINTER_SHARED, buffer, number)                                                 \
+    BEGINNING(File_##what##_ordered_begin##large, kind, POINTER_SHARED, buffer, number)
+
+typedef void *room;
+typedef const void *data;
+
+FAMILY(read, KIND_READ, room, int, )
+FAMILY(write, KIND_WRITE, data, int, )
+#if MPI_VERSION >= 4
+FAMILY(read, KIND_READ, room, MPI_Count, _c)
+FAMILY(write, KIND_WRITE, data, MPI_Count, _c)
+#endif
+
+ENDING(File_read_at_all_end, room)
+ENDING(File_read_all_end, room)
+ENDING(File_read_ordered_end, room)
+ENDING(File_write_at_all_end, data)
+ENDING(File_write_all_end, data)
+ENDING(File_write_ordered_end, data)
+
+CALL(File_open, (MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh),
+     (comm, filename, amode, info, fh), {
+         code = real(comm, filename, amode, info, fh);
+         if (code == MPI_SUCCESS)
+             foreread_opened(*fh, filename, amode);
+     })
+
+CALL(File_close, (MPI_File *fh), (fh), {
+    if (fh)
+        foreread_closing(*fh);
+    code = real(fh);
+})
+
+CALL(File_set_view,
+     (MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep, MPI_Info info),
+     (fh, disp, etype, filetype, datarep, info), {
+         code = real(fh, disp, etype, filetype, datarep, info);
+         foreread_viewed(fh);
+     })

@@ -1,0 +1,53 @@
+/* See real.h. */
+#define _GNU_SOURCE
+#include "real.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* The MPI libraries that have the binary interface this library is built for. */
+#ifdef OPEN_MPI
+static const char *const LIBRARIES[] = {"libmpi.so.40", NULL};
+#else
+static const char *const LIBRARIES[] = {"libmpich.so.12", "libmpi.so.12", "libmpi_cray.so.12", NULL};
+#endif
+
+static void *find(void *first, const char *name) {
+    void *found = dlsym(first, name);
+    for (size_t at = 0; !found && LIBRARIES[at]; at++) {
+        /* One that is loaded already stays loaded: MPI is not to be unloaded before it has ended. */
+        void *library = dlopen(LIBRARIES[at], RTLD_LAZY | RTLD_NOLOAD);
+        if (library)
+            found = dlsym(library, name);
+    }
+    return found;
+}
+
+static void *known_or_found(void *_Atomic *known, void *first, const char *name) {
+    void *found = atomic_load_explicit(known, memory_order_relaxed);
+    if (!found) {
+        found = find(first, name);
+        atomic_store_explicit(known, found, memory_order_relaxed);
+    }
+    return found;
+}
+
+void *foreread_real(void *_Atomic *known, const char *name) { return known_or_found(known, RTLD_NEXT, name); }
+
+#ifdef OPEN_MPI
+/* Objects are the program's own copies, where the linker has put some into it. */
+MPI_Datatype foreread_byte(void) {
+    static void *_Atomic known;
+    return (MPI_Datatype)known_or_found(&known, RTLD_DEFAULT, "ompi_mpi_byte");
+}
+
+MPI_Comm foreread_world(void) {
+    static void *_Atomic known;
+    return (MPI_Comm)known_or_found(&known, RTLD_DEFAULT, "ompi_mpi_comm_world");
+}
+#else
+MPI_Datatype foreread_byte(void) { return MPI_BYTE; }
+
+MPI_Comm foreread_world(void) { return MPI_COMM_WORLD; }
+#endif

@@ -1,0 +1,273 @@
+//! What each family of calls is recorded as: the bytes that it addresses, in order.
+
+use foreread_plan::Kind;
+use foreread_tests::Lab;
+
+use super::harness::{Asked, Mpi, asked};
+use super::{Needs, Test};
+
+pub const TESTS: &[Test] = &[
+    (
+        "explicit_offsets_are_recorded_as_given",
+        Needs::C,
+        explicit_offsets,
+    ),
+    (
+        "individual_pointers_are_known_at_each_call",
+        Needs::C,
+        individual_pointers,
+    ),
+    (
+        "the_shared_pointer_is_found_by_what_was_read",
+        Needs::C,
+        the_shared_pointer,
+    ),
+    ("writes_are_recorded_as_reads_are", Needs::C, writes),
+    ("views_are_taken_apart", Needs::C, views),
+    ("a_call_of_many_pieces_is_bounded", Needs::C, many_pieces),
+    (
+        "what_lies_behind_the_end_was_not_read",
+        Needs::C,
+        the_end_of_a_file,
+    ),
+    ("programs_in_fortran_are_seen", Needs::Fortran, fortran),
+];
+
+const BLOCK: u64 = 4096;
+const ROUNDS: u64 = 4;
+const RANKS: u32 = 2;
+
+/// Records a family of calls; what each rank asked for.
+fn family(mpi: Mpi, lab: &Lab, name: &str) -> Vec<Asked> {
+    for record in lab.records() {
+        std::fs::remove_file(record).expect("our own record");
+    }
+    let output = mpi.foreread(lab, RANKS, &["record"], &["./families", name, "data"]);
+    assert!(output.status.success(), "{name}: {output:?}");
+    asked(lab, RANKS, "data")
+}
+
+fn lab(mpi: Mpi) -> Lab {
+    let lab = Lab::new();
+    lab.data("data", 1);
+    mpi.build(&lab, "families.c");
+    lab
+}
+
+/// Blocks of all ranks in turn; and the same, each rank's one after the other.
+fn in_turn(kind: Kind, rank: u64) -> Asked {
+    let block = |round| (round * u64::from(RANKS) + rank) * BLOCK;
+    (0..ROUNDS)
+        .map(|round| (kind, block(round), BLOCK))
+        .collect()
+}
+
+fn in_parts(kind: Kind, rank: u64) -> Asked {
+    let block = |round| (rank * ROUNDS + round) * BLOCK;
+    (0..ROUNDS)
+        .map(|round| (kind, block(round), BLOCK))
+        .collect()
+}
+
+fn check(mpi: Mpi, families: &[&str], kind: Kind, expected: fn(Kind, u64) -> Asked) {
+    let lab = lab(mpi);
+    for name in families {
+        let found = family(mpi, &lab, name);
+        for (rank, found) in (0..).zip(found) {
+            assert_eq!(found, expected(kind, rank), "{name}, rank {rank}");
+        }
+    }
+}
+
+fn explicit_offsets(mpi: Mpi) {
+    let families = [
+        "read_at",
+        "read_at_all",
+        "iread_at",
+        "iread_at_all",
+        "read_at_all_begin",
+    ];
+    check(mpi, &families, Kind::MpiRead, in_turn);
+}
+
+fn individual_pointers(mpi: Mpi) {
+    let families = ["read", "read_all", "iread", "iread_all", "read_all_begin"];
+    check(mpi, &families, Kind::MpiRead, in_parts);
+}
+
+fn the_shared_pointer(mpi: Mpi) {
+    check(
+        mpi,
+        &["read_ordered", "read_ordered_begin"],
+        Kind::MpiRead,
+        in_turn,
+    );
+    // Whoever comes first has the next block: each is some rank's.
+    let lab = lab(mpi);
+    let found = family(mpi, &lab, "read_shared");
+    assert!(
+        found.iter().all(|one| one.len() as u64 == ROUNDS),
+        "{found:?}"
+    );
+    let mut all = found.concat();
+    all.sort_by_key(|one| one.1);
+    let mut expected = [in_turn(Kind::MpiRead, 0), in_turn(Kind::MpiRead, 1)].concat();
+    expected.sort_by_key(|one| one.1);
+    assert_eq!(all, expected);
+}
+
+fn writes(mpi: Mpi) {
+    let explicit = [
+        "write_at",
+        "write_at_all",
+        "iwrite_at",
+        "write_at_all_begin",
+    ];
+    check(mpi, &explicit, Kind::MpiWrite, in_turn);
+    let individual = ["write", "write_all", "iwrite", "write_all_begin"];
+    check(mpi, &individual, Kind::MpiWrite, in_parts);
+}
+
+/// A file type, as MPI defines it: where its bytes are, how long it is, and where the view begins.
+struct View {
+    name: &'static str,
+    pieces: Vec<(u64, u64)>,
+    extent: u64,
+    displacement: u64,
+}
+
+impl View {
+    /// Where each byte of the view is, one by one.
+    fn bytes(&self) -> impl Iterator<Item = u64> {
+        (0..).flat_map(move |tile| {
+            let begin = self.displacement + tile * self.extent;
+            let pieces = self.pieces.iter();
+            pieces.flat_map(move |(offset, len)| (0..*len).map(move |at| begin + offset + at))
+        })
+    }
+
+    /// The ranges that calls of so many bytes are for, one call after the other.
+    fn ranges(&self, calls: &[usize]) -> Asked {
+        let mut bytes = self.bytes();
+        let mut ranges = Asked::new();
+        for call in calls {
+            let places: Vec<u64> = bytes.by_ref().take(*call).collect();
+            let runs = places.chunk_by(|one, next| one + 1 == *next);
+            ranges.extend(runs.map(|run| (Kind::MpiRead, run[0], run.len() as u64)));
+        }
+        ranges
+    }
+}
+
+/// The views of `families.c`.
+fn views_of(rank: u64) -> Vec<View> {
+    let view = |name, pieces, extent, displacement| View {
+        name,
+        pieces,
+        extent,
+        displacement,
+    };
+    vec![
+        view(
+            "vector",
+            (0..8).map(|block| (block * 1000, 400)).collect(),
+            7400,
+            1000 + 100_000 * rank,
+        ),
+        view(
+            "subarray",
+            (0..8)
+                .map(|row| ((row * 32 + 16 * rank) * 8, 128))
+                .collect(),
+            4096,
+            0,
+        ),
+        view(
+            "fortran",
+            (0..16)
+                .map(|column| ((16 * rank + column) * 16 * 8, 64))
+                .collect(),
+            4096,
+            0,
+        ),
+        view(
+            "indexed",
+            vec![(0, 8), (20, 4), (40, 12)],
+            100,
+            rank * 10_000,
+        ),
+        view("struct", vec![(16, 8), (64, 12)], 128, rank * 10_000),
+        view(
+            "darray",
+            (0..8).map(|row| ((row * 8 + rank * 4) * 4, 16)).collect(),
+            256,
+            0,
+        ),
+    ]
+}
+
+fn views(mpi: Mpi) {
+    let lab = lab(mpi);
+    for number in 0..views_of(0).len() {
+        let name = format!("view_{}", views_of(0)[number].name);
+        let found = family(mpi, &lab, &name);
+        for (rank, found) in (0..).zip(found) {
+            let view = &views_of(rank)[number];
+            assert_eq!(found, view.ranges(&[4000, 400]), "{name}, rank {rank}");
+        }
+    }
+}
+
+fn many_pieces(mpi: Mpi) {
+    const MOST: usize = 4096;
+    let lab = lab(mpi);
+    for (rank, found) in (0..).zip(family(mpi, &lab, "view_million")) {
+        let view = View {
+            name: "million",
+            pieces: (0..500_000).map(|piece| (2 * piece, 1)).collect(),
+            extent: 999_999,
+            displacement: rank,
+        };
+        let mut expected = view.ranges(&[4000, 400, 5000]);
+        // Those beyond the bound are one with the last within it.
+        let last = expected.last().expect("ranges").1;
+        expected.truncate(4400 + MOST);
+        let (_, offset, len) = expected.last_mut().expect("ranges");
+        *len = last + 1 - *offset;
+        assert_eq!(found, expected, "rank {rank}");
+    }
+}
+
+fn the_end_of_a_file(mpi: Mpi) {
+    let lab = lab(mpi);
+    let rest = (Kind::MpiRead, (1 << 20) - 100, 100);
+    for found in family(mpi, &lab, "read_end_of_file") {
+        assert_eq!(found, [rest]);
+    }
+    // Open MPI 4.1 does not come back from such a read, with foreread or without.
+    if mpi == Mpi::Mpich {
+        for found in family(mpi, &lab, "iread_end_of_file") {
+            assert_eq!(found, [rest, rest]);
+        }
+    }
+}
+
+fn fortran(mpi: Mpi) {
+    let lab = Lab::new();
+    lab.data("data", 1);
+    for source in ["fortran.f90", "fortran08.f90"] {
+        mpi.build(&lab, source);
+        for record in lab.records() {
+            std::fs::remove_file(record).expect("our own record");
+        }
+        let program = format!("./{}", source.trim_end_matches(".f90"));
+        let output = mpi.foreread(&lab, RANKS, &["record"], &[&program, "data"]);
+        assert!(output.status.success(), "{source}: {output:?}");
+        for (rank, found) in (0..).zip(asked(&lab, RANKS, "data")) {
+            let mut expected = in_turn(Kind::MpiRead, rank);
+            expected.push((Kind::MpiRead, 65_536 * rank, 4096));
+            expected.push((Kind::MpiRead, 65_536 * rank + 4096, 2048));
+            assert_eq!(found, expected, "{source}, rank {rank}");
+        }
+    }
+}

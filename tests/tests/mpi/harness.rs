@@ -1,0 +1,115 @@
+//! The two MPIs, programs built with them, and what the records of their ranks say.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use foreread_plan::format::Reader;
+use foreread_plan::{Kind, Rank};
+use foreread_tests::{Lab, finish, foreread, root, start, text};
+
+/// An MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mpi {
+    Mpich,
+    OpenMpi,
+}
+
+/// What a rank asked MPI for, in order: the kind of access, and offset and length in bytes.
+pub type Asked = Vec<(Kind, u64, u64)>;
+
+impl Mpi {
+    pub const ALL: [Self; 2] = [Self::Mpich, Self::OpenMpi];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mpich => "mpich",
+            Self::OpenMpi => "openmpi",
+        }
+    }
+
+    /// What is missing here of what tests need; `None` if nothing is.
+    pub fn missing(self, fortran: bool) -> Option<String> {
+        let library = foreread().with_file_name(format!("libforeread_{}.so", self.name()));
+        let tools = ["mpicc", "mpirun"]
+            .into_iter()
+            .chain(fortran.then_some("mpif90"));
+        for tool in tools {
+            let tool = format!("{tool}.{}", self.name());
+            let mut paths = std::env::split_paths(&std::env::var_os("PATH")?).collect::<Vec<_>>();
+            paths.retain(|folder| folder.join(&tool).is_file());
+            if paths.is_empty() {
+                return Some(format!("no {tool}"));
+            }
+        }
+        (!library.is_file()).then(|| format!("no {}", library.display()))
+    }
+
+    /// Builds one of the programs of the tests as `./NAME`, with its extension left out.
+    pub fn build(self, lab: &Lab, source: &str) {
+        let path = root().join("tests/mpi").join(source);
+        let tool = if source.ends_with(".c") {
+            "mpicc"
+        } else {
+            "mpif90"
+        };
+        let name = Path::new(source).file_stem().expect("a name");
+        let output = Command::new(format!("{tool}.{}", self.name()))
+            .args(["-O1", "-o"])
+            .arg(lab.path("").join(name))
+            .arg(path)
+            .current_dir(lab.path(""))
+            .output()
+            .expect("a compiler");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+
+    /// Starts a command as so many ranks.
+    pub fn launch(self, lab: &Lab, ranks: u32, words: &[&str]) -> Output {
+        let mut command = lab.command(format!("mpirun.{}", self.name()));
+        if self == Self::OpenMpi {
+            command.args(["--oversubscribe", "--allow-run-as-root"]);
+            command.args(["--mca", "mpi_yield_when_idle", "1"]);
+        }
+        finish(start(command.arg("-n").arg(ranks.to_string()).args(words)))
+    }
+
+    /// The same under foreread: `run` or `record` and its options come first.
+    pub fn foreread(self, lab: &Lab, ranks: u32, options: &[&str], words: &[&str]) -> Output {
+        let path = foreread();
+        let foreread = [path.to_str().expect("a path")];
+        let all = [&foreread[..], options, &["--"], words].concat();
+        self.launch(lab, ranks, &all)
+    }
+}
+
+/// The lines of standard output in order: ranks write as they come.
+pub fn lines(output: &Output) -> Vec<String> {
+    let mut lines: Vec<String> = text(&output.stdout).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// What each rank asked MPI for of the file of this name, by the records in the lab's store.
+pub fn asked(lab: &Lab, ranks: u32, name: &str) -> Vec<Asked> {
+    let mut all = vec![Asked::new(); ranks as usize];
+    for path in lab.records() {
+        let mut reader = Reader::open(&path).expect("a record");
+        let Some(Rank { rank, of }) = reader.meta().identity.rank else {
+            panic!("{}: the record of no rank", path.display());
+        };
+        assert_eq!(of, ranks);
+        let files = reader.files().clone();
+        let accesses: Vec<_> = reader
+            .accesses()
+            .map(|one| one.expect("an access"))
+            .collect();
+        let asked = accesses.into_iter().filter(|one| {
+            let meta = &files[&one.file];
+            one.kind.asks() && meta.path.ends_with(name)
+        });
+        all[rank as usize] = asked
+            .map(|one| (one.kind, one.extent.offset, one.extent.len))
+            .collect();
+    }
+    all
+}
