@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::case::Group;
 use crate::disk::DiskKind;
+use crate::files::Variant;
 use crate::reader;
 
 /// Times whole programs: plain, under foreread, with a hot cache, and the limit.
@@ -27,9 +28,13 @@ pub struct Cli {
     /// Only these disks.
     #[arg(long = "disk", value_name = "NAME", value_enum)]
     pub disks: Vec<DiskKind>,
-    /// Rounds per case [default: 3 quick, 5 otherwise; short cases run more, long ones fewer].
+    /// Rounds per case [default: 3 quick, 5 otherwise; short cases run more, long ones fewer]; of the group files, measured
+    /// runs of each variant [default: 4 quick, 20 otherwise].
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
+    /// Only these variants of the group files, each beside plain runs.
+    #[arg(long = "variant", value_name = "NAME", value_enum)]
+    pub variants: Vec<Variant>,
     /// After so many minutes, leave out what was not begun [default: 9 quick, none otherwise].
     #[arg(long, value_name = "N")]
     pub minutes: Option<u64>,

@@ -28,6 +28,7 @@ pub mod signals;
 pub mod spawn;
 mod text;
 pub mod thread;
+pub mod usage;
 
 /// The kernel's page size in bytes.
 pub fn page_size() -> u64 {

@@ -29,7 +29,7 @@ struct BamRegions;
 /// Python's lmdb: random lookups through a memory map.
 struct LmdbLookups;
 /// Python importing numpy, pandas and scipy.
-struct PythonImport;
+pub(super) struct PythonImport;
 
 /// The four of them.
 pub fn cases() -> Vec<Case> {
