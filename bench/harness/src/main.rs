@@ -20,6 +20,7 @@ mod fitting;
 mod foreread;
 mod lines;
 mod list_cost;
+mod made_trace;
 mod measure;
 mod names;
 mod options;
@@ -81,6 +82,9 @@ fn act(cli: Cli) -> Result<()> {
             let rows = size_mib.map_or(*rows, |mib| (mib << 20) / cases::SQLITE_ROW_BYTES);
             return cases::generate_sqlite(dir, rows);
         }
+        Some(Task::Data {
+            what: Data::Trace { events },
+        }) => return made_trace::write(*events),
         Some(Task::ReadFile(reading)) => return reader::read(reading),
         Some(Task::ServeDisk { model, dir, size }) => return disk::serve(model, dir, *size),
         None => {}
@@ -184,7 +188,7 @@ fn add_cost(
 /// What a case gives.
 enum Figures {
     Case(Box<Measurement>),
-    Files(files::Measured),
+    Files(Box<files::Measured>),
 }
 
 /// Measures every case asked for, then reports.
@@ -269,7 +273,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
                         if case.group == Group::Files {
                             let how = (settings, cli.variants.as_slice());
                             let measured = files::measure(case, &disk, data, how, tools, &say)?;
-                            return Ok(Figures::Files(measured));
+                            return Ok(Figures::Files(Box::new(measured)));
                         }
                         let measured = measure::measure(case, &disk, data, settings, tools, &say)?;
                         Ok(Figures::Case(Box::new(measured)))
@@ -290,7 +294,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
                     }
                     Figures::Files(measured) => {
                         results.files_figures.push(files::figures::of(&measured));
-                        results.files.push(measured);
+                        results.files.push(*measured);
                     }
                 }
             }

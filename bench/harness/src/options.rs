@@ -112,6 +112,12 @@ pub enum Task {
 
 #[derive(Subcommand)]
 pub enum Data {
+    /// A made-up trace of a build without end, as strace writes it, to standard output.
+    Trace {
+        /// Events in it.
+        #[arg(long, default_value_t = 10_000_000)]
+        events: u64,
+    },
     /// The sqlite3 database `tpch.db`, with its secondary indexes.
     Sqlite {
         /// The folder, made if need be.

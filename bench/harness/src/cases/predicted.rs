@@ -132,7 +132,7 @@ const FUNCTIONS: u64 = 60;
 
 /// Compiles all units, links two libraries, and a program with them.
 const ANDREW: &str = "\
-flags=\"--sysroot=$PWD/tools -O1 -I include\"
+flags=\"--sysroot=$PWD/tools -O0 -I include\"
 for unit in src/*.c; do
   name=${unit#src/}
   gcc $flags -c $unit -o build/${name%.c}.o
