@@ -354,3 +354,60 @@ pub(super) fn releases_job(dir: &Path, size: Size) -> Result<Job> {
         ..Job::default()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::in_path;
+    use crate::process;
+
+    /// Runs a job once; what it wrote to standard error is in the message if it fails.
+    fn done(command: &Invocation, dir: &Path) {
+        let run = process::run(command, dir, &[]).expect("a run");
+        assert_eq!(run.outcome.status, 0, "{}", run.stderr);
+    }
+
+    #[test]
+    fn andrew_is_compiled_by_the_tools_beside_its_sources() {
+        let lacking = ["gcc", "ar", "ld"].into_iter().find(|tool| !in_path(tool));
+        if let Some(tool) = lacking {
+            println!("skipped: {tool} is missing");
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let tools = Tools {
+            root: folder.path().to_owned(),
+            checkout: folder.path().to_owned(),
+        };
+        let dir = tools.data(&Andrew, Size::Quick).expect("data");
+        let job = Andrew.job(&dir, &dir, Size::Quick, &tools).expect("a job");
+        job.clear_outputs().expect("an empty folder");
+        assert!(job.files.iter().any(|file| file.ends_with("cc1")));
+        done(&job.command, &dir);
+        let program = process::Invocation {
+            program: job.outputs[0].clone(),
+            cwd: dir.clone(),
+            ..process::Invocation::default()
+        };
+        done(&program, &dir);
+        let asked = process::Invocation {
+            program: "/bin/sh".into(),
+            args: vec![
+                "-c".into(),
+                "gcc -print-prog-name=cc1; command -v ld".into(),
+            ],
+            ..job.command.clone()
+        };
+        let said = process::run(&asked, &dir, &[]).expect("a run").stdout;
+        let below = |line: &str| Path::new(line).starts_with(&dir);
+        assert!(
+            said.lines().count() == 2 && said.lines().all(below),
+            "{said}"
+        );
+        // The same objects each time: runs are compared by their output.
+        let first = fs::read(&job.outputs[0]).expect("a program");
+        job.clear_outputs().expect("an empty folder");
+        done(&job.command, &dir);
+        assert!(first == fs::read(&job.outputs[0]).expect("a program"));
+    }
+}
