@@ -88,6 +88,8 @@ pub enum Group {
     Hot,
     /// Programs whose reads follow a pattern, under `foreread run` for the first time.
     Signature,
+    /// Programs that open many files, beside `foreread daemon` with each of its models.
+    Files,
 }
 
 /// One benchmark case.
@@ -116,7 +118,7 @@ impl Case {
     /// How cold its cold runs are. Programs under `foreread run` start as after a reboot.
     pub fn cold(&self) -> Cold {
         match (self.start, self.group) {
-            (Start::Cold, Group::Main | Group::Start) => Cold::Reboot,
+            (Start::Cold, Group::Main | Group::Start | Group::Files) => Cold::Reboot,
             _ => Cold::Files,
         }
     }
@@ -163,9 +165,26 @@ pub struct Job {
     pub peers: &'static [Peer],
     /// The memory the command may use, page cache included, in bytes.
     pub memory_limit: Option<u64>,
+    /// What a daemon is taught, where it is measured.
+    pub lesson: Lesson,
+    /// Plain words about anything out of the ordinary.
+    pub notes: Vec<String>,
     /// Code that is loaded into the program: in memory before every run, as the program itself is.
     /// What it did under a limit of memory would else push it out.
     pub code: Vec<PathBuf>,
+}
+
+/// What runs beside the command where a daemon is measured that learns from all that runs.
+#[derive(Clone, Debug, Default)]
+pub struct Lesson {
+    /// The commands of each warm-up run; the command itself where there are none.
+    pub teach: Vec<Invocation>,
+    /// How many warm-up runs, where it is not as many as always.
+    pub times: Option<usize>,
+    /// What puts the data in order before a run.
+    pub before: Option<Invocation>,
+    /// What runs after each run of the command.
+    pub between: Option<Invocation>,
 }
 
 /// A file that is changed by a run.

@@ -317,6 +317,8 @@ mod tests {
                 row("sql-x4", 300.0),
             ],
             measurements: Vec::new(),
+            files: Vec::new(),
+            files_figures: Vec::new(),
             curves: vec![
                 curve(
                     "infill",

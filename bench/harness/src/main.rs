@@ -15,10 +15,12 @@ mod curves;
 mod deep;
 mod device;
 mod disk;
+mod files;
 mod fitting;
 mod foreread;
 mod lines;
 mod list_cost;
+mod made_trace;
 mod measure;
 mod names;
 mod options;
@@ -51,7 +53,7 @@ use crate::case::{Case, Group, Size, Tools};
 use crate::cost::{Cost, Rounds};
 use crate::disk::Disk;
 use crate::foreread::Foreread;
-use crate::measure::Settings;
+use crate::measure::{Measurement, Settings};
 use crate::options::{Cli, Data, Task};
 use crate::results::{Environment, Results, Summary};
 
@@ -80,6 +82,9 @@ fn act(cli: Cli) -> Result<()> {
             let rows = size_mib.map_or(*rows, |mib| (mib << 20) / cases::SQLITE_ROW_BYTES);
             return cases::generate_sqlite(dir, rows);
         }
+        Some(Task::Data {
+            what: Data::Trace { events },
+        }) => return made_trace::write(*events),
         Some(Task::ReadFile(reading)) => return reader::read(reading),
         Some(Task::ServeDisk { model, dir, size }) => return disk::serve(model, dir, *size),
         None => {}
@@ -180,6 +185,12 @@ fn add_cost(
     Ok(())
 }
 
+/// What a case gives.
+enum Figures {
+    Case(Box<Measurement>),
+    Files(Box<files::Measured>),
+}
+
 /// Measures every case asked for, then reports.
 fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
@@ -200,6 +211,8 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         environment: Environment::look(&tools.root, size.name(), settings.rounds)?,
         summaries: Vec::new(),
         measurements: Vec::new(),
+        files: Vec::new(),
+        files_figures: Vec::new(),
         curves: Vec::new(),
         cost: Cost::default(),
         skipped: Vec::new(),
@@ -256,19 +269,34 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
                     .data(case.work.as_ref(), size)
                     .and_then(|data| Ok((Disk::ready(disk, &data, tools)?, data)))
                     .and_then(|(disk, data)| {
-                        measure::measure(case, &disk, &data, &settings, tools, &say)
+                        let (data, settings) = (data.as_path(), &settings);
+                        if case.group == Group::Files {
+                            let how = (settings, cli.variants.as_slice());
+                            let measured = files::measure(case, &disk, data, how, tools, &say)?;
+                            return Ok(Figures::Files(Box::new(measured)));
+                        }
+                        let measured = measure::measure(case, &disk, data, settings, tools, &say)?;
+                        Ok(Figures::Case(Box::new(measured)))
                     })
             }
         };
         signals::check()?;
         match outcome {
-            Ok(measurement) => {
+            Ok(figures) => {
                 // On a terminal the bar shows that things move; elsewhere these lines do.
                 if bar.is_hidden() {
                     eprintln!("{} on {} measured", case.name, disk.name());
                 }
-                results.summaries.extend(Summary::of(&measurement));
-                results.measurements.push(measurement);
+                match figures {
+                    Figures::Case(measurement) => {
+                        results.summaries.extend(Summary::of(&measurement));
+                        results.measurements.push(*measurement);
+                    }
+                    Figures::Files(measured) => {
+                        results.files_figures.push(files::figures::of(&measured));
+                        results.files.push(*measured);
+                    }
+                }
             }
             Err(error) => {
                 bar.suspend(|| eprintln!("{} on {} skipped: {error:#}", case.name, disk.name()));
@@ -310,6 +338,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     let mut text = table::render(&results);
     let mut reached = targets::render(&results.summaries);
     reached += &targets::render_contention(&results.curves);
+    reached += &targets::render_files(&results.files);
     reached += &targets::render_cost(&results.cost);
     if !reached.is_empty() {
         text += &format!("\nto reach\n\n{reached}");

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::case::Group;
 use crate::disk::DiskKind;
+use crate::files::Variant;
 use crate::reader;
 
 /// Times whole programs: plain, under foreread, with a hot cache, and the limit.
@@ -27,9 +28,13 @@ pub struct Cli {
     /// Only these disks.
     #[arg(long = "disk", value_name = "NAME", value_enum)]
     pub disks: Vec<DiskKind>,
-    /// Rounds per case [default: 3 quick, 5 otherwise; short cases run more, long ones fewer].
+    /// Rounds per case [default: 3 quick, 5 otherwise; short cases run more, long ones fewer]; of the group files, measured
+    /// runs of each variant [default: 4 quick, 20 otherwise].
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
+    /// Only these variants of the group files, each beside plain runs.
+    #[arg(long = "variant", value_name = "NAME", value_enum)]
+    pub variants: Vec<Variant>,
     /// After so many minutes, leave out what was not begun [default: 9 quick, none otherwise].
     #[arg(long, value_name = "N")]
     pub minutes: Option<u64>,
@@ -107,6 +112,12 @@ pub enum Task {
 
 #[derive(Subcommand)]
 pub enum Data {
+    /// A made-up trace of a build without end, as strace writes it, to standard output.
+    Trace {
+        /// Events in it.
+        #[arg(long, default_value_t = 10_000_000)]
+        events: u64,
+    },
     /// The sqlite3 database `tpch.db`, with its secondary indexes.
     Sqlite {
         /// The folder, made if need be.

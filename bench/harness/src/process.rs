@@ -69,7 +69,7 @@ pub struct Outcome {
 pub struct Run {
     /// Wall-clock time from just before the start to the exit, in seconds.
     pub seconds: f64,
-    /// Processor time of the command and all that it waited for, in seconds, to a hundredth.
+    /// Processor time of the command and all that it waited for, in seconds.
     pub cpu_seconds: f64,
     /// Exit status and output.
     pub outcome: Outcome,
@@ -120,7 +120,7 @@ fn start(
         .stdin(Stdio::null())
         .stdout(create(&out)?)
         .stderr(create(&err)?);
-    let used = children_cpu()?;
+    let used = foreread_sys::usage::of_children();
     ready();
     let began = Instant::now();
     let mut child = process
@@ -135,7 +135,7 @@ fn start(
     let seconds = began.elapsed().as_secs_f64();
     drop(guard);
     signals::check()?;
-    let cpu_seconds = children_cpu()? - used;
+    let cpu_seconds = (foreread_sys::usage::of_children() - used).as_secs_f64();
     let status = status
         .code()
         .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
@@ -161,26 +161,6 @@ fn start(
         stderr: last_lines(&stderr, 5),
         peak_rss_kb: watcher.and_then(|watcher| watcher.join().ok()).flatten(),
     })
-}
-
-/// Processor time of this process's children that have ended, and of theirs, in seconds.
-fn children_cpu() -> Result<f64> {
-    let path = "/proc/self/stat";
-    let text = fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
-    children_ticks(&text)
-        .map(|ticks| ticks as f64 / TICKS_PER_SECOND)
-        .with_context(|| format!("{path} is not as documented: {text}"))
-}
-
-/// The unit of times in `/proc/PID/stat` on every Linux of today.
-const TICKS_PER_SECOND: f64 = 100.0;
-
-/// `cutime` and `cstime` of a `/proc/PID/stat`, whose second field may hold blanks.
-fn children_ticks(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut times = fields.split_ascii_whitespace().skip(13);
-    let mut next = || times.next()?.parse::<u64>().ok();
-    Some(next()? + next()?)
 }
 
 /// Adds a file's bytes to `hash`; a missing file counts as a mark of its own.
@@ -276,8 +256,6 @@ mod tests {
 
     #[test]
     fn the_processor_time_is_that_of_all_processes() {
-        let stat = "7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 130 20 20 0 1";
-        assert_eq!(children_ticks(stat), Some(150));
         let dir = tempfile::tempdir().unwrap();
         let busy = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done'";
         assert!(shell(busy, dir.path()).cpu_seconds > 0.0);

@@ -12,6 +12,7 @@ use crate::cost::Cost;
 use crate::curves::Measured;
 use crate::device::{self, DEFAULT_READ_AHEAD_KB};
 use crate::disk::DiskKind;
+use crate::files;
 use crate::foreread::Ledger;
 use crate::measure::{FilesOnly, Measurement, Sample, seconds};
 use crate::stats::{self, Spread};
@@ -26,6 +27,10 @@ pub struct Results {
     pub summaries: Vec<Summary>,
     /// All samples.
     pub measurements: Vec<Measurement>,
+    /// The group files.
+    pub files: Vec<files::Measured>,
+    /// Its figures, in the same order.
+    pub files_figures: Vec<Vec<files::figures::Figures>>,
     /// The curves.
     pub curves: Vec<Measured>,
     /// What being watched costs.
@@ -506,6 +511,8 @@ pub mod tests {
             environment: Environment::look(Path::new("."), "quick", 3).unwrap(),
             summaries: Summary::of(&measurement).into_iter().collect(),
             measurements: vec![measurement],
+            files: Vec::new(),
+            files_figures: Vec::new(),
             curves: Vec::new(),
             cost: Default::default(),
             skipped: vec![("bam".into(), "own".into(), "samtools is missing".into())],

@@ -254,7 +254,8 @@ impl<'a> Runs<'a> {
         Ok((ours(&self.job.command)?, ours(&alone)?))
     }
 
-    fn hot_run(&self, command: &Invocation) -> Result<Sample> {
+    /// A run of the plain program in a way of its own, with everything in memory.
+    pub fn hot_run(&self, command: &Invocation) -> Result<Sample> {
         self.job.restore()?;
         if self.memory.is_some() || self.job.translated.is_some() {
             // What a limited run leaves in memory is not all it needs; what another has read is gone.
@@ -425,7 +426,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Has memory and the disk forget what they hold.
-    fn empty(&self, cold: Cold) -> Result<()> {
+    pub fn empty(&self, cold: Cold) -> Result<()> {
         match cold {
             Cold::Files => cache::evict(&self.job.files)?,
             Cold::Reboot => cache::drop_everything()?,

@@ -1,6 +1,7 @@
 //! The tables on the terminal, at most 80 columns wide.
 
 mod cold;
+mod files;
 mod signature;
 
 use crate::case::Group;
@@ -93,6 +94,9 @@ pub fn render(results: &Results) -> String {
     }
     if !first.is_empty() {
         parts.push(signature::tables(&first));
+    }
+    if !results.files.is_empty() {
+        parts.push(files::tables(&results.files));
     }
     if !hot.is_empty() {
         let mut out = String::new();
@@ -521,6 +525,8 @@ mod tests {
                 translated,
             ],
             measurements: vec![measurement],
+            files: Vec::new(),
+            files_figures: Vec::new(),
             curves: Vec::new(),
             cost: Default::default(),
             skipped: Vec::new(),

@@ -16,7 +16,7 @@ use foreread_slowdisk::cli::SlowdiskArgs;
 use foreread_traces::Format;
 use foreread_words::units;
 
-use crate::sim::{Named, Sequences};
+use crate::sim::{Asked, Sequences, parameter};
 
 /// Knows what a program is about to read and has it in memory first
 ///
@@ -294,8 +294,10 @@ pub(crate) struct Analyze {
 /// Compare models that predict files, on traces
 ///
 /// Reads traces of which process opened which file: the output of strace -f -ttt, other traces that foreread analyze
-/// reads, and foreread's own records (.fr). Each model learns from the traces given with --train, and is then measured on the
-/// others, going on to learn. docs/models.md says what the models are and how each figure is defined.
+/// reads, and foreread's own records (.fr); /dev/stdin is a trace, too. Each model learns from the traces given with --train,
+/// and is then measured on the others, going on to learn. Options with LIST take several values with commas between
+/// them, and all of their combinations are compared in one pass. docs/models.md says what the models are and how each
+/// figure is defined.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sim {
     /// The traces to measure on
@@ -304,24 +306,50 @@ pub(crate) struct Sim {
     /// Learn from TRACE first; may be given several times
     #[arg(long, value_name = "TRACE")]
     pub(crate) train: Vec<PathBuf>,
-    /// A model: last, trie:ORDER, pcm:SIZE/ORDER or epcm:SIZE/ORDER+JUMP; may be given several times
-    #[arg(long = "model", value_name = "MODEL")]
-    pub(crate) models: Vec<Named>,
-    /// The likelihood from which on a file is fetched: above 0.5, so that a sequence is predicted
-    #[arg(long, value_name = "SHARE", default_value_t = 0.55, value_parser = share)]
-    pub(crate) threshold: f64,
-    /// Memory of the cache, such as 64M
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = units::parse_size)]
-    pub(crate) memory: u64,
+    /// Models: last, trie:ORDER, pcm:SIZE/ORDER or epcm:SIZE/ORDER+JUMP; what is left open is taken from --size and
+    /// --order
+    #[arg(long = "model", value_name = "LIST", value_delimiter = ',')]
+    pub(crate) models: Vec<Asked>,
+    /// Nodes of a partition [default: 64]
+    #[arg(long = "size", value_name = "LIST", value_delimiter = ',', value_parser = parameter)]
+    pub(crate) sizes: Vec<usize>,
+    /// Events of a pattern [default: 8; with epcm 80 % of the size]; of orders above a size there is none
+    #[arg(long = "order", value_name = "LIST", value_delimiter = ',', value_parser = parameter)]
+    pub(crate) orders: Vec<usize>,
+    /// Likelihoods from which on a file is fetched: above 0.5, so that a sequence is predicted
+    #[arg(long = "threshold", value_name = "LIST", value_delimiter = ',', default_value = "0.55", value_parser = share)]
+    pub(crate) thresholds: Vec<f64>,
+    /// Memory of the cache, such as 16M,64M,256M
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "256M", value_parser = units::parse_size)]
+    pub(crate) memory: Vec<u64>,
     /// Whose events follow one another
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t = Sequences::Both)]
     pub(crate) sequences: Sequences,
     /// Do not learn from the traces measured on
     #[arg(long)]
     pub(crate) frozen: bool,
+    /// Files that each model and each cache knows, at most: a partition of 64 nodes takes 1.3 KiB
+    #[arg(long, value_name = "N", default_value_t = 1 << 18, value_parser = limit)]
+    pub(crate) max_files: usize,
+    /// Processes that are followed at once, at most
+    #[arg(long, value_name = "N", default_value_t = 1 << 12, value_parser = limit)]
+    pub(crate) max_contexts: usize,
+    /// Nodes of a trie, at most: about 40 bytes each
+    #[arg(long, value_name = "N", default_value_t = 1 << 23, value_parser = limit)]
+    pub(crate) max_nodes: usize,
+    /// Draw the comparison into the folder DIR: figures.png, lead.png, memory.png, threshold.png
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plots: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A limit: no less than a handful, no more than a symbol's number can say.
+fn limit(text: &str) -> Result<usize, String> {
+    let limit: Option<usize> = text.parse().ok();
+    let limit = limit.filter(|limit| (16..=1 << 30).contains(limit));
+    limit.ok_or_else(|| "not a number from 16 to 1073741824".to_owned())
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -1,9 +1,13 @@
 //! `foreread sim`, on traces written here.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use foreread_plan::format::Writer;
+use foreread_plan::{
+    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -100,9 +104,10 @@ fn models_are_compared_by_accuracy_and_lead() {
     assert_eq!(model("last")["lead_from_10_ms"], 0.0);
     // Cold files are fetched ahead, and none in vain: what is not predicted from 0.55 on is not fetched.
     let cold = model("epcm:64/51");
-    assert!(cold["covered"].as_u64() > Some(10), "{cold}");
-    assert_eq!(cold["wasted"]["files"], 0);
-    assert!(cold["hits"].as_u64() > said["plain_hits"].as_u64());
+    let cache = &cold["caches"][0];
+    assert!(cache["covered"].as_u64() > Some(10), "{cold}");
+    assert_eq!(cache["wasted"]["files"], 0);
+    assert!(cache["hits"].as_u64() > said["plain"][0]["hits"].as_u64());
 }
 
 #[test]
@@ -132,7 +137,7 @@ fn a_model_that_may_not_learn_knows_nothing_of_what_it_was_not_trained_on() {
     let frozen = json(&["--frozen", test]);
     for model in frozen["models"].as_array().expect("models") {
         assert_eq!(model["right"], 0, "{model}");
-        assert_eq!(model["issued"]["files"], 0, "{model}");
+        assert_eq!(model["caches"][0]["issued"]["files"], 0, "{model}");
     }
     let learning = json(&[test]);
     for model in learning["models"].as_array().expect("models") {
@@ -168,6 +173,14 @@ fn what_is_wrong_is_named() {
     for (arguments, said) in [
         (&[test, "--model", "lru"][..], "no model"),
         (&[test, "--threshold", "0.5"], "above 0.5"),
+        (&[test, "--threshold", "0.6,2"], "above 0.5"),
+        (&[test, "--size", "16,1"], "from 2 to 4096"),
+        (
+            &[test, "--model", "pcm", "--size", "16", "--order", "32"],
+            "no order given",
+        ),
+        (&[test, "--max-files", "1"], "from 16"),
+        (&[test, "--plots", "/dev/null/plots"], "/dev/null/plots"),
         (&["/nowhere/trace"], "/nowhere/trace"),
         (&[], "TRACE"),
     ] {
@@ -175,4 +188,223 @@ fn what_is_wrong_is_named() {
         assert_eq!(status, Some(2), "{arguments:?}");
         assert!(err.contains(said), "{err}");
     }
+}
+
+#[test]
+fn lists_of_parameters_give_what_each_of_them_gives_alone() {
+    let folder = TempDir::new().expect("a folder");
+    let test = build(&folder, "test", 5);
+    let test = test.to_str().expect("UTF-8");
+    let all = json(&[
+        test,
+        "--model",
+        "last,epcm",
+        "--size",
+        "16,64",
+        "--order",
+        "12",
+        "--threshold",
+        "0.55,0.9",
+        "--memory",
+        "64K,1M",
+    ]);
+    let models = all["models"].as_array().expect("models");
+    let names: Vec<&str> = models
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    let twice = |name| [name; 2];
+    assert_eq!(
+        names,
+        [twice("last"), twice("epcm:16/12"), twice("epcm:64/12")].concat()
+    );
+    for model in models {
+        let name = model["name"].as_str().expect("a name");
+        let threshold = model["threshold"].to_string();
+        for (place, memory) in ["64K", "1M"].iter().enumerate() {
+            let alone = json(&[
+                test,
+                "--model",
+                name,
+                "--threshold",
+                &threshold,
+                "--memory",
+                memory,
+            ]);
+            let one = &alone["models"][0];
+            assert_eq!(
+                one["caches"][0], model["caches"][place],
+                "{name} {threshold} {memory}"
+            );
+            assert_eq!(
+                (&one["right"], &one["lead_ns"]),
+                (&model["right"], &model["lead_ns"])
+            );
+            assert_eq!(alone["plain"][0], all["plain"][place]);
+        }
+    }
+    let hits = |model: &Value, place: usize| model["caches"][place]["hits"].as_u64();
+    assert!(
+        models.iter().all(|one| hits(one, 0) <= hits(one, 1)),
+        "{models:?}"
+    );
+    let (status, out, err) = sim(&[test, "--memory", "64K,1M", "--threshold", "0.55,0.9"]);
+    assert_eq!(status, Some(0), "{err}");
+    let tables = out
+        .lines()
+        .take_while(|line| !line.starts_with("accuracy:"));
+    assert!(
+        tables.clone().all(|line| line.chars().count() <= 80),
+        "{out}"
+    );
+    assert_eq!(
+        tables.filter(|line| line.starts_with("hits, %")).count(),
+        2,
+        "{out}"
+    );
+}
+
+/// The width and height of a PNG file, and how many colours are in it.
+fn drawn(path: &Path) -> (u32, u32, usize) {
+    let decoder = png::Decoder::new(std::io::BufReader::new(
+        std::fs::File::open(path).expect("a plot"),
+    ));
+    let mut reader = decoder.read_info().expect("a PNG");
+    let mut bytes = vec![0; reader.output_buffer_size()];
+    let info = reader.next_frame(&mut bytes).expect("its pixels");
+    let colours: std::collections::HashSet<&[u8]> = bytes[..info.buffer_size()].chunks(3).collect();
+    (info.width, info.height, colours.len())
+}
+
+#[test]
+fn the_comparison_is_drawn_for_one_of_each_and_for_many() {
+    let folder = TempDir::new().expect("a folder");
+    let test = build(&folder, "test", 5);
+    let test = test.to_str().expect("UTF-8");
+    for (name, options) in [
+        ("one", &["--model", "last"][..]),
+        (
+            "many",
+            &["--memory", "64K,1M,16M", "--threshold", "0.55,0.7,0.9"],
+        ),
+    ] {
+        let plots = folder.path().join(name);
+        let (status, out, err) =
+            sim(&[&[test, "--plots", plots.to_str().expect("UTF-8")], options].concat());
+        assert_eq!(status, Some(0), "{err}");
+        assert!(out.contains("Drawn into"), "{out}");
+        for file in ["figures.png", "lead.png", "memory.png", "threshold.png"] {
+            let (width, height, colours) = drawn(&plots.join(file));
+            assert!(width >= 1000 && height == 520, "{file}: {width}x{height}");
+            // Letters are drawn in shades of grey, and lines in colours.
+            assert!(colours > 20, "{file}: {colours}");
+        }
+    }
+}
+
+#[test]
+fn models_and_tables_stay_within_their_limits_on_ever_new_files_and_processes() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("trace");
+    let mut text = String::new();
+    for number in 0..20_000 {
+        let call = format!("openat(AT_FDCWD, \"/f{number}\", O_RDONLY) = 3");
+        let _ = writeln!(text, "{} {}.0 {call}", 100 + number / 3, 1000 + number);
+    }
+    std::fs::write(&path, text).expect("a trace");
+    let path = path.to_str().expect("UTF-8");
+    let few = [
+        "--max-files",
+        "64",
+        "--max-contexts",
+        "16",
+        "--max-nodes",
+        "64",
+    ];
+    let said = json(&[&[path], &few[..]].concat());
+    assert_eq!(said["events"], 20_000);
+    for model in said["models"].as_array().expect("models") {
+        // 64 partitions of 64 nodes twice over are 170 KiB.
+        assert!(model["bytes"].as_u64() < Some(256 << 10), "{model}");
+    }
+}
+
+/// A record: a program that is started `runs` times, looks at a name and a folder, and reads eight files.
+fn record(folder: &TempDir, runs: u32) -> PathBuf {
+    let text = |words: &str| words.to_owned();
+    let meta = Meta {
+        identity: Identity {
+            exe: text("/bin/sh"),
+            argv: vec![text("sh")],
+            cwd: text("/"),
+        },
+        recorded_at: 0,
+        writer: text("0.1.0"),
+    };
+    let mut writer = Writer::new(Vec::new(), &meta).expect("a head");
+    for number in 0..10 {
+        let file = FileMeta {
+            path: format!("/data/f{number}").into(),
+            dev: 1,
+            ino: 10 + u64::from(number),
+            size: 1000 * u64::from(number),
+            mtime_ns: 0,
+            written: false,
+            advice: Advice::Normal,
+            directory: number == 9,
+        };
+        writer.file(FileId(number), file).expect("a file");
+    }
+    for run in 0..runs {
+        let thread = ThreadId(run);
+        let known = ThreadMeta {
+            pid: 100 + run,
+            tid: 100 + run,
+            ppid: 1,
+            exe: text("/bin/cat"),
+        };
+        writer.thread(thread, known).expect("a thread");
+        let mut at = u64::from(run) * 1_000_000_000;
+        let mut call = |file, kind, len| {
+            at += 20_000_000;
+            let access = Access {
+                file: FileId(file),
+                extent: Extent { offset: 0, len },
+                thread,
+                kind,
+                start: at,
+                took: 1000,
+            };
+            writer.access(&access).expect("an access");
+        };
+        call(8, Kind::Stat, 0);
+        call(9, Kind::Open, 0);
+        call(9, Kind::List, 0);
+        for file in 0..8 {
+            call(file, Kind::Open, 0);
+            call(file, Kind::Read, 1000);
+        }
+    }
+    let path = folder.path().join("cat.fr");
+    let bytes = writer.finish(Summary::default()).expect("a foot");
+    std::fs::write(&path, bytes).expect("a record");
+    path
+}
+
+#[test]
+fn a_record_is_a_trace_and_names_looked_at_are_no_opens() {
+    let folder = TempDir::new().expect("a folder");
+    let path = record(&folder, 6);
+    let said = json(&[path.to_str().expect("UTF-8"), "--model", "epcm"]);
+    // A start and eight files for each run, and no more.
+    assert_eq!(said["events"], 6 * 9);
+    assert_eq!(said["sizes_assumed"], true, "a program's start has no size");
+    let model = &said["models"][0];
+    assert!(model["right"].as_u64() >= Some(3 * 9), "{model}");
+    // Files are 40 ms apart, and a start has the time of the first file.
+    assert!(model["lead_from_10_ms"].as_f64() > Some(0.8), "{model}");
+    assert!(
+        model["lead_ns"]["median"].as_u64() > Some(39_000_000),
+        "{model}"
+    );
 }

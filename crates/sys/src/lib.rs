@@ -31,6 +31,7 @@ pub mod spawn;
 mod text;
 pub mod thread;
 pub mod user;
+pub mod usage;
 
 /// The kernel's page size in bytes.
 pub fn page_size() -> u64 {

@@ -7,6 +7,8 @@ mod hot;
 mod library;
 mod noharm;
 mod packages;
+mod predicted;
+mod predicted_sources;
 mod random;
 mod signature;
 mod signature_programs;
@@ -43,6 +45,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(library::cases());
     cases.extend(slice::cases());
     cases.extend(signature::cases());
+    cases.extend(predicted::cases());
     cases
 }
 

@@ -38,7 +38,7 @@ pub(super) struct LmdbLookups {
     pub(super) options: &'static str,
 }
 /// Python importing numpy, pandas and scipy.
-struct PythonImport;
+pub(super) struct PythonImport;
 
 /// The four of them.
 pub fn cases() -> Vec<Case> {

@@ -16,7 +16,7 @@ use crate::disk::DiskKind;
 use crate::process::Invocation;
 
 /// Linux's sources, as Debian packs them.
-const SOURCES: &str = "/usr/src/linux-source-6.1.tar.xz";
+pub(super) const SOURCES: &str = "/usr/src/linux-source-6.1.tar.xz";
 /// Folders of them: 9,000 files for `--quick`, else 26,000.
 const SMALL: &str = "include fs kernel";
 const LARGE: &str = "include fs kernel net Documentation drivers/net";
@@ -35,7 +35,7 @@ struct Rsync;
 /// Python importing generated modules.
 struct Modules;
 /// LibreOffice converting a letter.
-struct Office;
+pub(super) struct Office;
 /// make of 200 C files, one after the other.
 struct Build;
 
@@ -261,7 +261,7 @@ impl Workload for Modules {
 
 /// Where Debian has LibreOffice.
 const OFFICE: &str = "/usr/lib/libreoffice";
-const OFFICE_PROGRAM: &str = "/usr/lib/libreoffice/program/soffice.bin";
+pub(super) const OFFICE_PROGRAM: &str = "/usr/lib/libreoffice/program/soffice.bin";
 /// The status with which it asks to be started again, once it has made a user's profile.
 const AGAIN: i32 = 81;
 

@@ -1,7 +1,13 @@
 //! A cache of whole files under a limit of memory, those least recently used dropped first.
+//!
+//! Invariant: a file takes whole pages and at least one, its inode's, so that the number of files is bounded with the
+//! memory; it has a limit of its own besides.
 
 use foreread_sources::files::Symbol;
 use lru::LruCache;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 #[derive(Debug)]
 struct Entry {
@@ -29,6 +35,7 @@ pub(super) struct Cache {
     files: LruCache<Symbol, Entry>,
     bytes: u64,
     limit: u64,
+    most: usize,
     /// What was fetched ahead and dropped unread.
     pub(super) wasted: Sum,
     /// What was fetched ahead.
@@ -36,11 +43,13 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    pub(super) fn new(limit: u64) -> Self {
+    /// For so many bytes, and so many files.
+    pub(super) fn new(limit: u64, most: usize) -> Self {
         Self {
             files: LruCache::unbounded(),
             bytes: 0,
             limit,
+            most,
             wasted: Sum::default(),
             issued: Sum::default(),
         }
@@ -58,7 +67,7 @@ impl Cache {
 
     /// Fetches a file ahead, unless it is there.
     pub(super) fn fetch(&mut self, symbol: Symbol, size: u64) {
-        if !self.files.contains(&symbol) && size <= self.limit {
+        if !self.files.contains(&symbol) && taken(size) <= self.limit {
             self.issued.add(size);
             self.insert(symbol, size, true);
         }
@@ -66,11 +75,11 @@ impl Cache {
 
     fn insert(&mut self, symbol: Symbol, size: u64, ahead: bool) {
         self.files.put(symbol, Entry { size, ahead });
-        self.bytes += size;
-        while self.bytes > self.limit
+        self.bytes += taken(size);
+        while (self.bytes > self.limit || self.files.len() > self.most)
             && let Some((_, dropped)) = self.files.pop_lru()
         {
-            self.bytes -= dropped.size;
+            self.bytes -= taken(dropped.size);
             if dropped.ahead {
                 self.wasted.add(dropped.size);
             }
@@ -89,13 +98,18 @@ impl Cache {
     }
 }
 
+/// Memory that a file of this size takes.
+fn taken(size: u64) -> u64 {
+    size.div_ceil(PAGE).max(1) * PAGE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_fetched_ahead_counts_until_it_is_read_or_dropped() {
-        let mut cache = Cache::new(30);
+        let mut cache = Cache::new(3 * PAGE, 100);
         assert_eq!(cache.read(Symbol(1), 10), (false, false));
         cache.fetch(Symbol(2), 10);
         cache.fetch(Symbol(1), 10);
@@ -122,7 +136,16 @@ mod tests {
         );
         assert_eq!(cache.unread(), Sum::default());
         assert_eq!(cache.read(Symbol(1), 10), (false, false));
-        cache.fetch(Symbol(9), 31);
+        cache.fetch(Symbol(9), 3 * PAGE + 1);
         assert_eq!(cache.issued.files, 2, "larger than the memory");
+    }
+
+    #[test]
+    fn empty_files_take_memory_too_and_files_are_bounded() {
+        for (bytes, files, kept) in [(10 * PAGE, 100, 10), (1 << 40, 7, 7)] {
+            let mut cache = Cache::new(bytes, files);
+            (0..1000).for_each(|symbol| cache.fetch(Symbol(symbol), 0));
+            assert_eq!(cache.unread().files, kept);
+        }
     }
 }

@@ -164,6 +164,11 @@ fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) ->
         let Some(file) = files.get(&access.file) else {
             continue;
         };
+        // To look at a name, or at what a directory holds, is not to open a file.
+        let looks = access.kind.names() && access.kind != Call::Open;
+        if looks || file.directory {
+            continue;
+        }
         let thread = threads.get(&access.thread);
         let context = Context(thread.map_or(0, |thread| thread.pid.into()));
         let mut event = |kind, path: &Path, identity, size| {

@@ -10,22 +10,20 @@
 //!   it: in events of the whole machine, and in time.
 //! - coverage: of the files that a cache without prefetching has to wait for, the share that the one with it does not.
 //! - waste: of what is fetched ahead, what leaves the cache unread or is unread at the end.
-
-use std::collections::HashMap;
+//!
+//! A [`Measured`] has an [`Arm`] for each threshold, and that a [`Cached`] for each size of memory: the model sees each
+//! event once, however many there are.
 
 use foreread_sources::files::{Context, Model, Prediction, Symbol};
+use rustc_hash::FxHashMap;
 
 use super::cache::{Cache, Sum};
 use super::events::Event;
+use super::models::Limits;
 use super::quantiles::Quantiles;
 
 /// Bytes that a file is taken to have where the trace does not say: half of all files of a Debian system are smaller.
 pub(super) const ASSUMED_SIZE: u64 = 4096;
-/// Contexts whose predictions are followed at once.
-const CONTEXTS: usize = 1 << 12;
-/// Files whose sizes are remembered.
-const SIZES: usize = 1 << 20;
-
 /// A prediction that has not come true yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -40,9 +38,16 @@ struct Pending {
 pub(super) struct Measured {
     pub(super) name: String,
     model: Box<dyn Model>,
-    threshold: f64,
     pub(super) events: u64,
     pub(super) right: u64,
+    /// One for each threshold.
+    pub(super) arms: Vec<Arm>,
+    list: Vec<Prediction>,
+}
+
+/// What it predicted at a threshold.
+pub(super) struct Arm {
+    pub(super) threshold: f64,
     pub(super) predicted: u64,
     pub(super) predicted_right: u64,
     pub(super) ahead: Quantiles,
@@ -50,34 +55,55 @@ pub(super) struct Measured {
     pub(super) lead_ns: Quantiles,
     /// Predictions that were withdrawn without having come true.
     pub(super) withdrawn: u64,
+    /// One for each size of memory.
+    pub(super) caches: Vec<Cached>,
+    pending: FxHashMap<Context, FxHashMap<Symbol, Pending>>,
+    contexts: usize,
+}
+
+/// What a cache of one size made of that.
+pub(super) struct Cached {
+    pub(super) cache: Cache,
     pub(super) hits: u64,
     /// Files that a cache without prefetching had to wait for, and of those the ones that were there.
     pub(super) needed: u64,
     pub(super) covered: u64,
-    pub(super) cache: Cache,
-    pending: HashMap<Context, HashMap<Symbol, Pending>>,
-    list: Vec<Prediction>,
 }
 
 impl Measured {
-    pub(super) fn new(name: String, model: Box<dyn Model>, threshold: f64, memory: u64) -> Self {
-        Self {
-            name,
-            model,
-            threshold,
-            events: 0,
-            right: 0,
+    pub(super) fn new(
+        name: String,
+        model: Box<dyn Model>,
+        thresholds: &[f64],
+        memories: &[u64],
+        limits: Limits,
+    ) -> Self {
+        let arm = |threshold: &f64| Arm {
+            threshold: *threshold,
             predicted: 0,
             predicted_right: 0,
             ahead: Quantiles::default(),
             lead_events: Quantiles::default(),
             lead_ns: Quantiles::default(),
             withdrawn: 0,
-            hits: 0,
-            needed: 0,
-            covered: 0,
-            cache: Cache::new(memory),
-            pending: HashMap::new(),
+            caches: memories
+                .iter()
+                .map(|memory| Cached {
+                    cache: Cache::new(*memory, limits.files),
+                    hits: 0,
+                    needed: 0,
+                    covered: 0,
+                })
+                .collect(),
+            pending: FxHashMap::default(),
+            contexts: limits.contexts,
+        };
+        Self {
+            name,
+            model,
+            events: 0,
+            right: 0,
+            arms: thresholds.iter().map(arm).collect(),
             list: Vec::new(),
         }
     }
@@ -89,7 +115,7 @@ impl Measured {
     /// The trace has ended.
     pub(super) fn end_all(&mut self) {
         self.model.end_all();
-        self.pending.clear();
+        self.arms.iter_mut().for_each(|arm| arm.pending.clear());
     }
 
     /// An event to learn from only.
@@ -97,66 +123,82 @@ impl Measured {
         self.model.see(event.context, event.symbol, true);
     }
 
-    /// An event to be measured by. `plain` says whether the cache without prefetching has the file.
-    pub(super) fn test(&mut self, event: &Event, plain: bool, sizes: &Sizes, learn: bool) {
+    /// An event to be measured by. `plain` says of each size of memory whether a cache without prefetching has the file.
+    pub(super) fn test(&mut self, event: &Event, plain: &[bool], sizes: &Sizes, learn: bool) {
         let list = &mut self.list;
         self.events += 1;
         self.model.predict(event.context, 0.0, list);
         let right = list.first().is_some_and(|one| one.symbol == event.symbol);
         self.right += u64::from(right);
-        self.model.predict(event.context, self.threshold, list);
+        for arm in &mut self.arms {
+            self.model.predict(event.context, arm.threshold, list);
+            arm.judge(event, list);
+            arm.read(event, self.events, plain, sizes);
+        }
+        self.model.see(event.context, event.symbol, learn);
+        for arm in &mut self.arms {
+            self.model.predict(event.context, arm.threshold, list);
+            arm.follow(event, self.events, list);
+            for cached in &mut arm.caches {
+                for one in list.iter() {
+                    cached.cache.fetch(one.symbol, sizes.of(one.symbol));
+                }
+            }
+        }
+    }
+}
+
+impl Arm {
+    /// Holds what was predicted before an event against it.
+    fn judge(&mut self, event: &Event, list: &[Prediction]) {
         if let Some(first) = list.first() {
             self.predicted += 1;
             self.predicted_right += u64::from(first.symbol == event.symbol);
         }
-        self.read(event, plain, sizes);
-        self.model.see(event.context, event.symbol, learn);
-        let list = &mut self.list;
-        self.model.predict(event.context, self.threshold, list);
-        let length = list.iter().map(|one| one.ahead).max().unwrap_or(0);
-        self.ahead.add(length.into());
-        self.follow(event);
-        for one in &self.list {
-            self.cache.fetch(one.symbol, sizes.of(one.symbol));
-        }
     }
 
-    fn read(&mut self, event: &Event, plain: bool, sizes: &Sizes) {
-        let (hit, _) = self.cache.read(event.symbol, sizes.of(event.symbol));
-        self.hits += u64::from(hit);
-        if !plain {
-            self.needed += 1;
-            self.covered += u64::from(hit);
+    fn read(&mut self, event: &Event, number: u64, plain: &[bool], sizes: &Sizes) {
+        for (cached, plain) in self.caches.iter_mut().zip(plain) {
+            let (hit, _) = cached.cache.read(event.symbol, sizes.of(event.symbol));
+            cached.hits += u64::from(hit);
+            if !plain {
+                cached.needed += 1;
+                cached.covered += u64::from(hit);
+            }
         }
         let pending = self.pending.get_mut(&event.context);
         let Some(come) = pending.and_then(|pending| pending.remove(&event.symbol)) else {
             return;
         };
-        self.lead_events.add(self.events - come.event);
+        self.lead_events.add(number - come.event);
         if let (Some(then), Some(now)) = (come.time, event.time) {
             self.lead_ns.add(now.saturating_sub(then));
         }
     }
 
-    /// Takes note of what is predicted now: what was so before keeps its time.
-    fn follow(&mut self, event: &Event) {
-        if self.pending.len() >= CONTEXTS && !self.pending.contains_key(&event.context) {
+    /// Takes note of what is predicted after an event: what was so before keeps its time.
+    fn follow(&mut self, event: &Event, number: u64, list: &[Prediction]) {
+        let length = list.iter().map(|one| one.ahead).max().unwrap_or(0);
+        self.ahead.add(length.into());
+        if self.pending.len() >= self.contexts && !self.pending.contains_key(&event.context) {
             self.pending.clear();
         }
         let pending = self.pending.entry(event.context).or_default();
-        for one in &self.list {
+        for one in list {
             let known = pending.entry(one.symbol).or_insert(Pending {
-                event: self.events,
+                event: number,
                 time: event.time,
-                last: self.events,
+                last: number,
             });
-            known.last = self.events;
+            known.last = number;
         }
         let before = pending.len();
-        pending.retain(|_, one| one.last == self.events);
+        pending.retain(|_, one| one.last == number);
         self.withdrawn += (before - pending.len()) as u64;
     }
+}
 
+impl Cached {
     /// What was fetched ahead in vain, taken that nothing more is read.
     pub(super) fn wasted(&self) -> Sum {
         let unread = self.cache.unread();
@@ -168,18 +210,28 @@ impl Measured {
 }
 
 /// The sizes of files, as far as traces have said.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sizes {
-    known: HashMap<Symbol, u64>,
+    known: FxHashMap<Symbol, u64>,
+    most: usize,
     /// Whether any had to be assumed.
     pub(super) assumed: bool,
 }
 
 impl Sizes {
+    /// Of so many files.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            known: FxHashMap::default(),
+            most,
+            assumed: false,
+        }
+    }
+
     pub(super) fn learn(&mut self, event: &Event) {
         let known = self.known.contains_key(&event.symbol);
         match event.size {
-            Some(size) if known || self.known.len() < SIZES => {
+            Some(size) if known || self.known.len() < self.most => {
                 self.known.insert(event.symbol, size);
             }
             _ => self.assumed |= !known,

@@ -9,6 +9,7 @@ mod cache;
 mod events;
 mod measure;
 mod models;
+mod plots;
 mod quantiles;
 mod report;
 
@@ -23,11 +24,13 @@ use crate::args;
 use cache::Cache;
 use events::{Event, Told};
 use measure::{Measured, Sizes};
+use models::Limits;
 
-pub(crate) use models::{Named, Sequences};
+pub(crate) use models::{Asked, Sequences, parameter};
 
-/// Symbols that are known at once.
-const SYMBOLS: usize = 1 << 20;
+/// Symbols that are known for each file that a model may know: those it has forgotten are still told apart by the
+/// caches, and so are files and programs of one name.
+const SYMBOLS: usize = 4;
 /// Events between two moves of the progress bar.
 const TICK: u64 = 1 << 16;
 
@@ -37,7 +40,8 @@ pub(crate) struct Compared<'a> {
     trained: Vec<Told>,
     tested: Vec<Told>,
     models: Vec<Measured>,
-    plain_hits: u64,
+    /// Hits of a cache without prefetching, for each size of memory.
+    plain_hits: Vec<u64>,
     events: u64,
     /// Whether the size of any file was not in the traces.
     assumed: bool,
@@ -46,19 +50,55 @@ pub(crate) struct Compared<'a> {
 
 /// Compares the models asked for on the traces asked for.
 pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
-    let mut symbols = Symbols::new(SYMBOLS);
-    let mut sizes = Sizes::default();
-    let named = match args.models.as_slice() {
-        [] => &Named::USUAL[..],
+    let limits = Limits {
+        files: args.max_files,
+        contexts: args.max_contexts,
+        nodes: args.max_nodes,
+    };
+    let asked = match args.models.as_slice() {
+        [] => &Asked::USUAL[..],
         given => given,
     };
-    let mut models: Vec<Measured> = named
+    let each = asked
         .iter()
+        .flat_map(|one| one.each(&args.sizes, &args.orders));
+    let models: Vec<Measured> = each
         .map(|one| {
-            let model = one.make(args.sequences);
-            Measured::new(one.to_string(), model, args.threshold, args.memory)
+            let model = one.make(args.sequences, limits);
+            Measured::new(
+                one.to_string(),
+                model,
+                &args.thresholds,
+                &args.memory,
+                limits,
+            )
         })
         .collect();
+    if models.is_empty() {
+        bail!("no order given (--order) is within a size (--size)");
+    }
+    if let Some(folder) = &args.plots {
+        plots::ready(folder)?;
+    }
+    let compared = compare(args, limits, models)?;
+    let mut out = stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &report::json(&compared))
+            .map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        report::print(&mut out, &compared)?;
+    }
+    if let Some(folder) = &args.plots {
+        plots::draw(&compared, folder)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the traces, and has the models see them.
+fn compare(args: &args::Sim, limits: Limits, mut models: Vec<Measured>) -> Result<Compared<'_>> {
+    let mut symbols = Symbols::new(limits.files.saturating_mul(SYMBOLS));
+    let mut sizes = Sizes::new(limits.files.saturating_mul(SYMBOLS));
     // The machine's one sequence is one context.
     let whose = |event: Event| match args.sequences {
         Sequences::Machine => Event {
@@ -86,20 +126,25 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
         models.iter_mut().for_each(Measured::end_all);
         trained.push(told);
     }
-    let mut plain = Cache::new(args.memory);
-    let (mut plain_hits, mut count, mut timed) = (0, 0, false);
+    let new = |memory: &u64| Cache::new(*memory, limits.files);
+    let mut plain: Vec<Cache> = args.memory.iter().map(new).collect();
+    let mut plain_hits = vec![0; plain.len()];
+    let mut hits = vec![false; plain.len()];
+    let (mut count, mut timed) = (0, false);
     let mut tested = Vec::new();
     for path in &args.traces {
         let told = events::read(path, &mut symbols, &mut |event| {
             let event = whose(event);
             tick();
             sizes.learn(&event);
-            let (hit, _) = plain.read(event.symbol, sizes.of(event.symbol));
-            plain_hits += u64::from(hit);
+            for (place, cache) in plain.iter_mut().enumerate() {
+                (hits[place], _) = cache.read(event.symbol, sizes.of(event.symbol));
+                plain_hits[place] += u64::from(hits[place]);
+            }
             count += 1;
             timed |= event.time.is_some();
             for model in &mut models {
-                model.test(&event, hit, &sizes, !args.frozen);
+                model.test(&event, &hits, &sizes, !args.frozen);
             }
         })?;
         models.iter_mut().for_each(Measured::end_all);
@@ -109,7 +154,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
     if count == 0 {
         bail!("no file is opened in these traces");
     }
-    let compared = Compared {
+    Ok(Compared {
         args,
         trained,
         tested,
@@ -118,16 +163,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
         events: count,
         assumed: sizes.assumed,
         timed,
-    };
-    let mut out = stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &report::json(&compared))
-            .map_err(std::io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        report::print(&mut out, &compared)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Shows on a terminal how far reading is, of a trace that takes a while.

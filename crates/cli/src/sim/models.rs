@@ -3,20 +3,30 @@
 //! `last`; `trie:ORDER`; `pcm:SIZE/ORDER`; `epcm:SIZE/ORDER`, and with `+JUMP` at the end partition jumping.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use foreread_sources::files::{Epcm, LastSuccessor, Levels, Model, Pcm, Shape, Trie};
 
-/// Files that a model knows, at most: a partition of 64 nodes takes 1.3 KiB, all of them 340 MiB.
-const FILES: usize = 1 << 18;
-/// Contexts that are followed at once.
-const CONTEXTS: usize = 1 << 12;
-/// Nodes of a trie, at most: 24 bytes and a place in a list each.
-const NODES: usize = 1 << 23;
 /// The largest partition.
 const MOST_NODES: usize = 4096;
 /// The longest jump: as many events of each context are remembered.
 const MOST_JUMP: usize = 64;
+/// The order of the trie and of PCM where none is given.
+const ORDER: usize = 8;
+/// The size of partitions where none is given: the paper's largest.
+const SIZE: usize = 64;
+
+/// What models, caches and tables may hold at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Files that are known, by each model and by each cache.
+    pub(crate) files: usize,
+    /// Contexts that are followed at once.
+    pub(crate) contexts: usize,
+    /// Nodes of a trie: 24 bytes and a place in a list each.
+    pub(crate) nodes: usize,
+}
 
 /// A model with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +46,24 @@ pub(crate) enum Named {
     },
 }
 
+/// A kind of model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Last,
+    Trie,
+    Pcm,
+    Epcm,
+}
+
+/// A model as it is asked for: parameters left open stand for those of the lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    sort: Sort,
+    size: Option<usize>,
+    order: Option<usize>,
+    jump: usize,
+}
+
 /// Which sequences of events a model learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sequences {
@@ -47,42 +75,92 @@ pub(crate) enum Sequences {
     Machine,
 }
 
-impl Named {
+impl Asked {
     /// What is compared unless asked otherwise: the paper's models with its parameters, and jumps.
-    pub(crate) const USUAL: [Named; 5] = [
-        Named::Last,
-        Named::Trie { order: 8 },
-        Named::Pcm { size: 64, order: 8 },
-        Named::Epcm {
-            size: 64,
-            order: 51,
-            jump: 0,
-        },
-        Named::Epcm {
-            size: 64,
-            order: 51,
-            jump: 8,
-        },
+    pub(crate) const USUAL: [Asked; 5] = [
+        Asked::any(Sort::Last, 0),
+        Asked::any(Sort::Trie, 0),
+        Asked::any(Sort::Pcm, 0),
+        Asked::any(Sort::Epcm, 0),
+        Asked::any(Sort::Epcm, 8),
     ];
 
-    /// The model, knowing nothing.
-    pub(crate) fn make(self, sequences: Sequences) -> Box<dyn Model> {
-        if sequences == Sequences::Both {
-            return Box::new(Levels::new(self.one(), self.one()));
+    const fn any(sort: Sort, jump: usize) -> Self {
+        Self {
+            sort,
+            size: None,
+            order: None,
+            jump,
         }
-        self.one()
     }
 
-    fn one(self) -> Box<dyn Model> {
+    /// The models that this stands for, with each size and order of the lists where it has none of its own. A pattern
+    /// cannot be longer than a partition has nodes: orders above the size are left out.
+    pub(crate) fn each(self, sizes: &[usize], orders: &[usize]) -> Vec<Named> {
+        let listed = |given: Option<usize>, list: &[usize], usual| match (given, list) {
+            (Some(given), _) => vec![given],
+            (None, []) => vec![usual],
+            (None, list) => list.to_vec(),
+        };
+        let sizes = listed(self.size, sizes, SIZE);
+        match self.sort {
+            Sort::Last => vec![Named::Last],
+            Sort::Trie => {
+                let orders = listed(self.order, orders, ORDER).into_iter();
+                orders.map(|order| Named::Trie { order }).collect()
+            }
+            Sort::Pcm => shapes(&sizes, |_| listed(self.order, orders, ORDER))
+                .map(|(size, order)| Named::Pcm { size, order })
+                .collect(),
+            Sort::Epcm => {
+                let usual = |size| Epcm::shape(size, 0, 0).order;
+                shapes(&sizes, |size| listed(self.order, orders, usual(size)))
+                    .map(|(size, order)| Named::Epcm {
+                        size,
+                        order,
+                        jump: self.jump,
+                    })
+                    .collect()
+            }
+        }
+    }
+}
+
+/// Sizes with the orders that fit them.
+fn shapes(
+    sizes: &[usize],
+    orders: impl Fn(usize) -> Vec<usize>,
+) -> impl Iterator<Item = (usize, usize)> {
+    sizes.iter().flat_map(move |&size| {
+        let fitting = orders(size).into_iter().filter(move |order| *order <= size);
+        fitting.map(move |order| (size, order))
+    })
+}
+
+impl Named {
+    /// The model, knowing nothing.
+    pub(crate) fn make(self, sequences: Sequences, limits: Limits) -> Box<dyn Model> {
+        if sequences == Sequences::Both {
+            return Box::new(Levels::new(self.one(limits), self.one(limits)));
+        }
+        self.one(limits)
+    }
+
+    fn one(self, limits: Limits) -> Box<dyn Model> {
+        let Limits {
+            files,
+            contexts,
+            nodes,
+        } = limits;
         let shape = |size, order| Shape {
             size,
             order,
-            partitions: FILES,
-            contexts: CONTEXTS,
+            partitions: files,
+            contexts,
         };
         match self {
-            Named::Last => Box::new(LastSuccessor::new(FILES, CONTEXTS)),
-            Named::Trie { order } => Box::new(Trie::new(order, NODES, CONTEXTS)),
+            Named::Last => Box::new(LastSuccessor::new(files, contexts)),
+            Named::Trie { order } => Box::new(Trie::new(order, nodes, contexts)),
             Named::Pcm { size, order } => Box::new(Pcm::new(shape(size, order))),
             Named::Epcm { size, order, jump } => Box::new(Epcm::new(shape(size, order), jump)),
         }
@@ -105,54 +183,54 @@ impl fmt::Display for Named {
     }
 }
 
-impl FromStr for Named {
+/// A number of a parameter.
+pub(crate) fn parameter(text: &str) -> Result<usize, String> {
+    number(text, 2..=MOST_NODES)
+}
+
+fn number(text: &str, range: RangeInclusive<usize>) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        format!(
+            "{text:?} is no number from {} to {}",
+            range.start(),
+            range.end()
+        )
+    })
+}
+
+impl FromStr for Asked {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str, range: std::ops::RangeInclusive<usize>| {
-            let number = text.parse().ok().filter(|number| range.contains(number));
-            number.ok_or_else(|| {
-                format!(
-                    "{text:?} is no number from {} to {}",
-                    range.start(),
-                    range.end()
-                )
-            })
+        let given = |text: &str| match text {
+            "" => Ok(None),
+            text => parameter(text).map(Some),
         };
         let (name, shape) = text.split_once(':').unwrap_or((text, ""));
         let (shape, jump) = shape.split_once('+').unwrap_or((shape, "0"));
         let (size, order) = shape.split_once('/').unwrap_or((shape, ""));
-        let size_of = |default| match size {
-            "" => Ok(default),
-            size => number(size, 2..=MOST_NODES),
-        };
-        let order_of = |default| match order {
-            "" => Ok(default),
-            order => number(order, 2..=MOST_NODES),
-        };
-        let named = match name {
-            "last" if shape.is_empty() => Named::Last,
-            "trie" if order.is_empty() => Named::Trie { order: size_of(8)? },
-            "pcm" => Named::Pcm {
-                size: size_of(64)?,
-                order: order_of(8)?,
-            },
-            "epcm" => {
-                let size = size_of(64)?;
-                let order = order_of(Epcm::shape(size, 0, 0).order)?;
-                let jump = number(jump, 0..=MOST_JUMP)?;
-                return Ok(Named::Epcm { size, order, jump });
-            }
+        let jump = number(jump, 0..=MOST_JUMP)?;
+        let (sort, size, order) = match name {
+            "last" if shape.is_empty() => (Sort::Last, None, None),
+            "trie" if order.is_empty() => (Sort::Trie, None, given(size)?),
+            "pcm" => (Sort::Pcm, given(size)?, given(order)?),
+            "epcm" => (Sort::Epcm, given(size)?, given(order)?),
             _ => {
                 return Err(format!(
                     "{text:?} is no model (last, trie:ORDER, pcm:SIZE/ORDER, epcm:SIZE/ORDER+JUMP)"
                 ));
             }
         };
-        match jump {
-            "0" => Ok(named),
-            _ => Err(format!("{name} does not jump")),
+        if jump > 0 && sort != Sort::Epcm {
+            return Err(format!("{name} does not jump"));
         }
+        Ok(Self {
+            sort,
+            size,
+            order,
+            jump,
+        })
     }
 }
 
@@ -160,17 +238,24 @@ impl FromStr for Named {
 mod tests {
     use super::*;
 
+    fn each(text: &str, sizes: &[usize], orders: &[usize]) -> Vec<String> {
+        let asked: Asked = text.parse().expect("a model");
+        let named = asked.each(sizes, orders).into_iter();
+        named.map(|named| named.to_string()).collect()
+    }
+
     #[test]
     fn a_models_name_is_read_as_it_is_printed() {
-        for named in Named::USUAL {
-            assert_eq!(named.to_string().parse(), Ok(named));
+        for text in ["last", "trie:8", "pcm:64/8", "epcm:64/51", "epcm:64/51+8"] {
+            assert_eq!(each(text, &[2], &[2]), [text], "its own parameters stand");
         }
-        let short = Named::Epcm {
-            size: 100,
-            order: 80,
-            jump: 0,
-        };
-        assert_eq!("epcm:100".parse(), Ok(short));
+        let usual = Asked::USUAL.iter().flat_map(|one| one.each(&[], &[]));
+        let usual: Vec<String> = usual.map(|named| named.to_string()).collect();
+        assert_eq!(
+            usual,
+            ["last", "trie:8", "pcm:64/8", "epcm:64/51", "epcm:64/51+8"]
+        );
+        assert_eq!(each("epcm:100", &[], &[]), ["epcm:100/80"]);
         for wrong in [
             "",
             "lru",
@@ -180,7 +265,20 @@ mod tests {
             "epcm:64/x",
             "trie:5000",
         ] {
-            assert!(wrong.parse::<Named>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Asked>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn parameters_left_open_stand_for_each_of_the_lists_that_fits() {
+        let (sizes, orders) = (&[16, 64], &[4, 45]);
+        assert_eq!(each("last", sizes, orders), ["last"]);
+        assert_eq!(each("trie", sizes, orders), ["trie:4", "trie:45"]);
+        assert_eq!(
+            each("epcm:+8", sizes, orders),
+            ["epcm:16/4+8", "epcm:64/4+8", "epcm:64/45+8"]
+        );
+        assert_eq!(each("epcm", sizes, &[]), ["epcm:16/12", "epcm:64/51"]);
+        assert_eq!(each("pcm:32", sizes, orders), ["pcm:32/4"]);
     }
 }

@@ -39,6 +39,18 @@ impl Quantiles {
         None
     }
 
+    /// The values that occur, smallest first, each with the share of all values that are at least as large.
+    pub(super) fn shares(&self) -> impl Iterator<Item = (u64, f64)> {
+        let mut rest = self.total;
+        let counts = self.counts.iter().enumerate();
+        let occurring = counts.filter(|(_, count)| **count > 0);
+        occurring.map(move |(place, count)| {
+            let share = rest as f64 / self.total as f64;
+            rest -= count;
+            (value(place), share)
+        })
+    }
+
     /// The share of values that are at least this.
     pub(super) fn from(&self, least: u64) -> Option<f64> {
         let from = self.counts.iter().skip(place(least)).sum::<u64>();
@@ -78,5 +90,7 @@ mod tests {
             [Some(10), Some(50), Some(100)]
         );
         assert_eq!(all.from(91), Some(0.1));
+        let shares: Vec<(u64, f64)> = all.shares().collect();
+        assert_eq!((shares[0], shares[90]), ((1, 1.0), (91, 0.1)));
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Compared;
 use super::cache::Sum;
 use super::events::Told;
-use super::measure::{ASSUMED_SIZE, Measured};
+use super::measure::{ASSUMED_SIZE, Arm, Cached, Measured};
 use super::quantiles::Quantiles;
 
 /// What a figure that there is none of looks like.
@@ -28,7 +28,30 @@ pub(super) fn print(out: &mut impl Write, compared: &Compared) -> io::Result<()>
             }
         }
     }
+    let args = compared.args;
+    for (place, threshold) in args.thresholds.iter().enumerate() {
+        writeln!(out)?;
+        if args.thresholds.len() > 1 {
+            writeln!(out, "fetched from a likelihood of {threshold} on")?;
+            writeln!(out)?;
+        }
+        figures(out, compared, place)?;
+        if args.memory.len() > 1 {
+            writeln!(out)?;
+            hits(out, compared, place)?;
+        }
+    }
     writeln!(out)?;
+    for line in notes(compared) {
+        for line in wrapped(&line, WIDTH) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The figures of all models at a threshold, with the first size of memory.
+fn figures(out: &mut impl Write, compared: &Compared, place: usize) -> io::Result<()> {
     writeln!(
         out,
         "{:<18}{:>8}{:>10}{:>6}{:>7}{:>9}{:>8}{:>8}{:>6}",
@@ -44,51 +67,87 @@ pub(super) fn print(out: &mut impl Write, compared: &Compared) -> io::Result<()>
         "{:<66}{:>8}{:>6}",
         "no prefetching",
         NONE,
-        percent(compared.plain_hits, compared.events)
+        percent(compared.plain_hits[0], compared.events)
     )?;
     for model in &compared.models {
+        let arm = &model.arms[place];
+        let cached = &arm.caches[0];
         let lead = |all: &Quantiles| all.at(0.5);
         writeln!(
             out,
             "{:<18}{:>8}{:>10}{:>6}{:>7}{:>9}{:>8}{:>8}{:>6}",
             model.name,
             percent(model.right, model.events),
-            percent(model.predicted, model.events),
-            or_none(model.ahead.at(0.5)),
-            or_none(lead(&model.lead_events)),
-            lead(&model.lead_ns).map_or(NONE.to_owned(), duration),
-            percent(model.covered, model.needed),
-            model.wasted().files,
-            percent(model.hits, model.events),
+            percent(arm.predicted, model.events),
+            or_none(arm.ahead.at(0.5)),
+            or_none(lead(&arm.lead_events)),
+            lead(&arm.lead_ns).map_or(NONE.to_owned(), duration),
+            percent(cached.covered, cached.needed),
+            cached.wasted().files,
+            percent(cached.hits, model.events),
         )?;
     }
-    writeln!(out)?;
-    for line in notes(compared) {
-        for line in wrapped(&line, WIDTH) {
-            writeln!(out, "{line}")?;
+    Ok(())
+}
+
+/// Columns of a size of memory.
+const HITS: usize = 10;
+/// Sizes of memory beside each other.
+const BESIDE: usize = (WIDTH - NAME) / HITS;
+/// Columns of a model's name.
+const NAME: usize = 18;
+
+/// The hits of all models at a threshold, for each size of memory.
+fn hits(out: &mut impl Write, compared: &Compared, place: usize) -> io::Result<()> {
+    let sizes: Vec<(usize, u64)> = compared.args.memory.iter().copied().enumerate().collect();
+    for sizes in sizes.chunks(BESIDE) {
+        write!(out, "{:<NAME$}", "hits, %, with")?;
+        for (_, memory) in sizes {
+            write!(out, "{:>HITS$}", bytes(*memory))?;
         }
+        write!(out, "\n{:<NAME$}", "no prefetching")?;
+        for (size, _) in sizes {
+            let hits = compared.plain_hits[*size];
+            write!(out, "{:>HITS$}", percent(hits, compared.events))?;
+        }
+        for model in &compared.models {
+            write!(out, "\n{:<NAME$}", model.name)?;
+            for (size, _) in sizes {
+                let hits = model.arms[place].caches[*size].hits;
+                write!(out, "{:>HITS$}", percent(hits, model.events))?;
+            }
+        }
+        writeln!(out)?;
     }
     Ok(())
 }
 
 /// What a reader needs to know of the table.
 fn notes(compared: &Compared) -> Vec<String> {
-    let memory = bytes(compared.args.memory);
+    let args = compared.args;
+    let memory = bytes(args.memory[0]);
     let mut notes = vec![format!(
         "accuracy: the file was the most likely next one. ahead, lead: medians; lead is from the first prediction of a \
          file to its use. covered: of what a cache of {memory} alone waits for. wasted: fetched ahead and not read."
     )];
     for model in &compared.models {
-        let (issued, wasted) = (model.cache.issued, model.wasted());
-        notes.push(format!(
-            "{}: {} fetched ahead, {} wasted ({} of {}); the model takes {}",
-            model.name,
-            counted(issued.files, "file", "files"),
-            counted(wasted.files, "file", "files"),
-            bytes(wasted.bytes),
-            bytes(issued.bytes),
-            bytes(model.bytes() as u64),
-        ));
+        for arm in &model.arms {
+            let cached = &arm.caches[0];
+            let (issued, wasted) = (cached.cache.issued, cached.wasted());
+            let at = match args.thresholds.len() {
+                1 => String::new(),
+                _ => format!(" from {} on", arm.threshold),
+            };
+            notes.push(format!(
+                "{}{at}: {} fetched ahead, {} wasted ({} of {}); the model takes {}",
+                model.name,
+                counted(issued.files, "file", "files"),
+                counted(wasted.files, "file", "files"),
+                bytes(wasted.bytes),
+                bytes(issued.bytes),
+                bytes(model.bytes() as u64),
+            ));
+        }
     }
     if compared.assumed {
         notes.push(format!(
@@ -98,6 +157,10 @@ fn notes(compared: &Compared) -> Vec<String> {
     }
     if !compared.timed {
         notes.push("The traces have no times: lead is known in events alone.".to_owned());
+    }
+    if let Some(folder) = &args.plots {
+        let folder = folder.display().to_string();
+        notes.push(format!("Drawn into {}.", shown(&folder)));
     }
     notes
 }
@@ -128,20 +191,26 @@ fn or_none(value: Option<u64>) -> String {
 pub(super) struct Json<'a> {
     trained: &'a [Told],
     tested: &'a [Told],
-    threshold: f64,
-    memory_bytes: u64,
     learning: bool,
     /// Whether the size of any file was assumed.
     sizes_assumed: bool,
     events: u64,
-    /// Events whose file a cache without prefetching had.
-    plain_hits: u64,
+    /// A cache without prefetching.
+    plain: Vec<JsonPlain>,
+    /// Each model at each threshold.
     models: Vec<JsonModel<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonPlain {
+    memory_bytes: u64,
+    hits: u64,
 }
 
 #[derive(Serialize)]
 struct JsonModel<'a> {
     name: &'a str,
+    threshold: f64,
     bytes: usize,
     /// Events whose file was the most likely next one.
     right: u64,
@@ -154,6 +223,13 @@ struct JsonModel<'a> {
     /// Of leads in time, the share of 10 ms and more: what a read of a slow disk takes.
     lead_from_10_ms: Option<f64>,
     withdrawn: u64,
+    /// For each size of memory.
+    caches: Vec<JsonCache>,
+}
+
+#[derive(Serialize)]
+struct JsonCache {
+    memory_bytes: u64,
     needed: u64,
     covered: u64,
     issued: Sum,
@@ -181,33 +257,47 @@ impl Spread {
 }
 
 pub(super) fn json<'a>(compared: &'a Compared<'_>) -> Json<'a> {
-    let of = |model: &'a Measured| JsonModel {
+    let args = compared.args;
+    let cache = |(cached, memory): (&Cached, &u64)| JsonCache {
+        memory_bytes: *memory,
+        needed: cached.needed,
+        covered: cached.covered,
+        issued: cached.cache.issued,
+        wasted: cached.wasted(),
+        hits: cached.hits,
+    };
+    let of = |model: &'a Measured, arm: &'a Arm| JsonModel {
         name: &model.name,
+        threshold: arm.threshold,
         bytes: model.bytes(),
         right: model.right,
         accuracy: model.right as f64 / model.events as f64,
-        predicted: model.predicted,
-        predicted_right: model.predicted_right,
-        ahead: Spread::of(&model.ahead),
-        lead_events: Spread::of(&model.lead_events),
-        lead_ns: Spread::of(&model.lead_ns),
-        lead_from_10_ms: model.lead_ns.from(10_000_000),
-        withdrawn: model.withdrawn,
-        needed: model.needed,
-        covered: model.covered,
-        issued: model.cache.issued,
-        wasted: model.wasted(),
-        hits: model.hits,
+        predicted: arm.predicted,
+        predicted_right: arm.predicted_right,
+        ahead: Spread::of(&arm.ahead),
+        lead_events: Spread::of(&arm.lead_events),
+        lead_ns: Spread::of(&arm.lead_ns),
+        lead_from_10_ms: arm.lead_ns.from(10_000_000),
+        withdrawn: arm.withdrawn,
+        caches: arm.caches.iter().zip(&args.memory).map(cache).collect(),
     };
+    let plain = args.memory.iter().zip(&compared.plain_hits);
     Json {
         trained: &compared.trained,
         tested: &compared.tested,
-        threshold: compared.args.threshold,
-        memory_bytes: compared.args.memory,
-        learning: !compared.args.frozen,
+        learning: !args.frozen,
         sizes_assumed: compared.assumed,
         events: compared.events,
-        plain_hits: compared.plain_hits,
-        models: compared.models.iter().map(of).collect(),
+        plain: plain
+            .map(|(memory, hits)| JsonPlain {
+                memory_bytes: *memory,
+                hits: *hits,
+            })
+            .collect(),
+        models: compared
+            .models
+            .iter()
+            .flat_map(|model| model.arms.iter().map(move |arm| of(model, arm)))
+            .collect(),
     }
 }

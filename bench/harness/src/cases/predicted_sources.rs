@@ -1,0 +1,243 @@
+//! What the cases of predicted files are made of that others have written: a compiler and its headers, a kernel, and the
+//! releases of a package.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::predicted::{releases_job, script, steps};
+use super::shell;
+use super::start::SOURCES;
+use crate::case::{Job, Size, Tools, Workload};
+use crate::process::Invocation;
+
+/// Debian's glimpse.
+pub(super) const GLIMPSE: &str = "/usr/bin/glimpseindex";
+
+/// Copies programs with their libraries, and where there are C files the compiler with the headers that those need, into
+/// `tools`, where each lies as it does below `/`.
+const COPY_TOOLS: &str = r#"
+mkdir -p tools
+take() { for file; do cp -L --parents "$file" tools; done; }
+libraries() { ldd "$1" | awk '/=> \//{print $3} /^\t\/[^ ]*ld-/{print $1}'; }
+program() {
+  real=$(readlink -f "$(command -v "$1")")
+  take "$real" $(libraries "$real")
+  mkdir -p tools/usr/bin
+  test -e "tools/usr/bin/$1" || ln -s "$(basename "$real")" "tools/usr/bin/$1"
+}
+for name in $PROGRAMS; do program $name; done
+if test -n "$UNITS"; then
+  for name in gcc as ld ar; do program $name; done
+  for name in cc1 collect2; do
+    real=$(gcc -print-prog-name=$name)
+    take "$real" $(libraries "$real")
+  done
+  own=$(dirname "$(gcc -print-libgcc-file-name)")
+  cp -L --parents "$own"/*.o "$own"/*.a "$own"/*.so tools 2>/dev/null || true
+  for name in crt1.o Scrt1.o crti.o crtn.o libc.so libc_nonshared.a libm.so; do
+    take "$(readlink -f "$(gcc -print-file-name=$name)")"
+  done
+  take /lib/x86_64-linux-gnu/libc.so.6 /lib64/ld-linux-x86-64.so.2
+  for name in libm.so.6 libmvec.so.1 libgcc_s.so.1; do take /lib/x86_64-linux-gnu/$name; done
+  take $(gcc -M $UNITS | tr ' \\' '\n\n' | grep '^/' | sort -u)
+fi
+"#;
+
+/// Puts the tools beside the data in `dir`: `units` are arguments of a compiler that names all headers for them.
+pub(super) fn toolchain(dir: &Path, units: &str, programs: &[&str]) -> Result<()> {
+    let programs = programs.join(" ");
+    shell(
+        dir,
+        &format!("UNITS='{units}'\nPROGRAMS='{programs}'\n{COPY_TOOLS}"),
+    )
+}
+
+/// The environment that finds them.
+pub(super) fn tools_environment(dir: &Path) -> Vec<(OsString, OsString)> {
+    let tools = dir.join("tools").display().to_string();
+    vec![
+        (
+            "PATH".into(),
+            format!("{tools}/usr/bin:/usr/bin:/bin").into(),
+        ),
+        (
+            "LD_LIBRARY_PATH".into(),
+            format!("{tools}/lib/x86_64-linux-gnu:{tools}/usr/lib/x86_64-linux-gnu").into(),
+        ),
+    ]
+}
+
+/// The link of a kernel by GNU ld.
+pub(super) struct KernelLink;
+
+/// Seconds that the objects may take to compile: 3 min on two processors with nothing beside it.
+const COMPILE_SECONDS: u64 = 600;
+
+/// Compiles the smallest kernel once, keeps its objects, and has the linker work as in the paper: the objects of each
+/// folder become one, and all of those a kernel. Where the compiling takes too long the objects that there are become one
+/// for each folder, and no kernel.
+const COMPILE: &str = r#"
+mkdir tree
+tar xf "$SOURCES" -C tree --no-same-owner --strip-components=1
+cd tree
+make -s ARCH=x86_64 tinyconfig > ../said 2>&1
+timeout "$SECONDS_AT_MOST" make -s -j2 ARCH=x86_64 vmlinux >> ../said 2>&1 || echo unfinished > ../unfinished
+if test -e ../unfinished
+then find arch/x86 init kernel mm fs lib block drivers security -name '*.o' ! -name '*.mod.o' ! -path '*/boot/*' \
+    ! -path '*/realmode/*' ! -path '*/vdso/*' | sort > ../all
+else ar t vmlinux.a > ../all
+fi
+mkdir ../lists ../objects ../sources
+number=0
+for folder in $(xargs -n1 dirname < ../all | awk '!seen[$0]++'); do
+  number=$((number + 1))
+  grep "^$folder/[^/]*\$" ../all | sed 's|^|objects/|' > ../lists/$number
+done
+echo $number > ../count
+tar cf - -T ../all | tar xf - -C ../objects
+if ! test -e ../unfinished; then
+  cp --parents lib/lib.a arch/x86/lib/lib.a arch/x86/kernel/vmlinux.lds ../objects
+  for archive in lib/lib.a arch/x86/lib/lib.a; do
+    rm ../objects/$archive
+    ar rcD ../objects/$archive $(ar t $archive)
+  done
+fi
+find kernel mm lib init block -name '*.[chS]' | tar cf - -T - | tar xf - -C ../sources
+cd ..
+rm -rf tree all said
+"#;
+
+/// The link.
+const LINK: &str = r#"
+count=$(cat count)
+number=1
+while test $number -le $count; do
+  ld -m elf_x86_64 -r -o build/$number.o @lists/$number
+  number=$((number + 1))
+done
+if test -e objects/lib/lib.a; then
+  ld -m elf_x86_64 -z noexecstack --no-warn-rwx-segments -z max-page-size=0x200000 \
+    -T objects/arch/x86/kernel/vmlinux.lds -o build/vmlinux $(seq -f build/%g.o 1 $count) \
+    --start-group objects/lib/lib.a objects/arch/x86/lib/lib.a --end-group
+fi
+"#;
+
+impl Workload for KernelLink {
+    fn data_name(&self) -> &'static str {
+        "ldkernel"
+    }
+
+    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
+        shell(
+            dir,
+            &format!("SOURCES={SOURCES}\nSECONDS_AT_MOST={COMPILE_SECONDS}\n{COMPILE}"),
+        )?;
+        fs::write(dir.join("link.sh"), LINK).context("writing link.sh")?;
+        toolchain(dir, "", &["ld", "seq"])
+    }
+
+    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
+        let last = match dir.join("unfinished").exists() {
+            true => "build/1.o",
+            false => "build/vmlinux",
+        };
+        let mut job = script(dir, "link.sh", &[last])?;
+        let sources = dir.join("sources");
+        job.files.retain(|path| !path.starts_with(&sources));
+        if last != "build/vmlinux" {
+            job.notes.push(format!(
+                "the kernel was not compiled within {COMPILE_SECONDS} s: fewer objects are linked, and no kernel"
+            ));
+        }
+        Ok(job)
+    }
+}
+
+/// Successive releases of the compressor zstd, patched one into the next and compiled.
+pub(super) struct Releases;
+
+/// Releases of the Python package that carries zstd's sources, the oldest first, one for each release of zstd that it has.
+const VERSIONS: [&str; 11] = [
+    "1.4.0.0", "1.4.1.0", "1.4.3.2", "1.4.4.0", "1.4.5.1", "1.4.8.1", "1.4.9.1", "1.5.0.4",
+    "1.5.1.0", "1.5.2.6", "1.5.4.1",
+];
+
+/// Fetches the sources, and makes the patches between them.
+const FETCH: &str = r#"
+number=0
+for version in $VERSIONS; do
+  /usr/bin/python3 -m pip download --quiet --no-input --no-deps --no-binary :all: --dest fetched zstd==$version
+  mkdir -p unpacked/$number
+  tar xf fetched/zstd-$version.tar.gz -C unpacked/$number --no-same-owner --strip-components=1
+  mkdir -p trees/$number
+  sources=$(dirname "$(find unpacked/$number -name zstd.h | sort | head -n 1)")
+  (cd $sources; find common compress decompress *.h -name '*.[chS]' | tar cf - -T -) | tar xf - -C trees/$number
+  number=$((number + 1))
+done
+mkdir patches
+number=1
+while test -d trees/$number; do
+  diff -Naur trees/$((number - 1)) trees/$number > patches/$number || test $? = 1
+  number=$((number + 1))
+done
+mv trees/0 release
+rm -rf fetched unpacked trees
+"#;
+
+/// Compiles the tree, and then each release up to number $1, patched from the one before.
+const BUILD_RELEASES: &str = r#"
+compile() {
+  for unit in work/*/*.c; do
+    name=$(echo ${unit#work/} | tr / -)
+    gcc --sysroot=$PWD/tools -O0 -w -DZSTD_DISABLE_ASM -I work -I work/common -c $unit -o build/${name%.c}.o
+  done
+  rm -f build/libzstd.a
+  ar rcD build/libzstd.a build/*.o
+}
+if test $1 = 0; then
+  compile
+else
+  number=1
+  while test $number -le $1; do
+    patch -s -E -d work -p2 < patches/$number
+    rm -f build/*.o
+    compile
+    number=$((number + 1))
+  done
+fi
+"#;
+
+impl Workload for Releases {
+    fn data_name(&self) -> &'static str {
+        "releases"
+    }
+
+    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
+        let versions = VERSIONS.join(" ");
+        shell(dir, &format!("VERSIONS='{versions}'\n{FETCH}"))?;
+        fs::write(dir.join("releases.sh"), BUILD_RELEASES).context("writing releases.sh")?;
+        shell(dir, "cp -a release work")?;
+        toolchain(
+            dir,
+            "work/*/*.c -w -DZSTD_DISABLE_ASM -I work -I work/common",
+            &["patch", "tr"],
+        )
+    }
+
+    fn job(&self, dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
+        releases_job(dir, size)
+    }
+}
+
+/// The compile of the first release, and that of those after it: all, or two with `--quick`.
+pub(super) fn release_steps(dir: &Path, size: Size) -> (Invocation, Invocation) {
+    let up_to = |number: usize| {
+        let mut steps = steps(dir, "releases.sh");
+        steps.args.push(number.to_string().into());
+        steps
+    };
+    (up_to(0), up_to(size.pick(2, VERSIONS.len() - 1)))
+}

@@ -1,0 +1,293 @@
+//! The variants, and the daemons behind them: started for their runs, asked whether they are ready, and stopped.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+
+use crate::case::in_path;
+use crate::signals;
+
+/// Debian's preload, which predicts whole applications.
+const PRELOAD: &str = "/usr/sbin/preload";
+/// Its configuration: Debian's, but that it looks around every second in place of every 20, and at programs on all disks.
+/// Runs that are shorter than its cycle it would not see at all.
+const PRELOAD_CONF: &str = "\
+[model]
+cycle = 1
+usecorrelation = true
+minsize = 100000
+memtotal = -10
+memfree = 50
+memcached = 0
+[system]
+doscan = true
+dopredict = true
+autosave = 3600
+mapprefix = /
+exeprefix = /
+processes = 30
+sortstrategy = 3
+";
+/// For how long a daemon may take to be ready, or to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What runs beside the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// Nothing.
+    Plain,
+    /// foreread's daemon, with the last successor.
+    Last,
+    /// With PCM.
+    Pcm,
+    /// With EPCM.
+    Epcm,
+    /// Debian's preload.
+    Preload,
+    /// Nothing, and all of it is in memory: the floor.
+    Hot,
+}
+
+impl Variant {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Variant; 6] = [
+        Variant::Plain,
+        Variant::Last,
+        Variant::Pcm,
+        Variant::Epcm,
+        Variant::Preload,
+        Variant::Hot,
+    ];
+
+    /// The name in tables; of a model the one that the daemon knows it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Plain => "plain",
+            Variant::Last => "last",
+            Variant::Pcm => "pcm",
+            Variant::Epcm => "epcm",
+            Variant::Preload => "preload",
+            Variant::Hot => "hot",
+        }
+    }
+}
+
+/// What daemons are started with.
+pub(super) struct Means<'a> {
+    pub(super) foreread: Option<&'a Path>,
+    /// The folder that the daemons of a case keep what they learn in.
+    pub(super) state: &'a Path,
+    pub(super) scratch: &'a Path,
+}
+
+impl Means<'_> {
+    /// What a variant needs and this machine does not have.
+    pub(super) fn missing(&self, variant: Variant) -> Option<String> {
+        match variant {
+            Variant::Plain | Variant::Hot => None,
+            Variant::Preload => (!in_path(PRELOAD))
+                .then(|| format!("{PRELOAD} is missing: install the package preload")),
+            Variant::Last | Variant::Pcm | Variant::Epcm => {
+                let Some(foreread) = self.foreread else {
+                    return Some("foreread is left out (--no-foreread)".into());
+                };
+                let known = Command::new(foreread)
+                    .args(["daemon", "run", "--help"])
+                    .output()
+                    .is_ok_and(|output| output.status.success());
+                (!known).then(|| format!("{} has no daemon", foreread.display()))
+            }
+        }
+    }
+
+    /// Has all daemons forget what they have learnt.
+    pub(super) fn forget(&self) -> Result<()> {
+        if self.state.exists() {
+            fs::remove_dir_all(self.state)
+                .with_context(|| format!("removing {}", self.state.display()))?;
+        }
+        fs::create_dir_all(self.state).with_context(|| format!("creating {}", self.state.display()))
+    }
+
+    /// Starts a variant's daemon, if it has one, and waits until it is ready.
+    pub(super) fn start(&self, variant: Variant) -> Result<Option<Daemon>> {
+        let state = self.state.join(variant.name());
+        fs::create_dir_all(&state).with_context(|| format!("creating {}", state.display()))?;
+        let log = self.scratch.join(format!("{}.log", variant.name()));
+        // Paths of sockets are short: what is below /dev/shm is.
+        let socket = self.scratch.join("daemon.sock");
+        let command = match (variant, self.foreread) {
+            (Variant::Plain | Variant::Hot, _) => return Ok(None),
+            (Variant::Preload, _) => {
+                let conf = self.scratch.join("preload.conf");
+                fs::write(&conf, PRELOAD_CONF)
+                    .with_context(|| format!("writing {}", conf.display()))?;
+                let mut command = Command::new(PRELOAD);
+                command.args(["--foreground", "--logfile", "", "--conffile"]);
+                command
+                    .arg(conf)
+                    .arg("--statefile")
+                    .arg(state.join("state"));
+                command
+            }
+            (_, Some(foreread)) => {
+                let mut command = Command::new(foreread);
+                command.args(["daemon", "run", "--model", variant.name(), "--state"]);
+                command.arg(&state).arg("--socket").arg(&socket);
+                command
+            }
+            (_, None) => bail!("foreread is left out"),
+        };
+        let ask = match variant {
+            Variant::Preload => None,
+            _ => self.foreread.map(|foreread| (foreread.to_owned(), socket)),
+        };
+        Daemon::start(command, ask, log).map(Some)
+    }
+}
+
+/// A daemon that runs.
+pub(super) struct Daemon {
+    child: Child,
+    /// Whom to ask how it goes, and where.
+    ask: Option<(PathBuf, PathBuf)>,
+    log: PathBuf,
+}
+
+impl Daemon {
+    fn start(mut command: Command, ask: Option<(PathBuf, PathBuf)>, log: PathBuf) -> Result<Self> {
+        let file = || File::create(&log).with_context(|| format!("creating {}", log.display()));
+        let shown = format!("{command:?}");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file()?)
+            .stderr(file()?)
+            .spawn()
+            .with_context(|| format!("starting {shown}"))?;
+        let mut daemon = Self { child, ask, log };
+        let began = Instant::now();
+        while !daemon.is_ready(began) {
+            signals::check()?;
+            daemon.check()?;
+            if began.elapsed() > PATIENCE {
+                bail!("{shown} was not ready in {PATIENCE:?}: {}", daemon.said());
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(daemon)
+    }
+
+    /// Whether it answers; one that cannot be asked is ready when it has looked around.
+    fn is_ready(&self, began: Instant) -> bool {
+        match &self.ask {
+            None => began.elapsed() > Duration::from_secs(2),
+            Some((foreread, socket)) => Command::new(foreread)
+                .args(["daemon", "status", "--socket"])
+                .arg(socket)
+                .output()
+                .is_ok_and(|output| output.status.success()),
+        }
+    }
+
+    /// An error if it has ended.
+    pub(super) fn check(&mut self) -> Result<()> {
+        let ended = self.child.try_wait().context("waiting for the daemon")?;
+        match ended {
+            Some(status) => bail!("the daemon has ended ({status}): {}", self.said()),
+            None => Ok(()),
+        }
+    }
+
+    /// What it says of itself.
+    pub(super) fn status(&mut self) -> Option<serde_json::Value> {
+        let (foreread, socket) = self.ask.as_ref()?;
+        let output = Command::new(foreread)
+            .args(["daemon", "status", "--json", "--socket"])
+            .arg(socket)
+            .output()
+            .ok()?;
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    /// The last of what it wrote.
+    fn said(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines().last().unwrap_or("it said nothing").to_owned()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            // It may have ended.
+            kill_process(pid, Signal::TERM).ok();
+        }
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        eprintln!("a daemon did not end in {PATIENCE:?}, and is killed");
+        if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
+            eprintln!("and cannot be: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(folder: &Path, script: &str) -> Result<Daemon> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        // Any program that succeeds answers for it.
+        let ask = Some((PathBuf::from("/bin/true"), folder.join("socket")));
+        Daemon::start(command, ask, folder.join("log"))
+    }
+
+    #[test]
+    fn a_daemon_is_stopped_with_its_guard_and_one_that_ended_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut daemon = started(folder.path(), "exec sleep 1000").unwrap();
+        daemon.check().unwrap();
+        let process = PathBuf::from(format!("/proc/{}", daemon.child.id()));
+        assert!(process.exists());
+        drop(daemon);
+        assert!(!process.exists());
+        let mut ended = started(folder.path(), "echo no room >&2; exit 3").unwrap();
+        let began = Instant::now();
+        let said = loop {
+            match ended.check() {
+                Err(error) => break error.to_string(),
+                Ok(()) => assert!(began.elapsed() < PATIENCE),
+            }
+        };
+        assert!(said.contains("no room"), "{said}");
+    }
+
+    #[test]
+    fn what_is_missing_is_said_for_each_variant() {
+        let folder = tempfile::tempdir().unwrap();
+        let means = Means {
+            foreread: Some(Path::new("/bin/false")),
+            state: folder.path(),
+            scratch: folder.path(),
+        };
+        assert_eq!(means.missing(Variant::Plain), None);
+        assert_eq!(means.missing(Variant::Hot), None);
+        let said = means.missing(Variant::Epcm).unwrap();
+        assert!(said.contains("/bin/false has no daemon"), "{said}");
+        assert!(means.start(Variant::Plain).unwrap().is_none());
+    }
+}
