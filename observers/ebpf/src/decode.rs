@@ -42,6 +42,8 @@ use record::{
 const ALONG: u64 = 512;
 /// Pages that one access adds to the page cache, at most: 1 GiB.
 const ADDED: u64 = 1 << 18;
+/// Handles remembered at a time; beyond it the table starts afresh, and what is still in use is no longer seen.
+const REMEMBERED: usize = 1 << 20;
 
 /// A structure of the kernel's side that any bytes make.
 ///
@@ -248,8 +250,16 @@ impl Decoder {
         if flags & (NAMED_APART | NAMED_CUT) != 0 {
             self.elsewhere.insert(handle);
         }
+        self.meet(handle, is_found.then_some(path));
+    }
+
+    /// A handle is met for the first time; `path` is its file's name, where the supervisor can find it by that.
+    fn meet(&mut self, handle: u32, path: Option<PathBuf>) {
+        if self.files.len() >= REMEMBERED {
+            self.files.clear();
+        }
         let file = File {
-            path: is_found.then_some(path),
+            path,
             is_told: false,
             is_program: false,
             added: Pages::default(),
@@ -267,6 +277,9 @@ impl Decoder {
         // What leads there by a process's own view does not lead there by the supervisor's.
         let is_given = flags & (NAMED_APART | NAMED_CUT) == 0 && !is_own_view(&given);
         let path = if is_given { given } else { known? };
+        if record.handle != 0 && !self.files.contains_key(&record.handle) {
+            self.meet(record.handle, Some(path.clone()));
+        }
         let how = how as i32;
         let what = What::Open {
             handle: record.handle,

@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_void};
 use foreread_ring::{AREA_SIZE, Clock, ENV, Mode, Passage, Shared, Writer, address};
 
 use crate::sys::{self, Allowed, Regular};
-use crate::{confined, direct, files, paths, real, report, root, seats, stdio, threads};
+use crate::{confined, direct, files, paths, real, report, root, seats, stdio, threads, uring};
 
 /// The variable's name, terminated.
 const NAME: &CStr = c"FOREREAD_RING";
@@ -46,6 +46,7 @@ pub fn start(allowed: Allowed) {
     direct::ready();
     root::note();
     stdio::hook(allowed);
+    uring::hook(allowed);
     report::attach(shared);
     shared.pass(pid, Passage::Here);
     if shared.mode() != Mode::Mute {

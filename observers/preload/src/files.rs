@@ -243,6 +243,14 @@ pub fn share_all() {
     }
 }
 
+/// Where the cursor of a descriptor is only the kernel knows from now on.
+pub fn unowned(fd: c_int) {
+    if let Some(cell) = cell(fd).filter(|cell| Entry(cell.load(Ordering::Relaxed)).is_tracked()) {
+        cell.fetch_or(Entry::SHARED, Ordering::Relaxed);
+        seats::streak().pause();
+    }
+}
+
 /// Everything is to be found out anew.
 pub fn forget_all() {
     for cell in used() {

@@ -48,6 +48,7 @@ mod streak;
 mod symbols;
 mod sys;
 mod threads;
+mod uring;
 mod watch;
 
 #[panic_handler]

@@ -32,15 +32,15 @@ struct Debug {
 
 /// `Elf64_Dyn`.
 #[repr(C)]
-struct Dynamic {
+pub struct Dynamic {
     tag: i64,
     value: usize,
 }
 
 /// `Elf64_Sym`.
 #[repr(C)]
-struct Symbol {
-    name: u32,
+pub struct Symbol {
+    pub name: u32,
     info: u8,
     other: u8,
     section: u16,
@@ -210,6 +210,30 @@ impl<const COUNT: usize> Wanted<COUNT> {
     }
 }
 
+/// Whether the program is started with an object whose name has this in it.
+pub fn is_loaded(part: &[u8]) -> bool {
+    let Some(mut objects) = objects() else {
+        return false;
+    };
+    objects.any(|object| {
+        // SAFETY: the loader's names are terminated.
+        let name = unsafe { CStr::from_ptr(object.name) }.to_bytes();
+        name.windows(part.len()).any(|place| place == part)
+    })
+}
+
+/// The value of an entry of a dynamic section, if there is one.
+pub fn value_of(mut dynamic: *const Dynamic, tag: i64) -> Option<usize> {
+    // SAFETY: an object's dynamic section ends with a null entry.
+    while let Some(entry) = unsafe { dynamic.as_ref() }.filter(|entry| entry.tag != NULL) {
+        if entry.tag == tag {
+            return Some(entry.value);
+        }
+        dynamic = dynamic.wrapping_add(1);
+    }
+    None
+}
+
 /// Whether an object is the kernel's, which defines none of the names.
 fn is_kernels(object: &Object) -> bool {
     // SAFETY: the loader's names are terminated.
@@ -267,7 +291,7 @@ unsafe fn is_same(mut one: *const u8, mut other: *const u8) -> bool {
 }
 
 /// The next definition of a symbol after this library, as `dlsym` finds it; 0 if there is none.
-fn next(name: &CStr) -> usize {
+pub fn next(name: &CStr) -> usize {
     // SAFETY: a terminated name; RTLD_NEXT searches the objects after this library.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
     if found == 0 {

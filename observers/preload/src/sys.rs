@@ -277,6 +277,29 @@ fn stat(call_of: impl FnOnce(usize) -> [usize; 5]) -> Option<Regular> {
     })
 }
 
+/// Copies the parts of a vectored read from where this process has them; whether all could be read.
+pub fn copy_parts(allowed: Allowed, from: usize, into: &mut [libc::iovec]) -> bool {
+    let len = size_of_val(into);
+    let here = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: len,
+    };
+    let there = libc::iovec {
+        iov_base: from as *mut c_void,
+        iov_len: len,
+    };
+    let args = [
+        getpid(allowed) as usize,
+        &raw const here as usize,
+        1,
+        &raw const there as usize,
+        1,
+        0,
+    ];
+    // SAFETY: `into` is writable for its length, and any bytes make parts; what cannot be read is an error.
+    unsafe { call(libc::SYS_process_vm_readv, args) == len as isize }
+}
+
 pub fn fadvise(_: Allowed, fd: c_int, advice: c_int) {
     // SAFETY: no memory is involved; a failure costs the advice and nothing else.
     unsafe {

@@ -5,6 +5,7 @@ use core::ffi::c_int;
 use foreread_ring::{Shared, Switches, kind};
 
 use crate::report::{self, Read, Start};
+use crate::sys::{self, Allowed};
 use crate::{files, seats, threads};
 
 /// A read at the descriptor's cursor.
@@ -95,6 +96,29 @@ pub fn apart(fd: c_int, got: isize) -> isize {
         after(area, (kind::READ, fd, got), times, |_| None);
     }
     got
+}
+
+/// A read that was only asked for, by a call at `times` (start and end, in ticks): what comes of it is known by nobody here,
+/// but it ends where the file does.
+pub fn asked(area: &Shared, fd: c_int, (offset, len): (u64, u64), (start, end): (u64, u64)) {
+    let Some(entry) = files::tracked(area, fd) else {
+        return;
+    };
+    let Some(file) = Allowed::now().and_then(|allowed| sys::regular(allowed, fd)) else {
+        return;
+    };
+    let len = len.min(file.size.saturating_sub(offset));
+    if len > 0 {
+        let read = Read {
+            inst: entry.inst(),
+            kind: kind::PREAD,
+            start: Start::At(start),
+            ended: Some(end),
+            offset,
+            len,
+        };
+        report::emit_read(area, &read);
+    }
 }
 
 /// A call that takes a pointer to its source's offset, or null for the cursor: the kernel

@@ -4,10 +4,12 @@
 //! The preload library is put into programs for the system's C library and loader. eBPF sees the others as well: the same source
 //! is built in each way that there is a compiler for.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use foreread_plan::Kind::{self, Pread};
+use foreread_plan::Kind::{self, Pread, Read as AtCursor};
 use foreread_plan::format::Reader;
 use foreread_tests::{check, foreread};
 
@@ -27,6 +29,17 @@ pub const TESTS: &[Test] = &[
         "strace",
         || script("preload"),
     ),
+    (
+        "reads_of_liburing_programs_are_seen_without_root",
+        "cc",
+        liburing_by_preload,
+    ),
+    (
+        "a_program_that_loads_liburing_later_runs_as_ever",
+        "cc",
+        liburing_loaded_later,
+    ),
+    ("the_preload_library_says_whom_it_cannot_see", "cc", unseen),
     (
         "without_rights_ebpf_is_refused_and_the_preload_library_serves",
         "setpriv",
@@ -53,6 +66,20 @@ pub const EBPF: &[Test] = &[
     ),
     ("ebpf_sees_reads_by_io_uring_byte_by_byte", "cc", uring),
     (
+        "ebpf_sees_reads_by_liburing_and_of_registered_files",
+        "cc",
+        liburing_by_ebpf,
+    ),
+    ("ebpf_sees_system_calls_without_a_library", "cc", bare),
+    ("ebpf_sees_a_library_that_was_loaded_apart", "cc", deepbind),
+    ("ebpf_sees_a_set_user_id_program", "cc", privileged),
+    ("ebpf_sees_a_go_program", "cc", go),
+    (
+        "ebpf_finds_a_file_that_is_opened_by_a_name_of_the_process_s_own",
+        "cc",
+        own_view,
+    ),
+    (
         "ebpf_sees_each_page_of_a_mapping_touched_in_order",
         "cc",
         mapped,
@@ -67,6 +94,14 @@ const BUILDS: &[(&str, &[&str])] = &[
     ("cc", &["-static"]),
     ("cc", &["-m32", "-D_FILE_OFFSET_BITS=64"]),
     ("musl-gcc", &["-static"]),
+    ("musl-gcc", &[]),
+];
+
+/// What a few programs that nobody but the kernel sees read of the data file.
+const THREE: &[Read] = &[
+    (AtCursor, 0, 1000),
+    (Pread, 5000, 50),
+    (AtCursor, 1000, 8192),
 ];
 
 /// Builds a C program in one of the ways; whether that can be done here.
@@ -203,6 +238,224 @@ fn uring() {
     assert_eq!(reads_of(&stage, &data), reads);
 }
 
+/// What the program on liburing reads at places, and by files that were not registered.
+const LIBURING: &[Read] = &[
+    (Pread, 12288, 100),
+    (Pread, 0, 10),
+    (Pread, 1000, 10),
+    (Pread, 2000, 10),
+    (Pread, 3000, 10),
+    (Pread, 4000, 10),
+    (Pread, 5000, 10),
+    (Pread, 6000, 10),
+    (Pread, 7000, 10),
+    (Pread, 8000, 10),
+    (Pread, 5000, 4100),
+    (Pread, 7000, 64),
+    (Pread, 19000, 1000),
+];
+
+/// Records the program on liburing; `None` where that cannot be.
+fn liburing(observer: &str) -> Option<Vec<Read>> {
+    let stage = Stage::new();
+    if !built(&stage, "liburing", ("cc", &["-luring"])) {
+        eprintln!("skipped: no liburing to build with (liburing-dev)");
+        return None;
+    }
+    let data = stage.data();
+    let command = ["./liburing", data.to_str().expect("text")];
+    let output = record(&stage, observer, &command);
+    if output.status.code() == Some(99) {
+        eprintln!("skipped: io_uring is not to be had: {}", said(&output));
+        return None;
+    }
+    assert!(output.status.success(), "{output:?}");
+    Some(reads_of(&stage, &data))
+}
+
+fn liburing_by_preload() {
+    let Some(reads) = liburing("preload") else {
+        return;
+    };
+    // The 33 bytes before it were read at the cursor by io_uring, which is asked for.
+    let after = [(AtCursor, 33, 7)];
+    assert_eq!(reads, [LIBURING, &after].concat());
+}
+
+fn liburing_by_ebpf() {
+    let Some(mut reads) = liburing("ebpf") else {
+        return;
+    };
+    // Of several that are submitted at once the kernel may begin with any.
+    reads[1..10].sort_by_key(|(_, offset, _)| *offset);
+    let more = [(Pread, 0, 33), (AtCursor, 33, 7), (Pread, 300, 20)];
+    let mut all = [LIBURING, &more].concat();
+    all[1..10].sort_by_key(|(_, offset, _)| *offset);
+    assert_eq!(reads, all);
+}
+
+fn liburing_loaded_later() {
+    let stage = Stage::new();
+    // The same program as a library, which is loaded out of everybody's reach.
+    let library: &[&str] = &["-shared", "-fPIC", "-Dmain=reads", "-luring"];
+    let renamed = built(&stage, "liburing", ("cc", library));
+    if !renamed {
+        eprintln!("skipped: no liburing to build with (liburing-dev)");
+        return;
+    }
+    let loader = "#include <dlfcn.h>\nint main(int count, char **words) {\
+        void *library = dlopen(\"./liburing\", RTLD_NOW | RTLD_LOCAL);\
+        int (*reads)(int, char **) = library ? (int (*)(int, char **))dlsym(library, \"reads\") : 0;\
+        return reads ? reads(count, words) : 98; }\n";
+    fs::write(stage.path("loader.c"), loader).expect("a source");
+    let mut compile = Command::new("cc");
+    stage.build(compile.args(["-o", "loader", "loader.c", "-ldl"]));
+    let data = stage.data();
+    let command = ["./loader", data.to_str().expect("text")];
+    let plain = Command::new(stage.path("loader"))
+        .arg(&data)
+        .current_dir(stage.path(""))
+        .output()
+        .expect("the program");
+    let output = record(&stage, "preload", &command);
+    assert_ne!(plain.status.code(), Some(98), "liburing is loaded");
+    assert_eq!(output.status, plain.status, "{output:?}");
+    assert_eq!(output.stdout, plain.stdout);
+}
+
+/// Records `./program` of the stage by eBPF, which is to read what all these do.
+fn three(stage: &Stage, program: &str) {
+    let data = stage.data();
+    let output = record(stage, "ebpf", &[program, data.to_str().expect("text")]);
+    assert!(output.status.success(), "{program}: {output:?}");
+    assert_eq!(reads_of(stage, &data), THREE, "{program}");
+}
+
+fn bare() {
+    for options in [
+        &["-O1"][..],
+        &["-static"],
+        // Without any C library.
+        &[
+            "-static",
+            "-nostdlib",
+            "-fno-stack-protector",
+            "-DFREESTANDING",
+        ],
+    ] {
+        let stage = Stage::new();
+        if built(&stage, "bare", ("cc", options)) {
+            three(&stage, "./bare");
+        } else {
+            eprintln!("skipped: nothing to build by {options:?} with");
+        }
+    }
+}
+
+/// Builds the program that loads a library apart, and the library.
+fn loaded_apart(stage: &Stage) {
+    assert!(built(stage, "deepbind", ("cc", &["-ldl"])), "the program");
+    let mut compile = Command::new("cc");
+    compile.args(["-DLIBRARY", "-shared", "-fPIC", "-w", "-o", "deepbind.so"]);
+    stage.build(compile.arg(source("deepbind.c")));
+}
+
+fn deepbind() {
+    let stage = Stage::new();
+    loaded_apart(&stage);
+    three(&stage, "./deepbind");
+}
+
+/// Builds a set-user-ID program of another user's, which reads by system calls of its own, and lets that user come there.
+fn set_user_id(stage: &Stage) -> bool {
+    let nobody = Some(65534);
+    let program = stage.path("bare");
+    built(stage, "bare", BUILDS[0])
+        && chown(&program, nobody, nobody).is_ok()
+        && fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).is_ok()
+        && fs::set_permissions(stage.path(""), fs::Permissions::from_mode(0o755)).is_ok()
+        && Command::new(&program)
+            .arg(stage.data())
+            .status()
+            .is_ok_and(|status| status.success())
+}
+
+fn privileged() {
+    let stage = Stage::new();
+    if !set_user_id(&stage) {
+        eprintln!("skipped: no set-user-ID program runs here");
+        return;
+    }
+    three(&stage, "./bare");
+}
+
+fn go() {
+    let stage = Stage::new();
+    let output = Command::new("go")
+        .args(["build", "-o", "reader"])
+        .arg(source("reader.go"))
+        .current_dir(stage.path(""))
+        .env("CGO_ENABLED", "0")
+        .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))
+        .env("GO111MODULE", "off")
+        .output();
+    if !output.as_ref().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: go builds nothing here: {output:?}");
+        return;
+    }
+    three(&stage, "./reader");
+}
+
+fn own_view() {
+    let stage = Stage::new();
+    assert!(built(&stage, "ownview", BUILDS[0]), "a program");
+    let output = Command::new(foreread())
+        .args(["record", "--observer", "ebpf", "-o"])
+        .args([&stage.path("kept.fr"), Path::new("--")])
+        .arg(stage.path("ownview"))
+        .env("XDG_DATA_HOME", stage.path("home"))
+        // Nobody is seen to open it by its name.
+        .stdin(fs::File::open(stage.data()).expect("the data"))
+        .output()
+        .expect("foreread");
+    assert!(output.status.success(), "{output:?}");
+    let reads = [(AtCursor, 0, 10), (AtCursor, 0, 12)];
+    assert_eq!(reads_of(&stage, &stage.data()), reads);
+}
+
+fn unseen() {
+    let says = |stage: &Stage, program: &str, words: &str| {
+        let data = stage.data();
+        let output = record(stage, "preload", &[program, data.to_str().expect("text")]);
+        let said = said(&output);
+        assert!(output.status.success(), "{program}: {output:?}");
+        assert!(said.contains(words), "{program}: {said}");
+    };
+    let builds: [(_, &[&str], _); 3] = [
+        ("cc", &["-static"], "statically linked"),
+        (
+            "cc",
+            &["-m32", "-D_FILE_OFFSET_BITS=64"],
+            "a 32-bit program",
+        ),
+        ("musl-gcc", &[], "linked with another C library than glibc"),
+    ];
+    for (compiler, options, words) in builds {
+        let stage = Stage::new();
+        if built(&stage, "read", (compiler, options)) {
+            says(&stage, "./read", words);
+        } else {
+            eprintln!("skipped: nothing to build by {compiler} {options:?} with");
+        }
+    }
+    let stage = Stage::new();
+    if set_user_id(&stage) {
+        says(&stage, "./bare", "started with other privileges");
+    } else {
+        eprintln!("skipped: no set-user-ID program runs here");
+    }
+}
+
 fn mapped() {
     let stage = Stage::new();
     let program = built(&stage, "touches", BUILDS[0]);
@@ -270,9 +523,9 @@ fn refused() {
     }
     let said = said(&output);
     assert!(output.status.success(), "{output:?}");
-    assert!(said.contains("no eBPF: "), "{said}");
+    assert!(said.contains("eBPF cannot observe this run: "), "{said}");
     assert!(
-        said.contains("the preload library observes instead"),
+        said.contains("The preload library observes it instead"),
         "{said}"
     );
     assert_eq!(reads_of(&stage, &data), EXACT[0].1);

@@ -60,11 +60,11 @@ impl Observing {
                 }
                 Err(refused) if choice == Choice::Ebpf => {
                     say(format!(
-                        "no eBPF: {refused}; the preload library observes instead"
+                        "eBPF cannot observe this run: {refused}. The preload library observes it instead."
                     ));
                 }
                 // What the library cannot see is said at the end, as ever.
-                Err(refused) => remark(format!("no eBPF: {refused}")),
+                Err(refused) => remark(format!("eBPF cannot observe this run: {refused}")),
             }
         }
         let (ring, paths) = library(say)?;

@@ -33,11 +33,12 @@ enum {
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 };
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
+/* Of include/uapi/linux/bpf.h, and laid out as there. */
 struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct qstr {
 	__u32 len;
@@ -48,10 +49,16 @@ struct hlist_bl_node {
 	struct hlist_bl_node **pprev;
 };
 
+struct super_block {
+	__u32 s_dev;
+	unsigned long s_magic;
+};
+
 struct dentry {
 	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct super_block *d_sb;
 };
 
 struct vfsmount {
@@ -67,10 +74,6 @@ struct mount {
 struct path {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
-};
-
-struct super_block {
-	__u32 s_dev;
 };
 
 struct inode {
@@ -130,10 +133,6 @@ struct vm_area_struct {
 
 struct thread_info {
 	__u32 status;
-};
-
-struct counter {
-	int counter;
 };
 
 struct signal_struct {

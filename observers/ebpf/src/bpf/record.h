@@ -15,9 +15,10 @@ enum what {
 	WHAT_EXEC = 2,
 	/* A process has ended. */
 	WHAT_EXIT = 3,
-	/* `handle` stands for the regular file that is named. */
+	/* `handle` stands for the regular file that is named, which was not met by its opening. */
 	WHAT_FILE = 4,
-	/* What is named was opened; `handle` stands for it, or is 0 where it is no regular file. */
+	/* What is named was opened; `handle` stands for it, from now on if it was not met before, or is 0 where it is no regular
+	 * file. */
 	WHAT_OPEN = 5,
 	/* The inode of what is named was looked at. */
 	WHAT_LOOK = 6,

@@ -119,6 +119,24 @@ fn a_process_begins_and_a_file_is_open_before_a_read_of_it_however_they_come() {
 }
 
 #[test]
+fn a_file_that_is_met_by_its_opening_is_called_what_it_was_opened_by() {
+    let mut decoder = Decoder::default();
+    let mut read = record(WHAT_READ, 1, 7);
+    read.len = 10;
+    decoder.take(&named(record(WHAT_OPEN, 1, 5), 0, &["data"], "file\0"));
+    decoder.take(&bytes_of(read));
+    let words: Vec<_> = drained(&mut decoder)
+        .into_iter()
+        .map(|event| event.what)
+        .collect();
+    assert!(
+        matches!(&words[1], What::Open { handle: 1, path, .. } if path == Path::new("/data/file"))
+    );
+    assert!(matches!(words[2], What::Read { handle: 1, .. }));
+    assert_eq!(words.len(), 3, "it is opened once");
+}
+
+#[test]
 fn events_come_in_order_of_start() {
     let mut decoder = with_file();
     for start in [30, 10, 20] {
