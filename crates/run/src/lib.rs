@@ -125,6 +125,17 @@ struct Beginning {
 /// # Errors
 /// Only when the command could not be watched to its end.
 pub fn run(args: &RunArgs) -> Result<End> {
+    if let Some(room) = memory::cgroup_room().filter(|&room| room < LEAST_ROOM)
+        && args.prefetch
+    {
+        let why = format!(
+            "the control group has {} left for the program, and foreread would take more than an eighth of that",
+            bytes(room)
+        );
+        summary::print_aside(args, &why);
+        // Nothing of foreread stays in memory.
+        return Ok(not_run(args, child::failed(spawn::replace(&args.command))));
+    }
     let mut account = Account::new(args);
     let mut incoming = match Incoming::block() {
         Ok(incoming) => incoming,
@@ -136,15 +147,6 @@ pub fn run(args: &RunArgs) -> Result<End> {
             return Ok(not_run(args, child::failed(spawn::replace(&args.command))));
         }
     };
-    if let Some(room) = memory::cgroup_room().filter(|&room| room < LEAST_ROOM)
-        && args.prefetch
-    {
-        let why = format!(
-            "the control group has {} left for the program, and foreread would take more than an eighth of that",
-            bytes(room)
-        );
-        return run_alone(args, incoming, &why);
-    }
     let began = Beginning {
         instant: Instant::now(),
         time: SystemTime::now(),
