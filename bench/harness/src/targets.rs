@@ -2,14 +2,17 @@
 //!
 //! Reported, never asserted: a missed target is a fact about a machine and a version.
 
+mod files;
+
 use crate::case::{Case, Cold, Group, Purpose};
 use crate::cases::{HOT_LOOP, OTHER_INPUT};
 use crate::cost::{Cost, PREFETCHED};
 use crate::curves::Measured;
 use crate::disk::DiskKind;
-use crate::files::{self, Variant};
 use crate::results::{self, Summary};
 use crate::stats;
+
+pub use files::render as render_files;
 
 /// A figure of a case on a disk, and what it should be.
 #[derive(Clone, Copy)]
@@ -235,70 +238,6 @@ pub fn render(summaries: &[Summary]) -> String {
         let wanted = format!("at best {bound} times faster");
         let found = format!("{best:.1}x ({case})");
         out += &line(CURVE, disk, &wanted, &found, best >= bound);
-    }
-    out
-}
-
-/// Of plain's I/O latency EPCM is to take away at least so many percent on a disk that turns; what the paper's did stands
-/// beside it.
-const PREDICTED: [(&str, f64, u32); 4] = [
-    ("andrew", 90.0, 90),
-    ("ldkernel", 80.0, 34),
-    ("glimpse", 80.0, 31),
-    ("patch", 80.0, 84),
-];
-/// What was learnt beside other programs is to take away nearly as much as what was learnt alone.
-const SEVERAL: [(&str, &str); 2] = [("multi-glimpse", "glimpse"), ("multi-ld", "ldkernel")];
-const NEARLY: f64 = 0.9;
-
-/// What the daemon is to reach in the group files.
-pub fn render_files(all: &[files::Measured]) -> String {
-    let mut out = String::new();
-    let gone = |case: &str, disk: &str| {
-        let measured = all
-            .iter()
-            .find(|one| one.case == case && one.disk == disk)?;
-        let figures = files::figures::of(measured);
-        let epcm = figures.into_iter().find(|one| one.variant == Variant::Epcm);
-        epcm?.io_gone
-    };
-    let hdd = DiskKind::Hdd7200.name();
-    for (case, least, paper) in PREDICTED {
-        if let Some(gone) = gone(case, hdd) {
-            let wanted = format!("I/O -{least} % (paper {paper})");
-            out += &line(case, hdd, &wanted, &format!("{gone:.0} %"), gone >= least);
-        }
-    }
-    for measured in all {
-        let (case, disk) = (&measured.case, &measured.disk);
-        for (several, alone) in SEVERAL {
-            if let Some((with, single)) = gone(case, disk).zip(gone(alone, disk))
-                && case == several
-            {
-                let found = format!("{with:.0} % of {single:.0} %");
-                let met = with >= NEARLY * single;
-                out += &line(case, disk, "nearly as much as alone", &found, met);
-            }
-        }
-        let figures = files::figures::of(measured);
-        let plain = figures.iter().find(|one| one.variant == Variant::Plain);
-        for one in &figures {
-            let daemon = [Variant::Last, Variant::Pcm, Variant::Epcm].contains(&one.variant);
-            let Some(plain) = plain.filter(|_| daemon) else {
-                continue;
-            };
-            // Worse is what the two intervals leave no doubt about.
-            let doubt = plain.elapsed.within.unwrap_or(0.0) + one.elapsed.within.unwrap_or(0.0);
-            let added = one.elapsed.mean - plain.elapsed.mean;
-            let wanted = format!("{} no slower than plain", one.variant.name());
-            out += &line(
-                case,
-                disk,
-                &wanted,
-                &format!("{added:+.3} s"),
-                added <= doubt,
-            );
-        }
     }
     out
 }
