@@ -20,6 +20,7 @@ pub mod helper;
 pub mod latency;
 pub mod memory;
 pub mod name;
+pub mod own;
 pub mod pagemap;
 pub mod process;
 pub mod processor;
