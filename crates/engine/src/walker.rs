@@ -4,8 +4,8 @@
 //! are counted, and not weighed: [`HORIZON`] of them are kept ahead of the program, many at a time, and the backend looks them up in
 //! the device's order. Where the program is among them tell the names that it uses and the reads that the plan has between them.
 //!
-//! What a name is worth is what the program would wait for: once [`WARM`] in a row were looked up that nobody had to wait for, only one
-//! in [`SPARSE`] is until one is waited for. Names whose inodes lie in one block are brought into memory by the first of them: the
+//! What a name is worth is what the program would wait for: once fewer than one in [`WORTH`] of the last was waited for, only one
+//! in [`SPARSE`] is looked up. Names whose inodes lie in one block are brought into memory by the first of them: the
 //! others are its neighbours, of which the same is learnt apart, on each device. On a file system of which this is not so each of
 //! them is looked up.
 //!
@@ -36,6 +36,10 @@ const SILENT: u64 = 1_000_000_000;
 /// so many is looked up then.
 const WARM: u32 = 32;
 const SPARSE: u64 = 16;
+/// Names that are looked up in vain for one that is waited for, at most: to look one up takes 10 µs of a processor, and what is
+/// waited for takes [`crate::upkeep::WAIT`]. ext4 reads 32 blocks of inodes at a time, so that one in 32 is waited for where
+/// each is the first of its block.
+const WORTH: u32 = 8;
 /// How far ahead of where the program is thought to be it may use a name without having left out those between; and how many
 /// such uses in a row tell that it has.
 const JUMP: u64 = 256;
@@ -103,7 +107,7 @@ struct Asked {
 /// Whether names of some kind have to be waited for, as far as they were looked up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Quiet {
-    /// Those in a row that nobody had to wait for.
+    /// Those that nobody had to wait for, less [`WORTH`] for each that was, between 0 and [`WARM`].
     row: u32,
     /// Those since then that were due, most of them left out.
     due: u64,
@@ -124,9 +128,9 @@ impl Quiet {
     fn looked(&mut self, waited: bool) -> bool {
         let was_warm = self.is_warm();
         self.row = if waited {
-            0
+            self.row.saturating_sub(WORTH)
         } else {
-            self.row.saturating_add(1)
+            (self.row + 1).min(WARM)
         };
         waited && was_warm
     }
