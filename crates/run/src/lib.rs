@@ -202,6 +202,12 @@ fn help(
     if let Some(library) = observed.as_ref().and_then(Observing::library) {
         link.library(library);
     }
+    // What it reports until the record is open waits in the ring.
+    let early = known.is_long(args) && observed.as_ref().is_some_and(|one| one.library().is_some());
+    if let Some(observing) = observed.as_mut().filter(|_| early) {
+        observing.observer().want(Wanted::Progress);
+        link.ready(true);
+    }
     let mut plan = known.plan(args, &mut account, link);
     let known = plan.known.take().filter(|_| observed.is_some());
     let mut used = None;
@@ -242,7 +248,9 @@ fn help(
         account.followed = None;
         account.baseline = None;
     }
-    link.ready(observed.as_ref().is_some_and(|one| one.library().is_some()));
+    if !early {
+        link.ready(observed.as_ref().is_some_and(|one| one.library().is_some()));
+    }
     let started = link.started()?;
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));
@@ -387,6 +395,12 @@ impl Known {
             store.announce(&identity);
         }
         Self { identity, store }
+    }
+
+    /// Whether what is known of the program takes longer to be opened than the program to be started.
+    fn is_long(&self, args: &RunArgs) -> bool {
+        let store = self.store.as_ref().filter(|_| args.prefetch);
+        store.is_some_and(|store| store.is_long(&self.identity))
     }
 
     /// Look the program up.
