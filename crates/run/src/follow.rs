@@ -467,6 +467,11 @@ impl Follower {
 
 impl Sink for Follower {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
+        self.named(id, meta);
+        self.opened(id, meta);
+    }
+
+    fn named(&mut self, id: FileId, meta: &FileMeta) {
         if !meta.written
             && self.recorded.follows(id)
             && let Some(recorded) = self.recorded.get(id)
@@ -474,6 +479,9 @@ impl Sink for Follower {
         {
             self.overtaken.insert(id);
         }
+    }
+
+    fn opened(&mut self, id: FileId, meta: &FileMeta) {
         self.tell(id, meta);
         self.session.see(Seen::Role {
             file: id,

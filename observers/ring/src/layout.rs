@@ -26,7 +26,7 @@ pub fn address(value: &[u8]) -> Option<(u64, &[u8])> {
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.

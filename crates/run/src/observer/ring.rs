@@ -128,7 +128,12 @@ fn checked(event: RawEvent) -> Option<Event> {
             took,
             more,
         },
-        ring::What::Name { flags, took, path } => What::Named {
+        ring::What::Name {
+            flags,
+            took,
+            path,
+            inode,
+        } => What::Named {
             path,
             kind: if flags & NAME_LISTED != 0 {
                 Kind::List
@@ -137,6 +142,7 @@ fn checked(event: RawEvent) -> Option<Event> {
             },
             took,
             follows: flags & NAME_FOLLOWED != 0,
+            inode,
         },
         ring::What::Exit => What::Exit,
         _ => return None,
