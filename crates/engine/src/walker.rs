@@ -404,3 +404,42 @@ impl Walker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As ext4 has it, which reads 32 blocks of inodes at a time.
+    #[test]
+    fn where_one_name_in_many_is_waited_for_few_are_looked_up() {
+        const ALL: u32 = 3200;
+        const AT_ONCE: u32 = 32;
+        let name = |number| Name {
+            file: FileId(number),
+            kind: Kind::Stat,
+            before: 0,
+        };
+        let mut walker = Walker::default();
+        walker.push(&(0..ALL).map(name).collect::<Vec<_>>(), true);
+        let (mut due, mut read) = (Vec::new(), FxHashSet::default());
+        loop {
+            walker.due(0, |_| Some((DeviceId(0), None)), &mut due);
+            if due.is_empty() {
+                break;
+            }
+            for (name, device) in due.drain(..) {
+                let outcome = match read.insert(name.file.0 / AT_ONCE) {
+                    true => Outcome::Fetched,
+                    false => Outcome::InMemory,
+                };
+                walker.looked(name.file, name.kind, device, outcome, 0);
+            }
+        }
+        let Names { asked, fetched, .. } = walker.ledger();
+        assert!(asked < u64::from(ALL / 2), "{asked} of {ALL}");
+        assert!(
+            fetched * 10 > u64::from(9 * ALL / AT_ONCE),
+            "{fetched} waited for"
+        );
+    }
+}

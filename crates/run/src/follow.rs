@@ -3,8 +3,9 @@
 //! Data flow: record → [`Opened`] → source `replay` → [`Session`]; the watcher's accesses, their files
 //! renumbered as in the record → the session, which so knows where the program is.
 //!
-//! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for; all that
-//! takes its time is done by the session's thread, while the program is started and loaded.
+//! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for, unless the record
+//! has the names of thousands of files; all that takes its time is done by the session's thread, while the program is started
+//! and loaded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
