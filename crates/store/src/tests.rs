@@ -123,7 +123,12 @@ fn a_record_takes_long_to_be_opened_if_its_definitions_do_and_not_its_reads() {
         identity("/bin/many", &["many"]),
     );
     assert!(!store.is_long(&few), "there is none");
-    let scattered = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    // In no rhythm that a record could be written shorter by.
+    let scattered = |n: u64| {
+        let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 24
+    };
     let mut record = begun(&store, &few);
     for n in 0..50_000 {
         let access = Access {

@@ -273,7 +273,7 @@ impl Places {
     /// The place that a path names, its folder's links followed. To follow a path link by link takes a call for each of its
     /// folders, so those that were found to lead through no link are kept.
     fn place<'a>(&mut self, path: &'a Path) -> Option<Cow<'a, Path>> {
-        if split(path).is_some_and(|(folder, _)| self.direct.contains(folder)) {
+        if folder_of(path).is_some_and(|folder| self.direct.contains(folder)) {
             return Some(Cow::Borrowed(path));
         }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -321,14 +321,12 @@ impl Places {
     }
 }
 
-/// A path's folder and last name, where the path is written without slashes and dots that mean nothing, as far as its last
-/// name goes.
-fn split(path: &Path) -> Option<(&OsStr, &OsStr)> {
+/// A path's folder as it is written, where the path ends with a name and not with slashes or dots.
+fn folder_of(path: &Path) -> Option<&OsStr> {
     let bytes = path.as_os_str().as_bytes();
     let slash = bytes.iter().rposition(|&byte| byte == b'/')?;
-    let (folder, name) = (&bytes[..slash.max(1)], &bytes[slash + 1..]);
-    let is_plain = !matches!(name, b"" | b"." | b"..");
-    is_plain.then(|| (OsStr::from_bytes(folder), OsStr::from_bytes(name)))
+    let ends_with_name = !matches!(&bytes[slash + 1..], b"" | b"." | b"..");
+    ends_with_name.then(|| OsStr::from_bytes(&bytes[..slash.max(1)]))
 }
 
 impl From<Statx> for Facts {
