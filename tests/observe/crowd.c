@@ -1,38 +1,23 @@
-/* Threads that look the same names up side by side, each relative to the working directory: crowd THREADS TIMES. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-
-static int times;
-
-static void *look(void *unused)
-{
-	struct stat stat;
-
-	(void)unused;
-	for (int n = 0; n < times; n++) {
-		char name[16];
-
-		snprintf(name, sizeof(name), "f%d", n % 10);
-		if (lstat(name, &stat) != 0)
-			abort();
-	}
-	return NULL;
+/* More threads at once than there are rings. */
+#include "observe.h"
+enum { CROWD = 200 };
+static pthread_barrier_t barrier;
+static int fd;
+static void *run(void *argument) {
+    char buffer[16];
+    for (long i = 0; i < 10; i++) {
+        pthread_barrier_wait(&barrier);
+        check(pread(fd, buffer, 16, (long)argument * 16));
+    }
+    return NULL;
 }
-
-int main(int argc, char **argv)
-{
-	pthread_t threads[64];
-	int count = argc > 2 ? atoi(argv[1]) : 0;
-
-	times = argc > 2 ? atoi(argv[2]) : 0;
-	if (count > 64)
-		return 2;
-	for (int n = 0; n < count; n++)
-		if (pthread_create(&threads[n], NULL, look, NULL) != 0)
-			return 2;
-	for (int n = 0; n < count; n++)
-		pthread_join(threads[n], NULL);
-	return 0;
+int main(int argc, char **argv) {
+    pthread_t threads[CROWD];
+    fd = check(open(argv[argc - 1], O_RDONLY));
+    pthread_barrier_init(&barrier, NULL, CROWD);
+    for (long i = 0; i < CROWD; i++)
+        check(pthread_create(&threads[i], NULL, run, (void *)i));
+    for (long i = 0; i < CROWD; i++)
+        check(pthread_join(threads[i], NULL));
+    return 0;
 }

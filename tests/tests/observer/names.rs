@@ -144,7 +144,7 @@ fn side_by_side() {
     const THREADS: usize = 8;
     const TIMES: usize = 2000;
     let stage = Stage::new();
-    let program = stage.cc("crowd", &["-pthread"]);
+    let program = stage.cc("lookers", &["-pthread"]);
     let folder = stage.path("folder");
     fs::create_dir(&folder).expect("a folder");
     for n in 0..10 {
