@@ -337,6 +337,7 @@ fn record(folder: &TempDir, runs: u32) -> PathBuf {
             exe: text("/bin/sh"),
             argv: vec![text("sh")],
             cwd: text("/"),
+            rank: None,
         },
         recorded_at: 0,
         writer: text("0.1.0"),

@@ -4,8 +4,8 @@
 //! are counted, and not weighed: [`HORIZON`] of them are kept ahead of the program, many at a time, and the backend looks them up in
 //! the device's order. Where the program is among them tell the names that it uses and the reads that the plan has between them.
 //!
-//! What a name is worth is what the program would wait for: once [`WARM`] in a row were looked up that nobody had to wait for, only one
-//! in [`SPARSE`] is until one is waited for. Names whose inodes lie in one block are brought into memory by the first of them: the
+//! What a name is worth is what the program would wait for: once fewer than one in [`WORTH`] of the last was waited for, only one
+//! in [`SPARSE`] is looked up. Names whose inodes lie in one block are brought into memory by the first of them: the
 //! others are its neighbours, of which the same is learnt apart, on each device. On a file system of which this is not so each of
 //! them is looked up.
 //!
@@ -42,6 +42,10 @@ const WARM: u32 = 32;
 /// And of which one in so many is looked up then: the names of one block. With half, more names are looked up than
 /// two tests allow.
 const SPARSE: u64 = 16;
+/// Names that are looked up in vain for one that is waited for, at most: to look one up takes 10 µs of a processor, and what is
+/// waited for takes [`crate::upkeep::WAIT`]. ext4 reads 32 blocks of inodes at a time, so that one in 32 is waited for where
+/// each is the first of its block.
+const WORTH: u32 = 8;
 /// How far ahead of where the program is thought to be, in names, it may use one without having left out those
 /// between. All tests of names hold with half and double.
 const JUMP: u64 = 256;
@@ -110,7 +114,7 @@ struct Asked {
 /// Whether names of some kind have to be waited for, as far as they were looked up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Quiet {
-    /// Those in a row that nobody had to wait for.
+    /// Those that nobody had to wait for, less [`WORTH`] for each that was, between 0 and [`WARM`].
     row: u32,
     /// Those since then that were due, most of them left out.
     due: u64,
@@ -131,9 +135,9 @@ impl Quiet {
     fn looked(&mut self, waited: bool) -> bool {
         let was_warm = self.is_warm();
         self.row = if waited {
-            0
+            self.row.saturating_sub(WORTH)
         } else {
-            self.row.saturating_add(1)
+            (self.row + 1).min(WARM)
         };
         waited && was_warm
     }
@@ -405,5 +409,44 @@ impl Walker {
                 self.ledger.unused += 1;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As ext4 has it, which reads 32 blocks of inodes at a time.
+    #[test]
+    fn where_one_name_in_many_is_waited_for_few_are_looked_up() {
+        const ALL: u32 = 3200;
+        const AT_ONCE: u32 = 32;
+        let name = |number| Name {
+            file: FileId(number),
+            kind: Kind::Stat,
+            before: 0,
+        };
+        let mut walker = Walker::default();
+        walker.push(&(0..ALL).map(name).collect::<Vec<_>>(), true);
+        let (mut due, mut read) = (Vec::new(), FxHashSet::default());
+        loop {
+            walker.due(0, |_| Some((DeviceId(0), None)), &mut due);
+            if due.is_empty() {
+                break;
+            }
+            for (name, device) in due.drain(..) {
+                let outcome = match read.insert(name.file.0 / AT_ONCE) {
+                    true => Outcome::Fetched,
+                    false => Outcome::InMemory,
+                };
+                walker.looked(name.file, name.kind, device, outcome, 0);
+            }
+        }
+        let Names { asked, fetched, .. } = walker.ledger();
+        assert!(asked < u64::from(ALL / 2), "{asked} of {ALL}");
+        assert!(
+            fetched * 10 > u64::from(9 * ALL / AT_ONCE),
+            "{fetched} waited for"
+        );
     }
 }

@@ -97,14 +97,15 @@ impl Recorded {
     /// The number of a file that is met: that of its name, or of the file that it is another name of.
     fn find(&self, meta: &FileMeta) -> Option<FileId> {
         let named = self.named().get(&hash(&meta.path)).copied();
-        let named = named.filter(|file| self.files[file].path.as_os_str() == meta.path.as_os_str());
-        if named.is_some_and(|file| inode(&self.files[&file]) != inode(meta)) {
+        let named = named.map(|file| (file, &self.files[&file]));
+        let named = named.filter(|(_, known)| known.path.as_os_str() == meta.path.as_os_str());
+        if named.is_some_and(|(_, known)| inode(known) != inode(meta)) {
             // Another file has the name, and takes the part of the recorded one.
-            return named;
+            return named.map(|(file, _)| file);
         }
         let same = self.first.get(&inode(meta)).copied();
         let same = same.filter(|file| named.is_some() || meta.same_state(&self.files[file]));
-        same.or(named)
+        same.or(named.map(|(file, _)| file))
     }
 
     fn named(&self) -> &FxHashMap<u64, FileId> {
@@ -132,7 +133,7 @@ pub(super) struct Files {
     recorded: Arc<Recorded>,
     /// As they were found last.
     met: FxHashMap<FileId, FileMeta>,
-    /// The files met, and when each was made.
+    /// The files met, and when each was made, if the run made it.
     inodes: FxHashMap<Inode, (FileId, Option<SystemTime>)>,
     next: Option<u32>,
 }
@@ -148,14 +149,14 @@ impl Files {
         }
     }
 
-    /// The number of the file that was found to be this, and was `made` then; and whether it is met for the first time.
+    /// The number of the file that was found to be this, and was `made` then, if the run made it; and whether it is met for the first time.
     /// `None` where there are too many.
     pub(super) fn meet(
         &mut self,
-        meta: &FileMeta,
+        meta: FileMeta,
         made: Option<SystemTime>,
     ) -> Option<(FileId, bool)> {
-        let known = self.inodes.get(&inode(meta)).copied();
+        let known = self.inodes.get(&inode(&meta)).copied();
         if let Some((id, _)) = known.filter(|(_, then)| *then == made) {
             return Some((id, false));
         }
@@ -163,7 +164,7 @@ impl Files {
             return None;
         }
         // A recorded file that was met stays what it was met as.
-        let recorded = self.recorded.find(meta);
+        let recorded = self.recorded.find(&meta);
         let recorded = recorded.filter(|id| !self.met.contains_key(id));
         let id = match recorded {
             Some(id) => id,
@@ -173,8 +174,8 @@ impl Files {
                 FileId(number)
             }
         };
-        self.inodes.insert(inode(meta), (id, made));
-        self.met.insert(id, meta.clone());
+        self.inodes.insert(inode(&meta), (id, made));
+        self.met.insert(id, meta);
         Some((id, true))
     }
 
@@ -232,22 +233,22 @@ mod tests {
     #[test]
     fn a_file_has_one_number_under_all_its_names() {
         let mut files = Files::new(Arc::default());
-        assert_eq!(files.meet(&meta("/a", 1), at(1)), Some((FileId(0), true)));
-        assert_eq!(files.meet(&meta("/b", 2), at(1)), Some((FileId(1), true)));
-        assert_eq!(files.meet(&meta("/c", 1), at(1)), Some((FileId(0), false)));
+        assert_eq!(files.meet(meta("/a", 1), at(1)), Some((FileId(0), true)));
+        assert_eq!(files.meet(meta("/b", 2), at(1)), Some((FileId(1), true)));
+        assert_eq!(files.meet(meta("/c", 1), at(1)), Some((FileId(0), false)));
     }
 
     #[test]
     fn the_inode_of_a_deleted_file_says_nothing_of_the_next_file_that_has_it() {
         let mut files = Files::new(Arc::default());
-        assert_eq!(files.meet(&meta("/a", 1), at(1)), Some((FileId(0), true)));
-        assert_eq!(files.meet(&meta("/b", 1), at(2)), Some((FileId(1), true)));
+        assert_eq!(files.meet(meta("/a", 1), at(1)), Some((FileId(0), true)));
+        assert_eq!(files.meet(meta("/b", 1), at(2)), Some((FileId(1), true)));
         assert_eq!(files.met(FileId(0)).path.as_os_str(), "/a");
         // As it is with a recorded file that this run deletes.
         let record = recorded(&[(0, meta("/a", 1))], &[]);
         let mut files = Files::new(record);
-        assert_eq!(files.meet(&meta("/a", 1), at(1)), Some((FileId(0), true)));
-        assert_eq!(files.meet(&meta("/a", 1), at(2)), Some((FileId(1), true)));
+        assert_eq!(files.meet(meta("/a", 1), at(1)), Some((FileId(0), true)));
+        assert_eq!(files.meet(meta("/a", 1), at(2)), Some((FileId(1), true)));
     }
 
     #[test]
@@ -258,13 +259,13 @@ mod tests {
         );
         assert_eq!(record.first_name(FileId(9)), FileId(0));
         let mut files = Files::new(record);
-        assert_eq!(files.meet(&meta("/n", 3), at(1)), Some((FileId(10), true)));
-        assert_eq!(files.meet(&meta("/c", 1), at(1)), Some((FileId(0), true)));
+        assert_eq!(files.meet(meta("/n", 3), at(1)), Some((FileId(10), true)));
+        assert_eq!(files.meet(meta("/c", 1), at(1)), Some((FileId(0), true)));
         // Another file under a recorded name, and a recorded one under another name.
-        assert_eq!(files.meet(&meta("/b", 5), at(1)), Some((FileId(7), true)));
+        assert_eq!(files.meet(meta("/b", 5), at(1)), Some((FileId(7), true)));
         let mut changed = meta("/x", 2);
         changed.size = 11;
-        assert_eq!(files.meet(&changed, at(1)), Some((FileId(11), true)));
+        assert_eq!(files.meet(changed, at(1)), Some((FileId(11), true)));
     }
 
     #[test]
@@ -273,15 +274,15 @@ mod tests {
         assert_eq!(record.first_name(FileId(0)), FileId(1));
         assert!(record.follows(FileId(1)) && !record.follows(FileId(0)));
         let mut files = Files::new(record);
-        assert_eq!(files.meet(&meta("/ours", 1), None), Some((FileId(1), true)));
+        assert_eq!(files.meet(meta("/ours", 1), None), Some((FileId(1), true)));
     }
 
     #[test]
     fn numbers_end_where_a_record_has_taken_the_last() {
         let record = recorded(&[(u32::MAX, meta("/a", 1))], &[]);
         let mut files = Files::new(record);
-        assert_eq!(files.meet(&meta("/n", 3), None), None);
+        assert_eq!(files.meet(meta("/n", 3), None), None);
         let last = FileId(u32::MAX);
-        assert_eq!(files.meet(&meta("/a", 1), None), Some((last, true)));
+        assert_eq!(files.meet(meta("/a", 1), None), Some((last, true)));
     }
 }

@@ -3,8 +3,9 @@
 //! Data flow: record → [`Opened`] → source `replay` → [`Session`]; the watcher's accesses, their files
 //! renumbered as in the record → the session, which so knows where the program is.
 //!
-//! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for; all that
-//! takes its time is done by the session's thread, while the program is started and loaded.
+//! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for, unless the record
+//! has the names of thousands of files; all that takes its time is done by the session's thread, while the program is started
+//! and loaded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -477,6 +478,11 @@ impl Follower {
 
 impl Sink for Follower {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
+        self.named(id, meta);
+        self.opened(id, meta);
+    }
+
+    fn named(&mut self, id: FileId, meta: &FileMeta) {
         if !meta.written
             && self.recorded.follows(id)
             && let Some(recorded) = self.recorded.get(id)
@@ -484,6 +490,9 @@ impl Sink for Follower {
         {
             self.overtaken.insert(id);
         }
+    }
+
+    fn opened(&mut self, id: FileId, meta: &FileMeta) {
         self.tell(id, meta);
         if !meta.directory && self.met.insert(id) {
             self.session.see(Seen::Role {

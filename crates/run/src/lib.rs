@@ -244,6 +244,13 @@ fn help(
     for library in observed.iter().flat_map(Observing::libraries) {
         link.library(library);
     }
+    // What it reports until the record is open waits in the ring.
+    let has_library = |one: &Observing| !one.libraries().is_empty();
+    let early = known.is_long(args) && observed.as_ref().is_some_and(has_library);
+    if let Some(observing) = observed.as_mut().filter(|_| early) {
+        observing.observer().want(Wanted::Progress);
+        link.ready(true);
+    }
     let mut plan = known.plan(args, &mut account, link);
     let known = plan.known.take().filter(|_| observed.is_some());
     let mut used = None;
@@ -284,11 +291,9 @@ fn help(
         account.followed = None;
         account.baseline = None;
     }
-    link.ready(
-        observed
-            .as_ref()
-            .is_some_and(|one| !one.libraries().is_empty()),
-    );
+    if !early {
+        link.ready(observed.as_ref().is_some_and(has_library));
+    }
     let started = link.started()?;
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));
@@ -444,6 +449,12 @@ impl Known {
             store.announce(&identity);
         }
         Self { identity, store }
+    }
+
+    /// Whether what is known of the program takes longer to be opened than the program to be started.
+    fn is_long(&self, args: &RunArgs) -> bool {
+        let store = self.store.as_ref().filter(|_| args.prefetch);
+        store.is_some_and(|store| store.is_long(&self.identity))
     }
 
     /// Look the program up.

@@ -57,6 +57,22 @@ impl Sink for Sinks {
         }
     }
 
+    fn named(&mut self, id: FileId, meta: &FileMeta) {
+        self.explained.file(id, meta);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.file(id, meta);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.named(id, meta);
+        }
+    }
+
+    fn opened(&mut self, id: FileId, meta: &FileMeta) {
+        if let Some(follower) = &mut self.follower {
+            follower.opened(id, meta);
+        }
+    }
+
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
         if let Some(recorder) = &mut self.recorder {
             recorder.thread(id, meta);

@@ -9,8 +9,6 @@
 //!
 //! Data flow: observed files and accesses → [`Explained`]; at the end the kernel's count → [`Explained::unseen`].
 
-use std::collections::HashMap;
-
 use foreread_plan::{Extent, FileId, FileMeta, Kind, Sequence};
 use foreread_sys::device::Device;
 use rustc_hash::FxHashMap;
@@ -31,7 +29,7 @@ const WINDOW: u64 = 128 << 10;
 pub(super) struct Explained {
     files: FxHashMap<FileId, Windows>,
     /// Bytes of read-ahead of each device.
-    devices: HashMap<u64, u64>,
+    devices: FxHashMap<u64, u64>,
     /// Bytes.
     bytes: u64,
 }

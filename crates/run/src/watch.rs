@@ -44,6 +44,12 @@ type At = (u32, u32, u64, u64);
 pub(super) trait Sink {
     /// A file is met for the first time, or its facts have changed.
     fn file(&mut self, id: FileId, meta: &FileMeta);
+    /// A file is met by its name alone: what it holds may be nobody's concern.
+    fn named(&mut self, id: FileId, meta: &FileMeta) {
+        self.file(id, meta);
+    }
+    /// A file that was met by its name alone is opened.
+    fn opened(&mut self, _: FileId, _: &FileMeta) {}
     /// A file is longer than it was known to be, or is emptied once more.
     fn grown(&mut self, _: FileId, _: &FileMeta) {}
     /// A thread is met for the first time.
@@ -174,12 +180,13 @@ impl Watch {
             } => {
                 let at = (pid, tid, start, took);
                 if how.directory {
-                    return self.name(&path, Kind::Open, true, at, sink);
+                    return self.name(path, Kind::Open, Use::Followed, at, sink);
                 }
-                if let Some(link) = self.places.find(&path, Use::Opened, sink).link {
+                let Found { link, target } = self.places.find(path, &Use::Opened, sink);
+                if let Some(link) = link {
                     self.used(link, Kind::Stat, at, sink);
                 }
-                let Some(file) = self.open(&path, how, sink) else {
+                let Some(file) = self.open(target, how, sink) else {
                     return;
                 };
                 if self.instances.len() >= REMEMBERED {
@@ -231,7 +238,15 @@ impl Watch {
                 kind,
                 took,
                 follows,
-            } => self.name(&path, kind, follows, (pid, tid, start, took), sink),
+                inode,
+            } => {
+                let looked_for = match inode {
+                    _ if follows => Use::Followed,
+                    Some(inode) => Use::Told(inode),
+                    None => Use::Named,
+                };
+                self.name(path, kind, looked_for, (pid, tid, start, took), sink);
+            }
             What::Touched {
                 handle,
                 extent,
@@ -263,7 +278,8 @@ impl Watch {
     pub(super) fn sample(&mut self, now: u64, sink: &mut impl Sink) {
         for Sample { thread, mappings } in self.touched.sample() {
             for (Mapping { extent, path, .. }, is_new, touched) in mappings {
-                let Some(file) = self.open(&path, How::default(), sink) else {
+                let target = self.places.find(path, &Use::Opened, sink).target;
+                let Some(file) = self.open(target, How::default(), sink) else {
                     continue;
                 };
                 let access = |kind, extent| Access {
@@ -302,12 +318,11 @@ impl Watch {
     }
 
     /// Pass on that a name was used: the link that may be there, and what it leads to.
-    fn name(&mut self, path: &Path, kind: Kind, follows: bool, at: At, sink: &mut impl Sink) {
-        let looked_for = if follows { Use::Followed } else { Use::Named };
-        let Found { link, target } = self.places.find(path, looked_for, sink);
+    fn name(&mut self, path: PathBuf, kind: Kind, used: Use, at: At, sink: &mut impl Sink) {
+        let Found { link, target } = self.places.find(path, &used, sink);
         if let Some(link) = link {
             self.used(link, Kind::Stat, at, sink);
-            if !follows {
+            if used != Use::Followed {
                 return;
             }
         }
@@ -423,13 +438,16 @@ impl Watch {
         id
     }
 
-    /// The regular file that a path leads to, which was opened or mapped.
-    fn open(&mut self, path: &Path, how: How, sink: &mut impl Sink) -> Option<FileId> {
-        let Target::Regular(id) = self.places.find(path, Use::Opened, sink).target else {
+    /// The regular file that was opened or mapped, if it is one.
+    fn open(&mut self, target: Target, how: How, sink: &mut impl Sink) -> Option<FileId> {
+        let Target::Regular(id) = target else {
             return None;
         };
         if self.is_news(id, Kind::Open) {
             self.touched.expects_news();
+            if self.places.is_first_opened(id) {
+                sink.opened(id, self.files().met(id));
+            }
         }
         let files = &mut self.places.files;
         if how.truncates {

@@ -21,6 +21,7 @@ pub mod helper;
 pub mod latency;
 pub mod memory;
 pub mod name;
+pub mod own;
 pub mod pagemap;
 pub mod priority;
 pub mod process;
@@ -30,8 +31,8 @@ pub mod signals;
 pub mod spawn;
 mod text;
 pub mod thread;
-pub mod user;
 pub mod usage;
+pub mod user;
 
 /// The kernel's page size in bytes.
 pub fn page_size() -> u64 {

@@ -278,17 +278,17 @@ fn moving_to(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
 hooks! {
     fn stat(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
     fn stat64(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
-    fn lstat(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::At, call);
-    fn lstat64(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::At, call);
-    fn fstatat(base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
-    fn fstatat64(base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
-    fn statx(base: c_int, path: Path, flags: c_int, wanted: c_uint, into: *mut c_void) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
+    fn lstat(path: Path, into: *mut c_void) -> c_int = |call| names::stating(AT_FDCWD, path, Look::At, into.cast(), call);
+    fn lstat64(path: Path, into: *mut c_void) -> c_int = |call| names::stating(AT_FDCWD, path, Look::At, into.cast(), call);
+    fn fstatat(base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::stating(base, path, Look::by(flags), into.cast(), call);
+    fn fstatat64(base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::stating(base, path, Look::by(flags), into.cast(), call);
+    fn statx(base: c_int, path: Path, flags: c_int, wanted: c_uint, into: *mut c_void) -> c_int = |call| names::stating_more(base, path, Look::by(flags), into.cast(), call);
     fn __xstat(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
     fn __xstat64(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
-    fn __lxstat(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::At, call);
-    fn __lxstat64(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::At, call);
-    fn __fxstatat(version: c_int, base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
-    fn __fxstatat64(version: c_int, base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
+    fn __lxstat(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::stating(AT_FDCWD, path, Look::At, into.cast(), call);
+    fn __lxstat64(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::stating(AT_FDCWD, path, Look::At, into.cast(), call);
+    fn __fxstatat(version: c_int, base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::stating(base, path, Look::by(flags), into.cast(), call);
+    fn __fxstatat64(version: c_int, base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::stating(base, path, Look::by(flags), into.cast(), call);
     fn access(path: Path, mode: c_int) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
     fn faccessat(base: c_int, path: Path, mode: c_int, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
     fn eaccess(path: Path, mode: c_int) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
@@ -595,9 +595,10 @@ unsafe extern "C" fn watched_syscall(
         libc::SYS_stat | libc::SYS_access => {
             return names::looking(AT_FDCWD, a as Path, Look::Through, call);
         }
-        libc::SYS_lstat | libc::SYS_readlink => {
-            return names::looking(AT_FDCWD, a as Path, Look::At, call);
+        libc::SYS_lstat => {
+            return names::stating(AT_FDCWD, a as Path, Look::At, b as *const libc::stat, call);
         }
+        libc::SYS_readlink => return names::looking(AT_FDCWD, a as Path, Look::At, call),
         libc::SYS_getdents => return names::listing_open(fd, call),
         _ => {}
     }
@@ -632,10 +633,15 @@ unsafe extern "C" fn watched_syscall(
         libc::SYS_chdir => moving(a as Path, descriptor).into(),
         libc::SYS_fchdir => moving_to(fd, descriptor).into(),
         libc::SYS_execve | libc::SYS_execveat => exec::exec(call),
-        libc::SYS_newfstatat | libc::SYS_faccessat2 => {
-            names::looking(fd, b as Path, Look::by(d as c_int), call)
+        libc::SYS_newfstatat => {
+            let look = Look::by(d as c_int);
+            names::stating(fd, b as Path, look, c as *const libc::stat, call)
         }
-        libc::SYS_statx => names::looking(fd, b as Path, Look::by(c as c_int), call),
+        libc::SYS_faccessat2 => names::looking(fd, b as Path, Look::by(d as c_int), call),
+        libc::SYS_statx => {
+            let look = Look::by(c as c_int);
+            names::stating_more(fd, b as Path, look, e as *const libc::statx, call)
+        }
         libc::SYS_faccessat => names::looking(fd, b as Path, Look::Through, call),
         libc::SYS_readlinkat => names::looking(fd, b as Path, Look::At, call),
         libc::SYS_getdents64 => names::listing_open(fd, call),

@@ -1,12 +1,14 @@
 //! Names: what a program looks up without opening it.
 //!
+//! What a call tells of the inode of the name itself is said along, so that nobody has to ask the kernel for it again.
+//!
 //! Only what was found is said: the kernel has read the path then, so that it can be looked at. No system call is added for a
 //! path whose directory was seen to be opened; where nothing is reported, the call is all that is made. What cannot be told, as
 //! the directory of a process under a filter, stays unseen.
 
 use core::ffi::{c_char, c_int};
 
-use foreread_ring::{NAME_FOLLOWED, NAME_LISTED, Shared, encode};
+use foreread_ring::{Inode, NAME_FOLLOWED, NAME_LISTED, PATH_MAX, Shared, Slot, encode};
 
 use crate::{paths, report, seats};
 
@@ -83,19 +85,97 @@ pub fn looking<T: Outcome>(
     look: Look,
     call: impl FnOnce() -> T,
 ) -> T {
+    looking_at(base, path, look, || None, call)
+}
+
+/// The same of a call that writes what the inode is to `into`.
+#[inline(always)]
+pub fn stating<T: Outcome>(
+    base: c_int,
+    path: *const c_char,
+    look: Look,
+    into: *const libc::stat,
+    call: impl FnOnce() -> T,
+) -> T {
+    // SAFETY: asked for after the call, which has filled it.
+    looking_at(base, path, look, || Some(by_stat(unsafe { &*into })), call)
+}
+
+/// The same of `statx`, which writes as much as it knows.
+#[inline(always)]
+pub fn stating_more<T: Outcome>(
+    base: c_int,
+    path: *const c_char,
+    look: Look,
+    into: *const libc::statx,
+    call: impl FnOnce() -> T,
+) -> T {
+    // SAFETY: as above.
+    looking_at(base, path, look, || by_statx(unsafe { &*into }), call)
+}
+
+#[inline(always)]
+fn looking_at<T: Outcome>(
+    base: c_int,
+    path: *const c_char,
+    look: Look,
+    inode: impl FnOnce() -> Option<Inode>,
+    call: impl FnOnce() -> T,
+) -> T {
     let Some(area) = report::active() else {
         return call();
     };
     let start = report::stamp();
     let outcome = call();
     if outcome.found() {
-        found(area, base, path, look, start);
+        // What a link leads to says nothing of the link.
+        let is_its_own = matches!(look, Look::At | Look::MaybeOpen(false));
+        let inode = if is_its_own { inode() } else { None };
+        found(area, (base, path), look, start, inode);
     }
     outcome
 }
 
+fn nanos(seconds: i64, nanos: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+fn by_stat(stat: &libc::stat) -> Inode {
+    Inode {
+        // The kernel's numbers have 32 bits.
+        dev: stat.st_dev as u32,
+        ino: stat.st_ino,
+        kind: (stat.st_mode >> 12) as u8,
+        size: stat.st_size as u64,
+        mtime_ns: nanos(stat.st_mtime, stat.st_mtime_nsec),
+        ctime_ns: nanos(stat.st_ctime, stat.st_ctime_nsec),
+    }
+}
+
+fn by_statx(found: &libc::statx) -> Option<Inode> {
+    let needed = libc::STATX_TYPE
+        | libc::STATX_INO
+        | libc::STATX_SIZE
+        | libc::STATX_MTIME
+        | libc::STATX_CTIME;
+    (found.stx_mask & needed == needed).then(|| Inode {
+        dev: libc::makedev(found.stx_dev_major, found.stx_dev_minor) as u32,
+        ino: found.stx_ino,
+        kind: (found.stx_mode >> 12) as u8,
+        size: found.stx_size,
+        mtime_ns: nanos(found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec.into()),
+        ctime_ns: nanos(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec.into()),
+    })
+}
+
 /// A name was found by a call that began at `start`.
-pub fn found(area: &Shared, base: c_int, path: *const c_char, look: Look, start: u64) {
+fn found(
+    area: &Shared,
+    (base, path): (c_int, *const c_char),
+    look: Look,
+    start: u64,
+    inode: Option<Inode>,
+) {
     let took = report::stamp().wrapping_sub(start);
     if let Look::MaybeOpen(_) = look {
         // SAFETY: null, or the kernel has just read it.
@@ -109,7 +189,11 @@ pub fn found(area: &Shared, base: c_int, path: *const c_char, look: Look, start:
     // Before a path is held: a seat takes one, too.
     seats::sit(area);
     // SAFETY: the kernel has just read the path.
-    unsafe { paths::absolute(base, path, |path| say(area, path, look, (start, took))) };
+    unsafe {
+        paths::absolute(base, path, |path| {
+            say(area, path, look, (start, took), inode)
+        })
+    };
 }
 
 /// A call that reads the entries of the directory that is open as `fd`.
@@ -132,16 +216,27 @@ fn listed(area: &Shared, fd: c_int, start: u64) {
         return;
     }
     seats::sit(area);
-    paths::of_directory(fd, |path| say(area, &[path], Look::In, (start, took)));
+    paths::of_directory(fd, |path| say(area, &[path], Look::In, (start, took), None));
 }
 
 /// Says that a name was used.
-pub fn say(area: &Shared, path: paths::Parts<'_>, look: Look, (start, took): (u64, u64)) {
+pub fn say(
+    area: &Shared,
+    path: paths::Parts<'_>,
+    look: Look,
+    (start, took): (u64, u64),
+    inode: Option<Inode>,
+) {
     if !paths::is_watched(path) {
         return;
     }
     let len = path.iter().map(|part| part.len()).sum();
-    let first = encode::name(look.flags(), start, took, len);
+    // The longest path leaves no room for it.
+    let inode = inode.filter(|_| len <= PATH_MAX - size_of::<Slot>());
+    let first = encode::name(look.flags(), start, took, len, inode.as_ref());
     // What there was no room for is counted.
-    report::emit(area, |writer| writer.push_path(area, &first, path));
+    report::emit(area, |writer| match &inode {
+        Some(inode) => writer.push_name(area, &first, inode, path),
+        None => writer.push_path(area, &first, path),
+    });
 }

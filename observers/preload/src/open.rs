@@ -103,7 +103,7 @@ fn say(
         } else {
             Look::At
         };
-        names::say(area, path, look, (start, took));
+        names::say(area, path, look, (start, took), None);
         return Entry::IGNORED;
     }
     let mode = flags & libc::O_ACCMODE;

@@ -1,8 +1,8 @@
 //! Absolute paths, without a system call where one was made before.
 //!
 //! The working directory and the directories that serve as bases of relative opens are
-//! kept in a small cache. Its lock is only ever tried, some times: who does not get it asks the
-//! kernel, if it may be asked. An entry lives until its descriptor is closed or the directory changed.
+//! kept in a small cache. Any number of threads read it side by side; a change needs it alone. Its lock is only ever tried,
+//! some times: who does not get it goes without. An entry lives until its descriptor is closed or the directory changed.
 //!
 //! A path is handed on in parts, and what the kernel says is written where it stays: a signal handler's stack has no room
 //! for a path.
@@ -11,7 +11,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::hint;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use foreread_ring::PATH_MAX;
 
@@ -31,8 +31,11 @@ const NONE: c_int = -1;
 /// How often the lock is tried: its holder may be the code that a signal handler has interrupted.
 const TRIES: u32 = 1000;
 
+/// The lock while a thread changes what is kept; any other number is that of the threads that read.
+const CHANGING: u32 = u32::MAX;
+
 struct Cache {
-    locked: AtomicBool,
+    lock: AtomicU32,
     /// Descriptors, `AT_FDCWD` for the working directory, or `NONE`.
     keys: [AtomicI32; DIRECTORIES],
     lengths: [AtomicUsize; DIRECTORIES],
@@ -48,13 +51,13 @@ struct Paths(UnsafeCell<Kept>);
 
 type Kept = [[u8; PATH_MAX]; DIRECTORIES + 2];
 
-// SAFETY: only touched by the holder of the cache's lock.
+// SAFETY: only changed by who holds the cache's lock alone, and only read by who holds it with others.
 unsafe impl Sync for Paths {}
 
 static PATHS: Paths = Paths(UnsafeCell::new([[0; PATH_MAX]; DIRECTORIES + 2]));
 
 static CACHE: Cache = Cache {
-    locked: AtomicBool::new(false),
+    lock: AtomicU32::new(0),
     keys: [const { AtomicI32::new(NONE) }; DIRECTORIES],
     lengths: [const { AtomicUsize::new(0) }; DIRECTORIES],
     streams: [const { AtomicPtr::new(ptr::null_mut()) }; DIRECTORIES],
@@ -154,8 +157,7 @@ pub unsafe fn absolute<T>(
     while let Some(rest) = tail.strip_prefix(b"./") {
         tail = rest;
     }
-    with_lock(|paths| {
-        let directory = directory(base, paths)?;
+    in_directory(base, |directory| {
         let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
         let len = directory.len() + slash.len() + tail.len();
         (len <= PATH_MAX).then(|| work(&[directory, slash, tail]))
@@ -164,20 +166,36 @@ pub unsafe fn absolute<T>(
 
 /// Hands the path of the directory that is open as `fd` to `work`; `None` if it cannot be told.
 pub fn of_directory<T>(fd: c_int, work: impl FnOnce(&[u8]) -> T) -> Option<T> {
-    with_lock(|paths| Some(work(directory(fd, paths)?)))?
+    in_directory(fd, work)
 }
 
-/// The path of a directory.
-fn directory(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
+/// Hands the path of a directory to `work`. One that is kept is read beside other threads: `work` may take long, as where a
+/// ring is full.
+fn in_directory<T>(key: c_int, work: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    let reading = Reading::take()?;
     if let Some(place) = place_of(key) {
-        return paths[place].get(..CACHE.lengths[place].load(Ordering::Relaxed));
+        return Some(work(kept(place, reading.paths())?));
+    }
+    drop(reading);
+    with_lock(|paths| Some(work(asked(key, paths)?)))?
+}
+
+/// The path that is kept in a place.
+fn kept(place: usize, paths: &Kept) -> Option<&[u8]> {
+    paths[place].get(..CACHE.lengths[place].load(Ordering::Relaxed))
+}
+
+/// The path of a directory that was not kept, unless another thread has come first.
+fn asked(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
+    if let Some(place) = place_of(key) {
+        return kept(place, paths);
     }
     let allowed = Allowed::now()?;
     if key == libc::AT_FDCWD {
         // The cache belongs to the process whose memory this is.
         if report::at_home() {
             let place = ask_cwd(allowed, paths)?;
-            return paths[place].get(..CACHE.lengths[place].load(Ordering::Relaxed));
+            return kept(place, paths);
         }
         let len = sys::getcwd(allowed, &mut paths[ASKED])?;
         return paths[ASKED].get(..len);
@@ -315,20 +333,20 @@ pub fn forget(first: c_int, last: c_int) {
 
 /// In a forked child: whoever held the lock is not here.
 pub fn unlock() {
-    CACHE.locked.store(false, Ordering::Relaxed);
+    CACHE.lock.store(0, Ordering::Relaxed);
 }
 
 fn with_lock<T>(work: impl FnOnce(&mut Kept) -> T) -> Option<T> {
     Held::take().map(|mut held| work(held.paths()))
 }
 
-/// The cache's lock, held.
+/// The cache's lock, held alone.
 struct Held(());
 
 impl Held {
     fn take() -> Option<Self> {
         for _ in 0..TRIES {
-            if !CACHE.locked.swap(true, Ordering::Acquire) {
+            if take(0, CHANGING) {
                 return Some(Self(()));
             }
             hint::spin_loop();
@@ -337,13 +355,49 @@ impl Held {
     }
 
     fn paths(&mut self) -> &mut Kept {
-        // SAFETY: this thread holds the lock.
+        // SAFETY: this thread holds the lock, and no other does.
         unsafe { &mut *PATHS.0.get() }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        CACHE.locked.store(false, Ordering::Release);
+        CACHE.lock.store(0, Ordering::Release);
     }
+}
+
+/// The cache's lock, held with others that read.
+struct Reading(());
+
+impl Reading {
+    fn take() -> Option<Self> {
+        for _ in 0..TRIES {
+            let readers = CACHE.lock.load(Ordering::Relaxed);
+            if readers < CHANGING - 1 && take(readers, readers + 1) {
+                return Some(Self(()));
+            }
+            hint::spin_loop();
+        }
+        None
+    }
+
+    fn paths(&self) -> &Kept {
+        // SAFETY: this thread holds the lock, and whoever else does only reads.
+        unsafe { &*PATHS.0.get() }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        // In a child that a signal handler has forked meanwhile, nobody holds it any more.
+        let is_held = |readers: u32| (1..CHANGING).contains(&readers).then(|| readers - 1);
+        let _ = (CACHE.lock).fetch_update(Ordering::Release, Ordering::Relaxed, is_held);
+    }
+}
+
+/// Changes the lock from one state to the next, if it is in the first.
+fn take(from: u32, to: u32) -> bool {
+    let lock = &CACHE.lock;
+    lock.compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed)
+        .is_ok()
 }

@@ -7,11 +7,12 @@
 //! | 0 | 16..32 | how many slots follow that belong to it; of an access, how many more it holds |
 //! | 0 | 32..64 | instance (parent's pid in a thread event) |
 //! | 1 | | start, in ticks |
-//! | 2 | | offset, or `pid \| tid << 32` |
+//! | 2 | | offset, or `pid \| tid << 32`, or an inode's number |
 //! | 3 | 0..32 | length of the extent or of the path, in bytes |
 //! | 3 | 32..64 | duration in units of 16 ticks, saturating |
 //!
-//! Paths fill the slots after the first, padded with zeros.
+//! Paths fill the slots after the first, padded with zeros. The use of a name may have a slot of the inode's facts before its
+//! path ([`Inode`]); word 0 then has the device where others have an instance.
 //!
 //! Up to [`MORE_MAX`] accesses after one, of the same file, kind and length, each begun when the one before ended, need no
 //! slot each. Those that continue the one before are counted in its slot, though that is published already. Those
@@ -99,6 +100,49 @@ pub const NAME_LISTED: u8 = 1;
 /// Flag of the use of a name: the symbolic link was followed that may be there.
 pub const NAME_FOLLOWED: u8 = 2;
 
+/// Flag of the use of a name: what the inode is that was looked at comes before the path. The flags' upper half is its type then.
+pub const NAME_INODE: u8 = 4;
+
+/// What a call has told of the inode that it looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// Device number, as `st_dev` has it.
+    pub dev: u32,
+    /// Inode number.
+    pub ino: u64,
+    /// The type of the file: the bits of `S_IFMT` in `st_mode`, shifted down by 12.
+    pub kind: u8,
+    /// Bytes.
+    pub size: u64,
+    /// When the file was modified last, in ns since the epoch.
+    pub mtime_ns: i64,
+    /// When its inode was changed last, in ns since the epoch.
+    pub ctime_ns: i64,
+}
+
+impl Inode {
+    /// The slot that says what the first slot of the event has no room for.
+    pub fn slot(&self) -> Slot {
+        [self.size, self.mtime_ns as u64, self.ctime_ns as u64, 0]
+    }
+
+    fn decode(first: &Slot, bytes: &[u8; 32]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[8 * at..8 * at + 8]);
+            u64::from_le_bytes(word)
+        };
+        Self {
+            dev: (first[0] >> 32) as u32,
+            ino: first[2],
+            kind: (first[0] >> 12) as u8 & 15,
+            size: word(0),
+            mtime_ns: word(1) as i64,
+            ctime_ns: word(2) as i64,
+        }
+    }
+}
+
 /// Flag of a thread event: the C library's stdio could not be hooked, its reads are not seen.
 pub const THREAD_NO_STDIO: u8 = 1;
 
@@ -147,12 +191,14 @@ pub enum What<P> {
     },
     /// A name was used, and nothing opened by it: an inode was looked at, or the entries of a directory were read.
     Name {
-        /// `NAME_*` flags.
+        /// [`NAME_LISTED`] and [`NAME_FOLLOWED`].
         flags: u8,
         /// Duration of the call.
         took: u64,
         /// Absolute path, joined but not normalised.
         path: P,
+        /// What the call has told of the inode, if it did.
+        inode: Option<Inode>,
     },
     /// The process is one of the ranks of a parallel program, as its MPI library has it.
     Rank {
@@ -171,7 +217,7 @@ pub struct Malformed;
 
 /// Builders of slots; the inverse of [`decode`].
 pub mod encode {
-    use super::{Slot, code};
+    use super::{Inode, NAME_INODE, Slot, code};
 
     pub(crate) fn word0(code: u8, flags: u8, extra: usize, inst: u32) -> u64 {
         u64::from(code) | u64::from(flags) << 8 | (extra as u64) << 16 | u64::from(inst) << 32
@@ -207,14 +253,17 @@ pub mod encode {
         ]
     }
 
-    /// The first slot of the use of a name; `path` bytes of path follow.
-    pub fn name(flags: u8, start: u64, ticks: u64, path: usize) -> Slot {
-        [
-            word0(code::NAME, flags, path.div_ceil(32), 0),
-            start,
-            0,
-            path as u64 | took(ticks),
-        ]
+    /// The first slot of the use of a name; [`Inode::slot`] follows if the inode is known, and `path` bytes of path.
+    pub fn name(flags: u8, start: u64, ticks: u64, path: usize, inode: Option<&Inode>) -> Slot {
+        let slots = path.div_ceil(32);
+        let (word0, ino) = match inode {
+            None => (word0(code::NAME, flags, slots, 0), 0),
+            Some(inode) => {
+                let flags = flags | NAME_INODE | inode.kind << 4;
+                (word0(code::NAME, flags, slots + 1, inode.dev), inode.ino)
+            }
+        };
+        [word0, start, ino, path as u64 | took(ticks)]
     }
 
     /// An access.
@@ -297,14 +346,15 @@ pub fn decode<'a, P>(
         return Err(Malformed);
     }
     let took = |w: u64| (w >> 32) << 4;
-    let path = || {
+    let path_in = |rest: &'a [u8]| {
         let len = (w3 as u32) as usize;
         let path = rest.get(..len).ok_or(Malformed)?;
-        if len.div_ceil(32) != extra || path.contains(&0) {
+        if len.div_ceil(32) * 32 != rest.len() || path.contains(&0) {
             return Err(Malformed);
         }
         Ok(path)
     };
+    let path = || path_in(rest);
     let single = || if extra == 0 { Ok(()) } else { Err(Malformed) };
     let payload = match kind {
         code::THREAD => {
@@ -333,14 +383,21 @@ pub fn decode<'a, P>(
             }
         }
         code::NAME => {
-            let path = path()?;
+            let (inode, rest) = if flags & NAME_INODE != 0 {
+                let (facts, rest) = rest.split_first_chunk().ok_or(Malformed)?;
+                (Some(Inode::decode(first, facts)), rest)
+            } else {
+                (None, rest)
+            };
+            let path = path_in(rest)?;
             if path.first() != Some(&b'/') {
                 return Err(Malformed);
             }
             What::Name {
-                flags,
+                flags: flags & (NAME_LISTED | NAME_FOLLOWED),
                 took: took(w3),
                 path: own(path),
+                inode,
             }
         }
         code::ACCESS => {

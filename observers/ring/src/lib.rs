@@ -33,9 +33,9 @@ mod lanes;
 mod models;
 
 pub use event::{
-    EXTRA_MAX, MORE_MAX, Malformed, NAME_FOLLOWED, NAME_LISTED, OPEN_CREATED, OPEN_DIRECTORY,
-    OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN, PATH_MAX, Slot, THREAD_NO_STDIO, What, code, decode,
-    encode, kind,
+    EXTRA_MAX, Inode, MORE_MAX, Malformed, NAME_FOLLOWED, NAME_INODE, NAME_LISTED, OPEN_CREATED,
+    OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN, PATH_MAX, Slot, THREAD_NO_STDIO,
+    What, code, decode, encode, kind,
 };
 pub use layout::{
     ADVICE_SLOTS, AREA_SIZE, Advice, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared,

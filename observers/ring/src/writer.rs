@@ -1,7 +1,9 @@
 //! The producer's side: one thread, one ring.
 
 use crate::atomic::{AtomicU64, Ordering};
-use crate::event::{COMMON_BITS, MORE, MORE_BITS, MORE_MAX, OFFSETS, PATH_MAX, Slot, code, encode};
+use crate::event::{
+    COMMON_BITS, EXTRA_MAX, Inode, MORE, MORE_BITS, MORE_MAX, OFFSETS, Slot, code, encode,
+};
 use crate::layout::{RING_SLOTS, RINGS, Shared, Slots};
 
 /// The ring has no room for the event now.
@@ -209,7 +211,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Publishes an event and the path that follows it, at once, given in parts, so that nobody needs a buffer for the
-    /// whole. `first` must have been built for the length of the parts together; a path over [`PATH_MAX`] bytes is not
+    /// whole. `first` must have been built for the length of the parts together; a path over [`crate::PATH_MAX`] bytes is not
     /// published.
     pub fn push_path(
         &mut self,
@@ -217,16 +219,43 @@ impl<'a> Writer<'a> {
         first: &Slot,
         parts: &[&[u8]],
     ) -> Result<(), Full> {
+        self.push_parts(shared, first, None, parts)
+    }
+
+    /// The same of the use of a name, with what is known of the inode. Where that leaves too little room for the path,
+    /// the event is not published.
+    pub fn push_name(
+        &mut self,
+        shared: &Shared,
+        first: &Slot,
+        inode: &Inode,
+        parts: &[&[u8]],
+    ) -> Result<(), Full> {
+        self.push_parts(shared, first, Some(inode.slot()), parts)
+    }
+
+    #[inline(always)]
+    fn push_parts(
+        &mut self,
+        shared: &Shared,
+        first: &Slot,
+        facts: Option<Slot>,
+        parts: &[&[u8]],
+    ) -> Result<(), Full> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        if len > PATH_MAX {
+        let head = 1 + u32::from(facts.is_some());
+        let slots = head + len.div_ceil(32) as u32;
+        if slots > 1 + EXTRA_MAX as u32 {
             return Ok(());
         }
-        let slots = 1 + len.div_ceil(32) as u32;
         self.room(shared, slots)?;
         self.put(0, first);
+        if let Some(facts) = facts {
+            self.put(1, &facts);
+        }
         let mut parts = parts.iter().copied();
         let mut part: &[u8] = &[];
-        for at in 1..slots {
+        for at in head..slots {
             let mut bytes = [0; 32];
             let mut filled = 0;
             while filled < bytes.len() {

@@ -37,6 +37,11 @@ pub const TESTS: &[Test] = &[
         "readelf",
         needs,
     ),
+    (
+        "the_library_holds_nothing_that_is_not_loaded",
+        "readelf",
+        holds,
+    ),
     ("a_muted_program_reports_nothing", "cc", muted),
     ("a_static_program_runs_as_ever", "cc", unlinked),
     (
@@ -222,6 +227,16 @@ fn needs() {
     assert!(!needed.is_empty(), "{text}");
     let known = |line: &&str| line.contains("[libc.so.6]") || line.contains("[ld-linux");
     assert!(needed.iter().all(known), "{needed:?}");
+}
+
+/// Its file is read along with its pages where a program starts cold.
+fn holds() {
+    let output = run(Command::new("readelf").arg("-SW").arg(library()));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(".dynsym"), "{text}");
+    let names = [".symtab", ".debug"];
+    let is_left_out = |name: &&str| !text.contains(name);
+    assert!(names.iter().all(is_left_out), "{text}");
 }
 
 fn muted() {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use foreread_ring::{Mode, NAME_FOLLOWED, NAME_LISTED, What};
+use foreread_ring::{Inode, Mode, NAME_FOLLOWED, NAME_LISTED, What};
 use foreread_tests::check;
 
 use crate::Test;
@@ -15,6 +16,16 @@ pub const TESTS: &[Test] = &[
         "every_way_to_look_a_name_up_is_reported_as_it_was",
         "cc",
         every_way,
+    ),
+    (
+        "what_a_call_tells_of_an_inode_is_reported_along",
+        "cc",
+        inodes,
+    ),
+    (
+        "threads_that_look_names_up_side_by_side_are_all_seen",
+        "cc",
+        side_by_side,
     ),
     (
         "looking_a_name_up_takes_no_other_system_call_than_alone",
@@ -89,6 +100,67 @@ fn surroundings(stage: &Stage) -> PathBuf {
         std::os::unix::fs::symlink("target", folder.join(name)).expect("a link");
     }
     folder
+}
+
+fn inodes() {
+    let stage = Stage::new();
+    let program = stage.cc("names", &["-w"]);
+    let folder = surroundings(&stage);
+    let seen = observe(&program, |command| {
+        command.current_dir(&folder);
+    });
+    check_end(&seen, 0);
+    let mut told = BTreeSet::new();
+    for event in &seen.events {
+        let What::Name {
+            path,
+            inode: Some(inode),
+            ..
+        } = &event.what
+        else {
+            continue;
+        };
+        let path = plain(path);
+        let real = fs::symlink_metadata(&path).expect("what was looked at");
+        let nanos = |seconds: i64, nanos: i64| seconds * 1_000_000_000 + nanos;
+        let expected = Inode {
+            dev: real.dev() as u32,
+            ino: real.ino(),
+            kind: (real.mode() >> 12) as u8,
+            size: real.size(),
+            mtime_ns: nanos(real.mtime(), real.mtime_nsec()),
+            ctime_ns: nanos(real.ctime(), real.ctime_nsec()),
+        };
+        assert_eq!(*inode, expected, "{path:?}");
+        let path = path.strip_prefix(&folder).expect("in the folder");
+        told.insert(path.to_str().expect("our own name").to_owned());
+    }
+    // Where a link would have been followed, what was told is not the link's.
+    let expected = ["__lxstat", "at", "lstat", "lstat64", "sub/statx"];
+    assert_eq!(told, expected.map(str::to_owned).into());
+}
+
+fn side_by_side() {
+    const THREADS: usize = 8;
+    const TIMES: usize = 2000;
+    let stage = Stage::new();
+    let program = stage.cc("lookers", &["-pthread"]);
+    let folder = stage.path("folder");
+    fs::create_dir(&folder).expect("a folder");
+    for n in 0..10 {
+        fs::write(folder.join(format!("f{n}")), "").expect("a file");
+    }
+    let seen = observe(&program, |command| {
+        command.args([THREADS.to_string(), TIMES.to_string()]);
+        command.current_dir(&folder);
+    });
+    check_end(&seen, 0);
+    let names = seen.events.iter().filter(
+        |event| matches!(&event.what, What::Name { path, .. } if path.starts_with(&folder)),
+    );
+    check!(seen.lost == 0, "{} lost events", seen.lost);
+    let count = names.count();
+    check!(count == THREADS * TIMES, "{count} of {}", THREADS * TIMES);
 }
 
 fn every_way() {

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::frame::{self, TRAILER_LEN};
 use super::{ReadError, Reader};
 
 /// The file of a record that was opened.
@@ -29,6 +30,19 @@ impl Handle {
         let file = Arc::clone(&self.file);
         Reader::new(BufReader::new(Shared::new(file)), &self.path)
     }
+}
+
+/// How many bytes of a complete record's file hold what opening it takes in: its definitions and its summary. `None` of any
+/// other file.
+pub fn definitions_len(file: &File) -> Option<u64> {
+    let trailer_at = file
+        .metadata()
+        .ok()?
+        .len()
+        .checked_sub(TRAILER_LEN as u64)?;
+    let mut trailer = [0; TRAILER_LEN];
+    file.read_exact_at(&mut trailer, trailer_at).ok()?;
+    trailer_at.checked_sub(frame::decode_trailer(&trailer)?)
 }
 
 /// An open file, with a position that is this reader's alone.

@@ -38,7 +38,7 @@ mod signatures;
 mod writer;
 
 pub use error::{Ending, ReadError, WriteError};
-pub use handle::{Handle, Shared};
+pub use handle::{Handle, Shared, definitions_len};
 pub use place::{Partial, Place};
 pub use reader::Reader;
 pub use record_file::{RecordFile, redefine};

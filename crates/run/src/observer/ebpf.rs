@@ -136,6 +136,7 @@ fn as_event(event: ebpf::Event, began: u64) -> Event {
             kind,
             took,
             follows,
+            inode: None,
         },
         ebpf::What::Read {
             handle,

@@ -21,6 +21,7 @@ mod unobserved;
 use std::path::PathBuf;
 
 use foreread_plan::{Extent, Kind, Rank};
+pub(super) use foreread_ring::Inode;
 
 pub(super) use choice::Observing;
 pub(super) use ebpf::Ebpf;
@@ -96,6 +97,8 @@ pub(super) enum What {
         took: u64,
         /// Whether the symbolic link was followed that may be at the path itself.
         follows: bool,
+        /// What the program was told of the inode of the path itself, where the observer has seen that.
+        inode: Option<Inode>,
     },
     /// Pages of a mapped file came to be mapped in the process, in this order.
     Touched {

@@ -129,7 +129,12 @@ fn checked(event: RawEvent) -> Option<Event> {
             took,
             more,
         },
-        ring::What::Name { flags, took, path } => What::Named {
+        ring::What::Name {
+            flags,
+            took,
+            path,
+            inode,
+        } => What::Named {
             path,
             kind: if flags & NAME_LISTED != 0 {
                 Kind::List
@@ -138,6 +143,7 @@ fn checked(event: RawEvent) -> Option<Event> {
             },
             took,
             follows: flags & NAME_FOLLOWED != 0,
+            inode,
         },
         ring::What::Rank { rank, of } => What::Rank(Rank { rank, of }),
         ring::What::Exit => What::Exit,

@@ -1,22 +1,27 @@
 //! Where paths lead: to which file of the session.
 //!
 //! Paths are resolved with as few calls as can be, and each once: folders that are known to lead through no symbolic link are
-//! kept, and so is what each path was found to lead to.
+//! kept, and so is what each path was found to lead to. In such a folder nothing is asked of a name of which the program was
+//! told what it is, unless that has changed since the run began.
 //!
 //! Invariants: nothing is opened, and no automount point is triggered; a link is followed only where the program has followed
 //! it. What is neither a regular file, a directory nor a symbolic link is no file of the session.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
 use std::fs::canonicalize;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use foreread_plan::{Advice, FileId, FileMeta};
+use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statat, statx};
 use rustix::io::Errno;
 
 use super::Sink;
 use crate::files::Files;
+use crate::observer::Inode;
 
 /// Paths remembered at a time; beyond it the tables start afresh.
 const REMEMBERED: usize = 1 << 20;
@@ -50,7 +55,7 @@ pub(super) enum Target {
 }
 
 /// What a path is resolved for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// What it leads to was opened, or mapped.
     Opened,
@@ -58,6 +63,15 @@ pub(super) enum Use {
     Followed,
     /// What is at the path itself was looked at.
     Named,
+    /// The same, and this is it, as the program was told.
+    Told(Inode),
+}
+
+impl Use {
+    /// Whether a link at the path itself was not followed.
+    fn is_of_itself(&self) -> bool {
+        matches!(self, Self::Named | Self::Told(_))
+    }
 }
 
 /// A file's facts, and when it was made.
@@ -77,9 +91,11 @@ pub(super) struct Places {
     /// The libraries put into the program, which are no files of its own.
     own: Vec<PathBuf>,
     pub(super) files: Files,
-    pub(super) by_path: HashMap<PathBuf, Found>,
-    /// Folders whose paths lead through no symbolic link.
-    pub(super) direct: HashSet<PathBuf>,
+    pub(super) by_path: FxHashMap<OsString, Found>,
+    /// Folders whose paths lead through no symbolic link, and are as short as can be.
+    pub(super) direct: FxHashSet<OsString>,
+    /// Files met by their names alone so far.
+    unopened: FxHashSet<FileId>,
     /// The bytes of the paths of `files`, and of those in `by_path`.
     paths: usize,
     kept: usize,
@@ -95,8 +111,9 @@ impl Places {
             began,
             own,
             files,
-            by_path: HashMap::new(),
-            direct: HashSet::new(),
+            by_path: FxHashMap::default(),
+            direct: FxHashSet::default(),
+            unopened: FxHashSet::default(),
             paths: 0,
             kept: 0,
             named: 0,
@@ -111,18 +128,23 @@ impl Places {
     }
 
     /// What there is at a path; a file that is met for the first time goes to `sink`.
-    pub(super) fn find(&mut self, path: &Path, used: Use, sink: &mut impl Sink) -> Found {
-        if let Some(&known) = self.by_path.get(path)
-            && (known.target != Target::Unknown || used == Use::Named)
+    pub(super) fn find(&mut self, path: PathBuf, used: &Use, sink: &mut impl Sink) -> Found {
+        if let Some(&known) = self.by_path.get(path.as_os_str())
+            && (known.target != Target::Unknown || used.is_of_itself())
         {
             return known;
         }
-        let found = self.resolve(path, used, sink).unwrap_or(Found {
+        let found = self.resolve(&path, used, sink).unwrap_or(Found {
             link: None,
             target: Target::Nothing,
         });
         self.keep(path, found);
         found
+    }
+
+    /// Whether a file that is opened was met by its name alone before.
+    pub(super) fn is_first_opened(&mut self, file: FileId) -> bool {
+        self.unopened.remove(&file)
     }
 
     /// What identifies the regular file or directory at `path` now, or the link that is there.
@@ -137,19 +159,20 @@ impl Places {
         is_regular.then(|| self.meta(path, &facts))?
     }
 
-    fn resolve(&mut self, path: &Path, used: Use, sink: &mut impl Sink) -> Option<Found> {
-        let (place, facts) = self.place(path)?;
+    fn resolve(&mut self, path: &Path, used: &Use, sink: &mut impl Sink) -> Option<Found> {
+        let place = self.place(path)?;
+        let facts = self.told(used).or_else(|| Facts::of(&place))?;
         let mut found = Found::default();
         let (place, facts) = if facts.kind != FileType::Symlink {
             (place, facts)
         } else {
-            found.link = self.meet(&place, &facts, Use::Named, sink);
-            if used == Use::Named {
+            found.link = self.meet(&place, &facts, &Use::Named, sink);
+            if used.is_of_itself() {
                 return Some(found);
             }
             let Some(led) = canonicalize(&place).ok().and_then(|led| {
                 let facts = Facts::of(&led)?;
-                Some((led, facts))
+                Some((Cow::Owned(led), facts))
             }) else {
                 found.target = Target::Nothing;
                 return Some(found);
@@ -157,8 +180,9 @@ impl Places {
             led
         };
         // As it is known by its own path.
-        if place != path
-            && let Some(known) = self.by_path.get(&place)
+        let is_other = place.as_os_str() != path.as_os_str();
+        if is_other
+            && let Some(known) = self.by_path.get(place.as_os_str())
             && known.target != Target::Unknown
         {
             found.target = known.target;
@@ -170,14 +194,29 @@ impl Places {
             Some(file) => Target::Regular(file),
             None => Target::Nothing,
         };
-        if place != path {
+        if is_other {
             let direct = Found {
                 link: None,
                 ..found
             };
-            self.keep(&place, direct);
+            self.keep(place.into_owned(), direct);
         }
         Some(found)
+    }
+
+    /// What the program was told of an inode, if it is so still: one that has changed since the run began may be another by now.
+    fn told(&self, used: &Use) -> Option<Facts> {
+        let Use::Told(inode) = used else { return None };
+        let changed = u64::try_from(inode.ctime_ns).ok()?;
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_nanos(changed);
+        (changed < self.began).then(|| Facts {
+            kind: FileType::from_raw_mode(u32::from(inode.kind) << 12),
+            dev: u64::from(inode.dev),
+            ino: inode.ino,
+            size: inode.size,
+            mtime_ns: inode.mtime_ns,
+            made: None,
+        })
     }
 
     /// The number of the file at a place. `None` if it is no file of the session, or there are too many.
@@ -185,70 +224,76 @@ impl Places {
         &mut self,
         place: &Path,
         facts: &Facts,
-        used: Use,
+        used: &Use,
         sink: &mut impl Sink,
     ) -> Option<FileId> {
         if self.is_own(place) {
             return None;
         }
         let meta = self.meta(place, facts)?;
+        let made = facts.made.filter(|_| meta.written);
         let len = place.as_os_str().len();
         if self.paths >= PATHS {
             return None;
         }
         let is_full = self.named >= NAMED || self.named_paths + len > NAMED_PATHS;
-        if used != Use::Opened && is_full && !self.files.knows(&meta, facts.made) {
+        let is_opened = *used == Use::Opened;
+        if !is_opened && is_full && !self.files.knows(&meta, made) {
             self.unnamed += 1;
             return None;
         }
-        let (id, is_new) = self.files.meet(&meta, facts.made)?;
-        if is_new {
-            if used != Use::Opened {
-                self.named += 1;
-                self.named_paths += len;
-            }
-            self.paths += len;
-            sink.file(id, &meta);
+        let (id, is_new) = self.files.meet(meta, made)?;
+        if !is_new {
+            return Some(id);
+        }
+        self.paths += len;
+        let meta = self.files.met(id);
+        if is_opened {
+            sink.file(id, meta);
+        } else {
+            self.named += 1;
+            self.named_paths += len;
+            self.unopened.insert(id);
+            sink.named(id, meta);
         }
         Some(id)
     }
 
     /// Remember what there is at a path.
-    fn keep(&mut self, path: &Path, found: Found) {
+    fn keep(&mut self, path: PathBuf, found: Found) {
         let len = path.as_os_str().len();
         if self.by_path.len() >= REMEMBERED || self.kept + len > PATHS {
             self.by_path.clear();
             self.kept = 0;
         }
         self.kept += len;
-        self.by_path.insert(path.to_owned(), found);
+        self.by_path.insert(path.into_os_string(), found);
     }
 
-    /// The place that a path names, its folder's links followed, and what is there. To follow a path link by link takes a call
-    /// for each of its folders, so those that were found to lead through no link are kept.
-    fn place(&mut self, path: &Path) -> Option<(PathBuf, Facts)> {
+    /// The place that a path names, its folder's links followed. To follow a path link by link takes a call for each of its
+    /// folders, so those that were found to lead through no link are kept.
+    fn place<'a>(&mut self, path: &'a Path) -> Option<Cow<'a, Path>> {
+        if folder_of(path).is_some_and(|folder| self.direct.contains(folder)) {
+            return Some(Cow::Borrowed(path));
+        }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             // The root, or a path that ends with dots: no link.
-            let place = canonicalize(path).ok()?;
-            let facts = Facts::of(&place)?;
-            return Some((place, facts));
+            return Some(Cow::Owned(canonicalize(path).ok()?));
         };
-        let mut place: PathBuf = if self.direct.contains(folder) {
-            // Without the dots and slashes that mean nothing.
-            folder.components().collect()
-        } else {
+        // Without the dots and slashes that mean nothing.
+        let mut place: PathBuf = folder.components().collect();
+        if !self.direct.contains(place.as_os_str()) {
             let canonical = canonicalize(folder).ok()?;
-            if canonical == folder {
+            if canonical.as_os_str() == place.as_os_str() {
                 if self.direct.len() >= REMEMBERED {
                     self.direct.clear();
                 }
-                self.direct.insert(folder.to_owned());
+                self.direct.insert(place.clone().into_os_string());
             }
-            canonical
-        };
+            place = canonical;
+        }
         place.push(name);
-        let facts = Facts::of(&place)?;
-        Some((place, facts))
+        Some(Cow::Owned(place))
     }
 
     fn is_own(&self, canonical: &Path) -> bool {
@@ -273,6 +318,14 @@ impl Places {
             directory,
         })
     }
+}
+
+/// A path's folder as it is written, where the path ends with a name and not with slashes or dots.
+fn folder_of(path: &Path) -> Option<&OsStr> {
+    let bytes = path.as_os_str().as_bytes();
+    let slash = bytes.iter().rposition(|&byte| byte == b'/')?;
+    let ends_with_name = !matches!(&bytes[slash + 1..], b"" | b"." | b"..");
+    ends_with_name.then(|| OsStr::from_bytes(&bytes[..slash.max(1)]))
 }
 
 impl From<Statx> for Facts {

@@ -2,8 +2,10 @@
 
 use super::places::PATHS;
 use super::*;
+use crate::observer::Inode;
 use foreread_plan::Advice;
-use std::os::unix::fs::symlink;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
 
 /// What was handed on: threads, the bytes of their programs' paths, files and reads.
 #[derive(Default)]
@@ -84,11 +86,7 @@ fn what_hostile_processes_say_takes_bounded_memory() {
     assert!(watch.processes.len() <= PROCESSES && watch.programs.len() <= PROGRAMS);
     let names = watch.processes.values().map(|(_, exe)| exe.len());
     assert!(names.sum::<usize>() <= NAMES);
-    let paths = watch
-        .places
-        .by_path
-        .keys()
-        .map(|path| path.as_os_str().len());
+    let paths = watch.places.by_path.keys().map(|path| path.len());
     assert!(paths.sum::<usize>() <= PATHS);
 }
 
@@ -107,7 +105,7 @@ fn a_program_may_write_very_many_files() {
             link: None,
             target: Target::Regular(FileId(number)),
         };
-        watch.places.by_path.insert(path(number), found);
+        watch.places.by_path.insert(path(number).into(), found);
         let meta = FileMeta {
             path: path(number),
             dev: 1,
@@ -119,7 +117,7 @@ fn a_program_may_write_very_many_files() {
             directory: false,
         };
         assert_eq!(
-            watch.places.files.meet(&meta, None),
+            watch.places.files.meet(meta, None),
             Some((FileId(number), true))
         );
     }
@@ -128,7 +126,8 @@ fn a_program_may_write_very_many_files() {
             writes: true,
             ..How::default()
         };
-        watch.open(&path(number), how, &mut Nobody);
+        let found = watch.places.find(path(number), &Use::Opened, &mut Nobody);
+        watch.open(found.target, how, &mut Nobody);
     }
     assert_eq!(watch.writable.len(), FILES as usize);
     watch.finish(&mut Nobody);
@@ -172,7 +171,7 @@ fn a_place_is_where_all_links_lead() {
         ] {
             let found = watch
                 .places
-                .find(&at(name), Use::Opened, &mut Nobody)
+                .find(at(name), &Use::Opened, &mut Nobody)
                 .target;
             let found = match found {
                 Target::Regular(file) => Some(&watch.files().met(file).path),
@@ -185,7 +184,104 @@ fn a_place_is_where_all_links_lead() {
         }
     }
     // A folder that a link has taken the place of is not remembered by that path.
-    assert!(!watch.places.direct.contains(&at("link")));
+    assert!(!watch.places.direct.contains(at("link").as_os_str()));
+}
+
+#[test]
+fn nothing_is_asked_of_a_name_that_the_program_was_told_of() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().canonicalize().unwrap();
+    fs::write(root.join("file"), "content").unwrap();
+    let began = SystemTime::now() + std::time::Duration::from_secs(60);
+    let mut watch = Watch::new(began, None, Files::new(Default::default()));
+    let mut names = Names {
+        root: &root,
+        paths: Vec::new(),
+        used: Vec::new(),
+    };
+    let mut told = |name: &str, mode: u32, ctime_ns: i64| {
+        let inode = Inode {
+            dev: 1,
+            ino: 4711,
+            kind: (mode >> 12) as u8,
+            size: 99,
+            mtime_ns: 5,
+            ctime_ns,
+        };
+        let what = What::Named {
+            path: root.join(name),
+            kind: Kind::Stat,
+            took: 0,
+            follows: false,
+            inode: Some(inode),
+        };
+        watch.take(event(1, what), &mut names);
+        let met = watch.files().all_met();
+        let met = met.filter(|(_, meta)| meta.path == root.join(name));
+        met.map(|(_, meta)| (meta.ino, meta.size, meta.directory, meta.written))
+            .next()
+    };
+    // The kernel would have said otherwise, had it been asked.
+    let as_told = Some((4711, 99, false, false));
+    assert_eq!(told("none", 0o100_644, 1), as_told);
+    assert_eq!(told("pipe", 0o010_644, 1), None);
+    // What has changed since the run began may not be so any more.
+    let later = i64::MAX;
+    assert_eq!(told("gone", 0o100_644, later), None);
+    let real = fs::metadata(root.join("file")).unwrap();
+
+    let as_it_is = Some((real.ino(), 7, false, false));
+    assert_eq!(told("file", 0o100_644, later), as_it_is);
+}
+
+#[test]
+fn a_follower_hears_of_a_file_when_it_is_opened_and_not_when_it_is_named() {
+    #[derive(Default)]
+    struct Heard(Vec<&'static str>);
+    impl Sink for Heard {
+        fn file(&mut self, _: FileId, _: &FileMeta) {
+            self.0.push("file");
+        }
+        fn named(&mut self, _: FileId, _: &FileMeta) {
+            self.0.push("named");
+        }
+        fn opened(&mut self, _: FileId, _: &FileMeta) {
+            self.0.push("opened");
+        }
+        fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
+        fn accesses(&mut self, _: Sequence) {}
+    }
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    for name in ["named", "opened"] {
+        fs::write(at(name), name).unwrap();
+    }
+    let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
+    let mut heard = Heard::default();
+    let name = |name: &str| What::Named {
+        path: at(name),
+        kind: Kind::Stat,
+        took: 0,
+        follows: false,
+        inode: None,
+    };
+    let open = |name: &str, handle| What::Open {
+        handle,
+        path: at(name),
+        took: 0,
+        how: How::default(),
+    };
+    for what in [
+        name("named"),
+        name("named"),
+        open("named", 1),
+        open("named", 2),
+        open("opened", 3),
+        name("opened"),
+    ] {
+        watch.take(event(1, what), &mut heard);
+    }
+    assert_eq!(heard.0, ["named", "opened", "file"]);
 }
 
 /// What was handed on, in order: the path below a folder, and how it was used.
@@ -234,6 +330,7 @@ fn a_name_is_handed_on_once_for_each_use_that_needs_more() {
         kind,
         took: 0,
         follows,
+        inode: None,
     };
     let (stat, list) = (Kind::Stat, Kind::List);
     let open = |path: &str, directory| What::Open {

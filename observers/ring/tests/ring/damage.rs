@@ -114,8 +114,15 @@ proptest! {
         let expected = What::Open { inst, flags, took, path: path.as_bytes() };
         let rest = padded(path.as_bytes());
         prop_assert_eq!(decode(&slot, &rest, |path| path), Ok((start, expected)));
-        let slot = encode::name(flags, start, u64::MAX, path.len());
-        let expected = What::Name { flags, took, path: path.as_bytes() };
+        let flags = flags & (NAME_LISTED | NAME_FOLLOWED);
+        let slot = encode::name(flags, start, u64::MAX, path.len(), None);
+        let expected = What::Name { flags, took, path: path.as_bytes(), inode: None };
+        prop_assert_eq!(decode(&slot, &rest, |path| path), Ok((start, expected)));
+        let inode = Inode { dev: inst, ino: start, kind: 15, size: u64::MAX, mtime_ns: i64::MIN, ctime_ns: -1 };
+        let slot = encode::name(flags, start, u64::MAX, path.len(), Some(&inode));
+        let facts = inode.slot().map(u64::to_le_bytes).concat();
+        let rest = [facts, rest].concat();
+        let expected = What::Name { flags, took, path: path.as_bytes(), inode: Some(inode) };
         prop_assert_eq!(decode(&slot, &rest, |path| path), Ok((start, expected)));
     }
 }

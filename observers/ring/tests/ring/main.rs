@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_ring::{
-    Advice, Clock, EXTRA_MAX, Full, MORE_MAX, Mode, NAME_LISTED, OPEN_WRITTEN, PASSAGES, PATH_MAX,
-    Passage, RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot, Slots, THREAD_NO_STDIO, Unobserved,
-    Wanted, What, Writer, address, code, decode, encode, kind, slots_at,
+    Advice, Clock, EXTRA_MAX, Full, Inode, MORE_MAX, Mode, NAME_FOLLOWED, NAME_LISTED,
+    OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot,
+    Slots, THREAD_NO_STDIO, Unobserved, Wanted, What, Writer, address, code, decode, encode, kind,
+    slots_at,
 };
 
 mod added;
@@ -97,8 +98,25 @@ fn every_kind_of_event_comes_out_as_it_went_in() {
     let path = vec![b'/'; PATH_MAX];
     let open = encode::open(9, OPEN_WRITTEN, at, 1600, path.len());
     writer.push_path(shared, &open, &[&path]).expect("room");
-    let name = encode::name(NAME_LISTED, at, 160, exe.len());
+    let name = encode::name(NAME_LISTED, at, 160, exe.len(), None);
     writer.push_path(shared, &name, &[&exe[..]]).expect("room");
+    let inode = Inode {
+        dev: u32::MAX,
+        ino: 1 << 50,
+        kind: 10,
+        size: 5,
+        mtime_ns: -1,
+        ctime_ns: 1 << 60,
+    };
+    let name = encode::name(NAME_FOLLOWED, at, 160, exe.len(), Some(&inode));
+    writer
+        .push_name(shared, &name, &inode, &[&exe[..]])
+        .expect("room");
+    // There is no room for both.
+    let name = encode::name(0, at, 160, path.len(), Some(&inode));
+    writer
+        .push_name(shared, &name, &inode, &[&path])
+        .expect("left out");
     writer
         .push(
             shared,
@@ -132,6 +150,13 @@ fn every_kind_of_event_comes_out_as_it_went_in() {
             path: PathBuf::from("/usr/bin/a program"),
             flags: NAME_LISTED,
             took: 160,
+            inode: None,
+        },
+        What::Name {
+            path: PathBuf::from("/usr/bin/a program"),
+            flags: NAME_FOLLOWED,
+            took: 160,
+            inode: Some(inode),
         },
         What::Access {
             inst: 9,
