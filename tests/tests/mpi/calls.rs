@@ -1,9 +1,9 @@
 //! What each family of calls is recorded as: the bytes that it addresses, in order.
 
 use foreread_plan::Kind;
-use foreread_tests::Lab;
+use foreread_tests::{Lab, foreread, root};
 
-use super::harness::{Asked, Mpi, asked};
+use super::harness::{Asked, Mpi, asked, lines};
 use super::{Needs, Test};
 
 pub const TESTS: &[Test] = &[
@@ -31,6 +31,8 @@ pub const TESTS: &[Test] = &[
         the_end_of_a_file,
     ),
     ("programs_in_fortran_are_seen", Needs::Fortran, fortran),
+    ("an_mpi_that_is_loaded_late_is_found", Needs::C, loaded_late),
+    ("another_tool_sees_the_same_calls", Needs::C, another_tool),
 ];
 
 const BLOCK: u64 = 4096;
@@ -268,6 +270,54 @@ fn fortran(mpi: Mpi) {
             expected.push((Kind::MpiRead, 65_536 * rank, 4096));
             expected.push((Kind::MpiRead, 65_536 * rank + 4096, 2048));
             assert_eq!(found, expected, "{source}, rank {rank}");
+        }
+    }
+}
+
+fn loaded_late(mpi: Mpi) {
+    let lab = lab(mpi);
+    let shared = ["-shared", "-fPIC", "-Dmain=begin", "-o", "late.so"];
+    mpi.build_as(&lab, "families.c", &shared);
+    let source = root().join("tests/mpi/late.c");
+    let built = lab.plain(&["cc", "-o", "late", source.to_str().expect("a path"), "-ldl"]);
+    assert!(built.status.success(), "{built:?}");
+    let words = ["./late", "./late.so", "read_at", "data"];
+    let output = mpi.foreread(&lab, RANKS, &["record"], &words);
+    assert!(output.status.success(), "{output:?}");
+    for (rank, found) in (0..).zip(asked(&lab, RANKS, "data")) {
+        assert_eq!(found, in_turn(Kind::MpiRead, rank), "rank {rank}");
+    }
+}
+
+fn another_tool(mpi: Mpi) {
+    let lab = lab(mpi);
+    mpi.build_as(&lab, "tool.c", &["-shared", "-fPIC", "-o", "tool.so"]);
+    let tool = root().join("tests/mpi/tool.c");
+    let with_tool = [tool.to_str().expect("a path"), "-o", "tooled"];
+    mpi.build_as(&lab, "families.c", &with_tool);
+    let preloaded = format!("LD_PRELOAD={}", lab.path("tool.so").display());
+    // Behind foreread's library, and in the program itself, in front of it.
+    for words in [
+        &["env", &preloaded, "./families", "read_at", "data"][..],
+        &["./tooled", "read_at", "data"],
+    ] {
+        for record in lab.records() {
+            std::fs::remove_file(record).expect("our own record");
+        }
+        let plain = mpi.launch(&lab, RANKS, words);
+        assert_eq!(lines(&plain), ["4 reads", "4 reads"], "{plain:?}");
+        let path = foreread();
+        let own = [path.to_str().expect("a path"), "record", "--"];
+        // Whoever starts foreread has the tool in its environment.
+        let (before, after) = words.split_at(words.len() - 3);
+        let output = mpi.launch(&lab, RANKS, &[before, &own, after].concat());
+        assert_eq!(lines(&output), lines(&plain), "{words:?}: {output:?}");
+        for (rank, found) in (0..).zip(asked(&lab, RANKS, "data")) {
+            assert_eq!(
+                found,
+                in_turn(Kind::MpiRead, rank),
+                "{words:?}, rank {rank}"
+            );
         }
     }
 }

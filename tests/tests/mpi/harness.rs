@@ -46,6 +46,11 @@ impl Mpi {
 
     /// Builds one of the programs of the tests as `./NAME`, with its extension left out.
     pub fn build(self, lab: &Lab, source: &str) {
+        self.build_as(lab, source, &[]);
+    }
+
+    /// The same with these options, which may name another output.
+    pub fn build_as(self, lab: &Lab, source: &str, options: &[&str]) {
         let path = root().join("tests/mpi").join(source);
         let tool = if source.ends_with(".c") {
             "mpicc"
@@ -57,6 +62,7 @@ impl Mpi {
             .args(["-O1", "-o"])
             .arg(lab.path("").join(name))
             .arg(path)
+            .args(options)
             .current_dir(lab.path(""))
             .output()
             .expect("a compiler");

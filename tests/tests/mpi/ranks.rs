@@ -133,11 +133,17 @@ fn shown(mpi: Mpi) {
     assert_eq!(family["members"].as_array().map(Vec::len), Some(3));
 
     let records = lab.records();
-    let mut words = vec!["analyze"];
+    let mut words = vec!["analyze", "--json"];
     words.extend(records.iter().map(|path| path.to_str().expect("a path")));
     let analysed = text(&lab.foreread(&words).stdout);
     // Ranks that took their time in other ways are apart there.
-    for word in ["rank 0", "[393216, 65536, 10", "foreread's record"] {
+    for word in [
+        "\"rank 0\"",
+        "\"rank 1\"",
+        "\"rank 2\"",
+        "[393216, 65536, 10",
+        "foreread's record",
+    ] {
         assert!(analysed.contains(word), "no {word} in {analysed}");
     }
 }
