@@ -193,7 +193,7 @@ fn nothing_is_asked_of_a_name_that_the_program_was_told_of() {
     let root = home.path().canonicalize().unwrap();
     fs::write(root.join("file"), "content").unwrap();
     let began = SystemTime::now() + std::time::Duration::from_secs(60);
-    let mut watch = Watch::new(began, None, Files::new(Default::default()));
+    let mut watch = Watch::new(began, Vec::new(), Files::new(Default::default()));
     let mut names = Names {
         root: &root,
         paths: Vec::new(),
@@ -256,7 +256,11 @@ fn a_follower_hears_of_a_file_when_it_is_opened_and_not_when_it_is_named() {
     for name in ["named", "opened"] {
         fs::write(at(name), name).unwrap();
     }
-    let mut watch = Watch::new(SystemTime::now(), None, Files::new(Default::default()));
+    let mut watch = Watch::new(
+        SystemTime::now(),
+        Vec::new(),
+        Files::new(Default::default()),
+    );
     let mut heard = Heard::default();
     let name = |name: &str| What::Named {
         path: at(name),
