@@ -80,8 +80,9 @@ impl<'lab> Daemon<'lab> {
 
 impl Drop for Daemon<'_> {
     fn drop(&mut self) {
-        let _ = self.asked("stop");
         if let Some(child) = self.child.take() {
+            let pid = rustix::process::Pid::from_child(&child);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
             let output = finish(child);
             if std::thread::panicking() {
                 eprintln!("{}", text(&output.stderr));

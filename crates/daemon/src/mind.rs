@@ -387,7 +387,9 @@ mod tests {
             predictions.foretold > predictions.events / 2,
             "{predictions:?}"
         );
-        assert_eq!(predictions.made, predictions.right + predictions.wrong);
+        // The next start of the program is predicted, and still to come.
+        let judged = predictions.right + predictions.wrong;
+        assert!((judged..judged + 3).contains(&predictions.made));
         // Several files ahead, a millisecond each.
         assert!(program.lead.median >= 4_000_000, "{:?}", program.lead);
         assert_eq!(program.uid, 1000);
