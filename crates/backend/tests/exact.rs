@@ -73,5 +73,8 @@ fn neither_links_nor_other_files_are_opened() {
     }
     // Somebody has put another file under its name.
     assert!(!is_opened(exact(), meta(&other, &file)));
-    assert!(is_opened(PageCache::new(&Arc::default()), meta(&other, &file)));
+    assert!(is_opened(
+        PageCache::new(&Arc::default()),
+        meta(&other, &file)
+    ));
 }

@@ -14,7 +14,7 @@ use foreread_backend::{Backend, DeviceFacts, Event, PageCache, Question, Ticket}
 use foreread_engine::{Config, Engine, Phase, Report, Session, fetch_head};
 use foreread_plan::{
     Access, Expected, FileId, FileMeta, Kind, Odds, PAGE, Pattern, Request, RequestId, Seen,
-    Sequence,
+    Sequence, ThreadId,
 };
 use foreread_sources::{Nature, Outlook, Replay, Shown, Source, Trace};
 use foreread_steady::{check, rounds};
