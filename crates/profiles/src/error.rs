@@ -103,7 +103,7 @@ mod tests {
                 source: constant,
             },
         };
-        let chain = std::iter::successors(error.source(), |one| one.source());
+        let chain = std::iter::successors(error.source(), |&one| one.source());
         let said: Vec<String> = std::iter::once(error.to_string())
             .chain(chain.map(ToString::to_string))
             .collect();
