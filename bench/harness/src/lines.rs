@@ -11,6 +11,7 @@ use plotters::prelude::*;
 
 use crate::cases::sql_times_memory;
 use crate::curves::{Measured, Point, Run};
+use crate::plot::sheet;
 use crate::results::{Results, Summary};
 
 const GREY: RGBColor = RGBColor(150, 150, 150);
@@ -194,7 +195,7 @@ fn place(value: f64, least: f64) -> f64 {
 }
 
 fn paint(path: &Path, chart: &Chart) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
-    let root = SVGBackend::new(path, (640, 420)).into_drawing_area();
+    let root = sheet(path, 640);
     root.fill(&WHITE)?;
     let points = || chart.lines.iter().flat_map(|line| line.points.iter());
     let positive = |values: &mut dyn Iterator<Item = f64>| {

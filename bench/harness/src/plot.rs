@@ -1,12 +1,15 @@
 //! Two charts per disk and group as SVG: times relative to plain, and masked I/O.
 //!
-//! SVG needs no font at build time; the viewer's own sans-serif is used.
+//! The viewer's own sans-serif is used; to place text, its widths are taken from a font that is part of this program.
 
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use anyhow::{Result, anyhow};
+use epaint_default_fonts::HACK_REGULAR;
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
 
 use crate::case::Group;
 use crate::results::Summary;
@@ -170,8 +173,18 @@ pub fn draw(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
 /// A grouped bar chart, one group per row.
 fn chart(path: &Path, title: &str, rows: &[&Summary], series: &[Series]) -> Result<()> {
     let width = 240 + 120 * (u32::try_from(rows.len())? + 1);
-    let root = SVGBackend::new(path, (width, 420)).into_drawing_area();
+    let root = sheet(path, width);
     bars(&root, title, rows, series).map_err(|error| anyhow!("drawing {}: {error}", path.display()))
+}
+
+/// An empty drawing, `width` pixels wide and 420 high.
+pub(crate) fn sheet(path: &Path, width: u32) -> DrawingArea<SVGBackend<'_>, Shift> {
+    static FONT: Once = Once::new();
+    FONT.call_once(|| {
+        // If the font cannot be read, drawing says so.
+        let _ = register_font("sans-serif", FontStyle::Normal, HACK_REGULAR);
+    });
+    SVGBackend::new(path, (width, 420)).into_drawing_area()
 }
 
 fn bars(

@@ -47,6 +47,7 @@ pub fn serve(options: &Options, watch: Box<dyn Watch>, counter: Counter) -> Resu
         make: Box::new(|| Box::new(PageCache::new(&Default::default()).exactly())),
         places: Places::new(options.fuse),
         pressure: Pressure::at("/proc/pressure".into()),
+        used: process::used,
     };
     let mut daemon = Daemon::new(options, watch.name(), machine)?;
     problems.into_iter().for_each(|one| daemon.problem(one));
@@ -58,6 +59,8 @@ struct Machine {
     make: MakeBackend,
     places: Places,
     pressure: Pressure,
+    /// Processor time that the daemon has used, in ns.
+    used: fn() -> u64,
 }
 
 fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> Result<Status> {
@@ -109,6 +112,7 @@ struct Daemon {
     places: Places,
     pressure: Pressure,
     upkeep: Upkeep,
+    used: fn() -> u64,
     model: Model,
     observer: &'static str,
     since: u64,
@@ -140,7 +144,8 @@ impl Daemon {
             fetcher: Fetcher::new(machine.make, options.budget),
             places: machine.places,
             pressure: machine.pressure,
-            upkeep: Upkeep::new(now, process::used()),
+            upkeep: Upkeep::new(now, (machine.used)()),
+            used: machine.used,
             model: options.model,
             observer,
             since: clock::seconds(),
@@ -158,7 +163,7 @@ impl Daemon {
 
     /// Takes what has happened.
     fn take(&mut self) {
-        let means = self.upkeep.settle(clock::now(), process::used());
+        let means = self.upkeep.settle(clock::now(), (self.used)());
         for happened in std::mem::take(&mut self.taken) {
             self.mind.happened(happened, means, &mut self.outcomes);
             let mut outcomes = std::mem::take(&mut self.outcomes);
@@ -279,7 +284,7 @@ impl Daemon {
             bytes,
             pressure: self.pressure.reason(clock::now()),
             problems: self.problems.clone(),
-            processor_ns: process::used(),
+            processor_ns: (self.used)(),
             memory: resident(Path::new("/proc/self/statm")),
             programs: self.mind.accounts.told(&running),
         }

@@ -1,7 +1,8 @@
 //! The daemon's side of the control socket.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -173,7 +174,7 @@ fn accept(listener: &UnixListener, desk: &Desk, end: &OwnedFd) {
         // Without a thread there is no answer, and the client sees its connection closed.
         let _ = thread.spawn(move || {
             let said = answer(&stream, &user, &desk);
-            let _ = wire::write(&stream, &signed(said).encode(), CLIENT);
+            tell(&stream, said);
             drop(seat);
         });
     }
@@ -182,7 +183,16 @@ fn accept(listener: &UnixListener, desk: &Desk, end: &OwnedFd) {
 /// Says why there is no answer. A few bytes: the socket has room for them.
 fn refuse(stream: &UnixStream, why: &str) {
     let why = why.to_owned();
-    let _ = wire::write(stream, &signed(Said::Refused { why }).encode(), CLIENT);
+    tell(stream, Said::Refused { why });
+}
+
+/// Writes the answer, after which the client is gone for us. What it has written and nobody has read would reset the
+/// connection as this end is closed, and the answer would be lost: so it is read, as much as the socket holds, and no more is taken.
+fn tell(mut stream: &UnixStream, said: Said) {
+    let _ = stream.shutdown(Shutdown::Read);
+    let mut rest = [0; 4096];
+    while stream.read(&mut rest).is_ok_and(|bytes| bytes > 0) {}
+    let _ = wire::write(stream, &signed(said).encode(), CLIENT);
 }
 
 fn signed(said: Said) -> Answer {
@@ -272,7 +282,7 @@ fn knows(user: &User, paths: &[impl AsRef<Path> + Sync]) -> Option<Vec<bool>> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::time::Instant;
 
     use super::*;
@@ -380,7 +390,8 @@ mod tests {
         drop(connect());
         let mut said = Vec::new();
         let mut long = connect();
-        long.write_all(&u32::MAX.to_le_bytes()).expect("room");
+        // Turned away already, perhaps.
+        let _ = long.write_all(&u32::MAX.to_le_bytes());
         long.read_to_end(&mut said).expect("an answer");
         assert!(String::from_utf8_lossy(&said).contains("refused"));
         let began = Instant::now();
@@ -396,6 +407,18 @@ mod tests {
         }
         assert_eq!(answered, 3);
         drop((silent, half));
+    }
+
+    #[test]
+    fn a_refusal_reaches_a_client_that_has_said_more_than_is_read() {
+        let lab = lab(|_| Told::Status(Box::new(status())));
+        for _ in 0..50 {
+            let mut client = UnixStream::connect(&lab.path).expect("a socket");
+            let _ = client.write_all(&[0xff; 10_000]);
+            let mut said = Vec::new();
+            client.read_to_end(&mut said).expect("an answer");
+            assert!(String::from_utf8_lossy(&said).contains("refused"));
+        }
     }
 
     #[test]

@@ -149,6 +149,8 @@ impl Lab {
                 make,
                 places: Places::of("/ 0:1 ext4\n/proc 0:2 proc\n", false),
                 pressure: Pressure::at(stalls),
+                // Other tests share this process's.
+                used: || 0,
             };
             let daemon = Daemon::new(&options, "fake", machine).expect("a state");
             run(daemon, Box::new(Fake(watched)), counter).expect("served")
