@@ -124,7 +124,12 @@ impl Default for Case<'_> {
 
 /// Some of the pages, each once, in an order that nobody can guess, and too far apart for those between them to be read along.
 fn scattered(which: std::ops::Range<u64>) -> List {
-    which.map(|n| (n * 2_654_435_761 % PAGES, 1, 1)).collect()
+    scattered_in(PAGES, which)
+}
+
+/// The same of a file of so many pages, a power of two.
+fn scattered_in(pages: u64, which: std::ops::Range<u64>) -> List {
+    which.map(|n| (n * 2_654_435_761 % pages, 1, 1)).collect()
 }
 
 /// Bytes that this process and those it has waited for have had from devices.
@@ -404,12 +409,14 @@ fn another_name() {
 }
 
 fn little_memory() {
-    const LIMIT: u64 = 8 << 20;
-    const READS: u64 = 3500;
+    // In less than 16 MiB foreread would stand aside.
+    const LIMIT: u64 = 20 << 20;
+    const READS: u64 = 9000;
+    const PAGES: u64 = 64 << 8;
     let lab = Lab::new();
     lab.program("lister", &["-pthread"]);
     lab.data("data", PAGES >> 8);
-    write_list(&lab, &scattered(0..READS));
+    write_list(&lab, &scattered_in(PAGES, 0..READS));
     let command = &["./lister", "threads", "1", "list", "data"];
     hold_to_truth(true, || {
         lab.foreread(&["forget", "--all"]);
