@@ -161,7 +161,8 @@ fn sequential() {
         lab.data(name, 4);
     }
     let second = twice(&lab, &files, &["cat", "one", "two", "three"]);
-    let most = files.len() as u64 * (256 << 10);
+    // And a few pages of the program's own start, which a look at its mappings may have found.
+    let most = files.len() as u64 * (256 << 10) + (64 << 10);
     assert!(second.bytes("issued") <= most, "{second:?}");
 }
 
