@@ -34,9 +34,6 @@ const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
     foreread_sys::spawn::keep_children();
-    if is_waited_for() {
-        foreread_sys::own::fetch();
-    }
     match dispatch(Command::given()) {
         Ok(code) => code,
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,
@@ -45,12 +42,6 @@ fn main() -> ExitCode {
             ExitCode::from(FAILED)
         }
     }
-}
-
-/// Whether a program is to be started, and so waits for this one.
-fn is_waited_for() -> bool {
-    let word = std::env::args_os().nth(1);
-    word.is_some_and(|word| word == "run" || word == "record")
 }
 
 fn dispatch(command: Command) -> Result<ExitCode> {
