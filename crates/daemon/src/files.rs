@@ -241,7 +241,7 @@ mod tests {
 
     fn file(inode: u64, size: u64) -> File {
         File {
-            path: "/f".into(),
+            path: std::sync::Arc::new("/f".into()),
             device: 1,
             inode,
             generation: 0,

@@ -319,7 +319,7 @@ mod tests {
 
     fn file(number: u64) -> File {
         File {
-            path: format!("/files/{number}").into(),
+            path: Arc::new(format!("/files/{number}").into()),
             device: 1,
             inode: number,
             generation: 0,
@@ -343,7 +343,7 @@ mod tests {
             &mut out,
         );
         let program = File {
-            path: "/bin/program".into(),
+            path: Arc::new("/bin/program".into()),
             ..file(9999)
         };
         let (parent, uid) = (1, 1000);

@@ -306,7 +306,7 @@ mod tests {
                 let path = format!("/f/{number}");
                 let symbol = loaded.symbols.meet(Kind::File, Path::new(&path), None);
                 let file = crate::File {
-                    path: path.into(),
+                    path: std::sync::Arc::new(path.into()),
                     device: 1,
                     inode: number + 1,
                     generation: 0,

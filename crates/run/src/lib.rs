@@ -64,10 +64,10 @@ pub use profile::in_words;
 /// as ever.
 const FORESEEN_ENOUGH: f64 = 0.9;
 
-/// Memory that the program must have room for in its control group for anything to be fetched ahead, in bytes. foreread shares the
-/// group, and takes 1.2 MiB of it (three processes, the ring), and 1 MiB for what is fetched ahead at least. Of 12 MiB, that took an LU
-/// decomposition of 17 MiB from 45 to 80 MiB of reads, and it took as long as in 10 MiB alone, 1.4 times as long as plain, with
-/// nothing fetched ahead as well. Less than an eighth is to be taken.
+/// Room in the program's control group below which foreread stands aside, in bytes. foreread shares the group: its three processes and
+/// the ring take 1.2 MiB of it, and the least budget takes 1 MiB. An LU decomposition of 17 MiB in a group of 12 MiB read 45 MiB alone and
+/// 80 MiB beside foreread, and took 1.4 times as long, even with nothing fetched ahead: alone in a group of 10 MiB it took as long.
+/// Above this room foreread takes less than an eighth.
 const LEAST_ROOM: u64 = 16 << 20;
 
 /// What to run, and how.

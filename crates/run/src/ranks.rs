@@ -23,6 +23,8 @@ use foreread_words::{counted, shown};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
+use crate::summary::became;
+
 /// Bytes of a shared file that are read: the parts of 100,000 ranks.
 const LIMIT: u64 = 64 << 20;
 /// Files of ranks that left no part are deleted when they are so old.
@@ -157,23 +159,7 @@ fn in_words(parts: &[Part], of: u32) -> String {
     let wall = parts.iter().map(|part| part.wall_ns).max().unwrap_or(0);
     let recorded: Vec<u64> = parts.iter().filter_map(|part| part.recorded).collect();
     if ledger.issued > 0 {
-        let _ = write!(
-            line,
-            "{} ahead: {} useful, {} late, {} wasted",
-            bytes(ledger.issued),
-            bytes(ledger.useful),
-            bytes(ledger.late),
-            bytes(ledger.wasted)
-        );
-        for (part, what) in [
-            (ledger.evicted, "evicted"),
-            (ledger.infill, "infill"),
-            (ledger.unknown, "unknown"),
-        ] {
-            if part > 0 {
-                let _ = write!(line, ", {} {what}", bytes(part));
-            }
-        }
+        let _ = write!(line, "{} ahead: {}", bytes(ledger.issued), became(&ledger));
     } else if recorded.is_empty() {
         line.push_str("stood aside");
     }

@@ -25,6 +25,7 @@ use super::ranks::Part;
 use super::record::Recorder;
 use super::unseen::Explained;
 use super::{FORESEEN_ENOUGH, RunArgs};
+pub(super) use ahead::became;
 
 /// Reads below which a run says nothing about whether its record still fits: as many as are judged before a plan is
 /// taken for lost.

@@ -24,16 +24,16 @@ pub use without::System;
 use crate::decide;
 use crate::facts::Facts;
 
-/// A regular file on a device.
+/// A regular file on a device, as a process used it: the path is that of the process's mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Absolute path from the root of the process's mounts, without symbolic links.
+    /// Absolute path from their root, without symbolic links; by fanotify, as the kernel names the open file.
     pub path: Arc<PathBuf>,
     /// Device number of its file system, as `st_dev` has it but for file systems that give their parts numbers of their own.
     pub device: u64,
     /// Inode number.
     pub inode: u64,
-    /// The inode's generation: another one when a deleted file's number is given again.
+    /// The inode's generation: another one when a deleted file's number is given again. 0 where it is not known.
     pub generation: u32,
     /// Size in bytes.
     pub size: u64,
@@ -77,7 +77,7 @@ pub enum Event {
         /// When.
         at: u64,
     },
-    /// Pages of a file came into memory because a process read or touched them, or those before them.
+    /// Pages of a file came into memory because a process read or touched them, or those before them. fanotify tells of none.
     Fetched {
         /// The process.
         pid: u32,

@@ -243,7 +243,7 @@ impl Lab {
 
 fn file(folder: &str, number: u64) -> File {
     File {
-        path: format!("{folder}/{number}").into(),
+        path: Arc::new(format!("{folder}/{number}").into()),
         device: if folder == "/proc" { 2 } else { 1 },
         inode: number + 1,
         generation: 0,

@@ -16,6 +16,7 @@ mod processes;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_sys::fanotify::{Event, Group, Place, has_handles, system_of};
@@ -257,7 +258,7 @@ fn look(from: BorrowedFd<'_>, at: &Path, flags: AtFlags, path: &Path) -> Found {
         return Found::Other;
     }
     Found::Regular(File {
-        path: path.to_path_buf(),
+        path: Arc::new(path.to_path_buf()),
         device: rustix::fs::makedev(about.stx_dev_major, about.stx_dev_minor),
         inode: about.stx_ino,
         generation: 0,

@@ -2,11 +2,31 @@
 
 use std::fmt::Write as _;
 
-use foreread_engine::Names;
+use foreread_engine::{Ledger, Names};
 use foreread_words::counted;
 use foreread_words::units::bytes;
 
 use super::Account;
+
+/// What became of the bytes that were issued. The columns that are mostly empty are left out where they are.
+pub(crate) fn became(ledger: &Ledger) -> String {
+    let mut text = format!(
+        "{} useful, {} late, {} wasted",
+        bytes(ledger.useful),
+        bytes(ledger.late),
+        bytes(ledger.wasted)
+    );
+    for (part, what) in [
+        (ledger.evicted, "evicted"),
+        (ledger.infill, "infill"),
+        (ledger.unknown, "unknown"),
+    ] {
+        if part > 0 {
+            let _ = write!(text, ", {} {what}", bytes(part));
+        }
+    }
+    text
+}
 
 impl Account {
     /// What was fetched and looked up, and what became of it.
@@ -17,22 +37,11 @@ impl Account {
         if ledger.issued > 0 {
             let _ = write!(
                 text,
-                "{} ahead of {}: {} useful, {} late, {} wasted",
+                "{} ahead of {}: {}",
                 bytes(ledger.issued),
                 self.program,
-                bytes(ledger.useful),
-                bytes(ledger.late),
-                bytes(ledger.wasted)
+                became(&ledger)
             );
-            for (part, what) in [
-                (ledger.evicted, "evicted"),
-                (ledger.infill, "infill"),
-                (ledger.unknown, "unknown"),
-            ] {
-                if part > 0 {
-                    let _ = write!(text, ", {} {what}", bytes(part));
-                }
-            }
             if let Some(guessed) = self.guessed() {
                 let _ = write!(text, ", {guessed}");
             }

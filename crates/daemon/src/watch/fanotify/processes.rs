@@ -206,6 +206,8 @@ fn program(pid: u32) -> Option<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(parent, std::os::unix::process::parent_id());
         assert_eq!(uid, rustix::process::geteuid().as_raw());
         assert_eq!(
-            program(std::process::id()).expect("it runs").path,
+            *program(std::process::id()).expect("it runs").path,
             std::env::current_exe().expect("it runs")
         );
         assert!(!has_ended(std::process::id()));
@@ -241,7 +243,7 @@ mod tests {
     fn the_first_of_the_files_opened_to_be_executed_is_the_program() {
         let mut processes = Processes::default();
         let file = |name: &str| File {
-            path: name.into(),
+            path: Arc::new(name.into()),
             device: 1,
             inode: 1,
             generation: 0,
@@ -283,7 +285,7 @@ mod tests {
         let pid = child.id();
         let mut processes = Processes::default();
         let file = File {
-            path: "/x".into(),
+            path: Arc::new("/x".into()),
             device: 1,
             inode: 1,
             generation: 0,
