@@ -1,0 +1,290 @@
+/* A segment of the collective cache: pages of files, in memory that a rank's foreread shares with the rank's processes.
+ *
+ * A rank's foreread fills the segment with what the rank will read; the rank takes pages out of it, out of the other ranks'
+ * segments on its host, and marks as void what it writes. The same layout in Rust: observers/segment/src/layout.rs, which is
+ * checked against this one by tests/layout.rs there.
+ *
+ * Layout, each area at a multiple of 4096 bytes; the number of slots alone decides it:
+ *
+ *     header | sets | slots | log | directory | pages
+ *
+ * A page is 64 KiB of a file, and consists of 16 parts of 4 KiB. A slot holds a page or some of its parts. Only whole parts of
+ * a file are held: reads that reach the end of a file go to the file system. A page lies in one of two sets of 8 slots each,
+ * which its hash names.
+ *
+ * Rules. `word` is the slot's generation (high half), the parts that are being filled and those that are valid.
+ *  - Fill: claim parts in `word` by compare-and-swap; read them from the file; turn them valid by compare-and-swap, but only if
+ *    the generation is the same. So a page that was made void while it was being filled never becomes valid.
+ *  - Void: the next generation, with no valid parts. After a write, and before a slot gets another page. Parts that are being
+ *    filled stay marked until whoever fills them is done: until then the page's memory is written to.
+ *  - The page that a slot is for changes only with a new generation, and while all parts are marked as being filled by whoever
+ *    changes it; nobody claims parts then. For that no part may have been marked before.
+ *  - Read: parts are valid, the slot is for this page; copy; generation and parts are the same as before the copy. Else what was
+ *    copied is nobody's data.
+ *  - Nobody waits for a slot but for a bounded time: who fills it may be dead.
+ *  - Everything here may be written by another process at any time. Nothing but `slots`, checked when the segment is mapped, is
+ *    ever used to find a place in it. */
+#ifndef FOREREAD_PMPI_SEGMENT_H
+#define FOREREAD_PMPI_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SEGMENT_ENV "FOREREAD_CACHE" /* TOKEN, 16 hexadecimal digits, and the path of the memory file */
+#define SEGMENT_MAGIC UINT64_C(0x4547415044414552) /* "READPAGE" */
+
+enum {
+    SEGMENT_VERSION = 1,
+    SEGMENT_PART = 4096,
+    SEGMENT_PARTS = 16,
+    SEGMENT_PAGE = SEGMENT_PART * SEGMENT_PARTS,
+    SEGMENT_WAYS = 8,
+    SEGMENT_PEERS = 64,
+    /* 64 GiB of pages. */
+    SEGMENT_SLOTS_MAX = 1 << 20,
+    /* Directory entries for each slot. */
+    SEGMENT_PLACES = 4,
+};
+
+/* Where the pages of a file belong: `mode`. */
+enum segment_mode { SEGMENT_UNDECIDED, SEGMENT_PLAIN, SEGMENT_COLLECTIVE };
+
+/* Another rank's segment on this host. */
+struct segment_peer {
+    _Atomic uint64_t token;
+    _Atomic uint32_t pid, fd;
+};
+
+/* What was done, by whom: the rank's processes count the first group, its foreread the second. */
+struct segment_counts {
+    _Atomic uint64_t hits, hit_bytes;       /* reads served from the own segment */
+    _Atomic uint64_t host_hits, host_bytes; /* from another rank's on this host */
+    _Atomic uint64_t remote_hits, remote_bytes; /* from another host's */
+    _Atomic uint64_t late;     /* hits that waited for a fill */
+    _Atomic uint64_t missed;   /* reads looked for in vain */
+    _Atomic uint64_t voided;   /* pages made void by a write, or because their file had changed */
+
+    _Atomic uint64_t filled, filled_bytes; /* fills that became valid */
+    _Atomic uint64_t taken, taken_bytes;   /* of these, from another rank's segment */
+    _Atomic uint64_t lost;                 /* fills that did not: made void meanwhile, or not to be read */
+    _Atomic uint64_t evicted, unread;      /* pages that had to make room; of these, with parts that were never read */
+};
+
+struct segment_header {
+    _Atomic uint64_t magic;
+    _Atomic uint32_t version, slots;
+    _Atomic uint64_t token;
+    _Atomic uint32_t mode, peer_count;
+    /* Counts uses. */
+    _Atomic uint64_t clock;
+    /* How many entries were ever put into the log. */
+    _Atomic uint64_t logged;
+    uint64_t reserved[2];
+    struct segment_counts counts;
+    struct segment_peer peers[SEGMENT_PEERS];
+};
+
+struct segment_set {
+    _Atomic uint64_t tag[SEGMENT_WAYS];
+};
+
+struct segment_slot {
+    _Atomic uint64_t word;
+    _Atomic uint64_t dev, ino, page;
+    /* Of the file when the page was filled: segment_version(). */
+    _Atomic uint64_t version;
+    /* The clock at its last use. */
+    _Atomic uint64_t used;
+    /* Parts that are foretold and not read since; parts that were never read. */
+    _Atomic uint32_t expected, fresh;
+    /* How many wait for a fill, on the low half of `word`. */
+    _Atomic uint32_t waiters;
+    uint32_t reserved;
+};
+
+/* A hint where a page may be: rank in the high half, slot in the low one. */
+struct segment_place {
+    _Atomic uint64_t tag, place;
+};
+
+_Static_assert(sizeof(struct segment_header) <= 4096, "the header has one page");
+_Static_assert(sizeof(struct segment_set) == 64 && sizeof(struct segment_slot) == 64, "a cache line each");
+
+/* A page of a file. */
+struct segment_key {
+    uint64_t dev, ino, page;
+};
+
+/* A mapped segment. */
+struct segment {
+    struct segment_header *header;
+    struct segment_set *sets;
+    struct segment_slot *slots;
+    _Atomic uint32_t *log;
+    struct segment_place *directory;
+    unsigned char *pages;
+    uint32_t slot_count, set_count;
+};
+
+static inline uint64_t segment_up(uint64_t bytes) { return (bytes + 4095) & ~UINT64_C(4095); }
+
+static inline uint32_t segment_sets(uint32_t slots) { return (slots + SEGMENT_WAYS - 1) / SEGMENT_WAYS; }
+
+/* How long a segment of so many slots is; the places of its areas, if wanted. */
+static inline uint64_t segment_size(uint32_t slots, uint64_t at[5])
+{
+    const uint64_t lengths[] = {sizeof(struct segment_set) * segment_sets(slots), sizeof(struct segment_slot) * (uint64_t)slots,
+                                sizeof(uint32_t) * (uint64_t)slots, sizeof(struct segment_place) * SEGMENT_PLACES * (uint64_t)slots,
+                                SEGMENT_PAGE * (uint64_t)slots};
+    uint64_t end = 4096;
+    for (int i = 0; i < 5; i++) {
+        if (at)
+            at[i] = end;
+        end += segment_up(lengths[i]);
+    }
+    return end;
+}
+
+/* Takes mapped memory of this size for a segment; false if it is none. */
+static inline bool segment_of(struct segment *segment, void *memory, uint64_t size, uint64_t token)
+{
+    struct segment_header *header = memory;
+    if (size < 4096 || atomic_load_explicit(&header->magic, memory_order_acquire) != SEGMENT_MAGIC ||
+        atomic_load_explicit(&header->version, memory_order_relaxed) != SEGMENT_VERSION ||
+        atomic_load_explicit(&header->token, memory_order_relaxed) != token)
+        return false;
+    uint32_t slots = atomic_load_explicit(&header->slots, memory_order_relaxed);
+    uint64_t at[5];
+    if (slots == 0 || slots > SEGMENT_SLOTS_MAX || segment_size(slots, at) != size)
+        return false;
+    unsigned char *bytes = memory;
+    *segment = (struct segment){.header = header,
+                                .sets = (void *)(bytes + at[0]),
+                                .slots = (void *)(bytes + at[1]),
+                                .log = (void *)(bytes + at[2]),
+                                .directory = (void *)(bytes + at[3]),
+                                .pages = bytes + at[4],
+                                .slot_count = slots,
+                                .set_count = segment_sets(slots)};
+    return true;
+}
+
+static inline uint64_t segment_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static inline uint64_t segment_hash(const struct segment_key *key)
+{
+    return segment_mix(segment_mix(segment_mix(key->dev + UINT64_C(0x9e3779b97f4a7c15)) ^ key->ino) ^ key->page);
+}
+
+/* The tag of a page in a set; never 0. */
+static inline uint64_t segment_tag(uint64_t hash) { return hash | 1; }
+
+/* The two sets that a page may lie in. */
+static inline uint32_t segment_set_of(uint64_t hash, uint32_t sets, int which)
+{
+    uint64_t half = which ? hash & UINT32_MAX : hash >> 32;
+    return (uint32_t)((half * sets) >> 32);
+}
+
+/* A number for the state of a file: other contents, another number. */
+static inline uint64_t segment_version(int64_t mtime_ns, int64_t ctime_ns)
+{
+    return segment_mix(segment_mix((uint64_t)mtime_ns + 1) ^ (uint64_t)ctime_ns) | 1;
+}
+
+static inline uint32_t segment_generation(uint64_t word) { return (uint32_t)(word >> 32); }
+static inline uint32_t segment_filling(uint64_t word) { return (uint32_t)(word >> 16) & 0xffff; }
+static inline uint32_t segment_valid(uint64_t word) { return (uint32_t)word & 0xffff; }
+
+/* The parts of a page that a range of it touches: from `from` on, `len` bytes, within the page. */
+static inline uint32_t segment_parts(uint32_t from, uint32_t len)
+{
+    uint32_t first = from / SEGMENT_PART, last = (from + len - 1) / SEGMENT_PART;
+    return ((UINT32_C(2) << last) - 1) & ~((UINT32_C(1) << first) - 1);
+}
+
+static inline bool segment_is_for(const struct segment_slot *slot, const struct segment_key *key)
+{
+    return atomic_load_explicit(&slot->dev, memory_order_relaxed) == key->dev &&
+           atomic_load_explicit(&slot->ino, memory_order_relaxed) == key->ino &&
+           atomic_load_explicit(&slot->page, memory_order_relaxed) == key->page;
+}
+
+/* Calls `work` with each slot (its number) that seems to be for a page, until `work` says true. A page can stand in two slots for a
+ * moment, when two have begun to fill it. */
+#define SEGMENT_EACH(segment, key, hash, number)                                                                                 \
+    for (uint32_t which_ = 0; which_ < 2; which_++)                                                                              \
+        for (uint32_t way_ = 0, set_ = segment_set_of(hash, (segment)->set_count, (int)which_), number; way_ < SEGMENT_WAYS;     \
+             way_++)                                                                                                             \
+            if ((number = set_ * SEGMENT_WAYS + way_) < (segment)->slot_count &&                                                 \
+                atomic_load_explicit(&(segment)->sets[set_].tag[way_], memory_order_relaxed) == segment_tag(hash) &&             \
+                segment_is_for(&(segment)->slots[number], key))
+
+/* A slot that has these parts of a page, and its word: what is read of it counts only if segment_still() says so afterwards. */
+static inline bool segment_find(const struct segment *segment, const struct segment_key *key, uint32_t parts, uint32_t *found,
+                                uint64_t *word)
+{
+    const uint64_t hash = segment_hash(key);
+    SEGMENT_EACH(segment, key, hash, number)
+    {
+        /* The word first: the key is constant as long as the generation is. */
+        *word = atomic_load_explicit(&segment->slots[number].word, memory_order_acquire);
+        *found = number;
+        if ((segment_valid(*word) & parts) == parts && segment_is_for(&segment->slots[number], key))
+            return true;
+    }
+    return false;
+}
+
+/* Whether what was copied from a slot, found with this word, is what the slot's page holds. */
+static inline bool segment_still(const struct segment *segment, uint32_t number, uint64_t word)
+{
+    atomic_thread_fence(memory_order_acquire);
+    uint64_t now = atomic_load_explicit(&segment->slots[number].word, memory_order_relaxed);
+    return segment_generation(now) == segment_generation(word) && (segment_valid(now) & segment_valid(word)) == segment_valid(word);
+}
+
+/* These parts of a slot were read. */
+static inline void segment_used(const struct segment *segment, uint32_t number, uint32_t parts)
+{
+    struct segment_slot *slot = &segment->slots[number];
+    uint64_t now = atomic_fetch_add_explicit(&segment->header->clock, 1, memory_order_relaxed);
+    atomic_store_explicit(&slot->used, now + 1, memory_order_relaxed);
+    if (atomic_load_explicit(&slot->expected, memory_order_relaxed) & parts)
+        atomic_fetch_and_explicit(&slot->expected, ~parts, memory_order_relaxed);
+    if (atomic_load_explicit(&slot->fresh, memory_order_relaxed) & parts)
+        atomic_fetch_and_explicit(&slot->fresh, ~parts, memory_order_relaxed);
+}
+
+/* Makes a slot's page void, whatever is being filled of it; whether it had any parts. */
+static inline bool segment_void(struct segment_slot *slot)
+{
+    uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    while ((uint32_t)word != 0) {
+        uint64_t next = (uint64_t)(segment_generation(word) + 1) << 32 | (uint64_t)segment_filling(word) << 16;
+        if (atomic_compare_exchange_weak_explicit(&slot->word, &word, next, memory_order_acq_rel, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+/* Makes a page void, if it is there: it was written, and the write is over. */
+static inline uint32_t segment_void_page(const struct segment *segment, const struct segment_key *key)
+{
+    uint32_t count = 0;
+    const uint64_t hash = segment_hash(key);
+    /* After the write, before the look: whoever claims the page unseen by the look reads it after the write. */
+    atomic_thread_fence(memory_order_seq_cst);
+    SEGMENT_EACH(segment, key, hash, number)
+        count += segment_void(&segment->slots[number]);
+    return count;
+}
+
+#endif
