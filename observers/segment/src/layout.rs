@@ -1,0 +1,212 @@
+//! The layout of a segment: `observers/pmpi/src/segment.h` in Rust. `tests/layout.rs` has a C compiler say whether both agree.
+
+use crate::atomic::{AtomicU32, AtomicU64};
+
+/// The environment variable that names the segment to the rank's processes, as that of the ring does.
+pub const ENV: &str = "FOREREAD_CACHE";
+/// The first word of a segment.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"READPAGE");
+/// The layout's version.
+pub const VERSION: u32 = 1;
+/// Bytes of a part: what is filled and read by itself.
+pub const PART: u64 = 4096;
+/// Parts of a page.
+pub const PARTS: u64 = 16;
+/// Bytes of a page (the paper's 64 KiB).
+pub const PAGE: u64 = PART * PARTS;
+/// Slots of a set.
+pub const WAYS: u32 = 8;
+/// The other ranks' segments on one host that a rank can name to its foreread.
+pub const PEERS: usize = 64;
+/// The most slots of a segment: 64 GiB of pages.
+pub const SLOTS_MAX: u32 = 1 << 20;
+/// Entries of the directory for each slot.
+pub const PLACES: u64 = 4;
+/// Bytes of the header.
+pub const HEADER: u64 = 4096;
+
+/// Where what the rank reads belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// Nothing is known yet.
+    Undecided = 0,
+    /// Into the page cache, which ranks share.
+    Plain = 1,
+    /// Into segments.
+    Collective = 2,
+}
+
+/// A page of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The file's device.
+    pub dev: u64,
+    /// The file's inode.
+    pub ino: u64,
+    /// The page's number.
+    pub page: u64,
+}
+
+impl Key {
+    /// The hash that says where the page may lie.
+    pub fn hash(&self) -> u64 {
+        mix(mix(mix(self.dev.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ self.ino) ^ self.page)
+    }
+}
+
+/// SplitMix64's finalizer.
+pub(crate) const fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// The tag in a set of a page with this hash; never 0.
+pub const fn tag(hash: u64) -> u64 {
+    hash | 1
+}
+
+/// The two of so many sets that a page with this hash may lie in.
+pub fn sets_of(hash: u64, sets: u32) -> [u32; 2] {
+    let place = |half: u64| ((half * u64::from(sets)) >> 32) as u32;
+    [place(hash >> 32), place(hash & u64::from(u32::MAX))]
+}
+
+/// A number for the state of a file, by when its contents and its inode were changed, in ns.
+pub const fn version(mtime_ns: i64, ctime_ns: i64) -> u64 {
+    mix(mix((mtime_ns as u64).wrapping_add(1)) ^ ctime_ns as u64) | 1
+}
+
+/// How many sets that many slots make.
+pub const fn sets(slots: u32) -> u32 {
+    slots.div_ceil(WAYS)
+}
+
+/// Where the areas of a segment of so many slots begin, and how long it is, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// [`Set`]s.
+    pub sets: u64,
+    /// [`Slot`](crate::slot::Slot)s.
+    pub slots: u64,
+    /// Numbers of slots that were filled.
+    pub log: u64,
+    /// [`Place`]s.
+    pub directory: u64,
+    /// The pages themselves.
+    pub pages: u64,
+    /// The end.
+    pub size: u64,
+}
+
+impl Places {
+    /// Of so many slots.
+    pub const fn of(slots: u32) -> Self {
+        let count = slots as u64;
+        let sets = HEADER;
+        let slots_at = sets + up(size_of::<Set>() as u64 * crate::layout::sets(slots) as u64);
+        let log = slots_at + up(size_of::<crate::slot::Slot>() as u64 * count);
+        let directory = log + up(size_of::<AtomicU32>() as u64 * count);
+        let pages = directory + up(size_of::<Place>() as u64 * PLACES * count);
+        Self {
+            sets,
+            slots: slots_at,
+            log,
+            directory,
+            pages,
+            size: pages + PAGE * count,
+        }
+    }
+}
+
+const fn up(bytes: u64) -> u64 {
+    bytes.next_multiple_of(4096)
+}
+
+/// Another rank's segment on this host.
+#[repr(C)]
+pub struct Peer {
+    /// Its token.
+    pub token: AtomicU64,
+    /// The process that has it, and the descriptor there.
+    pub pid: AtomicU32,
+    /// The descriptor.
+    pub fd: AtomicU32,
+}
+
+/// What was done. The first seven the rank's processes count, the others its foreread.
+#[repr(C)]
+pub struct Counters {
+    /// Reads served from the own segment.
+    pub hits: AtomicU64,
+    /// Bytes of them.
+    pub hit_bytes: AtomicU64,
+    /// Reads served from another rank's segment on this host.
+    pub host_hits: AtomicU64,
+    /// Bytes of them.
+    pub host_bytes: AtomicU64,
+    /// Reads served from another host's.
+    pub remote_hits: AtomicU64,
+    /// Bytes of them.
+    pub remote_bytes: AtomicU64,
+    /// Hits that waited for a fill.
+    pub late: AtomicU64,
+    /// Reads that were looked for in vain.
+    pub missed: AtomicU64,
+    /// Pages made void by a write, or because their file had changed.
+    pub voided: AtomicU64,
+    /// Fills that became valid.
+    pub filled: AtomicU64,
+    /// Bytes of them.
+    pub filled_bytes: AtomicU64,
+    /// Of these, fills from another rank's segment.
+    pub taken: AtomicU64,
+    /// Bytes of them.
+    pub taken_bytes: AtomicU64,
+    /// Fills that came to nothing.
+    pub lost: AtomicU64,
+    /// Pages that had to make room.
+    pub evicted: AtomicU64,
+    /// Of these, pages with parts that were never read.
+    pub unread: AtomicU64,
+}
+
+/// The first page of a segment.
+#[repr(C)]
+pub struct Header {
+    pub(crate) magic: AtomicU64,
+    pub(crate) version: AtomicU32,
+    pub(crate) slots: AtomicU32,
+    pub(crate) token: AtomicU64,
+    pub(crate) mode: AtomicU32,
+    pub(crate) peer_count: AtomicU32,
+    pub(crate) clock: AtomicU64,
+    pub(crate) logged: AtomicU64,
+    pub(crate) reserved: [AtomicU64; 2],
+    pub(crate) counts: Counters,
+    pub(crate) peers: [Peer; PEERS],
+}
+
+/// The tags of the slots of a set; 0 for none.
+#[repr(C)]
+pub struct Set {
+    /// Of each.
+    pub tag: [AtomicU64; WAYS as usize],
+}
+
+/// A hint where a page may be.
+#[repr(C)]
+pub struct Place {
+    /// The page's tag.
+    pub tag: AtomicU64,
+    /// The rank that has it, in the high half, and the slot.
+    pub place: AtomicU64,
+}
+
+#[cfg(not(all(test, loom)))]
+const _: () = assert!(
+    size_of::<Header>() as u64 <= HEADER
+        && size_of::<Set>() == 64
+        && size_of::<crate::slot::Slot>() == 64
+);

@@ -1,0 +1,580 @@
+//! A mapped segment: which page gets which slot, how it is filled, and what was done.
+//!
+//! Data flow: [`Segment::claim`] → [`Fill`]: from the file, or from another rank's segment → valid.
+//!
+//! Who has to make room: the page used least lately, but none that is foretold and not read yet, the paper's second chance. Where
+//! all are, the claim is refused, and whoever fills waits or insists.
+//!
+//! Invariant: only the owner gives slots to pages, one at a time.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{
+    FileType, MemfdFlags, Mode as Permissions, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals,
+    fstat, ftruncate, memfd_create, open,
+};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::atomic::{AtomicU64, Ordering};
+use crate::layout::{
+    Counters, Header, Key, MAGIC, Mode, PAGE, PART, PARTS, PEERS, Places, SLOTS_MAX, VERSION, WAYS,
+    sets, sets_of, tag,
+};
+use crate::map::Map;
+use crate::slot::{Claimed, Slot, Word};
+
+/// How often a claim is tried again where somebody else changes the slots that it was made for.
+const TRIES: usize = 8;
+
+/// Why a segment cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It has no room for a page.
+    #[error("a collective cache of {size} bytes has no room for a page of {PAGE} bytes")]
+    TooSmall {
+        /// What was asked for, in bytes.
+        size: u64,
+    },
+    /// It is larger than a segment can be.
+    #[error("a collective cache of {size} bytes is larger than it can be ({most} bytes)")]
+    TooLarge {
+        /// What was asked for, in bytes.
+        size: u64,
+        /// The most there can be, in bytes.
+        most: u64,
+    },
+    /// A system call failed.
+    #[error("cannot make the collective cache of {size} bytes: {call}: {errno}")]
+    Create {
+        /// The call.
+        call: &'static str,
+        /// The size, in bytes.
+        size: u64,
+        /// What it returned.
+        errno: Errno,
+    },
+}
+
+/// What became of a claim.
+#[derive(Debug)]
+pub enum Claim<'a> {
+    /// All parts are there, or being filled.
+    There,
+    /// These are to be filled.
+    Fill(Fill<'a>),
+    /// All pages that could make room are foretold.
+    Full,
+}
+
+/// What was done, all of it in numbers of reads, pages, fills and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "said at `layout::Counters`")]
+pub struct Counts {
+    pub hits: u64,
+    pub hit_bytes: u64,
+    pub host_hits: u64,
+    pub host_bytes: u64,
+    pub remote_hits: u64,
+    pub remote_bytes: u64,
+    pub late: u64,
+    pub missed: u64,
+    pub voided: u64,
+    pub filled: u64,
+    pub filled_bytes: u64,
+    pub taken: u64,
+    pub taken_bytes: u64,
+    pub lost: u64,
+    pub evicted: u64,
+    pub unread: u64,
+}
+
+/// A segment, by its owner, or another rank's.
+#[derive(Debug)]
+pub struct Segment {
+    file: OwnedFd,
+    map: Map,
+    slots: u32,
+    /// Held while a slot is given to a page.
+    giving: Mutex<()>,
+}
+
+impl Segment {
+    /// Makes a segment whose pages take so many bytes at most.
+    ///
+    /// # Errors
+    /// [`Error`], with what was asked for.
+    pub fn create(size: u64) -> Result<Self, Error> {
+        let most = u64::from(SLOTS_MAX) * PAGE;
+        let slots = match u32::try_from(size / PAGE) {
+            Ok(0) => return Err(Error::TooSmall { size }),
+            Ok(slots) if slots <= SLOTS_MAX => slots,
+            _ => return Err(Error::TooLarge { size, most }),
+        };
+        let fail = |call| move |errno| Error::Create { call, size, errno };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = match memfd_create("foreread-cache", flags | MemfdFlags::NOEXEC_SEAL) {
+            // Linux before 6.3 does not know the flag.
+            Err(Errno::INVAL) => memfd_create("foreread-cache", flags),
+            made => made,
+        }
+        .map_err(fail("memfd_create"))?;
+        ftruncate(&file, Places::of(slots).size).map_err(fail("ftruncate"))?;
+        // Without the seals another process could shrink the file under our feet.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals).map_err(fail("fcntl(F_ADD_SEALS)"))?;
+        let map = Map::new(&file, slots).map_err(fail("mmap"))?;
+        let mut token = [0; 8];
+        getrandom(&mut token, GetRandomFlags::empty()).map_err(fail("getrandom"))?;
+        let header = map.header();
+        header
+            .token
+            .store(u64::from_ne_bytes(token), Ordering::Relaxed);
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.slots.store(slots, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok(Self {
+            file,
+            map,
+            slots,
+            giving: Mutex::new(()),
+        })
+    }
+
+    /// Another rank's segment on this host: a descriptor of another process. `None` if that is no such segment of this user's.
+    pub fn of_peer(pid: u32, fd: u32, token: u64) -> Option<Self> {
+        Self::open(Path::new(&format!("/proc/{pid}/fd/{fd}")), token)
+    }
+
+    fn open(path: &Path, token: u64) -> Option<Self> {
+        // To open a device, a terminal or a pipe may do something.
+        let is_file = |stat: &rustix::fs::Stat| {
+            let user = rustix::process::geteuid().as_raw();
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_uid == user
+        };
+        if !rustix::fs::stat(path).is_ok_and(|stat| is_file(&stat)) {
+            return None;
+        }
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = open(path, flags, Permissions::empty()).ok()?;
+        let stat = fstat(&file).ok().filter(is_file)?;
+        let seals = SealFlags::SHRINK | SealFlags::GROW;
+        if !fcntl_get_seals(&file).is_ok_and(|has| has.contains(seals)) {
+            return None;
+        }
+        let size = u64::try_from(stat.st_size).ok()?;
+        if size < Places::of(1).size {
+            return None;
+        }
+        // The header alone is looked at before the size is known to be right.
+        let header = Map::new(&file, 1).ok()?;
+        let slots = header.header().slots.load(Ordering::Relaxed);
+        let is_one = header.header().is_valid(token)
+            && (1..=SLOTS_MAX).contains(&slots)
+            && Places::of(slots).size == size;
+        let map = is_one.then(|| Map::new(&file, slots).ok())??;
+        Some(Self {
+            file,
+            map,
+            slots,
+            giving: Mutex::new(()),
+        })
+    }
+
+    /// The value of [`crate::ENV`] for the rank's processes, while this process has it.
+    pub fn env_value(&self) -> String {
+        let (pid, fd) = (std::process::id(), self.file.as_raw_fd());
+        format!("{:016x}/proc/{pid}/fd/{fd}", self.token())
+    }
+
+    /// The random number that it is known by.
+    pub fn token(&self) -> u64 {
+        self.map.header().token.load(Ordering::Relaxed)
+    }
+
+    /// How many pages it holds.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Say where what the rank reads belongs.
+    pub fn set_mode(&self, mode: Mode) {
+        let word = &self.map.header().mode;
+        word.store(mode as u32, Ordering::Relaxed);
+    }
+
+    /// The other ranks' segments on this host that the rank has named: process, descriptor and token.
+    pub fn peers(&self) -> Vec<(u32, u32, u64)> {
+        let header = self.map.header();
+        let count = header.peer_count.load(Ordering::Acquire) as usize;
+        let named = header.peers.iter().take(count.min(PEERS));
+        let told = named.map(|peer| {
+            let (pid, fd) = (&peer.pid, &peer.fd);
+            let token = peer.token.load(Ordering::Relaxed);
+            (pid.load(Ordering::Relaxed), fd.load(Ordering::Relaxed), token)
+        });
+        told.filter(|&(pid, _, token)| pid != 0 && token != self.token())
+            .collect()
+    }
+
+    /// The parts of a page that are there or being filled.
+    pub fn resident(&self, key: &Key) -> u16 {
+        self.slots_of(key)
+            .map(|(_, slot)| slot.word())
+            .fold(0, |parts, word| parts | word.valid() | word.filling())
+    }
+
+    /// Claim these parts of a page, which are foretold, to be filled. With `insist`, a page that is foretold makes room where all
+    /// are.
+    pub fn claim(&self, key: &Key, parts: u16, insist: bool) -> Claim<'_> {
+        let _giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..TRIES {
+            let mut is_there = false;
+            for (number, slot) in self.slots_of(key) {
+                if let Ok(claimed) = slot.claim(key, parts) {
+                    slot.expect(parts);
+                    match claimed {
+                        Some(claimed) => return self.fill(number, *key, claimed),
+                        None => is_there = true,
+                    }
+                }
+            }
+            if is_there {
+                return Claim::There;
+            }
+            let Some((number, word)) = self.victim(key, insist) else {
+                return Claim::Full;
+            };
+            let slot = &self.map.slots()[number as usize];
+            let unread = slot.unread(word);
+            let name = || {
+                let set = &self.map.sets()[(number / WAYS) as usize];
+                let way = (number % WAYS) as usize;
+                set.tag[way].store(tag(key.hash()), Ordering::Relaxed);
+            };
+            if let Some(claimed) = slot.take(word, key, parts, name) {
+                slot.expect(parts);
+                let counts = self.counters();
+                count(&counts.evicted, (word.valid() != 0).into());
+                count(&counts.unread, (unread != 0).into());
+                return self.fill(number, *key, claimed);
+            }
+        }
+        Claim::Full
+    }
+
+    fn fill(&self, slot: u32, key: Key, claimed: Claimed) -> Claim<'_> {
+        Claim::Fill(Fill {
+            segment: self,
+            slot,
+            key,
+            claimed,
+            filled: 0,
+        })
+    }
+
+    /// Give these parts' memory back: nobody needs them any more.
+    pub fn discard(&self, key: &Key, parts: u16) {
+        for (_, slot) in self.slots_of(key) {
+            let word = slot.word();
+            if slot.is_for(key) && word.valid() & parts != 0 {
+                // Where something else of the page is just being filled it stays, and makes room when there is need.
+                let _ = slot.discard(word, parts);
+            }
+        }
+    }
+
+    /// Make a page void: the file has changed there.
+    pub fn void(&self, key: &Key) {
+        crate::atomic::fence(Ordering::SeqCst);
+        let voided = self.slots_of(key).filter(|(_, slot)| slot.void()).count();
+        count(&self.counters().voided, voided as u64);
+    }
+
+    /// Copy these parts of a page, which are part of `into`'s page, if all of them are valid and stay so meanwhile.
+    fn copy(&self, key: &Key, parts: u16, into: *mut u8) -> bool {
+        let found = self.slots_of(key).find_map(|(number, slot)| {
+            let word = slot.word();
+            let has = slot.is_for(key) && word.valid() & parts == parts;
+            has.then_some((number, slot, word))
+        });
+        let Some((number, slot, word)) = found else {
+            return false;
+        };
+        let from = self.map.page(number);
+        for (at, len) in runs(parts) {
+            // SAFETY: both are pages of mapped segments, and the run lies within a page; they are different segments' or a
+            // caller's own buffer. What another process may write meanwhile is found out below, and then counts for nothing.
+            unsafe { std::ptr::copy_nonoverlapping(from.add(at), into.add(at), len) };
+        }
+        slot.is_still(word)
+    }
+
+    /// What these parts of a page hold, if they are there; as a rank reads them.
+    pub fn read(&self, key: &Key, parts: u16) -> Option<Vec<u8>> {
+        let mut page = vec![0; PAGE as usize];
+        let is_good = self.copy(key, parts, page.as_mut_ptr());
+        is_good.then(|| {
+            let clock = self.clock();
+            self.slots_of(key)
+                .for_each(|(_, slot)| slot.read(parts, clock));
+            page
+        })
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        let counters = self.counters();
+        macro_rules! counts {
+            ($($name:ident),*) => {
+                Counts { $($name: counters.$name.load(Ordering::Relaxed)),* }
+            };
+        }
+        counts!(
+            hits, hit_bytes, host_hits, host_bytes, remote_hits, remote_bytes, late, missed, voided,
+            filled, filled_bytes, taken, taken_bytes, lost, evicted, unread
+        )
+    }
+
+    /// Slots that seem to be a page's.
+    fn slots_of(&self, key: &Key) -> impl Iterator<Item = (u32, &Slot)> {
+        let wanted = tag(key.hash());
+        self.candidates(key)
+            .filter(move |&number| {
+                let set = &self.map.sets()[(number / WAYS) as usize];
+                set.tag[(number % WAYS) as usize].load(Ordering::Relaxed) == wanted
+            })
+            .map(|number| (number, &self.map.slots()[number as usize]))
+            .filter(|(_, slot)| slot.is_for(key))
+    }
+
+    /// The slots that may be a page's.
+    fn candidates(&self, key: &Key) -> impl Iterator<Item = u32> + use<> {
+        let slots = self.slots;
+        let [first, second] = sets_of(key.hash(), sets(slots));
+        let others = (second != first).then_some(second);
+        std::iter::once(first)
+            .chain(others)
+            .flat_map(|set| set * WAYS..(set + 1) * WAYS)
+            .filter(move |&number| number < slots)
+    }
+
+    /// The slot that a page is to have, and its state.
+    fn victim(&self, key: &Key, insist: bool) -> Option<(u32, Word)> {
+        let free = |word: Word| word.valid() == 0;
+        let all = || {
+            self.candidates(key)
+                .map(|number| (number, self.map.slots()[number as usize].word()))
+                .filter(|(_, word)| word.filling() == 0)
+        };
+        // In the set with more room: so both fill up evenly.
+        let room = |set: u32| all().filter(|&(n, word)| n / WAYS == set && free(word)).count();
+        let unused = all().filter(|&(_, word)| free(word));
+        if let Some(unused) = unused.max_by_key(|&(number, _)| room(number / WAYS)) {
+            return Some(unused);
+        }
+        let slot = |number: u32| &self.map.slots()[number as usize];
+        let oldest = |&(number, _): &(u32, Word)| slot(number).used();
+        let is_over = |&(number, word): &(u32, Word)| slot(number).expected(word) == 0;
+        let over = all().filter(is_over).min_by_key(oldest);
+        over.or_else(|| all().filter(|_| insist).min_by_key(oldest))
+    }
+
+    fn clock(&self) -> u64 {
+        self.map.header().clock.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.map.header().counts
+    }
+
+    /// For whoever else on this host looks for the page.
+    fn log(&self, slot: u32) {
+        let at = self.map.header().logged.fetch_add(1, Ordering::Relaxed);
+        let log = self.map.log();
+        log[at as usize % log.len()].store(slot, Ordering::Relaxed);
+    }
+}
+
+impl Header {
+    fn is_valid(&self, token: u64) -> bool {
+        self.magic.load(Ordering::Acquire) == MAGIC
+            && self.version.load(Ordering::Relaxed) == VERSION
+            && self.token.load(Ordering::Relaxed) == token
+    }
+}
+
+/// Parts of a page to be filled; those that were not when this is dropped are given up.
+#[derive(Debug)]
+pub struct Fill<'a> {
+    segment: &'a Segment,
+    slot: u32,
+    key: Key,
+    claimed: Claimed,
+    filled: u16,
+}
+
+impl Fill<'_> {
+    /// Which parts.
+    pub fn parts(&self) -> u16 {
+        self.claimed.parts
+    }
+
+    /// Fill them from their file, whose state ([`crate::version`]) was asked for after they were claimed. What the file does not
+    /// have in full stays out.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn from_file(&mut self, file: BorrowedFd<'_>, version: u64) -> io::Result<()> {
+        self.slot().set_version(version);
+        let page = self.segment.map.page(self.slot);
+        for (at, len) in runs(self.claimed.parts) {
+            let mut done = 0;
+            while done < len {
+                let offset = self.key.page * PAGE + (at + done) as u64;
+                let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+                // SAFETY: the run lies within the slot's page, which is mapped; its memory is this claim's.
+                let got = unsafe {
+                    let into = page.add(at + done).cast();
+                    libc::pread(file.as_raw_fd(), into, len - done, offset)
+                };
+                match usize::try_from(got) {
+                    Ok(0) => break,
+                    Ok(got) => done += got,
+                    Err(_) => {
+                        let why = io::Error::last_os_error();
+                        if why.kind() != io::ErrorKind::Interrupted {
+                            return Err(why);
+                        }
+                    }
+                }
+            }
+            let whole = done / PART as usize;
+            self.filled |= (((1_u32 << whole) - 1) << (at / PART as usize)) as u16;
+        }
+        Ok(())
+    }
+
+    /// Fill them from another rank's segment, if that has all of them.
+    pub fn from_peer(&mut self, peer: &Segment, version: u64) -> bool {
+        self.slot().set_version(version);
+        let page = self.segment.map.page(self.slot);
+        let is_good = peer.copy(&self.key, self.claimed.parts, page);
+        if is_good {
+            self.filled = self.claimed.parts;
+            let counts = self.segment.counters();
+            count(&counts.taken, 1);
+            count(&counts.taken_bytes, bytes(self.filled));
+        }
+        is_good
+    }
+
+    /// What was filled becomes valid; which parts. None if the page was made void meanwhile.
+    pub fn commit(self) -> u16 {
+        let filled = self.filled;
+        if self.close() { filled } else { 0 }
+    }
+
+    fn slot(&self) -> &Slot {
+        &self.segment.map.slots()[self.slot as usize]
+    }
+
+    /// Let go of what was claimed; whether anything has become valid.
+    fn close(mut self) -> bool {
+        self.let_go()
+    }
+
+    fn let_go(&mut self) -> bool {
+        let claimed = std::mem::replace(&mut self.claimed, Claimed::nothing());
+        if claimed.parts == 0 {
+            return false;
+        }
+        let (slot, segment) = (self.slot(), self.segment);
+        slot.refresh(self.filled, segment.clock());
+        let is_valid = slot.commit(claimed, self.filled) && self.filled != 0;
+        let counts = segment.counters();
+        if is_valid {
+            segment.log(self.slot);
+            count(&counts.filled_bytes, bytes(self.filled));
+        }
+        // Last: whoever sees that there is something to look for finds it.
+        count(if is_valid { &counts.filled } else { &counts.lost }, 1);
+        if slot.has_waiters() {
+            wake(slot.address());
+        }
+        is_valid
+    }
+}
+
+impl Drop for Fill<'_> {
+    fn drop(&mut self) {
+        self.filled = if self.claimed.parts == 0 { self.filled } else { 0 };
+        self.let_go();
+    }
+}
+
+impl AsFd for Segment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Wakes whoever waits for the lower half of a slot's state to change.
+fn wake(word: *const AtomicU64) {
+    let half = usize::from(cfg!(target_endian = "big"));
+    // SAFETY: the word is mapped; the call writes nothing.
+    unsafe {
+        let half = word.cast::<u32>().add(half);
+        libc::syscall(libc::SYS_futex, half, libc::FUTEX_WAKE, i32::MAX);
+    }
+}
+
+fn count(counter: &AtomicU64, by: u64) {
+    if by != 0 {
+        counter.fetch_add(by, Ordering::Release);
+    }
+}
+
+fn bytes(parts: u16) -> u64 {
+    u64::from(parts.count_ones()) * PART
+}
+
+/// Runs of parts, as places in their page and lengths, in bytes.
+fn runs(parts: u16) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = u32::from(parts) >> at;
+        if rest == 0 {
+            return None;
+        }
+        let from = at + rest.trailing_zeros();
+        let len = (u32::from(parts) >> from).trailing_ones();
+        at = from + len;
+        let part = PART as usize;
+        Some((from as usize * part, len as usize * part))
+    })
+}
+
+/// The parts of a page that lie in these of the file's 4 KiB pages.
+pub(crate) fn parts_of(page: u64, parts: &std::ops::Range<u64>) -> u16 {
+    let first = page * PARTS;
+    let from = parts.start.clamp(first, first + PARTS) - first;
+    let to = parts.end.clamp(first, first + PARTS) - first;
+    let below = |n: u64| (1_u32 << n) - 1;
+    (below(to) & !below(from)) as u16
+}
+
+impl Key {
+    /// The pages of a file that these of its 4 KiB pages lie in, with the parts of each.
+    pub fn pages(dev: u64, ino: u64, parts: std::ops::Range<u64>) -> impl Iterator<Item = (Self, u16)> {
+        let pages = match parts.is_empty() {
+            true => 0..0,
+            false => parts.start / PARTS..(parts.end - 1) / PARTS + 1,
+        };
+        pages.map(move |page| (Self { dev, ino, page }, parts_of(page, &parts)))
+    }
+}

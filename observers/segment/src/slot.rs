@@ -1,0 +1,266 @@
+//! A slot: a page of a file, or some of its parts, and what is known of them.
+//!
+//! Invariants:
+//! - a part becomes valid only if nobody has made the page void since it was claimed;
+//! - a slot's page changes only with a new generation, while all of its parts are marked as being filled by whoever
+//!   changes it;
+//! - the memory of a part that is marked as being filled belongs to whoever has marked it, void or not.
+
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::layout::Key;
+
+/// All parts of a page.
+pub const ALL: u16 = u16::MAX;
+
+/// The state of a slot at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word(u64);
+
+impl Word {
+    /// How often the page was made void or another, counting round.
+    pub fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Parts that somebody is filling.
+    pub fn filling(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// Parts that hold what the file does.
+    pub fn valid(self) -> u16 {
+        self.0 as u16
+    }
+
+    fn new(generation: u32, filling: u16, valid: u16) -> Self {
+        Self(u64::from(generation) << 32 | u64::from(filling) << 16 | u64::from(valid))
+    }
+
+    fn void(self, filling: u16) -> Self {
+        Self::new(self.generation().wrapping_add(1), filling, 0)
+    }
+}
+
+/// A slot. Only ever used by reference to mapped memory.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Slot {
+    word: AtomicU64,
+    dev: AtomicU64,
+    ino: AtomicU64,
+    page: AtomicU64,
+    /// Of the file when the page was filled.
+    version: AtomicU64,
+    /// The clock at its last use.
+    used: AtomicU64,
+    /// Parts that are foretold and not read since.
+    expected: AtomicU32,
+    /// Parts that were never read.
+    fresh: AtomicU32,
+    /// How many wait for a fill.
+    waiters: AtomicU32,
+    reserved: AtomicU32,
+}
+
+/// Parts that were claimed: they are to be filled, and then to be [committed](Slot::commit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    generation: u32,
+    /// Which.
+    pub parts: u16,
+}
+
+impl Claimed {
+    /// No parts.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            generation: 0,
+            parts: 0,
+        }
+    }
+}
+
+impl Slot {
+    /// Its state.
+    pub fn word(&self) -> Word {
+        Word(self.word.load(Ordering::Acquire))
+    }
+
+    /// Whether it seems to be for this page. That is so for sure while the generation stays as it was before this was asked.
+    pub fn is_for(&self, key: &Key) -> bool {
+        self.dev.load(Ordering::Relaxed) == key.dev
+            && self.ino.load(Ordering::Relaxed) == key.ino
+            && self.page.load(Ordering::Relaxed) == key.page
+    }
+
+    fn replace(&self, old: Word, new: Word) -> bool {
+        let (set, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+        self.word
+            .compare_exchange(old.0, new.0, set, failed)
+            .is_ok()
+    }
+
+    /// Claim those of these parts of this page that are neither valid nor being filled; `None` if there are none. `false` if the
+    /// slot is another page's by now.
+    pub fn claim(&self, key: &Key, parts: u16) -> Result<Option<Claimed>, Another> {
+        loop {
+            let word = self.word();
+            if !self.is_for(key) {
+                return Err(Another);
+            }
+            let missing = parts & !word.valid() & !word.filling();
+            if missing == 0 {
+                return Ok(None);
+            }
+            let new = Word::new(
+                word.generation(),
+                word.filling() | missing,
+                word.valid(),
+            );
+            if self.replace(word, new) {
+                // What is read of the file is read after that.
+                fence(Ordering::SeqCst);
+                return Ok(Some(Claimed {
+                    generation: word.generation(),
+                    parts: missing,
+                }));
+            }
+        }
+    }
+
+    /// Make the slot this page's, whose state was `word`, and claim these parts; `None` if that has changed, or something is being
+    /// filled. `named` makes the slot known as the page's to whoever looks for it.
+    pub fn take(&self, word: Word, key: &Key, parts: u16, named: impl FnOnce()) -> Option<Claimed> {
+        if word.filling() != 0 || !self.replace(word, word.void(ALL)) {
+            return None;
+        }
+        self.version.store(0, Ordering::Relaxed);
+        self.dev.store(key.dev, Ordering::Relaxed);
+        self.ino.store(key.ino, Ordering::Relaxed);
+        self.page.store(key.page, Ordering::Relaxed);
+        self.expected.store(0, Ordering::Relaxed);
+        self.fresh.store(0, Ordering::Relaxed);
+        named();
+        let others = Word::new(0, !parts, 0);
+        self.word.fetch_and(!others.0, Ordering::AcqRel);
+        // Whoever writes to the file and does not find the page yet, had written before it is read.
+        fence(Ordering::SeqCst);
+        Some(Claimed {
+            generation: word.void(0).generation(),
+            parts,
+        })
+    }
+
+    /// Of what was claimed, the parts `filled` hold what the file does, and the others are given up; false if the page was made
+    /// void meanwhile.
+    pub fn commit(&self, claimed: Claimed, filled: u16) -> bool {
+        let Claimed { generation, parts } = claimed;
+        let mut word = self.word();
+        loop {
+            let is_same = word.generation() == generation;
+            let new = if is_same { parts & filled } else { 0 };
+            let valid = word.valid() | new;
+            let new = Word::new(word.generation(), word.filling() & !parts, valid);
+            if self.replace(word, new) {
+                return is_same;
+            }
+            word = self.word();
+        }
+    }
+
+    /// Make the page void: what is valid of it, and what is being filled; whether there was anything.
+    pub fn void(&self) -> bool {
+        loop {
+            let word = self.word();
+            if word.valid() == 0 && word.filling() == 0 {
+                return false;
+            }
+            if self.replace(word, word.void(word.filling())) {
+                return true;
+            }
+        }
+    }
+
+    /// Give these parts' memory back; false where something is being filled.
+    pub fn discard(&self, word: Word, parts: u16) -> bool {
+        let kept = word.valid() & !parts;
+        let new = Word::new(word.generation().wrapping_add(1), 0, kept);
+        word.filling() == 0 && self.replace(word, new)
+    }
+
+    /// Whether what was copied since its state was `word` is what its page held.
+    pub fn is_still(&self, word: Word) -> bool {
+        fence(Ordering::Acquire);
+        let now = Word(self.word.load(Ordering::Relaxed));
+        now.generation() == word.generation() && now.valid() & word.valid() == word.valid()
+    }
+
+    /// The state of the file that its page is filled from.
+    pub fn set_version(&self, version: u64) {
+        self.version.store(version, Ordering::Release);
+    }
+
+    /// These parts are foretold.
+    pub fn expect(&self, parts: u16) {
+        self.expected.fetch_or(parts.into(), Ordering::Relaxed);
+    }
+
+    /// Those of its valid parts that are foretold and not read since.
+    pub fn expected(&self, word: Word) -> u16 {
+        self.expected.load(Ordering::Relaxed) as u16 & word.valid()
+    }
+
+    /// Those of its valid parts that were never read.
+    pub fn unread(&self, word: Word) -> u16 {
+        self.fresh.load(Ordering::Relaxed) as u16 & word.valid()
+    }
+
+    /// These parts are new.
+    pub fn refresh(&self, parts: u16, clock: u64) {
+        self.fresh.fetch_or(parts.into(), Ordering::Relaxed);
+        self.used.store(clock, Ordering::Relaxed);
+    }
+
+    /// These parts were read.
+    pub fn read(&self, parts: u16, clock: u64) {
+        self.expected.fetch_and(!u32::from(parts), Ordering::Relaxed);
+        self.fresh.fetch_and(!u32::from(parts), Ordering::Relaxed);
+        self.used.store(clock, Ordering::Relaxed);
+    }
+
+    /// The clock at its last use.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Whether anybody waits for it to be filled, on [`Slot::address`].
+    pub fn has_waiters(&self) -> bool {
+        self.waiters.load(Ordering::SeqCst) != 0
+    }
+
+    /// Where its state is.
+    pub fn address(&self) -> *const AtomicU64 {
+        &self.word
+    }
+
+    #[cfg(all(test, loom))]
+    pub(crate) fn empty() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            word: zero(),
+            dev: zero(),
+            ino: zero(),
+            page: zero(),
+            version: zero(),
+            used: zero(),
+            expected: AtomicU32::new(0),
+            fresh: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
+            reserved: AtomicU32::new(0),
+        }
+    }
+}
+
+/// The slot is another page's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Another;
