@@ -42,6 +42,7 @@ enum {
     SEGMENT_PAGE = SEGMENT_PART * SEGMENT_PARTS,
     SEGMENT_WAYS = 8,
     SEGMENT_PEERS = 64,
+    SEGMENT_FILES = 64,
     /* 64 GiB of pages. */
     SEGMENT_SLOTS_MAX = 1 << 20,
     /* Directory entries for each slot. */
@@ -55,6 +56,13 @@ enum segment_mode { SEGMENT_UNDECIDED, SEGMENT_PLAIN, SEGMENT_COLLECTIVE };
 struct segment_peer {
     _Atomic uint64_t token;
     _Atomic uint32_t pid, fd;
+};
+
+/* A file that the rank has opened through MPI. Its foreread fills pages of such files alone. */
+struct segment_file {
+    _Atomic uint64_t dev, ino;
+    /* 1 if it is read past the page cache (O_DIRECT), whatever its file system. */
+    _Atomic uint64_t direct;
 };
 
 /* What was done, by whom: the rank's processes count the first group, its foreread the second. */
@@ -81,9 +89,13 @@ struct segment_header {
     _Atomic uint64_t clock;
     /* How many entries were ever put into the log. */
     _Atomic uint64_t logged;
-    uint64_t reserved[2];
+    /* One more than this process's rank among all, with their number in the high half; 0 before a file is opened through MPI. */
+    _Atomic uint64_t joined;
+    /* How many files the rank has opened through MPI so far: those of `files` from the first on, round and round. */
+    _Atomic uint64_t file_count;
     struct segment_counts counts;
     struct segment_peer peers[SEGMENT_PEERS];
+    struct segment_file files[SEGMENT_FILES];
 };
 
 struct segment_set {

@@ -18,6 +18,8 @@ pub const PAGE: u64 = PART * PARTS;
 pub const WAYS: u32 = 8;
 /// The other ranks' segments on one host that a rank can name to its foreread.
 pub const PEERS: usize = 64;
+/// Files that a rank has opened lately, which its foreread knows of.
+pub const FILES: usize = 64;
 /// The most slots of a segment: 64 GiB of pages.
 pub const SLOTS_MAX: u32 = 1 << 20;
 /// Entries of the directory for each slot.
@@ -135,7 +137,18 @@ pub struct Peer {
     pub fd: AtomicU32,
 }
 
-/// What was done. The first seven the rank's processes count, the others its foreread.
+/// A file that the rank has opened through MPI.
+#[repr(C)]
+pub struct File {
+    /// Its device.
+    pub dev: AtomicU64,
+    /// Its inode.
+    pub ino: AtomicU64,
+    /// 1 if it is read past the page cache, whatever its file system.
+    pub direct: AtomicU64,
+}
+
+/// What was done. The first nine the rank's processes count, the others its foreread.
 #[repr(C)]
 pub struct Counters {
     /// Reads served from the own segment.
@@ -183,9 +196,11 @@ pub struct Header {
     pub(crate) peer_count: AtomicU32,
     pub(crate) clock: AtomicU64,
     pub(crate) logged: AtomicU64,
-    pub(crate) reserved: [AtomicU64; 2],
+    pub(crate) joined: AtomicU64,
+    pub(crate) file_count: AtomicU64,
     pub(crate) counts: Counters,
     pub(crate) peers: [Peer; PEERS],
+    pub(crate) files: [File; FILES],
 }
 
 /// The tags of the slots of a set; 0 for none.

@@ -24,4 +24,4 @@ pub mod slot;
 
 pub use layout::{ENV, Key, Mode, PAGE, PART, PARTS, version};
 #[cfg(not(all(test, loom)))]
-pub use segment::{Claim, Counts, Error, Fill, Segment};
+pub use segment::{Claim, Counts, Direct, Error, Fill, Segment};

@@ -21,7 +21,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::{
-    Counters, Header, Key, MAGIC, Mode, PAGE, PART, PARTS, PEERS, Places, SLOTS_MAX, VERSION, WAYS,
+    Counters, FILES, File, Header, Key, MAGIC, Mode, PAGE, PART, PARTS, PEERS, Places, SLOTS_MAX, VERSION, WAYS,
     sets, sets_of, tag,
 };
 use crate::map::Map;
@@ -59,6 +59,10 @@ pub enum Error {
         errno: Errno,
     },
 }
+
+/// Whether a file is read past the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Direct(pub bool);
 
 /// What became of a claim.
 #[derive(Debug)]
@@ -219,6 +223,18 @@ impl Segment {
         });
         told.filter(|&(pid, _, token)| pid != 0 && token != self.token())
             .collect()
+    }
+
+    /// Whether the rank has opened a file through MPI, as far as is known, and whether it reads that past the page cache.
+    pub fn opened(&self, dev: u64, ino: u64) -> Option<Direct> {
+        let header = self.map.header();
+        let count = header.file_count.load(Ordering::Acquire);
+        let named = usize::try_from(count).unwrap_or(FILES).min(FILES);
+        let is_it = |file: &&File| {
+            file.dev.load(Ordering::Relaxed) == dev && file.ino.load(Ordering::Relaxed) == ino
+        };
+        let file = header.files[..named].iter().find(is_it)?;
+        Some(Direct(file.direct.load(Ordering::Relaxed) == 1))
     }
 
     /// The parts of a page that are there or being filled.
