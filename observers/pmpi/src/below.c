@@ -10,7 +10,7 @@
 #include <aio.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdarg.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -79,10 +79,15 @@ PREAD(pread64)
 PREADV(preadv)
 PREADV(preadv64)
 
+/* Whether nobody is told when it ends: signal 0 is none. */
+static bool is_silent(const struct sigevent *event) {
+    return event->sigev_notify == SIGEV_NONE || (event->sigev_notify == SIGEV_SIGNAL && event->sigev_signo == 0);
+}
+
 /* The C library reads in a thread of its own. What is there already ends at once, as the program sees it by aio_error(3). */
 #define AIO_READ(name, block_type)                                                                                               \
     STAND_BEFORE(int, name, (struct block_type * block), {                                                                       \
-        if (foreread_served && block->aio_sigevent.sigev_notify == SIGEV_NONE &&                                                 \
+        if (foreread_served && is_silent(&block->aio_sigevent) &&                                                                \
             foreread_cache_take(block->aio_fildes, (void *)block->aio_buf, block->aio_nbytes, block->aio_offset) ==              \
                 block->aio_nbytes) {                                                                                             \
             block->aio_lio_opcode = LIO_READ;                                                                                    \

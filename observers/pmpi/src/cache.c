@@ -23,9 +23,9 @@
 static const uint64_t PATIENCE = 10 * 1000 * 1000;
 /* How long a read of the file system is thought to take before the first, in ns. */
 static const uint64_t COST = 1000 * 1000;
-/* A file that was changed so many seconds ago may be changed again without another time stamp: those are as coarse as a tick of
- * the kernel's clock, some file systems' as a second. */
-enum { UNSETTLED = 2 };
+/* A file that was changed so many ns ago may be changed again without another time stamp: those are as coarse as a tick of the
+ * kernel's clock, 10 ms at the most, or, where they are of whole seconds, as a second. Twice that, for clocks that differ. */
+static const int64_t FINE = 20 * 1000 * 1000, COARSE = INT64_C(2000) * 1000 * 1000;
 
 struct cached {
     struct cached *next;
@@ -106,7 +106,10 @@ static bool look(struct cached *file) {
     file->dev = makedev(status.stx_dev_major, status.stx_dev_minor);
     file->ino = status.stx_ino;
     int64_t changed = nanoseconds(status.stx_ctime);
-    bool settled = status.stx_ctime.tv_sec + UNSETTLED < time(NULL);
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    int64_t age = time.tv_sec * INT64_C(1000000000) + time.tv_nsec - changed;
+    bool settled = age > (status.stx_ctime.tv_nsec ? FINE : COARSE);
     if (foreread_cache_holds())
         void_file(file->dev, file->ino, segment_version(nanoseconds(status.stx_mtime), changed), settled);
     return true;
