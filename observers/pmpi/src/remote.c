@@ -9,8 +9,7 @@
 
 #include "real.h"
 
-/* Hints put on their way before any is waited for, and entries of the log looked at in one call: at 1 us for a hint that is at
- * most 0.1 ms. */
+/* Hints that are on their way at once, and entries of the log looked at in one call: at 1 us for a hint that is at most 0.1 ms. */
 enum { HINTS = 64 };
 /* After so many lookups in vain a page is looked for less often: every second time, then every fourth and so on. */
 enum { VAIN = 8, SELDOM_MAX = 6 };
@@ -35,8 +34,11 @@ struct remote {
     pthread_mutex_t lock;
     /* How far the own log was gone through. */
     uint64_t told;
+    /* Hints on their way, each for as long as its request is not done. */
     struct hint hints[HINTS];
-    unsigned on_their_way;
+    MPI_Request putting[HINTS];
+    bool used[HINTS];
+    unsigned next;
     /* A get that was not answered in time, and where it will arrive. */
     bool pending;
     MPI_Request request;
@@ -130,6 +132,9 @@ void foreread_remote_close(struct remote *remote) {
     MPI_Status status;
     if (remote->pending)
         REAL(Wait)(&remote->request, &status);
+    for (unsigned one = 0; one < HINTS; one++)
+        if (remote->used[one])
+            REAL(Wait)(&remote->putting[one], &status);
     REAL(Win_unlock_all)(remote->window);
     REAL(Win_free)(&remote->window);
     REAL(Comm_free)(&remote->comm);
@@ -153,6 +158,16 @@ static uint64_t hint_of(const struct remote *remote, uint64_t page, int *keeper,
     return segment_tag(hash);
 }
 
+/* Whether the hint that was here is on its way no longer. */
+static bool is_free(struct remote *remote, unsigned one) {
+    int done = 1;
+    MPI_Status status;
+    if (remote->used[one] && REAL(Test)(&remote->putting[one], &done, &status) != MPI_SUCCESS)
+        return false;
+    remote->used[one] = !done;
+    return done;
+}
+
 void foreread_remote_tell(struct remote *remote) {
     if (!remote || pthread_mutex_trylock(&remote->lock) != 0)
         return;
@@ -172,15 +187,15 @@ void foreread_remote_tell(struct remote *remote) {
             continue;
         int keeper;
         MPI_Aint at;
-        uint64_t page = atomic_load_explicit(&slot->page, memory_order_relaxed);
-        struct hint *hint = &remote->hints[remote->on_their_way++];
-        hint->tag = hint_of(remote, page, &keeper, &at);
+        unsigned free = remote->next % HINTS;
+        if (!is_free(remote, free))
+            break;
+        struct hint *hint = &remote->hints[free];
+        hint->tag = hint_of(remote, atomic_load_explicit(&slot->page, memory_order_relaxed), &keeper, &at);
         hint->place = (uint64_t)remote->rank << 32 | number;
-        REAL(Put)(hint, sizeof *hint, byte, keeper, at, sizeof *hint, byte, remote->window);
-        if (remote->on_their_way == HINTS) {
-            REAL(Win_flush_local_all)(remote->window);
-            remote->on_their_way = 0;
-        }
+        remote->used[free] = REAL(Rput)(hint, sizeof *hint, byte, keeper, at, sizeof *hint, byte, remote->window,
+                                        &remote->putting[free]) == MPI_SUCCESS;
+        remote->next++;
     }
     pthread_mutex_unlock(&remote->lock);
 }
