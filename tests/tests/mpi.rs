@@ -1,11 +1,13 @@
 //! Parallel programs in C and Fortran, under MPICH and Open MPI: what each call of MPI-IO is recorded as, records of ranks and
-//! what becomes of them, and programs unharmed.
+//! what becomes of them, the collective cache, and programs unharmed.
 //!
 //! The programs are in `tests/mpi`. Each test runs under each MPI; what this machine has no compiler for is reported as
 //! ignored, with the reason. Two ranks mostly: MPICH waits busily, which more ranks than processors make slow.
 
 #![forbid(unsafe_code)]
 
+#[path = "mpi/cache.rs"]
+mod cache;
 #[path = "mpi/calls.rs"]
 mod calls;
 #[path = "mpi/harness.rs"]
@@ -37,7 +39,7 @@ fn main() {
     arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
     for mpi in Mpi::ALL {
-        for &(name, needs, test) in [calls::TESTS, ranks::TESTS, unharmed::TESTS]
+        for &(name, needs, test) in [calls::TESTS, cache::TESTS, ranks::TESTS, unharmed::TESTS]
             .into_iter()
             .flatten()
         {

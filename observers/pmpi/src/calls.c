@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "cache.h"
 #include "files.h"
 #include "real.h"
 
@@ -37,6 +38,12 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
     ENTRY(MPI_##name, parameters, arguments, __VA_ARGS__)                                                                        \
     ENTRY(PMPI_##name, parameters, arguments, __VA_ARGS__)
 
+/* Makes the real call of an access, which the cache may serve. */
+#define MAKE(kind, real_call)                                                                                                    \
+    foreread_cache_enter(fh, kind);                                                                                              \
+    code = real_call;                                                                                                            \
+    foreread_cache_leave();
+
 /* An access that is over when the call returns. `told` is the status to be filled in. */
 #define WHOLE(kind, pointer, at, real_call)                                                                                      \
     {                                                                                                                            \
@@ -45,7 +52,7 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
         bool wanted = foreread_begin(&access, fh, kind, pointer, at, count, datatype);                                           \
         if (wanted && status == MPI_STATUS_IGNORE)                                                                               \
             told = &own;                                                                                                         \
-        code = real_call;                                                                                                        \
+        MAKE(kind, real_call)                                                                                                    \
         if (wanted && code == MPI_SUCCESS)                                                                                       \
             foreread_end(&access, told);                                                                                         \
     }
@@ -55,7 +62,7 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
     {                                                                                                                            \
         struct access access;                                                                                                    \
         bool wanted = foreread_begin(&access, fh, kind, pointer, at, count, datatype);                                           \
-        code = real_call;                                                                                                        \
+        MAKE(kind, real_call)                                                                                                    \
         if (wanted && code == MPI_SUCCESS)                                                                                       \
             foreread_end(&access, NULL);                                                                                         \
     }
@@ -65,19 +72,19 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
     {                                                                                                                            \
         struct access access;                                                                                                    \
         bool wanted = foreread_begin(&access, fh, kind, pointer, at, count, datatype);                                           \
-        code = real_call;                                                                                                        \
+        MAKE(kind, real_call)                                                                                                    \
         if (wanted && code == MPI_SUCCESS)                                                                                       \
             foreread_begin_split(&access);                                                                                       \
     }
 
-#define ENDED(real_call)                                                                                                         \
+#define ENDED(kind, real_call)                                                                                                   \
     {                                                                                                                            \
         struct access access;                                                                                                    \
         MPI_Status own, *told = status;                                                                                          \
         bool wanted = foreread_end_split(&access, fh);                                                                           \
         if (wanted && status == MPI_STATUS_IGNORE)                                                                               \
             told = &own;                                                                                                         \
-        code = real_call;                                                                                                        \
+        MAKE(kind, real_call)                                                                                                    \
         if (wanted && code == MPI_SUCCESS)                                                                                       \
             foreread_end(&access, told);                                                                                         \
     }
@@ -102,8 +109,8 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 #define BEGINNING(name, kind, pointer, buffer, number)                                                                           \
     CALL(name, (MPI_File fh, buffer buf, number count, MPI_Datatype datatype), (fh, buf, count, datatype),                       \
          BEGUN(kind, pointer, 0, real(fh, buf, count, datatype)))
-#define ENDING(name, buffer)                                                                                                     \
-    CALL(name, (MPI_File fh, buffer buf, MPI_Status *status), (fh, buf, status), ENDED(real(fh, buf, told)))
+#define ENDING(name, kind, buffer)                                                                                               \
+    CALL(name, (MPI_File fh, buffer buf, MPI_Status *status), (fh, buf, status), ENDED(kind, real(fh, buf, told)))
 
 #define FAMILY(what, kind, buffer, number, large)                                                                                \
     BLOCKING_AT(File_##what##_at##large, kind, buffer, number)                                                                   \
@@ -131,24 +138,41 @@ FAMILY(read, KIND_READ, room, MPI_Count, _c)
 FAMILY(write, KIND_WRITE, data, MPI_Count, _c)
 #endif
 
-ENDING(File_read_at_all_end, room)
-ENDING(File_read_all_end, room)
-ENDING(File_read_ordered_end, room)
-ENDING(File_write_at_all_end, data)
-ENDING(File_write_all_end, data)
-ENDING(File_write_ordered_end, data)
+ENDING(File_read_at_all_end, KIND_READ, room)
+ENDING(File_read_all_end, KIND_READ, room)
+ENDING(File_read_ordered_end, KIND_READ, room)
+ENDING(File_write_at_all_end, KIND_WRITE, data)
+ENDING(File_write_all_end, KIND_WRITE, data)
+ENDING(File_write_ordered_end, KIND_WRITE, data)
 
 CALL(File_open, (MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh),
      (comm, filename, amode, info, fh), {
+         foreread_cache_opening();
          code = real(comm, filename, amode, info, fh);
-         if (code == MPI_SUCCESS)
+         if (code == MPI_SUCCESS) {
              foreread_opened(*fh, filename, amode);
+             foreread_cache_opened(comm, *fh, foreread_path_in(filename), amode);
+         }
      })
 
 CALL(File_close, (MPI_File *fh), (fh), {
-    if (fh)
+    if (fh) {
         foreread_closing(*fh);
+        foreread_cache_closing(*fh);
+    }
     code = real(fh);
+})
+
+CALL(File_sync, (MPI_File fh), (fh), {
+    code = real(fh);
+    if (code == MPI_SUCCESS)
+        foreread_cache_synced(fh);
+})
+
+CALL(File_set_atomicity, (MPI_File fh, int flag), (fh, flag), {
+    code = real(fh, flag);
+    if (code == MPI_SUCCESS)
+        foreread_cache_atomic(fh, flag);
 })
 
 CALL(File_set_view,

@@ -51,15 +51,14 @@ static struct file **place_of(MPI_File handle) {
     return place;
 }
 
-/* The path in a file's name, which may begin with the kind of its file system: "ufs:/data/x". */
-static const char *path_in(const char *name) {
+const char *foreread_path_in(const char *name) {
     const char *colon = strchr(name, ':'), *slash = strchr(name, '/');
     return colon && colon - name >= 2 && (!slash || colon < slash) ? colon + 1 : name;
 }
 
 void foreread_opened(MPI_File handle, const char *name, int mode) {
     struct file *file = calloc(1, sizeof *file);
-    char *path = strdup(path_in(name));
+    char *path = strdup(foreread_path_in(name));
     if (!file || !path) {
         free(file);
         free(path);

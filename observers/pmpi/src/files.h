@@ -29,6 +29,9 @@ struct access {
 
 struct file;
 
+/* The path in a file's name, which may begin with the kind of its file system: "ufs:/data/x". */
+const char *foreread_path_in(const char *name);
+
 /* A file was opened by this name. */
 void foreread_opened(MPI_File file, const char *name, int mode);
 /* A file is about to be closed. */

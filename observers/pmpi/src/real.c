@@ -37,17 +37,17 @@ void *foreread_real(void *_Atomic *known, const char *name) { return known_or_fo
 
 #ifdef OPEN_MPI
 /* Objects are the program's own copies, where the linker has put some into it. */
-MPI_Datatype foreread_byte(void) {
-    static void *_Atomic known;
-    return (MPI_Datatype)known_or_found(&known, RTLD_DEFAULT, "ompi_mpi_byte");
-}
-
-MPI_Comm foreread_world(void) {
-    static void *_Atomic known;
-    return (MPI_Comm)known_or_found(&known, RTLD_DEFAULT, "ompi_mpi_comm_world");
-}
+#define HANDLE(type, name, object, constant)                                                                                     \
+    type name(void) {                                                                                                            \
+        static void *_Atomic known;                                                                                              \
+        return (type)known_or_found(&known, RTLD_DEFAULT, object);                                                               \
+    }
 #else
-MPI_Datatype foreread_byte(void) { return MPI_BYTE; }
-
-MPI_Comm foreread_world(void) { return MPI_COMM_WORLD; }
+#define HANDLE(type, name, object, constant)                                                                                     \
+    type name(void) { return constant; }
 #endif
+
+HANDLE(MPI_Datatype, foreread_byte, "ompi_mpi_byte", MPI_BYTE)
+HANDLE(MPI_Comm, foreread_world, "ompi_mpi_comm_world", MPI_COMM_WORLD)
+HANDLE(MPI_Info, foreread_info_null, "ompi_mpi_info_null", MPI_INFO_NULL)
+HANDLE(MPI_Errhandler, foreread_errors_return, "ompi_mpi_errors_return", MPI_ERRORS_RETURN)

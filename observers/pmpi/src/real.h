@@ -21,5 +21,7 @@ void *foreread_real(void *_Atomic *known, const char *name);
 /* Predefined handles, which are objects of the library in some MPIs. */
 MPI_Datatype foreread_byte(void);
 MPI_Comm foreread_world(void);
+MPI_Info foreread_info_null(void);
+MPI_Errhandler foreread_errors_return(void);
 
 #endif

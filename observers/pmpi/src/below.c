@@ -1,0 +1,170 @@
+/* What the MPI library calls of the C library to read and write files.
+ *
+ * These functions stand behind those of the preload library, which reports reads: one that is served here is reported like any
+ * other. They stand in front of the C library's for the whole program. Reads are served to a thread within a call of MPI that
+ * reads; of writes, the program's own count as well.
+ *
+ * Here is not what the MPI libraries do not use for reading (`read`, `readv`): such reads are never served, and so never
+ * wrong. */
+#define _GNU_SOURCE
+#include <aio.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "cache.h"
+
+#define OURS __attribute__((visibility("default")))
+
+/* Defines a function in place of the C library's, whose own is `real`. It is looked up when the library is loaded: later that
+ * would wait for the loader's lock. What is called earlier looks it up itself. */
+#define STAND_BEFORE(result, name, parameters, ...)                                                                              \
+    static void *_Atomic known_##name;                                                                                           \
+    __attribute__((constructor)) static void find_##name(void) {                                                                 \
+        atomic_store_explicit(&known_##name, dlsym(RTLD_NEXT, #name), memory_order_relaxed);                                     \
+    }                                                                                                                            \
+    OURS result name parameters;                                                                                                 \
+    OURS result name parameters {                                                                                                \
+        if (!atomic_load_explicit(&known_##name, memory_order_relaxed))                                                          \
+            find_##name();                                                                                                       \
+        result(*real) parameters = (result(*) parameters)atomic_load_explicit(&known_##name, memory_order_relaxed);              \
+        __VA_ARGS__                                                                                                              \
+    }
+
+/* Serves what comes first of a read, and has the rest read. */
+#define PREAD(name)                                                                                                              \
+    STAND_BEFORE(ssize_t, name, (int fd, void *buffer, size_t len, off_t offset), {                                              \
+        if (!foreread_served)                                                                                                    \
+            return real(fd, buffer, len, offset);                                                                                \
+        size_t taken = foreread_cache_take(fd, buffer, len, offset);                                                             \
+        if (taken == len)                                                                                                        \
+            return (ssize_t)len;                                                                                                 \
+        uint64_t begun = foreread_cache_missed();                                                                                \
+        ssize_t rest = real(fd, (char *)buffer + taken, len - taken, offset + (off_t)taken);                                     \
+        foreread_cache_read(begun);                                                                                              \
+        if (rest < 0 && taken > 0)                                                                                               \
+            return real(fd, buffer, len, offset);                                                                                \
+        return rest < 0 ? rest : (ssize_t)taken + rest;                                                                          \
+    })
+
+PREAD(pread)
+PREAD(pread64)
+
+/* Serves a read into several buffers only as a whole. */
+#define PREADV(name)                                                                                                             \
+    STAND_BEFORE(ssize_t, name, (int fd, const struct iovec *parts, int count, off_t offset), {                                  \
+        if (!foreread_served)                                                                                                    \
+            return real(fd, parts, count, offset);                                                                               \
+        ssize_t taken = 0;                                                                                                       \
+        int one = 0;                                                                                                             \
+        for (; one < count; one++) {                                                                                             \
+            if (foreread_cache_take(fd, parts[one].iov_base, parts[one].iov_len, offset + taken) != parts[one].iov_len)          \
+                break;                                                                                                           \
+            taken += (ssize_t)parts[one].iov_len;                                                                                \
+        }                                                                                                                        \
+        if (one == count)                                                                                                        \
+            return taken;                                                                                                        \
+        uint64_t begun = foreread_cache_missed();                                                                                \
+        ssize_t moved = real(fd, parts, count, offset);                                                                          \
+        foreread_cache_read(begun);                                                                                              \
+        return moved;                                                                                                            \
+    })
+
+PREADV(preadv)
+PREADV(preadv64)
+
+/* Whether nobody is told when it ends: signal 0 is none. */
+static bool is_silent(const struct sigevent *event) {
+    return event->sigev_notify == SIGEV_NONE || (event->sigev_notify == SIGEV_SIGNAL && event->sigev_signo == 0);
+}
+
+/* The C library reads in a thread of its own. What is there already ends at once, as the program sees it by aio_error(3). */
+#define AIO_READ(name, block_type)                                                                                               \
+    STAND_BEFORE(int, name, (struct block_type * block), {                                                                       \
+        if (foreread_served && is_silent(&block->aio_sigevent) &&                                                                \
+            foreread_cache_take(block->aio_fildes, (void *)block->aio_buf, block->aio_nbytes, block->aio_offset) ==              \
+                block->aio_nbytes) {                                                                                             \
+            block->aio_lio_opcode = LIO_READ;                                                                                    \
+            block->__error_code = 0;                                                                                             \
+            block->__return_value = (ssize_t)block->aio_nbytes;                                                                  \
+            return 0;                                                                                                            \
+        }                                                                                                                        \
+        return real(block);                                                                                                      \
+    })
+
+AIO_READ(aio_read, aiocb)
+AIO_READ(aio_read64, aiocb64)
+
+/* Its write is over when its result is taken. */
+#define AIO_RETURN(name, block_type)                                                                                             \
+    STAND_BEFORE(ssize_t, name, (struct block_type * block), {                                                                   \
+        ssize_t moved = real(block);                                                                                             \
+        if (moved > 0 && block->aio_lio_opcode == LIO_WRITE)                                                                     \
+            foreread_cache_wrote(block->aio_fildes, block->aio_offset, moved);                                                   \
+        return moved;                                                                                                            \
+    })
+
+AIO_RETURN(aio_return, aiocb)
+AIO_RETURN(aio_return64, aiocb64)
+
+#define PWRITE(name)                                                                                                             \
+    STAND_BEFORE(ssize_t, name, (int fd, const void *buffer, size_t len, off_t offset), {                                        \
+        ssize_t moved = real(fd, buffer, len, offset);                                                                           \
+        if (moved > 0)                                                                                                           \
+            foreread_cache_wrote(fd, offset, moved);                                                                             \
+        return moved;                                                                                                            \
+    })
+
+PWRITE(pwrite)
+PWRITE(pwrite64)
+
+#define PWRITEV(name)                                                                                                            \
+    STAND_BEFORE(ssize_t, name, (int fd, const struct iovec *parts, int count, off_t offset), {                                  \
+        ssize_t moved = real(fd, parts, count, offset);                                                                          \
+        if (moved > 0)                                                                                                           \
+            foreread_cache_wrote(fd, offset, moved);                                                                             \
+        return moved;                                                                                                            \
+    })
+
+PWRITEV(pwritev)
+PWRITEV(pwritev64)
+
+/* Bytes were written where the descriptor's offset was. */
+static ssize_t written(int fd, ssize_t moved) {
+    int before = errno;
+    if (moved > 0 && foreread_cache_holds()) {
+        off_t end = lseek(fd, 0, SEEK_CUR);
+        if (end >= moved)
+            foreread_cache_wrote(fd, end - moved, moved);
+    }
+    errno = before;
+    return moved;
+}
+
+STAND_BEFORE(ssize_t, write, (int fd, const void *buffer, size_t len), { return written(fd, real(fd, buffer, len)); })
+
+STAND_BEFORE(ssize_t, writev, (int fd, const struct iovec *parts, int count), { return written(fd, real(fd, parts, count)); })
+
+/* The file's length or its room has changed. */
+static int resized(int fd, int result) {
+    if (result == 0)
+        foreread_cache_wrote(fd, 0, -1);
+    return result;
+}
+
+#define TRUNCATE(name) STAND_BEFORE(int, name, (int fd, off_t len), { return resized(fd, real(fd, len)); })
+
+TRUNCATE(ftruncate)
+TRUNCATE(ftruncate64)
+
+#define FALLOCATE(name)                                                                                                          \
+    STAND_BEFORE(int, name, (int fd, int mode, off_t offset, off_t len), { return resized(fd, real(fd, mode, offset, len)); })
+
+FALLOCATE(fallocate)
+FALLOCATE(fallocate64)

@@ -1,0 +1,377 @@
+/* See cache.h. */
+#define _GNU_SOURCE
+#include "cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host.h"
+#include "real.h"
+#include "remote.h"
+
+/* How long a read waits for a page that is being filled, in ns. The fill's read of the file is under way, so that one of our own
+ * would not be there sooner; a page of 64 KiB of a file system of eight servers comes within some milliseconds. */
+static const uint64_t PATIENCE = 10 * 1000 * 1000;
+/* How long a read of the file system is thought to take before the first, in ns. */
+static const uint64_t COST = 1000 * 1000;
+/* A file that was changed so many ns ago may be changed again without another time stamp: those are as coarse as a tick of the
+ * kernel's clock, 10 ms at the most, or, where they are of whole seconds, as a second. Twice that, for clocks that differ. */
+static const int64_t FINE = 20 * 1000 * 1000, COARSE = INT64_C(2000) * 1000 * 1000;
+
+struct cached {
+    struct cached *next;
+    MPI_File handle;
+    uint64_t dev, ino;
+    /* Whether the ranks that may write it are all known. */
+    bool known;
+    bool atomic;
+    /* Whether its descriptor's flags were looked at. */
+    bool asked;
+    struct remote *remote;
+    /* How long the file system takes for a read, in ns: a mean in which the last eight weigh most. */
+    _Atomic uint64_t cost;
+    char path[];
+};
+
+__thread struct cached *foreread_served;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cached *files;
+
+static struct segment_counts *counts(void) { return &foreread_host.segments[0].header->counts; }
+
+static void add(_Atomic uint64_t *count, uint64_t more) { atomic_fetch_add_explicit(count, more, memory_order_relaxed); }
+
+static struct cached **place_of(MPI_File handle) {
+    struct cached **place = &files;
+    while (*place && (*place)->handle != handle)
+        place = &(*place)->next;
+    return place;
+}
+
+bool foreread_cache_holds(void) {
+    size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
+    for (size_t one = 0; one < count; one++)
+        if (atomic_load_explicit(&foreread_host.segments[one].header->logged, memory_order_relaxed) > 0)
+            return true;
+    return false;
+}
+
+/* Opening and closing, and when changes become visible. */
+
+void foreread_cache_opening(void) {
+    int rank, of;
+    MPI_Comm world = foreread_world();
+    pthread_mutex_lock(&lock);
+    bool begun = foreread_host_begin();
+    pthread_mutex_unlock(&lock);
+    if (begun && world && REAL(Comm_rank)(world, &rank) == MPI_SUCCESS && REAL(Comm_size)(world, &of) == MPI_SUCCESS)
+        atomic_store_explicit(&foreread_host.segments[0].header->joined, ((uint64_t)of << 32 | (uint32_t)rank) + 1,
+                              memory_order_release);
+}
+
+/* Makes a file's pages void in all segments of this host; if `settled`, none that are of this state of the file. */
+static void void_file(uint64_t dev, uint64_t ino, uint64_t version, bool settled) {
+    size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
+    /* As in segment_void_page. */
+    atomic_thread_fence(memory_order_seq_cst);
+    for (size_t one = 0; one < count; one++) {
+        const struct segment *segment = &foreread_host.segments[one];
+        for (uint32_t number = 0; number < segment->slot_count; number++) {
+            struct segment_slot *slot = &segment->slots[number];
+            if (atomic_load_explicit(&slot->dev, memory_order_relaxed) == dev &&
+                atomic_load_explicit(&slot->ino, memory_order_relaxed) == ino &&
+                !(settled && atomic_load_explicit(&slot->version, memory_order_relaxed) == version) && segment_void(slot))
+                add(&counts()->voided, 1);
+        }
+    }
+}
+
+static int64_t nanoseconds(struct statx_timestamp time) { return time.tv_sec * 1000000000 + time.tv_nsec; }
+
+/* Makes void what others may have changed; false if that cannot be told. */
+static bool look(struct cached *file) {
+    struct statx status;
+    if (statx(AT_FDCWD, file->path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &status) != 0 || !S_ISREG(status.stx_mode))
+        return false;
+    file->dev = makedev(status.stx_dev_major, status.stx_dev_minor);
+    file->ino = status.stx_ino;
+    int64_t changed = nanoseconds(status.stx_ctime);
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    int64_t age = time.tv_sec * INT64_C(1000000000) + time.tv_nsec - changed;
+    bool settled = age > (status.stx_ctime.tv_nsec ? FINE : COARSE);
+    if (foreread_cache_holds())
+        void_file(file->dev, file->ino, segment_version(nanoseconds(status.stx_mtime), changed), settled);
+    return true;
+}
+
+/* Whether all ranks of a communicator are on this host, and have this library. */
+static bool all_here(MPI_Comm comm) {
+    MPI_Group group, all;
+    MPI_Comm world = foreread_world();
+    int size, of;
+    if (!world || REAL(Comm_size)(world, &of) != MPI_SUCCESS || REAL(Comm_group)(comm, &group) != MPI_SUCCESS)
+        return false;
+    bool here = REAL(Comm_group)(world, &all) == MPI_SUCCESS && REAL(Group_size)(group, &size) == MPI_SUCCESS;
+    for (int one = 0; here && one < size; one++) {
+        int rank = 0;
+        here = REAL(Group_translate_ranks)(group, 1, &one, all, &rank) == MPI_SUCCESS && rank >= 0 &&
+               foreread_host_has((uint32_t)rank, (uint32_t)of);
+    }
+    REAL(Group_free)(&group);
+    REAL(Group_free)(&all);
+    return here;
+}
+
+/* The same of a file that was just opened; null if there is no own segment. */
+static struct cached *make(MPI_Comm comm, MPI_File handle, const char *path, bool *here) {
+    struct cached *file = foreread_host.count > 0 ? calloc(1, sizeof *file + strlen(path) + 1) : NULL;
+    if (!file)
+        return NULL;
+    file->handle = handle;
+    file->cost = COST;
+    strcpy(file->path, path);
+    *here = all_here(comm);
+    file->known = look(file);
+    return file;
+}
+
+void foreread_cache_opened(MPI_Comm comm, MPI_File handle, const char *path, int mode) {
+    pthread_mutex_lock(&lock);
+    foreread_host_meet();
+    pthread_mutex_unlock(&lock);
+    bool here = false;
+    struct cached *file = make(comm, handle, path, &here);
+    bool known = file && file->known;
+    /* All ranks do this, or none does. */
+    struct remote *remote = foreread_remote_open(comm, known ? &foreread_host.segments[0] : NULL, file ? file->dev : 0,
+                                                 file ? file->ino : 0, here);
+    if (!file)
+        return;
+    file->remote = remote;
+    file->known = known && (here || !(mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)));
+    pthread_mutex_lock(&lock);
+    file->next = files;
+    files = file;
+    foreread_host_publish(file->dev, file->ino, false);
+    pthread_mutex_unlock(&lock);
+}
+
+void foreread_cache_closing(MPI_File handle) {
+    if (foreread_host.count == 0)
+        return;
+    pthread_mutex_lock(&lock);
+    struct cached **place = place_of(handle), *file = *place;
+    if (file)
+        *place = file->next;
+    pthread_mutex_unlock(&lock);
+    if (file) {
+        foreread_remote_close(file->remote);
+        free(file);
+    }
+}
+
+static struct cached *file_of(MPI_File handle) {
+    pthread_mutex_lock(&lock);
+    struct cached *file = *place_of(handle);
+    pthread_mutex_unlock(&lock);
+    return file;
+}
+
+void foreread_cache_synced(MPI_File handle) {
+    struct cached *file = foreread_host.count > 0 ? file_of(handle) : NULL;
+    if (!file)
+        return;
+    file->known &= look(file);
+    foreread_remote_meet(file->remote);
+}
+
+void foreread_cache_atomic(MPI_File handle, bool atomic) {
+    struct cached *file = foreread_host.count > 0 ? file_of(handle) : NULL;
+    if (!file)
+        return;
+    file->atomic = atomic;
+    foreread_cache_synced(handle);
+}
+
+/* Reads. */
+
+void foreread_cache_enter(MPI_File handle, enum kind kind) {
+    if (kind != KIND_READ || foreread_host.count == 0 ||
+        atomic_load_explicit(&foreread_host.segments[0].header->mode, memory_order_relaxed) == SEGMENT_PLAIN)
+        return;
+    struct cached *file = file_of(handle);
+    if (!file || !file->known || file->atomic)
+        return;
+    foreread_remote_tell(file->remote);
+    foreread_served = file;
+}
+
+/* The file that a descriptor is of, without asking a server. */
+static bool key_of(int fd, struct segment_key *key) {
+    struct statx status;
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &status) != 0 || !S_ISREG(status.stx_mode))
+        return false;
+    key->dev = makedev(status.stx_dev_major, status.stx_dev_minor);
+    key->ino = status.stx_ino;
+    return true;
+}
+
+/* A piece of a page. */
+struct piece {
+    struct segment_key key;
+    uint32_t from, len, parts;
+    unsigned char *buffer;
+};
+
+static bool copy(const struct segment *segment, const struct piece *piece) {
+    uint32_t number;
+    uint64_t word;
+    if (!segment_find(segment, &piece->key, piece->parts, &number, &word))
+        return false;
+    memcpy(piece->buffer, segment->pages + (uint64_t)number * SEGMENT_PAGE + piece->from, piece->len);
+    if (!segment_still(segment, number, word))
+        return false;
+    segment_used(segment, number, piece->parts);
+    return true;
+}
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* How often the own foreread had filled a page when it was waited for in vain: it may be gone. */
+static _Atomic uint64_t vain = UINT64_MAX;
+
+/* Waits for a page of the own segment that is being filled; whether there was one, and it is filled. */
+static bool wait_for(const struct segment *segment, const struct piece *piece) {
+    uint64_t hash = segment_hash(&piece->key);
+    uint64_t filled = atomic_load_explicit(&counts()->filled, memory_order_relaxed);
+    if (atomic_load_explicit(&vain, memory_order_relaxed) == filled)
+        return false;
+    SEGMENT_EACH(segment, &piece->key, hash, number) {
+        struct segment_slot *slot = &segment->slots[number];
+        uint64_t end = now() + PATIENCE;
+        struct timespec until = {.tv_sec = (time_t)(end / 1000000000), .tv_nsec = (long)(end % 1000000000)};
+        for (;;) {
+            uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
+            uint32_t missing = piece->parts & ~segment_valid(word);
+            if (!segment_is_for(slot, &piece->key) || (missing & ~segment_filling(word)))
+                break;
+            if (!missing)
+                return true;
+            if (now() >= end) {
+                atomic_store_explicit(&vain, filled, memory_order_relaxed);
+                break;
+            }
+            atomic_fetch_add_explicit(&slot->waiters, 1, memory_order_seq_cst);
+            /* The low half of the word, which whoever fills the page changes; the end is a time of the monotonic clock. */
+            syscall(SYS_futex, (uint32_t *)&slot->word, FUTEX_WAIT_BITSET, (uint32_t)word, &until, NULL, FUTEX_BITSET_MATCH_ANY);
+            atomic_fetch_sub_explicit(&slot->waiters, 1, memory_order_relaxed);
+        }
+    }
+    return false;
+}
+
+static bool take(const struct piece *piece) {
+    size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
+    for (size_t one = 0; one < count; one++) {
+        if (!copy(&foreread_host.segments[one], piece))
+            continue;
+        add(one == 0 ? &counts()->hits : &counts()->host_hits, 1);
+        add(one == 0 ? &counts()->hit_bytes : &counts()->host_bytes, piece->len);
+        return true;
+    }
+    const struct segment *own = &foreread_host.segments[0];
+    if (wait_for(own, piece) && copy(own, piece)) {
+        add(&counts()->late, 1);
+        add(&counts()->hits, 1);
+        add(&counts()->hit_bytes, piece->len);
+        return true;
+    }
+    uint64_t cost = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
+    if (foreread_remote_take(foreread_served->remote, piece->key.page, piece->from, piece->len, piece->buffer, cost)) {
+        add(&counts()->remote_hits, 1);
+        add(&counts()->remote_bytes, piece->len);
+        return true;
+    }
+    return false;
+}
+
+/* Says so if a file is read past the page cache. */
+static void ask(struct cached *file, int fd) {
+    file->asked = true;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || !(flags & O_DIRECT))
+        return;
+    pthread_mutex_lock(&lock);
+    foreread_host_publish(file->dev, file->ino, true);
+    pthread_mutex_unlock(&lock);
+}
+
+size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
+    struct cached *file = foreread_served;
+    struct piece piece;
+    int before = errno;
+    size_t taken = 0;
+    /* Pages may be on other hosts, too. */
+    bool ours = offset >= 0 && (!file->asked || file->remote || foreread_cache_holds()) && key_of(fd, &piece.key) &&
+                piece.key.dev == file->dev && piece.key.ino == file->ino;
+    if (ours && !file->asked)
+        ask(file, fd);
+    while (ours && taken < len) {
+        uint64_t at = (uint64_t)offset + taken;
+        piece.key.page = at / SEGMENT_PAGE;
+        piece.from = (uint32_t)(at % SEGMENT_PAGE);
+        size_t left = SEGMENT_PAGE - piece.from;
+        piece.len = (uint32_t)(left < len - taken ? left : len - taken);
+        piece.parts = segment_parts(piece.from, piece.len);
+        piece.buffer = (unsigned char *)buffer + taken;
+        if (!take(&piece))
+            break;
+        taken += piece.len;
+    }
+    errno = before;
+    return taken;
+}
+
+uint64_t foreread_cache_missed(void) {
+    add(&counts()->missed, 1);
+    return now();
+}
+
+void foreread_cache_read(uint64_t begun) {
+    uint64_t mean = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
+    atomic_store_explicit(&foreread_served->cost, mean - mean / 8 + (now() - begun) / 8, memory_order_relaxed);
+}
+
+/* Writes. */
+
+void foreread_cache_wrote(int fd, off_t offset, off_t len) {
+    struct segment_key key;
+    int before = errno;
+    if (len != 0 && foreread_cache_holds() && key_of(fd, &key)) {
+        uint64_t first = (uint64_t)(offset < 0 ? 0 : offset) / SEGMENT_PAGE;
+        uint64_t last = len < 0 ? UINT64_MAX : ((uint64_t)offset + (uint64_t)len - 1) / SEGMENT_PAGE;
+        size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
+        if (last - first >= foreread_host.segments[0].slot_count)
+            void_file(key.dev, key.ino, 0, false);
+        else
+            for (size_t one = 0; one < count; one++)
+                for (key.page = first; key.page <= last; key.page++)
+                    add(&counts()->voided, segment_void_page(&foreread_host.segments[one], &key));
+    }
+    errno = before;
+}

@@ -1,0 +1,364 @@
+//! The collective cache, as programs see it: the same bytes as without it, by whatever call, whoever writes.
+//!
+//! `seed.c` stands in for foreread: what is in the cache is known then, and can be marked, so that what was served is told
+//! from what was read.
+
+use std::collections::HashMap;
+use std::process::Output;
+
+use foreread_tests::{Lab, check, foreread, root, text};
+
+use super::harness::{Mpi, lines};
+use super::{Needs, Test};
+
+pub const TESTS: &[Test] = &[
+    (
+        "every_kind_of_read_is_served_by_the_cache",
+        Needs::C,
+        every_kind,
+    ),
+    (
+        "pages_of_other_ranks_on_the_host_are_served",
+        Needs::C,
+        other_ranks,
+    ),
+    (
+        "reads_that_reach_the_end_of_a_file_are_the_same",
+        Needs::C,
+        ends_of_files,
+    ),
+    ("writes_make_pages_void_for_all_ranks", Needs::C, writes),
+    (
+        "ranks_that_read_and_write_at_once_read_what_mpi_says",
+        Needs::C,
+        at_once,
+    ),
+    (
+        "what_another_program_writes_is_seen_after_a_sync_and_an_open",
+        Needs::C,
+        others,
+    ),
+    ("nothing_is_served_in_atomic_mode", Needs::C, atomic),
+    (
+        "a_file_that_unknown_ranks_may_write_is_left_alone",
+        Needs::C,
+        unknown_ranks,
+    ),
+    (
+        "pages_of_ranks_on_other_hosts_are_fetched_one_sided",
+        Needs::C,
+        other_hosts,
+    ),
+    ("a_page_on_its_way_is_waited_for", Needs::C, waited),
+    (
+        "a_page_that_never_comes_is_not_waited_for_twice",
+        Needs::C,
+        stuck,
+    ),
+    (
+        "programs_with_an_open_file_end_as_they_do_alone",
+        Needs::C,
+        endings,
+    ),
+    ("what_is_no_segment_is_not_used", Needs::C, no_segment),
+];
+
+const SIZE: usize = (1 << 20) + 5000;
+
+/// A lab with the programs, and a file whose bytes are neither 0xaa nor its opposite.
+fn lab(mpi: Mpi) -> Lab {
+    let lab = Lab::new();
+    mpi.build(&lab, "cached.c");
+    for (source, options) in [("seed.c", &[][..]), ("slow.c", &["-shared", "-fPIC"])] {
+        let source = root().join("tests/mpi").join(source);
+        let name = source.file_stem().expect("a name").to_str().expect("text");
+        let path = source.to_str().expect("a path");
+        let built = lab.plain(&[&["cc", "-o", name, path][..], options].concat());
+        assert!(built.status.success(), "{built:?}");
+    }
+    fresh(&lab);
+    lab
+}
+
+/// The file as it is in the beginning.
+fn fresh(lab: &Lab) {
+    let mut state = 1_u32;
+    let bytes: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    })
+    .filter(|byte| ![0xaa, 0x55].contains(byte))
+    .take(SIZE)
+    .collect();
+    std::fs::write(lab.path("data"), bytes).expect("a file");
+}
+
+fn library(mpi: Mpi) -> String {
+    let path = foreread().with_file_name(format!("libforeread_{}.so", mpi.name()));
+    path.to_str().expect("a path").to_owned()
+}
+
+/// The words that run a way of `cached.c` with a cache that is filled so.
+fn seeded<'a>(library: &'a str, how: &'a str, way: &'a str) -> [&'a str; 8] {
+    [
+        "./seed", library, "data", how, "counts", "./cached", way, "data",
+    ]
+}
+
+/// What came of a run: its output, and each rank's counts.
+struct Ran {
+    output: Output,
+    counts: Vec<HashMap<String, u64>>,
+}
+
+impl Ran {
+    fn sum(&self, name: &str) -> u64 {
+        self.counts.iter().map(|one| one[name]).sum()
+    }
+
+    /// Pages served, from wherever.
+    fn served(&self) -> u64 {
+        ["hits", "host_hits", "remote_hits"]
+            .map(|name| self.sum(name))
+            .iter()
+            .sum()
+    }
+}
+
+fn run(mpi: Mpi, lab: &Lab, ranks: u32, how: &str, way: &str) -> Ran {
+    fresh(lab);
+    let output = mpi.launch(lab, ranks, &seeded(&library(mpi), how, way));
+    assert!(output.status.success(), "{how} {way}: {output:?}");
+    let counts = (0..ranks).map(|rank| counts(lab, rank)).collect();
+    Ran { output, counts }
+}
+
+fn counts(lab: &Lab, rank: u32) -> HashMap<String, u64> {
+    let counts = std::fs::read_to_string(lab.path(&format!("counts.{rank}"))).expect("counts");
+    let line = |line: &str| {
+        let (name, count) = line.split_once(' ')?;
+        Some((name.to_owned(), count.parse().ok()?))
+    };
+    counts.lines().filter_map(line).collect()
+}
+
+fn plain(mpi: Mpi, lab: &Lab, ranks: u32, way: &str) -> Vec<String> {
+    fresh(lab);
+    let output = mpi.launch(lab, ranks, &["./cached", way, "data"]);
+    assert!(output.status.success(), "{way}: {output:?}");
+    lines(&output)
+}
+
+/// All that was read was served: the program turns the marked bytes over, and no others.
+fn all_served(mpi: Mpi, ranks: u32, how: &str, way: &str) -> Ran {
+    let lab = lab(mpi);
+    let alone = plain(mpi, &lab, ranks, way);
+    let lab = lab.with("MARKED", "1");
+    let ran = run(mpi, &lab, ranks, how, way);
+    assert_eq!(lines(&ran.output), alone);
+    ran
+}
+
+fn every_kind(mpi: Mpi) {
+    for way in ["reads", "reads_writable"] {
+        let ran = all_served(mpi, 2, "whole,marked", way);
+        assert!(ran.counts.iter().all(|one| one["hits"] > 0));
+        // The rank's foreread is told of the file, and of the other rank.
+        assert!(ran.counts.iter().all(|one| one["files"] == 1));
+        assert!(ran.counts.iter().all(|one| one["peers"] == 1));
+        for (rank, one) in (0..).zip(&ran.counts) {
+            assert_eq!(one["joined"], (2 << 32) + rank + 1);
+        }
+    }
+}
+
+fn other_ranks(mpi: Mpi) {
+    let ran = all_served(mpi, 3, "parts,marked", "reads");
+    assert!(ran.sum("host_hits") > 0);
+}
+
+/// The same is read with the cache as without; what was served.
+fn same(mpi: Mpi, ranks: u32, how: &str, way: &str) -> Ran {
+    let lab = lab(mpi);
+    let alone = plain(mpi, &lab, ranks, way);
+    let ran = run(mpi, &lab, ranks, how, way);
+    assert_eq!(lines(&ran.output), alone, "{how} {way}");
+    ran
+}
+
+fn ends_of_files(mpi: Mpi) {
+    let ran = same(mpi, 2, "whole", "ends");
+    // Of reads that reach the end, what comes before its page.
+    assert!(ran.served() > 0);
+}
+
+fn writes(mpi: Mpi) {
+    for how in ["whole", "parts", "whole,kept"] {
+        let ran = same(mpi, 3, how, "writes");
+        assert!(ran.served() > 0 && ran.sum("voided") > 0, "{how}");
+    }
+}
+
+fn at_once(mpi: Mpi) {
+    for how in ["whole,kept", "parts,kept"] {
+        let ran = same(mpi, 3, how, "at_once");
+        let wrong = lines(&ran.output);
+        let wrong = wrong.iter().filter(|line| line.contains("wrong"));
+        assert!(wrong.clone().all(|line| line.ends_with("wrong 0")));
+        assert_eq!(wrong.count(), 3);
+        assert!(ran.served() > 0 && ran.sum("voided") > 0, "{how}");
+    }
+}
+
+fn others(mpi: Mpi) {
+    for how in ["whole", "whole,kept"] {
+        let ran = same(mpi, 2, how, "others");
+        assert!(ran.served() > 0 && ran.sum("voided") > 0, "{how}");
+    }
+}
+
+fn atomic(mpi: Mpi) {
+    // Whatever is served would be other bytes.
+    let ran = same(mpi, 2, "whole,marked", "atomic");
+    assert_eq!(ran.served(), 0);
+}
+
+fn unknown_ranks(mpi: Mpi) {
+    let lab = lab(mpi);
+    let library = library(mpi);
+    for (way, served) in [("reads_writable", false), ("reads", true)] {
+        let alone = plain(mpi, &lab, 2, way);
+        // The second rank has no such library.
+        let (how, last) = if served {
+            ("whole", "reads")
+        } else {
+            ("whole,marked", way)
+        };
+        fresh(&lab);
+        let words = [
+            &seeded(&library, how, way)[..],
+            &[":", "-n", "1", "./cached", last, "data"],
+        ]
+        .concat();
+        let output = mpi.launch(&lab, 1, &words);
+        assert_eq!(lines(&output), alone, "{output:?}");
+        let hits = counts(&lab, 0)["hits"];
+        assert_eq!(hits > 0, served, "{way}: {hits}");
+    }
+    // Both have it, but are on different hosts.
+    let lab = lab.with("FOREREAD_CACHE_ALONE", "1");
+    let alone = plain(mpi, &lab, 2, "reads_writable");
+    let ran = run(mpi, &lab, 2, "whole,marked", "reads_writable");
+    assert_eq!(lines(&ran.output), alone);
+    assert_eq!(ran.served(), 0);
+}
+
+/// By what the ranks reach each other, and whether the MPI can make windows then.
+type Transport = (&'static [(&'static str, &'static str)], bool);
+
+fn other_hosts(mpi: Mpi) {
+    let transports: &[Transport] = match mpi {
+        Mpi::Mpich => &[
+            (&[], true),
+            (&[("MPIR_CVAR_NOLOCAL", "1")], true),
+            (&[("UCX_TLS", "tcp,self")], true),
+        ],
+        Mpi::OpenMpi => &[
+            (&[], true),
+            (
+                &[
+                    ("OMPI_MCA_pml", "ob1"),
+                    ("OMPI_MCA_btl", "tcp,self"),
+                    ("OMPI_MCA_osc", "pt2pt"),
+                ],
+                true,
+            ),
+            (
+                &[
+                    ("OMPI_MCA_pml", "ob1"),
+                    ("OMPI_MCA_btl", "tcp,self"),
+                    ("OMPI_MCA_osc", "rdma"),
+                ],
+                false,
+            ),
+        ],
+    };
+    for (variables, windows) in transports {
+        let mut lab = lab(mpi);
+        let alone = plain(mpi, &lab, 2, "in_turn");
+        // The ranks take each other to be on other hosts, and a page is worth being waited for.
+        let preload = format!("{}:{}", library(mpi), lab.path("slow.so").display());
+        std::fs::rename(lab.path("slow"), lab.path("slow.so")).expect("our own library");
+        lab = lab
+            .with("FOREREAD_CACHE_ALONE", "1")
+            .with("FOREREAD_CACHE_BETWEEN_HOSTS", "1");
+        for (name, value) in *variables {
+            lab = lab.with(name, *value);
+        }
+        fresh(&lab);
+        let output = mpi.launch(&lab, 2, &seeded(&preload, "parts", "in_turn"));
+        assert_eq!(lines(&output), alone, "{variables:?}: {output:?}");
+        for rank in 0..2 {
+            let counts = counts(&lab, rank);
+            assert_eq!(counts["host_hits"], 0, "{variables:?}");
+            check!(
+                counts["remote_hits"] > 0 || !windows,
+                "{variables:?}: {counts:?}"
+            );
+        }
+    }
+}
+
+fn waited(mpi: Mpi) {
+    let ran = same(mpi, 2, "whole,waited", "in_turn");
+    check!(ran.sum("late") > 0, "{:?}", ran.counts);
+}
+
+fn stuck(mpi: Mpi) {
+    let ran = same(mpi, 2, "whole,stuck", "in_turn");
+    assert_eq!(ran.served(), 0);
+}
+
+fn endings(mpi: Mpi) {
+    let lab = lab(mpi);
+    for way in ["well", "exit", "kill", "abort"] {
+        let alone = mpi.launch(&lab, 2, &["./cached", way, "data"]);
+        for (how, between) in [("whole", "0"), ("whole,kept", "0"), ("whole", "1")] {
+            let between = format!("FOREREAD_CACHE_BETWEEN_HOSTS={between}");
+            let library = library(mpi);
+            let words = [
+                &["env", "FOREREAD_CACHE_ALONE=1", &between][..],
+                &seeded(&library, how, way),
+            ]
+            .concat();
+            let output = mpi.launch(&lab, 2, &words);
+            assert_eq!(
+                output.status.success(),
+                alone.status.success(),
+                "{way}, {how}: {output:?}"
+            );
+        }
+    }
+}
+
+fn no_segment(mpi: Mpi) {
+    let lab = lab(mpi);
+    let alone = plain(mpi, &lab, 2, "reads");
+    let preload = format!("LD_PRELOAD={}", library(mpi));
+    let zeros = "0".repeat(16);
+    let data = lab.path("data");
+    for value in [
+        String::new(),
+        "x".to_owned(),
+        zeros.clone(),
+        format!("{zeros}/proc/self/fd/0"),
+        format!("{zeros}/proc/1/fd/9999"),
+        format!("{zeros}/dev/zero"),
+        format!("{zeros}{}", data.display()),
+    ] {
+        let variable = format!("FOREREAD_CACHE={value}");
+        let words = ["env", &preload, &variable, "./cached", "reads", "data"];
+        let output = mpi.launch(&lab, 2, &words);
+        assert_eq!(lines(&output), alone, "{value}: {}", text(&output.stderr));
+    }
+}
