@@ -28,8 +28,9 @@ use collective::lock;
 use filled::Filled;
 use fillers::{Fillers, Found};
 
-/// Of the pages that the segment holds, the part that may be unread: the others were read, and may be read again.
-const UNREAD: (u64, u64) = (7, 8);
+/// Of the pages that the segment holds, the part that may be unread. A page has two sets to lie in, of 8 each, and waits where both are
+/// full: of 512, 413 went in before the first had to wait.
+const UNREAD: (u64, u64) = (3, 4);
 
 /// Where the files of a device belong.
 #[derive(Debug)]
