@@ -29,6 +29,11 @@ pub const TESTS: &[Test] = &[
     ),
     ("writes_make_pages_void_for_all_ranks", Needs::C, writes),
     (
+        "what_a_write_reads_is_never_served",
+        Needs::C,
+        read_by_a_write,
+    ),
+    (
         "ranks_that_read_and_write_at_once_read_what_mpi_says",
         Needs::C,
         at_once,
@@ -197,6 +202,16 @@ fn writes(mpi: Mpi) {
         let ran = same(mpi, 3, how, "writes");
         assert!(ran.served() > 0 && ran.sum("voided") > 0, "{how}");
     }
+}
+
+fn read_by_a_write(mpi: Mpi) {
+    let lab = lab(mpi);
+    plain(mpi, &lab, 2, "sieve");
+    let written = std::fs::read(lab.path("data")).expect("the file");
+    // Whatever is served would be other bytes, and come back to the file.
+    let ran = run(mpi, &lab, 2, "whole,marked", "sieve");
+    assert!(std::fs::read(lab.path("data")).expect("the file") == written);
+    assert_eq!(ran.served(), 0);
 }
 
 fn at_once(mpi: Mpi) {
