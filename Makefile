@@ -91,7 +91,7 @@ test-rust: build
 # What threads and processes share, in every order. These builds have loom's atomics and locks, and a folder of their own.
 test-loom:
 	RUSTFLAGS='$(RUSTFLAGS) --cfg loom' $(CARGO) test --release --target-dir target/loom \
-		-p foreread-ring -p foreread-engine --lib -- models
+		-p foreread-ring -p foreread-segment -p foreread-engine --lib -- models
 
 # Without Clang 19 there is nothing to test but the driver, which test-rust does.
 test-slicer:

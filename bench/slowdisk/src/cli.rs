@@ -24,7 +24,7 @@ use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, state, unmount
 /// Columns of a terminal nobody has widened.
 const WIDTH: usize = 80;
 
-/// A file system as slow as a disk of old, a cloud volume or an NFS server.
+/// A file system as slow as a disk of old, a cloud volume, an NFS server or a parallel file system.
 #[derive(Args, Clone, Debug)]
 pub struct SlowdiskArgs {
     #[command(subcommand)]
@@ -55,7 +55,7 @@ enum Action {
     },
     /// Hold mounted models against their specifications (some 12 seconds each)
     Selftest {
-        /// Only this model: hdd-7200, network-ssd or nfs
+        /// Only this model: hdd-7200, network-ssd, nfs, striped or striped-2008
         model: Option<Model>,
         /// As JSON
         #[arg(long)]
@@ -67,7 +67,7 @@ enum Action {
 
 #[derive(Args, Clone, Debug)]
 struct MountArgs {
-    /// hdd-7200, network-ssd or nfs
+    /// hdd-7200, network-ssd, nfs, striped or striped-2008
     model: Model,
     /// Where to mount it: an empty directory, or one to be made
     dir: PathBuf,
@@ -241,6 +241,7 @@ fn describe(mounted: &Mounted) -> String {
     );
     match &mounted.loop_device {
         Some(device) => text += &format!(", ext4 on {}\n", device.display()),
+        None if mounted.model.spec().file_system => text += ", no page cache\n",
         None => text += &format!(", the image is {}\n", mounted.image().display()),
     }
     text += &format!(
@@ -279,7 +280,7 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
     let mut rows = Vec::new();
     if !json {
         say(&format!(
-            "{:<11} {:<24} {:>9} {:>9} {:>7} {:>7}\n",
+            "{:<12} {:<24} {:>9} {:>9} {:>7} {:>7}\n",
             "model", "figure", "specified", "realised", "off", "allowed"
         ))?;
     }
@@ -334,7 +335,7 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
 /// A bar that shows only on a terminal.
 fn progress(models: usize) -> ProgressBar {
     let bar = ProgressBar::new((models * selftest::FIGURES) as u64);
-    if let Ok(style) = ProgressStyle::with_template("{msg:<11} {bar:40} {elapsed}") {
+    if let Ok(style) = ProgressStyle::with_template("{msg:<12} {bar:40} {elapsed}") {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(200));
@@ -343,7 +344,7 @@ fn progress(models: usize) -> ProgressBar {
 
 fn line(row: &Row) -> String {
     format!(
-        "{:<11} {:<24} {:>9.1} {:>9.1} {:>+6.1}% {:>6}% {}{}",
+        "{:<12} {:<24} {:>9.1} {:>9.1} {:>+6.1}% {:>6}% {}{}",
         row.model,
         row.figure,
         row.specified,
@@ -369,10 +370,12 @@ fn models() -> String {
             text += &fact(property, value);
         }
         let together = format!(
-            "{:.2} ms for a random 4 KiB read alone, {:.0} a second of 32 at once, {} MB/s in order",
+            "{:.2} ms for a random 4 KiB read alone, {:.0} a second of 32 at once, {} MB/s in order \
+             by {} readers",
             spec.random_us / 1e3,
             spec.deep_iops,
             spec.sequential_mb_s,
+            spec.streams,
         );
         text += &fact("together", &together);
         text += &fact("source", spec.source);

@@ -26,6 +26,12 @@ pub enum Error {
     /// The kernel asks for root to mount.
     #[error("mounting a slow disk needs root: run this with sudo")]
     NotRoot,
+    /// `file_only` of a model that is a file system.
+    #[error("{model} is a file system: there is no image file to have alone")]
+    NoImage {
+        /// Which.
+        model: Model,
+    },
     /// No FUSE in this kernel or container.
     #[error("{path}: cannot open the device of FUSE, which a slow disk needs")]
     Fuse {

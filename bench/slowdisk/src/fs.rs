@@ -1,4 +1,4 @@
-//! The FUSE file system: a directory with `disk.img` (the image, timed by the
+//! The FUSE file system of the models that are block devices: a directory with `disk.img` (the image, timed by the
 //! model), `stats.json` (what it has served) and `forget` (writing to it empties
 //! the disk's own cache).
 //!
@@ -26,13 +26,13 @@ pub(crate) const STATS: &str = "stats.json";
 pub(crate) const FORGET: &str = "forget";
 
 /// One request carries at most this many bytes (the kernel's own limit is 256 pages).
-const MAX_REQUEST: u32 = 1 << 20;
+pub(crate) const MAX_REQUEST: u32 = 1 << 20;
 /// Requests the kernel may have under way: more than a loop device sends (128).
-const MAX_BACKGROUND: u16 = 512;
+pub(crate) const MAX_BACKGROUND: u16 = 512;
 /// Linux's default, for those who read the image without a loop device.
 const READ_AHEAD: u32 = 128 << 10;
 /// Nothing changes but by our hand.
-const TTL: Duration = Duration::from_secs(3600);
+pub(crate) const TTL: Duration = Duration::from_secs(3600);
 
 const IMAGE_INO: INodeNo = INodeNo(2);
 const STATS_INO: INodeNo = INodeNo(3);
@@ -172,20 +172,12 @@ impl Filesystem for SlowFs {
                 match self.load(offset, len) {
                     Ok(data) => {
                         let answer = Answer::Read(reply, data);
-                        self.server.submit(arrived, offset, len, answer);
+                        self.server.submit(arrived, &[(offset, len)], answer);
                     }
                     Err(error) => reply.error(Errno::from(error)),
                 }
             }
-            STATS_INO => match serde_json::to_vec(&self.server.counters()) {
-                Ok(mut text) => {
-                    text.push(b'\n');
-                    let start = text.len().min(offset as usize);
-                    let end = text.len().min(start + size as usize);
-                    reply.data(&text[start..end]);
-                }
-                Err(_) => reply.error(Errno::EIO),
-            },
+            STATS_INO => self.server.tell(offset, size, reply),
             _ => reply.error(Errno::EIO),
         }
     }
@@ -209,7 +201,7 @@ impl Filesystem for SlowFs {
             IMAGE_INO => match self.image.write_all_at(data, offset) {
                 Ok(()) if self.slow_writes => {
                     let answer = Answer::Write(reply, len);
-                    self.server.submit(arrived, offset, len, answer);
+                    self.server.submit(arrived, &[(offset, len)], answer);
                 }
                 Ok(()) => {
                     self.server.count(len, true);

@@ -4,6 +4,12 @@
 //! programs ─> ext4 ─> page cache ─> mq-deadline ─> loop device ─> FUSE: disk.img ─> model ─> memory
 //! ```
 //!
+//! Models of parallel file systems are file systems themselves, without a page cache:
+//!
+//! ```text
+//! programs ─> FUSE: files, direct I/O ─> model ─> memory
+//! ```
+//!
 //! Everything a program's reads go through is the kernel's own (page cache,
 //! read-ahead, block scheduler); only the time the "platter" takes is modelled,
 //! by `foreread-disk` in real time, and the data lies in memory. [`mount`] makes
@@ -26,6 +32,7 @@ pub mod selftest;
 mod server;
 mod size;
 mod state;
+mod tree;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -34,7 +41,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_disk::{Layout, Model};
-use fuser::{MountOption, Session};
+use fuser::{Filesystem, MountOption, Session, SessionACL};
 
 use error::At;
 pub use error::Error;
@@ -43,6 +50,7 @@ pub use server::Counters;
 use server::Server;
 pub use size::parse_size;
 pub use state::{Mounted, unmount};
+use tree::TreeFs;
 
 /// Reads by which the way to the server and back is measured: some 0.25 s, so that a moment's load does not decide.
 const CALIBRATION_READS: usize = 300;
@@ -121,6 +129,14 @@ pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
 
 /// Mounts the FUSE file system at `at` and serves it on a thread of its own.
 fn serve(options: &Options, at: &Path, server: Arc<Server>) -> Result<JoinHandle<()>, Error> {
+    if options.model.spec().file_system {
+        let tree = TreeFs::new(options.size, options.slow_writes, server);
+        return spawn(
+            tree.at("get memory for the files of", &options.dir)?,
+            at,
+            SessionACL::All,
+        );
+    }
     let memory = rustix::fs::memfd_create("slowdisk", rustix::fs::MemfdFlags::CLOEXEC);
     let image = File::from(memory.at("get memory for the image of", &options.dir)?);
     image
@@ -132,7 +148,16 @@ fn serve(options: &Options, at: &Path, server: Arc<Server>) -> Result<JoinHandle
         server,
         slow_writes: options.slow_writes,
     };
+    spawn(filesystem, at, SessionACL::Owner)
+}
+
+fn spawn(
+    filesystem: impl Filesystem,
+    at: &Path,
+    users: SessionACL,
+) -> Result<JoinHandle<()>, Error> {
     let mut config = fuser::Config::default();
+    config.acl = users;
     config.mount_options = vec![
         MountOption::FSName("foreread-slowdisk".into()),
         MountOption::DefaultPermissions,

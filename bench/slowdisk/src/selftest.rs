@@ -63,8 +63,6 @@ impl Row {
 const BLOCK: u64 = 4096;
 /// What sequential reading asks for at once: what a loop device sends on.
 const CHUNK: u64 = 256 << 10;
-/// Sequential readers, so that the next request is there when one is done.
-const STREAMS: u64 = 4;
 const DEPTH: u64 = 32;
 
 /// The disk the specification's figures are of: an image over the whole stroke.
@@ -118,7 +116,7 @@ pub fn measure(mounted: &Mounted, measured: impl Fn()) -> Result<Vec<Row>, Error
         10.0,
     );
     let reads = (4e6 * spec.sequential_mb_s) as u64 / CHUNK;
-    let in_order = read(reads, STREAMS, &|i| i * CHUNK % mounted.size, CHUNK)?.all;
+    let in_order = read(reads, spec.streams, &|i| i * CHUNK % mounted.size, CHUNK)?.all;
     let sequential = Row::new(
         mounted.model,
         ("sequential", "MB/s"),

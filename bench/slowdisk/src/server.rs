@@ -3,7 +3,9 @@
 //!
 //! A request is done on the backing memory at once (the data is copied while the
 //! "disk" works), entered into the model, and put by; one thread sleeps until the
-//! model's next completion and sends the answers that are due.
+//! model's next completion and sends the answers that are due. A request for bytes
+//! that lie in several places is entered once for each place, and answered after the
+//! last.
 //!
 //! The way to the server and back (block layer, FUSE, wake-ups) takes time of its
 //! own, some 50 to 200 µs. So that a program sees the model's time, a server
@@ -21,7 +23,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_disk::{Completion, Disk, Layout, Model, Request, network};
-use fuser::{ReplyData, ReplyWrite};
+use fuser::{Errno, ReplyData, ReplyWrite};
 use serde::{Deserialize, Serialize};
 
 /// A way longer than this is a busy machine's, not a rule, ns.
@@ -39,6 +41,9 @@ pub struct Counters {
     /// Their bytes.
     pub written_bytes: u64,
 }
+
+/// Of the model's number of a request, the bits that count its places.
+const PLACE_BITS: u32 = 16;
 
 /// What is sent when a request is done.
 pub(crate) enum Answer {
@@ -73,8 +78,9 @@ struct Shared {
 
 struct State {
     disk: Disk,
-    answers: HashMap<u64, Answer>,
-    next_id: u64,
+    /// What is sent, and for how many places of the request the model is not done.
+    answers: HashMap<u64, (Answer, usize)>,
+    next: u64,
     /// How long before its time an answer is sent, ns.
     lead: u64,
     /// When requests arrived, while the way is being measured.
@@ -82,6 +88,18 @@ struct State {
     /// Until when the thread means to sleep; None while it is not asleep.
     asleep_until: Option<u64>,
     stop: bool,
+}
+
+impl State {
+    /// The model is done with one place of a request; after the last one, the answer.
+    fn finish(&mut self, number: u64) -> Option<Answer> {
+        let (_, left) = self.answers.get_mut(&number)?;
+        *left -= 1;
+        if *left > 0 {
+            return None;
+        }
+        self.answers.remove(&number).map(|(answer, _)| answer)
+    }
 }
 
 impl Server {
@@ -92,7 +110,7 @@ impl Server {
             state: Mutex::new(State {
                 disk: Disk::new(Model::NetworkSsd, Layout::new(0)),
                 answers: HashMap::new(),
-                next_id: 0,
+                next: 0,
                 lead: 0,
                 arrivals: Some(Vec::new()),
                 asleep_until: None,
@@ -136,24 +154,27 @@ impl Server {
         self.shared.now()
     }
 
-    /// A request that arrived at `arrived`; `answer` is sent when the model is done.
-    pub(crate) fn submit(&self, arrived: u64, offset: u64, len: u32, answer: Answer) {
+    /// A request for `places` (offset, length in bytes) that arrived at `arrived`; `answer` is sent when the
+    /// model is done with all of them.
+    pub(crate) fn submit(&self, arrived: u64, places: &[(u64, u32)], answer: Answer) {
         let write = matches!(answer, Answer::Write(..));
-        self.count(len, write);
+        self.count(places.iter().map(|(_, len)| len).sum(), write);
         let mut state = self.shared.lock();
         if let Some(arrivals) = &mut state.arrivals {
             arrivals.push(arrived);
         }
-        let id = state.next_id;
-        state.next_id += 1;
-        state.answers.insert(id, answer);
-        let request = Request {
-            id,
-            offset,
-            len,
-            write,
-        };
-        state.disk.submit(arrived, request);
+        let number = state.next;
+        state.next += 1;
+        state.answers.insert(number, (answer, places.len()));
+        for (place, &(offset, len)) in (0..).zip(places) {
+            let request = Request {
+                id: number << PLACE_BITS | place,
+                offset,
+                len,
+                write,
+            };
+            state.disk.submit(arrived, request);
+        }
         let sooner = match (state.disk.next_event(), state.asleep_until) {
             (Some(event), Some(until)) => event < until,
             _ => false,
@@ -182,6 +203,19 @@ impl Server {
             read_bytes: get(&self.shared.read_bytes),
             writes: get(&self.shared.writes),
             written_bytes: get(&self.shared.written_bytes),
+        }
+    }
+
+    /// Answers a reader of what has been served, as JSON.
+    pub(crate) fn tell(&self, offset: u64, size: u32, reply: ReplyData) {
+        match serde_json::to_vec(&self.counters()) {
+            Ok(mut text) => {
+                text.push(b'\n');
+                let start = text.len().min(offset as usize);
+                let end = text.len().min(start + size as usize);
+                reply.data(&text[start..end]);
+            }
+            Err(_) => reply.error(Errno::EIO),
         }
     }
 
@@ -222,7 +256,7 @@ impl Shared {
             if !done.is_empty() {
                 let due: Vec<Answer> = done
                     .iter()
-                    .filter_map(|completion| state.answers.remove(&completion.id))
+                    .filter_map(|completion| state.finish(completion.id >> PLACE_BITS))
                     .collect();
                 drop(state);
                 due.into_iter().for_each(Answer::send);

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, Error};
-use crate::{Counters, Options, block, fs};
+use crate::{Counters, Options, block, fs, tree};
 
 const STATES: &str = "/run/foreread/slowdisk";
 const STATE: &str = "state.json";
@@ -60,9 +60,18 @@ impl Mounted {
         read(&absolute)?.ok_or(Error::NotMounted { dir: absolute })
     }
 
-    /// The image, below everything.
+    /// The image, below everything; of a model that is a file system, its servers' disks as one.
     pub fn image(&self) -> PathBuf {
-        self.backing.join(fs::IMAGE)
+        self.served(fs::IMAGE)
+    }
+
+    /// One of the files that tell of the disk: between the user's own they are hidden.
+    fn served(&self, name: &str) -> PathBuf {
+        if self.model.spec().file_system {
+            self.backing.join(format!("{}{name}", tree::HIDDEN))
+        } else {
+            self.backing.join(name)
+        }
     }
 
     /// What to open to read the disk as a whole: the block device, else the image.
@@ -80,14 +89,14 @@ impl Mounted {
 
     /// What it has served.
     pub fn counters(&self) -> Result<Counters, Error> {
-        let path = self.backing.join(fs::STATS);
+        let path = self.served(fs::STATS);
         let text = std::fs::read(&path).at("read", &path)?;
         serde_json::from_slice(&text).at("understand", &path)
     }
 
     /// Empties the disk's own cache (not the kernel's).
     pub fn forget(&self) -> Result<(), Error> {
-        let path = self.backing.join(fs::FORGET);
+        let path = self.served(fs::FORGET);
         std::fs::write(&path, "1").at("write", &path)
     }
 }
@@ -105,6 +114,11 @@ pub fn unmount(dir: &Path) -> Result<(), Error> {
 pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::NotRoot);
+    }
+    if options.file_only && options.model.spec().file_system {
+        return Err(Error::NoImage {
+            model: options.model,
+        });
     }
     let device = Path::new("/dev/fuse");
     File::options()
@@ -131,8 +145,9 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
         return Err(Error::NotEmpty { dir });
     }
     let mut notes = Vec::new();
-    let file_only = options.file_only || !block::loops_available();
-    if file_only && !options.file_only {
+    let file_system = options.model.spec().file_system;
+    let file_only = file_system || options.file_only || !block::loops_available();
+    if file_only && !options.file_only && !file_system {
         notes.push(format!(
             "no loop devices here (/dev/loop-control is missing): {} holds {} itself, without a \
              block device and ext4",

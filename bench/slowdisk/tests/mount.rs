@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -382,6 +382,10 @@ fn what_cannot_be_done_is_refused_with_the_value_named() {
     };
     refused(&["mount", "floppy", dir], "floppy");
     refused(&["mount", "nfs", dir, "--size", "1M"], "\"1M\"");
+    refused(
+        &["mount", "striped", dir, "--file-only"],
+        "striped is a file system: there is no image file",
+    );
     refused(&["umount", dir], "holds no slow disk");
     let full = bench.scratch.path().join("full");
     std::fs::create_dir(&full).unwrap();
@@ -419,4 +423,149 @@ fn of_two_mounts_at_once_on_one_directory_one_succeeds() {
     File::create(dir.join("file")).unwrap();
     assert!(bench.umount().status.success());
     bench.assert_nothing_left(&mounted);
+}
+
+#[test]
+fn files_of_a_parallel_file_system_come_back_byte_exact_and_no_page_of_them_is_kept() {
+    let Some(bench) = Bench::new() else { return };
+    for model in ["striped", "striped-2008"] {
+        let mounted = bench.mount(model, &[]);
+        assert_eq!(mounted.loop_device, None);
+        let path = bench.dir().join("file");
+        let content = fill(&path, (3 << 20) + 5);
+        for _ in 0..2 {
+            let before = served(&mounted);
+            assert!(std::fs::read(&path).unwrap() == content, "the bytes differ");
+            let read = served(&mounted).read_bytes - before.read_bytes;
+            assert!(
+                read >= content.len() as u64,
+                "{read} bytes came from the servers"
+            );
+        }
+        mounted.forget().unwrap();
+        assert!(bench.umount().status.success());
+        bench.assert_nothing_left(&mounted);
+    }
+}
+
+#[test]
+fn a_parallel_file_system_keeps_names_links_rights_and_sizes() {
+    let Some(bench) = Bench::new() else { return };
+    let mounted = bench.mount("striped", &[]);
+    let dir = bench.dir();
+    let at = |name: &str| dir.join(name);
+    let names = |dir: &Path| -> Vec<_> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names(&dir),
+        Vec::<String>::new(),
+        "nothing of the disk's own is listed"
+    );
+    std::fs::create_dir(at("a")).unwrap();
+    std::fs::write(at("a/file"), "0123456789").unwrap();
+    std::os::unix::fs::symlink("a/file", at("link")).unwrap();
+    std::fs::hard_link(at("a/file"), at("second")).unwrap();
+    assert_eq!(at("second").metadata().unwrap().nlink(), 2);
+    std::fs::rename(at("a/file"), at("a/moved")).unwrap();
+    assert!(!at("link").exists(), "the link leads to the old name");
+    assert_eq!(std::fs::read_link(at("link")).unwrap(), Path::new("a/file"));
+    let file = File::options().append(true).open(at("second")).unwrap();
+    std::io::Write::write_all(&mut &file, b"abc").unwrap();
+    assert_eq!(std::fs::read(at("a/moved")).unwrap(), b"0123456789abc");
+    file.set_len(4).unwrap();
+    assert_eq!(std::fs::read(at("a/moved")).unwrap(), b"0123");
+    let mode = std::fs::Permissions::from_mode(0o604);
+    std::fs::set_permissions(at("second"), mode).unwrap();
+    assert_eq!(at("a/moved").metadata().unwrap().mode() & 0o7777, 0o604);
+    assert_eq!(names(&dir), ["a", "link", "second"]);
+
+    // A file lives as long as it is open.
+    let open = File::open(at("second")).unwrap();
+    std::fs::remove_file(at("second")).unwrap();
+    std::fs::remove_file(at("a/moved")).unwrap();
+    let mut rest = [0; 4];
+    open.read_exact_at(&mut rest, 0).unwrap();
+    assert_eq!(&rest, b"0123");
+    drop(open);
+
+    // As many as take several listings, and all of them go.
+    for i in 0..3000 {
+        File::create(at(&format!("a/{i}"))).unwrap();
+    }
+    assert_eq!(names(&at("a")).len(), 3000);
+    std::fs::remove_dir_all(at("a")).unwrap();
+    assert_eq!(names(&dir), ["link"]);
+    let full = File::create(at("full")).unwrap();
+    let error = full
+        .write_all_at(&[1; 4096], 2 << 40)
+        .and_then(|()| fill_up(&full));
+    assert_eq!(
+        error.unwrap_err().raw_os_error(),
+        Some(rustix::io::Errno::NOSPC.raw_os_error())
+    );
+    drop((full, file));
+    assert!(bench.umount().status.success());
+    bench.assert_nothing_left(&mounted);
+}
+
+/// Writes until the file system of 1 GiB is full.
+fn fill_up(file: &File) -> std::io::Result<()> {
+    let piece = vec![1; 16 << 20];
+    (0..80).try_for_each(|i| file.write_all_at(&piece, i * piece.len() as u64))
+}
+
+#[test]
+fn concurrent_reads_of_one_server_wait_for_each_other() {
+    let Some(bench) = Bench::new() else { return };
+    bench.mount("striped-2008", &[]);
+    let path = bench.dir().join("file");
+    fill(&path, 64 << 20);
+    let file = File::open(&path).unwrap();
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for reader in 0..8u64 {
+            let file = &file;
+            scope.spawn(move || {
+                let mut stripe = vec![0; 64 << 10];
+                for turn in 0..8 {
+                    let at = turn * (8 << 20) + reader * (512 << 10);
+                    file.read_exact_at(&mut stripe, at).unwrap();
+                }
+            });
+        }
+    });
+    // 4 MiB by one link of 11.8 MB/s. That reads of different servers overlap is tested in virtual time.
+    let taken = start.elapsed();
+    assert!(taken > Duration::from_millis(350), "{taken:?}");
+}
+
+/// As ranks on one host: of a server's file system they share the page cache, of a parallel one nothing.
+#[test]
+fn what_one_process_has_read_another_finds_on_nfs_alone() {
+    let Some(bench) = Bench::new() else { return };
+    for (model, shared) in [("nfs", true), ("striped", false)] {
+        let mounted = bench.mount(model, &[]);
+        let path = bench.dir().join("file");
+        let len = fill(&path, 4 << 20).len() as u64;
+        drop(cold(&path, Advice::Normal));
+        let process_reads = || {
+            let before = served(&mounted).read_bytes;
+            let status = Command::new("cat")
+                .arg(&path)
+                .stdout(std::process::Stdio::null())
+                .status();
+            assert!(status.unwrap().success());
+            served(&mounted).read_bytes - before
+        };
+        assert!(process_reads() >= len, "{model}: the first reads it all");
+        let again = process_reads();
+        assert_eq!(again < len / 2, shared, "{model}: {again} bytes of {len}");
+        assert!(bench.umount().status.success());
+    }
 }

@@ -4,6 +4,8 @@
 //! program, and never reads more than the user running it may read.
 //!
 //! - [`PageCache`]: the kernel's page cache, by `posix_fadvise(WILLNEED)`.
+//! - [`SharedCache`]: a segment of the collective cache, for the files of a parallel program that lie where ranks share no page
+//!   cache; all others go to the page cache.
 //! - [`NullBackend`]: accepts everything and does nothing; for measuring what policy costs.
 //! - [`Sim`]: a disk model and a memory of limited size in virtual time; for deterministic tests.
 
@@ -11,6 +13,7 @@
 
 mod null;
 mod page_cache;
+mod shared_cache;
 mod sim;
 
 use std::ops::Range;
@@ -21,6 +24,7 @@ use foreread_plan::{FileId, FileMeta, Kind, Request, RequestId};
 
 pub use null::NullBackend;
 pub use page_cache::{PageCache, Register};
+pub use shared_cache::{Collective, SharedCache};
 pub use sim::{Found, Sim, SimMachine};
 
 /// A scattered read slower than this waited for a head to move or a platter to turn: local SSDs answer in 0.05 to 0.1 ms, the
@@ -216,6 +220,11 @@ pub trait Backend: Send {
     /// Look what is known of a file's pages. The answer is one [`Event::Answered`], sooner or later; files are looked at
     /// side by side with what is fetched, and those of one device do not wait for another device.
     fn ask(&mut self, question: Question);
+    /// Pages that may be fetched and not read at one time, where they have a room of their own; `None` where that is
+    /// the memory of all.
+    fn room(&self) -> Option<u64> {
+        None
+    }
     /// Give these pages' memory back: the program is past them. Pages somebody has mapped or
     /// written to stay, and nothing is reported.
     fn discard(&mut self, file: FileId, pages: Range<u64>);
@@ -254,6 +263,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn ask(&mut self, question: Question) {
         (**self).ask(question);
+    }
+    fn room(&self) -> Option<u64> {
+        (**self).room()
     }
     fn discard(&mut self, file: FileId, pages: Range<u64>) {
         (**self).discard(file, pages);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use foreread_run::{Choice, RunArgs};
+use foreread_run::{Choice, RunArgs, parse_cache};
 use foreread_slowdisk::cli::SlowdiskArgs;
 use foreread_traces::Format;
 use foreread_words::units;
@@ -177,6 +177,11 @@ pub(crate) struct Run {
     /// they are forgotten.
     #[arg(long)]
     redact: bool,
+    /// Bytes of the collective cache for each MPI rank, such as 64M [default: FOREREAD_CACHE_SIZE, or 32M]
+    ///
+    /// For file systems without a page cache that ranks share. At least a page of 64 KiB.
+    #[arg(long, value_name = "SIZE", value_parser = parse_cache)]
+    cache: Option<u64>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -194,6 +199,7 @@ impl From<Run> for RunArgs {
             record: !run.no_record,
             output: None,
             redact: run.redact || redacts(),
+            cache: run.cache,
         }
     }
 }
@@ -236,6 +242,7 @@ impl From<Record> for RunArgs {
             record: true,
             output: record.output,
             redact: record.redact || redacts(),
+            cache: None,
         }
     }
 }

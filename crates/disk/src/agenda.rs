@@ -1,21 +1,29 @@
-//! The completions already decided, in order of time; of equal times, the one
-//! decided first comes first.
+//! The completions already decided, and the times at which a device goes on by
+//! itself, in order of time; of equal times, what was decided first comes first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::Completion;
-
 #[derive(Default)]
 pub(crate) struct Agenda {
-    /// (time, order of decision, request)
-    heap: BinaryHeap<Reverse<(u64, u64, u64)>>,
+    /// (time, order of decision, the request that is done then)
+    heap: BinaryHeap<Reverse<(u64, u64, Option<u64>)>>,
     decided: u64,
 }
 
 impl Agenda {
+    /// Request `id` completes then.
     pub(crate) fn put(&mut self, at_ns: u64, id: u64) {
-        self.heap.push(Reverse((at_ns, self.decided, id)));
+        self.enter(at_ns, Some(id));
+    }
+
+    /// The device wants to be asked then, though nothing may be done.
+    pub(crate) fn wake(&mut self, at_ns: u64) {
+        self.enter(at_ns, None);
+    }
+
+    fn enter(&mut self, at_ns: u64, done: Option<u64>) {
+        self.heap.push(Reverse((at_ns, self.decided, done)));
         self.decided += 1;
     }
 
@@ -23,11 +31,12 @@ impl Agenda {
         self.heap.peek().map(|Reverse((at, _, _))| *at)
     }
 
-    pub(crate) fn pop_until(&mut self, now: u64) -> Option<Completion> {
+    /// The first entry up to `now`: its time, and the request that is done.
+    pub(crate) fn pop_until(&mut self, now: u64) -> Option<(u64, Option<u64>)> {
         if self.next()? > now {
             return None;
         }
-        let Reverse((at_ns, _, id)) = self.heap.pop()?;
-        Some(Completion { id, at_ns })
+        let Reverse((at_ns, _, done)) = self.heap.pop()?;
+        Some((at_ns, done))
     }
 }

@@ -16,8 +16,8 @@
 //! assert_eq!(disk.next_event(), None);
 //! ```
 //!
-//! Requests go in by [`Disk::submit`], to one device ([`hdd`], [`network`] or
-//! [`nfs`]); the device puts the times of completion on the agenda; time passes by
+//! Requests go in by [`Disk::submit`], to one device ([`hdd`], [`network`], [`nfs`]
+//! or [`striped`]); the device puts the times of completion on the agenda; time passes by
 //! [`Disk::advance`], which hands the completions out in order. Invariants: every
 //! request completes exactly once, never before it arrived; time never goes
 //! back; the same calls give the same answers.
@@ -29,12 +29,14 @@ pub mod hdd;
 mod model;
 pub mod network;
 pub mod nfs;
+pub mod striped;
 
 use agenda::Agenda;
 use hdd::Hdd;
 pub use model::{Model, Spec, UnknownModel};
 use network::NetworkSsd;
 use nfs::Nfs;
+use striped::Striped;
 
 /// A read or a write, as the host sends it to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +127,8 @@ impl Disk {
             Model::Hdd7200 => Box::new(Hdd::new(layout)),
             Model::NetworkSsd => Box::new(NetworkSsd::new()),
             Model::Nfs => Box::new(Nfs::new()),
+            Model::Striped => Box::new(Striped::new(striped::TODAY, layout)),
+            Model::Striped2008 => Box::new(Striped::new(striped::OF_2008, layout)),
         };
         Disk {
             model,
@@ -148,8 +152,8 @@ impl Disk {
         self.device.accept(self.now, request, &mut self.agenda);
     }
 
-    /// The time of the next completion, ns; it may move forward or back when
-    /// a request is submitted. None when the disk is idle.
+    /// The time of the next completion, or of a step on the way to one, ns; it may
+    /// move forward or back when a request is submitted. None when the disk is idle.
     pub fn next_event(&self) -> Option<u64> {
         match self.done.first() {
             Some(done) => Some(done.at_ns),
@@ -179,9 +183,9 @@ impl Disk {
 
     fn run(&mut self, now_ns: u64) {
         self.now = self.now.max(now_ns);
-        while let Some(completion) = self.agenda.pop_until(self.now) {
-            self.done.push(completion);
-            self.device.completed(completion.at_ns, &mut self.agenda);
+        while let Some((at_ns, id)) = self.agenda.pop_until(self.now) {
+            self.done.extend(id.map(|id| Completion { id, at_ns }));
+            self.device.completed(at_ns, &mut self.agenda);
         }
     }
 }

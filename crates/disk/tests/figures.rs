@@ -1,6 +1,6 @@
 //! Each model's realised figures, in virtual time, against its specification.
 
-use foreread_disk::{Disk, Layout, Model, Request, hdd};
+use foreread_disk::{Disk, Layout, Model, Request, hdd, striped};
 
 const GIB: u64 = 1 << 30;
 const IMAGE: u64 = 8 * GIB;
@@ -124,12 +124,12 @@ fn reading_in_order_at_some_depth_gives_the_specified_rate_on_every_model() {
     for model in Model::ALL {
         within(
             3.0,
-            sequential_mb_s(model, 128 << 10, 4),
+            sequential_mb_s(model, 128 << 10, model.spec().streams),
             model.spec().sequential_mb_s,
         );
         within(
             3.0,
-            sequential_mb_s(model, 1 << 20, 4),
+            sequential_mb_s(model, 1 << 20, model.spec().streams),
             model.spec().sequential_mb_s,
         );
     }
@@ -206,4 +206,68 @@ fn a_forgetful_disk_reads_the_platter_again() {
     let forgotten = read(&mut disk, 200_000_000);
     assert!(cached < 100_000, "{cached} ns");
     assert!(forgotten > 1_000_000, "{forgotten} ns");
+}
+
+/// The time until all of `reads` (offset, length), sent at once, are done.
+fn together(model: Model, reads: &[(u64, u32)]) -> u64 {
+    let mut disk = Disk::new(model, Layout::new(IMAGE));
+    for (id, &(offset, len)) in (0..).zip(reads) {
+        disk.submit(
+            0,
+            Request {
+                id,
+                offset,
+                len,
+                write: false,
+            },
+        );
+    }
+    let mut last = 0;
+    while let Some(at) = disk.next_event() {
+        last = disk.advance(at).last().map_or(last, |done| done.at_ns);
+    }
+    last
+}
+
+#[test]
+fn reads_of_stripes_on_different_servers_overlap_and_those_on_one_wait_for_each_other() {
+    let stripe = striped::STRIPE_BYTES;
+    for model in [Model::Striped, Model::Striped2008] {
+        let one = together(model, &[(0, stripe as u32)]);
+        let all: Vec<_> = (0..striped::SERVERS)
+            .map(|i| (i * stripe, stripe as u32))
+            .collect();
+        assert_eq!(
+            together(model, &all),
+            one,
+            "{model}: a stripe of each server"
+        );
+        let whole = (striped::SERVERS * stripe) as u32;
+        assert_eq!(
+            together(model, &[(0, whole)]),
+            one,
+            "{model}: one read of all"
+        );
+        let same: Vec<_> = (0..striped::SERVERS)
+            .map(|i| (i * striped::SERVERS * stripe, stripe as u32))
+            .collect();
+        let waits = together(model, &same);
+        assert!(
+            waits > 3 * one,
+            "{model}: {waits} ns for eight of one server, {one} for one"
+        );
+    }
+}
+
+#[test]
+fn one_stripe_takes_the_round_trip_the_service_and_the_transfer() {
+    let figures = striped::TODAY;
+    let transfer = striped::STRIPE_BYTES * 1_000_000_000 / figures.link_bytes_per_s;
+    assert_eq!(
+        together(
+            Model::Striped,
+            &[(5 * striped::STRIPE_BYTES, striped::STRIPE_BYTES as u32)]
+        ),
+        figures.round_trip_ns + figures.service_ns + transfer
+    );
 }

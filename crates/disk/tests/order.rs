@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 /// No device here takes longer for a request once the ones before it are done, beside moving its bytes,
 const WORST_NS: u64 = 30_000_000;
-/// and for each of those.
-const WORST_BYTE_NS: u64 = 10;
+/// and for each of those: 11.8 MB/s, the slowest link of a server.
+const WORST_BYTE_NS: u64 = 85;
 
 #[derive(Clone, Debug)]
 struct Arrival {

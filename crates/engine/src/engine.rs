@@ -343,6 +343,9 @@ impl<B: Backend> Engine<B> {
         if !any {
             return self.scheduler.in_flight() > 0;
         }
+        if let Some(room) = self.backend.room() {
+            self.scheduler.budget().limit(room);
+        }
         let mut site = Site {
             table: &mut self.table,
             backend: &mut self.backend,

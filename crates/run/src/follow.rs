@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use foreread_backend::{DeviceFacts, MOVING_HEAD, PageCache};
+use foreread_backend::{Backend, Collective, DeviceFacts, MOVING_HEAD, PageCache, SharedCache};
 use foreread_engine::{
     Config, Engine, Head, IDLE_READS, Phase, Profile, Report, Session, fetch_head,
 };
@@ -58,6 +58,7 @@ struct Recording {
     touched: Option<Access>,
     trouble: Trouble,
     files: Arc<Recorded>,
+    collective: Option<Collective>,
 }
 
 impl Trace for Recording {
@@ -78,6 +79,11 @@ impl Trace for Recording {
             self.touched = rest.map(|extent| Access { extent, ..access });
         }
         access.file = self.files.first_name(access.file);
+        if access.kind.asks()
+            && let Some(collective) = &self.collective
+        {
+            collective.ask(access.file);
+        }
         Some(access)
     }
 
@@ -108,6 +114,15 @@ fn guesses(learnt: Vec<Learnt>) -> Vec<(&'static str, Box<dyn Source>)> {
     vec![("signatures", Box::new(signatures))]
 }
 
+/// What fetches these files, for a rank with a part of the collective cache or not.
+fn backend(recorded: &Recorded, collective: Option<&Collective>) -> Box<dyn Backend> {
+    let page_cache = PageCache::new(recorded.files());
+    match collective {
+        Some(collective) => Box::new(SharedCache::new(page_cache, collective)),
+        None => Box::new(page_cache),
+    }
+}
+
 /// The first of an extent's pages, as many as are disclosed at a time, and the rest.
 fn split(extent: Extent) -> (Extent, Option<Extent>) {
     let first = extent.pages().start.saturating_add(TOUCHED);
@@ -130,7 +145,8 @@ pub(super) struct Opened {
     /// Sources that learn while the program runs, and what reports call them.
     guesses: Vec<(&'static str, Box<dyn Source>)>,
     roles: Roles,
-    backend: PageCache,
+    backend: Box<dyn Backend>,
+    collective: Option<Collective>,
     head: Option<Head>,
     /// The files of the record.
     pub(super) recorded: Arc<Recorded>,
@@ -141,14 +157,15 @@ pub(super) struct Opened {
 
 impl Opened {
     /// A session without a record: all that is known of the program is what it will be seen to do.
-    pub(super) fn nothing(roles: Roles) -> Self {
+    pub(super) fn nothing(roles: Roles, collective: Option<Collective>) -> Self {
         let recorded = Arc::<Recorded>::default();
         Self {
             plan: None,
             on_trial: false,
             guesses: guesses(Vec::new()),
             roles,
-            backend: PageCache::new(recorded.files()),
+            backend: backend(&recorded, collective.as_ref()),
+            collective,
             head: None,
             recorded,
             trouble: Trouble::default(),
@@ -158,7 +175,12 @@ impl Opened {
 
     /// A record to be followed, as it was `found`, but for those of its files that are foreign and those that the recorded run
     /// wrote itself.
-    pub(super) fn new(reader: Reader, found: &Found, roles: Roles) -> Self {
+    pub(super) fn new(
+        reader: Reader,
+        found: &Found,
+        roles: Roles,
+        collective: Option<Collective>,
+    ) -> Self {
         let trouble = Trouble::default();
         if let Ending::Truncated { at } = reader.ending() {
             trouble.get_or_init(|| {
@@ -176,10 +198,11 @@ impl Opened {
             touched: None,
             trouble: Arc::clone(&trouble),
             files: Arc::clone(&recorded),
+            collective: collective.clone(),
         };
         let skipped = recorded.skipped().clone();
         let mut source = Box::new(Replay::new(recording, skipped));
-        let mut backend = PageCache::new(recorded.files());
+        let mut backend = backend(&recorded, collective.as_ref());
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
             plan: Some(source),
@@ -187,6 +210,7 @@ impl Opened {
             guesses: guesses(learnt),
             roles,
             backend,
+            collective,
             head,
             recorded,
             trouble,
@@ -240,6 +264,7 @@ pub(super) struct Follower {
     resting: Option<(Instant, Duration)>,
     /// What files are for, by their names.
     roles: Roles,
+    collective: Option<Collective>,
     /// Files that have had their turn.
     met: HashSet<FileId>,
     /// The record's files that were seen to be other than it has them.
@@ -295,6 +320,7 @@ impl Follower {
             patience: 0,
             resting: None,
             roles: opened.roles,
+            collective: opened.collective,
             met: HashSet::new(),
             overtaken: HashSet::new(),
             recorded: opened.recorded,
@@ -513,6 +539,11 @@ impl Sink for Follower {
         let Access {
             file, thread, kind, ..
         } = sequence.first;
+        if kind.asks()
+            && let Some(collective) = &self.collective
+        {
+            collective.ask(file);
+        }
         if kind.reads() && self.wants(&sequence) {
             self.session.see(Seen::Read(sequence));
         } else if kind.names() && self.has_plan {

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cache;
 mod child;
 mod files;
 mod follow;
@@ -35,6 +36,7 @@ use anyhow::{Result, anyhow};
 use foreread_plan::format::{Place, Reader};
 use foreread_plan::{Identity, Meta, Rank};
 use foreread_ring::{Clock, Ring};
+use foreread_segment::Segment;
 use foreread_sources::signature::Roles;
 use foreread_store::Store;
 use foreread_sys::helper::{self as processes, Side};
@@ -57,6 +59,7 @@ use summary::Account;
 use supervisor::{Kept, Sinks, Supervisor};
 use watch::Watch;
 
+pub use cache::parse_cache;
 pub use observer::{Choice, find_preload};
 pub use profile::in_words;
 
@@ -91,6 +94,8 @@ pub struct RunArgs {
     pub output: Option<PathBuf>,
     /// Keep hashes of the command's words in place of the words.
     pub redact: bool,
+    /// Bytes of a rank's part of the collective cache, if not the usual.
+    pub cache: Option<u64>,
 }
 
 impl RunArgs {
@@ -152,11 +157,13 @@ pub fn run(args: &RunArgs) -> Result<End> {
         time: SystemTime::now(),
     };
     let ring = account.note(Ring::create(Clock::detect()).map_err(anyhow::Error::new));
+    let segment = Some(args).filter(|args| args.prefetch);
+    let segment = segment.and_then(|args| account.note(cache::segment(args.cache)).flatten());
     let front = std::process::id();
     let helper = match processes::fork() {
         Ok(Side::Helper(link)) => {
             let mut link = Link::new(link, front);
-            let text = help(args, ring, began, account, &mut link);
+            let text = help(args, (ring, segment), began, account, &mut link);
             link.account(&text.unwrap_or_default());
             std::process::exit(0);
         }
@@ -166,7 +173,7 @@ pub fn run(args: &RunArgs) -> Result<End> {
     // While the helper looks the program up.
     incoming.watch_group();
     match helper {
-        Ok(front) => run_beside(args, front, ring, incoming, began),
+        Ok(front) => run_beside(args, front, (ring, segment), incoming, began),
         Err(why) => run_alone(args, incoming, &plain(&why.to_string())),
     }
 }
@@ -175,7 +182,7 @@ pub fn run(args: &RunArgs) -> Result<End> {
 fn run_beside(
     args: &RunArgs,
     mut front: Front,
-    ring: Option<Ring>,
+    (ring, segment): (Option<Ring>, Option<Segment>),
     incoming: Incoming,
     began: Beginning,
 ) -> Result<End> {
@@ -187,7 +194,7 @@ fn run_beside(
     let libraries = std::mem::take(&mut front.libraries);
     let by_library = by_library && !libraries.is_empty();
     let observed = ring.filter(|_| by_library).map(|ring| {
-        let seat = Seat::new(ring, libraries);
+        let seat = Seat::new(ring, segment, libraries);
         if late.is_some() {
             seat.go_on_alone();
         }
@@ -231,7 +238,7 @@ fn run_alone(args: &RunArgs, incoming: Incoming, why: &str) -> Result<End> {
 /// What the helper does; what is to be printed of it in the end, or `None` where the command was not started.
 fn help(
     args: &RunArgs,
-    ring: Option<Ring>,
+    (ring, segment): (Option<Ring>, Option<Segment>),
     began: Beginning,
     mut account: Account,
     link: &mut Link,
@@ -244,6 +251,10 @@ fn help(
     for library in observed.iter().flat_map(Observing::libraries) {
         link.library(library);
     }
+    let libraries = observed.as_ref().map_or(&[][..], Observing::libraries);
+    let collective = account
+        .note(cache::collective(segment, libraries))
+        .flatten();
     // What it reports until the record is open waits in the ring.
     let has_library = |one: &Observing| !one.libraries().is_empty();
     let early = known.is_long(args) && observed.as_ref().is_some_and(has_library);
@@ -260,7 +271,7 @@ fn help(
             "opening the files that the record {record} begins with"
         ));
         used = Some(reader.handle());
-        let opened = Opened::new(reader, &found, plan.roles());
+        let opened = Opened::new(reader, &found, plan.roles(), collective.clone());
         account.followed = Some(found);
         opened
     });
@@ -336,6 +347,7 @@ fn help(
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
         guesses: (args.prefetch && follower.is_none()).then(|| plan.roles()),
+        collective,
         unguessed: None,
         sinks: Sinks::new(recorder, follower),
         aside: Aside::new(),

@@ -19,6 +19,7 @@ use foreread_words::units::{bytes, duration};
 use foreread_words::{counted, plain, shown};
 use serde::Serialize;
 
+use super::cache::CacheAccount;
 use super::follow::REPLAY;
 use super::helper::Finished;
 use super::ranks::Part;
@@ -83,6 +84,8 @@ pub(super) struct Account {
     names_recorded: u64,
     /// Which rank of a parallel program it is, as its launcher has it.
     pub(super) rank: Option<Rank>,
+    /// What came of its part of the collective cache.
+    pub(super) cache: Option<CacheAccount>,
     /// Reads, names and maps.
     accesses_recorded: u64,
 }
@@ -113,6 +116,7 @@ impl Account {
             reads_recorded: 0,
             names_recorded: 0,
             rank: None,
+            cache: None,
             accesses_recorded: 0,
         }
     }
@@ -300,7 +304,9 @@ impl Account {
     /// Why foreread could not help, or not fully, and what else is to be known, in plain words.
     fn reason(&self) -> Option<String> {
         let cause = self.cause();
+        let cached = self.cache.as_ref().filter(|cache| cache.is_used());
         let told = cause.iter().chain(&self.remarks).map(String::as_str);
+        let told = told.chain(cached.map(|_| CacheAccount::SHORT));
         let told = told.collect::<Vec<_>>().join("; ");
         (!told.is_empty()).then_some(told)
     }

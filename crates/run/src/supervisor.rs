@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use foreread_backend::Collective;
 use foreread_engine::Phase;
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, Rank, Sequence, ThreadId, ThreadMeta};
@@ -13,6 +14,7 @@ use foreread_store::Store;
 use foreread_sys::processor::Aside;
 use foreread_words::counted;
 
+use super::cache::CacheAccount;
 use super::follow::{Followed, Follower, Opened};
 use super::helper::{Finished, Link};
 use super::observer::{Observer, Wanted};
@@ -101,6 +103,8 @@ pub(super) struct Supervisor {
     pub(super) replaces: bool,
     /// For a program of which nothing is known and which is to be helped by what it is seen to do: what its files are for.
     pub(super) guesses: Option<Roles>,
+    /// Its part of the collective cache, if it is a rank.
+    pub(super) collective: Option<Collective>,
     /// Why it was not.
     pub(super) unguessed: Option<anyhow::Error>,
     pub(super) aside: Aside,
@@ -264,7 +268,10 @@ impl Supervisor {
     /// Start a session for a program of which nothing is known, now that a read has waited. Until then there would be
     /// nothing to gain by one.
     fn guess(&mut self, roles: Roles) {
-        match Follower::start(Opened::nothing(roles), self.started) {
+        match Follower::start(
+            Opened::nothing(roles, self.collective.clone()),
+            self.started,
+        ) {
             Ok(mut follower) => {
                 for (id, meta) in self.watch.files().all_met() {
                     follower.file(id, meta);
@@ -329,6 +336,7 @@ impl Supervisor {
         }
         link.doing("looking at the files that the program wrote");
         self.watch.finish(&mut self.sinks);
+        account.cache = self.collective.as_ref().map(CacheAccount::of);
         account.lost = self.observer.as_ref().map_or(0, |one| one.lost());
         account.observed = self.watch.observed() || self.rested || !was_observing;
         account.without_stdio = self.watch.without_stdio();

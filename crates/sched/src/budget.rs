@@ -64,6 +64,12 @@ impl Budget {
         }
     }
 
+    /// There is room for so many pages, and never was for more.
+    pub fn limit(&mut self, pages: u64) {
+        self.initial = self.initial.min(pages.max(FLOOR));
+        self.target = self.target.min(self.initial);
+    }
+
     /// The present target, in pages.
     pub fn target(&self) -> u64 {
         self.target

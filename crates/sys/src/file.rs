@@ -29,6 +29,8 @@ pub struct FileFacts {
     pub allocated: u64,
     /// Modification time, in ns since the epoch.
     pub mtime_ns: i64,
+    /// Time of the last change of contents or inode, in ns since the epoch.
+    pub ctime_ns: i64,
     /// Owner.
     pub uid: u32,
 }
@@ -51,13 +53,15 @@ impl FileFacts {
             size: stat.st_size.max(0) as u64,
             // The unit is 512 bytes, whatever the file system's.
             allocated: (stat.st_blocks.max(0) as u64).saturating_mul(512),
-            mtime_ns: stat
-                .st_mtime
-                .saturating_mul(1_000_000_000)
-                .saturating_add(stat.st_mtime_nsec as i64),
+            mtime_ns: ns(stat.st_mtime, stat.st_mtime_nsec as i64),
+            ctime_ns: ns(stat.st_ctime, stat.st_ctime_nsec as i64),
             uid: stat.st_uid,
         }
     }
+}
+
+fn ns(seconds: i64, more: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(more)
 }
 
 /// As [`open_regular`], and only the file of this device and inode, under a path without symbolic links: whoever opens for

@@ -61,7 +61,7 @@ static struct cached **place_of(MPI_File handle) {
 bool foreread_cache_holds(void) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     for (size_t one = 0; one < count; one++)
-        if (atomic_load_explicit(&foreread_host.segments[one].header->logged, memory_order_relaxed) > 0)
+        if (segment_holds(&foreread_host.segments[one]))
             return true;
     return false;
 }

@@ -93,6 +93,8 @@ struct segment_header {
     _Atomic uint64_t joined;
     /* How many files the rank has opened through MPI so far: those of `files` from the first on, round and round. */
     _Atomic uint64_t file_count;
+    /* How often parts were claimed: until then there is nothing to make void, and nothing to look for. See segment_holds(). */
+    _Atomic uint64_t claimed;
     struct segment_counts counts;
     struct segment_peer peers[SEGMENT_PEERS];
     struct segment_file files[SEGMENT_FILES];
@@ -285,6 +287,14 @@ static inline bool segment_void(struct segment_slot *slot)
             return true;
     }
     return false;
+}
+
+/* Whether anything was ever filled, or is being filled. A write is over before this is asked for it: whoever claims after that
+ * reads what was written. */
+static inline bool segment_holds(const struct segment *segment)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    return atomic_load_explicit(&segment->header->claimed, memory_order_relaxed) != 0;
 }
 
 /* Makes a page void, if it is there: it was written, and the write is over. */

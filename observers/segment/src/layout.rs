@@ -198,6 +198,7 @@ pub struct Header {
     pub(crate) logged: AtomicU64,
     pub(crate) joined: AtomicU64,
     pub(crate) file_count: AtomicU64,
+    pub(crate) claimed: AtomicU64,
     pub(crate) counts: Counters,
     pub(crate) peers: [Peer; PEERS],
     pub(crate) files: [File; FILES],

@@ -21,8 +21,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::{
-    Counters, FILES, File, Header, Key, MAGIC, Mode, PAGE, PART, PARTS, PEERS, Places, SLOTS_MAX, VERSION, WAYS,
-    sets, sets_of, tag,
+    Counters, FILES, File, Header, Key, MAGIC, Mode, PAGE, PART, PARTS, PEERS, Places, SLOTS_MAX,
+    VERSION, WAYS, sets, sets_of, tag,
 };
 use crate::map::Map;
 use crate::slot::{Claimed, Slot, Word};
@@ -219,7 +219,11 @@ impl Segment {
         let told = named.map(|peer| {
             let (pid, fd) = (&peer.pid, &peer.fd);
             let token = peer.token.load(Ordering::Relaxed);
-            (pid.load(Ordering::Relaxed), fd.load(Ordering::Relaxed), token)
+            (
+                pid.load(Ordering::Relaxed),
+                fd.load(Ordering::Relaxed),
+                token,
+            )
         });
         told.filter(|&(pid, _, token)| pid != 0 && token != self.token())
             .collect()
@@ -248,6 +252,8 @@ impl Segment {
     /// are.
     pub fn claim(&self, key: &Key, parts: u16, insist: bool) -> Claim<'_> {
         let _giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the claim: a write that finds nothing claimed is over before what is claimed is read.
+        count(&self.map.header().claimed, 1);
         for _ in 0..TRIES {
             let mut is_there = false;
             for (number, slot) in self.slots_of(key) {
@@ -351,8 +357,22 @@ impl Segment {
             };
         }
         counts!(
-            hits, hit_bytes, host_hits, host_bytes, remote_hits, remote_bytes, late, missed, voided,
-            filled, filled_bytes, taken, taken_bytes, lost, evicted, unread
+            hits,
+            hit_bytes,
+            host_hits,
+            host_bytes,
+            remote_hits,
+            remote_bytes,
+            late,
+            missed,
+            voided,
+            filled,
+            filled_bytes,
+            taken,
+            taken_bytes,
+            lost,
+            evicted,
+            unread
         )
     }
 
@@ -388,7 +408,11 @@ impl Segment {
                 .filter(|(_, word)| word.filling() == 0)
         };
         // In the set with more room: so both fill up evenly.
-        let room = |set: u32| all().filter(|&(n, word)| n / WAYS == set && free(word)).count();
+        let room = |set: u32| {
+            all()
+                .filter(|&(n, word)| n / WAYS == set && free(word))
+                .count()
+        };
         let unused = all().filter(|&(_, word)| free(word));
         if let Some(unused) = unused.max_by_key(|&(number, _)| room(number / WAYS)) {
             return Some(unused);
@@ -440,15 +464,20 @@ impl Fill<'_> {
         self.claimed.parts
     }
 
-    /// Fill them from their file, whose state ([`crate::version`]) was asked for after they were claimed. What the file does not
-    /// have in full stays out.
+    /// The page.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Fill these of them from their file, whose state ([`crate::version`]) was asked for after they were claimed. What the file
+    /// does not have in full stays out.
     ///
     /// # Errors
     /// What reading says.
-    pub fn from_file(&mut self, file: BorrowedFd<'_>, version: u64) -> io::Result<()> {
+    pub fn from_file(&mut self, file: BorrowedFd<'_>, parts: u16, version: u64) -> io::Result<()> {
         self.slot().set_version(version);
         let page = self.segment.map.page(self.slot);
-        for (at, len) in runs(self.claimed.parts) {
+        for (at, len) in runs(parts & self.claimed.parts) {
             let mut done = 0;
             while done < len {
                 let offset = self.key.page * PAGE + (at + done) as u64;
@@ -475,13 +504,14 @@ impl Fill<'_> {
         Ok(())
     }
 
-    /// Fill them from another rank's segment, if that has all of them.
-    pub fn from_peer(&mut self, peer: &Segment, version: u64) -> bool {
+    /// Fill these of them from another rank's segment, if that has all of them.
+    pub fn from_peer(&mut self, peer: &Segment, parts: u16, version: u64) -> bool {
         self.slot().set_version(version);
         let page = self.segment.map.page(self.slot);
-        let is_good = peer.copy(&self.key, self.claimed.parts, page);
+        let parts = parts & self.claimed.parts;
+        let is_good = peer.copy(&self.key, parts, page);
         if is_good {
-            self.filled = self.claimed.parts;
+            self.filled = parts;
             let counts = self.segment.counters();
             count(&counts.taken, 1);
             count(&counts.taken_bytes, bytes(self.filled));
@@ -518,7 +548,14 @@ impl Fill<'_> {
             count(&counts.filled_bytes, bytes(self.filled));
         }
         // Last: whoever sees that there is something to look for finds it.
-        count(if is_valid { &counts.filled } else { &counts.lost }, 1);
+        count(
+            if is_valid {
+                &counts.filled
+            } else {
+                &counts.lost
+            },
+            1,
+        );
         if slot.has_waiters() {
             wake(slot.address());
         }
@@ -528,7 +565,11 @@ impl Fill<'_> {
 
 impl Drop for Fill<'_> {
     fn drop(&mut self) {
-        self.filled = if self.claimed.parts == 0 { self.filled } else { 0 };
+        self.filled = if self.claimed.parts == 0 {
+            self.filled
+        } else {
+            0
+        };
         self.let_go();
     }
 }
@@ -586,7 +627,11 @@ pub(crate) fn parts_of(page: u64, parts: &std::ops::Range<u64>) -> u16 {
 
 impl Key {
     /// The pages of a file that these of its 4 KiB pages lie in, with the parts of each.
-    pub fn pages(dev: u64, ino: u64, parts: std::ops::Range<u64>) -> impl Iterator<Item = (Self, u16)> {
+    pub fn pages(
+        dev: u64,
+        ino: u64,
+        parts: std::ops::Range<u64>,
+    ) -> impl Iterator<Item = (Self, u16)> {
         let pages = match parts.is_empty() {
             true => 0..0,
             false => parts.start / PARTS..(parts.end - 1) / PARTS + 1,

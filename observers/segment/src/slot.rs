@@ -112,11 +112,7 @@ impl Slot {
             if missing == 0 {
                 return Ok(None);
             }
-            let new = Word::new(
-                word.generation(),
-                word.filling() | missing,
-                word.valid(),
-            );
+            let new = Word::new(word.generation(), word.filling() | missing, word.valid());
             if self.replace(word, new) {
                 // What is read of the file is read after that.
                 fence(Ordering::SeqCst);
@@ -134,6 +130,8 @@ impl Slot {
         if word.filling() != 0 || !self.replace(word, word.void(ALL)) {
             return None;
         }
+        // Whoever sees any of what follows sees that it is another generation.
+        fence(Ordering::Release);
         self.version.store(0, Ordering::Relaxed);
         self.dev.store(key.dev, Ordering::Relaxed);
         self.ino.store(key.ino, Ordering::Relaxed);
@@ -223,7 +221,8 @@ impl Slot {
 
     /// These parts were read.
     pub fn read(&self, parts: u16, clock: u64) {
-        self.expected.fetch_and(!u32::from(parts), Ordering::Relaxed);
+        self.expected
+            .fetch_and(!u32::from(parts), Ordering::Relaxed);
         self.fresh.fetch_and(!u32::from(parts), Ordering::Relaxed);
         self.used.store(clock, Ordering::Relaxed);
     }

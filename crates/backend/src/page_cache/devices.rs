@@ -15,7 +15,7 @@ const AUTOMOUNT: &str = "autofs";
 
 /// The table, shared.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Devices {
+pub(crate) struct Devices {
     known: Arc<Mutex<Known>>,
     /// Whether position matters on a device; `None` while somebody is finding out.
     positions: Arc<Mutex<HashMap<u64, Option<bool>>>>,
@@ -29,7 +29,7 @@ struct Known {
 
 impl Devices {
     /// The device of files whose `st_dev` is `dev`.
-    pub(super) fn of(&self, dev: u64) -> Arc<Device> {
+    pub(crate) fn of(&self, dev: u64) -> Arc<Device> {
         let mut known = lock(&self.known);
         if let Some(device) = known.met.get(&dev) {
             return Arc::clone(device);
@@ -40,12 +40,12 @@ impl Devices {
     }
 
     /// Whether anything with this device number is mounted.
-    pub(super) fn has_mounted(&self, dev: u64) -> bool {
+    pub(crate) fn has_mounted(&self, dev: u64) -> bool {
         is_among(lock(&self.known).mounts_with(dev), dev)
     }
 
     /// The device number of what is mounted where `path` lies; `None` where that is to be mounted by whoever looks.
-    pub(super) fn under(&self, path: &Path) -> Option<u64> {
+    pub(crate) fn under(&self, path: &Path) -> Option<u64> {
         lock(&self.known)
             .mounts()
             .iter()
@@ -57,13 +57,13 @@ impl Devices {
     }
 
     /// Whether position matters on a device; `None` where that has to be found out.
-    pub(super) fn positions(&self, dev: u64) -> Option<bool> {
+    pub(crate) fn positions(&self, dev: u64) -> Option<bool> {
         let known = lock(&self.positions).get(&dev).copied().flatten();
         known.or_else(|| (!self.of(dev).rotational).then_some(false))
     }
 
     /// Take it on to find out, and to say by [`Self::assume`], whether position matters on a device; false if somebody has.
-    pub(super) fn claim_proof(&self, dev: u64) -> bool {
+    pub(crate) fn claim_proof(&self, dev: u64) -> bool {
         let mut positions = lock(&self.positions);
         let is_new = !positions.contains_key(&dev);
         positions.entry(dev).or_insert(None);
@@ -71,7 +71,7 @@ impl Devices {
     }
 
     /// Whether position matters on a device is known.
-    pub(super) fn assume(&self, dev: u64, positions: bool) {
+    pub(crate) fn assume(&self, dev: u64, positions: bool) {
         lock(&self.positions).insert(dev, Some(positions));
     }
 }

@@ -17,17 +17,17 @@ use super::files::Known;
 use crate::{Change, Event, Placed, Standing};
 
 /// An open file: how to hint about it, and how to see what came of that.
-pub(super) struct Opened {
+pub(crate) struct Opened {
     fd: Arc<OwnedFd>,
     /// Size when last looked at, in bytes.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// The device it is on, and its number there.
-    pub(super) place: (u64, u64),
+    pub(crate) place: (u64, u64),
     owner: u32,
     /// Whether less is set aside for it on the device than it is long: it may have holes.
     sparse: bool,
     /// How it differs from the record.
-    pub(super) change: Option<Change>,
+    pub(crate) change: Option<Change>,
     watch: Option<Residency>,
     /// Whether pages are asked about by reading a byte of them.
     probed: bool,
@@ -36,7 +36,7 @@ pub(super) struct Opened {
 impl Opened {
     /// Open a file, or take it as it is kept open. Only regular files are opened, and only those the
     /// user may read.
-    pub(super) fn open(known: Known) -> io::Result<Self> {
+    pub(crate) fn open(known: Known) -> io::Result<Self> {
         let meta = known.meta;
         let (fd, facts) = match known.kept {
             Some(fd) => {
@@ -64,8 +64,13 @@ impl Opened {
         })
     }
 
+    /// Its descriptor.
+    pub(crate) fn fd(&self) -> &Arc<OwnedFd> {
+        &self.fd
+    }
+
     /// Look how long the file is by now: it may grow and shrink under a plan.
-    pub(super) fn look_again(&mut self) {
+    pub(crate) fn look_again(&mut self) {
         let Ok(facts) = FileFacts::of(&self.fd) else {
             return;
         };
@@ -78,7 +83,7 @@ impl Opened {
     }
 
     /// Where the file lies on its device; empty where the file system does not tell.
-    pub(super) fn layout(&self) -> Arc<[Placed]> {
+    pub(crate) fn layout(&self) -> Arc<[Placed]> {
         file::fiemap(&self.fd, 0..self.size)
             .unwrap_or_default()
             .into_iter()
@@ -91,7 +96,7 @@ impl Opened {
     }
 
     /// The same file, open at once more, for another thread.
-    pub(super) fn twin(&self) -> Self {
+    pub(crate) fn twin(&self) -> Self {
         Self {
             fd: Arc::clone(&self.fd),
             size: self.size,
@@ -105,18 +110,18 @@ impl Opened {
     }
 
     /// Whether a read far from the last one takes `limit` or longer on the file's device, where it can be measured.
-    pub(super) fn is_slow(&self, limit: Duration) -> Option<bool> {
+    pub(crate) fn is_slow(&self, limit: Duration) -> Option<bool> {
         latency::is_slow(&self.fd, self.size, limit).ok().flatten()
     }
 
     /// What the page cache has of the range; pages on their way count as cached.
-    pub(super) fn cached(&self, bytes: &Range<u64>) -> io::Result<CacheStat> {
+    pub(crate) fn cached(&self, bytes: &Range<u64>) -> io::Result<CacheStat> {
         cache::stat(&self.fd, bytes.clone())
     }
 
     /// What is known of these pages, and if asked for, which of them were evicted. What lies past the end of a file that has
     /// shrunk is not missing.
-    pub(super) fn standing(&mut self, pages: &Range<u64>, which: bool) -> Standing {
+    pub(crate) fn standing(&mut self, pages: &Range<u64>, which: bool) -> Standing {
         let end = pages.end.min(self.pages()).max(pages.start);
         let beyond = pages.end - end;
         let pages = pages.start..end;
@@ -140,7 +145,7 @@ impl Opened {
     }
 
     /// How many pages the file has, as it was when last looked at.
-    pub(super) fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         self.size.div_ceil(PAGE)
     }
 
@@ -162,7 +167,7 @@ impl Opened {
 
     /// The parts of a page range that are neither in memory nor on their way; where `cachestat` does
     /// not tell, pages on their way count as missing, and where nothing does, everything.
-    pub(super) fn missing(&mut self, pages: &Range<u64>) -> Vec<Range<u64>> {
+    pub(crate) fn missing(&mut self, pages: &Range<u64>) -> Vec<Range<u64>> {
         let mut parts = Vec::new();
         if self.split(pages.clone(), &mut parts).is_ok() {
             return parts;
@@ -214,7 +219,7 @@ impl Opened {
     }
 
     /// Ask the kernel to read these pages, in hints it will not cut silently.
-    pub(super) fn hint(&self, pages: &Range<u64>, max_hint: u64) -> io::Result<()> {
+    pub(crate) fn hint(&self, pages: &Range<u64>, max_hint: u64) -> io::Result<()> {
         let end = (pages.end * PAGE).min(self.size);
         let mut at = pages.start * PAGE;
         while at < end {
@@ -226,7 +231,7 @@ impl Opened {
     }
 
     /// Hint about what is missing of a request, as far as the device has it, and tell of it; the parts hinted about.
-    pub(super) fn hint_missing(
+    pub(crate) fn hint_missing(
         &mut self,
         request: &Request,
         max_hint: u64,
@@ -286,7 +291,7 @@ impl Opened {
     }
 
     /// Leave out of these parts the pages that are neither in memory nor on their way any more, where `cachestat` tells.
-    pub(super) fn leave_gone_out(&self, parts: &mut Vec<Range<u64>>) {
+    pub(crate) fn leave_gone_out(&self, parts: &mut Vec<Range<u64>>) {
         let mut left = Vec::with_capacity(parts.len());
         for part in std::mem::take(parts) {
             let mut gone = Vec::new();
@@ -304,14 +309,14 @@ impl Opened {
     }
 
     /// Have the kernel drop these pages, as far as nobody has mapped or written to them.
-    pub(super) fn discard(&self, pages: &Range<u64>) {
+    pub(crate) fn discard(&self, pages: &Range<u64>) {
         // Pages that stay cost memory and nothing else.
         let _ = cache::dont_need(&self.fd, pages.start * PAGE..pages.end * PAGE);
     }
 
     /// Whether all these pages have arrived. Looking must not change what the kernel evicts
     /// first, so it asks `mincore` where that tells the truth, and else reads one byte without waiting.
-    pub(super) fn arrived(&mut self, pages: &Range<u64>) -> io::Result<bool> {
+    pub(crate) fn arrived(&mut self, pages: &Range<u64>) -> io::Result<bool> {
         match self.watch()? {
             Some(watch) => {
                 let mut up_to_date = Vec::new();
@@ -336,7 +341,7 @@ fn is_sparse(facts: &FileFacts) -> bool {
 }
 
 /// How a file differs from what is known of it.
-pub(super) fn changed(meta: &FileMeta, facts: &FileFacts) -> Option<Change> {
+pub(crate) fn changed(meta: &FileMeta, facts: &FileFacts) -> Option<Change> {
     if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
         Some(Change::Replaced)
     } else if facts.size != meta.size {

@@ -18,19 +18,19 @@ use super::lanes::Started;
 
 /// One file.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
-    pub(super) meta: FileMeta,
+pub(crate) struct Known {
+    pub(crate) meta: FileMeta,
     /// Whether its device number was looked up just now, and not written down by an earlier run.
-    pub(super) live: bool,
+    pub(crate) live: bool,
     /// Open since it was added, whatever became of its name.
-    pub(super) kept: Option<Arc<OwnedFd>>,
+    pub(crate) kept: Option<Arc<OwnedFd>>,
     /// Whether nothing but this very file is opened, by a path without links.
-    pub(super) exact: bool,
+    pub(crate) exact: bool,
 }
 
 /// All files, shared with the workers.
 #[derive(Clone, Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     /// Those an earlier run read, as it found them.
     recorded: Arc<BTreeMap<FileId, FileMeta>>,
     /// Those that were added since.
@@ -40,7 +40,7 @@ pub(super) struct Files {
 
 impl Files {
     /// Files an earlier run read.
-    pub(super) fn recorded(files: &Arc<BTreeMap<FileId, FileMeta>>) -> Self {
+    pub(crate) fn recorded(files: &Arc<BTreeMap<FileId, FileMeta>>) -> Self {
         Self {
             recorded: Arc::clone(files),
             added: Arc::default(),
@@ -49,11 +49,11 @@ impl Files {
     }
 
     /// Open nothing but the files themselves.
-    pub(super) fn exactly(&mut self) {
+    pub(crate) fn exactly(&mut self) {
         self.exact = true;
     }
 
-    pub(super) fn get(&self, file: FileId) -> Option<Known> {
+    pub(crate) fn get(&self, file: FileId) -> Option<Known> {
         if let Some(meta) = self.recorded.get(&file) {
             return Some(Known {
                 meta: meta.clone(),
@@ -67,13 +67,13 @@ impl Files {
     }
 
     /// The device that a file is known to be on, and its inode; 0 if they are not known.
-    pub(super) fn place(&self, file: FileId) -> (u64, u64) {
+    pub(crate) fn place(&self, file: FileId) -> (u64, u64) {
         let place = self.with(file, |meta, _| (meta.dev, meta.ino));
         place.unwrap_or_default()
     }
 
     /// What `work` makes of a file, and of whether its device number was looked up just now.
-    pub(super) fn with<T>(
+    pub(crate) fn with<T>(
         &self,
         file: FileId,
         work: impl FnOnce(&FileMeta, bool) -> T,
@@ -86,12 +86,12 @@ impl Files {
     }
 
     /// The path of a file.
-    pub(super) fn path(&self, file: FileId) -> Option<PathBuf> {
+    pub(crate) fn path(&self, file: FileId) -> Option<PathBuf> {
         self.with(file, |meta, _| meta.path.clone())
     }
 
     /// One more, met just now.
-    pub(super) fn add(&self, file: FileId, meta: FileMeta) {
+    pub(crate) fn add(&self, file: FileId, meta: FileMeta) {
         let known = Known {
             meta,
             live: true,

@@ -17,7 +17,7 @@ use super::file::Opened;
 
 /// How long a file may stay open after a request, and how soon the next has to follow to be in a row with it. 3,000
 /// hints about one file took as much of the processor with 1 ms and 4 ms (43 ms to 50 ms).
-const STAY: Duration = Duration::from_millis(2);
+pub(crate) const STAY: Duration = Duration::from_millis(2);
 /// Requests in a row from which on a file stays open: small files, which a program opens, reads and closes, have
 /// fewer. 3,000 hints about one file took as much of the processor with 4 and 16.
 const OFTEN: u32 = 8;

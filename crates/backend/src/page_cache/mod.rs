@@ -13,9 +13,9 @@
 
 mod ask;
 mod devices;
-mod file;
-mod files;
-mod held;
+pub(crate) mod file;
+pub(crate) mod files;
+pub(crate) mod held;
 mod lanes;
 mod looks;
 mod names;
@@ -80,6 +80,11 @@ impl PageCache {
             files: self.common.files.clone(),
             started: self.lanes.started(),
         }
+    }
+
+    /// The files it knows of, for who fetches them in another way, and how such threads keep out of the program's way.
+    pub(crate) fn shared(&self) -> (Files, Aside) {
+        (self.common.files.clone(), self.common.aside.clone())
     }
 
     fn tell(&mut self, file: FileId, page: u64, job: Job) {

@@ -11,6 +11,7 @@ use foreread_ring::{
     self as ring, Advice, Mode, NAME_FOLLOWED, NAME_LISTED, OPEN_DIRECTORY, OPEN_TRUNCATED,
     OPEN_WRITTEN, RawEvent, Ring,
 };
+use foreread_segment::Segment;
 
 use super::unobserved::Missing;
 use super::{Event, How, Observer, Wanted, What, preload};
@@ -160,12 +161,17 @@ fn checked(event: RawEvent) -> Option<Event> {
 /// The front's side: what the program is given.
 pub(crate) struct Seat {
     ring: Ring,
+    segment: Option<Segment>,
     libraries: Vec<PathBuf>,
 }
 
 impl Seat {
-    pub(crate) fn new(ring: Ring, libraries: Vec<PathBuf>) -> Self {
-        Self { ring, libraries }
+    pub(crate) fn new(ring: Ring, segment: Option<Segment>, libraries: Vec<PathBuf>) -> Self {
+        Self {
+            ring,
+            segment,
+            libraries,
+        }
     }
 
     /// The helper is late: what the program reports meanwhile is not to hold it up.
@@ -177,6 +183,9 @@ impl Seat {
     pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let mut variables = Vec::from(preload::variables(&self.libraries));
         variables.push((ring::ENV, self.ring.env_value().into()));
+        if let Some(segment) = &self.segment {
+            variables.push((foreread_segment::ENV, segment.env_value().into()));
+        }
         variables
     }
 

@@ -124,6 +124,12 @@ impl Account {
                 row("devices", &report.devices.join(", "));
             }
         }
+        if let Some(cache) = &self.cache {
+            cache.chosen().for_each(|said| row("ranks", &said));
+            if cache.is_used() {
+                cache.rows().iter().for_each(|said| row("cache", said));
+            }
+        }
         for file in self.files.iter().take(NAMED_FILES) {
             row("file", file);
         }

@@ -6,6 +6,7 @@ use foreread_engine::{Ledger, Names, Phase, StrandReport};
 use serde::Serialize;
 
 use super::{Account, Outcome};
+use crate::cache::CacheAccount;
 
 /// The account as scripts read it. Times in ns, sizes in bytes.
 #[derive(Serialize)]
@@ -26,6 +27,8 @@ pub(super) struct Json<'a> {
     ledger: Option<Ledger>,
     /// What became of the names that were looked up ahead.
     names: Option<Names>,
+    /// What came of a rank's part of the collective cache; null for what is no rank, or without a library in front of MPI.
+    collective_cache: Option<&'a CacheAccount>,
     /// Each source's part: the ledger is their sum.
     pub(super) sources: Vec<JsonSource>,
     /// Reads that were reported and set against the plan: not those of a program that was left to itself by then.
@@ -94,6 +97,7 @@ impl Account {
             read_bytes: self.baseline.as_ref().map(|base| base.bytes),
             ledger: report.map(|report| report.ledger),
             names: report.map(|report| report.names),
+            collective_cache: self.cache.as_ref(),
             sources: report.map_or(Vec::new(), |report| {
                 report.strands.iter().map(JsonSource::from).collect()
             }),

@@ -16,6 +16,7 @@ fn recorded() -> Account {
         record: true,
         output: None,
         redact: false,
+        cache: None,
     };
     Account {
         wall_ns: 2_430_000,

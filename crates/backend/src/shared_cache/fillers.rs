@@ -1,0 +1,451 @@
+//! The threads that read files into the segment, and that find out whether a file system has a page cache.
+//!
+//! Invariants:
+//! - every request is answered by exactly one `Event::Done`, but for those that the backend is dropped with;
+//! - tasks are begun in the order in which they came: where all pages in the segment are foretold and unread, the first waits until
+//!   one is read, and the others behind it;
+//! - a file is open only while it is read, and for [`STAY`] after that.
+//!
+//! Data flow: [`Fillers::add`] → the queue → a thread: claim, read, commit → events.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foreread_plan::{FileId, PAGE, Request, RequestId};
+use foreread_segment::{Claim, Fill, Mode, PARTS, Segment, version};
+use foreread_sys::file::FileFacts;
+use foreread_sys::processor::Aside;
+
+use super::collective::{Collective, lock};
+use super::filled::Filled;
+use crate::Event;
+use crate::page_cache::file::Opened;
+use crate::page_cache::files::Files;
+use crate::page_cache::held::STAY;
+
+/// Reads at a time: two for each of the eight servers that a file is striped over by default on the file systems of the paper
+/// (64 KiB stripes, PVFS2). On a slower one they wait there, on a quicker one more were not needed.
+const DEPTH: usize = 16;
+/// Between looks for room in the segment while there is none, which the rank makes by reading.
+const ROOM: Duration = Duration::from_millis(1);
+/// Reads of the rank that found nothing, and none between them that did, after which what is foretold and unread has to make room:
+/// the rank reads something else.
+const ASTRAY: u64 = 8;
+/// How long the end of a backend waits for its threads, at most: as that of the page cache does.
+const PARTING: Duration = Duration::from_millis(20);
+
+/// A request that is being filled.
+struct Job {
+    id: RequestId,
+    file: FileId,
+    /// Pages of it that are not done yet.
+    left: AtomicUsize,
+    fetched: AtomicBool,
+    incomplete: AtomicBool,
+}
+
+/// What there is to do.
+enum Task {
+    /// Find out whether what is read of this request's file stays in the page cache.
+    Try(u64, Request),
+    /// Fill these 4 KiB pages, which lie in one page of the segment.
+    Fill(Arc<Job>, Range<u64>),
+}
+
+/// What was found out of a device.
+pub(super) struct Found {
+    /// The device.
+    pub(super) dev: u64,
+    /// Where its files belong; `None` if that could not be told by this file.
+    pub(super) mode: Option<Mode>,
+    /// The request that asked for it.
+    pub(super) request: Request,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<Task>,
+    idle: usize,
+    closed: bool,
+    /// What the rank had found and missed when there was no room for the first task.
+    blocked: Option<(u64, u64)>,
+    /// Whether the rank reads something else than what is foretold.
+    astray: bool,
+}
+
+/// What the threads share.
+struct Shared {
+    queue: Mutex<Queue>,
+    ready: Condvar,
+    collective: Collective,
+    filled: Arc<Mutex<Filled>>,
+    files: Files,
+    /// Files that some thread has open.
+    open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
+    events: Sender<Event>,
+    found: Sender<Found>,
+    aside: Aside,
+}
+
+/// The threads, started as they are needed.
+pub(super) struct Fillers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Fillers {
+    pub(super) fn new(
+        collective: &Collective,
+        filled: &Arc<Mutex<Filled>>,
+        (files, aside): (Files, Aside),
+        (events, found): (Sender<Event>, Sender<Found>),
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                queue: Mutex::default(),
+                ready: Condvar::new(),
+                collective: collective.clone(),
+                filled: Arc::clone(filled),
+                files,
+                open: Mutex::default(),
+                events,
+                found,
+                aside,
+            }),
+            threads: Vec::new(),
+        }
+    }
+
+    /// Find out where this request belongs.
+    pub(super) fn try_out(&mut self, dev: u64, request: Request) {
+        // Others wait for that.
+        lock(&self.shared.queue)
+            .tasks
+            .push_front(Task::Try(dev, request));
+        self.called(1);
+    }
+
+    /// Fill what a request asks for.
+    pub(super) fn fill(&mut self, request: &Request) {
+        let Range { start, end } = request.pages;
+        let cuts = start / PARTS..end.max(start).div_ceil(PARTS);
+        let pieces = cuts.map(|page| start.max(page * PARTS)..end.min((page + 1) * PARTS));
+        let pieces: Vec<_> = pieces.filter(|piece| !piece.is_empty()).collect();
+        let job = Arc::new(Job {
+            id: request.id,
+            file: request.file,
+            left: AtomicUsize::new(pieces.len().max(1)),
+            fetched: AtomicBool::new(false),
+            incomplete: AtomicBool::new(false),
+        });
+        if pieces.is_empty() {
+            return self.shared.done(&job, true);
+        }
+        let count = pieces.len();
+        let tasks = pieces
+            .into_iter()
+            .map(|piece| Task::Fill(Arc::clone(&job), piece));
+        lock(&self.shared.queue).tasks.extend(tasks);
+        self.called(count);
+    }
+
+    /// Say something at once that needed no thread.
+    pub(super) fn answer(&self, event: Event) {
+        self.shared.report(event);
+    }
+
+    /// So many tasks have come.
+    fn called(&mut self, tasks: usize) {
+        let idle = lock(&self.shared.queue).idle;
+        let more = tasks.saturating_sub(idle);
+        let more = more.min(DEPTH - self.threads.len().min(DEPTH));
+        for _ in 0..more {
+            let name = format!("foreread-fill-{}", self.threads.len());
+            let shared = Arc::clone(&self.shared);
+            // Without a thread the tasks stay where they are, and nothing else is lost.
+            match foreread_sys::thread::builder(&name).spawn(move || shared.work()) {
+                Ok(thread) => self.threads.push(thread),
+                Err(_) => break,
+            }
+        }
+        for _ in 0..tasks.min(idle) {
+            self.shared.ready.notify_one();
+        }
+    }
+}
+
+impl Drop for Fillers {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).closed = true;
+        self.shared.ready.notify_all();
+        // One may be in a call that is not answered; the process need not wait for it.
+        let until = Instant::now() + PARTING;
+        while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// What a thread does next.
+enum Next<'a> {
+    Try(u64, Request),
+    /// Look at a file that was not met yet, then the same again.
+    Meet(FileId),
+    Fill(Arc<Job>, Fill<'a>),
+    /// Nothing has to be filled of this part of a request, or the thread has been idle for [`STAY`].
+    Done(Arc<Job>),
+    Idle,
+    End,
+}
+
+impl Shared {
+    /// Work until the backend is dropped.
+    fn work(&self) {
+        // The file that this thread has read last.
+        let mut open: Option<(FileId, Arc<OwnedFd>)> = None;
+        let mut aside = self.aside.clone();
+        loop {
+            aside.keep();
+            match self.next(open.is_some()) {
+                Next::End => return,
+                Next::Idle => open = None,
+                Next::Try(dev, request) => self.try_out(dev, request),
+                Next::Meet(file) => match self.open(file) {
+                    Some(fd) => open = Some((file, fd)),
+                    None => self.drop_tasks_of(file),
+                },
+                Next::Done(job) => self.done(&job, true),
+                Next::Fill(job, fill) => {
+                    if open.as_ref().is_none_or(|(file, _)| *file != job.file) {
+                        open = self.open(job.file).map(|fd| (job.file, fd));
+                    }
+                    let fd = open.as_ref().map(|(_, fd)| &**fd);
+                    let parts = fill.parts();
+                    let filled = fd.map_or(0, |fd| self.read(&job, fill, fd));
+                    self.done(&job, filled == parts);
+                }
+            }
+        }
+    }
+
+    /// The next task, its pages claimed.
+    fn next(&self, holds: bool) -> Next<'_> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.closed {
+                return Next::End;
+            }
+            let Some(task) = queue.tasks.pop_front() else {
+                queue.idle += 1;
+                let over;
+                (queue, over) = if holds {
+                    self.wait(queue, STAY)
+                } else {
+                    let waited = self.ready.wait(queue);
+                    (waited.unwrap_or_else(PoisonError::into_inner), false)
+                };
+                queue.idle -= 1;
+                if over {
+                    return Next::Idle;
+                }
+                continue;
+            };
+            let (job, pages) = match task {
+                Task::Try(dev, request) => return Next::Try(dev, request),
+                Task::Fill(job, pages) => (job, pages),
+            };
+            let key = lock(&self.filled).keys(job.file, &pages);
+            let Some(key) = key else {
+                let file = job.file;
+                queue.tasks.push_front(Task::Fill(job, pages));
+                return Next::Meet(file);
+            };
+            let Some((key, parts)) = key.first().copied() else {
+                return Next::Done(job);
+            };
+            let segment = self.collective.segment();
+            match segment.claim(&key, parts, false) {
+                Claim::There => return Next::Done(job),
+                Claim::Fill(fill) => {
+                    queue.blocked = None;
+                    queue.astray = false;
+                    return Next::Fill(job, fill);
+                }
+                Claim::Full => {}
+            }
+            queue.note_blocked(segment);
+            if queue.astray
+                && let Claim::Fill(fill) = segment.claim(&key, parts, true)
+            {
+                return Next::Fill(job, fill);
+            }
+            queue.tasks.push_front(Task::Fill(job, pages));
+            (queue, _) = self.wait(queue, ROOM);
+        }
+    }
+
+    /// Wait for a call, but no longer than this; whether nobody called.
+    fn wait<'a>(
+        &self,
+        queue: MutexGuard<'a, Queue>,
+        most: Duration,
+    ) -> (MutexGuard<'a, Queue>, bool) {
+        let waited = self.ready.wait_timeout(queue, most);
+        let (queue, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        (queue, waited.timed_out())
+    }
+
+    /// A file, open; as it is known to be, it may be another one by now.
+    fn open(&self, file: FileId) -> Option<Arc<OwnedFd>> {
+        let mut open = lock(&self.open);
+        if let Some(fd) = open.get(&file).and_then(Weak::upgrade) {
+            return Some(fd);
+        }
+        drop(open);
+        let opened = Opened::open(self.files.get(file)?).ok()?;
+        let fd = Arc::clone(opened.fd());
+        lock(&self.filled).met(file, opened.place, opened.size);
+        open = lock(&self.open);
+        open.retain(|_, fd| fd.strong_count() > 0);
+        open.insert(file, Arc::downgrade(&fd));
+        Some(fd)
+    }
+
+    /// A file cannot be opened: what was to be filled of it is not.
+    fn drop_tasks_of(&self, file: FileId) {
+        let is_of = |task: &Task| matches!(task, Task::Fill(job, _) if job.file == file);
+        let mut queue = lock(&self.queue);
+        let (dropped, kept) = std::mem::take(&mut queue.tasks)
+            .into_iter()
+            .partition(is_of);
+        queue.tasks = kept;
+        drop(queue);
+        let dropped: VecDeque<Task> = dropped;
+        for task in dropped {
+            if let Task::Fill(job, _) = task {
+                self.done(&job, false);
+            }
+        }
+    }
+
+    /// Read what was claimed; the parts that are valid now.
+    fn read(&self, job: &Job, mut fill: Fill<'_>, fd: &OwnedFd) -> u16 {
+        // After the claim: a change that this does not see voids the page.
+        let Ok(facts) = FileFacts::of(fd) else {
+            return 0;
+        };
+        let key = fill.key();
+        lock(&self.filled).met(job.file, (facts.dev, facts.ino), facts.size);
+        if (facts.dev, facts.ino) != (key.dev, key.ino) {
+            return 0;
+        }
+        // Parts that the file does not have in full are not for the cache.
+        let first = key.page * PARTS;
+        let whole = (facts.size / PAGE).saturating_sub(first).min(PARTS);
+        let has = ((1_u32 << whole) - 1) as u16;
+        let beyond = facts.size.div_ceil(PAGE).saturating_sub(first).min(PARTS);
+        for run in runs(first, fill.parts() & !((1_u32 << beyond) - 1) as u16) {
+            self.report(Event::Short {
+                id: job.id,
+                file: job.file,
+                pages: run,
+            });
+        }
+        let parts = fill.parts() & has;
+        if parts == 0 {
+            return 0;
+        }
+        job.fetched.store(true, Ordering::Relaxed);
+        // Announced first: the program may read the page before the read has returned.
+        for pages in runs(first, parts) {
+            self.report(Event::Issued {
+                id: job.id,
+                file: job.file,
+                pages,
+            });
+        }
+        let state = version(facts.mtime_ns, facts.ctime_ns);
+        if fill.from_file(fd.as_fd(), parts, state).is_err() {
+            return 0;
+        }
+        let filled = fill.commit();
+        lock(&self.filled).filled(job.file, key.page, filled);
+        filled
+    }
+
+    /// Read a page of a file that is not in the page cache, and look whether it is there then.
+    fn try_out(&self, dev: u64, request: Request) {
+        let mode = self.home(&request);
+        // Nobody left to tell: the session is over.
+        let _ = self.found.send(Found { dev, mode, request });
+    }
+
+    fn home(&self, request: &Request) -> Option<Mode> {
+        let mut opened = Opened::open(self.files.get(request.file)?).ok()?;
+        let page = request.pages.start;
+        let one = page..page + 1;
+        if page >= opened.pages() {
+            return None;
+        }
+        if opened.standing(&one, false).resident? > 0 {
+            return Some(Mode::Plain);
+        }
+        let mut bytes = [0; 1];
+        rustix::io::pread(&**opened.fd(), &mut bytes, page * PAGE).ok()?;
+        match opened.standing(&one, false).resident? {
+            0 => Some(Mode::Collective),
+            _ => Some(Mode::Plain),
+        }
+    }
+
+    /// A page of a request is done.
+    fn done(&self, job: &Job, complete: bool) {
+        job.incomplete.fetch_or(!complete, Ordering::Relaxed);
+        if job.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.report(Event::Done {
+                id: job.id,
+                fetched: job.fetched.load(Ordering::Relaxed),
+                complete: !job.incomplete.load(Ordering::Relaxed),
+            });
+        }
+    }
+
+    fn report(&self, event: Event) {
+        // Nobody left to tell: the session is over.
+        let _ = self.events.send(event);
+    }
+}
+
+impl Queue {
+    /// There is no room for the first task: see what the rank does meanwhile.
+    fn note_blocked(&mut self, segment: &Segment) {
+        let counts = segment.counts();
+        let hits = counts.hits + counts.host_hits + counts.remote_hits;
+        match self.blocked {
+            Some((then, missed)) if then == hits => {
+                self.astray |= counts.missed >= missed + ASTRAY;
+            }
+            _ => self.blocked = Some((hits, counts.missed)),
+        }
+    }
+}
+
+/// Runs of a page's parts, as 4 KiB pages of the file.
+fn runs(first: u64, parts: u16) -> impl Iterator<Item = Range<u64>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = u32::from(parts) >> at;
+        if rest == 0 {
+            return None;
+        }
+        let from = at + rest.trailing_zeros();
+        at = from + (u32::from(parts) >> from).trailing_ones();
+        Some(first + u64::from(from)..first + u64::from(at))
+    })
+}

@@ -1,0 +1,224 @@
+//! A rank's part of the collective prefetch cache (paper 003, section V.B): files of a parallel program that lie where ranks share
+//! no page cache are read into shared memory, and everything else is left to the page cache.
+//!
+//! Which it is for a file system is found out once, by reading a page of the first file that MPI is asked for and looking
+//! whether it is in the page cache then; nothing depends on names. Files that MPI is not asked for always belong into the
+//! page cache: nobody takes them from anywhere else.
+//!
+//! What is foretold and unread keeps its place in the segment; requests wait for room there ([`fillers`]), and
+//! [`Backend::room`] keeps the engine from asking for more than fits.
+//!
+//! Data flow: `submit` → the page cache, or [`fillers`] → the segment (`foreread_segment`) → the rank. `ask` → the segment's table.
+
+mod collective;
+mod filled;
+mod fillers;
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+
+use foreread_plan::{FileId, FileMeta, Kind, Request};
+use foreread_segment::{Direct, Mode, PARTS};
+
+use crate::{Backend, DeviceFacts, Event, PageCache, Question};
+pub use collective::Collective;
+use collective::lock;
+use filled::Filled;
+use fillers::{Fillers, Found};
+
+/// Of the pages that the segment holds, the part that may be unread: the others were read, and may be read again.
+const UNREAD: (u64, u64) = (7, 8);
+
+/// Where the files of a device belong.
+#[derive(Debug)]
+enum Home {
+    /// That is being found out; these requests wait for it.
+    Tried(Vec<Request>),
+    Known(Mode),
+}
+
+/// The backend of a rank.
+pub struct SharedCache {
+    page_cache: PageCache,
+    collective: Collective,
+    homes: HashMap<u64, Home>,
+    /// Files for the segment that the page cache's side has been told to look at.
+    prepared: HashSet<FileId>,
+    filled: Arc<Mutex<Filled>>,
+    fillers: Fillers,
+    events: Receiver<Event>,
+    found: Receiver<Found>,
+}
+
+impl SharedCache {
+    /// `page_cache` for what it is good for, and the segment for the rest.
+    pub fn new(page_cache: PageCache, collective: &Collective) -> Self {
+        let (event, events) = channel();
+        let (find, found) = channel();
+        let filled = Arc::default();
+        Self {
+            fillers: Fillers::new(collective, &filled, page_cache.shared(), (event, find)),
+            page_cache,
+            collective: collective.clone(),
+            homes: HashMap::new(),
+            prepared: HashSet::new(),
+            filled,
+            events,
+            found,
+        }
+    }
+
+    /// Where a file belongs, and its device; `None` where that has to be found out.
+    fn home(&mut self, file: FileId) -> (Option<Mode>, u64) {
+        let dev = self.page_cache.device(file).unwrap_or(0);
+        let ino = self.page_cache.shared().0.place(file).1;
+        let opened = self.collective.segment().opened(dev, ino);
+        if !self.collective.is_asked(file) && opened.is_none() {
+            return (Some(Mode::Plain), dev);
+        }
+        if let Some(decided) = self.collective.decided() {
+            return (Some(decided), dev);
+        }
+        if opened == Some(Direct(true)) {
+            return (Some(Mode::Collective), dev);
+        }
+        match self.homes.get(&dev) {
+            Some(Home::Known(mode)) => (Some(*mode), dev),
+            _ => (None, dev),
+        }
+    }
+
+    /// A request for the segment.
+    fn fill(&mut self, request: &Request) {
+        if self.prepared.insert(request.file) {
+            // It tells how the file differs from what was recorded.
+            self.page_cache.prepare(request.file);
+        }
+        self.fillers.fill(request);
+    }
+
+    /// Pass a request on to where it belongs.
+    fn hand_on(&mut self, request: Request, mode: Mode) {
+        match mode {
+            Mode::Collective => self.fill(&request),
+            Mode::Plain | Mode::Undecided => self.page_cache.submit(request),
+        }
+    }
+
+    /// A device was tried.
+    fn found(&mut self, found: Found) {
+        let Found { dev, mode, request } = found;
+        let waiting = match self.homes.remove(&dev) {
+            Some(Home::Tried(waiting)) => waiting,
+            _ => Vec::new(),
+        };
+        if let Some(mode) = mode {
+            self.decide(dev, mode);
+        }
+        // Where the file told nothing, the next one is tried.
+        self.hand_on(request, mode.unwrap_or(Mode::Plain));
+        for request in waiting {
+            self.submit(request);
+        }
+    }
+
+    /// It is known where files of a device belong.
+    fn decide(&mut self, dev: u64, mode: Mode) {
+        let name = self.page_cache.facts(dev).name;
+        self.collective.found(name, mode);
+        self.homes.insert(dev, Home::Known(mode));
+    }
+}
+
+impl Backend for SharedCache {
+    fn add(&mut self, file: FileId, meta: FileMeta) {
+        self.page_cache.add(file, meta);
+    }
+
+    fn device(&mut self, file: FileId) -> Option<u64> {
+        self.page_cache.device(file)
+    }
+
+    fn block(&mut self, file: FileId) -> Option<u64> {
+        self.page_cache.block(file)
+    }
+
+    fn facts(&mut self, device: u64) -> DeviceFacts {
+        self.page_cache.facts(device)
+    }
+
+    fn assume(&mut self, device: u64, positions: bool) {
+        self.page_cache.assume(device, positions);
+    }
+
+    fn prepare(&mut self, file: FileId) {
+        self.page_cache.prepare(file);
+    }
+
+    fn submit(&mut self, request: Request) {
+        match self.home(request.file) {
+            (Some(mode), dev) => {
+                if self.collective.decided() == Some(mode) && !self.homes.contains_key(&dev) {
+                    self.decide(dev, mode);
+                }
+                self.hand_on(request, mode);
+            }
+            (None, dev) => match self.homes.get_mut(&dev) {
+                Some(Home::Tried(waiting)) => waiting.push(request),
+                _ => {
+                    self.homes.insert(dev, Home::Tried(Vec::new()));
+                    self.fillers.try_out(dev, request);
+                }
+            },
+        }
+    }
+
+    fn submit_now(&mut self, request: Request) -> bool {
+        // What is not known to be for the page cache comes when it is its turn.
+        self.home(request.file).0 == Some(Mode::Plain) && self.page_cache.submit_now(request)
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>) {
+        while let Ok(found) = self.found.try_recv() {
+            self.found(found);
+        }
+        self.page_cache.poll(events);
+        events.extend(self.events.try_iter());
+    }
+
+    fn look(&mut self, names: &[(FileId, Kind)]) {
+        self.page_cache.look(names);
+    }
+
+    fn ask(&mut self, question: Question) {
+        // How long a file is by now, the file system has to say.
+        if !question.parts.is_empty()
+            && self.home(question.file).0 == Some(Mode::Collective)
+            && let Some(answer) = lock(&self.filled).answer(&question, self.collective.segment())
+        {
+            let ticket = question.ticket;
+            return self.fillers.answer(Event::Answered { ticket, answer });
+        }
+        self.page_cache.ask(question);
+    }
+
+    fn room(&self) -> Option<u64> {
+        let of = |home: &Home| matches!(home, Home::Known(Mode::Collective));
+        let (part, whole) = UNREAD;
+        let pages = u64::from(self.collective.segment().slots()) * PARTS;
+        self.homes.values().any(of).then_some(pages * part / whole)
+    }
+
+    fn discard(&mut self, file: FileId, pages: Range<u64>) {
+        if self.home(file).0 != Some(Mode::Collective) {
+            return self.page_cache.discard(file, pages);
+        }
+        let mut filled = lock(&self.filled);
+        for (key, parts) in filled.keys(file, &pages).unwrap_or_default() {
+            self.collective.segment().discard(&key, parts);
+            filled.discarded(file, key.page, parts);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A rank's part of the collective cache: made before the program, which is told of it; what came of it in the account.
+//!
+//! Data flow: [`segment`] → front: the program's environment; helper: [`Collective`] → the session's backend → [`CacheAccount`].
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use foreread_backend::Collective;
+use foreread_segment::{Counts, Mode, PAGE, Segment};
+use foreread_words::counted;
+use foreread_words::units::{bytes, parse_size};
+use serde::Serialize;
+
+/// Bytes of a rank's part (the paper's 32 MB).
+const SIZE: u64 = 32 << 20;
+/// The variable that says how large it is to be.
+const SIZE_ENV: &str = "FOREREAD_CACHE_SIZE";
+/// The variable that says whether it is to be used, whatever the file system.
+const MODE_ENV: &str = "FOREREAD_CACHE_MODE";
+
+/// The segment of this process's rank, of so many bytes; `None` for what no launcher has started as a rank.
+pub(super) fn segment(size: Option<u64>) -> Result<Option<Segment>> {
+    if foreread_store::rank().is_none() {
+        return Ok(None);
+    }
+    let told = env::var(SIZE_ENV).ok().filter(|_| size.is_none());
+    let told = told.map(|text| parse_size(&text)).transpose();
+    let told = told.map_err(|why| anyhow!("{SIZE_ENV}: {why}; there is no collective cache"))?;
+    let made = Segment::create(size.or(told).unwrap_or(SIZE));
+    made.map(Some).map_err(anyhow::Error::new)
+}
+
+/// The size of a cache as users write it.
+///
+/// # Errors
+/// What is no size, or none that a page fits in.
+pub fn parse_cache(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        size if size < PAGE => Err(format!(
+            "a collective cache of {} has no room for a page of {}",
+            bytes(size),
+            bytes(PAGE)
+        )),
+        size => Ok(size),
+    }
+}
+
+/// The segment, for the backend, where the program can take from it: a library in front of MPI is put into it.
+pub(super) fn collective(
+    segment: Option<Segment>,
+    libraries: &[PathBuf],
+) -> Result<Option<Collective>> {
+    let Some(segment) = segment.filter(|_| libraries.len() > 1) else {
+        return Ok(None);
+    };
+    let decided = match env::var(MODE_ENV).as_deref() {
+        Ok("plain") => Ok(Some(Mode::Plain)),
+        Ok("collective") => Ok(Some(Mode::Collective)),
+        Ok("") | Err(_) => Ok(None),
+        Ok(other) => Err(anyhow!(
+            "{MODE_ENV}: neither plain nor collective: {other:?}"
+        )),
+    };
+    Ok(Some(Collective::new(segment, decided?)))
+}
+
+/// What came of a rank's part, as scripts read it. Sizes in bytes.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct CacheAccount {
+    /// The size of all pages.
+    size: u64,
+    /// For each file system that MPI read files of: whether its pages go to the page cache, which ranks share, or here.
+    file_systems: BTreeMap<String, &'static str>,
+    #[serde(flatten)]
+    counts: Counted,
+}
+
+/// What was done.
+#[derive(Debug, Default, Serialize)]
+struct Counted {
+    /// Fills from the file system or another rank's part, and of these the latter.
+    filled: u64,
+    filled_bytes: u64,
+    taken: u64,
+    taken_bytes: u64,
+    /// Fills that came to nothing, because the page was written meanwhile or cannot be read.
+    lost: u64,
+    /// Reads served from the own part, from that of another rank on this host, and from another host's.
+    hit_local: u64,
+    hit_local_bytes: u64,
+    hit_host: u64,
+    hit_host_bytes: u64,
+    hit_remote: u64,
+    hit_remote_bytes: u64,
+    /// Of these, reads that waited for a fill.
+    late: u64,
+    /// Reads that found nothing.
+    missed: u64,
+    /// Pages that had to make room, and of these, those with something unread.
+    evicted: u64,
+    evicted_unread: u64,
+    /// Pages made void by writes.
+    invalidated: u64,
+}
+
+impl From<Counts> for Counted {
+    fn from(counts: Counts) -> Self {
+        Self {
+            filled: counts.filled,
+            filled_bytes: counts.filled_bytes,
+            taken: counts.taken,
+            taken_bytes: counts.taken_bytes,
+            lost: counts.lost,
+            hit_local: counts.hits,
+            hit_local_bytes: counts.hit_bytes,
+            hit_host: counts.host_hits,
+            hit_host_bytes: counts.host_bytes,
+            hit_remote: counts.remote_hits,
+            hit_remote_bytes: counts.remote_bytes,
+            late: counts.late,
+            missed: counts.missed,
+            evicted: counts.evicted,
+            evicted_unread: counts.unread,
+            invalidated: counts.voided,
+        }
+    }
+}
+
+impl CacheAccount {
+    pub(super) fn of(collective: &Collective) -> Self {
+        let name = |mode| match mode {
+            Mode::Collective => "collective cache",
+            Mode::Plain | Mode::Undecided => "page cache",
+        };
+        let homes = collective.homes().into_iter();
+        Self {
+            size: u64::from(collective.segment().slots()) * PAGE,
+            file_systems: homes.map(|(fs, mode)| (fs, name(mode))).collect(),
+            counts: collective.counts().into(),
+        }
+    }
+
+    /// Whether anything went into it.
+    pub(super) fn is_used(&self) -> bool {
+        self.counts.filled + self.counts.lost > 0
+    }
+
+    /// Reads that were served from anywhere in the cache.
+    fn hits(&self) -> u64 {
+        self.counts.hit_local + self.counts.hit_host + self.counts.hit_remote
+    }
+
+    /// In a few words, for the line of a run; the same for all ranks.
+    pub(super) const SHORT: &str = "by the collective cache";
+
+    /// Where the files of each file system went.
+    pub(super) fn chosen(&self) -> impl Iterator<Item = String> {
+        self.file_systems.iter().map(|(fs, home)| match *home {
+            "page cache" => format!("{fs}: the page cache is shared: plain prefetching"),
+            home => format!("{fs}: no page cache that ranks share: {home}"),
+        })
+    }
+
+    /// What was done, in rows.
+    pub(super) fn rows(&self) -> [String; 2] {
+        let counts = &self.counts;
+        [
+            format!(
+                "{} filled, {} of that from other ranks; {} evicted, {} of them unread; {} invalidated",
+                bytes(counts.filled_bytes),
+                bytes(counts.taken_bytes),
+                counted(counts.evicted, "page", "pages"),
+                counts.evicted_unread,
+                counts.invalidated,
+            ),
+            format!(
+                "{} of {} served: {} from the own part, {} from other ranks' on this host, {} from other hosts'; {} late",
+                self.hits(),
+                counted(self.hits() + counts.missed, "read", "reads"),
+                bytes(counts.hit_local_bytes),
+                bytes(counts.hit_host_bytes),
+                bytes(counts.hit_remote_bytes),
+                counts.late,
+            ),
+        ]
+    }
+}

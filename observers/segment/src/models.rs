@@ -1,0 +1,174 @@
+//! Filler, writer and reader in every order, as far as loom tells orders apart.
+//!
+//! `make test-loom` runs these. The code is the real one; the file and the slot's memory are one word each, which the models
+//! write and read as the real ones do it, by a system call and by copying. A model fails where a reader that was told that it has
+//! read a page has read something else than the file held since the last write that it knew to be over.
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use crate::atomic::{AtomicU64, Ordering, fence};
+use crate::layout::Key;
+use crate::slot::{ALL, Claimed, Slot};
+
+const PAGE: Key = Key {
+    dev: 1,
+    ino: 2,
+    page: 3,
+};
+const OTHER: Key = Key { page: 4, ..PAGE };
+/// What the file holds before and after it is written; of the other page.
+const OLD: u64 = 10;
+const NEW: u64 = 11;
+const OTHERS: u64 = 12;
+
+/// Runs a model in every order in which a thread that could go on is made to wait up to twice.
+fn in_every_order(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.max_branches = 10_000;
+    builder.check(model);
+}
+
+/// A slot, its memory, and the file that its page is of.
+struct World {
+    slot: Slot,
+    memory: AtomicU64,
+    file: AtomicU64,
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            slot: Slot::empty(),
+            memory: AtomicU64::new(0),
+            file: AtomicU64::new(OLD),
+        })
+    }
+
+    /// What the owner does to fill a page of a slot that is free.
+    fn take(&self, key: &Key) -> Option<Claimed> {
+        self.slot.take(self.slot.word(), key, ALL, || ())
+    }
+
+    /// And then.
+    fn fill(&self, claimed: Claimed, key: &Key) -> bool {
+        let held = match *key {
+            PAGE => self.file.load(Ordering::Relaxed),
+            _ => OTHERS,
+        };
+        self.memory.store(held, Ordering::Relaxed);
+        self.slot.commit(claimed, claimed.parts)
+    }
+
+    /// As `segment_void_page` does after a write.
+    fn write(&self) {
+        self.file.store(NEW, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.slot.is_for(&PAGE) {
+            self.slot.void();
+        }
+    }
+
+    /// As `segment_find` and `segment_still` do.
+    fn read(&self, key: &Key) -> Option<u64> {
+        let word = self.slot.word();
+        if word.valid() != ALL || !self.slot.is_for(key) {
+            return None;
+        }
+        let held = self.memory.load(Ordering::Relaxed);
+        self.slot.is_still(word).then_some(held)
+    }
+}
+
+#[test]
+fn a_page_that_was_written_while_it_was_filled_is_never_read_as_it_was() {
+    in_every_order(|| {
+        let world = World::new();
+        let filler = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                if let Some(claimed) = world.take(&PAGE) {
+                    world.fill(claimed, &PAGE);
+                }
+            })
+        };
+        world.write();
+        // From here on the writer knows its write to be over.
+        if let Some(held) = world.read(&PAGE) {
+            assert_eq!(held, NEW);
+        }
+        filler.join().unwrap();
+        if let Some(held) = world.read(&PAGE) {
+            assert_eq!(held, NEW);
+        }
+    });
+}
+
+#[test]
+fn a_slot_that_gets_another_page_is_never_read_as_the_one_before() {
+    in_every_order(|| {
+        let world = World::new();
+        let claimed = world.take(&PAGE).unwrap();
+        assert!(world.fill(claimed, &PAGE));
+        let owner = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let claimed = world.take(&OTHER).unwrap();
+                assert!(world.fill(claimed, &OTHER));
+            })
+        };
+        for (key, holds) in [(PAGE, OLD), (OTHER, OTHERS)] {
+            if let Some(held) = world.read(&key) {
+                assert_eq!(held, holds);
+            }
+        }
+        owner.join().unwrap();
+        assert_eq!(world.read(&OTHER), Some(OTHERS));
+    });
+}
+
+#[test]
+fn memory_belongs_to_whoever_fills_it_until_that_is_over_void_or_not() {
+    in_every_order(|| {
+        let world = World::new();
+        let late = world.take(&PAGE).unwrap();
+        let filler = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.fill(late, &PAGE))
+        };
+        world.write();
+        // Another would have its page written over.
+        if let Some(claimed) = world.take(&OTHER) {
+            assert!(world.fill(claimed, &OTHER));
+        }
+        filler.join().unwrap();
+        if let Some(held) = world.read(&OTHER) {
+            assert_eq!(held, OTHERS);
+        }
+    });
+}
+
+#[test]
+fn parts_are_claimed_once() {
+    in_every_order(|| {
+        let world = World::new();
+        let first = world.take(&PAGE).unwrap();
+        world.slot.commit(first, 0);
+        let claims = |parts| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let claimed = world.slot.claim(&PAGE, parts).unwrap();
+                claimed.map_or(0, |claimed| {
+                    assert!(world.slot.commit(claimed, claimed.parts));
+                    claimed.parts
+                })
+            })
+        };
+        let (one, two) = (claims(0b011), claims(0b110));
+        let (one, two) = (one.join().unwrap(), two.join().unwrap());
+        assert_eq!((one & two, one | two), (0, 0b111));
+        assert_eq!(world.slot.word().valid(), 0b111);
+    });
+}
