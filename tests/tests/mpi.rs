@@ -10,6 +10,8 @@
 mod cache;
 #[path = "mpi/calls.rs"]
 mod calls;
+#[path = "mpi/collective.rs"]
+mod collective;
 #[path = "mpi/harness.rs"]
 mod harness;
 #[path = "mpi/ranks.rs"]
@@ -17,7 +19,7 @@ mod ranks;
 #[path = "mpi/unharmed.rs"]
 mod unharmed;
 
-use foreread_tests::rounds;
+use foreread_tests::{Need, rounds};
 use harness::Mpi;
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -28,6 +30,8 @@ enum Needs {
     Fortran,
     /// A C compiler, and that the MPI is this one.
     Mpich,
+    /// A C compiler, and to mount slow file systems.
+    Mount,
 }
 
 /// A test, and what it needs.
@@ -51,11 +55,20 @@ fn main() {
                 rounds(|| test(mpi));
                 Ok(())
             };
-            trials.push(match mpi.missing(needs == Needs::Fortran) {
-                None => Trial::test(name, run),
-                Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
-                    .with_ignored_flag(true),
-            });
+            let needs_mount = needs == Needs::Mount;
+            let mounting = || {
+                let needs = [Need::Root, Need::Fuse].into_iter();
+                needs.filter(|_| needs_mount).find_map(Need::missing)
+            };
+            trials.push(
+                match mpi.missing(needs == Needs::Fortran).or_else(mounting) {
+                    None => Trial::test(name, run),
+                    Some(missing) => {
+                        Trial::test(format!("{name} (cannot run here: {missing})"), run)
+                            .with_ignored_flag(true)
+                    }
+                },
+            );
         }
     }
     libtest_mimic::run(&arguments, trials).exit();

@@ -285,29 +285,40 @@ static bool wait_for(const struct segment *segment, const struct piece *piece) {
     return false;
 }
 
-static bool take(const struct piece *piece) {
+/* Where a page was, the nearest first. */
+enum source { NOWHERE, OWN, OWN_LATE, HOST, REMOTE };
+
+static enum source take(const struct piece *piece) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     for (size_t one = 0; one < count; one++) {
         if (!copy(&foreread_host.segments[one], piece))
             continue;
-        add(one == 0 ? &counts()->hits : &counts()->host_hits, 1);
         add(one == 0 ? &counts()->hit_bytes : &counts()->host_bytes, piece->len);
-        return true;
+        return one == 0 ? OWN : HOST;
     }
     const struct segment *own = &foreread_host.segments[0];
     if (wait_for(own, piece) && copy(own, piece)) {
-        add(&counts()->late, 1);
-        add(&counts()->hits, 1);
         add(&counts()->hit_bytes, piece->len);
-        return true;
+        return OWN_LATE;
     }
     uint64_t cost = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
     if (foreread_remote_take(foreread_served->remote, piece->key.page, piece->from, piece->len, piece->buffer, cost)) {
-        add(&counts()->remote_hits, 1);
         add(&counts()->remote_bytes, piece->len);
-        return true;
+        return REMOTE;
     }
-    return false;
+    return NOWHERE;
+}
+
+/* Counts a read that was served as a whole where the farthest of its pages was. */
+static void served(enum source farthest) {
+    if (farthest == OWN || farthest == OWN_LATE)
+        add(&counts()->hits, 1);
+    if (farthest == OWN_LATE)
+        add(&counts()->late, 1);
+    if (farthest == HOST)
+        add(&counts()->host_hits, 1);
+    if (farthest == REMOTE)
+        add(&counts()->remote_hits, 1);
 }
 
 /* Says so if a file is read past the page cache. */
@@ -326,6 +337,7 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     struct piece piece;
     int before = errno;
     size_t taken = 0;
+    enum source farthest = NOWHERE;
     /* Pages may be on other hosts, too. */
     bool ours = offset >= 0 && (!file->asked || file->remote || foreread_cache_holds()) && key_of(fd, &piece.key) &&
                 piece.key.dev == file->dev && piece.key.ino == file->ino;
@@ -339,10 +351,14 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
         piece.len = (uint32_t)(left < len - taken ? left : len - taken);
         piece.parts = segment_parts(piece.from, piece.len);
         piece.buffer = (unsigned char *)buffer + taken;
-        if (!take(&piece))
+        enum source source = take(&piece);
+        if (source == NOWHERE)
             break;
+        farthest = source > farthest ? source : farthest;
         taken += piece.len;
     }
+    if (taken == len)
+        served(farthest);
     errno = before;
     return taken;
 }

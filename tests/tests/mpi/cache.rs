@@ -87,15 +87,19 @@ fn lab(mpi: Mpi) -> Lab {
 
 /// The file as it is in the beginning.
 fn fresh(lab: &Lab) {
+    std::fs::write(lab.path("data"), contents(SIZE)).expect("a file");
+}
+
+/// So many bytes, none of them 0xaa or its opposite.
+pub fn contents(len: usize) -> Vec<u8> {
     let mut state = 1_u32;
-    let bytes: Vec<u8> = std::iter::repeat_with(|| {
+    std::iter::repeat_with(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as u8
     })
     .filter(|byte| ![0xaa, 0x55].contains(byte))
-    .take(SIZE)
-    .collect();
-    std::fs::write(lab.path("data"), bytes).expect("a file");
+    .take(len)
+    .collect()
 }
 
 fn library(mpi: Mpi) -> String {
@@ -375,5 +379,17 @@ fn no_segment(mpi: Mpi) {
         let words = ["env", &preload, &variable, "./cached", "reads", "data"];
         let output = mpi.launch(&lab, 2, &words);
         assert_eq!(lines(&output), alone, "{value}: {}", text(&output.stderr));
+    }
+    // Whatever is served from those that are none would be other bytes.
+    for (how, used) in [
+        ("marked,token", false),
+        ("marked,version", false),
+        ("marked,slots", false),
+        ("marked,unsealed", false),
+        ("whole", true),
+    ] {
+        let ran = run(mpi, &lab, 2, how, "reads");
+        assert_eq!(lines(&ran.output), alone, "{how}");
+        assert_eq!(ran.served() > 0, used, "{how}");
     }
 }
