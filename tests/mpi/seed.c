@@ -44,6 +44,8 @@ static int is(const char *word) { return strstr(how, word) != NULL; }
 /* Marks all parts of a slot as being filled, if none is there or on its way. */
 static int claim(uint32_t number) {
     struct segment_slot *slot = &segment.slots[number];
+    atomic_fetch_add(&segment.header->claimed, 1);
+    atomic_thread_fence(memory_order_seq_cst);
     uint64_t word = atomic_load(&slot->word);
     return (uint32_t)word == 0 && atomic_compare_exchange_strong(&slot->word, &word, word | 0xffff0000);
 }
@@ -153,6 +155,7 @@ int main(int argc, char **argv) {
     FILE *counts = fopen(name, "w");
     if (counts) {
         const struct segment_counts *all = &header->counts;
+        fprintf(counts, "bytes %lu\n", all->hit_bytes + all->host_bytes + all->remote_bytes);
         fprintf(counts, "hits %lu\nhost_hits %lu\nremote_hits %lu\nlate %lu\nmissed %lu\nvoided %lu\njoined %lu\nfiles %lu\npeers %u\n",
                 all->hits, all->host_hits, all->remote_hits, all->late, all->missed, all->voided, header->joined,
                 header->file_count, header->peer_count);

@@ -43,9 +43,15 @@ fn main() {
     arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
     for mpi in Mpi::ALL {
-        for &(name, needs, test) in [calls::TESTS, cache::TESTS, ranks::TESTS, unharmed::TESTS]
-            .into_iter()
-            .flatten()
+        for &(name, needs, test) in [
+            calls::TESTS,
+            cache::TESTS,
+            collective::TESTS,
+            ranks::TESTS,
+            unharmed::TESTS,
+        ]
+        .into_iter()
+        .flatten()
         {
             if needs == Needs::Mpich && mpi != Mpi::Mpich {
                 continue;
@@ -55,20 +61,18 @@ fn main() {
                 rounds(|| test(mpi));
                 Ok(())
             };
-            let needs_mount = needs == Needs::Mount;
-            let mounting = || {
-                let needs = [Need::Root, Need::Fuse].into_iter();
-                needs.filter(|_| needs_mount).find_map(Need::missing)
+            let needs_all: &[Need] = match needs {
+                Needs::Mount => &[Need::Root, Need::Fuse],
+                _ => &[],
             };
-            trials.push(
-                match mpi.missing(needs == Needs::Fortran).or_else(mounting) {
-                    None => Trial::test(name, run),
-                    Some(missing) => {
-                        Trial::test(format!("{name} (cannot run here: {missing})"), run)
-                            .with_ignored_flag(true)
-                    }
-                },
-            );
+            let missing = mpi
+                .missing(needs == Needs::Fortran)
+                .or_else(|| needs_all.iter().find_map(|need| need.missing()));
+            trials.push(match missing {
+                None => Trial::test(name, run),
+                Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
+                    .with_ignored_flag(true),
+            });
         }
     }
     libtest_mimic::run(&arguments, trials).exit();

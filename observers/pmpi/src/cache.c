@@ -34,8 +34,10 @@ struct cached {
     /* Whether the ranks that may write it are all known. */
     bool known;
     bool atomic;
-    /* Whether its descriptor's flags were looked at. */
-    bool asked;
+    /* Whether nobody may write by it. */
+    bool read_only;
+    /* The descriptor whose flags were looked at last. */
+    _Atomic int fd;
     struct remote *remote;
     /* How long the file system takes for a read, in ns: a mean in which the last eight weigh most. */
     _Atomic uint64_t cost;
@@ -140,6 +142,7 @@ static struct cached *make(MPI_Comm comm, MPI_File handle, const char *path, boo
         return NULL;
     file->handle = handle;
     file->cost = COST;
+    file->fd = -1;
     strcpy(file->path, path);
     *here = all_here(comm);
     file->known = look(file);
@@ -159,7 +162,8 @@ void foreread_cache_opened(MPI_Comm comm, MPI_File handle, const char *path, int
     if (!file)
         return;
     file->remote = remote;
-    file->known = known && (here || !(mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)));
+    file->read_only = !(mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR));
+    file->known = known && (here || file->read_only);
     pthread_mutex_lock(&lock);
     file->next = files;
     files = file;
@@ -321,15 +325,19 @@ static void served(enum source farthest) {
         add(&counts()->remote_hits, 1);
 }
 
-/* Says so if a file is read past the page cache. */
-static void ask(struct cached *file, int fd) {
-    file->asked = true;
+/* Whether a descriptor of the file may be served. What is read by one that can write may be written back, and so has to be the
+ * file's where others may write, too. Says so if it is read past the page cache. */
+static bool ask(struct cached *file, int fd) {
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || !(flags & O_DIRECT))
-        return;
-    pthread_mutex_lock(&lock);
-    foreread_host_publish(file->dev, file->ino, true);
-    pthread_mutex_unlock(&lock);
+    if (flags < 0 || (file->read_only && (flags & O_ACCMODE) != O_RDONLY))
+        return false;
+    if (flags & O_DIRECT) {
+        pthread_mutex_lock(&lock);
+        foreread_host_publish(file->dev, file->ino, true);
+        pthread_mutex_unlock(&lock);
+    }
+    atomic_store_explicit(&file->fd, fd, memory_order_relaxed);
+    return true;
 }
 
 size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
@@ -338,11 +346,10 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     int before = errno;
     size_t taken = 0;
     enum source farthest = NOWHERE;
+    bool asked = atomic_load_explicit(&file->fd, memory_order_relaxed) == fd;
     /* Pages may be on other hosts, too. */
-    bool ours = offset >= 0 && (!file->asked || file->remote || foreread_cache_holds()) && key_of(fd, &piece.key) &&
-                piece.key.dev == file->dev && piece.key.ino == file->ino;
-    if (ours && !file->asked)
-        ask(file, fd);
+    bool ours = offset >= 0 && (!asked || file->remote || foreread_cache_holds()) && key_of(fd, &piece.key) &&
+                piece.key.dev == file->dev && piece.key.ino == file->ino && (asked || ask(file, fd));
     while (ours && taken < len) {
         uint64_t at = (uint64_t)offset + taken;
         piece.key.page = at / SEGMENT_PAGE;

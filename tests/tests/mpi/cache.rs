@@ -125,12 +125,9 @@ impl Ran {
         self.counts.iter().map(|one| one[name]).sum()
     }
 
-    /// Pages served, from wherever.
+    /// Bytes served, from wherever.
     fn served(&self) -> u64 {
-        ["hits", "host_hits", "remote_hits"]
-            .map(|name| self.sum(name))
-            .iter()
-            .sum()
+        self.sum("bytes")
     }
 }
 
