@@ -62,6 +62,7 @@ static struct cached **place_of(MPI_File handle) {
 
 bool foreread_cache_holds(void) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
+    atomic_thread_fence(memory_order_seq_cst);
     for (size_t one = 0; one < count; one++)
         if (segment_holds(&foreread_host.segments[one]))
             return true;
@@ -117,25 +118,36 @@ static bool look(struct cached *file) {
     return true;
 }
 
-/* Whether all ranks of a communicator are on this host, and have this library. */
-static bool all_here(MPI_Comm comm) {
-    MPI_Group group, all;
-    MPI_Comm world = foreread_world();
+/* Whether all of a group, named by their numbers in another one, are on this host and have this library. */
+static bool group_here(MPI_Group group, MPI_Group all) {
     int size, of;
-    if (!world || REAL(Comm_size)(world, &of) != MPI_SUCCESS || REAL(Comm_group)(comm, &group) != MPI_SUCCESS)
+    if (REAL(Group_size)(group, &size) != MPI_SUCCESS || REAL(Group_size)(all, &of) != MPI_SUCCESS)
         return false;
-    bool here = REAL(Comm_group)(world, &all) == MPI_SUCCESS && REAL(Group_size)(group, &size) == MPI_SUCCESS;
+    bool here = true;
     for (int one = 0; here && one < size; one++) {
         int rank = 0;
         here = REAL(Group_translate_ranks)(group, 1, &one, all, &rank) == MPI_SUCCESS && rank >= 0 &&
                foreread_host_has((uint32_t)rank, (uint32_t)of);
     }
-    REAL(Group_free)(&group);
+    return here;
+}
+
+/* The same of a communicator. */
+static bool all_here(MPI_Comm comm) {
+    MPI_Group group, all;
+    MPI_Comm world = foreread_world();
+    if (!world || REAL(Comm_group)(world, &all) != MPI_SUCCESS)
+        return false;
+    bool here = false;
+    if (REAL(Comm_group)(comm, &group) == MPI_SUCCESS) {
+        here = group_here(group, all);
+        REAL(Group_free)(&group);
+    }
     REAL(Group_free)(&all);
     return here;
 }
 
-/* The same of a file that was just opened; null if there is no own segment. */
+/* What is known of a file that was just opened; null if there is no own segment. */
 static struct cached *make(MPI_Comm comm, MPI_File handle, const char *path, bool *here) {
     struct cached *file = foreread_host.count > 0 ? calloc(1, sizeof *file + strlen(path) + 1) : NULL;
     if (!file)
