@@ -133,6 +133,18 @@ static void writes(void) {
     }
 }
 
+/* Writes with holes: data sieving reads what is around them, and writes it back. */
+static void sieve(void) {
+    static unsigned char block[20000];
+    MPI_Status status;
+    put(1, block, sizeof block);
+    view();
+    for (int turn = 0; turn < ranks; turn++, MPI_Barrier(MPI_COMM_WORLD))
+        if (turn == rank)
+            MPI_File_write(file, block, sizeof block, MPI_BYTE, &status);
+    MPI_File_write_all(file, block, sizeof block, MPI_BYTE, &status);
+}
+
 /* Writes of some ranks while others read what is not written, and then all read all: with syncs, as MPI asks for it. */
 static void at_once(void) {
     static unsigned char block[PAGE];
@@ -216,6 +228,8 @@ int main(int argc, char **argv) {
         ends();
     else if (strcmp(name, "writes") == 0)
         writes();
+    else if (strcmp(name, "sieve") == 0)
+        sieve();
     else if (strcmp(name, "at_once") == 0)
         at_once();
     else if (strcmp(name, "others") == 0)

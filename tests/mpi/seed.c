@@ -5,7 +5,7 @@
  * HOW is made of words: `whole`, all pages of the file; `parts`, those alone whose number is this rank's modulo the number of
  * ranks; `none`; `marked`, with each bit of the file turned over, so that what was served can be told from what was read; `kept`,
  * what is made void is read anew all the time; `stuck`, all pages seem to be on their way for ever; `waited`, each comes once
- * somebody waits for it. In the end the counts are written to COUNTS.RANK. */
+ * somebody waits for it. What makes it no segment: another `token` or `version`, more `slots` than there are, `unsealed`. In the end the counts are written to COUNTS.RANK. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +44,8 @@ static int is(const char *word) { return strstr(how, word) != NULL; }
 /* Marks all parts of a slot as being filled, if none is there or on its way. */
 static int claim(uint32_t number) {
     struct segment_slot *slot = &segment.slots[number];
+    atomic_fetch_add(&segment.header->claimed, 1);
+    atomic_thread_fence(memory_order_seq_cst);
     uint64_t word = atomic_load(&slot->word);
     return (uint32_t)word == 0 && atomic_compare_exchange_strong(&slot->word, &word, word | 0xffff0000);
 }
@@ -102,10 +104,11 @@ int main(int argc, char **argv) {
     char name[4200];
     int rank = variable("PMI_RANK", "OMPI_COMM_WORLD_RANK"), ranks = variable("PMI_SIZE", "OMPI_COMM_WORLD_SIZE");
     uint64_t size = segment_size(SLOTS, NULL), token = 0x5eed000000000000 + (uint64_t)rank;
+    how = argv[3];
     int memory = memfd_create("foreread-cache", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     struct segment_header *header = MAP_FAILED;
     if (memory >= 0 && ftruncate(memory, (off_t)size) == 0 &&
-        fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        (is("unsealed") || fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0))
         header = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (header == MAP_FAILED) {
         perror("seed: memory");
@@ -117,7 +120,6 @@ int main(int argc, char **argv) {
     header->magic = SEGMENT_MAGIC;
     header->mode = SEGMENT_COLLECTIVE;
     struct stat status;
-    how = argv[3];
     file = open(argv[2], O_RDONLY | O_CLOEXEC);
     if (!segment_of(&segment, header, size, token) || fstat(file, &status) != 0) {
         perror("seed: file");
@@ -126,6 +128,12 @@ int main(int argc, char **argv) {
     for (uint64_t page = 0; !is("none") && page * SEGMENT_PAGE < (uint64_t)status.st_size; page++)
         if (!is("parts") || page % (uint64_t)ranks == (uint64_t)rank)
             put(page, &status);
+    if (is("slots"))
+        header->slots = SEGMENT_SLOTS_MAX;
+    if (is("version"))
+        header->version = SEGMENT_VERSION + 1;
+    if (is("token"))
+        token++;
     snprintf(name, sizeof name, "%016llx/proc/%d/fd/%d", (unsigned long long)token, getpid(), memory);
     setenv(SEGMENT_ENV, name, 1);
     pid_t program = fork();
@@ -147,6 +155,7 @@ int main(int argc, char **argv) {
     FILE *counts = fopen(name, "w");
     if (counts) {
         const struct segment_counts *all = &header->counts;
+        fprintf(counts, "bytes %lu\n", all->hit_bytes + all->host_bytes + all->remote_bytes);
         fprintf(counts, "hits %lu\nhost_hits %lu\nremote_hits %lu\nlate %lu\nmissed %lu\nvoided %lu\njoined %lu\nfiles %lu\npeers %u\n",
                 all->hits, all->host_hits, all->remote_hits, all->late, all->missed, all->voided, header->joined,
                 header->file_count, header->peer_count);

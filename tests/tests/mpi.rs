@@ -10,6 +10,8 @@
 mod cache;
 #[path = "mpi/calls.rs"]
 mod calls;
+#[path = "mpi/collective.rs"]
+mod collective;
 #[path = "mpi/harness.rs"]
 mod harness;
 #[path = "mpi/ranks.rs"]
@@ -17,7 +19,7 @@ mod ranks;
 #[path = "mpi/unharmed.rs"]
 mod unharmed;
 
-use foreread_tests::rounds;
+use foreread_tests::{Need, rounds};
 use harness::Mpi;
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -28,6 +30,8 @@ enum Needs {
     Fortran,
     /// A C compiler, and that the MPI is this one.
     Mpich,
+    /// A C compiler, and to mount slow file systems.
+    Mount,
 }
 
 /// A test, and what it needs.
@@ -39,9 +43,15 @@ fn main() {
     arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
     for mpi in Mpi::ALL {
-        for &(name, needs, test) in [calls::TESTS, cache::TESTS, ranks::TESTS, unharmed::TESTS]
-            .into_iter()
-            .flatten()
+        for &(name, needs, test) in [
+            calls::TESTS,
+            cache::TESTS,
+            collective::TESTS,
+            ranks::TESTS,
+            unharmed::TESTS,
+        ]
+        .into_iter()
+        .flatten()
         {
             if needs == Needs::Mpich && mpi != Mpi::Mpich {
                 continue;
@@ -51,7 +61,14 @@ fn main() {
                 rounds(|| test(mpi));
                 Ok(())
             };
-            trials.push(match mpi.missing(needs == Needs::Fortran) {
+            let needs_all: &[Need] = match needs {
+                Needs::Mount => &[Need::Root, Need::Fuse],
+                _ => &[],
+            };
+            let missing = mpi
+                .missing(needs == Needs::Fortran)
+                .or_else(|| needs_all.iter().find_map(|need| need.missing()));
+            trials.push(match missing {
                 None => Trial::test(name, run),
                 Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
                     .with_ignored_flag(true),

@@ -40,7 +40,7 @@
 /* Serves what comes first of a read, and has the rest read. */
 #define PREAD(name)                                                                                                              \
     STAND_BEFORE(ssize_t, name, (int fd, void *buffer, size_t len, off_t offset), {                                              \
-        if (!foreread_served)                                                                                                    \
+        if (!foreread_served || len == 0)                                                                                        \
             return real(fd, buffer, len, offset);                                                                                \
         size_t taken = foreread_cache_take(fd, buffer, len, offset);                                                             \
         if (taken == len)                                                                                                        \
@@ -68,7 +68,7 @@ PREAD(pread64)
                 break;                                                                                                           \
             taken += (ssize_t)parts[one].iov_len;                                                                                \
         }                                                                                                                        \
-        if (one == count)                                                                                                        \
+        if (one == count && taken > 0)                                                                                           \
             return taken;                                                                                                        \
         uint64_t begun = foreread_cache_missed();                                                                                \
         ssize_t moved = real(fd, parts, count, offset);                                                                          \
@@ -87,7 +87,7 @@ static bool is_silent(const struct sigevent *event) {
 /* The C library reads in a thread of its own. What is there already ends at once, as the program sees it by aio_error(3). */
 #define AIO_READ(name, block_type)                                                                                               \
     STAND_BEFORE(int, name, (struct block_type * block), {                                                                       \
-        if (foreread_served && is_silent(&block->aio_sigevent) &&                                                                \
+        if (foreread_served && is_silent(&block->aio_sigevent) && block->aio_nbytes > 0 &&                                       \
             foreread_cache_take(block->aio_fildes, (void *)block->aio_buf, block->aio_nbytes, block->aio_offset) ==              \
                 block->aio_nbytes) {                                                                                             \
             block->aio_lio_opcode = LIO_READ;                                                                                    \

@@ -34,8 +34,10 @@ struct cached {
     /* Whether the ranks that may write it are all known. */
     bool known;
     bool atomic;
-    /* Whether its descriptor's flags were looked at. */
-    bool asked;
+    /* Whether nobody may write by it. */
+    bool read_only;
+    /* The descriptor whose flags were looked at last. */
+    _Atomic int fd;
     struct remote *remote;
     /* How long the file system takes for a read, in ns: a mean in which the last eight weigh most. */
     _Atomic uint64_t cost;
@@ -60,6 +62,7 @@ static struct cached **place_of(MPI_File handle) {
 
 bool foreread_cache_holds(void) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
+    atomic_thread_fence(memory_order_seq_cst);
     for (size_t one = 0; one < count; one++)
         if (segment_holds(&foreread_host.segments[one]))
             return true;
@@ -115,31 +118,43 @@ static bool look(struct cached *file) {
     return true;
 }
 
-/* Whether all ranks of a communicator are on this host, and have this library. */
-static bool all_here(MPI_Comm comm) {
-    MPI_Group group, all;
-    MPI_Comm world = foreread_world();
+/* Whether all of a group, named by their numbers in another one, are on this host and have this library. */
+static bool group_here(MPI_Group group, MPI_Group all) {
     int size, of;
-    if (!world || REAL(Comm_size)(world, &of) != MPI_SUCCESS || REAL(Comm_group)(comm, &group) != MPI_SUCCESS)
+    if (REAL(Group_size)(group, &size) != MPI_SUCCESS || REAL(Group_size)(all, &of) != MPI_SUCCESS)
         return false;
-    bool here = REAL(Comm_group)(world, &all) == MPI_SUCCESS && REAL(Group_size)(group, &size) == MPI_SUCCESS;
+    bool here = true;
     for (int one = 0; here && one < size; one++) {
         int rank = 0;
         here = REAL(Group_translate_ranks)(group, 1, &one, all, &rank) == MPI_SUCCESS && rank >= 0 &&
                foreread_host_has((uint32_t)rank, (uint32_t)of);
     }
-    REAL(Group_free)(&group);
+    return here;
+}
+
+/* The same of a communicator. */
+static bool all_here(MPI_Comm comm) {
+    MPI_Group group, all;
+    MPI_Comm world = foreread_world();
+    if (!world || REAL(Comm_group)(world, &all) != MPI_SUCCESS)
+        return false;
+    bool here = false;
+    if (REAL(Comm_group)(comm, &group) == MPI_SUCCESS) {
+        here = group_here(group, all);
+        REAL(Group_free)(&group);
+    }
     REAL(Group_free)(&all);
     return here;
 }
 
-/* The same of a file that was just opened; null if there is no own segment. */
+/* What is known of a file that was just opened; null if there is no own segment. */
 static struct cached *make(MPI_Comm comm, MPI_File handle, const char *path, bool *here) {
     struct cached *file = foreread_host.count > 0 ? calloc(1, sizeof *file + strlen(path) + 1) : NULL;
     if (!file)
         return NULL;
     file->handle = handle;
     file->cost = COST;
+    file->fd = -1;
     strcpy(file->path, path);
     *here = all_here(comm);
     file->known = look(file);
@@ -159,7 +174,8 @@ void foreread_cache_opened(MPI_Comm comm, MPI_File handle, const char *path, int
     if (!file)
         return;
     file->remote = remote;
-    file->known = known && (here || !(mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)));
+    file->read_only = !(mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR));
+    file->known = known && (here || file->read_only);
     pthread_mutex_lock(&lock);
     file->next = files;
     files = file;
@@ -285,40 +301,55 @@ static bool wait_for(const struct segment *segment, const struct piece *piece) {
     return false;
 }
 
-static bool take(const struct piece *piece) {
+/* Where a page was, the nearest first. */
+enum source { NOWHERE, OWN, OWN_LATE, HOST, REMOTE };
+
+static enum source take(const struct piece *piece) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     for (size_t one = 0; one < count; one++) {
         if (!copy(&foreread_host.segments[one], piece))
             continue;
-        add(one == 0 ? &counts()->hits : &counts()->host_hits, 1);
         add(one == 0 ? &counts()->hit_bytes : &counts()->host_bytes, piece->len);
-        return true;
+        return one == 0 ? OWN : HOST;
     }
     const struct segment *own = &foreread_host.segments[0];
     if (wait_for(own, piece) && copy(own, piece)) {
-        add(&counts()->late, 1);
-        add(&counts()->hits, 1);
         add(&counts()->hit_bytes, piece->len);
-        return true;
+        return OWN_LATE;
     }
     uint64_t cost = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
     if (foreread_remote_take(foreread_served->remote, piece->key.page, piece->from, piece->len, piece->buffer, cost)) {
-        add(&counts()->remote_hits, 1);
         add(&counts()->remote_bytes, piece->len);
-        return true;
+        return REMOTE;
     }
-    return false;
+    return NOWHERE;
 }
 
-/* Says so if a file is read past the page cache. */
-static void ask(struct cached *file, int fd) {
-    file->asked = true;
+/* Counts a read that was served as a whole where the farthest of its pages was. */
+static void served(enum source farthest) {
+    if (farthest == OWN || farthest == OWN_LATE)
+        add(&counts()->hits, 1);
+    if (farthest == OWN_LATE)
+        add(&counts()->late, 1);
+    if (farthest == HOST)
+        add(&counts()->host_hits, 1);
+    if (farthest == REMOTE)
+        add(&counts()->remote_hits, 1);
+}
+
+/* Whether a descriptor of the file may be served. What is read by one that can write may be written back, and so has to be the
+ * file's where others may write, too. Says so if it is read past the page cache. */
+static bool ask(struct cached *file, int fd) {
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || !(flags & O_DIRECT))
-        return;
-    pthread_mutex_lock(&lock);
-    foreread_host_publish(file->dev, file->ino, true);
-    pthread_mutex_unlock(&lock);
+    if (flags < 0 || (file->read_only && (flags & O_ACCMODE) != O_RDONLY))
+        return false;
+    if (flags & O_DIRECT) {
+        pthread_mutex_lock(&lock);
+        foreread_host_publish(file->dev, file->ino, true);
+        pthread_mutex_unlock(&lock);
+    }
+    atomic_store_explicit(&file->fd, fd, memory_order_relaxed);
+    return true;
 }
 
 size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
@@ -326,11 +357,11 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     struct piece piece;
     int before = errno;
     size_t taken = 0;
+    enum source farthest = NOWHERE;
+    bool asked = atomic_load_explicit(&file->fd, memory_order_relaxed) == fd;
     /* Pages may be on other hosts, too. */
-    bool ours = offset >= 0 && (!file->asked || file->remote || foreread_cache_holds()) && key_of(fd, &piece.key) &&
-                piece.key.dev == file->dev && piece.key.ino == file->ino;
-    if (ours && !file->asked)
-        ask(file, fd);
+    bool ours = offset >= 0 && (!asked || file->remote || foreread_cache_holds()) && key_of(fd, &piece.key) &&
+                piece.key.dev == file->dev && piece.key.ino == file->ino && (asked || ask(file, fd));
     while (ours && taken < len) {
         uint64_t at = (uint64_t)offset + taken;
         piece.key.page = at / SEGMENT_PAGE;
@@ -339,10 +370,14 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
         piece.len = (uint32_t)(left < len - taken ? left : len - taken);
         piece.parts = segment_parts(piece.from, piece.len);
         piece.buffer = (unsigned char *)buffer + taken;
-        if (!take(&piece))
+        enum source source = take(&piece);
+        if (source == NOWHERE)
             break;
+        farthest = source > farthest ? source : farthest;
         taken += piece.len;
     }
+    if (taken == len)
+        served(farthest);
     errno = before;
     return taken;
 }

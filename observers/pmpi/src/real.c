@@ -48,6 +48,13 @@ void *foreread_real(void *_Atomic *known, const char *name) { return known_or_fo
 #endif
 
 HANDLE(MPI_Datatype, foreread_byte, "ompi_mpi_byte", MPI_BYTE)
-HANDLE(MPI_Comm, foreread_world, "ompi_mpi_comm_world", MPI_COMM_WORLD)
+static MPI_Comm the_world(void);
+HANDLE(MPI_Comm, the_world, "ompi_mpi_comm_world", MPI_COMM_WORLD)
 HANDLE(MPI_Info, foreread_info_null, "ompi_mpi_info_null", MPI_INFO_NULL)
 HANDLE(MPI_Errhandler, foreread_errors_return, "ompi_mpi_errors_return", MPI_ERRORS_RETURN)
+
+MPI_Comm foreread_world(void) {
+    int begun;
+    /* A program that uses sessions alone has no such communicator. */
+    return REAL(Initialized)(&begun) == MPI_SUCCESS && begun ? the_world() : (MPI_Comm)0;
+}

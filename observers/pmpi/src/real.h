@@ -18,7 +18,7 @@ void *foreread_real(void *_Atomic *known, const char *name);
         foreread_real(&known, "PMPI_" #name);                                                                                    \
     }))
 
-/* Predefined handles, which are objects of the library in some MPIs. */
+/* Predefined handles, which are objects of the library in some MPIs; no world (0) where MPI has none. */
 MPI_Datatype foreread_byte(void);
 MPI_Comm foreread_world(void);
 MPI_Info foreread_info_null(void);

@@ -9,7 +9,7 @@
 
 #include "real.h"
 
-/* Hints that are on their way at once, and entries of the log looked at in one call: at 1 us for a hint that is at most 0.1 ms. */
+/* Hints that are on their way at once, and entries of the log looked at in one call: at 1 us a hint that is at most 0.1 ms. */
 enum { HINTS = 64 };
 /* After so many lookups in vain a page is looked for less often: every second time, then every fourth and so on. */
 enum { VAIN = 8, SELDOM_MAX = 6 };
@@ -101,13 +101,12 @@ struct remote *foreread_remote_open(MPI_Comm comm, const struct segment *own, ui
     if (!allowed())
         return NULL;
     struct remote *remote = calloc(1, sizeof *remote);
-    int size;
-    if (REAL(Comm_size)(comm, &size) != MPI_SUCCESS || !remote || !(remote->members = calloc((size_t)size, sizeof *remote->members)) ||
-        !own_communicator(comm, &remote->comm) || REAL(Comm_rank)(comm, &remote->rank) != MPI_SUCCESS) {
-        free(remote);
+    if (!remote || REAL(Comm_size)(comm, &remote->ranks) != MPI_SUCCESS || REAL(Comm_rank)(comm, &remote->rank) != MPI_SUCCESS ||
+        !(remote->members = calloc((size_t)remote->ranks, sizeof *remote->members)) || !own_communicator(comm, &remote->comm)) {
+        if (remote)
+            give_up(remote);
         return NULL;
     }
-    remote->ranks = size;
     pthread_mutex_init(&remote->lock, NULL);
     struct member self = {.dev = dev, .ino = ino, .here = here, .able = own && dev + ino > 0};
     if (own) {
@@ -147,7 +146,7 @@ void foreread_remote_meet(struct remote *remote) {
         REAL(Barrier)(remote->comm);
 }
 
-/* Who keeps the hint for a page, and where in the window. The file is by the first rank's numbers, which are the same for all. */
+/* Who keeps the hint for a page, and where in the window. The file is named by the first rank's numbers, the same for all. */
 static uint64_t hint_of(const struct remote *remote, uint64_t page, int *keeper, MPI_Aint *at) {
     struct segment_key key = {.dev = remote->members[0].dev, .ino = remote->members[0].ino, .page = page};
     uint64_t hash = segment_hash(&key), places[5];

@@ -289,11 +289,10 @@ static inline bool segment_void(struct segment_slot *slot)
     return false;
 }
 
-/* Whether anything was ever filled, or is being filled. A write is over before this is asked for it: whoever claims after that
- * reads what was written. */
+/* Whether anything was ever filled, or is being filled. A write is over before this is asked for it, and a fence of all orders
+ * lies between: whoever claims after that reads what was written. */
 static inline bool segment_holds(const struct segment *segment)
 {
-    atomic_thread_fence(memory_order_seq_cst);
     return atomic_load_explicit(&segment->header->claimed, memory_order_relaxed) != 0;
 }
 

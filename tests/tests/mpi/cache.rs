@@ -29,6 +29,11 @@ pub const TESTS: &[Test] = &[
     ),
     ("writes_make_pages_void_for_all_ranks", Needs::C, writes),
     (
+        "what_a_write_reads_is_never_served",
+        Needs::C,
+        read_by_a_write,
+    ),
+    (
         "ranks_that_read_and_write_at_once_read_what_mpi_says",
         Needs::C,
         at_once,
@@ -82,15 +87,19 @@ fn lab(mpi: Mpi) -> Lab {
 
 /// The file as it is in the beginning.
 fn fresh(lab: &Lab) {
+    std::fs::write(lab.path("data"), contents(SIZE)).expect("a file");
+}
+
+/// So many bytes, none of them 0xaa or its opposite.
+pub fn contents(len: usize) -> Vec<u8> {
     let mut state = 1_u32;
-    let bytes: Vec<u8> = std::iter::repeat_with(|| {
+    std::iter::repeat_with(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as u8
     })
     .filter(|byte| ![0xaa, 0x55].contains(byte))
-    .take(SIZE)
-    .collect();
-    std::fs::write(lab.path("data"), bytes).expect("a file");
+    .take(len)
+    .collect()
 }
 
 fn library(mpi: Mpi) -> String {
@@ -116,12 +125,9 @@ impl Ran {
         self.counts.iter().map(|one| one[name]).sum()
     }
 
-    /// Pages served, from wherever.
+    /// Bytes served, from wherever.
     fn served(&self) -> u64 {
-        ["hits", "host_hits", "remote_hits"]
-            .map(|name| self.sum(name))
-            .iter()
-            .sum()
+        self.sum("bytes")
     }
 }
 
@@ -197,6 +203,16 @@ fn writes(mpi: Mpi) {
         let ran = same(mpi, 3, how, "writes");
         assert!(ran.served() > 0 && ran.sum("voided") > 0, "{how}");
     }
+}
+
+fn read_by_a_write(mpi: Mpi) {
+    let lab = lab(mpi);
+    plain(mpi, &lab, 2, "sieve");
+    let written = std::fs::read(lab.path("data")).expect("the file");
+    // Whatever is served would be other bytes, and come back to the file.
+    let ran = run(mpi, &lab, 2, "whole,marked", "sieve");
+    assert!(std::fs::read(lab.path("data")).expect("the file") == written);
+    assert_eq!(ran.served(), 0);
 }
 
 fn at_once(mpi: Mpi) {
@@ -360,5 +376,17 @@ fn no_segment(mpi: Mpi) {
         let words = ["env", &preload, &variable, "./cached", "reads", "data"];
         let output = mpi.launch(&lab, 2, &words);
         assert_eq!(lines(&output), alone, "{value}: {}", text(&output.stderr));
+    }
+    // Whatever is served from those that are none would be other bytes.
+    for (how, used) in [
+        ("marked,token", false),
+        ("marked,version", false),
+        ("marked,slots", false),
+        ("marked,unsealed", false),
+        ("whole", true),
+    ] {
+        let ran = run(mpi, &lab, 2, how, "reads");
+        assert_eq!(lines(&ran.output), alone, "{how}");
+        assert_eq!(ran.served() > 0, used, "{how}");
     }
 }

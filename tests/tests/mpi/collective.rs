@@ -1,0 +1,154 @@
+//! The collective cache under `foreread run`, on a parallel file system whose pages ranks do not share.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use foreread_tests::{Lab, check, foreread, text};
+use serde_json::Value;
+
+use super::cache::contents;
+use super::harness::{Mpi, lines};
+use super::{Needs, Test};
+
+pub const TESTS: &[Test] = &[
+    (
+        "ranks_are_served_by_the_collective_cache",
+        Needs::Mount,
+        served,
+    ),
+    (
+        "programs_read_the_same_by_the_collective_cache",
+        Needs::Mount,
+        the_same,
+    ),
+    (
+        "pages_go_to_the_page_cache_where_ranks_share_it",
+        Needs::C,
+        shared_pages,
+    ),
+    (
+        "a_cache_smaller_than_a_page_is_refused",
+        Needs::C,
+        too_small,
+    ),
+];
+
+/// A parallel file system, as long as this lives.
+struct Striped(PathBuf);
+
+impl Striped {
+    fn mount(lab: &Lab) -> Self {
+        let folder = lab.path("mnt");
+        std::fs::create_dir(&folder).expect("a folder");
+        let mut command = Command::new(foreread());
+        let output = command.args(["slowdisk", "mount", "--size", "64M", "striped"]);
+        let output = output.arg(&folder).output().expect("foreread");
+        assert!(output.status.success(), "{output:?}");
+        Self(folder)
+    }
+}
+
+impl Drop for Striped {
+    fn drop(&mut self) {
+        let mut command = Command::new(foreread());
+        let output = command.args(["slowdisk", "umount"]).arg(&self.0).output();
+        assert!(output.is_ok_and(|output| output.status.success()));
+    }
+}
+
+fn accounts(lab: &Lab, ranks: u32) -> Vec<Value> {
+    let read = |rank| std::fs::read(lab.path(&format!("account.{rank}"))).expect("an account");
+    (0..ranks)
+        .map(|rank| serde_json::from_slice(&read(rank)).expect("JSON"))
+        .collect()
+}
+
+fn served(mpi: Mpi) {
+    let lab = Lab::new();
+    mpi.build(&lab, "strided.c");
+    let _mount = Striped::mount(&lab);
+    std::fs::write(lab.path("mnt/data"), contents(16 << 20)).expect("a file");
+    for words in [
+        &["./strided", "mnt/data"][..],
+        &["./strided", "mnt/data", "parts"],
+    ] {
+        let plain = mpi.launch(&lab, 2, words);
+        for round in 0..2 {
+            let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
+            assert_eq!(lines(&output), lines(&plain), "{output:?}");
+            for account in accounts(&lab, 2) {
+                let cache = &account["collective_cache"];
+                let count = |name: &str| cache[name].as_u64().expect("a count");
+                let homes = cache["file_systems"].as_object().expect("file systems");
+                let homes: Vec<_> = homes.values().collect();
+                check!(
+                    homes == ["collective cache"],
+                    "{words:?} {round}: {cache:#}"
+                );
+                // Of 64 reads, half are a pattern's at least, and all are the record's.
+                let hits = count("hit_local") + count("hit_host");
+                check!(
+                    hits >= [16, 32][round],
+                    "{words:?} {round}: {cache:#} {}",
+                    text(&output.stderr)
+                );
+                check!(count("missed") > 0 || hits == 64, "{cache:#}");
+            }
+        }
+    }
+}
+
+fn the_same(mpi: Mpi) {
+    let lab = Lab::new();
+    mpi.build(&lab, "cached.c");
+    let _mount = Striped::mount(&lab);
+    for way in [
+        "reads",
+        "reads_writable",
+        "ends",
+        "writes",
+        "at_once",
+        "others",
+    ] {
+        let words = ["./cached", way, "mnt/data"];
+        let fresh = || std::fs::write(lab.path("mnt/data"), contents((1 << 20) + 5000));
+        fresh().expect("a file");
+        let plain = mpi.launch(&lab, 3, &words);
+        for round in 0..2 {
+            fresh().expect("a file");
+            let output = mpi.foreread(&lab, 3, &["run"], &words);
+            assert!(output.status.success(), "{way} {round}: {output:?}");
+            assert_eq!(lines(&output), lines(&plain), "{way} {round}");
+        }
+    }
+}
+
+fn shared_pages(mpi: Mpi) {
+    let lab = Lab::new();
+    mpi.build(&lab, "strided.c");
+    lab.data("data", 4);
+    for _ in 0..2 {
+        lab.cold(&["data"]);
+        mpi.foreread(
+            &lab,
+            2,
+            &["run", "--json", "account"],
+            &["./strided", "data"],
+        );
+        for account in accounts(&lab, 2) {
+            let cache = &account["collective_cache"];
+            for name in ["filled", "hit_local", "hit_host", "hit_remote"] {
+                assert_eq!(cache[name].as_u64().unwrap_or(0), 0, "{cache:#}");
+            }
+        }
+    }
+}
+
+fn too_small(mpi: Mpi) {
+    let lab = Lab::new();
+    let words = ["run", "--cache", "60K"];
+    let output = mpi.foreread(&lab, 1, &words, &["true"]);
+    assert!(!output.status.success(), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("has no room for a page"), "{said}");
+}
