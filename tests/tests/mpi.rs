@@ -10,6 +10,10 @@
 mod calls;
 #[path = "mpi/harness.rs"]
 mod harness;
+#[path = "mpi/hosts.rs"]
+mod hosts;
+#[path = "mpi/packages.rs"]
+mod packages;
 #[path = "mpi/ranks.rs"]
 mod ranks;
 #[path = "mpi/unharmed.rs"]
@@ -26,6 +30,16 @@ enum Needs {
     Fortran,
     /// A C compiler, and that the MPI is this one.
     Mpich,
+    /// A C compiler, and hosts in network namespaces.
+    Hosts,
+    /// Parallel HDF5.
+    Hdf5,
+    /// The utilities of PnetCDF.
+    Pnetcdf,
+    /// Python's MPI.
+    Mpi4py,
+    /// Python's parallel HDF5, and that of C.
+    H5py,
 }
 
 /// A test, and what it needs.
@@ -37,9 +51,15 @@ fn main() {
     arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
     for mpi in Mpi::ALL {
-        for &(name, needs, test) in [calls::TESTS, ranks::TESTS, unharmed::TESTS]
-            .into_iter()
-            .flatten()
+        for &(name, needs, test) in [
+            calls::TESTS,
+            ranks::TESTS,
+            unharmed::TESTS,
+            packages::TESTS,
+            hosts::TESTS,
+        ]
+        .into_iter()
+        .flatten()
         {
             if needs == Needs::Mpich && mpi != Mpi::Mpich {
                 continue;
@@ -49,7 +69,11 @@ fn main() {
                 rounds(|| test(mpi));
                 Ok(())
             };
-            trials.push(match mpi.missing(needs == Needs::Fortran) {
+            let missing = mpi
+                .missing(needs == Needs::Fortran)
+                .or_else(|| needs.missing_package(mpi))
+                .or_else(|| (needs == Needs::Hosts).then(hosts::missing).flatten());
+            trials.push(match missing {
                 None => Trial::test(name, run),
                 Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
                     .with_ignored_flag(true),
