@@ -3,10 +3,10 @@
  *
  *     mpi CASE [-s STRIDE] [-b BLOCK] [-n COUNT] [-g GRID] [-c MICROSECONDS] [-o FIGURES] FILE
  *
- *     simple      PIO-Bench, simple strided: COUNT strides; a rank reads its share of each, STRIDE / ranks bytes
- *     nested      PIO-Bench, nested strided: of its share a rank reads the first and the third quarter
- *     segmented   PIO-Bench, segmented: as much as simple, each rank in a part of its own from front to back
- *     ior         IOR: a rank reads COUNT blocks of BLOCK bytes one after the other, from a part of its own
+ *     simple      PIO-Bench, simple strided: COUNT reads of BLOCK bytes, STRIDE apart; the ranks' blocks are neighbours
+ *     nested      PIO-Bench, nested strided: two blocks, a block apart, of every STRIDE bytes, COUNT times
+ *     segmented   PIO-Bench, segmented: COUNT blocks one after the other, from a part of the rank's own
+ *     ior         IOR: the same, with larger blocks
  *     btio        BTIO, full: COUNT steps, each a collective read of a field of GRID^3 cells of 5 numbers, of which a
  *                 rank has the blocks on a diagonal; the ranks are a square number
  *     tile        mpi-tile-io: one collective read of a tile of 100 x 100 elements of 1024 bytes
@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 static int rank, ranks;
-static long long stride = 1 << 20, block = 32768, count = 64, grid = 102, computing;
+static long long stride = 1 << 20, block = 4096, count = 64, grid = 102, computing;
 static const char *path;
 
 /* What this rank has moved, what that came to, and how long it took. */
@@ -111,17 +111,14 @@ static void close_file(MPI_File file) {
 
 static void independent(const char *name) {
     MPI_File file = open_file(MPI_MODE_RDONLY);
-    long long share = stride / ranks;
     if (!strcmp(name, "single"))
         read_at(file, rank * block * count, block * count);
     for (long long i = 0; strcmp(name, "single") && i < count; i++) {
         if (!strcmp(name, "simple")) {
-            read_at(file, i * stride + rank * share, share);
+            read_at(file, i * stride + rank * block, block);
         } else if (!strcmp(name, "nested")) {
-            read_at(file, i * stride + rank * share, share / 4);
-            read_at(file, i * stride + rank * share + share / 2, share / 4);
-        } else if (!strcmp(name, "segmented")) {
-            read_at(file, (rank * count + i) * share, share);
+            read_at(file, i * stride + rank * 4 * block, block);
+            read_at(file, i * stride + rank * 4 * block + 2 * block, block);
         } else {
             read_at(file, (rank * count + i) * block, block);
         }

@@ -16,12 +16,10 @@ use crate::mpi::{Launch, Mpi};
 use crate::process::Invocation;
 
 const MIB: u64 = 1 << 20;
-/// Bytes that strided patterns go through, quick and full.
-const SPAN: (u64, u64) = (64 * MIB, 256 * MIB);
+/// Bytes that patterns go through, quick and full.
+const SPAN: (u64, u64) = (96 * MIB, 384 * MIB);
 /// Steps of BTIO, of 42 MB each; the paper's class B has 40.
 const STEPS: (u64, u64) = (2, 8);
-/// The whole file: what the patterns need most room for is the tiles of 16 ranks, and BTIO's steps.
-const FILE: (u64, u64) = (96 * MIB, 384 * MIB);
 
 const PARALLEL: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped, DiskKind::Striped2008];
 const TODAY: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped];
@@ -144,10 +142,10 @@ const PATTERNS: &[Pattern] = &[
         &[],
     ),
     reads(
-        "segmented-1m",
-        "PIO-Bench, segmented, 1 MiB",
+        "segmented",
+        "PIO-Bench, segmented, 4 KiB one after the other",
         &["segmented"],
-        Count::Strides(MIB),
+        Count::Blocks(4096),
         ALL,
         &[4],
     ),
@@ -169,8 +167,8 @@ const PATTERNS: &[Pattern] = &[
     ),
     reads(
         "compute-1m",
-        "simple strided, 20 ms of computing a read",
-        &["simple", "-c", "20000"],
+        "simple strided, 2 ms of computing a read",
+        &["simple", "-c", "2000"],
         Count::Strides(MIB),
         &[2, 4],
         &[2],
@@ -199,13 +197,13 @@ const PATTERNS: &[Pattern] = &[
     Pattern {
         disks: NFS,
         start: Start::Hot,
-        count: Count::Strides(MIB / 4),
+        count: Count::Blocks(131_072),
         ranks: &[2],
         quick: &[2],
         ..harmless(
             "tracing",
-            "simple strided in memory, 128 KiB a read, recorded",
-            &["simple"],
+            "128 KiB after 128 KiB in memory, recorded",
+            &["segmented", "-b", "131072"],
         )
     },
 ];
@@ -291,7 +289,7 @@ impl Workload for Ranks {
     }
 
     fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
-        fill(&dir.join("field"), size.pick(FILE.0, FILE.1), 30)
+        fill(&dir.join("field"), size.pick(SPAN.0, SPAN.1), 30)
     }
 
     fn job(&self, dir: &Path, scratch: &Path, size: Size, tools: &Tools) -> Result<Job> {
@@ -384,19 +382,19 @@ mod tests {
         let each = |pieces: &dyn Fn(usize) -> Pieces| (0..2).map(pieces).collect::<Vec<_>>();
         let patterns: [(&str, Vec<Pieces>); 6] = [
             (
-                "simple -s 65536 -n 2",
+                "simple -s 65536 -b 32768 -n 2",
                 each(&|rank| vec![(rank * 32768, 32768), (65536 + rank * 32768, 32768)]),
             ),
             (
                 "nested -s 65536 -n 2",
                 each(&|rank| {
-                    let at = |i: usize, part: usize| (i * 65536 + rank * 32768 + part * 8192, 8192);
+                    let at = |i: usize, part: usize| (i * 65536 + (rank * 4 + part) * 4096, 4096);
                     vec![at(0, 0), at(0, 2), at(1, 0), at(1, 2)]
                 }),
             ),
             (
-                "segmented -s 65536 -n 2",
-                each(&|rank| vec![(rank * 65536, 32768), (rank * 65536 + 32768, 32768)]),
+                "segmented -n 2",
+                each(&|rank| vec![(rank * 8192, 4096), (rank * 8192 + 4096, 4096)]),
             ),
             (
                 "ior -b 4096 -n 2",
@@ -445,7 +443,7 @@ mod tests {
     fn every_pattern_stays_within_the_file() {
         for (name, pattern, ranks, _) in NAMED.iter() {
             for size in [Size::Quick, Size::Full] {
-                let file = size.pick(FILE.0, FILE.1);
+                let file = size.pick(SPAN.0, SPAN.1);
                 let needed = match (pattern.count, pattern.words[0]) {
                     (Count::Strides(_) | Count::Blocks(_), _) => size.pick(SPAN.0, SPAN.1),
                     (Count::Steps, _) => size.pick(STEPS.0, STEPS.1) * 102 * 102 * 102 * 40,
