@@ -14,6 +14,10 @@ mod calls;
 mod collective;
 #[path = "mpi/harness.rs"]
 mod harness;
+#[path = "mpi/hosts.rs"]
+mod hosts;
+#[path = "mpi/packages.rs"]
+mod packages;
 #[path = "mpi/ranks.rs"]
 mod ranks;
 #[path = "mpi/unharmed.rs"]
@@ -32,6 +36,16 @@ enum Needs {
     Mpich,
     /// A C compiler, and to mount slow file systems.
     Mount,
+    /// A C compiler, and hosts in network namespaces.
+    Hosts,
+    /// Parallel HDF5.
+    Hdf5,
+    /// The utilities of PnetCDF.
+    Pnetcdf,
+    /// Python's MPI.
+    Mpi4py,
+    /// Python's parallel HDF5, and that of C.
+    H5py,
 }
 
 /// A test, and what it needs.
@@ -49,6 +63,8 @@ fn main() {
             collective::TESTS,
             ranks::TESTS,
             unharmed::TESTS,
+            packages::TESTS,
+            hosts::TESTS,
         ]
         .into_iter()
         .flatten()
@@ -65,9 +81,15 @@ fn main() {
                 Needs::Mount => &[Need::Root, Need::Fuse],
                 _ => &[],
             };
+            let needs_all: &[Need] = match needs {
+                Needs::Mount => &[Need::Root, Need::Fuse],
+                _ => &[],
+            };
             let missing = mpi
                 .missing(needs == Needs::Fortran)
-                .or_else(|| needs_all.iter().find_map(|need| need.missing()));
+                .or_else(|| needs_all.iter().find_map(|need| need.missing()))
+                .or_else(|| needs.missing_package(mpi))
+                .or_else(|| (needs == Needs::Hosts).then(hosts::missing).flatten());
             trials.push(match missing {
                 None => Trial::test(name, run),
                 Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
+use crate::mpi::Launch;
 use crate::peer::Peer;
 use crate::process::Invocation;
 use crate::translated::Translated;
@@ -90,6 +91,8 @@ pub enum Group {
     Signature,
     /// Programs that open many files, beside `foreread daemon` with each of its models.
     Files,
+    /// Parallel programs, each of whose ranks is under `foreread run`.
+    Mpi,
 }
 
 /// One benchmark case.
@@ -167,6 +170,8 @@ pub struct Job {
     pub memory_limit: Option<u64>,
     /// What a daemon is taught, where it is measured.
     pub lesson: Lesson,
+    /// What starts the command as several ranks, where it is of the group mpi.
+    pub launch: Option<Launch>,
     /// Plain words about anything out of the ordinary.
     pub notes: Vec<String>,
     /// Code that is loaded into the program: in memory before every run, as the program itself is.
@@ -264,6 +269,17 @@ impl Tools {
         source: &str,
         arguments: &[OsString],
     ) -> Result<PathBuf> {
+        self.compiled_by("cc", name, source, arguments)
+    }
+
+    /// As [`Tools::compiled_with`], by this compiler.
+    pub fn compiled_by(
+        &self,
+        compiler: &str,
+        name: &str,
+        source: &str,
+        arguments: &[OsString],
+    ) -> Result<PathBuf> {
         let folder = self.root.join("bin");
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let (binary, kept) = (folder.join(name), folder.join(format!("{name}.c")));
@@ -273,7 +289,7 @@ impl Tools {
         let stale = |argument: &OsString| changed(Path::new(argument)) > built;
         if !same || built.is_none() || arguments.iter().any(stale) {
             fs::write(&kept, source).with_context(|| format!("writing {}", kept.display()))?;
-            let mut compiler = std::process::Command::new("cc");
+            let mut compiler = std::process::Command::new(compiler);
             compiler
                 .args(["-O2", "-Wall", "-o"])
                 .arg(&binary)

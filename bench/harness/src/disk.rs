@@ -27,6 +27,15 @@ pub enum DiskKind {
     /// A modelled network volume.
     #[value(name = "network-ssd")]
     NetworkSsd,
+    /// A modelled file server.
+    #[value(name = "nfs")]
+    Nfs,
+    /// A modelled parallel file system.
+    #[value(name = "striped")]
+    Striped,
+    /// One of 2008.
+    #[value(name = "striped-2008")]
+    Striped2008,
     /// Whatever the data directory is on.
     #[value(name = "own")]
     Own,
@@ -38,6 +47,9 @@ impl DiskKind {
         match self {
             DiskKind::Hdd7200 => "hdd-7200",
             DiskKind::NetworkSsd => "network-ssd",
+            DiskKind::Nfs => "nfs",
+            DiskKind::Striped => "striped",
+            DiskKind::Striped2008 => "striped-2008",
             DiskKind::Own => "own",
         }
     }

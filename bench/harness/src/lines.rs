@@ -320,6 +320,7 @@ mod tests {
             measurements: Vec::new(),
             files: Vec::new(),
             files_figures: Vec::new(),
+            mpi: Vec::new(),
             curves: vec![
                 curve(
                     "infill",

@@ -22,6 +22,7 @@ mod lines;
 mod list_cost;
 mod made_trace;
 mod measure;
+mod mpi;
 mod names;
 mod options;
 mod parallel;
@@ -189,6 +190,7 @@ fn add_cost(
 enum Figures {
     Case(Box<Measurement>),
     Files(Box<files::Measured>),
+    Mpi(Box<mpi::Measured>),
 }
 
 /// Measures every case asked for, then reports.
@@ -213,6 +215,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         measurements: Vec::new(),
         files: Vec::new(),
         files_figures: Vec::new(),
+        mpi: Vec::new(),
         curves: Vec::new(),
         cost: Cost::default(),
         skipped: Vec::new(),
@@ -275,6 +278,10 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
                             let measured = files::measure(case, &disk, data, how, tools, &say)?;
                             return Ok(Figures::Files(Box::new(measured)));
                         }
+                        if case.group == Group::Mpi {
+                            let measured = mpi::measure(case, &disk, data, settings, tools, &say)?;
+                            return Ok(Figures::Mpi(Box::new(measured)));
+                        }
                         let measured = measure::measure(case, &disk, data, settings, tools, &say)?;
                         Ok(Figures::Case(Box::new(measured)))
                     })
@@ -296,6 +303,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
                         results.files_figures.push(files::figures::of(&measured));
                         results.files.push(*measured);
                     }
+                    Figures::Mpi(measured) => results.mpi.push(*measured),
                 }
             }
             Err(error) => {
@@ -339,6 +347,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     let mut reached = targets::render(&results.summaries);
     reached += &targets::render_contention(&results.curves);
     reached += &targets::render_files(&results.files);
+    reached += &targets::render_mpi(&results.mpi);
     reached += &targets::render_cost(&results.cost);
     if !reached.is_empty() {
         text += &format!("\nto reach\n\n{reached}");

@@ -15,6 +15,7 @@ use crate::disk::DiskKind;
 use crate::files;
 use crate::foreread::Ledger;
 use crate::measure::{FilesOnly, Measurement, Sample, seconds};
+use crate::mpi;
 use crate::stats::{self, Spread};
 use crate::translated::{Build, PrefetchThread};
 
@@ -31,6 +32,8 @@ pub struct Results {
     pub files: Vec<files::Measured>,
     /// Its figures, in the same order.
     pub files_figures: Vec<Vec<files::figures::Figures>>,
+    /// The group mpi.
+    pub mpi: Vec<mpi::Measured>,
     /// The curves.
     pub curves: Vec<Measured>,
     /// What being watched costs.
@@ -513,6 +516,7 @@ pub mod tests {
             measurements: vec![measurement],
             files: Vec::new(),
             files_figures: Vec::new(),
+            mpi: Vec::new(),
             curves: Vec::new(),
             cost: Default::default(),
             skipped: vec![("bam".into(), "own".into(), "samtools is missing".into())],

@@ -2,6 +2,7 @@
 
 mod cold;
 mod files;
+mod mpi;
 mod signature;
 
 use crate::case::Group;
@@ -97,6 +98,9 @@ pub fn render(results: &Results) -> String {
     }
     if !results.files.is_empty() {
         parts.push(files::tables(&results.files));
+    }
+    if !results.mpi.is_empty() {
+        parts.push(mpi::tables(&results.mpi));
     }
     if !hot.is_empty() {
         let mut out = String::new();
@@ -527,6 +531,7 @@ mod tests {
             measurements: vec![measurement],
             files: Vec::new(),
             files_figures: Vec::new(),
+            mpi: Vec::new(),
             curves: Vec::new(),
             cost: Default::default(),
             skipped: Vec::new(),

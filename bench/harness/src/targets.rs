@@ -3,6 +3,7 @@
 //! Reported, never asserted: a missed target is a fact about a machine and a version.
 
 mod files;
+mod mpi;
 
 use crate::case::{Case, Cold, Group, Purpose};
 use crate::cases::{HOT_LOOP, OTHER_INPUT};
@@ -13,6 +14,7 @@ use crate::results::{self, Summary};
 use crate::stats;
 
 pub use files::render as render_files;
+pub use mpi::render as render_mpi;
 
 /// A figure of a case on a disk, and what it should be.
 #[derive(Clone, Copy)]

@@ -51,14 +51,19 @@ impl Mpi {
 
     /// The same with these options, which may name another output.
     pub fn build_as(self, lab: &Lab, source: &str, options: &[&str]) {
-        let path = root().join("tests/mpi").join(source);
         let tool = if source.ends_with(".c") {
             "mpicc"
         } else {
             "mpif90"
         };
+        self.build_by(lab, &format!("{tool}.{}", self.name()), source, options);
+    }
+
+    /// The same by this compiler.
+    pub fn build_by(self, lab: &Lab, compiler: &str, source: &str, options: &[&str]) {
+        let path = root().join("tests/mpi").join(source);
         let name = Path::new(source).file_stem().expect("a name");
-        let output = Command::new(format!("{tool}.{}", self.name()))
+        let output = Command::new(compiler)
             .args(["-O1", "-o"])
             .arg(lab.path("").join(name))
             .arg(path)

@@ -5,6 +5,7 @@ mod customer;
 mod data;
 mod hot;
 mod library;
+mod mpi;
 mod noharm;
 mod packages;
 mod predicted;
@@ -46,6 +47,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(slice::cases());
     cases.extend(signature::cases());
     cases.extend(predicted::cases());
+    cases.extend(mpi::cases());
     cases
 }
 

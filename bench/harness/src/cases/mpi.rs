@@ -1,0 +1,458 @@
+//! Parallel programs: the benchmarks of the paper on I/O signatures, with 2 to 16 ranks, under MPICH and Open MPI.
+//!
+//! The program is `programs/mpi.c`. On two processors 16 ranks say nothing of the processors' own speed; what is measured is
+//! how long ranks wait for a file system whose model is answered before any of them. What MPICH's busy waiting could spoil is
+//! kept away from it: ranks that are done, and those that compute, sleep.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use anyhow::Result;
+
+use super::data::fill;
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
+use crate::disk::DiskKind;
+use crate::mpi::{Launch, Mpi};
+use crate::process::Invocation;
+
+const MIB: u64 = 1 << 20;
+/// Bytes that patterns go through, quick and full.
+const SPAN: (u64, u64) = (96 * MIB, 384 * MIB);
+/// Steps of BTIO, of 42 MB each; the paper's class B has 40.
+const STEPS: (u64, u64) = (2, 8);
+
+const PARALLEL: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped, DiskKind::Striped2008];
+const TODAY: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped];
+const NFS: &[DiskKind] = &[DiskKind::Nfs];
+const NONE: &[DiskKind] = &[];
+
+/// How many accesses of a pattern there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    /// As many strides of so many bytes as the span has room for.
+    Strides(u64),
+    /// As many blocks of so many bytes as a rank's share of the span has room for.
+    Blocks(u64),
+    /// BTIO's steps.
+    Steps,
+    /// As the words say.
+    Given,
+}
+
+/// A pattern, without ranks and MPI.
+struct Pattern {
+    name: &'static str,
+    about: &'static str,
+    words: &'static [&'static str],
+    count: Count,
+    ranks: &'static [u32],
+    /// The ranks that it runs with where --quick alone is given.
+    quick: &'static [u32],
+    disks: &'static [DiskKind],
+    purpose: Purpose,
+    start: Start,
+}
+
+/// The program writes its file.
+const WRITES: &str = "flash-";
+
+const fn reads(
+    name: &'static str,
+    about: &'static str,
+    words: &'static [&'static str],
+    count: Count,
+    ranks: &'static [u32],
+    quick: &'static [u32],
+) -> Pattern {
+    Pattern {
+        name,
+        about,
+        words,
+        count,
+        ranks,
+        quick,
+        disks: PARALLEL,
+        purpose: Purpose::Gain,
+        start: Start::Cold,
+    }
+}
+
+const fn harmless(
+    name: &'static str,
+    about: &'static str,
+    words: &'static [&'static str],
+) -> Pattern {
+    Pattern {
+        purpose: Purpose::NoHarm,
+        disks: TODAY,
+        ..reads(name, about, words, Count::Given, &[4], &[4])
+    }
+}
+
+const ALL: &[u32] = &[2, 4, 8, 16];
+const SQUARES: &[u32] = &[4, 9, 16];
+
+const PATTERNS: &[Pattern] = &[
+    reads(
+        "simple-512k",
+        "PIO-Bench, simple strided, 512 KiB",
+        &["simple"],
+        Count::Strides(MIB / 2),
+        ALL,
+        &[],
+    ),
+    reads(
+        "simple-1m",
+        "PIO-Bench, simple strided, 1 MiB",
+        &["simple"],
+        Count::Strides(MIB),
+        ALL,
+        &[2, 4],
+    ),
+    reads(
+        "simple-4m",
+        "PIO-Bench, simple strided, 4 MiB",
+        &["simple"],
+        Count::Strides(4 * MIB),
+        ALL,
+        &[],
+    ),
+    reads(
+        "nested-512k",
+        "PIO-Bench, nested strided, 512 KiB",
+        &["nested"],
+        Count::Strides(MIB / 2),
+        ALL,
+        &[],
+    ),
+    reads(
+        "nested-1m",
+        "PIO-Bench, nested strided, 1 MiB",
+        &["nested"],
+        Count::Strides(MIB),
+        ALL,
+        &[2, 4],
+    ),
+    reads(
+        "nested-4m",
+        "PIO-Bench, nested strided, 4 MiB",
+        &["nested"],
+        Count::Strides(4 * MIB),
+        ALL,
+        &[],
+    ),
+    reads(
+        "segmented",
+        "PIO-Bench, segmented, 4 KiB one after the other",
+        &["segmented"],
+        Count::Blocks(4096),
+        ALL,
+        &[4],
+    ),
+    reads(
+        "ior",
+        "IOR, 32 KiB one after the other",
+        &["ior", "-b", "32768"],
+        Count::Blocks(32768),
+        ALL,
+        &[4],
+    ),
+    reads(
+        "btio",
+        "BTIO class B, collective steps",
+        &["btio"],
+        Count::Steps,
+        SQUARES,
+        &[4],
+    ),
+    reads(
+        "compute-1m",
+        "simple strided, 2 ms of computing a read",
+        &["simple", "-c", "2000"],
+        Count::Strides(MIB),
+        &[2, 4],
+        &[2],
+    ),
+    harmless("tile", "mpi-tile-io, one collective read a rank", &["tile"]),
+    harmless(
+        "single",
+        "one read of 4 MiB a rank",
+        &["single", "-b", "65536", "-n", "64"],
+    ),
+    harmless(
+        "flash-checkpoint",
+        "FLASH's checkpoint: writes alone",
+        &["flash-checkpoint"],
+    ),
+    harmless(
+        "flash-centred",
+        "FLASH's centred plot file: writes alone",
+        &["flash-centred"],
+    ),
+    harmless(
+        "flash-corners",
+        "FLASH's corner plot file: writes alone",
+        &["flash-corners"],
+    ),
+    Pattern {
+        disks: NFS,
+        start: Start::Hot,
+        count: Count::Blocks(131_072),
+        ranks: &[2],
+        quick: &[2],
+        ..harmless(
+            "tracing",
+            "128 KiB after 128 KiB in memory, recorded",
+            &["segmented", "-b", "131072"],
+        )
+    },
+];
+
+/// A case: its name, pattern, ranks and MPI.
+type Named = (String, &'static Pattern, u32, Mpi);
+
+static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    for pattern in PATTERNS {
+        for &ranks in pattern.ranks {
+            for mpi in Mpi::ALL {
+                let name = format!("{}-{ranks}-{}", pattern.name, mpi.name());
+                all.push((name, pattern, ranks, mpi));
+            }
+        }
+    }
+    all
+});
+
+pub fn cases() -> Vec<Case> {
+    let case = |(name, pattern, ranks, mpi): &'static Named| Case {
+        name,
+        group: Group::Mpi,
+        about: pattern.about,
+        disks: pattern.disks,
+        quick: match pattern.quick.contains(ranks) {
+            true if pattern.disks.len() > 1 => TODAY,
+            true => pattern.disks,
+            false => NONE,
+        },
+        needs: match mpi {
+            Mpi::Mpich => &[("mpirun.mpich", "mpich"), ("mpicc.mpich", "libmpich-dev")],
+            Mpi::OpenMpi => &[
+                ("mpirun.openmpi", "openmpi-bin"),
+                ("mpicc.openmpi", "libopenmpi-dev"),
+            ],
+        },
+        purpose: pattern.purpose,
+        start: pattern.start,
+        work: Box::new(Ranks {
+            pattern,
+            ranks: *ranks,
+            mpi: *mpi,
+        }),
+    };
+    NAMED.iter().map(case).collect()
+}
+
+struct Ranks {
+    pattern: &'static Pattern,
+    ranks: u32,
+    mpi: Mpi,
+}
+
+impl Ranks {
+    /// The words after the program's name and before the file.
+    fn words(&self, size: Size) -> Vec<String> {
+        let span = size.pick(SPAN.0, SPAN.1);
+        let mut words: Vec<String> = self
+            .pattern
+            .words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect();
+        let count = match self.pattern.count {
+            Count::Strides(stride) => {
+                words.extend(["-s".into(), stride.to_string()]);
+                span / stride
+            }
+            Count::Blocks(block) => span / block / u64::from(self.ranks),
+            Count::Steps => size.pick(STEPS.0, STEPS.1),
+            Count::Given => return words,
+        };
+        words.extend(["-n".into(), count.to_string()]);
+        words
+    }
+}
+
+impl Workload for Ranks {
+    fn data_name(&self) -> &'static str {
+        "mpi"
+    }
+
+    fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
+        fill(&dir.join("field"), size.pick(SPAN.0, SPAN.1), 30)
+    }
+
+    fn job(&self, dir: &Path, scratch: &Path, size: Size, tools: &Tools) -> Result<Job> {
+        let compiler = format!("mpicc.{}", self.mpi.name());
+        let source = include_str!("../../../programs/mpi.c");
+        let name = format!("mpi-{}", self.mpi.name());
+        let program = tools.compiled_by(&compiler, &name, source, &[])?;
+        let made = dir.join(format!("made-{}", std::process::id()));
+        let writes = self.pattern.name.starts_with(WRITES);
+        let (file, outputs, fresh_dir) = match writes {
+            true => (made.join("out"), vec![made.join("out")], Some(made)),
+            false => (dir.join("field"), Vec::new(), None),
+        };
+        let figures = scratch.join("figures");
+        let mut args: Vec<_> = self.words(size).into_iter().map(Into::into).collect();
+        args.extend(["-o".into(), figures.clone().into(), file.clone().into()]);
+        Ok(Job {
+            command: Invocation {
+                program,
+                args,
+                cwd: dir.to_owned(),
+                env: Vec::new(),
+            },
+            files: if writes { Vec::new() } else { vec![file] },
+            outputs,
+            fresh_dir,
+            launch: Some(Launch {
+                mpi: self.mpi,
+                ranks: self.ranks,
+                figures,
+            }),
+            ..Job::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::case::in_path;
+
+    /// What a rank reads: (offset, length).
+    type Pieces = Vec<(usize, usize)>;
+
+    /// What `mpi` prints of a file of these bytes of which each rank reads these pieces.
+    fn expected(name: &str, bytes: &[u8], ranks: &[Pieces]) -> String {
+        let (mut moved, mut all) = (0, 0_u64);
+        for (rank, pieces) in (0_u64..).zip(ranks) {
+            let mut sum = 0_u64;
+            for &(at, len) in pieces {
+                moved += len;
+                for word in bytes[at..at + len].chunks_exact(8) {
+                    let word = u64::from_ne_bytes(word.try_into().unwrap());
+                    sum = sum.wrapping_mul(31).wrapping_add(word);
+                }
+            }
+            all = all.wrapping_add(sum.wrapping_mul(2 * rank + 1));
+        }
+        format!(
+            "{name}, {} ranks: {moved} bytes, checksum {all:016x}\n",
+            ranks.len()
+        )
+    }
+
+    /// Bytes of a cell of 5 numbers.
+    const CELL: usize = 40;
+
+    /// The pieces of a field of 6^3 cells, of which rank `rank` of 4 has a block of 3^3 in each of two layers.
+    fn diagonal(rank: usize) -> Pieces {
+        let mut pieces = Vec::new();
+        for layer in 0..2 {
+            let (y0, x0) = ((rank / 2 + layer) % 2 * 3, (rank % 2 + layer) % 2 * 3);
+            for z in layer * 3..layer * 3 + 3 {
+                for y in y0..y0 + 3 {
+                    pieces.push((((z * 6 + y) * 6 + x0) * CELL, 3 * CELL));
+                }
+            }
+        }
+        pieces
+    }
+
+    #[test]
+    fn each_pattern_reads_what_the_paper_describes() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        fill(&file, 4 * MIB, 1).unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        let each = |pieces: &dyn Fn(usize) -> Pieces| (0..2).map(pieces).collect::<Vec<_>>();
+        let patterns: [(&str, Vec<Pieces>); 6] = [
+            (
+                "simple -s 65536 -b 32768 -n 2",
+                each(&|rank| vec![(rank * 32768, 32768), (65536 + rank * 32768, 32768)]),
+            ),
+            (
+                "nested -s 65536 -n 2",
+                each(&|rank| {
+                    let at = |i: usize, part: usize| (i * 65536 + (rank * 4 + part) * 4096, 4096);
+                    vec![at(0, 0), at(0, 2), at(1, 0), at(1, 2)]
+                }),
+            ),
+            (
+                "segmented -n 2",
+                each(&|rank| vec![(rank * 8192, 4096), (rank * 8192 + 4096, 4096)]),
+            ),
+            (
+                "ior -b 4096 -n 2",
+                each(&|rank| vec![(rank * 8192, 4096), (rank * 8192 + 4096, 4096)]),
+            ),
+            (
+                "single -b 4096 -n 2",
+                each(&|rank| vec![(rank * 8192, 8192)]),
+            ),
+            ("btio -g 6 -n 1", (0..4).map(diagonal).collect()),
+        ];
+        for mpi in Mpi::ALL {
+            let compiler = format!("mpicc.{}", mpi.name());
+            let launcher = format!("mpirun.{}", mpi.name());
+            if !in_path(&compiler) || !in_path(&launcher) {
+                eprintln!("skipped: there is no {compiler}");
+                continue;
+            }
+            let tools = Tools {
+                root: root.path().to_owned(),
+                checkout: root.path().to_owned(),
+            };
+            let source = include_str!("../../../programs/mpi.c");
+            let program = tools
+                .compiled_by(&compiler, mpi.name(), source, &[])
+                .unwrap();
+            for (words, ranks) in &patterns {
+                let mut command = Command::new(&launcher);
+                if mpi == Mpi::OpenMpi {
+                    command.args(["--allow-run-as-root", "--oversubscribe"]);
+                }
+                command.args(["-n", &ranks.len().to_string()]).arg(&program);
+                let output = command.args(words.split(' ')).arg(&file).output().unwrap();
+                let name = words.split(' ').next().unwrap();
+                let printed = String::from_utf8_lossy(&output.stdout);
+                assert_eq!(
+                    printed,
+                    expected(name, &bytes, ranks),
+                    "{words}: {output:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_pattern_stays_within_the_file() {
+        for (name, pattern, ranks, _) in NAMED.iter() {
+            for size in [Size::Quick, Size::Full] {
+                let file = size.pick(SPAN.0, SPAN.1);
+                let needed = match (pattern.count, pattern.words[0]) {
+                    (Count::Strides(_) | Count::Blocks(_), _) => size.pick(SPAN.0, SPAN.1),
+                    (Count::Steps, _) => size.pick(STEPS.0, STEPS.1) * 102 * 102 * 102 * 40,
+                    (Count::Given, "tile") => u64::from(*ranks) * 100 * 100 * 1024,
+                    (Count::Given, "single") => u64::from(*ranks) * 65536 * 64,
+                    (Count::Given, _) => 0,
+                };
+                assert!(needed <= file, "{name}: {needed} of {file}");
+            }
+        }
+    }
+}

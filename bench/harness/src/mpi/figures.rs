@@ -1,0 +1,131 @@
+//! Bandwidths, and what foreread adds to them.
+
+use anyhow::{Context, Result};
+
+use super::Measured;
+use crate::stats::{self, Spread};
+
+/// The published gains.
+const PAPER: &str = include_str!("../../../tables/signature.csv");
+
+/// Bytes and seconds, as the program writes them.
+pub(super) fn told(text: &str) -> Result<(u64, f64)> {
+    let (bytes, seconds) = text.trim().split_once(' ').context("two figures")?;
+    let bytes = bytes.parse().context("bytes")?;
+    let seconds: f64 = seconds.parse().context("seconds")?;
+    anyhow::ensure!(seconds > 0.0, "the calls took no time");
+    Ok((bytes, seconds))
+}
+
+impl Measured {
+    /// The median bandwidth of plain runs, in MB/s.
+    pub fn plain_mb_s(&self) -> Option<f64> {
+        let plain = Spread::of(self.plain.iter().copied())?;
+        Some(self.bytes as f64 / 1e6 / plain.median)
+    }
+
+    /// What runs have of bandwidth beyond the plain ones, in percent, pair by pair.
+    pub fn gain_pct(&self, runs: &[f64]) -> Option<Spread> {
+        let pairs = runs.iter().zip(&self.plain);
+        Spread::of(pairs.map(|(with, plain)| (plain / with - 1.0) * 100.0))
+    }
+
+    /// Of the time that second runs save, what first runs save, in percent, round by round. By bandwidths there would be
+    /// no end: a second run that finds everything fetched reads as fast as memory.
+    pub fn first_of_second_pct(&self) -> Option<Spread> {
+        stats::gain_share_pct(&self.plain, &self.first, &self.second)
+    }
+
+    /// Of the waiting that memory would spare, what second runs spare, in percent.
+    pub fn masked_pct(&self) -> Option<f64> {
+        let median = |runs: &[f64]| Spread::of(runs.iter().copied()).map(|spread| spread.median);
+        stats::masked_pct(
+            median(&self.plain)?,
+            median(&self.second)?,
+            median(&self.hot)?,
+        )
+    }
+
+    /// The time of runs by that of plain ones, pair by pair.
+    pub fn ratio(&self, runs: &[f64]) -> Option<Spread> {
+        stats::paired_ratio(runs, &self.plain)
+    }
+
+    /// The paper's average gain for the pattern, in percent: on its file systems alone.
+    pub fn paper_pct(&self) -> Option<f64> {
+        let disk = self.disk.strip_suffix("-2008").unwrap_or(&self.disk);
+        let rows = PAPER.lines().filter(|line| !line.starts_with('#'));
+        rows.map(|line| line.split(',').collect::<Vec<_>>())
+            .find(|row| match row[..] {
+                [pattern, on, ranks, _] => {
+                    pattern == self.pattern
+                        && on == disk
+                        && (ranks.is_empty() || ranks == self.ranks.to_string())
+                }
+                _ => false,
+            })
+            .and_then(|row| row[3].parse().ok())
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::mpi::Mpi;
+
+    /// A measurement of 100 MB with these times.
+    pub fn measured(pattern: &'static str, disk: &str, ranks: u32, times: [&[f64]; 4]) -> Measured {
+        let [plain, first, second, hot] = times.map(<[f64]>::to_vec);
+        Measured {
+            case: format!("{pattern}-{ranks}-openmpi"),
+            pattern,
+            disk: disk.into(),
+            ranks,
+            mpi: Mpi::OpenMpi,
+            no_harm: hot.is_empty(),
+            hot_start: false,
+            command: "mpirun".into(),
+            bytes: 100_000_000,
+            plain,
+            first,
+            second,
+            hot,
+            discarded: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn gains_are_of_bandwidth_and_pair_by_pair() {
+        let one = measured(
+            "simple",
+            "nfs",
+            4,
+            [&[1.0, 2.0, 4.0], &[0.8, 1.6, 3.2], &[0.5, 1.0, 2.0], &[0.1]],
+        );
+        assert_eq!(one.plain_mb_s(), Some(50.0));
+        assert!((one.gain_pct(&one.first).unwrap().median - 25.0).abs() < 1e-9);
+        assert!((one.gain_pct(&one.second).unwrap().median - 100.0).abs() < 1e-9);
+        assert!((one.first_of_second_pct().unwrap().median - 40.0).abs() < 1e-9);
+        assert!((one.masked_pct().unwrap() - 100.0 / 1.9).abs() < 1e-9);
+        assert!((one.ratio(&one.second).unwrap().median - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_papers_figure_is_of_the_pattern_the_file_system_and_the_ranks() {
+        let paper = |pattern, disk, ranks| measured(pattern, disk, ranks, [&[]; 4]).paper_pct();
+        assert_eq!(paper("simple", "nfs", 2), Some(23.0));
+        assert_eq!(paper("btio", "striped-2008", 4), Some(8.0));
+        assert_eq!(paper("btio", "striped", 16), Some(15.0));
+        assert_eq!(paper("ior", "nfs", 4), None);
+        assert_eq!(paper("simple", "own", 4), None);
+    }
+
+    #[test]
+    fn what_the_program_tells_is_two_figures() {
+        assert_eq!(told("12 0.5\n").unwrap(), (12, 0.5));
+        for bad in ["", "12", "12 0", "x 1", "12 y", "12 -1"] {
+            assert!(told(bad).is_err(), "{bad:?}");
+        }
+    }
+}
