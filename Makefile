@@ -15,6 +15,15 @@ LIB64 := $(DESTDIR)$(PREFIX)/lib
 LIB := $(LIB64)/foreread
 INCLUDE := $(DESTDIR)$(PREFIX)/include
 SHARE := $(DESTDIR)$(PREFIX)/share
+LIBEXEC := $(DESTDIR)$(PREFIX)/libexec
+
+# The program that does `foreread run`, and the one with all other commands.
+PROGRAMS := foreread foreread-tools
+
+# How they are linked; the comment at `build` says why.
+STATIC := -C target-feature=+crt-static -C relocation-model=static -C strip=debuginfo
+# Lays the functions that a run goes through together: a cold start reads the file around each place it comes to.
+START := -C link-arg=-Wl,-T,$(CURDIR)/crates/cli/start/start.ld
 
 # Options of cargo that have the observer in the kernel built, where there is what that takes. Said once, when it is not there.
 EBPF = $(eval EBPF := $(shell sh observers/ebpf/feature.sh))$(EBPF)
@@ -23,7 +32,7 @@ EBPF = $(eval EBPF := $(shell sh observers/ebpf/feature.sh))$(EBPF)
 SLICER := target/slicer
 CLANG := /usr/lib/llvm-19/lib/cmake/clang
 
-.PHONY: all build slicer sqlite python bench-build test test-rust test-loom test-slicer test-sqlite test-python \
+.PHONY: all build start-order slicer sqlite python bench-build test test-rust test-loom test-slicer test-sqlite test-python \
 	lint bench bench-quick demo install uninstall deps fuzz clean help
 
 all: build
@@ -42,7 +51,7 @@ help:
 	@echo 'make deps                   the Debian packages all this needs; test and demo see to theirs'
 	@echo 'make clean                  remove what was built'
 
-# The program is linked statically, to lie at a fixed address: it is started before whatever it runs, and the
+# The programs are linked statically, to lie at a fixed address: it is started before whatever it runs, and the
 # dynamic linker would take 1 ms of that, being relocated 0.2 ms. The preload library comes by a call of its
 # own: in one, it would be given the standard library that the program's use of the ring asks for. It lies where
 # the program finds it, as an installed one would. It is loaded into every process: without pages to be made
@@ -50,14 +59,23 @@ help:
 # installed: what a linker has written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
 	$(CARGO) build --release -p foreread-capi
-	$(CARGO) rustc --release -p foreread --bin foreread $(EBPF) -- -C target-feature=+crt-static -C relocation-model=static -C strip=debuginfo
+	$(CARGO) rustc --release -p foreread --bin foreread $(EBPF) -- $(STATIC) $(START)
+	$(CARGO) rustc --release -p foreread --bin foreread-tools $(EBPF) -- $(STATIC)
 	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
-	install -m 755 $(RELEASE)/foreread $(RELEASE)/.foreread && mv $(RELEASE)/.foreread $(RELEASE)/foreread
+	for program in $(PROGRAMS); do \
+		install -m 755 $(RELEASE)/$$program $(RELEASE)/.$$program && \
+		mv $(RELEASE)/.$$program $(RELEASE)/$$program || exit; \
+	done
 	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
 	$(MAKE) -s -C observers/pmpi OUT=$(CURDIR)/$(RELEASE)
 	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_*.so
 	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
 	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
+
+# To be made, and `build` to be repeated, when a test says that functions of a start lie elsewhere.
+start-order: build
+	python3 crates/cli/start/order.py $(RELEASE)/foreread > $(RELEASE)/start.ld
+	mv $(RELEASE)/start.ld crates/cli/start/start.ld
 
 slicer: build
 	@test -d $(CLANG) || { \
@@ -134,8 +152,9 @@ demo:
 # Builds only what is missing, so that `sudo make install` after `make build` needs no cargo. The dynamic linker finds
 # what is new in its own folders, /usr/local/lib among them, by a cache, which ldconfig brings up to date.
 install:
-	test -x $(RELEASE)/foreread -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
+	test -x $(RELEASE)/foreread -a -x $(RELEASE)/foreread-tools -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/foreread $(BIN)/foreread
+	install -D -m 755 --strip $(RELEASE)/foreread-tools $(LIBEXEC)/foreread-tools
 	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
 	for library in $(RELEASE)/libforeread_mpich.so $(RELEASE)/libforeread_openmpi.so; do \
 		test ! -f $$library || install -m 644 $$library $(LIB)/ || exit; done
@@ -168,7 +187,7 @@ install:
 	test -n '$(DESTDIR)' || ldconfig 2>/dev/null || true
 
 uninstall:
-	rm -f $(BIN)/foreread $(SHARE)/man/man1/foreread.1 $(SHARE)/man/man1/foreread-*.1 \
+	rm -f $(BIN)/foreread $(LIBEXEC)/foreread-tools $(SHARE)/man/man1/foreread.1 $(SHARE)/man/man1/foreread-*.1 \
 		$(SHARE)/bash-completion/completions/foreread \
 		$(SHARE)/zsh/site-functions/_foreread $(SHARE)/fish/vendor_completions.d/foreread.fish
 	rm -f $(LIB64)/libforeread.* $(LIB64)/libforeread_preexec.a $(LIB64)/pkgconfig/foreread.pc \

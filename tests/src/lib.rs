@@ -42,7 +42,7 @@ pub fn root() -> PathBuf {
 /// The program under test, as `make build` leaves it.
 pub fn foreread() -> PathBuf {
     let folder = root().join("target/release");
-    for name in ["foreread", "libforeread_preload.so"] {
+    for name in ["foreread", "foreread-tools", "libforeread_preload.so"] {
         let path = folder.join(name);
         assert!(
             path.exists(),
@@ -74,6 +74,8 @@ pub enum Need {
     PidNamespace,
     /// To be root, and to be able to mount a file as a file system.
     Loop,
+    /// A processor whose breakpoints and registers the test knows.
+    X86,
 }
 
 impl Need {
@@ -119,6 +121,9 @@ impl Need {
             }
             Need::StaticC => {
                 (!can_build("-static")).then(|| "no C library to link statically".to_owned())
+            }
+            Need::X86 => {
+                (!cfg!(target_arch = "x86_64")).then(|| "not an x86-64 processor".to_owned())
             }
             Need::Narrow => {
                 (!can_build("-m32")).then(|| "no C library for 32-bit programs".to_owned())

@@ -81,10 +81,6 @@ fn main() {
                 Needs::Mount => &[Need::Root, Need::Fuse],
                 _ => &[],
             };
-            let needs_all: &[Need] = match needs {
-                Needs::Mount => &[Need::Root, Need::Fuse],
-                _ => &[],
-            };
             let missing = mpi
                 .missing(needs == Needs::Fortran)
                 .or_else(|| needs_all.iter().find_map(|need| need.missing()))

@@ -37,6 +37,8 @@ mod records;
 mod replay;
 #[path = "run/signals.rs"]
 mod signals;
+#[path = "run/start.rs"]
+mod start;
 #[path = "run/store.rs"]
 mod store;
 #[path = "run/streams.rs"]
@@ -70,6 +72,7 @@ fn main() {
         mapped::TESTS,
         memory::TESTS,
         aside::TESTS,
+        start::TESTS,
         store::TESTS,
         oracle::TESTS,
         names::TESTS,

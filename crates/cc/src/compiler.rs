@@ -8,7 +8,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use foreread_sys::own;
 use foreread_sys::process::End;
 use foreread_words::{counted, plain};
 
@@ -331,20 +332,6 @@ pub(super) fn slicer() -> Result<PathBuf> {
 }
 
 fn beside_us(name: &str, installed: &str) -> Result<PathBuf> {
-    let exe = std::env::current_exe().context("/proc/self/exe")?;
-    let dir = exe.parent().unwrap_or(Path::new("/"));
-    let places = [dir.join(name), dir.join(installed).join(name)];
-    let found = places.iter().find(|path| path.is_file());
-    found
-        .and_then(|path| path.canonicalize().ok())
-        .with_context(|| {
-            let tried: Vec<_> = places
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect();
-            format!(
-                "{name} is at none of {} (make slicer builds it, with Clang 19)",
-                tried.join(", ")
-            )
-        })
+    own::part(name, installed)
+        .map_err(|why| anyhow!("{why} (make slicer builds it, with Clang 19)"))
 }

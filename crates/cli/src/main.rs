@@ -1,84 +1,70 @@
 //! `foreread`: knows what a program is about to read and has it in memory first.
 //!
-//! Top down: the command line is parsed ([`args`]), one command does its work, and
-//! what it could not do is said in one line that names the file and the value at fault.
+//! This program does `run` and `record`, and holds no code but theirs: a program waits to be started, and foreread's own
+//! file is read from a cold disk before. All other commands, and what there is to say of wrong words, are those of
+//! `foreread-tools` (`tools.rs`), which takes this program's place.
 //!
-//! Exit status: `run`, `record`, `cc` and `c++` end as the program or compiler did, with 127 or 126 when it could
-//! not be found or started; everything else ends with 0, or 2 when foreread failed, and
-//! `doctor` with 1 when prefetching cannot work here.
+//! Exit status: as the program ended, with 127 or 126 when it could not be found or started, and 2 when foreread failed.
 
 #![forbid(unsafe_code)]
 
-mod analyze;
-mod args;
-mod calibrate;
-mod daemon;
-mod doctor;
-mod forget;
-mod list;
-mod pages;
-mod show;
-mod sim;
+mod ending;
+mod run;
 
-use std::io;
+use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use foreread_cc::Language;
-use foreread_sys::process::End;
+use anyhow::{Context, Error, Result};
+use clap::{Args, Parser};
+use foreread_run::RunArgs;
+use foreread_sys::{own, spawn};
 
-use args::Command;
+use ending::{end_as, ended};
+use run::{Record, Run};
 
-/// Exit status for foreread's own failures.
-const FAILED: u8 = 2;
+/// The program that has all the other commands.
+const TOOLS: &str = "foreread-tools";
 
 fn main() -> ExitCode {
-    foreread_sys::spawn::keep_children();
-    match dispatch(Command::given()) {
-        Ok(code) => code,
-        Err(error) if reader_left(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("foreread: {}", foreread_words::plain(&format!("{error:#}")));
-            ExitCode::from(FAILED)
-        }
+    own::fetch();
+    spawn::keep_children();
+    ended(match given() {
+        Some(run) => foreread_run::run(&run).map(end_as),
+        None => Err(hand_over()),
+    })
+}
+
+/// The run that this process was started for, if it is one and is said well.
+fn given() -> Option<RunArgs> {
+    let name = env::args_os().nth(1)?;
+    if name == "run" {
+        understood::<Run>()
+    } else if name == "record" {
+        understood::<Record>()
+    } else {
+        None
     }
 }
 
-fn dispatch(command: Command) -> Result<ExitCode> {
-    match command {
-        Command::Run(run) => Ok(end_as(foreread_run::run(&run.into())?)),
-        Command::Record(record) => Ok(end_as(foreread_run::run(&record.into())?)),
-        Command::List(list) => list::list(&list),
-        Command::Show(show) => show::show(&show),
-        Command::Forget(forget) => forget::forget(&forget),
-        Command::Prune(prune) => forget::prune(&prune),
-        Command::Analyze(analyze) => analyze::analyze(&analyze),
-        Command::Sim(sim) => sim::sim(&sim),
-        Command::Daemon(daemon) => daemon::daemon(daemon),
-        Command::Predict(predict) => daemon::predict(&predict),
-        Command::Doctor(doctor) => doctor::doctor(&doctor),
-        Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
-        Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),
-        Command::Cxx(given) => Ok(end_as(foreread_cc::cc(Language::Cxx, given.args))),
-        Command::Slice(given) => foreread_cc::slice(&given.args),
-        Command::Slowdisk(slowdisk) => Ok(foreread_slowdisk::cli::run(slowdisk)?),
-        Command::Completions { shell } => pages::completions(shell),
-        Command::Man { out } => pages::man(out.as_deref()),
+/// The words after the program's name as those of this command.
+fn understood<T: Args + Into<RunArgs>>() -> Option<RunArgs> {
+    #[derive(Parser)]
+    struct Alone<T: Args> {
+        #[command(flatten)]
+        command: T,
     }
+    let alone = Alone::<T>::try_parse_from(env::args_os().skip(1));
+    Some(alone.ok()?.command.into())
 }
 
-/// Ends as the program ended, its signal included.
-fn end_as(ending: End) -> ExitCode {
-    match ending {
-        // The kernel keeps no more of an exit status than its low eight bits.
-        End::Exited(code) => ExitCode::from(code as u8),
-        End::Killed(signal) => foreread_sys::signals::die_by(signal),
-    }
-}
-
-/// Whether a report was cut short by its reader, as `foreread list | head` does.
-fn reader_left(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+/// Has the other program take this one's place. Comes back only with why it cannot.
+fn hand_over() -> Error {
+    let replaced = || -> Result<std::convert::Infallible> {
+        let tools = own::part(TOOLS, "../libexec")?;
+        let words: Vec<OsString> = env::args_os().collect();
+        Err(spawn::replace(&tools, &words)).context(tools.display().to_string())
+    };
+    let Err(why) = replaced();
+    why
 }

@@ -139,7 +139,7 @@ pub fn run(args: &RunArgs) -> Result<End> {
         );
         summary::print_aside(args, &why);
         // Nothing of foreread stays in memory.
-        return Ok(not_run(args, child::failed(spawn::replace(&args.command))));
+        return Ok(replaced_by(args));
     }
     let mut account = Account::new(args);
     let mut incoming = match Incoming::block() {
@@ -149,7 +149,7 @@ pub fn run(args: &RunArgs) -> Result<End> {
             if !args.quiet {
                 eprintln!("foreread: stood aside: {}", plain(&why.to_string()));
             }
-            return Ok(not_run(args, child::failed(spawn::replace(&args.command))));
+            return Ok(replaced_by(args));
         }
     };
     let began = Beginning {
@@ -415,6 +415,12 @@ fn observing(
         .into_iter()
         .for_each(|sentence| account.remark(sentence));
     observing
+}
+
+/// Has the command take this process's place; how foreread is to end where that fails.
+fn replaced_by(args: &RunArgs) -> End {
+    let why = spawn::replace(Path::new(&args.command[0]), &args.command);
+    not_run(args, child::failed(why))
 }
 
 /// Says why the command could not be run; how foreread is to end for that.

@@ -21,6 +21,7 @@ pub mod helper;
 pub mod latency;
 pub mod memory;
 pub mod name;
+pub mod own;
 pub mod pagemap;
 pub mod priority;
 pub mod process;

@@ -181,24 +181,21 @@ fn fork(
     }
 }
 
-/// Puts `command`, found as `execvp` finds it, in the place of this process, which has started nothing and blocks no
-/// signals of its own: it is what whoever started this process had asked for.
+/// Puts `program`, found as `execvp` finds it and given `words`, its name first, in the place of this process, which has
+/// started nothing and blocks no signals of its own: it is what whoever started this process had asked for.
 ///
 /// Comes back only with what the system says when it cannot be found or started, or `EINVAL` for a word with a zero byte.
-pub fn replace(command: &[OsString]) -> io::Error {
-    let words = command
-        .iter()
-        .map(|word| terminated(word.as_bytes().to_vec()));
-    let words: Vec<CString> = match words.collect() {
-        Ok(words) => words,
+pub fn replace(program: &Path, words: &[OsString]) -> io::Error {
+    let words = words.iter().map(OsString::as_os_str);
+    let strings = std::iter::once(program.as_os_str()).chain(words);
+    let strings = strings.map(|string| terminated(string.as_bytes().to_vec()));
+    let strings: Vec<CString> = match strings.collect() {
+        Ok(strings) => strings,
         Err(error) => return error,
     };
-    let Some(program) = words.first() else {
-        return io::Error::from_raw_os_error(libc::ENOENT);
-    };
-    let list = pointers(words.iter().map(CString::as_c_str));
+    let list = pointers(strings[1..].iter().map(CString::as_c_str));
     // SAFETY: the strings and both lists of them are terminated.
-    unsafe { turn_into(program, &list, &environment(&[], &[]), ptr::null()) };
+    unsafe { turn_into(&strings[0], &list, &environment(&[], &[]), ptr::null()) };
     io::Error::last_os_error()
 }
 

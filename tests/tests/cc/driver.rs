@@ -82,7 +82,10 @@ impl Driver {
         let lab = Lab::new();
         let folder = lab.path("tools");
         fs::create_dir(&folder).expect("a folder");
-        fs::hard_link(foreread(), folder.join("foreread")).expect("the driver");
+        for program in ["foreread", "foreread-tools"] {
+            let built = foreread().with_file_name(program);
+            fs::hard_link(built, folder.join(program)).expect("the driver");
+        }
         lab.script("tools/foreread-slice", SLICER);
         lab.write("tools/foreread_preexec.h", HEADER);
         lab.write("tools/runtime.c", RUNTIME);

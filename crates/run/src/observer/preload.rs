@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use foreread_sys::own;
+
 /// The library's file name.
 const LIBRARY: &str = "libforeread_preload.so";
 /// Names the library explicitly.
@@ -40,20 +42,7 @@ fn look() -> Result<PathBuf, String> {
             Err(format!("{}: no such file ({OVERRIDE})", path.display()))
         };
     }
-    let exe = std::env::current_exe().map_err(|why| format!("/proc/self/exe: {why}"))?;
-    let dir = exe.parent().unwrap_or(Path::new("/"));
-    let places = [dir.join(LIBRARY), dir.join("../lib/foreread").join(LIBRARY)];
-    places
-        .iter()
-        .find(|path| path.is_file())
-        .and_then(|path| path.canonicalize().ok())
-        .ok_or_else(|| {
-            let tried: Vec<_> = places
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect();
-            format!("{LIBRARY} is at none of {}", tried.join(", "))
-        })
+    own::part(LIBRARY, "../lib/foreread").map_err(|why| why.to_string())
 }
 
 /// The library as each loader is to find it. Beside it may be laid out one for each kind of loader

@@ -1,0 +1,38 @@
+//! How foreread's programs end.
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use foreread_sys::process::End;
+
+/// Exit status for foreread's own failures.
+const FAILED: u8 = 2;
+
+/// The exit status of a command, whose failure is told in one line.
+pub(crate) fn ended(outcome: Result<ExitCode>) -> ExitCode {
+    match outcome {
+        Ok(code) => code,
+        Err(error) if reader_left(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("foreread: {}", foreread_words::plain(&format!("{error:#}")));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Ends as the program ended, its signal included.
+pub(crate) fn end_as(ending: End) -> ExitCode {
+    match ending {
+        // The kernel keeps no more of an exit status than its low eight bits.
+        End::Exited(code) => ExitCode::from(code as u8),
+        End::Killed(signal) => foreread_sys::signals::die_by(signal),
+    }
+}
+
+/// Whether a report was cut short by its reader, as `foreread list | head` does.
+fn reader_left(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

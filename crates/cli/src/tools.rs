@@ -1,0 +1,60 @@
+//! `foreread-tools`: all commands of `foreread`, which has this program take its place for those but `run` and `record`.
+//!
+//! Top down: the command line is parsed ([`args`]), one command does its work, and
+//! what it could not do is said in one line that names the file and the value at fault.
+//!
+//! Exit status: `run`, `record`, `cc` and `c++` end as the program or compiler did, with 127 or 126 when it could
+//! not be found or started; everything else ends with 0, or 2 when foreread failed, and
+//! `doctor` with 1 when prefetching cannot work here.
+
+#![forbid(unsafe_code)]
+
+mod analyze;
+mod args;
+mod calibrate;
+mod daemon;
+mod doctor;
+mod ending;
+mod forget;
+mod list;
+mod pages;
+mod run;
+mod show;
+mod sim;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use foreread_cc::Language;
+
+use args::{Args, Command};
+use ending::{end_as, ended};
+
+fn main() -> ExitCode {
+    foreread_sys::spawn::keep_children();
+    ended(dispatch(Args::parse().command))
+}
+
+fn dispatch(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Run(run) => Ok(end_as(foreread_run::run(&run.into())?)),
+        Command::Record(record) => Ok(end_as(foreread_run::run(&record.into())?)),
+        Command::List(list) => list::list(&list),
+        Command::Show(show) => show::show(&show),
+        Command::Forget(forget) => forget::forget(&forget),
+        Command::Prune(prune) => forget::prune(&prune),
+        Command::Analyze(analyze) => analyze::analyze(&analyze),
+        Command::Sim(sim) => sim::sim(&sim),
+        Command::Daemon(daemon) => daemon::daemon(daemon),
+        Command::Predict(predict) => daemon::predict(&predict),
+        Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
+        Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),
+        Command::Cxx(given) => Ok(end_as(foreread_cc::cc(Language::Cxx, given.args))),
+        Command::Slice(given) => foreread_cc::slice(&given.args),
+        Command::Slowdisk(slowdisk) => Ok(foreread_slowdisk::cli::run(slowdisk)?),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { out } => pages::man(out.as_deref()),
+    }
+}

@@ -1,0 +1,82 @@
+//! This program's own file, and the files that belong to it.
+//!
+//! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation. What a
+//! start goes through of this program → hints.
+
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::{env, io};
+
+use rustix::mm::{Advice, madvise};
+
+use crate::page_size;
+
+/// Bytes of the functions that a run goes through: they lie where the program begins (`crates/cli/start`). Without being asked
+/// for they are read in pieces of 128 KiB, each waited for.
+pub const FUNCTIONS: usize = 1792 << 10;
+/// Bytes of the constants, which lie at the beginning of the file.
+const CONSTANTS: usize = 512 << 10;
+
+/// Asks for the parts of this program's file that a start goes through, all at once. A failure costs nothing but the
+/// speed-up.
+pub fn fetch() {
+    let parts = [(libc::AT_ENTRY, FUNCTIONS), (libc::AT_PHDR, CONSTANTS)];
+    for (part, len) in parts {
+        // SAFETY: reads a number that the kernel gave this process at its start.
+        let begins = unsafe { libc::getauxval(part) } & !(page_size() - 1);
+        let begins = std::ptr::without_provenance_mut::<c_void>(begins as usize);
+        // SAFETY: this advice changes no memory, whatever is mapped there.
+        let _ = unsafe { madvise(begins, len, Advice::WillNeed) };
+    }
+}
+
+/// Where the file `name` of foreread's is: beside the program that this process runs, or in the folder `installed` as seen
+/// from the program's.
+///
+/// # Errors
+///
+/// When the file is at neither place, with both of them.
+pub fn part(name: &str, installed: &str) -> io::Result<PathBuf> {
+    let program = env::current_exe()
+        .map_err(|why| io::Error::new(why.kind(), format!("/proc/self/exe: {why}")))?;
+    beside(&program, name, installed)
+}
+
+fn beside(program: &Path, name: &str, installed: &str) -> io::Result<PathBuf> {
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let places = [folder.join(name), folder.join(installed).join(name)];
+    let found = places.iter().find(|path| path.is_file());
+    found
+        .and_then(|path| path.canonicalize().ok())
+        .ok_or_else(|| {
+            let tried = places.each_ref().map(|path| path.display().to_string());
+            let why = format!("{name} is at none of {}", tried.join(", "));
+            io::Error::new(io::ErrorKind::NotFound, why)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_part_is_found_beside_the_program_and_where_it_is_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let program = root.join("bin/foreread");
+        let look = || beside(&program, "part", "../libexec");
+        for name in ["bin", "libexec", "bin/part"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        let why = look().unwrap_err().to_string();
+        assert!(why.contains("/bin/part, "), "{why}");
+        assert!(why.ends_with("/bin/../libexec/part"), "{why}");
+        fs::write(root.join("libexec/part"), "").unwrap();
+        assert_eq!(look().unwrap(), root.join("libexec/part"));
+        fs::remove_dir(root.join("bin/part")).unwrap();
+        fs::write(root.join("bin/part"), "").unwrap();
+        assert_eq!(look().unwrap(), root.join("bin/part"));
+    }
+}
