@@ -23,7 +23,7 @@ use super::follow::REPLAY;
 use super::helper::Finished;
 use super::ranks::{self, Part};
 use super::record::Recorder;
-use super::unseen::Explained;
+use super::unseen::{Explained, MATTERS};
 use super::{FORESEEN_ENOUGH, RunArgs};
 pub(super) use ahead::became;
 
@@ -289,7 +289,7 @@ impl Account {
 
     /// Whether at least a megabyte came from a device: less is start-up noise.
     fn was_cold(&self) -> bool {
-        self.device_bytes.is_some_and(|bytes| bytes >= 1 << 20)
+        self.device_bytes.is_some_and(|bytes| bytes >= MATTERS)
     }
 
     /// What became of following the record, where there was one.
