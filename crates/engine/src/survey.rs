@@ -36,7 +36,7 @@ const FEW_NAMES: u64 = 2;
 /// and a thread that competes for a processor gets one within a turn of the scheduler's, of 3 to 4 ms.
 const PATIENCE: u64 = 5_000_000;
 /// Planned pages that must be missing for a plan to be worth following at all: 64 KiB.
-const COLD_PAGES: u64 = 16;
+pub const COLD_PAGES: u64 = 16;
 /// Pages of a stream that are fetched at once: as many as a source discloses before it leaves a stream to the kernel.
 const HEAD_PAGES: u64 = STREAM_AFTER / PAGE;
 /// Disclosures among which the first streams are looked for: the program waits for that, some 0.1 ms.

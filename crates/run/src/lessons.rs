@@ -9,16 +9,14 @@
 use foreread_plan::format::{self, MAX_SIGNATURES, MAX_SIGNATURES_BYTES};
 use foreread_plan::{FileId, Kind, Role, Sequence, ThreadId};
 use foreread_sources::signature::{
-    Builder, Learnt, Limits, Signature, Term, Trace, Walk, parse, weight,
+    Builder, KEPT_AFTER, Learnt, Limits, Signature, Term, Trace, Walk, parse, weight,
 };
 use rustc_hash::FxHashMap;
 
+use crate::record::ENOUGH_READS;
+
 /// Pairs of thread and file that are looked at, the first that come: 5 MiB of recognisers, a bound on memory.
 const BUILDERS: usize = 512;
-/// Reads of a pattern that are worth being kept: a lead of eight strides, twice.
-const WORTH: u64 = 16;
-/// Reads that show whether a pattern is more than front to back, which the kernel knows by itself.
-const SHOWN: usize = 64;
 /// What a signature takes in the record's JSON beside its notation, in bytes: names, quotes and the role.
 const AROUND: usize = 64;
 
@@ -55,7 +53,7 @@ impl Lessons {
                 continue;
             };
             let reads = reads(&learnt);
-            if reads < WORTH || is_onward(&learnt) {
+            if reads < KEPT_AFTER || is_onward(&learnt) {
                 continue;
             }
             for role in roles(file) {
@@ -90,11 +88,13 @@ fn reads(learnt: &Learnt) -> u64 {
 /// Whether a pattern only goes on from read to read.
 fn is_onward(learnt: &Learnt) -> bool {
     let mut end = None;
-    Walk::new(learnt.nest.clone()).take(SHOWN).all(|read| {
-        let onward = end.is_none_or(|end| end == read.offset);
-        end = Some(read.end());
-        onward
-    })
+    Walk::new(learnt.nest.clone())
+        .take(ENOUGH_READS as usize)
+        .all(|read| {
+            let onward = end.is_none_or(|end| end == read.offset);
+            end = Some(read.end());
+            onward
+        })
 }
 
 /// What a record says of how files are read.

@@ -137,19 +137,14 @@ pub fn run(args: &RunArgs) -> Result<End> {
             "the control group has {} left for the program, and foreread would take more than an eighth of that",
             bytes(room)
         );
-        summary::print_aside(args, &why);
-        // Nothing of foreread stays in memory.
-        return Ok(replaced_by(args));
+        return Ok(replaced(args, why));
     }
     let mut account = Account::new(args);
     let mut incoming = match Incoming::block() {
         Ok(incoming) => incoming,
         Err(why) => {
             // Not one descriptor to hear of the program by.
-            if !args.quiet {
-                eprintln!("foreread: stood aside: {}", plain(&why.to_string()));
-            }
-            return Ok(replaced_by(args));
+            return Ok(replaced(args, why.to_string()));
         }
     };
     let began = Beginning {
@@ -174,7 +169,7 @@ pub fn run(args: &RunArgs) -> Result<End> {
     incoming.watch_group();
     match helper {
         Ok(front) => run_beside(args, front, (ring, segment), incoming, began),
-        Err(why) => run_alone(args, incoming, &plain(&why.to_string())),
+        Err(why) => run_alone(args, incoming, began, why.to_string()),
     }
 }
 
@@ -225,14 +220,26 @@ fn run_beside(
 }
 
 /// Run the command where there can be no helper.
-fn run_alone(args: &RunArgs, incoming: Incoming, why: &str) -> Result<End> {
+fn run_alone(args: &RunArgs, incoming: Incoming, began: Beginning, why: String) -> Result<End> {
     let child = match Child::spawn(&args.command, None, incoming) {
         Ok(child) => child,
         Err(failure) => return Ok(not_run(args, failure)),
     };
     let ended = child.watch()?;
-    summary::print_aside(args, why);
+    let mut account = Account::aside(args, why);
+    account.ended(&Finished::new(&ended, began.instant.elapsed()));
+    account.print(args);
     Ok(ended.ending)
+}
+
+/// Run the command in this process's place, so that nothing of foreread stays in memory. The account is written before: of the
+/// program's end and time, which it cannot know, it has zeros.
+fn replaced(args: &RunArgs, why: String) -> End {
+    Account::aside(args, why).print(args);
+    not_run(
+        args,
+        child::failed(spawn::replace(Path::new(&args.command[0]), &args.command)),
+    )
 }
 
 /// What the helper does; what is to be printed of it in the end, or `None` where the command was not started.
@@ -415,12 +422,6 @@ fn observing(
         .into_iter()
         .for_each(|sentence| account.remark(sentence));
     observing
-}
-
-/// Has the command take this process's place; how foreread is to end where that fails.
-fn replaced_by(args: &RunArgs) -> End {
-    let why = spawn::replace(Path::new(&args.command[0]), &args.command);
-    not_run(args, child::failed(why))
 }
 
 /// Says why the command could not be run; how foreread is to end for that.

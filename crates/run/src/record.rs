@@ -22,6 +22,7 @@ use foreread_sys::processor::Aside;
 use rustc_hash::FxHashMap;
 
 use super::watch::Sink;
+pub(super) use orders::ENOUGH_READS;
 use writer::{Item, Writer, Writing};
 
 /// Accesses and definitions handed over at a time, or a few more: those of a sequence go together.

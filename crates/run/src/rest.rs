@@ -9,6 +9,8 @@
 
 use std::time::{Duration, Instant};
 
+use foreread_engine::COLD_PAGES;
+use foreread_plan::PAGE;
 use foreread_sys::process::IoCounters;
 
 /// The first pause between two looks.
@@ -23,11 +25,9 @@ const MOST_FRUITLESS: Duration = Duration::from_secs(32);
 /// Of the time, looks take one part in so many.
 const PARTS: u32 = 100;
 
-/// Bytes from the device that are worth looking after, within [`WITHIN`]: 16 pages, as many as must be missing for a
-/// plan to be worth following.
-const WORTH: u64 = 16 * 4096;
-/// The time in which so many have to come.
-const WITHIN: Duration = Duration::from_secs(1);
+/// Bytes from the device, within [`FRUITLESS`], that are worth looking after: as many as must be missing for a plan to be worth
+/// following.
+const WORTH: u64 = COLD_PAGES * PAGE;
 
 /// A rest of a program.
 pub(super) struct Rest {
@@ -84,7 +84,7 @@ impl Rest {
         if fetched - begun >= WORTH {
             return true;
         }
-        if before.elapsed() < WITHIN {
+        if before.elapsed() < FRUITLESS {
             self.since = before;
         } else {
             self.fetched = Some(fetched);

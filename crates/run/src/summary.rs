@@ -22,9 +22,9 @@ use serde::Serialize;
 use super::cache::CacheAccount;
 use super::follow::REPLAY;
 use super::helper::Finished;
-use super::ranks::Part;
+use super::ranks::{self, Part};
 use super::record::Recorder;
-use super::unseen::Explained;
+use super::unseen::{Explained, MATTERS};
 use super::{FORESEEN_ENOUGH, RunArgs};
 pub(super) use ahead::became;
 
@@ -118,6 +118,24 @@ impl Account {
             rank: None,
             cache: None,
             accesses_recorded: 0,
+        }
+    }
+
+    /// Of a run that foreread could do nothing for.
+    pub(super) fn aside(args: &RunArgs, why: String) -> Self {
+        let mut account = Self::new(args);
+        account.rank = foreread_store::rank();
+        account.say(why);
+        account
+    }
+
+    /// Write and print it from the process that the shell has started, where there is no helper.
+    pub(super) fn print(&self, args: &RunArgs) {
+        let front = std::process::id();
+        let alone = |rank, part| ranks::line(None, front, rank, part);
+        let text = self.report(&args.of_this_rank(), Path::to_path_buf, alone);
+        if !text.is_empty() {
+            print(&text);
         }
     }
 
@@ -275,7 +293,7 @@ impl Account {
 
     /// Whether at least a megabyte came from a device: less is start-up noise.
     fn was_cold(&self) -> bool {
-        self.device_bytes.is_some_and(|bytes| bytes >= 1 << 20)
+        self.device_bytes.is_some_and(|bytes| bytes >= MATTERS)
     }
 
     /// What became of following the record, where there was one.
@@ -568,15 +586,6 @@ pub(super) fn print_without(args: &RunArgs, why: &str) {
             let program = program_of(args);
             print(&plain(&format!("foreread: no account of {program}: {why}")));
         }
-    }
-}
-
-/// Say that foreread could do nothing at all.
-pub(super) fn print_aside(args: &RunArgs, why: &str) {
-    match (&args.json, args.quiet) {
-        (None, true) => {}
-        (Some(_), true) => print(&plain(&format!("foreread: no account was written: {why}"))),
-        (_, false) => print(&plain(&format!("foreread: stood aside: {why}"))),
     }
 }
 

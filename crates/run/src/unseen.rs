@@ -14,7 +14,7 @@ use foreread_sys::device::Device;
 use rustc_hash::FxHashMap;
 
 /// Bytes below which it does not matter: the start of programs, folders and inodes. What calls a run cold is the same.
-const MATTERS: u64 = 1 << 20;
+pub(super) const MATTERS: u64 = 1 << 20;
 /// And below this share of all: read-ahead of other programs, and folders. Of a cold `grep -r` over 10,170 files 2.6 % of the
 /// bytes were in none of their pages.
 const SHARE: u64 = 4;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing but a regular file is ever opened. The path is resolved once, without
 //! opening (`O_PATH`), examined, and that same object is opened, so nothing can be put in
-//! its place between, no FIFO can block and no device can react.
+//! its place between, no FIFO can block and no device can react; nothing is mounted for it ([`way`]).
 //!
 //! Data flow: a path in, a descriptor and the file's facts out. All are read-only but one: [`append_own`].
 
@@ -12,9 +12,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 
 use crate::checked;
+use crate::way::{self, Links};
 
 /// What identifies a file, and says whether it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,12 +70,9 @@ fn ns(seconds: i64, more: i64) -> i64 {
 ///
 /// # Errors
 ///
-/// As there; `ELOOP` where the path leads through a symbolic link, [`io::ErrorKind::InvalidInput`] for another file, `ENOSYS`
-/// before Linux 5.6.
+/// As there; `ELOOP` where the path leads through a symbolic link, [`io::ErrorKind::InvalidInput`] for another file.
 pub fn open_exactly(path: &Path, dev: u64, ino: u64) -> io::Result<(OwnedFd, FileFacts)> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::NO_SYMLINKS;
-    let place = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve)?;
+    let place = way::find(path, Links::Refused)?;
     let stat = rustix::fs::fstat(&place)?;
     let is_it = (stat.st_dev, stat.st_ino) == (dev, ino);
     if !is_it || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -93,13 +91,13 @@ pub fn open_exactly(path: &Path, dev: u64, ino: u64) -> io::Result<(OwnedFd, Fil
 /// Whatever resolving and opening say; [`io::ErrorKind::InvalidInput`] for anything that is
 /// not a regular file, which is left unopened.
 pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
-    let (place, _) = regular(path, OFlags::empty())?;
+    let (place, _) = regular(way::find(path, Links::Followed)?)?;
     open_found(&place)
 }
 
 /// Opens for reading what was found.
 fn open_found(place: &OwnedFd) -> io::Result<(OwnedFd, FileFacts)> {
-    let link = way_to(place);
+    let link = way::name_of(place);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let fd = match rustix::fs::open(&link, flags | OFlags::NOATIME, Mode::empty()) {
         // Only the owner may leave the access time alone.
@@ -124,22 +122,21 @@ pub fn append_own(path: &Path) -> io::Result<File> {
         Err(rustix::io::Errno::EXIST) => {}
         made => return Ok(File::from(made?)),
     }
-    let (place, stat) = regular(path, OFlags::NOFOLLOW)?;
+    let flags_of_place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let (place, stat) = regular(rustix::fs::open(path, flags_of_place, Mode::empty())?)?;
     if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_nlink != 1 {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "not a file of this user's own, under one name",
         ));
     }
-    let link = way_to(&place);
+    let link = way::name_of(&place);
     let file = rustix::fs::open(&link, flags | OFlags::NONBLOCK, Mode::empty())?;
     Ok(File::from(file))
 }
 
-/// What a path leads to, found and not opened, if it is a regular file.
-fn regular(path: &Path, flags: OFlags) -> io::Result<(OwnedFd, Stat)> {
-    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
-    let place = rustix::fs::open(path, flags, Mode::empty())?;
+/// What was found and not opened, if it is a regular file.
+fn regular(place: OwnedFd) -> io::Result<(OwnedFd, Stat)> {
     let stat = rustix::fs::fstat(&place)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok((place, stat)),
@@ -150,11 +147,6 @@ fn regular(path: &Path, flags: OFlags) -> io::Result<(OwnedFd, Stat)> {
             format!("not a regular file ({other:?})"),
         )),
     }
-}
-
-/// The name by which the calling thread opens what it has found.
-fn way_to(place: &OwnedFd) -> String {
-    format!("/proc/thread-self/fd/{}", place.as_raw_fd())
 }
 
 /// A run of a file's bytes that lie together on the device. All in bytes.

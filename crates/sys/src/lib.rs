@@ -33,6 +33,7 @@ mod text;
 pub mod thread;
 pub mod usage;
 pub mod user;
+pub mod way;
 
 /// The kernel's page size in bytes.
 pub fn page_size() -> u64 {

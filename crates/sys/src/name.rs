@@ -2,7 +2,7 @@
 //! there.
 //!
 //! Invariants: no symbolic link is followed, wherever in the path; nothing but a directory is opened, and that only to read its
-//! entries; no automount point at the end of a path is triggered; nothing is found that the user may not look up.
+//! entries; no automount point is triggered, wherever in the path; nothing is found that the user may not look up.
 //!
 //! Data flow: a path in, what is there out.
 
@@ -11,10 +11,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, openat, openat2};
+use rustix::fs::{FileType, Mode, OFlags, RawDir, openat};
 use rustix::io::Errno;
 
 use crate::thread::waits;
+use crate::way::{self, Links};
 
 /// Bytes of directory entries that are read in one call: 32 KiB is what the C library takes.
 const ENTRIES: usize = 32 << 10;
@@ -32,34 +33,19 @@ impl Place {
     /// Looks a path up.
     ///
     /// # Errors
-    /// What resolving says; `ELOOP` where the path leads through a symbolic link, `ENOSYS` before Linux 5.6.
+    /// As [`way::find`].
     pub fn find(path: &Path) -> io::Result<Self> {
-        // What is at the path is not opened, whatever it is.
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let by = |how| {
-            openat2(
-                CWD,
-                path,
-                flags,
-                Mode::empty(),
-                ResolveFlags::NO_SYMLINKS | how,
-            )
-        };
-        match by(ResolveFlags::CACHED) {
-            Ok(fd) => Ok(Self {
-                fd,
+        if let Some(fd) = way::in_memory(path, Links::Refused) {
+            return Ok(Self {
+                fd: fd?,
                 was_waited_for: false,
-            }),
-            // The second before Linux 5.12.
-            Err(Errno::AGAIN | Errno::INVAL) => {
-                let before = waits();
-                Ok(Self {
-                    fd: by(ResolveFlags::empty())?,
-                    was_waited_for: waits() != before,
-                })
-            }
-            Err(why) => Err(why.into()),
+            });
         }
+        let before = waits();
+        Ok(Self {
+            fd: way::by_names(path, Links::Refused)?,
+            was_waited_for: waits() != before,
+        })
     }
 
     /// Reads the entries of the directory that is there, up to so many; whether this thread had to wait for them.
@@ -99,17 +85,11 @@ mod tests {
     fn what_is_not_a_directory_is_looked_up_and_not_opened() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let Err(why) = Place::find(&root.join("none")) else {
-            panic!("nothing is there");
-        };
-        if why.raw_os_error() == Some(libc::ENOSYS) {
-            eprintln!("skipped: no openat2");
-            return;
-        }
+        let why = Place::find(&root.join("none")).unwrap_err();
         assert_eq!(why.kind(), io::ErrorKind::NotFound);
         // Whoever opens it waits for a writer.
         let fifo = root.join("fifo");
-        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
         let place = Place::find(&fifo).unwrap();
         assert_eq!(
             place.list(10).unwrap_err().raw_os_error(),
@@ -126,13 +106,8 @@ mod tests {
         std::fs::create_dir(root.join("real")).unwrap();
         std::fs::write(root.join("real/file"), b"x").unwrap();
         symlink(root.join("real"), root.join("link")).unwrap();
-        match Place::find(&root.join("link/file")) {
-            Err(why) if why.raw_os_error() == Some(libc::ENOSYS) => {
-                eprintln!("skipped: no openat2");
-                return;
-            }
-            found => assert_eq!(found.unwrap_err().raw_os_error(), Some(libc::ELOOP)),
-        }
+        let through = Place::find(&root.join("link/file")).unwrap_err();
+        assert_eq!(through.raw_os_error(), Some(libc::ELOOP));
         assert!(Place::find(&root.join("real/file")).is_ok());
         // A link itself can be looked up, and is no directory to be listed.
         let link = Place::find(&root.join("link")).unwrap();

@@ -12,9 +12,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::FileType;
 
 use crate::checked;
+use crate::way::{self, Links};
 
 /// Groups of one user, at most: as many as Linux has.
 const GROUPS: usize = 65_536;
@@ -131,10 +132,7 @@ pub fn may_know(path: &Path) -> bool {
     let Some(folder) = path.parent() else {
         return false;
     };
-    let find = |path| {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
-    };
+    let find = |path| way::find(path, Links::Refused);
     let (Ok(folder), Ok(file)) = (find(folder), find(path)) else {
         return false;
     };

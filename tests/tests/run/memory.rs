@@ -55,19 +55,17 @@ fn cramped() {
     lab.data("data", 16);
     for (limit, aside) in [(12, true), (LIMIT_MIB, false)] {
         let group = MemoryGroup::new(limit << 20);
-        let mut command = lab.command("sh");
-        command
-            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
-            .arg(group.members())
-            .arg(foreread_tests::foreread())
-            .args(["run", "--", "./scatter", "512", "0", "data"]);
-        let output = finish(start(&mut command));
-        let said = foreread_tests::text(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        let left = said.contains("stood aside: the control group has");
-        assert_eq!(left, aside, "{limit} MiB: {said}");
+        let outcome = run_in(&lab, &group, &["./scatter", "512", "0", "data"]);
+        assert_eq!(outcome.output.status.code(), Some(0), "{outcome:?}");
+        let why = "the control group has";
+        let left = outcome.stderr().contains(&format!("stood aside: {why}"));
+        assert_eq!(left, aside, "{limit} MiB: {outcome:?}");
+        // The account is the same for scripts, although nothing of foreread is left when the program ends.
+        assert_eq!(outcome.mode() == "aside", aside, "{outcome:?}");
+        assert_eq!(outcome.reason().contains(why), aside, "{outcome:?}");
+        assert_eq!(outcome.account["wall_ns"] == 0, aside, "{outcome:?}");
         // In a group too small for it nothing is written down either.
-        assert_eq!(lab.records().is_empty(), aside, "{limit} MiB: {said}");
+        assert_eq!(lab.records().is_empty(), aside, "{limit} MiB: {outcome:?}");
     }
 }
 

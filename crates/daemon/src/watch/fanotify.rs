@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_sys::fanotify::{Event, Group, Place, has_handles, system_of};
+use foreread_sys::way::{self, Links};
 use rustix::event::epoll;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx};
 use rustix::io::Errno;
@@ -220,7 +221,8 @@ impl Eyes {
                         return Found::Nothing;
                     };
                     let path = folder.join(name);
-                    let found = look(CWD, &path, AtFlags::SYMLINK_NOFOLLOW, &path);
+                    let found = way::find(&path, Links::Refused)
+                        .map_or(Found::Nothing, |there| look(there.as_fd(), &path));
                     if fresh || !matches!(found, Found::Nothing) {
                         return found;
                     }
@@ -231,7 +233,7 @@ impl Eyes {
             Some(Place::File(file)) => {
                 let link = format!("/proc/self/fd/{}", file.as_raw_fd());
                 match std::fs::read_link(link) {
-                    Ok(path) => look(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH, &path),
+                    Ok(path) => look(file.as_fd(), &path),
                     Err(_) => Found::Nothing,
                 }
             }
@@ -247,11 +249,11 @@ enum Found {
     Nothing,
 }
 
-/// What is at `at` in `from`, which `path` stands for. No device or server is asked.
-fn look(from: BorrowedFd<'_>, at: &Path, flags: AtFlags, path: &Path) -> Found {
-    let flags = flags | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+/// What was found at `path`. No device or server is asked.
+fn look(there: BorrowedFd<'_>, path: &Path) -> Found {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
-    let Ok(about) = statx(from, at, flags, wanted) else {
+    let Ok(about) = statx(there, c"", flags, wanted) else {
         return Found::Nothing;
     };
     if FileType::from_raw_mode(about.stx_mode.into()) != FileType::RegularFile {

@@ -1,10 +1,11 @@
 //! How a run reads its files, as far as a later run is told: in which order each, and how long small reads waited.
 
 use foreread_plan::{Advice, FileMeta, Kind, PAGE, Sequence};
-use foreread_sources::goes_on;
+use foreread_sources::{goes_on, is_front_to_back};
 
-/// Reads that show how a file is read.
-const ENOUGH_READS: u64 = 64;
+/// Reads that show how a file is read. Where one in a hundred goes on from the last by chance, a tenth of 64 do so in fewer than one
+/// file of 100,000 (binomial), of 32 in one of 3,500.
+pub(crate) const ENOUGH_READS: u64 = 64;
 /// Longer reads, in bytes, take their time in transfer, not in waiting: 64 KiB take 0.5 ms of a network volume,
 /// beside 0.7 ms of waiting.
 const SMALL: u64 = 64 * 1024;
@@ -12,11 +13,8 @@ const SMALL: u64 = 64 * 1024;
 pub(super) const SAMPLE: usize = 1 << 14;
 /// Waits that tell something: of so many, the wait that nine in ten are shorter than is not the single longest.
 const ENOUGH_WAITS: usize = 16;
-/// A file is read in no order if less than one in this many reads goes on from the last; from front to back, if all
-/// but one in this many times as many do.
+/// A file is read in no order if less than one in this many reads goes on from the last: the kernel's read-ahead would serve so few.
 const SHARE: u64 = 10;
-/// Bytes that are worth a longer read-ahead: what that fetches in vain, at the most, is a small part of them.
-const ENOUGH_BYTES: u64 = 2 << 20;
 
 /// How one file is read, to tell whether the kernel's read-ahead serves it.
 pub(super) struct Order {
@@ -65,7 +63,7 @@ impl Order {
         let elsewhere = self.reads - self.whole;
         if self.reads >= ENOUGH_READS && self.onward * SHARE < self.reads {
             Advice::Random
-        } else if self.bytes >= ENOUGH_BYTES && elsewhere * SHARE * SHARE < self.reads {
+        } else if is_front_to_back(self.bytes, self.reads, elsewhere) {
             Advice::Sequential
         } else {
             Advice::Normal

@@ -9,14 +9,14 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::fs::canonicalize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use foreread_plan::{Advice, FileId, FileMeta};
+use foreread_sys::way::{self, Links};
 use rustc_hash::{FxHashMap, FxHashSet};
-use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statat, statx};
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, fstat, makedev, statx};
 use rustix::io::Errno;
 
 use super::Sink;
@@ -170,7 +170,7 @@ impl Places {
             if used.is_of_itself() {
                 return Some(found);
             }
-            let Some(led) = canonicalize(&place).ok().and_then(|led| {
+            let Some(led) = way::real(&place).ok().and_then(|led| {
                 let facts = Facts::of(&led)?;
                 Some((Cow::Owned(led), facts))
             }) else {
@@ -278,12 +278,12 @@ impl Places {
         }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             // The root, or a path that ends with dots: no link.
-            return Some(Cow::Owned(canonicalize(path).ok()?));
+            return Some(Cow::Owned(way::real(path).ok()?));
         };
         // Without the dots and slashes that mean nothing.
         let mut place: PathBuf = folder.components().collect();
         if !self.direct.contains(place.as_os_str()) {
-            let canonical = canonicalize(folder).ok()?;
+            let canonical = way::real(folder).ok()?;
             if canonical.as_os_str() == place.as_os_str() {
                 if self.direct.len() >= REMEMBERED {
                     self.direct.clear();
@@ -357,13 +357,13 @@ fn nanos(seconds: i64, nanos: u64) -> i64 {
 impl Facts {
     /// Of what is at a path, whatever that is. Nothing is mounted for it.
     fn of(path: &Path) -> Option<Self> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let place = way::find(path, Links::Refused).ok()?;
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        match statx(CWD, path, flags, wanted) {
+        match statx(&place, c"", AtFlags::EMPTY_PATH, wanted) {
             Ok(found) => Some(Self::from(found)),
             // A container may refuse the call, as one that it does not know.
             Err(Errno::NOSYS | Errno::PERM) => {
-                let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                let found = fstat(&place).ok()?;
                 Some(Self {
                     kind: FileType::from_raw_mode(found.st_mode),
                     dev: found.st_dev,

@@ -23,7 +23,7 @@ use std::ops::Range;
 use foreread_plan::{Advice, Extent, FileId, PAGE, ThreadId};
 use rustc_hash::FxHashMap;
 
-use crate::streams::{Runs, STREAM_AFTER, Streams};
+use crate::streams::{Runs, STREAM_AFTER, Streams, is_front_to_back};
 use feed::BULK;
 pub use feed::Feed;
 pub use regions::RegionId;
@@ -34,10 +34,6 @@ use store::{BEHIND, MOST, Store};
 const THREAD: ThreadId = ThreadId(0);
 /// Entries of one file after which what it was like before counts half.
 const REMEMBERED: u32 = 4096;
-/// Bytes listed from front to back from which on a longer read-ahead pays.
-const ENOUGH_BYTES: u64 = 2 << 20;
-/// One entry in so many may go elsewhere for a file to be listed from front to back.
-const ELSEWHERE: u32 = 100;
 
 /// One access the program announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +140,7 @@ impl Listed {
         let elsewhere = (self.entries - self.whole).saturating_sub(1);
         if self.in_row < self.entries.div_ceil(2) {
             Advice::Random
-        } else if self.bytes >= ENOUGH_BYTES && elsewhere * ELSEWHERE < self.entries {
+        } else if is_front_to_back(self.bytes, self.entries.into(), elsewhere.into()) {
             Advice::Sequential
         } else {
             Advice::Normal

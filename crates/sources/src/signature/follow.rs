@@ -47,7 +47,7 @@ const CREDIT: u64 = 8;
 /// Credit that can be saved up: as much as is told at a time.
 const SAVED: u64 = 1 << 15;
 /// Reads foretold rightly after which a pattern is kept for files to come.
-const KEPT_AFTER: u64 = 16;
+pub const KEPT_AFTER: u64 = 16;
 
 /// What is known of a file besides its reads.
 #[derive(Clone, Copy, Debug, Default)]

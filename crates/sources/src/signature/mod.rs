@@ -32,7 +32,7 @@ pub use classify::{
     Operation, PatternSignature, Repetition, Size, Spatial, Temporal, Variation, weight,
 };
 pub use detect_time::Times;
-pub use follow::Signatures;
+pub use follow::{KEPT_AFTER, Signatures};
 pub use notation::{Signature, join};
 pub use notation_parse::{Error, parse, parse_pattern};
 pub use pattern::{Affine, Loop, Read, Term, Trace};

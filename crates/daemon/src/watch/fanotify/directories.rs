@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_sys::fanotify::{Handle, open_by_handle};
+use foreread_sys::way::{self, Links};
 use lru::LruCache;
-use rustix::fs::{fstat, stat};
+use rustix::fs::fstat;
 
 /// Directories whose paths are kept: 200 bytes each.
 const KEPT: NonZeroUsize = NonZeroUsize::new(8192).unwrap();
@@ -75,7 +76,8 @@ impl Directories {
         let mount = super::open(self.mounts.get(&system)?).ok()?;
         let found = open_by_handle(mount.as_fd(), directory).ok()?;
         let path = std::fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd())).ok()?;
-        let (there, here) = (stat(&path).ok()?, fstat(&found).ok()?);
+        let there = way::find(&path, Links::Refused).ok()?;
+        let (there, here) = (fstat(&there).ok()?, fstat(&found).ok()?);
         let same = (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino);
         (same && path.is_absolute()).then_some(path)
     }

@@ -9,9 +9,10 @@
 
 use std::fs;
 use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
 
 use lru::LruCache;
-use rustix::fs::{AtFlags, CWD};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -198,7 +199,9 @@ fn about(pid: u32) -> Option<(u32, u32)> {
 fn program(pid: u32) -> Option<File> {
     let link = format!("/proc/{pid}/exe");
     let path = fs::read_link(&link).ok()?;
-    match look(CWD, link.as_ref(), AtFlags::empty(), &path) {
+    // The kernel's own link leads to the file itself, by no path.
+    let program = open(&link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    match look(program.as_fd(), &path) {
         Found::Regular(file) => Some(file),
         Found::Other | Found::Nothing => None,
     }

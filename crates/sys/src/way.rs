@@ -1,0 +1,152 @@
+//! Ways: paths resolved so that nothing is mounted for it.
+//!
+//! Whoever goes through an automount point, or looks a name up in a directory of autofs, has a file system mounted, and waits for
+//! its server. The kernel's flags spare only the point at the end of a path (`O_PATH`, `AT_NO_AUTOMOUNT`), and
+//! `RESOLVE_NO_XDEV` none before Linux 6.18.
+//!
+//! Invariant: a look-up that may go beyond the kernel's cache of names is of one name in one directory, and no directory of
+//! autofs is asked so. What the cache has may lie behind an automount point: it is mounted then.
+//!
+//! Data flow: a path in, what it leads to out, unopened.
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, readlinkat,
+    statx,
+};
+use rustix::io::Errno;
+
+/// What `fstatfs` calls autofs.
+const AUTOFS: i64 = 0x0187;
+/// A mount's number, which no later mount gets (Linux 6.8).
+const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+/// As many links as the kernel follows.
+const LINKS: u32 = 40;
+
+/// What becomes of symbolic links, wherever in a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// A path that leads through one is refused; one at the end is found itself.
+    Refused,
+    /// They are followed.
+    Followed,
+}
+
+/// What a path leads to, unopened.
+///
+/// # Errors
+/// What resolving says; `ELOOP` where links are refused; `EREMOTE` where something would have to be mounted.
+pub fn find(path: &Path, links: Links) -> io::Result<OwnedFd> {
+    in_memory(path, links).unwrap_or_else(|| by_names(path, links))
+}
+
+/// The path without links that a path leads to.
+///
+/// # Errors
+/// As [`find`].
+pub fn real(path: &Path) -> io::Result<PathBuf> {
+    std::fs::read_link(name_of(&find(path, Links::Followed)?))
+}
+
+/// The name by which the calling thread opens what was found.
+pub(crate) fn name_of(place: &OwnedFd) -> String {
+    format!("/proc/thread-self/fd/{}", place.as_raw_fd())
+}
+
+/// What a path leads to by the kernel's cache of names alone; `None` where that does not tell.
+pub fn in_memory(path: &Path, links: Links) -> Option<io::Result<OwnedFd>> {
+    cached(CWD, path, links).map(|found| Ok(found?))
+}
+
+/// What a path leads to, looked up name by name as far as it is not in the kernel's cache.
+pub fn by_names(path: &Path, links: Links) -> io::Result<OwnedFd> {
+    let mut left = LINKS;
+    Ok(resolve(CWD, path, links, &mut left)?)
+}
+
+fn cached(from: BorrowedFd<'_>, path: &Path, links: Links) -> Option<Result<OwnedFd, Errno>> {
+    let (flags, resolve) = match links {
+        Links::Refused => (OFlags::NOFOLLOW, ResolveFlags::NO_SYMLINKS),
+        Links::Followed => (OFlags::empty(), ResolveFlags::empty()),
+    };
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = resolve | ResolveFlags::CACHED;
+    match openat2(from, path, flags, Mode::empty(), resolve) {
+        // The latter before Linux 5.12, before 5.6, and in containers.
+        Err(Errno::AGAIN | Errno::INVAL | Errno::NOSYS | Errno::PERM) => None,
+        found => Some(found),
+    }
+}
+
+/// `left` links may be followed.
+fn resolve(
+    from: BorrowedFd<'_>,
+    path: &Path,
+    links: Links,
+    left: &mut u32,
+) -> Result<OwnedFd, Errno> {
+    let mut names = path.components();
+    let last = names.next_back().ok_or(Errno::NOENT)?;
+    let before = names.as_path();
+    let found;
+    let folder = if before.as_os_str().is_empty() {
+        from
+    } else {
+        found = match cached(from, before, links) {
+            Some(found) => found?,
+            None => resolve(from, before, links, left)?,
+        };
+        found.as_fd()
+    };
+    let name = Path::new(last.as_os_str());
+    if is_autofs(folder)? {
+        return cached(folder, name, links).unwrap_or(Err(Errno::REMOTE));
+    }
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let there = match openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::NOTDIR) if kind(folder)? == FileType::Symlink => return Err(Errno::LOOP),
+        there => there?,
+    };
+    if links == Links::Refused || kind(there.as_fd())? != FileType::Symlink {
+        return Ok(there);
+    }
+    *left = left.checked_sub(1).ok_or(Errno::LOOP)?;
+    let target = readlinkat(&there, c"", Vec::new())?;
+    let target = Path::new(std::ffi::OsStr::from_bytes(target.to_bytes()));
+    resolve(folder, target, links, left)
+}
+
+fn kind(place: BorrowedFd<'_>) -> Result<FileType, Errno> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(place)?.st_mode))
+}
+
+/// Whether a directory is one of autofs, which mounts what is looked up in it.
+fn is_autofs(folder: BorrowedFd<'_>) -> Result<bool, Errno> {
+    thread_local! {
+        /// The mount last found to be none. To ask a server what it is takes as long as to ask it for a name.
+        static OTHER: Cell<Option<u64>> = const { Cell::new(None) };
+    }
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let mut mount = None;
+    if let Ok(about) = statx(folder, c"", flags, MOUNT) {
+        // What lies on a device is none.
+        if about.stx_dev_major != 0 {
+            return Ok(false);
+        }
+        let is_told = StatxFlags::from_bits_retain(about.stx_mask).contains(MOUNT);
+        mount = is_told.then_some(about.stx_mnt_id);
+        if mount.is_some() && mount == OTHER.get() {
+            return Ok(false);
+        }
+    }
+    let is_it = rustix::fs::fstatfs(folder)?.f_type as i64 == AUTOFS;
+    if !is_it {
+        OTHER.set(mount);
+    }
+    Ok(is_it)
+}
