@@ -82,6 +82,9 @@ struct Queue {
     astray: bool,
 }
 
+/// The other ranks' segments on this host, by process, descriptor and token; `None` for what is none.
+type Peers = HashMap<(u32, u32, u64), Option<Arc<Segment>>>;
+
 /// What the threads share.
 struct Shared {
     queue: Mutex<Queue>,
@@ -91,8 +94,7 @@ struct Shared {
     files: Files,
     /// Files that some thread has open.
     open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
-    /// The other ranks' segments, by process, descriptor and token; `None` for what is none.
-    peers: Mutex<HashMap<(u32, u32, u64), Option<Arc<Segment>>>>,
+    peers: Mutex<Peers>,
     events: Sender<Event>,
     found: Sender<Found>,
     aside: Aside,
