@@ -288,6 +288,11 @@ impl Tools {
         let built = changed(&binary);
         let stale = |argument: &OsString| changed(Path::new(argument)) > built;
         if !same || built.is_none() || arguments.iter().any(stale) {
+            if built.is_some() {
+                // A compiler that is interrupted leaves the new source with no program rather than an old one.
+                fs::remove_file(&binary)
+                    .with_context(|| format!("removing {}", binary.display()))?;
+            }
             fs::write(&kept, source).with_context(|| format!("writing {}", kept.display()))?;
             let mut compiler = std::process::Command::new(compiler);
             compiler

@@ -182,17 +182,17 @@ const PATTERNS: &[Pattern] = &[
     harmless(
         "flash-checkpoint",
         "FLASH's checkpoint: writes alone",
-        &["flash-checkpoint"],
+        &["flash-checkpoint", "-r", "8"],
     ),
     harmless(
         "flash-centred",
         "FLASH's centred plot file: writes alone",
-        &["flash-centred"],
+        &["flash-centred", "-r", "40"],
     ),
     harmless(
         "flash-corners",
         "FLASH's corner plot file: writes alone",
-        &["flash-corners"],
+        &["flash-corners", "-r", "40"],
     ),
     Pattern {
         disks: NFS,
@@ -203,7 +203,7 @@ const PATTERNS: &[Pattern] = &[
         ..harmless(
             "tracing",
             "128 KiB after 128 KiB in memory, recorded",
-            &["segmented", "-b", "131072"],
+            &["segmented", "-b", "131072", "-r", "40"],
         )
     },
 ];
