@@ -107,7 +107,7 @@ const PATTERNS: &[Pattern] = &[
         &["simple"],
         Count::Strides(MIB),
         ALL,
-        &[2, 4],
+        &[4],
     ),
     reads(
         "simple-4m",
@@ -131,7 +131,7 @@ const PATTERNS: &[Pattern] = &[
         &["nested"],
         Count::Strides(MIB),
         ALL,
-        &[2, 4],
+        &[4],
     ),
     reads(
         "nested-4m",
@@ -147,7 +147,7 @@ const PATTERNS: &[Pattern] = &[
         &["segmented"],
         Count::Blocks(4096),
         ALL,
-        &[4],
+        &[],
     ),
     reads(
         "ior",
@@ -184,16 +184,22 @@ const PATTERNS: &[Pattern] = &[
         "FLASH's checkpoint: writes alone",
         &["flash-checkpoint", "-r", "8"],
     ),
-    harmless(
-        "flash-centred",
-        "FLASH's centred plot file: writes alone",
-        &["flash-centred", "-r", "40"],
-    ),
-    harmless(
-        "flash-corners",
-        "FLASH's corner plot file: writes alone",
-        &["flash-corners", "-r", "40"],
-    ),
+    Pattern {
+        quick: &[],
+        ..harmless(
+            "flash-centred",
+            "FLASH's centred plot file: writes alone",
+            &["flash-centred", "-r", "40"],
+        )
+    },
+    Pattern {
+        quick: &[],
+        ..harmless(
+            "flash-corners",
+            "FLASH's corner plot file: writes alone",
+            &["flash-corners", "-r", "40"],
+        )
+    },
     Pattern {
         disks: NFS,
         start: Start::Hot,
@@ -231,8 +237,8 @@ pub fn cases() -> Vec<Case> {
         about: pattern.about,
         disks: pattern.disks,
         quick: match pattern.quick.contains(ranks) {
-            true if pattern.disks.len() > 1 => TODAY,
-            true => pattern.disks,
+            true if pattern.purpose == Purpose::Gain => TODAY,
+            true => NFS,
             false => NONE,
         },
         needs: match mpi {
