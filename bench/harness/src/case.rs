@@ -377,3 +377,34 @@ pub fn in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_whose_compiler_was_interrupted_is_not_the_one_before() {
+        if !in_path("cc") {
+            eprintln!("skipped: there is no C compiler");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let tools = Tools {
+            root: root.path().to_owned(),
+            checkout: root.path().to_owned(),
+        };
+        let compiled = |compiler: &str, source: &str| {
+            let program = tools.compiled_by(compiler, "program", source, &[])?;
+            anyhow::Ok(std::process::Command::new(program).status()?.code())
+        };
+        let (before, after) = (
+            "int main(void) { return 1; }",
+            "int main(void) { return 2; }",
+        );
+        assert_eq!(compiled("cc", before).unwrap(), Some(1));
+        for _ in 0..2 {
+            assert!(compiled("false", after).is_err());
+        }
+        assert_eq!(compiled("cc", after).unwrap(), Some(2));
+    }
+}
