@@ -1,7 +1,7 @@
 /* The parallel benchmarks of the paper on I/O signatures (sections VI and VII), written from its descriptions, and one
  * access a rank.
  *
- *     mpi CASE [-s STRIDE] [-b BLOCK] [-n COUNT] [-g GRID] [-c MICROSECONDS] [-o FIGURES] FILE
+ *     mpi CASE [-s STRIDE] [-b BLOCK] [-n COUNT] [-g GRID] [-r ROUNDS] [-c MICROSECONDS] [-o FIGURES] FILE
  *
  *     simple      PIO-Bench, simple strided: COUNT reads of BLOCK bytes, STRIDE apart; the ranks' blocks are neighbours
  *     nested      PIO-Bench, nested strided: two blocks, a block apart, of every STRIDE bytes, COUNT times
@@ -14,7 +14,7 @@
  *     flash-checkpoint, flash-centred, flash-corners
  *                 FLASH: the three files that it writes, collectively
  *
- * A rank sleeps for MICROSECONDS after each access: its computing, which takes no processor from the other ranks. Ranks that
+ * All but btio, tile and single go over their file ROUNDS times. A rank sleeps for MICROSECONDS after each access: its computing, which takes no processor from the other ranks. Ranks that
  * are done wait asleep for the others, since an MPI that waits busily would take the processors from those that read.
  *
  * Prints what was read or written and its checksum, the same in every run; and on standard error, or as a line "BYTES
@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 static int rank, ranks;
-static long long stride = 1 << 20, block = 4096, count = 64, grid = 102, computing;
+static long long stride = 1 << 20, block = 4096, count = 64, grid = 102, rounds = 1, computing;
 static const char *path;
 
 /* What this rank has moved, what that came to, and how long it took. */
@@ -113,7 +113,8 @@ static void independent(const char *name) {
     MPI_File file = open_file(MPI_MODE_RDONLY);
     if (!strcmp(name, "single"))
         read_at(file, rank * block * count, block * count);
-    for (long long i = 0; strcmp(name, "single") && i < count; i++) {
+    for (long long turn = 0; strcmp(name, "single") && turn < rounds * count; turn++) {
+        long long i = turn % count;
         if (!strcmp(name, "simple")) {
             read_at(file, i * stride + rank * block, block);
         } else if (!strcmp(name, "nested")) {
@@ -197,7 +198,8 @@ static void flash(long long header, int variables, long long block_bytes) {
         all += 80 + more[other % 4];
     }
     /* First the tree of blocks, of 60 bytes each, then the variables. */
-    for (int variable = -1; variable < variables; variable++) {
+    for (long long turn = 0; turn < rounds * (variables + 1); turn++) {
+        int variable = (int)(turn % (variables + 1)) - 1;
         long long each = variable < 0 ? 60 : block_bytes;
         long long base = variable < 0 ? header : header + all * (60 + block_bytes * variable);
         unsigned char *from = buffer((size_t)(mine * each));
@@ -238,15 +240,17 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (argc < 3)
-        fail("usage: mpi CASE [-s STRIDE] [-b BLOCK] [-n COUNT] [-g GRID] [-c MICROSECONDS] [-o FIGURES] FILE");
+        fail("usage: mpi CASE [-s STRIDE] [-b BLOCK] [-n COUNT] [-g GRID] [-r ROUNDS] [-c MICROSECONDS] [-o FIGURES] FILE");
     const char *name = argv[1];
     argv++;
     argc--;
-    for (int option; (option = getopt(argc, argv, "s:b:n:g:c:o:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "s:b:n:g:r:c:o:")) != -1;) {
         if (option == 'o') {
             figures = optarg;
             continue;
         }
+        if (option == '?')
+            fail("there is no such option");
         long long number = atoll(optarg);
         if (number < (option == 'c' ? 0 : 1))
             fail("a number is positive");
@@ -258,10 +262,10 @@ int main(int argc, char **argv) {
             count = number;
         else if (option == 'g')
             grid = number;
-        else if (option == 'c')
-            computing = number;
+        else if (option == 'r')
+            rounds = number;
         else
-            fail("there is no such option");
+            computing = number;
     }
     if (optind != argc - 1)
         fail("one file is needed");

@@ -288,6 +288,11 @@ impl Tools {
         let built = changed(&binary);
         let stale = |argument: &OsString| changed(Path::new(argument)) > built;
         if !same || built.is_none() || arguments.iter().any(stale) {
+            if built.is_some() {
+                // A compiler that is interrupted leaves the new source with no program rather than an old one.
+                fs::remove_file(&binary)
+                    .with_context(|| format!("removing {}", binary.display()))?;
+            }
             fs::write(&kept, source).with_context(|| format!("writing {}", kept.display()))?;
             let mut compiler = std::process::Command::new(compiler);
             compiler
@@ -371,4 +376,35 @@ pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
 pub fn in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_whose_compiler_was_interrupted_is_not_the_one_before() {
+        if !in_path("cc") {
+            eprintln!("skipped: there is no C compiler");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let tools = Tools {
+            root: root.path().to_owned(),
+            checkout: root.path().to_owned(),
+        };
+        let compiled = |compiler: &str, source: &str| {
+            let program = tools.compiled_by(compiler, "program", source, &[])?;
+            anyhow::Ok(std::process::Command::new(program).status()?.code())
+        };
+        let (before, after) = (
+            "int main(void) { return 1; }",
+            "int main(void) { return 2; }",
+        );
+        assert_eq!(compiled("cc", before).unwrap(), Some(1));
+        for _ in 0..2 {
+            assert!(compiled("false", after).is_err());
+        }
+        assert_eq!(compiled("cc", after).unwrap(), Some(2));
+    }
 }

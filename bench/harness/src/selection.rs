@@ -84,20 +84,20 @@ pub fn list() -> String {
             "gain"
         };
         out += &format!(
-            "{:<12} {:<8} {:<48} {}\n",
+            "{:<26} {:<8} {:<48} {}\n",
             case.name,
             kind,
             case.about,
             disks.join(" ")
         );
         if let Some(reason) = missing(&case) {
-            out += &format!("{:<12} {reason}\n", "");
+            out += &format!("{:<26} {reason}\n", "");
         }
     }
     for curve in curves::ALL {
         let disks: Vec<&str> = curve.disks.iter().map(|disk| disk.name()).collect();
         out += &format!(
-            "{:<12} {:<8} {:<48} {}\n",
+            "{:<26} {:<8} {:<48} {}\n",
             curve.name,
             "curve",
             curve.about,

@@ -107,7 +107,7 @@ const PATTERNS: &[Pattern] = &[
         &["simple"],
         Count::Strides(MIB),
         ALL,
-        &[2, 4],
+        &[4],
     ),
     reads(
         "simple-4m",
@@ -131,7 +131,7 @@ const PATTERNS: &[Pattern] = &[
         &["nested"],
         Count::Strides(MIB),
         ALL,
-        &[2, 4],
+        &[4],
     ),
     reads(
         "nested-4m",
@@ -147,7 +147,7 @@ const PATTERNS: &[Pattern] = &[
         &["segmented"],
         Count::Blocks(4096),
         ALL,
-        &[4],
+        &[],
     ),
     reads(
         "ior",
@@ -182,18 +182,24 @@ const PATTERNS: &[Pattern] = &[
     harmless(
         "flash-checkpoint",
         "FLASH's checkpoint: writes alone",
-        &["flash-checkpoint"],
+        &["flash-checkpoint", "-r", "8"],
     ),
-    harmless(
-        "flash-centred",
-        "FLASH's centred plot file: writes alone",
-        &["flash-centred"],
-    ),
-    harmless(
-        "flash-corners",
-        "FLASH's corner plot file: writes alone",
-        &["flash-corners"],
-    ),
+    Pattern {
+        quick: &[],
+        ..harmless(
+            "flash-centred",
+            "FLASH's centred plot file: writes alone",
+            &["flash-centred", "-r", "40"],
+        )
+    },
+    Pattern {
+        quick: &[],
+        ..harmless(
+            "flash-corners",
+            "FLASH's corner plot file: writes alone",
+            &["flash-corners", "-r", "40"],
+        )
+    },
     Pattern {
         disks: NFS,
         start: Start::Hot,
@@ -203,7 +209,7 @@ const PATTERNS: &[Pattern] = &[
         ..harmless(
             "tracing",
             "128 KiB after 128 KiB in memory, recorded",
-            &["segmented", "-b", "131072"],
+            &["segmented", "-b", "131072", "-r", "40"],
         )
     },
 ];
@@ -231,8 +237,8 @@ pub fn cases() -> Vec<Case> {
         about: pattern.about,
         disks: pattern.disks,
         quick: match pattern.quick.contains(ranks) {
-            true if pattern.disks.len() > 1 => TODAY,
-            true => pattern.disks,
+            true if pattern.purpose == Purpose::Gain => TODAY,
+            true => NFS,
             false => NONE,
         },
         needs: match mpi {
