@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod automount;
 mod memory;
 pub mod silent;
 
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+pub use automount::AutomountPoint;
 use foreread_plan::PAGE;
 pub use foreread_steady::{check, rounds};
 pub use memory::MemoryGroup;
@@ -70,6 +72,8 @@ pub enum Need {
     MemoryGroup,
     /// File systems in user space.
     Fuse,
+    /// Automount points.
+    Automount,
     /// PID namespaces of one's own.
     PidNamespace,
     /// To be root, and to be able to mount a file as a file system.
@@ -110,6 +114,13 @@ impl Need {
                 silent::Silent::mount(&lab.path("mnt"))
                     .err()
                     .map(|why| format!("no FUSE: {why}"))
+            }
+            Need::Automount => {
+                let lab = Lab::new();
+                fs::create_dir(lab.path("point")).expect("a folder");
+                AutomountPoint::make("direct", lab.path("point"))
+                    .err()
+                    .map(|why| format!("no automount point: {why}"))
             }
             Need::PidNamespace => {
                 let made = Command::new("unshare")

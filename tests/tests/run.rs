@@ -9,6 +9,8 @@
 mod accounts;
 #[path = "run/aside.rs"]
 mod aside;
+#[path = "run/automount.rs"]
+mod automount;
 #[path = "run/files.rs"]
 mod files;
 #[path = "run/first.rs"]
@@ -58,6 +60,7 @@ fn main() {
     let mut trials = Vec::new();
     for &(name, needs, test) in [
         accounts::TESTS,
+        automount::TESTS,
         first::TESTS,
         streams::TESTS,
         signals::TESTS,

@@ -14,17 +14,18 @@ use foreread_sources::{STREAM_AFTER, Source};
 use crate::engine::FIRST;
 
 /// Disclosures that are looked at to tell whether a plan is in memory. Where one in twenty is missing, a sample of so many
-/// has one of those in eleven cases of twelve, and to look takes 0.5 ms.
+/// has one of those in eleven cases of twelve, and to look takes 0.5 ms. Half and double: no simulated case differs.
 const SAMPLE: usize = 48;
 /// Parts of a plan that a sample is taken from, at most: a program may have been ended before it came to what is
-/// missing.
+/// missing. Half and double: +0.1 % and 0 on average of the simulated cases, +7.1 % in one (docs/constants.md).
 const PARTS: u64 = 8;
-/// Disclosures of a part, at least: where a part begins, a block of the record is read.
+/// Disclosures of a part, at least: where a part begins, a block of the record is read. Half and double: 0 and +0.8 % on average of
+/// the simulated cases, +53.3 % in one (docs/constants.md).
 const PART: u64 = 512;
-/// Disclosures that each one of a sample stands for, from which on a plan is long.
+/// Disclosures that each one of a sample stands for, from which on a plan is long. Half and double: no simulated case differs.
 const LONG: u64 = 64;
 /// One in how many of a long plan's may be missing for it to be as good as hot: the program's own reads tell if they
-/// come to wait.
+/// come to wait. Half and double: no simulated case differs.
 const FEW: u64 = 16;
 /// Names that are looked up to tell whether a plan's are in memory: the names of one block. All tests of names hold
 /// with half and double.
@@ -35,13 +36,14 @@ const FEW_NAMES: u64 = 2;
 /// A survey of which no question is answered for so many ns has met a device: to open a file that is in memory takes 10 µs,
 /// and a thread that competes for a processor gets one within a turn of the scheduler's, of 3 to 4 ms.
 const PATIENCE: u64 = 5_000_000;
-/// Planned pages that must be missing for a plan to be worth following at all: 64 KiB.
+/// Planned pages that must be missing for a plan to be worth following at all: 64 KiB. Half and double: no simulated case differs.
 pub const COLD_PAGES: u64 = 16;
 /// Pages of a stream that are fetched at once: as many as a source discloses before it leaves a stream to the kernel.
 const HEAD_PAGES: u64 = STREAM_AFTER / PAGE;
-/// Disclosures among which the first streams are looked for: the program waits for that, some 0.1 ms.
+/// Disclosures among which the first streams are looked for: the program waits for that, some 0.1 ms. Half and double: no simulated
+/// case differs.
 const AMONG: usize = 2 * FIRST;
-/// And how many of these streams are looked for in memory.
+/// And how many of these streams are looked for in memory. Half and double: no simulated case differs.
 const STREAMS: usize = 4;
 
 /// The request made before anything is scheduled.

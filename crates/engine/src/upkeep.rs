@@ -17,21 +17,23 @@
 /// sample of the plan takes 0.3 ms to 1.2 ms; the rest is threads that start and code that runs for the first time.
 const START: i64 = 10_000_000;
 /// How far the account may be overdrawn after that, in ns: two of the largest steps measured in those runs, of 0.4 ms to 1.3 ms.
+/// Half and double: no simulated case differs.
 const OVERDRAFT: i64 = 2_000_000;
-/// Of the program's time, one part in so many is paid in: the 1 % by which a program may at most be slower.
+/// Of the program's time, one part in so many is paid in: the 1 % by which a program may at most be slower. Half and double: no
+/// simulated case differs.
 const PARTS: u64 = 100;
 /// The most that is saved up, in ns: some 1,600 files opened for nothing. Where the program comes from what it waits
 /// for to what it does not, no more is lost. With a quarter of that, a cold run on a busy machine, which makes all
-/// work take several times as long, was given up now and then.
+/// work take several times as long, was given up now and then. Half and double: no simulated case differs.
 const MOST: i64 = 20_000_000;
 /// Of what a sample of the plan promises, one part in so many counts, and no more than is saved up: it may be left to
-/// the kernel's read-ahead after all, or not be read.
+/// the kernel's read-ahead after all, or not be read. Half and double: no simulated case differs.
 const KEPT: u64 = 8;
 /// Of what a stream waits for the kernel's read-ahead, one part in so many is gained by reading twice as far ahead,
-/// at least: 512 MiB from a virtio SSD took 15 % less.
+/// at least: 512 MiB from a virtio SSD took 15 % less. Half and double: no simulated case differs.
 pub(crate) const STREAMED: u64 = 32;
 /// What a read that needs its device waits, at least, in ns: 4 KiB from a local SSD took 54 µs to 97 µs. Of slower
-/// devices what is measured counts.
+/// devices what is measured counts. Half and double: no simulated case differs.
 pub(crate) const WAIT: u64 = 100_000;
 /// What a read that is observed costs the program, in ns: 25 to 50 were measured.
 const OBSERVED: i64 = 50;

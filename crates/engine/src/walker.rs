@@ -24,7 +24,7 @@ use foreread_sched::DeviceId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
-/// Names kept ahead of the program: 4 MiB of inodes and directory entries.
+/// Names kept ahead of the program: 4 MiB of inodes and directory entries. Half and double: no simulated case differs.
 pub(crate) const HORIZON: u64 = 4096;
 /// Names that are looked up at a time on each device: enough for each thread of the backend to have the next, and for
 /// an order by inode to be one. Half and double: −0.2 % and +0.3 % on average of the simulated cases, +21.6 % in one
@@ -34,7 +34,8 @@ const UNDER_WAY: usize = 512;
 /// average of the simulated cases, +13.5 % in one (docs/constants.md).
 const FIRST: usize = 32;
 /// A device that has as many under way and has answered none for so long, in ns, does not answer: its names are left
-/// out. A disk with a moving head answers the slowest of 512 in 4 s, and the first of them in 8 ms.
+/// out. A disk with a moving head answers the slowest of 512 in 4 s, and the first of them in 8 ms. Half and double: no simulated
+/// case differs.
 const SILENT: u64 = 1_000_000_000;
 /// Names in a row that nobody had to wait for, from which on it is taken that the next are of that kind, too: the
 /// names of two blocks. With double, more names in memory are looked up than a test allows.
@@ -44,7 +45,7 @@ const WARM: u32 = 32;
 const SPARSE: u64 = 16;
 /// Names that are looked up in vain for one that is waited for, at most: to look one up takes 10 µs of a processor, and what is
 /// waited for takes [`crate::upkeep::WAIT`]. ext4 reads 32 blocks of inodes at a time, so that one in 32 is waited for where
-/// each is the first of its block.
+/// each is the first of its block. Half and double: no simulated case differs.
 const WORTH: u32 = 8;
 /// How far ahead of where the program is thought to be, in names, it may use one without having left out those
 /// between. All tests of names hold with half and double.

@@ -26,7 +26,8 @@ const LOOKING_ON: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(4);
 /// Events of one look that are many: of a thread that had a slot for each, the ring would be an eighth full.
 const MANY: usize = 2048;
-/// The part of its time that a program that waits spends in reads that wait, at least, as `1 / WAITS`.
+/// The part of its time that a program that waits spends in reads that wait, at least, as `1 / WAITS`. Not tuned: the greater part
+/// names the whole.
 const WAITS: u128 = 2;
 
 /// What is done for the program.

@@ -13,16 +13,18 @@ use foreread_engine::COLD_PAGES;
 use foreread_plan::PAGE;
 use foreread_sys::process::IoCounters;
 
-/// The first pause between two looks.
+/// The first pause between two looks. A look at one process takes 2.5 µs, a four-thousandth of that, so the shortest pause costs
+/// trees of up to 40 processes no more than the hundredth that looks may take.
 const FIRST: Duration = Duration::from_millis(10);
-/// And the longest: twice as long each time nothing is seen.
+/// And the longest: twice as long each time nothing is seen. A program that comes to cold files waits for 2,500 reads of a local
+/// disk, of 100 µs each, at most until it is seen.
 const LONGEST: Duration = Duration::from_millis(250);
 /// The first pause after the program was looked after for nothing: it streams, and fetches all the time. To find its
 /// place in a long plan takes 10 ms, 1 % of that. Twice as long each time that comes again.
 const FRUITLESS: Duration = Duration::from_secs(1);
-/// And the longest of these.
+/// And the longest of these, after five fruitless ones: a place in the plan costs a three-thousandth of that time.
 const MOST_FRUITLESS: Duration = Duration::from_secs(32);
-/// Of the time, looks take one part in so many.
+/// Of the time, looks take one part in so many: the 1 % by which a program may at most be slower.
 const PARTS: u32 = 100;
 
 /// Bytes from the device, within [`FRUITLESS`], that are worth looking after: as many as must be missing for a plan to be worth

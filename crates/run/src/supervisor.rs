@@ -26,7 +26,8 @@ use super::unseen::Explained;
 use super::watch::{Sink, Watch};
 
 /// How long what is reported may wait for the session to look at its plan. The plan may lie on a file system that does not
-/// answer.
+/// answer. Until then the ring keeps what is reported: 16,384 events a thread, at the rate of a million a second for 16 ms, and the
+/// next look comes 4 ms later.
 const DECIDED: Duration = Duration::from_millis(20);
 /// Looks at what is reported after the program has ended; all of it is there by then.
 const LAST_LOOKS: usize = 1000;

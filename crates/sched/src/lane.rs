@@ -24,11 +24,13 @@ const BUSY: usize = 16;
 
 /// Pages of the first pass over a device by position (2 MiB), while it is not known whether the program waits or
 /// computes: a pass must be over before its last piece can be counted on, and the program stands still meanwhile.
-/// Measured on the paper's ray caster: bench/README.md, Vol Vis.
+/// Measured on the paper's ray caster: bench/README.md, Vol Vis. Half and double: 0 and 0 on average of the simulated cases, +3.1 %
+/// in one (docs/constants.md).
 const FIRST_PASS: u64 = 512;
 
 /// The furthest ahead of the program that neighbours are looked for, in entries (9 MiB of them): of a file that is
-/// read whole in a random order, each request then serves many: 7,500 to 10,000 requests in place of 92,500.
+/// read whole in a random order, each request then serves many: 7,500 to 10,000 requests in place of 92,500. Half and double: no
+/// simulated case differs.
 const NEIGHBOURHOOD: u64 = 1 << 17;
 
 /// So many entries further for each request that was fetched from the device: to look that far is work, which is for

@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 use crate::index::Index;
 
 /// How far behind the position an entry may still be read, in entries: samples of mapped pages have no order among
-/// themselves, and hold thousands.
+/// themselves, and hold thousands. Half and double: no simulated case differs.
 pub(crate) const REORDER: u64 = 4096;
 /// Pages of the largest entry (1 MiB, as the largest request).
 pub(crate) const ENTRY_PAGES: u64 = 256;
@@ -43,13 +43,14 @@ const MOST: usize = 1 << 30;
 const MATCHES: usize = 7;
 /// Observations in a row that matched loose entries alone, after which strict entries hold the position back no more:
 /// the program may have left those out. A sample is hundreds of them; without, netcdf, link and lmdb gained nothing
-/// in one run of three.
+/// in one run of three. Half and double: no simulated case differs.
 const LOOSE_ONLY: u32 = 1024;
 /// How far ahead an entry may be, in entries, that a page just read is taken for if it is read once more: a plan
 /// names a page once however many small reads of it follow each other, and the position lags by seven. Without,
-/// samtools was lost after a fifth of its reads, and 13 of 23 MiB were wasted.
+/// samtools was lost after a fifth of its reads, and 13 of 23 MiB were wasted. Half and double: no simulated case differs.
 const AGAIN: u64 = 16;
-/// Pushes over which more than one thread, or a sample, makes the plan a concurrent one.
+/// Pushes over which more than one thread, or a sample, makes the plan a concurrent one. Half and double: no simulated case
+/// differs.
 const CONCURRENCY_WINDOW: u64 = 64;
 /// Files whose last matched range is remembered, a bound on memory.
 const RECENT_FILES: usize = 1 << 16;

@@ -9,7 +9,7 @@ use super::{Devices, Scheduler, StrandId, lane};
 use crate::{Entry, Order, State};
 
 /// How far ahead of the program a stream is looked through for what comes after it, in entries (64 MiB of single
-/// pages).
+/// pages). Half and double: no simulated case differs.
 pub(super) const STREAM_LEAD: u64 = 16_384;
 
 impl Scheduler {
