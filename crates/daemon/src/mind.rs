@@ -445,7 +445,9 @@ mod tests {
                 writes,
                 at,
             },
+            // The sequence is its parent's, too.
             Happened::Ended { pid, at },
+            Happened::Ended { pid: parent, at },
         ] {
             mind.happened(happened, Means::All, &mut out);
         }
@@ -458,10 +460,9 @@ mod tests {
                 _ => {}
             }
         }
-        wanted.sort_unstable();
-        given_up.sort_unstable();
         assert!(!wanted.is_empty());
-        assert_eq!(wanted, given_up);
+        let is_given_up = |symbol: &Symbol| given_up.contains(symbol);
+        assert!(wanted.iter().all(is_given_up), "{wanted:?} {given_up:?}");
     }
 
     #[test]
