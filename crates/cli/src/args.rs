@@ -157,8 +157,8 @@ pub(crate) struct Sim {
     /// Learn from TRACE first; may be given several times
     #[arg(long, value_name = "TRACE")]
     pub(crate) train: Vec<PathBuf>,
-    /// Models: last, trie:ORDER, pcm:SIZE/ORDER or epcm:SIZE/ORDER+JUMP; what is left open is taken from --size and
-    /// --order
+    /// Models: last, trie:ORDER, pcm:SIZE/ORDER, epcm:SIZE/ORDER+JUMP, or ahead:SIZE/ORDER+JUMP, which is EPCM as the daemon has
+    /// it; what is left open is taken from --size and --order
     #[arg(long = "model", value_name = "LIST", value_delimiter = ',')]
     pub(crate) models: Vec<Asked>,
     /// Nodes of a partition [default: 64]

@@ -5,7 +5,8 @@
 //! the small ones alone to be fetched whole, and the beginnings of large ones.
 //!
 //! A file that was asked for is taken to be in memory for a while: to look again costs more than an event. When a program
-//! has to fetch again what was fetched before, memory does not hold, and nothing is taken to be there any more.
+//! has to fetch a page again that was fetched before, memory does not hold, and an *epoch* ends: nothing is taken to be there any
+//! more.
 //!
 //! Invariant: as many files as the limit, each with at most [`RANGES`] ranges.
 
@@ -16,6 +17,7 @@ use foreread_sources::files::Symbol;
 use rustc_hash::FxHashMap;
 
 use crate::File;
+use crate::fetch::AT_OPEN;
 
 /// Ranges of pages kept of a file; those with the smallest gap between them are joined when there are more.
 pub(crate) const RANGES: usize = 24;
@@ -31,8 +33,11 @@ const MOST: u64 = (64 << 20) / PAGE;
 const MISSES: u8 = 3;
 /// How long a file that was asked for is taken to be in memory, in ns.
 const FRESH: u64 = 20_000_000_000;
-/// A request that is younger than this may be overtaken by the program, which says nothing of memory; in ns.
-const UNDER_WAY: u64 = 2_000_000_000;
+/// How long it may take until the engine has begun with a request, in ns: it is woken at once, and may wait for a processor.
+const BEGINS: u64 = 50_000_000;
+/// The shortest epoch, in ns. A request that could not be done looks like one whose pages are gone; to ask for 256 predicted files
+/// again twice a second takes 0.5 % of a core.
+const EPOCH: u64 = 500_000_000;
 /// Users remembered of each file, who may ask for what is predicted of it.
 pub(crate) const USERS: usize = 4;
 
@@ -53,8 +58,8 @@ pub(crate) struct Facts {
     pub(crate) users: Vec<u32>,
     /// When it was asked for last, and in which epoch.
     pub(crate) asked: Option<(u64, u64)>,
-    /// When a program fetched something of it last.
-    pub(crate) fetched: u64,
+    /// Pages that programs have fetched in the epoch of this number.
+    pub(crate) fetched: (u64, Vec<Pages>),
 }
 
 impl Facts {
@@ -79,10 +84,28 @@ impl Facts {
         }
     }
 
-    /// Pages were fetched by a program; whether some of these were fetched before.
-    fn add(&mut self, from: u32, to: u32) -> bool {
-        let overlaps = |&(first, end): &Pages| from < end && first < to;
-        let was_fetched = self.pages.iter().any(overlaps);
+    /// Whether what there is to fetch of it is read with the first read, as far as anybody waits for that.
+    pub(crate) fn is_read_at_open(&self) -> bool {
+        let plan = self.plan();
+        let pages = plan.iter().map(|(from, to)| to - from);
+        pages.sum::<u32>() <= AT_OPEN
+    }
+
+    /// Pages were fetched by a program in this epoch; whether some of these were fetched in it before.
+    fn add(&mut self, from: u32, to: u32, epoch: u64) -> bool {
+        if self.fetched.0 != epoch {
+            self.fetched = (epoch, Vec::new());
+        }
+        let of_epoch = &mut self.fetched.1;
+        let was_fetched = of_epoch
+            .iter()
+            .any(|&(first, end)| from < end && first < to);
+        let count = of_epoch.len();
+        match of_epoch.last_mut() {
+            Some((_, end)) if *end == from => *end = to,
+            _ if count < RANGES => of_epoch.push((from, to)),
+            _ => {}
+        }
         self.pages.push((from, to));
         self.pages.sort_unstable();
         let mut joined: Vec<Pages> = Vec::with_capacity(self.pages.len());
@@ -114,6 +137,8 @@ pub(crate) struct Files {
     epoch: u64,
     /// When this one began.
     since: u64,
+    /// When all that had been asked for was done last.
+    done: u64,
 }
 
 impl Files {
@@ -124,6 +149,7 @@ impl Files {
             limit,
             epoch: 0,
             since: 0,
+            done: 0,
         }
     }
 
@@ -188,16 +214,27 @@ impl Files {
             // What was left out is to be asked for when the file is predicted next.
             facts.asked = None;
         }
-        let latest = facts.asked.map_or(0, |(at, _)| at).max(facts.fetched);
-        let was_fetched = facts.add(from, to);
-        facts.fetched = now;
-        let is_late = |at: u64| now.saturating_sub(at) > UNDER_WAY;
-        let is_gone = was_fetched && is_late(latest) && is_late(self.since);
+        let was_asked = facts.asked.is_some_and(|(at, epoch)| {
+            epoch == self.epoch && at.saturating_add(BEGINS) < self.done
+        });
+        let was_fetched = facts.add(from, to, self.epoch);
+        let is_gone = was_fetched || was_asked;
+        let is_gone = is_gone && now.saturating_sub(self.since) >= EPOCH;
         if is_gone {
             self.epoch += 1;
             self.since = now;
         }
         is_gone
+    }
+
+    /// At `now` all that was asked for is done.
+    pub(crate) fn done(&mut self, now: u64) {
+        self.done = now;
+    }
+
+    /// The number of the epoch.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// What to ask for of a predicted file at `now`, if anything: how the file was seen, and its pages.
@@ -290,13 +327,34 @@ mod tests {
             assert!(files.due(Symbol(number), 0).is_some());
             assert!(files.due(Symbol(number), FRESH - 1).is_none());
         }
-        // The program was quicker.
-        assert!(!files.fetched((1, 1), (0, 3), UNDER_WAY));
-        assert!(!files.fetched((1, 1), (0, 3), UNDER_WAY + 1));
-        assert!(files.due(Symbol(2), UNDER_WAY + 1).is_none());
-        let later = 2 * UNDER_WAY + 2;
-        assert!(files.fetched((1, 1), (0, 3), later));
-        assert!(files.due(Symbol(2), later).is_some());
+        // The program was quicker than the request, which nobody has seen done.
+        let mut now = EPOCH;
+        assert!(!files.fetched((1, 1), (0, 3), now));
+        assert!(files.due(Symbol(2), now).is_none());
+        // It was done: what a program has to fetch all the same is gone, and the others with it.
+        now += BEGINS + 1;
+        files.done(now);
+        assert!(files.fetched((1, 2), (0, 3), now + 1));
+        assert!(files.due(Symbol(2), now + 1).is_some());
+        // The same epoch says that once.
+        assert!(!files.fetched((1, 1), (0, 3), now + 2));
+    }
+
+    #[test]
+    fn a_page_that_programs_fetch_twice_ends_the_epoch_and_one_read_further_on_does_not() {
+        let mut files = Files::new(100);
+        files.met(Symbol(1), &file(1, 40 << 20), 0);
+        // Known from an earlier epoch.
+        files.fetched((1, 1), (0, 320), 0);
+        files.epoch += 1;
+        let mut now = EPOCH;
+        for first in (0..320).step_by(32) {
+            now += 1;
+            assert!(!files.fetched((1, 1), (first, first + 32), now), "{first}");
+        }
+        let before = files.epoch();
+        assert!(files.fetched((1, 1), (64, 65), now + 1));
+        assert_eq!(files.epoch(), before + 1);
     }
 
     #[test]

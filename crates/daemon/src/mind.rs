@@ -19,7 +19,7 @@ use crate::{File, Happened, Predicted};
 
 /// Letters of a program's name that are kept.
 const NAME: usize = 64;
-/// How long after a program had to fetch something predictions are worth the deeper debt, in ns.
+/// How long after something was fetched from a device programs are taken to wait for devices, in ns.
 const COLD: u64 = 1_000_000_000;
 
 /// A file that is predicted.
@@ -40,6 +40,8 @@ pub(crate) enum Outcome {
     Fetched(u64, bool),
     /// A file is predicted.
     Wanted(Wanted),
+    /// A file that was predicted is not expected any more.
+    GivenUp(Symbol),
 }
 
 /// All that is known.
@@ -52,7 +54,7 @@ pub(crate) struct Mind {
     model: Box<dyn Model>,
     trees: Trees,
     threshold: f64,
-    /// When a program fetched something itself last.
+    /// When something was fetched from a device last.
     cold: Option<u64>,
     list: Vec<Prediction>,
 }
@@ -108,7 +110,18 @@ impl Mind {
             } => self.met(Kind::File, pid, uid, &file, at, means, out),
             Happened::Opened { .. } => self.ignored += 1,
         }
-        self.judge_ended();
+        self.judge_ended(out);
+    }
+
+    /// At `now` something is fetched from a device.
+    pub(crate) fn waits(&mut self, now: u64) {
+        self.cold = self.cold.max(Some(now));
+    }
+
+    /// Whether programs wait for devices at `now`, or would without what is fetched ahead.
+    pub(crate) fn is_cold(&self, now: u64) -> bool {
+        self.cold
+            .is_some_and(|cold| now.saturating_sub(cold) < COLD)
     }
 
     fn fetched(
@@ -119,7 +132,7 @@ impl Mind {
         at: u64,
         out: &mut Vec<Outcome>,
     ) {
-        self.cold = Some(at);
+        self.waits(at);
         let page = |bytes: u64| u32::try_from(bytes / foreread_plan::PAGE).unwrap_or(u32::MAX);
         let pages = (page(offset), page(offset.saturating_add(len)));
         let is_gone = self.files.fetched(place, pages, at);
@@ -177,6 +190,16 @@ impl Mind {
             .program
             .clone()
             .unwrap_or_else(|| (Arc::from("?"), uid));
+        let is_cold = self.cold.is_some_and(|cold| at.saturating_sub(cold) < COLD);
+        let facts = self.files.get(symbol).filter(|_| is_cold);
+        if facts.is_some_and(|facts| !facts.is_read_at_open()) {
+            // The program is about to read it, for a while.
+            out.push(Outcome::Wanted(Wanted {
+                key: key.clone(),
+                symbol,
+                likelihood: 1.0,
+            }));
+        }
         out.push(Outcome::Used(symbol, at));
         if tree.last == Some(symbol) {
             return;
@@ -193,7 +216,6 @@ impl Mind {
             }
         });
         self.model.see(context, symbol, true);
-        let is_cold = self.cold.is_some_and(|cold| at.saturating_sub(cold) < COLD);
         if means == Means::All || is_cold {
             self.predict(context, &key, at, out);
         }
@@ -204,27 +226,35 @@ impl Mind {
         self.model.predict(context, self.threshold, &mut self.list);
         let tree = self.trees.tree(context);
         let event = tree.events;
+        let epoch = self.files.epoch();
         let mut made = 0;
         for one in &self.list {
+            let likelihood = one.likelihood;
             if let Some(known) = tree.pending.get_mut(&one.symbol) {
                 known.event = event;
-                continue;
+                // What was asked for in an earlier epoch may be gone.
+                if std::mem::replace(&mut known.epoch, epoch) == epoch {
+                    continue;
+                }
+            } else {
+                let pending = Pending {
+                    at,
+                    event,
+                    epoch,
+                    likelihood,
+                };
+                tree.pending.insert(one.symbol, pending);
+                made += 1;
             }
-            let likelihood = one.likelihood;
-            let pending = Pending {
-                at,
-                event,
-                likelihood,
-            };
-            tree.pending.insert(one.symbol, pending);
-            made += 1;
             out.push(Outcome::Wanted(Wanted {
                 key: key.clone(),
                 symbol: one.symbol,
                 likelihood: one.likelihood,
             }));
         }
-        let wrong = expire(tree);
+        let before = out.len();
+        expire(tree, out);
+        let wrong = (out.len() - before) as u64;
         if made + wrong > 0 {
             self.accounts.enter(key, |one| {
                 one.predictions.made += made;
@@ -234,10 +264,11 @@ impl Mind {
     }
 
     /// Sequences that have ended: what was predicted for them will not be opened.
-    fn judge_ended(&mut self) {
+    fn judge_ended(&mut self, out: &mut Vec<Outcome>) {
         for (context, tree) in self.trees.take_ended() {
             self.model.end(context);
             let wrong = tree.pending.len() as u64;
+            out.extend(tree.pending.keys().copied().map(Outcome::GivenUp));
             if let Some(key) = tree.program.filter(|_| wrong > 0) {
                 self.accounts
                     .enter(&key, |one| one.predictions.wrong += wrong);
@@ -282,21 +313,24 @@ impl Mind {
     }
 }
 
-/// Gives up predictions of a sequence that are not expected any more; how many.
-fn expire(tree: &mut Tree) -> u64 {
+/// Gives up predictions of a sequence that are not expected any more.
+fn expire(tree: &mut Tree, out: &mut Vec<Outcome>) {
     if tree.pending.len() <= PENDING / 2 {
-        return 0;
+        return;
     }
-    let before = tree.pending.len();
-    let oldest = tree.events.saturating_sub(EXPIRES);
-    tree.pending.retain(|_, one| one.event >= oldest);
+    let mut oldest = tree.events.saturating_sub(EXPIRES);
     if tree.pending.len() > PENDING {
         let mut events: Vec<u64> = tree.pending.values().map(|one| one.event).collect();
         events.sort_unstable();
-        let oldest = events[events.len() - PENDING];
-        tree.pending.retain(|_, one| one.event > oldest);
+        oldest = oldest.max(events[events.len() - PENDING] + 1);
     }
-    (before - tree.pending.len()) as u64
+    tree.pending.retain(|symbol, one| {
+        let is_expected = one.event >= oldest;
+        if !is_expected {
+            out.push(Outcome::GivenUp(*symbol));
+        }
+        is_expected
+    });
 }
 
 /// The name of a program, of letters that a terminal does not act on.
@@ -392,6 +426,71 @@ mod tests {
         // Several files ahead, a millisecond each.
         assert!(program.lead.median >= 3_000_000, "{:?}", program.lead);
         assert_eq!(program.uid, 1000);
+    }
+
+    #[test]
+    fn what_is_predicted_for_a_sequence_that_ends_is_given_up() {
+        let (mut mind, mut at) = (mind(), 0);
+        for number in 0..20 {
+            run(&mut mind, 100 + number, 1..31, &mut at);
+        }
+        let (pid, parent, uid, writes) = (7, 1, 1000, false);
+        let mut out = Vec::new();
+        for happened in [
+            Happened::Forked { pid, parent, at },
+            Happened::Opened {
+                pid,
+                uid,
+                file: file(1),
+                writes,
+                at,
+            },
+            // The sequence is its parent's, too.
+            Happened::Ended { pid, at },
+            Happened::Ended { pid: parent, at },
+        ] {
+            mind.happened(happened, Means::All, &mut out);
+        }
+        let mut wanted: Vec<Symbol> = Vec::new();
+        let mut given_up = Vec::new();
+        for outcome in out {
+            match outcome {
+                Outcome::Wanted(one) => wanted.push(one.symbol),
+                Outcome::GivenUp(symbol) => given_up.push(symbol),
+                _ => {}
+            }
+        }
+        assert!(!wanted.is_empty());
+        let is_given_up = |symbol: &Symbol| given_up.contains(symbol);
+        assert!(wanted.iter().all(is_given_up), "{wanted:?} {given_up:?}");
+    }
+
+    #[test]
+    fn a_large_file_that_is_opened_while_programs_wait_is_wanted_for_what_it_is_read_for() {
+        let mut mind = mind();
+        let mut opened = |mind: &mut Mind, size, at| {
+            let mut out = Vec::new();
+            let file = File { size, ..file(size) };
+            let (pid, uid, writes) = (7, 1000, false);
+            let opened = Happened::Opened {
+                pid,
+                uid,
+                file,
+                writes,
+                at,
+            };
+            mind.happened(opened, Means::All, &mut out);
+            out
+        };
+        let is_wanted = |out: &[Outcome]| matches!(out[0], Outcome::Wanted(_));
+        mind.waits(1);
+        assert!(is_wanted(&opened(&mut mind, 40 << 20, 2)));
+        assert!(!is_wanted(&opened(&mut mind, 10_000, 3)), "one read");
+        let later = 2 + 2 * COLD;
+        assert!(
+            !is_wanted(&opened(&mut mind, 40 << 20, later)),
+            "nobody waits"
+        );
     }
 
     #[test]

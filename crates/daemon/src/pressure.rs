@@ -27,6 +27,8 @@ const FADES: u64 = 10_000_000_000;
 pub(crate) struct Stall {
     some: f64,
     full: f64,
+    /// Time that some task has waited since the system started, in ns.
+    total: u64,
 }
 
 impl Stall {
@@ -37,9 +39,14 @@ impl Stall {
             let value = line.trim_start().strip_prefix("avg10=")?;
             value.split(' ').next()?.parse().ok()
         };
+        let total = || {
+            let (_, total) = text.lines().next()?.rsplit_once("total=")?;
+            total.parse::<u64>().ok()
+        };
         Self {
             some: value("some").unwrap_or(0.0),
             full: value("full").unwrap_or(0.0),
+            total: total().unwrap_or(0).saturating_mul(1000),
         }
     }
 }
@@ -83,6 +90,17 @@ impl Pressure {
 
     /// Why nothing is to be fetched at present.
     pub(crate) fn reason(&mut self, now: u64) -> Option<String> {
+        self.ask(now);
+        self.judge()
+    }
+
+    /// For how long, in ns, tasks have waited for devices since the system started; 0 if nobody knows.
+    pub(crate) fn waited(&mut self, now: u64) -> u64 {
+        self.ask(now);
+        self.io.total
+    }
+
+    fn ask(&mut self, now: u64) {
         if self.asked.is_none_or(|at| now.saturating_sub(at) >= EVERY) {
             self.asked = Some(now);
             // A kernel without PSI says nothing, and shows no pressure.
@@ -92,11 +110,10 @@ impl Pressure {
             };
             (self.memory, self.io) = (read("memory"), read("io"));
         }
-        self.judge()
     }
 
     fn judge(&self) -> Option<String> {
-        let Stall { some, full } = self.memory;
+        let Stall { some, full, .. } = self.memory;
         if some >= MEMORY_SOME || full >= MEMORY_FULL {
             return Some(format!(
                 "memory is short: tasks wait {some:.0} % of the time"
@@ -119,7 +136,10 @@ mod tests {
     #[test]
     fn what_the_kernel_says_is_understood() {
         let stall = Stall::parse(TEXT);
-        assert_eq!((stall.some, stall.full), (41.5, 0.25));
+        assert_eq!(
+            (stall.some, stall.full, stall.total),
+            (41.5, 0.25, 28_916_441_000)
+        );
         assert_eq!(Stall::parse(""), Stall::default());
     }
 

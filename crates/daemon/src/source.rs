@@ -61,6 +61,11 @@ impl Feed {
         queue.expected.len() < before
     }
 
+    /// Whether the engine has not taken all of a file.
+    pub(crate) fn holds(&self, file: FileId) -> bool {
+        self.lock().expected.iter().any(|one| one.file == file)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

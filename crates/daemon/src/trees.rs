@@ -41,6 +41,8 @@ pub(crate) struct Pending {
     pub(crate) at: u64,
     /// After which event of the sequence it was predicted last.
     pub(crate) event: u64,
+    /// In which epoch ([`Files::epoch`](crate::files::Files::epoch)).
+    pub(crate) epoch: u64,
     /// How likely it was at first.
     pub(crate) likelihood: f64,
 }

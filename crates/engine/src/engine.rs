@@ -102,6 +102,8 @@ pub struct Engine<B> {
     backend: B,
     table: Table,
     closed: bool,
+    /// How many times longer timers are: [`Config::calm`].
+    calm: u32,
     /// One account for all strands: the processor time that they use cannot be told apart.
     upkeep: Upkeep,
     /// Reads without times that are not looked up yet, and that are all to be looked up.
@@ -137,6 +139,7 @@ impl<B: Backend> Engine<B> {
     pub fn new(backend: B, config: Config) -> Self {
         Self {
             strands: Vec::new(),
+            calm: config.calm.max(1),
             scheduler: Scheduler::new(config),
             backend,
             table: Table::default(),

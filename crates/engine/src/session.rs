@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::mem::{self, ManuallyDrop};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
@@ -51,6 +52,8 @@ enum Notice {
     File(FileId, Box<FileMeta>),
     /// One more source to follow.
     Strand(&'static str, Box<dyn Source>),
+    /// Pages that will not be read after all.
+    Unread(FileId, Range<u64>),
     /// Nothing is seen from here on: nobody observes it.
     Nothing,
     /// The program waits for its device again.
@@ -168,6 +171,11 @@ impl Session {
     /// A file that no plan names is met; in order with what is seen of it.
     pub fn add_file(&self, file: FileId, meta: FileMeta) {
         self.add(Notice::File(file, Box::new(meta)));
+    }
+
+    /// These pages will not be read after all, as far as those know who predicted them; in order with what is seen.
+    pub fn give_up(&self, file: FileId, pages: Range<u64>) {
+        self.add(Notice::Unread(file, pages));
     }
 
     /// Follow one more source; in order with what is seen and met.
@@ -422,6 +430,7 @@ impl<B: Backend> Shift<B> {
                 Notice::Seen(seen) => self.engine.see(&seen),
                 Notice::File(file, meta) => self.engine.add_file(file, *meta),
                 Notice::Strand(name, source) => self.engine.add_strand(name, source),
+                Notice::Unread(file, pages) => self.engine.give_up(file, &pages),
                 Notice::Nothing => self.engine.look_away(),
                 Notice::Waiting => {
                     self.engine.resume(now);
@@ -440,11 +449,12 @@ impl<B: Backend> Work for Shift<B> {
         self.look(shared);
         let busy = self.engine.step(self.now());
         self.tell(shared, busy);
+        let calm = self.engine.calm();
         match (self.taken.is_empty(), busy) {
             _ if self.engine.is_surveying() => Some(BUSY),
             (false, _) => Some(Duration::ZERO),
-            (true, true) => Some(BUSY),
-            (true, false) => (!self.engine.is_quiet()).then_some(IDLE),
+            (true, true) => Some(BUSY * calm),
+            (true, false) => (!self.engine.is_quiet()).then_some(IDLE * calm),
         }
     }
 

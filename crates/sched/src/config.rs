@@ -16,6 +16,9 @@ pub struct Config {
     pub passes: bool,
     /// Adapt the budget by AIMD; without, it stays where it starts.
     pub adapt: bool,
+    /// How many times longer the engine's timers are, and the times between two looks at what was fetched: 1 for one program that
+    /// is kept ahead of. A session that lasts all day beside everybody's programs pays for each time that it wakes.
+    pub calm: u32,
 }
 
 impl Default for Config {
@@ -27,6 +30,7 @@ impl Default for Config {
             evict_behind: false,
             passes: false,
             adapt: true,
+            calm: 1,
         }
     }
 }

@@ -20,6 +20,8 @@
 //! Invariant: `entries[n]` has the ordinal `base + n`; entries of the same file and first page that are
 //! not consumed form a ring in their order, and `index` holds the last of each ring, whose next is the first.
 
+mod given_up;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 

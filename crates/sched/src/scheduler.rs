@@ -234,6 +234,17 @@ impl Scheduler {
         matched
     }
 
+    /// These pages will not be read after all: nothing is held for them any more, and they speak against the strand.
+    pub fn give_up(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
+        let plan = &mut self.plans[strand.0];
+        for (ordinal, pages, is_admitted) in plan.queue.give_up(file, pages) {
+            if is_admitted {
+                plan.release(ordinal, pages, &mut self.budget);
+                plan.proof.wrong(pages);
+            }
+        }
+    }
+
     /// Hold nothing for entries the program has passed over: some thousands of them are kept to be
     /// matched, more than a small budget has room for.
     fn leave_behind(&mut self, strand: StrandId) {

@@ -12,10 +12,11 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 
-use crate::checked;
+use crate::device::Mount;
 use crate::way::{self, Links};
+use crate::{checked, text};
 
 /// What identifies a file, and says whether it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,8 @@ fn ns(seconds: i64, more: i64) -> i64 {
 }
 
 /// As [`open_regular`], and only the file of this device and inode, under a path without symbolic links: whoever opens for
-/// others must not be led elsewhere.
+/// others must not be led elsewhere. The device is the file's own (`st_dev`) or its file system's: files of btrfs, and of overlays
+/// whose layers lie on several file systems, have numbers of their own.
 ///
 /// # Errors
 ///
@@ -74,7 +76,7 @@ fn ns(seconds: i64, more: i64) -> i64 {
 pub fn open_exactly(path: &Path, dev: u64, ino: u64) -> io::Result<(OwnedFd, FileFacts)> {
     let place = way::find(path, Links::Refused)?;
     let stat = rustix::fs::fstat(&place)?;
-    let is_it = (stat.st_dev, stat.st_ino) == (dev, ino);
+    let is_it = stat.st_ino == ino && (stat.st_dev == dev || lies_on(&place, dev)?);
     if !is_it || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -82,6 +84,24 @@ pub fn open_exactly(path: &Path, dev: u64, ino: u64) -> io::Result<(OwnedFd, Fil
         ));
     }
     open_found(&place)
+}
+
+/// Whether the mount that a file was found on is of the file system of this number.
+fn lies_on(file: &OwnedFd, dev: u64) -> io::Result<bool> {
+    let asked = StatxFlags::MNT_ID;
+    let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, asked)?;
+    if found.stx_mask & asked.bits() == 0 {
+        // Linux before 5.8 does not tell.
+        return Ok(false);
+    }
+    let id = found.stx_mnt_id.to_string();
+    let mounts = text::read("/proc/self/mountinfo")?;
+    let mount = mounts
+        .lines()
+        .find(|line| line.split(' ').next() == Some(&id));
+    Ok(mount
+        .and_then(Mount::parse)
+        .is_some_and(|mount| mount.dev == dev))
 }
 
 /// Opens a regular file for reading, without marking it as accessed where that is allowed.

@@ -1,6 +1,7 @@
 //! The models by the names that the command line has for them.
 //!
-//! `last`; `trie:ORDER`; `pcm:SIZE/ORDER`; `epcm:SIZE/ORDER`, and with `+JUMP` at the end partition jumping.
+//! `last`; `trie:ORDER`; `pcm:SIZE/ORDER`; `epcm:SIZE/ORDER`, and with `+JUMP` at the end partition jumping; `ahead` in place of
+//! `epcm`: the one that looks ahead, as the daemon has it.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -43,6 +44,7 @@ pub(crate) enum Named {
         size: usize,
         order: usize,
         jump: usize,
+        ahead: bool,
     },
 }
 
@@ -53,6 +55,7 @@ enum Sort {
     Trie,
     Pcm,
     Epcm,
+    Ahead,
 }
 
 /// A model as it is asked for: parameters left open stand for those of the lists.
@@ -77,12 +80,13 @@ pub(crate) enum Sequences {
 
 impl Asked {
     /// What is compared unless asked otherwise: the paper's models with its parameters, and jumps.
-    pub(crate) const USUAL: [Asked; 5] = [
+    pub(crate) const USUAL: [Asked; 6] = [
         Asked::any(Sort::Last, 0),
         Asked::any(Sort::Trie, 0),
         Asked::any(Sort::Pcm, 0),
         Asked::any(Sort::Epcm, 0),
         Asked::any(Sort::Epcm, 8),
+        Asked::any(Sort::Ahead, 8),
     ];
 
     const fn any(sort: Sort, jump: usize) -> Self {
@@ -112,13 +116,14 @@ impl Asked {
             Sort::Pcm => shapes(&sizes, |_| listed(self.order, orders, ORDER))
                 .map(|(size, order)| Named::Pcm { size, order })
                 .collect(),
-            Sort::Epcm => {
+            Sort::Epcm | Sort::Ahead => {
                 let usual = |size| Epcm::shape(size, 0, 0).order;
                 shapes(&sizes, |size| listed(self.order, orders, usual(size)))
                     .map(|(size, order)| Named::Epcm {
                         size,
                         order,
                         jump: self.jump,
+                        ahead: self.sort == Sort::Ahead,
                     })
                     .collect()
             }
@@ -162,7 +167,15 @@ impl Named {
             Named::Last => Box::new(LastSuccessor::new(files, contexts)),
             Named::Trie { order } => Box::new(Trie::new(order, nodes, contexts)),
             Named::Pcm { size, order } => Box::new(Pcm::new(shape(size, order))),
-            Named::Epcm { size, order, jump } => Box::new(Epcm::new(shape(size, order), jump)),
+            Named::Epcm {
+                size,
+                order,
+                jump,
+                ahead,
+            } => {
+                let model = Epcm::new(shape(size, order), jump);
+                Box::new(if ahead { model.looking_ahead() } else { model })
+            }
         }
     }
 }
@@ -176,9 +189,16 @@ impl fmt::Display for Named {
             Named::Epcm {
                 size,
                 order,
-                jump: 0,
-            } => write!(f, "epcm:{size}/{order}"),
-            Named::Epcm { size, order, jump } => write!(f, "epcm:{size}/{order}+{jump}"),
+                jump,
+                ahead,
+            } => {
+                let name = if *ahead { "ahead" } else { "epcm" };
+                write!(f, "{name}:{size}/{order}")?;
+                match jump {
+                    0 => Ok(()),
+                    jump => write!(f, "+{jump}"),
+                }
+            }
         }
     }
 }
@@ -216,13 +236,14 @@ impl FromStr for Asked {
             "trie" if order.is_empty() => (Sort::Trie, None, given(size)?),
             "pcm" => (Sort::Pcm, given(size)?, given(order)?),
             "epcm" => (Sort::Epcm, given(size)?, given(order)?),
+            "ahead" => (Sort::Ahead, given(size)?, given(order)?),
             _ => {
                 return Err(format!(
-                    "{text:?} is no model (last, trie:ORDER, pcm:SIZE/ORDER, epcm:SIZE/ORDER+JUMP)"
+                    "{text:?} is no model (last, trie:ORDER, pcm:SIZE/ORDER, epcm:SIZE/ORDER+JUMP, ahead:SIZE/ORDER+JUMP)"
                 ));
             }
         };
-        if jump > 0 && sort != Sort::Epcm {
+        if jump > 0 && !matches!(sort, Sort::Epcm | Sort::Ahead) {
             return Err(format!("{name} does not jump"));
         }
         Ok(Self {
@@ -246,14 +267,29 @@ mod tests {
 
     #[test]
     fn a_models_name_is_read_as_it_is_printed() {
-        for text in ["last", "trie:8", "pcm:64/8", "epcm:64/51", "epcm:64/51+8"] {
+        for text in [
+            "last",
+            "trie:8",
+            "pcm:64/8",
+            "epcm:64/51",
+            "epcm:64/51+8",
+            "ahead:64/51",
+            "ahead:64/51+8",
+        ] {
             assert_eq!(each(text, &[2], &[2]), [text], "its own parameters stand");
         }
         let usual = Asked::USUAL.iter().flat_map(|one| one.each(&[], &[]));
         let usual: Vec<String> = usual.map(|named| named.to_string()).collect();
         assert_eq!(
             usual,
-            ["last", "trie:8", "pcm:64/8", "epcm:64/51", "epcm:64/51+8"]
+            [
+                "last",
+                "trie:8",
+                "pcm:64/8",
+                "epcm:64/51",
+                "epcm:64/51+8",
+                "ahead:64/51+8"
+            ]
         );
         assert_eq!(each("epcm:100", &[], &[]), ["epcm:100/80"]);
         for wrong in [

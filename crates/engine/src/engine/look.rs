@@ -25,6 +25,20 @@ const LOOK_AHEAD_MOST: usize = 1 << 14;
 const LOOK_AHEAD_FILES: usize = 64;
 
 impl<B: Backend> Engine<B> {
+    /// How many times longer the session's timers are than those of one that follows one program
+    /// ([`Config::calm`](crate::Config::calm)).
+    pub fn calm(&self) -> u32 {
+        self.calm
+    }
+
+    /// These pages will not be read, as far as those know who predicted them: nothing waits for that any more. Where they are
+    /// read after all they were of use.
+    pub fn give_up(&mut self, file: FileId, pages: &Range<u64>) {
+        for strand in &self.strands {
+            self.scheduler.give_up(strand.id, file, pages.clone());
+        }
+    }
+
     /// Ask which of the pages that wait to be read are gone again: so a session learns that several of them
     /// fill one memory when that happens, and not when the program comes to those pages.
     pub(super) fn look_ahead(&mut self, now: u64) {
@@ -56,7 +70,7 @@ impl<B: Backend> Engine<B> {
             }
         }
         self.questions.tally.is_all = is_all;
-        self.look_at = now + EVERY.max(price);
+        self.look_at = now + EVERY.max(price) * u64::from(self.calm());
     }
 
     /// What was asked of pages that wait for a strand's reads, in the look of `since`, is answered.

@@ -230,6 +230,26 @@ fn a_page_between_two_that_are_wanted_is_read_along_while_memory_is_plentiful() 
 }
 
 #[test]
+fn what_will_not_be_read_after_all_makes_room_for_what_is_guessed_next() {
+    let mut scheduler = Scheduler::new(Config::default());
+    let strand = scheduler.add(true);
+    for page in 0..200 {
+        scheduler.queue(strand).push(&expected(page * 1000));
+    }
+    let mut disk = ssd(1000, 1000);
+    let first = scheduler.next(0, &mut disk);
+    assert!(!first.is_empty() && first.len() < 200);
+    for request in &first {
+        scheduler.completed(request.id, true, 1);
+    }
+    assert!(scheduler.next(1, &mut disk).is_empty(), "as much is unread");
+    for request in first {
+        scheduler.give_up(strand, request.file, request.pages);
+    }
+    assert!(!scheduler.next(2, &mut disk).is_empty());
+}
+
+#[test]
 fn large_requests_are_few_at_a_time() {
     let mut disk = ssd(100_000, 100);
     // Runs of 256 pages, far apart.

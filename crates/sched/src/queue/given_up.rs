@@ -1,0 +1,30 @@
+//! What will not be read after all.
+
+use std::ops::Range;
+
+use foreread_plan::FileId;
+
+use super::{Queue, State, hash};
+
+impl Queue {
+    /// These pages will not be read: what was expected of them drops out, and the position stays. The ordinals of the entries,
+    /// each with its pages and whether it was admitted.
+    pub fn give_up(&mut self, file: FileId, pages: Range<u64>) -> Vec<(u64, u64, bool)> {
+        let mut given_up = Vec::new();
+        let mut page = pages.start;
+        while page < pages.end {
+            let mut next = page + 1;
+            let hash = hash(file, page);
+            while let Some((slot, last)) = self.ring(hash, file, page) {
+                let ordinal = self.unlink(slot, last);
+                let entry = self.at(ordinal).entry();
+                self.set_state(ordinal, State::Consumed);
+                let is_admitted = entry.state == State::Admitted;
+                given_up.push((ordinal, u64::from(entry.pages), is_admitted));
+                next = next.max(entry.range().end);
+            }
+            page = next;
+        }
+        given_up
+    }
+}
