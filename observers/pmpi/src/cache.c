@@ -230,7 +230,10 @@ void foreread_cache_enter(MPI_File handle, enum kind kind) {
     if (!file || !file->known || file->atomic)
         return;
     foreread_remote_tell(file->remote);
-    foreread_served = file;
+    /* Pages may be on other hosts, too; and once a descriptor has to be looked at. */
+    bool asked = atomic_load_explicit(&file->fd, memory_order_relaxed) >= 0;
+    if (!asked || file->remote || foreread_cache_holds())
+        foreread_served = file;
 }
 
 /* The file that a descriptor is of, without asking a server. */
@@ -359,9 +362,8 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     size_t taken = 0;
     enum source farthest = NOWHERE;
     bool asked = atomic_load_explicit(&file->fd, memory_order_relaxed) == fd;
-    /* Pages may be on other hosts, too. */
-    bool ours = offset >= 0 && (!asked || file->remote || foreread_cache_holds()) && key_of(fd, &piece.key) &&
-                piece.key.dev == file->dev && piece.key.ino == file->ino && (asked || ask(file, fd));
+    bool ours = offset >= 0 && key_of(fd, &piece.key) && piece.key.dev == file->dev && piece.key.ino == file->ino &&
+                (asked || ask(file, fd));
     while (ours && taken < len) {
         uint64_t at = (uint64_t)offset + taken;
         piece.key.page = at / SEGMENT_PAGE;
