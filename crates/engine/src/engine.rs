@@ -343,9 +343,8 @@ impl<B: Backend> Engine<B> {
         if !any {
             return self.scheduler.in_flight() > 0;
         }
-        if let Some(room) = self.backend.room() {
-            self.scheduler.budget().limit(room);
-        }
+        let room = self.backend.room().unwrap_or(u64::MAX);
+        self.scheduler.budget().limit(room);
         let mut site = Site {
             table: &mut self.table,
             backend: &mut self.backend,

@@ -187,3 +187,50 @@ impl CacheAccount {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_a_page_at_least() {
+        assert_eq!(parse_cache("64K"), Ok(PAGE));
+        assert_eq!(parse_cache("1G"), Ok(1 << 30));
+        assert!(parse_cache("60K").is_err_and(|why| why.contains("64.0 KiB")));
+        assert!(parse_cache("lots").is_err());
+    }
+
+    #[test]
+    fn the_account_says_where_pages_go_and_what_became_of_them() {
+        let collective = Collective::new(Segment::create(4 * PAGE).unwrap(), None);
+        let account = CacheAccount::of(&collective);
+        assert!(!account.is_used() && account.chosen().next().is_none());
+        let account = CacheAccount {
+            file_systems: [("nfs".to_owned(), "page cache")].into(),
+            counts: Counted {
+                filled: 3,
+                filled_bytes: 3 * PAGE,
+                hit_local: 2,
+                hit_host: 1,
+                missed: 1,
+                ..Counted::default()
+            },
+            ..account
+        };
+        assert!(account.is_used());
+        let chosen: Vec<_> = account.chosen().collect();
+        assert_eq!(chosen, ["nfs: the page cache is shared: plain prefetching"]);
+        let [filled, served] = account.rows();
+        assert!(
+            filled.starts_with("192 KiB filled, 0 B of that from other ranks"),
+            "{filled}"
+        );
+        assert!(served.starts_with("3 of 4 reads served"), "{served}");
+        let json = serde_json::to_value(&account).unwrap();
+        assert_eq!(json["size"], 4 * PAGE);
+        assert_eq!(
+            (&json["hit_host"], &json["file_systems"]["nfs"]),
+            (&1.into(), &"page cache".into())
+        );
+    }
+}

@@ -183,6 +183,18 @@ mod tests {
     }
 
     #[test]
+    fn the_target_stays_within_the_room_there_is() {
+        let mut budget = Budget::new(4096);
+        budget.limit(1024);
+        for _ in 0..2 * STEPS {
+            budget.kept(ROUND);
+        }
+        assert_eq!(budget.target(), 1024);
+        budget.limit(8192);
+        assert_eq!(budget.target(), 1024, "there never was more");
+    }
+
+    #[test]
     fn the_target_grows_back_step_by_step_and_no_further() {
         let mut budget = Budget::new(4096);
         budget.lost(8);

@@ -2,7 +2,7 @@
  *
  * A rank's foreread fills the segment with what the rank will read; the rank takes pages out of it, out of the other ranks'
  * segments on its host, and marks as void what it writes. The same layout in Rust: observers/segment/src/layout.rs, which is
- * checked against this one by tests/layout.rs there.
+ * checked against this one by the tests there.
  *
  * Layout, each area at a multiple of 4096 bytes; the number of slots alone decides it:
  *

@@ -1,4 +1,5 @@
-//! The layout of a segment: `observers/pmpi/src/segment.h` in Rust. `tests/layout.rs` has a C compiler say whether both agree.
+//! The layout of a segment: `observers/pmpi/src/segment.h` in Rust. A C compiler says in this crate's tests
+//! whether both agree.
 
 use crate::atomic::{AtomicU32, AtomicU64};
 

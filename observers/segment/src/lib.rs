@@ -21,6 +21,8 @@ mod models;
 #[cfg(not(all(test, loom)))]
 mod segment;
 pub mod slot;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use layout::{ENV, Key, Mode, PAGE, PART, PARTS, version};
 #[cfg(not(all(test, loom)))]

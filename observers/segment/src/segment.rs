@@ -317,11 +317,14 @@ impl Segment {
         count(&self.counters().voided, voided as u64);
     }
 
-    /// Copy these parts of a page, which are part of `into`'s page, if all of them are valid and stay so meanwhile.
-    fn copy(&self, key: &Key, parts: u16, into: *mut u8) -> bool {
+    /// Copy these parts of a page to where they belong in the page `into`, if all of them are valid and stay so meanwhile; of a file in
+    /// this state, where that matters.
+    fn copy(&self, key: &Key, parts: u16, into: *mut u8, version: Option<u64>) -> bool {
         let found = self.slots_of(key).find_map(|(number, slot)| {
             let word = slot.word();
-            let has = slot.is_for(key) && word.valid() & parts == parts;
+            let has = slot.is_for(key)
+                && word.valid() & parts == parts
+                && version.is_none_or(|version| slot.version() == version);
             has.then_some((number, slot, word))
         });
         let Some((number, slot, word)) = found else {
@@ -339,7 +342,7 @@ impl Segment {
     /// What these parts of a page hold, if they are there; as a rank reads them.
     pub fn read(&self, key: &Key, parts: u16) -> Option<Vec<u8>> {
         let mut page = vec![0; PAGE as usize];
-        let is_good = self.copy(key, parts, page.as_mut_ptr());
+        let is_good = self.copy(key, parts, page.as_mut_ptr(), None);
         is_good.then(|| {
             let clock = self.clock();
             self.slots_of(key)
@@ -504,12 +507,14 @@ impl Fill<'_> {
         Ok(())
     }
 
-    /// Fill these of them from another rank's segment, if that has all of them.
+    /// Fill these of them from another rank's segment, if that has all of them, of the file in the state `version`. The file
+    /// must have been in that state for longer than its time stamps are coarse, as was asked after the parts were claimed:
+    /// whoever writes makes pages void in one segment after the other.
     pub fn from_peer(&mut self, peer: &Segment, parts: u16, version: u64) -> bool {
         self.slot().set_version(version);
         let page = self.segment.map.page(self.slot);
         let parts = parts & self.claimed.parts;
-        let is_good = peer.copy(&self.key, parts, page);
+        let is_good = peer.copy(&self.key, parts, page, Some(version));
         if is_good {
             self.filled = parts;
             let counts = self.segment.counters();

@@ -45,21 +45,21 @@ impl Word {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Slot {
-    word: AtomicU64,
-    dev: AtomicU64,
-    ino: AtomicU64,
-    page: AtomicU64,
+    pub(crate) word: AtomicU64,
+    pub(crate) dev: AtomicU64,
+    pub(crate) ino: AtomicU64,
+    pub(crate) page: AtomicU64,
     /// Of the file when the page was filled.
-    version: AtomicU64,
+    pub(crate) version: AtomicU64,
     /// The clock at its last use.
-    used: AtomicU64,
+    pub(crate) used: AtomicU64,
     /// Parts that are foretold and not read since.
-    expected: AtomicU32,
+    pub(crate) expected: AtomicU32,
     /// Parts that were never read.
-    fresh: AtomicU32,
+    pub(crate) fresh: AtomicU32,
     /// How many wait for a fill.
-    waiters: AtomicU32,
-    reserved: AtomicU32,
+    pub(crate) waiters: AtomicU32,
+    pub(crate) reserved: AtomicU32,
 }
 
 /// Parts that were claimed: they are to be filled, and then to be [committed](Slot::commit).
@@ -196,6 +196,11 @@ impl Slot {
     /// The state of the file that its page is filled from.
     pub fn set_version(&self, version: u64) {
         self.version.store(version, Ordering::Release);
+    }
+
+    /// The state of the file that its page was filled from; of the page only while the generation stays the same.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// These parts are foretold.

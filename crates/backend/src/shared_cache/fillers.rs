@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use foreread_plan::{FileId, PAGE, Request, RequestId};
 use foreread_segment::{Claim, Fill, Mode, PARTS, Segment, version};
@@ -37,6 +37,9 @@ const ROOM: Duration = Duration::from_millis(1);
 /// Reads of the rank that found nothing, and none between them that did, after which what is foretold and unread has to make room:
 /// the rank reads something else.
 const ASTRAY: u64 = 8;
+/// Time stamps are as coarse as this on some file systems, with as much again for clocks that differ: a file that was changed less
+/// long ago may be changed again and look the same.
+const COARSE: Duration = Duration::from_secs(2);
 /// How long the end of a backend waits for its threads, at most: as that of the page cache does.
 const PARTING: Duration = Duration::from_millis(20);
 
@@ -79,6 +82,9 @@ struct Queue {
     astray: bool,
 }
 
+/// The other ranks' segments on this host, by process, descriptor and token; `None` for what is none.
+type Peers = HashMap<(u32, u32, u64), Option<Arc<Segment>>>;
+
 /// What the threads share.
 struct Shared {
     queue: Mutex<Queue>,
@@ -88,6 +94,7 @@ struct Shared {
     files: Files,
     /// Files that some thread has open.
     open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
+    peers: Mutex<Peers>,
     events: Sender<Event>,
     found: Sender<Found>,
     aside: Aside,
@@ -114,6 +121,7 @@ impl Fillers {
                 filled: Arc::clone(filled),
                 files,
                 open: Mutex::default(),
+                peers: Mutex::default(),
                 events,
                 found,
                 aside,
@@ -371,12 +379,29 @@ impl Shared {
             });
         }
         let state = version(facts.mtime_ns, facts.ctime_ns);
-        if fill.from_file(fd.as_fd(), parts, state).is_err() {
+        let by_peer = is_settled(&facts)
+            && self
+                .peers()
+                .iter()
+                .any(|peer| fill.from_peer(peer, parts, state));
+        if !by_peer && fill.from_file(fd.as_fd(), parts, state).is_err() {
             return 0;
         }
         let filled = fill.commit();
         lock(&self.filled).filled(job.file, key.page, filled);
         filled
+    }
+
+    /// The segments of the other ranks on this host that can be opened.
+    fn peers(&self) -> Vec<Arc<Segment>> {
+        let named = self.collective.segment().peers();
+        let mut peers = lock(&self.peers);
+        let opened = named.into_iter().filter_map(|(pid, fd, token)| {
+            let peer = peers.entry((pid, fd, token));
+            peer.or_insert_with(|| Segment::of_peer(pid, fd, token).map(Arc::new))
+                .clone()
+        });
+        opened.collect()
     }
 
     /// Read a page of a file that is not in the page cache, and look whether it is there then.
@@ -434,6 +459,13 @@ impl Queue {
             _ => self.blocked = Some((hits, counts.missed)),
         }
     }
+}
+
+/// Whether a file has been as it is for longer than its time stamps are coarse.
+fn is_settled(facts: &FileFacts) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let changed = Duration::from_nanos(facts.ctime_ns.max(0).cast_unsigned());
+    now.is_ok_and(|now| now > changed + COARSE)
 }
 
 /// Runs of a page's parts, as 4 KiB pages of the file.

@@ -28,8 +28,9 @@ use collective::lock;
 use filled::Filled;
 use fillers::{Fillers, Found};
 
-/// Of the pages that the segment holds, the part that may be unread: the others were read, and may be read again.
-const UNREAD: (u64, u64) = (7, 8);
+/// Of the pages that the segment holds, the part that may be unread. A page has two sets to lie in, of 8 each, and waits where both are
+/// full: of 512, 413 went in before the first had to wait.
+const UNREAD: (u64, u64) = (3, 4);
 
 /// Where the files of a device belong.
 #[derive(Debug)]
@@ -79,6 +80,9 @@ impl SharedCache {
             return (Some(Mode::Plain), dev);
         }
         if let Some(decided) = self.collective.decided() {
+            if !self.homes.contains_key(&dev) {
+                self.decide(dev, decided);
+            }
             return (Some(decided), dev);
         }
         if opened == Some(Direct(true)) {
@@ -159,12 +163,7 @@ impl Backend for SharedCache {
 
     fn submit(&mut self, request: Request) {
         match self.home(request.file) {
-            (Some(mode), dev) => {
-                if self.collective.decided() == Some(mode) && !self.homes.contains_key(&dev) {
-                    self.decide(dev, mode);
-                }
-                self.hand_on(request, mode);
-            }
+            (Some(mode), _) => self.hand_on(request, mode),
             (None, dev) => match self.homes.get_mut(&dev) {
                 Some(Home::Tried(waiting)) => waiting.push(request),
                 _ => {

@@ -1,0 +1,228 @@
+//! A rank's backend: what goes into the segment, what into the page cache, and how what has gone is told.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use foreread_backend::{
+    Answer, Backend, Collective, Event, PageCache, Question, SharedCache, Ticket,
+};
+use foreread_plan::{Advice, FileId, FileMeta, Request, RequestId};
+use foreread_segment::{Key, Mode, PAGE, PARTS, Segment};
+use foreread_sys::file::FileFacts;
+
+/// Longer than any of this takes on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const FILE: FileId = FileId(0);
+
+fn meta(path: &Path) -> FileMeta {
+    let facts = FileFacts::at(path).unwrap();
+    FileMeta {
+        path: path.to_owned(),
+        dev: facts.dev,
+        ino: facts.ino,
+        size: facts.size,
+        mtime_ns: facts.mtime_ns,
+        written: false,
+        advice: Advice::Normal,
+        directory: false,
+    }
+}
+
+/// A file of so many bytes, and the backend of a rank that reads it through MPI, with room for so many pages.
+struct Rank {
+    collective: Collective,
+    backend: SharedCache,
+    meta: FileMeta,
+    requests: u64,
+    _folder: tempfile::TempDir,
+}
+
+impl Rank {
+    fn new(size: u64, pages: u64, decided: Option<Mode>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, vec![7; size as usize]).unwrap();
+        let meta = meta(&path);
+        let segment = Segment::create(pages * PAGE).unwrap();
+        let collective = Collective::new(segment, decided);
+        let files = Arc::new([(FILE, meta.clone())].into());
+        Self {
+            backend: SharedCache::new(PageCache::new(&files), &collective),
+            collective,
+            meta,
+            requests: 0,
+            _folder: folder,
+        }
+    }
+
+    /// As above, with the file in the cache by decision.
+    fn collective(size: u64, pages: u64) -> Self {
+        let rank = Self::new(size, pages, Some(Mode::Collective));
+        rank.collective.ask(FILE);
+        rank
+    }
+
+    fn submit(&mut self, pages: std::ops::Range<u64>) -> RequestId {
+        let id = RequestId(self.requests);
+        self.requests += 1;
+        let file = FILE;
+        self.backend.submit(Request { id, file, pages });
+        id
+    }
+
+    /// The events up to the one that is wanted.
+    fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+        let (mut events, begun) = (Vec::new(), Instant::now());
+        while !events.iter().any(&wanted) {
+            assert!(begun.elapsed() < PATIENCE, "{events:?}");
+            self.backend.poll(&mut events);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        events
+    }
+
+    /// Submits, and waits for the end; the pages that came from the file.
+    fn fetch(&mut self, pages: std::ops::Range<u64>) -> u64 {
+        let id = self.submit(pages);
+        let events = self.until(|event| is_done(event, id));
+        let issued = events.iter().map(|event| match event {
+            Event::Issued { pages, .. } => pages.end - pages.start,
+            _ => 0,
+        });
+        issued.sum()
+    }
+
+    fn key(&self, page: u64) -> Key {
+        Key {
+            dev: self.meta.dev,
+            ino: self.meta.ino,
+            page,
+        }
+    }
+
+    fn ask(&mut self, part: std::ops::Range<u64>) -> Answer {
+        let ticket = Ticket(self.requests);
+        self.requests += 1;
+        self.backend.ask(Question {
+            ticket,
+            file: FILE,
+            parts: vec![part],
+            which: true,
+        });
+        let is_it =
+            |event: &Event| matches!(event, Event::Answered { ticket: one, .. } if *one == ticket);
+        let answer = self.until(is_it).into_iter().find_map(|event| match event {
+            Event::Answered { answer, .. } => Some(answer),
+            _ => None,
+        });
+        answer.unwrap()
+    }
+}
+
+fn is_done(event: &Event, wanted: RequestId) -> bool {
+    matches!(event, Event::Done { id, .. } if *id == wanted)
+}
+
+#[test]
+fn a_request_is_read_into_the_segment_once() {
+    let mut rank = Rank::collective(8 * PAGE, 64);
+    assert_eq!(rank.fetch(10..70), 60);
+    let page = rank.collective.segment().read(&rank.key(1), u16::MAX);
+    assert!(page.is_some_and(|page| page.iter().all(|&byte| byte == 7)));
+    assert_eq!(rank.fetch(10..80), 10, "the others are there");
+    let counts = rank.collective.counts();
+    assert_eq!(counts.filled_bytes, 70 * 4096);
+    assert_eq!(rank.backend.room(), Some(64 * PARTS * 3 / 4));
+}
+
+#[test]
+fn what_lies_past_the_end_is_told_and_not_waited_for() {
+    let mut rank = Rank::collective(2 * 4096 + 1, 4);
+    let id = rank.submit(0..40);
+    let events = rank.until(|event| is_done(event, id));
+    let short: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Short { pages, .. } => Some(pages.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(short.iter().map(|run| run.end - run.start).sum::<u64>(), 37);
+    assert_eq!(rank.collective.segment().resident(&rank.key(0)), 0b11);
+}
+
+#[test]
+fn a_file_that_is_gone_ends_its_requests() {
+    let mut rank = Rank::collective(PAGE, 4);
+    fs::remove_file(&rank.meta.path).unwrap();
+    let id = rank.submit(0..16);
+    let events = rank.until(|event| is_done(event, id));
+    assert!(
+        events
+            .iter()
+            .all(|event| !matches!(event, Event::Issued { .. }))
+    );
+}
+
+#[test]
+fn requests_wait_for_room_until_the_rank_has_read() {
+    let mut rank = Rank::collective(8 * PAGE, 1);
+    assert_eq!(rank.fetch(0..16), 16);
+    let id = rank.submit(16..32);
+    let mut events = Vec::new();
+    for _ in 0..50 {
+        rank.backend.poll(&mut events);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!events.iter().any(|event| is_done(event, id)), "{events:?}");
+    assert!(
+        rank.collective
+            .segment()
+            .read(&rank.key(0), u16::MAX)
+            .is_some()
+    );
+    rank.until(|event| is_done(event, id));
+    assert_eq!(rank.collective.segment().resident(&rank.key(1)), u16::MAX);
+    assert_eq!(rank.collective.counts().unread, 0);
+}
+
+#[test]
+fn what_has_gone_is_told_and_what_was_given_back_is_not() {
+    let mut rank = Rank::collective(8 * PAGE, 64);
+    assert_eq!(rank.fetch(0..64), 64);
+    let all = rank.ask(0..64).parts.remove(0);
+    assert_eq!((all.resident, all.evicted), (Some(64), Some(0)));
+    rank.collective.segment().void(&rank.key(1));
+    rank.backend.discard(FILE, 0..16);
+    let left = rank.ask(0..64).parts.remove(0);
+    assert_eq!((left.resident, left.evicted), (Some(32), Some(16)));
+    assert_eq!(left.gone.first(), Some(&(16..32)));
+    assert_eq!(left.gone.len(), 1);
+}
+
+#[test]
+fn a_file_system_that_keeps_pages_is_found_to_by_one_read() {
+    let mut rank = Rank::new(8 * PAGE, 4, None);
+    rank.collective.ask(FILE);
+    let id = rank.submit(0..16);
+    rank.until(|event| is_done(event, id));
+    let homes = rank.collective.homes();
+    let is_plain = homes.values().all(|&mode| mode == Mode::Plain);
+    assert!(homes.len() == 1 && is_plain, "{homes:?}");
+    assert_eq!(rank.collective.counts().filled, 0);
+    assert_eq!(rank.backend.room(), None);
+}
+
+#[test]
+fn a_file_that_mpi_is_not_asked_for_is_the_page_caches() {
+    let mut rank = Rank::new(8 * PAGE, 4, Some(Mode::Collective));
+    let id = rank.submit(0..16);
+    rank.until(|event| is_done(event, id));
+    assert_eq!(rank.collective.counts().filled, 0);
+    assert!(rank.collective.homes().is_empty());
+    rank.collective.ask(FILE);
+    assert_eq!(rank.fetch(0..16), 16);
+}

@@ -1,0 +1,151 @@
+//! The C header and this crate are one layout with one set of rules.
+
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::layout::{Counters, File, Header, Peer, Place, Places, Set, sets_of, tag, version};
+use crate::slot::Slot;
+use crate::{Claim, ENV, Key, Mode, PAGE, PARTS, Segment};
+
+/// The C program, compiled; `None` without a compiler.
+fn program(folder: &Path) -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = folder.join("layout");
+    let built = Command::new("cc")
+        .args(["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(here.join("../pmpi/src"))
+        .arg("-o")
+        .args([&path, &here.join("tests/layout.c")])
+        .output();
+    match built {
+        Ok(built) => {
+            assert!(built.status.success(), "{built:?}");
+            Some(path)
+        }
+        Err(why) => {
+            println!("skipped: cc: {why}");
+            None
+        }
+    }
+}
+
+/// What this crate says, as the C program does.
+fn facts() -> Vec<String> {
+    let mut facts = Vec::new();
+    macro_rules! sizes {
+        ($($name:literal $type:ty),*) => {
+            $(facts.push(format!("size {} {}", $name, size_of::<$type>()));)*
+        };
+    }
+    macro_rules! places {
+        ($($name:literal $type:ty: $($field:ident),*;)*) => {
+            $($(facts.push(format!("at {}.{} {}", $name, stringify!($field), offset_of!($type, $field)));)*)*
+        };
+    }
+    sizes!("header" Header, "counts" Counters, "peer" Peer, "file" File, "set" Set, "slot" Slot, "place" Place);
+    places!(
+        "header" Header: magic, version, slots, token, mode, peer_count, clock, logged, joined, file_count, claimed, counts,
+            peers, files;
+        "counts" Counters: hits, hit_bytes, host_hits, host_bytes, remote_hits, remote_bytes, late, missed, voided, filled,
+            filled_bytes, taken, taken_bytes, lost, evicted, unread;
+        "peer" Peer: token, pid, fd;
+        "file" File: dev, ino, direct;
+        "slot" Slot: word, dev, ino, page, version, used, expected, fresh, waiters;
+        "place" Place: tag, place;
+    );
+    for slots in [1, 7, 8, 9, 512, 12345] {
+        let Places {
+            sets,
+            slots: at,
+            log,
+            directory,
+            pages,
+            size,
+        } = Places::of(slots);
+        facts.push(format!(
+            "places {slots} {sets} {at} {log} {directory} {pages} {size}"
+        ));
+    }
+    for n in 0..20_u64 {
+        let key = Key {
+            dev: n * 77,
+            ino: n << 33,
+            page: n * n,
+        };
+        let hash = key.hash();
+        let [one, two] = sets_of(hash, 64);
+        facts.push(format!("hash {n} {hash} {} {one} {two}", tag(hash)));
+        facts.push(format!(
+            "version {n} {}",
+            version(n as i64 * 1000, -(n as i64))
+        ));
+    }
+    facts
+}
+
+#[test]
+fn the_header_file_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path()) else {
+        return;
+    };
+    let said = Command::new(program).env_remove(ENV).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let facts = facts();
+    for (number, said) in said.lines().enumerate() {
+        assert_eq!(facts.get(number).map(String::as_str), Some(said));
+    }
+    assert_eq!(said.lines().count(), facts.len());
+}
+
+#[test]
+fn a_rank_reads_nothing_but_what_a_page_holds_while_pages_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path()) else {
+        return;
+    };
+    let path = folder.path().join("file");
+    let words = (0..64 * PARTS).flat_map(|part| std::iter::repeat_n(part.to_ne_bytes(), 512));
+    std::fs::write(&path, words.flatten().collect::<Vec<u8>>()).unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    // Eleven of the 64 pages fit, so that slots change hands all the time.
+    let segment = Segment::create(11 * PAGE).unwrap();
+    let mut readers: Vec<_> = (0..2)
+        .map(|_| {
+            let mut program = Command::new(&program);
+            program.env(ENV, segment.env_value());
+            program.spawn().unwrap()
+        })
+        .collect();
+    let mut random = 1_u64;
+    let mut fills = 0;
+    while segment.counts().hits < 20_000
+        && readers
+            .iter_mut()
+            .all(|one| one.try_wait().unwrap().is_none())
+    {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let key = Key {
+            dev: 1,
+            ino: 2,
+            page: random >> 58,
+        };
+        let parts = (random >> 20) as u16;
+        if let Claim::Fill(mut fill) = segment.claim(&key, parts, true) {
+            let parts = fill.parts();
+            use std::os::fd::AsFd as _;
+            fill.from_file(file.as_fd(), parts, 1).unwrap();
+            fill.commit();
+            fills += 1;
+        }
+    }
+    segment.set_mode(Mode::Plain);
+    for reader in &mut readers {
+        assert!(reader.wait().unwrap().success());
+    }
+    let counts = segment.counts();
+    assert!(fills > 0 && counts.evicted > 0, "{counts:?}");
+}

@@ -1,0 +1,212 @@
+//! What a segment holds, what makes room, and what is refused.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use foreread_segment::{Claim, Error, Key, PAGE, PART, PARTS, Segment};
+
+const VERSION: u64 = 1;
+
+fn key(page: u64) -> Key {
+    Key {
+        dev: 1,
+        ino: 2,
+        page,
+    }
+}
+
+/// A file of so many bytes, of which each part holds its number.
+fn file(size: u64) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    let bytes = (0..size).map(|at| (at / PART) as u8);
+    std::io::Write::write_all(&mut file, &bytes.collect::<Vec<_>>()).unwrap();
+    file
+}
+
+/// Fills these parts; those that were filled, or `None` where there was no room.
+fn fill(segment: &Segment, file: &File, page: u64, parts: u16, insist: bool) -> Option<u16> {
+    match segment.claim(&key(page), parts, insist) {
+        Claim::There => Some(0),
+        Claim::Full => None,
+        Claim::Fill(mut fill) => {
+            let parts = fill.parts();
+            fill.from_file(file.as_fd(), parts, VERSION).unwrap();
+            Some(fill.commit())
+        }
+    }
+}
+
+#[test]
+fn what_was_filled_is_read_and_nothing_else() {
+    let segment = Segment::create(4 * PAGE).unwrap();
+    let file = file(3 * PAGE);
+    assert_eq!(segment.read(&key(1), 0b100), None);
+    assert_eq!(fill(&segment, &file, 1, 0b110, false), Some(0b110));
+    let page = segment.read(&key(1), 0b110).unwrap();
+    for part in [1, 2] {
+        let bytes = &page[part * PART as usize..][..PART as usize];
+        assert!(bytes.iter().all(|&byte| byte == PARTS as u8 + part as u8));
+    }
+    assert_eq!(segment.read(&key(1), 0b111), None);
+    assert_eq!(fill(&segment, &file, 1, 0b111, false), Some(0b001));
+    assert!(segment.read(&key(1), 0b111).is_some());
+    assert_eq!(fill(&segment, &file, 1, 0b111, false), Some(0));
+}
+
+#[test]
+fn a_part_that_a_file_ends_in_is_left_out() {
+    let segment = Segment::create(4 * PAGE).unwrap();
+    let file = file(2 * PART + 100);
+    assert_eq!(fill(&segment, &file, 0, u16::MAX, false), Some(0b11));
+    assert_eq!(segment.resident(&key(0)), 0b11);
+}
+
+#[test]
+fn a_page_that_is_made_void_while_it_is_filled_is_lost() {
+    let segment = Segment::create(4 * PAGE).unwrap();
+    let file = file(PAGE);
+    let Claim::Fill(mut late) = segment.claim(&key(0), 0b11, false) else {
+        panic!("nothing claimed");
+    };
+    late.from_file(file.as_fd(), 0b11, VERSION).unwrap();
+    segment.void(&key(0));
+    assert_eq!(late.commit(), 0);
+    assert_eq!(segment.read(&key(0), 0b1), None);
+    let counts = segment.counts();
+    assert_eq!((counts.lost, counts.voided, counts.filled), (1, 1, 0));
+    // And is filled anew.
+    assert_eq!(fill(&segment, &file, 0, 0b11, false), Some(0b11));
+}
+
+#[test]
+fn a_fill_that_is_given_up_can_be_begun_again() {
+    let segment = Segment::create(PAGE).unwrap();
+    let file = file(PAGE);
+    drop(segment.claim(&key(0), 0b1, false));
+    assert_eq!(segment.resident(&key(0)), 0);
+    assert_eq!(fill(&segment, &file, 0, 0b1, false), Some(0b1));
+}
+
+#[test]
+fn the_page_read_least_lately_makes_room_and_none_that_is_foretold_and_unread() {
+    let segment = Segment::create(4 * PAGE).unwrap();
+    let file = file(16 * PAGE);
+    for page in 0..4 {
+        assert_eq!(fill(&segment, &file, page, 0b1, false), Some(0b1));
+    }
+    assert_eq!(
+        fill(&segment, &file, 9, 0b1, false),
+        None,
+        "all are foretold"
+    );
+    assert!(segment.read(&key(2), 0b1).is_some());
+    assert!(segment.read(&key(0), 0b1).is_some());
+    assert_eq!(fill(&segment, &file, 9, 0b1, false), Some(0b1));
+    assert_eq!(segment.resident(&key(2)), 0, "read before page 0");
+    assert_eq!(segment.counts().unread, 0);
+    // Foretold again: page 0 has its second chance, and nothing else can make room.
+    assert_eq!(fill(&segment, &file, 0, 0b1, false), Some(0));
+    assert_eq!(fill(&segment, &file, 10, 0b1, false), None);
+    // Whoever insists gets the oldest.
+    assert_eq!(fill(&segment, &file, 10, 0b1, true), Some(0b1));
+    assert_eq!(segment.resident(&key(1)), 0);
+    let counts = segment.counts();
+    assert_eq!((counts.evicted, counts.unread), (2, 1));
+}
+
+#[test]
+fn three_quarters_of_a_segment_are_used_before_a_page_has_to_make_room() {
+    let segment = Segment::create(512 * PAGE).unwrap();
+    let file = file(PART);
+    let strided = |n: u64| n * 64;
+    let mut held = 0;
+    while fill_first(&segment, &file, strided(held)) {
+        held += 1;
+    }
+    assert!(held >= 512 * 3 / 4, "{held}");
+
+    fn fill_first(segment: &Segment, file: &File, page: u64) -> bool {
+        match segment.claim(&key(page), 0b1, false) {
+            Claim::Fill(mut fill) => {
+                // What it holds does not matter here.
+                fill.from_file(file.as_fd(), 0b1, VERSION).unwrap();
+                std::mem::forget(fill);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+#[test]
+fn what_is_given_back_makes_room() {
+    let segment = Segment::create(PAGE).unwrap();
+    let file = file(4 * PAGE);
+    assert_eq!(fill(&segment, &file, 0, 0b11, false), Some(0b11));
+    segment.discard(&key(0), 0b1);
+    assert_eq!(segment.resident(&key(0)), 0b10);
+    assert_eq!(fill(&segment, &file, 1, 0b1, false), None);
+    segment.discard(&key(0), 0b10);
+    assert_eq!(fill(&segment, &file, 1, 0b1, false), Some(0b1));
+    assert_eq!(segment.counts().evicted, 0);
+}
+
+#[test]
+fn another_ranks_pages_are_taken_over() {
+    let (own, peer) = (
+        Segment::create(PAGE).unwrap(),
+        Segment::create(PAGE).unwrap(),
+    );
+    let file = file(PAGE);
+    let mapped = opened(&peer).unwrap();
+    let take_of = |parts, version| match own.claim(&key(0), parts, false) {
+        Claim::Fill(mut fill) => fill
+            .from_peer(&mapped, parts, version)
+            .then(|| fill.commit()),
+        _ => None,
+    };
+    let take = |parts| take_of(parts, VERSION);
+    assert_eq!(take(0b11), None);
+    assert_eq!(fill(&peer, &file, 0, 0b10, false), Some(0b10));
+    assert_eq!(take(0b11), None, "it does not have all of it");
+    assert_eq!(take_of(0b10, VERSION + 1), None, "the file has changed");
+    assert_eq!(take(0b10), Some(0b10));
+    assert_eq!(own.read(&key(0), 0b10).unwrap()[PART as usize], 1);
+    assert_eq!(own.counts().taken_bytes, PART);
+}
+
+/// A segment as another process would open it.
+fn opened(segment: &Segment) -> Option<Segment> {
+    let value = segment.env_value();
+    let fd = value.rsplit('/').next().unwrap().parse().unwrap();
+    Segment::of_peer(std::process::id(), fd, segment.token())
+}
+
+#[test]
+fn what_is_no_segment_is_not_opened() {
+    use std::os::fd::AsRawFd as _;
+    let segment = Segment::create(PAGE).unwrap();
+    assert!(opened(&segment).is_some());
+    let fd = segment.as_fd().as_raw_fd() as u32;
+    let own = std::process::id();
+    assert!(Segment::of_peer(own, fd, segment.token() ^ 1).is_none());
+    assert!(Segment::of_peer(0, fd, segment.token()).is_none());
+    // As long as one, but not sealed.
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(1 << 20).unwrap();
+    assert!(Segment::of_peer(own, file.as_raw_fd() as u32, 0).is_none());
+    let null = File::open("/dev/null").unwrap();
+    assert!(Segment::of_peer(own, null.as_raw_fd() as u32, 0).is_none());
+}
+
+#[test]
+fn a_segment_has_room_for_a_page_at_least() {
+    let small = Segment::create(PAGE - 1).unwrap_err();
+    assert!(matches!(small, Error::TooSmall { size } if size == PAGE - 1));
+    assert!(small.to_string().contains("65535") && small.to_string().contains("65536"));
+    assert!(matches!(
+        Segment::create(u64::MAX).unwrap_err(),
+        Error::TooLarge { .. }
+    ));
+    assert_eq!(Segment::create(2 * PAGE - 1).unwrap().slots(), 1);
+}
