@@ -222,6 +222,7 @@ fn a_file_that_mpi_is_not_asked_for_is_the_page_caches() {
     let id = rank.submit(0..16);
     rank.until(|event| is_done(event, id));
     assert_eq!(rank.collective.counts().filled, 0);
+    assert!(rank.collective.homes().is_empty());
     rank.collective.ask(FILE);
     assert_eq!(rank.fetch(0..16), 16);
 }

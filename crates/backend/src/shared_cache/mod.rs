@@ -80,6 +80,9 @@ impl SharedCache {
             return (Some(Mode::Plain), dev);
         }
         if let Some(decided) = self.collective.decided() {
+            if !self.homes.contains_key(&dev) {
+                self.decide(dev, decided);
+            }
             return (Some(decided), dev);
         }
         if opened == Some(Direct(true)) {
@@ -160,12 +163,7 @@ impl Backend for SharedCache {
 
     fn submit(&mut self, request: Request) {
         match self.home(request.file) {
-            (Some(mode), dev) => {
-                if self.collective.decided() == Some(mode) && !self.homes.contains_key(&dev) {
-                    self.decide(dev, mode);
-                }
-                self.hand_on(request, mode);
-            }
+            (Some(mode), _) => self.hand_on(request, mode),
             (None, dev) => match self.homes.get_mut(&dev) {
                 Some(Home::Tried(waiting)) => waiting.push(request),
                 _ => {
