@@ -31,7 +31,6 @@ pub(super) use ahead::became;
 /// Reads below which a run says nothing about whether its record still fits: as many as are judged before a plan is
 /// taken for lost. Where 95 % are foreseen, of 32 reads fewer than nine tenths are in one run of fourteen (binomial).
 const FEW_READS: u64 = 32;
-
 /// Names, without any read, that are not worth a record: each saves a read or two of the device, and `sh -c
 /// true` looks up four.
 const FEW_NAMES: u64 = 16;

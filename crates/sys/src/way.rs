@@ -23,6 +23,8 @@ use rustix::io::Errno;
 
 /// What `fstatfs` calls autofs.
 const AUTOFS: i64 = 0x0187;
+/// And proc.
+const PROC: i64 = 0x9fa0;
 /// A mount's number, which no later mount gets (Linux 6.8).
 const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// As many links as the kernel follows.
@@ -114,6 +116,10 @@ fn resolve(
     };
     if links == Links::Refused || kind(there.as_fd())? != FileType::Symlink {
         return Ok(there);
+    }
+    if rustix::fs::fstatfs(folder)?.f_type as i64 == PROC {
+        // A link of proc leads to the file itself, which may have no name, or stays in proc.
+        return openat(folder, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     }
     *left = left.checked_sub(1).ok_or(Errno::LOOP)?;
     let target = readlinkat(&there, c"", Vec::new())?;

@@ -2,7 +2,18 @@
 
 use std::os::unix::fs::symlink;
 
+use std::os::fd::AsRawFd;
+
 use foreread_sys::way::{self, Links};
+
+#[test]
+fn a_file_without_a_name_is_found_by_its_descriptor() {
+    let file = tempfile::tempfile().unwrap();
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    assert!(way::find(link.as_ref(), Links::Followed).is_ok());
+    assert!(way::by_names(link.as_ref(), Links::Followed).is_ok());
+    assert!(foreread_sys::file::open_regular(link.as_ref()).is_ok());
+}
 
 #[test]
 fn paths_lead_where_the_kernel_says_they_lead() {
