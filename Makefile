@@ -38,7 +38,8 @@ CLANG := /usr/lib/llvm-19/lib/cmake/clang
 all: build
 
 help:
-	@echo 'make build                  target/release: foreread, libforeread_preload.so, libforeread.so and .a;'
+	@echo 'make build                  target/release: foreread, foreread-tools, libforeread_preload.so,'
+	@echo '                            libforeread.so and .a;'
 	@echo '                            those for MPI (libforeread_mpich.so, _openmpi.so) where its compiler is there'
 	@echo 'make slicer                 what foreread cc and foreread slice need: the translator (Clang 19), its runtime'
 	@echo 'make sqlite, python         the SQLite extension (sqlite/foreread.so); the wheel (python/wheels)'
