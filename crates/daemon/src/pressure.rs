@@ -19,8 +19,9 @@ const IO_SOME: f64 = 40.0;
 const TELLING: u64 = 4 << 20;
 /// How often the kernel is asked, in ns: its averages move every two seconds.
 const EVERY: u64 = 1_000_000_000;
-/// How long bytes count, about, in ns.
-const FADES: u64 = 10_000_000_000;
+/// How long bytes count, about, in ns: as long as what the kernel says is new. With 10 s a compile's first run, of which nothing was
+/// known, held back what was predicted for its third, 8 s later.
+const FADES: u64 = 1_000_000_000;
 
 /// What the kernel says of one resource, in % of the last ten seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -76,6 +77,12 @@ impl Pressure {
 
     /// A program has fetched so many bytes; whether anything is predicted for its process tree.
     pub(crate) fn fetched(&mut self, bytes: u64, is_ours: bool, now: u64) {
+        self.fade(now);
+        self.fetched += bytes;
+        self.foreign += if is_ours { 0 } else { bytes };
+    }
+
+    fn fade(&mut self, now: u64) {
         while now.saturating_sub(self.faded) > FADES && self.fetched > 0 {
             self.fetched /= 2;
             self.foreign /= 2;
@@ -84,13 +91,12 @@ impl Pressure {
         if self.fetched == 0 {
             self.faded = now;
         }
-        self.fetched += bytes;
-        self.foreign += if is_ours { 0 } else { bytes };
     }
 
     /// Why nothing is to be fetched at present.
     pub(crate) fn reason(&mut self, now: u64) -> Option<String> {
         self.ask(now);
+        self.fade(now);
         self.judge()
     }
 
@@ -156,6 +162,14 @@ mod tests {
         };
         assert_eq!(busy(true), None);
         assert!(busy(false).is_some_and(|why| why.contains("others")));
+        let mut before = Pressure {
+            io: Stall::parse(TEXT),
+            asked: Some(10 * FADES),
+            ..Pressure::default()
+        };
+        before.fetched(8 * TELLING, false, 0);
+        assert!(before.reason(1).is_some());
+        assert_eq!(before.reason(10 * FADES), None, "others have ended");
         let short = Pressure {
             memory: Stall::parse(TEXT),
             ..Pressure::default()
