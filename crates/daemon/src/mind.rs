@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn a_large_file_that_is_opened_while_programs_wait_is_wanted_for_what_it_is_read_for() {
         let mut mind = mind();
-        let mut opened = |mind: &mut Mind, size, at| {
+        let opened = |mind: &mut Mind, size, at| {
             let mut out = Vec::new();
             let file = File { size, ..file(size) };
             let (pid, uid, writes) = (7, 1000, false);

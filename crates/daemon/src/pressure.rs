@@ -139,7 +139,7 @@ impl Pressure {
         let is_foreign = |&(all, foreign): &(u64, u64)| all >= TELLING && foreign > all / 2;
         let for_others = match device {
             Some(device) => self.fetched.get(&device).is_some_and(is_foreign),
-            None => self.fetched.values().any(|one| is_foreign(one)),
+            None => self.fetched.values().any(is_foreign),
         };
         (some >= IO_SOME && for_others)
             .then(|| format!("others use the devices: tasks wait {some:.0} % of the time"))
