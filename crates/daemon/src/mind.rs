@@ -36,8 +36,8 @@ pub(crate) struct Wanted {
 pub(crate) enum Outcome {
     /// A file was opened, or run, at this time.
     Used(Symbol, u64),
-    /// A program has fetched so many bytes; whether anything is predicted for its process tree.
-    Fetched(u64, bool),
+    /// A program has fetched so many bytes from this device; whether anything is predicted for its process tree.
+    Fetched(u64, u64, bool),
     /// A file is predicted.
     Wanted(Wanted),
     /// A file that was predicted is not expected any more.
@@ -138,12 +138,12 @@ impl Mind {
         let is_gone = self.files.fetched(place, pages, at);
         let context = self.trees.context(pid);
         let Some(tree) = self.trees.get(context) else {
-            out.push(Outcome::Fetched(len, false));
+            out.push(Outcome::Fetched(place.0, len, false));
             return;
         };
         let key = tree.key();
         self.accounts.enter(&key, |one| one.bytes.missed += len);
-        out.push(Outcome::Fetched(len, !tree.pending.is_empty()));
+        out.push(Outcome::Fetched(place.0, len, !tree.pending.is_empty()));
         if is_gone {
             // What was thought to be in memory was not asked for.
             let mut pending: Vec<_> = tree.pending.iter().collect();
@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn a_large_file_that_is_opened_while_programs_wait_is_wanted_for_what_it_is_read_for() {
         let mut mind = mind();
-        let mut opened = |mind: &mut Mind, size, at| {
+        let opened = |mind: &mut Mind, size, at| {
             let mut out = Vec::new();
             let file = File { size, ..file(size) };
             let (pid, uid, writes) = (7, 1000, false);

@@ -2,12 +2,14 @@
 //!
 //! The kernel says how much of the last ten seconds tasks have waited for either (PSI). Waiting for devices is what the
 //! daemon is there to shorten, so a device that is waited for is a reason to hold back only where it is for others: where
-//! most of the bytes that programs have fetched themselves went to process trees that nothing is predicted for.
+//! most of the bytes that programs have fetched from it themselves went to process trees that nothing is predicted for.
 //!
 //! Data flow: `/proc/pressure` and [`Pressure::fetched`] → [`Pressure::reason`].
 
 use std::fs;
 use std::path::PathBuf;
+
+use rustc_hash::FxHashMap;
 
 /// Share of time, in %, that some task waited for memory, from which on nothing is fetched: a machine with free memory shows 0.
 const MEMORY_SOME: f64 = 10.0;
@@ -17,10 +19,13 @@ const MEMORY_FULL: f64 = 2.0;
 const IO_SOME: f64 = 40.0;
 /// Bytes fetched by programs, below which nothing is said of whose they are.
 const TELLING: u64 = 4 << 20;
+/// Devices that are told apart; what is fetched from more of them is not counted.
+const DEVICES: usize = 64;
 /// How often the kernel is asked, in ns: its averages move every two seconds.
 const EVERY: u64 = 1_000_000_000;
-/// How long bytes count, about, in ns.
-const FADES: u64 = 10_000_000_000;
+/// How long bytes count, about, in ns: as long as what the kernel says is new. With 10 s a compile's first run, of which nothing was
+/// known, held back what was predicted for its third, 8 s later.
+const FADES: u64 = 1_000_000_000;
 
 /// What the kernel says of one resource, in % of the last ten seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,9 +64,8 @@ pub(crate) struct Pressure {
     asked: Option<u64>,
     memory: Stall,
     io: Stall,
-    /// Bytes that programs have fetched, of which so many for process trees that nothing is predicted for.
-    fetched: u64,
-    foreign: u64,
+    /// Bytes that programs have fetched from each device, and of these those for process trees that nothing is predicted for.
+    fetched: FxHashMap<u64, (u64, u64)>,
     faded: u64,
 }
 
@@ -74,24 +78,36 @@ impl Pressure {
         }
     }
 
-    /// A program has fetched so many bytes; whether anything is predicted for its process tree.
-    pub(crate) fn fetched(&mut self, bytes: u64, is_ours: bool, now: u64) {
-        while now.saturating_sub(self.faded) > FADES && self.fetched > 0 {
-            self.fetched /= 2;
-            self.foreign /= 2;
-            self.faded += FADES;
+    /// A program has fetched so many bytes from a device; whether anything is predicted for its process tree.
+    pub(crate) fn fetched(&mut self, device: u64, bytes: u64, is_ours: bool, now: u64) {
+        self.fade(now);
+        if self.fetched.len() >= DEVICES && !self.fetched.contains_key(&device) {
+            return;
         }
-        if self.fetched == 0 {
-            self.faded = now;
-        }
-        self.fetched += bytes;
-        self.foreign += if is_ours { 0 } else { bytes };
+        let (all, foreign) = self.fetched.entry(device).or_default();
+        *all += bytes;
+        *foreign += if is_ours { 0 } else { bytes };
     }
 
-    /// Why nothing is to be fetched at present.
-    pub(crate) fn reason(&mut self, now: u64) -> Option<String> {
+    fn fade(&mut self, now: u64) {
+        while now.saturating_sub(self.faded) > FADES && !self.fetched.is_empty() {
+            self.fetched.retain(|_, (all, foreign)| {
+                *all /= 2;
+                *foreign /= 2;
+                *all > 0
+            });
+            self.faded += FADES;
+        }
+        if self.fetched.is_empty() {
+            self.faded = now;
+        }
+    }
+
+    /// Why nothing is to be fetched from a device at present, or from some device.
+    pub(crate) fn reason(&mut self, device: Option<u64>, now: u64) -> Option<String> {
         self.ask(now);
-        self.judge()
+        self.fade(now);
+        self.judge(device)
     }
 
     /// For how long, in ns, tasks have waited for devices since the system started; 0 if nobody knows.
@@ -112,7 +128,7 @@ impl Pressure {
         }
     }
 
-    fn judge(&self) -> Option<String> {
+    fn judge(&self, device: Option<u64>) -> Option<String> {
         let Stall { some, full, .. } = self.memory;
         if some >= MEMORY_SOME || full >= MEMORY_FULL {
             return Some(format!(
@@ -120,7 +136,11 @@ impl Pressure {
             ));
         }
         let some = self.io.some;
-        let for_others = self.fetched >= TELLING && self.foreign > self.fetched / 2;
+        let is_foreign = |&(all, foreign): &(u64, u64)| all >= TELLING && foreign > all / 2;
+        let for_others = match device {
+            Some(device) => self.fetched.get(&device).is_some_and(is_foreign),
+            None => self.fetched.values().any(is_foreign),
+        };
         (some >= IO_SOME && for_others)
             .then(|| format!("others use the devices: tasks wait {some:.0} % of the time"))
     }
@@ -151,15 +171,24 @@ mod tests {
                 asked: Some(0),
                 ..Pressure::default()
             };
-            pressure.fetched(TELLING, is_ours, 0);
-            pressure.reason(1)
+            pressure.fetched(7, TELLING, is_ours, 0);
+            assert_eq!(pressure.reason(Some(8), 1), None, "another device");
+            pressure.reason(Some(7), 1)
         };
         assert_eq!(busy(true), None);
         assert!(busy(false).is_some_and(|why| why.contains("others")));
+        let mut before = Pressure {
+            io: Stall::parse(TEXT),
+            asked: Some(10 * FADES),
+            ..Pressure::default()
+        };
+        before.fetched(7, 8 * TELLING, false, 0);
+        assert!(before.reason(None, 1).is_some());
+        assert_eq!(before.reason(None, 10 * FADES), None, "others have ended");
         let short = Pressure {
             memory: Stall::parse(TEXT),
             ..Pressure::default()
         };
-        assert!(short.judge().is_some_and(|why| why.contains("memory")));
+        assert!(short.judge(None).is_some_and(|why| why.contains("memory")));
     }
 }

@@ -190,9 +190,9 @@ impl Daemon {
     fn act(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Used(symbol, at) => self.fetcher.opened(symbol, at, clock::now()),
-            Outcome::Fetched(bytes, is_ours) => {
+            Outcome::Fetched(device, bytes, is_ours) => {
                 let now = clock::now();
-                self.pressure.fetched(bytes, is_ours, now);
+                self.pressure.fetched(device, bytes, is_ours, now);
                 self.fetcher.waited(now);
             }
             Outcome::Wanted(wanted) => self.want(&wanted),
@@ -203,10 +203,11 @@ impl Daemon {
     /// A file is predicted: has it fetched, if it may be.
     fn want(&mut self, wanted: &Wanted) {
         let now = clock::now();
-        if self.pressure.reason(now).is_some() {
+        let symbol = wanted.symbol;
+        let device = self.mind.files.get(symbol).map(|facts| facts.device);
+        if self.pressure.reason(device, now).is_some() {
             return;
         }
-        let symbol = wanted.symbol;
         let Some(path) = self.mind.symbols.path(symbol) else {
             return;
         };
@@ -295,7 +296,7 @@ impl Daemon {
             predictions: all.predictions,
             lead: all.leads.told(),
             bytes,
-            pressure: self.pressure.reason(clock::now()),
+            pressure: self.pressure.reason(None, clock::now()),
             problems: self.problems.clone(),
             processor_ns: (self.used)(),
             memory: resident(Path::new("/proc/self/statm")),

@@ -102,7 +102,6 @@ pub struct Engine<B> {
     backend: B,
     table: Table,
     closed: bool,
-    /// How many times longer timers are: [`Config::calm`].
     calm: u32,
     /// One account for all strands: the processor time that they use cannot be told apart.
     upkeep: Upkeep,
