@@ -11,6 +11,7 @@
 mod automount;
 mod memory;
 pub mod silent;
+mod striped;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -27,6 +28,7 @@ use foreread_plan::PAGE;
 pub use foreread_steady::{check, rounds};
 pub use memory::MemoryGroup;
 use serde_json::Value;
+pub use striped::Striped;
 
 /// A run that takes longer than this is hung.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -45,6 +45,8 @@ mod start;
 mod store;
 #[path = "run/streams.rs"]
 mod streams;
+#[path = "run/unkept.rs"]
+mod unkept;
 
 use foreread_tests::{Need, rounds};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -79,6 +81,7 @@ fn main() {
         store::TESTS,
         oracle::TESTS,
         names::TESTS,
+        unkept::TESTS,
     ]
     .into_iter()
     .flatten()

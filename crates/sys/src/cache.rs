@@ -72,6 +72,17 @@ pub fn stat<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<CacheStat> {
     Ok(stat)
 }
 
+/// What `fstatfs` calls an overlay.
+const OVERLAY: i64 = 0x794c_7630;
+
+/// Whether [`stat`] tells nothing of a file on device `dev`, and says 0 all the same: a file of an overlay has its pages under the
+/// file of the layer below. `mincore` of a mapping sees them.
+pub fn is_hidden<Fd: AsFd>(fd: Fd, dev: u64) -> bool {
+    // What lies on a device is no overlay.
+    rustix::fs::major(dev) == 0
+        && rustix::fs::fstatfs(fd).is_ok_and(|about| about.f_type as i64 == OVERLAY)
+}
+
 /// Asks for `range` to be read into the page cache (`POSIX_FADV_WILLNEED`).
 pub fn will_need<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<()> {
     advise(fd, range, Advice::WillNeed)

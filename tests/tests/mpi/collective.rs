@@ -1,9 +1,6 @@
 //! The collective cache under `foreread run`, on a parallel file system whose pages ranks do not share.
 
-use std::path::PathBuf;
-use std::process::Command;
-
-use foreread_tests::{Lab, check, foreread, text};
+use foreread_tests::{Lab, Striped, check, text};
 use serde_json::Value;
 
 use super::cache::contents;
@@ -32,29 +29,6 @@ pub const TESTS: &[Test] = &[
         too_small,
     ),
 ];
-
-/// A parallel file system, as long as this lives.
-struct Striped(PathBuf);
-
-impl Striped {
-    fn mount(lab: &Lab) -> Self {
-        let folder = lab.path("mnt");
-        std::fs::create_dir(&folder).expect("a folder");
-        let mut command = Command::new(foreread());
-        let output = command.args(["slowdisk", "mount", "--size", "64M", "striped"]);
-        let output = output.arg(&folder).output().expect("foreread");
-        assert!(output.status.success(), "{output:?}");
-        Self(folder)
-    }
-}
-
-impl Drop for Striped {
-    fn drop(&mut self) {
-        let mut command = Command::new(foreread());
-        let output = command.args(["slowdisk", "umount"]).arg(&self.0).output();
-        assert!(output.is_ok_and(|output| output.status.success()));
-    }
-}
 
 fn accounts(lab: &Lab, ranks: u32) -> Vec<Value> {
     let read = |rank| std::fs::read(lab.path(&format!("account.{rank}"))).expect("an account");

@@ -19,6 +19,8 @@ pub(crate) struct Devices {
     known: Arc<Mutex<Known>>,
     /// Whether position matters on a device; `None` while somebody is finding out.
     positions: Arc<Mutex<HashMap<u64, Option<bool>>>>,
+    /// Whether what is read of a file system without a block device stays in the page cache.
+    keeps: Arc<Mutex<HashMap<u64, bool>>>,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +71,18 @@ impl Devices {
         let is_new = !positions.contains_key(&dev);
         positions.entry(dev).or_insert(None);
         is_new
+    }
+
+    /// Whether what is read of a device stays in the page cache; `None` where that has to be found out, and said by
+    /// [`Self::found`]. Of a block device it does.
+    pub(crate) fn keeps(&self, dev: u64) -> Option<bool> {
+        let known = lock(&self.keeps).get(&dev).copied();
+        known.or_else(|| self.of(dev).block.then_some(true))
+    }
+
+    /// Whether it does is known.
+    pub(crate) fn found(&self, dev: u64, keeps: bool) {
+        lock(&self.keeps).insert(dev, keeps);
     }
 
     /// Whether position matters on a device is known.

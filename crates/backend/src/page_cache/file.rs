@@ -31,6 +31,8 @@ pub(crate) struct Opened {
     watch: Option<Residency>,
     /// Whether pages are asked about by reading a byte of them.
     probed: bool,
+    /// Whether `cachestat` tells nothing of it.
+    hidden: bool,
 }
 
 impl Opened {
@@ -53,6 +55,7 @@ impl Opened {
         };
         let change = changed(&meta, &facts);
         Ok(Self {
+            hidden: cache::is_hidden(&fd, facts.dev),
             fd,
             size: facts.size,
             place: (facts.dev, facts.ino),
@@ -82,6 +85,20 @@ impl Opened {
         }
     }
 
+    /// Whether a page that is read is in the page cache then, found out by reading a byte of it; `None` where that cannot be
+    /// told. A file system that keeps no pages for its readers (direct I/O of a client in user space) leaves none there.
+    pub(crate) fn keeps(&mut self, page: u64) -> Option<bool> {
+        let one = page..page + 1;
+        if page >= self.pages() {
+            return None;
+        }
+        if self.standing(&one, false).resident? == 0 {
+            let mut byte = [0];
+            rustix::io::pread(&*self.fd, &mut byte, page * PAGE).ok()?;
+        }
+        Some(self.standing(&one, false).resident? > 0)
+    }
+
     /// Where the file lies on its device; empty where the file system does not tell.
     pub(crate) fn layout(&self) -> Arc<[Placed]> {
         file::fiemap(&self.fd, 0..self.size)
@@ -106,6 +123,7 @@ impl Opened {
             change: self.change.clone(),
             watch: None,
             probed: false,
+            hidden: self.hidden,
         }
     }
 
@@ -116,6 +134,9 @@ impl Opened {
 
     /// What the page cache has of the range; pages on their way count as cached.
     pub(crate) fn cached(&self, bytes: &Range<u64>) -> io::Result<CacheStat> {
+        if self.hidden {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         cache::stat(&self.fd, bytes.clone())
     }
 

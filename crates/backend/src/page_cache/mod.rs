@@ -136,6 +136,10 @@ impl Backend for PageCache {
         let Some(Ok(mut opened)) = opened else {
             return false;
         };
+        if self.common.devices.keeps(opened.place.0) != Some(true) {
+            // Found out when its turn comes.
+            return false;
+        }
         let parts = opened.hint_missing(&request, SMALL_HINT, &self.common.event);
         let any = !parts.is_empty();
         if any {

@@ -51,6 +51,8 @@ pub(super) struct Worker {
     taker: Thread,
     held: Held,
     reported: HashSet<FileId>,
+    /// Files of file systems that keep nothing in the page cache.
+    refused: HashSet<FileId>,
     /// Files opened while it was being found out what their device is: to be reported when that is known.
     unreported: Vec<FileId>,
     /// Finds that out.
@@ -70,6 +72,7 @@ impl Worker {
             taker: std::thread::current(),
             held: Held::default(),
             reported: HashSet::new(),
+            refused: HashSet::new(),
             unreported: Vec::new(),
             prover: None,
             devices: common.devices.clone(),
@@ -294,6 +297,14 @@ impl Worker {
         if was_open {
             opened.look_again();
         }
+        if !keeps(&self.devices, opened, request, &self.events) {
+            let file = request.file;
+            if self.refused.insert(file) {
+                let why = "its file system keeps no page that is read in memory".to_owned();
+                self.report(Event::Gone { file, why });
+            }
+            return None;
+        }
         Some(opened.hint_missing(request, max_hint, &self.events))
     }
 
@@ -389,4 +400,33 @@ fn introduce(file: FileId, opened: &Opened, rotational: bool, events: &Sender<Ev
         layout,
         rotational: Some(rotational),
     });
+}
+
+/// Whether what is read of a file stays in the page cache: as it is known of its device, or found out by the first page of the
+/// first request, which then has come.
+fn keeps(
+    devices: &Devices,
+    opened: &mut Opened,
+    request: &Request,
+    events: &Sender<Event>,
+) -> bool {
+    let dev = opened.place.0;
+    if let Some(known) = devices.keeps(dev) {
+        return known;
+    }
+    let pages = request.pages.start..request.pages.start + 1;
+    let was_there = opened.missing(&pages).is_empty();
+    let Some(found) = opened.keeps(pages.start) else {
+        return true;
+    };
+    devices.found(dev, found);
+    if found && !was_there {
+        // Nobody left to tell: the session is over.
+        let _ = events.send(Event::Issued {
+            id: request.id,
+            file: request.file,
+            pages,
+        });
+    }
+    found
 }

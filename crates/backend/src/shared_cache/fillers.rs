@@ -413,20 +413,8 @@ impl Shared {
 
     fn home(&self, request: &Request) -> Option<Mode> {
         let mut opened = Opened::open(self.files.get(request.file)?).ok()?;
-        let page = request.pages.start;
-        let one = page..page + 1;
-        if page >= opened.pages() {
-            return None;
-        }
-        if opened.standing(&one, false).resident? > 0 {
-            return Some(Mode::Plain);
-        }
-        let mut bytes = [0; 1];
-        rustix::io::pread(&**opened.fd(), &mut bytes, page * PAGE).ok()?;
-        match opened.standing(&one, false).resident? {
-            0 => Some(Mode::Collective),
-            _ => Some(Mode::Plain),
-        }
+        let kept = opened.keeps(request.pages.start)?;
+        Some(if kept { Mode::Plain } else { Mode::Collective })
     }
 
     /// A page of a request is done.
