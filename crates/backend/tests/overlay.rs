@@ -95,7 +95,7 @@ fn is_seen_in_memory(backend: &mut PageCache, turn: u64) -> bool {
     backend.ask(Question {
         ticket: Ticket(turn),
         file: FILE,
-        parts: vec![0..PAGES],
+        parts: std::iter::once(0..PAGES).collect(),
         which: false,
     });
     let events = until(backend, |event| matches!(event, Event::Answered { .. }));

@@ -77,6 +77,8 @@ const OVERLAY: i64 = 0x794c_7630;
 
 /// Whether [`stat`] tells nothing of a file on device `dev`, and says 0 all the same: a file of an overlay has its pages under the
 /// file of the layer below. `mincore` of a mapping sees them.
+// Another type on other processors.
+#[allow(clippy::unnecessary_cast)]
 pub fn is_hidden<Fd: AsFd>(fd: Fd, dev: u64) -> bool {
     // What lies on a device is no overlay.
     rustix::fs::major(dev) == 0
