@@ -62,6 +62,12 @@ static void read_addresses(const char *path)
 		functions[count++].at = at;
 	fclose(file);
 	qsort(functions, count, sizeof *functions, by_address);
+	/* Two names of one function are one breakpoint: the second would take the first for the function's own byte. */
+	size_t kept = 0;
+	for (size_t n = 0; n < count; n++)
+		if (!kept || functions[n].at != functions[kept - 1].at)
+			functions[kept++] = functions[n];
+	count = kept;
 }
 
 static void put_breakpoints(pid_t pid)
