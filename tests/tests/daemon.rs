@@ -5,6 +5,8 @@
 
 #[path = "daemon/life.rs"]
 mod life;
+#[path = "daemon/own.rs"]
+mod own;
 #[path = "daemon/secrets.rs"]
 mod secrets;
 #[path = "daemon/unit.rs"]
@@ -27,7 +29,7 @@ fn main() {
     // One at a time: each watches the whole machine.
     arguments.test_threads.get_or_insert(1);
     let mut trials = Vec::new();
-    let tests = [life::TESTS, secrets::TESTS, unit::TESTS];
+    let tests = [life::TESTS, own::TESTS, secrets::TESTS, unit::TESTS];
     for &(name, needs, test) in tests.into_iter().flatten() {
         let run = move || -> Result<(), Failed> {
             rounds(test);
@@ -56,12 +58,24 @@ fn no_fanotify() -> Option<String> {
 /// A place for daemons.
 struct Place {
     lab: Lab,
+    /// Who observes.
+    observer: &'static str,
 }
 
 impl Place {
     fn new() -> Self {
-        let lab = Lab::new();
-        Self { lab }
+        Self {
+            lab: Lab::new(),
+            observer: "fanotify",
+        }
+    }
+
+    /// Of a user without privileges, whose daemon finds out itself who can observe.
+    fn of_nobody() -> Self {
+        Self {
+            lab: Lab::of_nobody(),
+            observer: "auto",
+        }
     }
 
     fn state(&self) -> PathBuf {
@@ -74,13 +88,13 @@ impl Place {
 
     /// `foreread` with these words, and those that say where.
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(foreread());
+        let mut command = self.lab.command(foreread());
         command.args(words).arg("--socket").arg(self.socket());
         if words.first() == Some(&"predict") || matches!(words.get(1), Some(&("run" | "start"))) {
             command.arg("--state").arg(self.state());
         }
         if matches!(words.get(1), Some(&("run" | "start"))) {
-            command.args(["--observer", "fanotify"]);
+            command.args(["--observer", self.observer]);
         }
         command
     }

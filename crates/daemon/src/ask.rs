@@ -29,6 +29,8 @@ pub enum Ask {
         /// Who asks.
         uid: u32,
     },
+    /// By what variable programs find the observer.
+    Environment,
     /// Save the models, close the account and end.
     Stop,
 }
@@ -40,6 +42,8 @@ pub enum Answer {
     Status(Box<Status>),
     /// Nearest first. Empty where nothing is known, and where what is known is not for this user.
     Predicted(Vec<Predicted>),
+    /// The variable and its value; `None` where programs need none.
+    Environment(Option<(&'static str, String)>),
     /// It ends.
     Stopping,
 }

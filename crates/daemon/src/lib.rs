@@ -2,7 +2,7 @@
 //!
 //! | part | what it is |
 //! | --- | --- |
-//! | [`Watch`] | who reports what processes do: eBPF or fanotify |
+//! | [`Watch`] | who reports what processes do: eBPF, fanotify or the preload library |
 //! | [`serve`] | the loop: events → models → predictions → the engine |
 //! | [`desk`] | how others ask the loop: [`Ask`] and [`Answer`] |
 //! | [`control`] | the socket that programs ask at |
@@ -40,4 +40,4 @@ pub use options::{IoPriority, Model, ObserverChoice, Options};
 pub use saved::predict_saved;
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
-pub use watch::{Ebpf, Fanotify, File, Happened, Watch, open};
+pub use watch::{Ebpf, Fanotify, File, Happened, Preload, Watch, open};

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 /// Which observer is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ObserverChoice {
-    /// eBPF, and fanotify where BPF is missing.
+    /// eBPF, and fanotify where BPF is missing; without the rights for either, the preload library.
     #[default]
     Auto,
     /// eBPF.
     Ebpf,
     /// fanotify.
     Fanotify,
+    /// The preload library, in the user's own programs.
+    Preload,
 }
 
 /// Which model predicts.

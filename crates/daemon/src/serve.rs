@@ -78,6 +78,7 @@ fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> R
         counter.answer(|ask| match ask {
             Ask::Status => Answer::Status(Box::new(daemon.status(watch.as_ref()))),
             Ask::Predict { path, uid } => Answer::Predicted(daemon.mind.after(&path, uid)),
+            Ask::Environment => Answer::Environment(watch.environment()),
             Ask::Stop => {
                 stop = true;
                 Answer::Stopping
@@ -101,7 +102,8 @@ fn wait(watch: &dyn Watch, counter: &Counter, patience: Duration) {
             fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
             patience
         }
-        None => BREATH,
+        // There is a pause before each look.
+        None => Duration::ZERO,
     };
     let patience = Timespec::try_from(patience).ok();
     // A signal ends it early, and no more.

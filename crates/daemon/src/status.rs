@@ -11,7 +11,7 @@ pub struct Status {
     pub pid: u32,
     /// When it was started, in seconds since 1970.
     pub since: u64,
-    /// The observer: `ebpf` or `fanotify`.
+    /// The observer: `ebpf`, `fanotify` or `preload`.
     pub observer: String,
     /// Events taken from the observer.
     pub events: u64,

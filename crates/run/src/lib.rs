@@ -60,7 +60,7 @@ use supervisor::{Kept, Sinks, Supervisor};
 use watch::Watch;
 
 pub use cache::parse_cache;
-pub use observer::{Choice, find_preload};
+pub use observer::{Choice, find_preload, preload_variables};
 pub use profile::in_words;
 
 /// Share of foreseen reads below which a record is replaced by what was seen this time: what was not foreseen waits

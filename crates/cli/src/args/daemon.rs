@@ -9,8 +9,8 @@ use foreread_words::units;
 
 /// Have the whole system's files read before programs ask for them
 ///
-/// The daemon learns which files follow which, of all programs, and fetches those that are about to be opened. It takes
-/// root. docs/daemon.md says what it does, what it costs and who learns what from it.
+/// The daemon learns which files follow which, of all programs, and fetches those that are about to be opened. Root's daemon
+/// is there for everybody; another user's for the programs that have the environment of `foreread daemon env`. docs/daemon.md says what it does, what it costs and who learns what from it.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Daemon {
     /// Be the daemon, in the foreground: what systemd starts
@@ -22,6 +22,11 @@ pub(crate) enum Daemon {
     /// Returns when the daemon answers, or says why it does not. What the daemon has to say later goes to daemon.log in
     /// its folder.
     Start(Settings),
+    /// Print the shell commands that have a user's own daemon see the programs started from then on
+    ///
+    /// For a daemon that observes by the preload library: eval "$(foreread daemon env)". A daemon that is started anew has to be
+    /// asked anew: programs of the old environment go on unseen.
+    Env(Where),
     /// Stop the daemon; what it has learned is saved
     Stop(Where),
     /// Say how it goes: what was predicted, fetched and used, and what that costs
@@ -144,12 +149,14 @@ impl From<Named> for Model {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Watcher {
-    /// eBPF, and fanotify where BPF is missing
+    /// eBPF, and fanotify where BPF is missing; of other users than root, the preload library
     Auto,
     /// The kernel, by eBPF
     Ebpf,
     /// The kernel, by fanotify: opens and starts, not what is read
     Fanotify,
+    /// The preload library, in programs that have the environment of `foreread daemon env`: opens and starts
+    Preload,
 }
 
 impl From<Watcher> for ObserverChoice {
@@ -158,6 +165,7 @@ impl From<Watcher> for ObserverChoice {
             Watcher::Auto => Self::Auto,
             Watcher::Ebpf => Self::Ebpf,
             Watcher::Fanotify => Self::Fanotify,
+            Watcher::Preload => Self::Preload,
         }
     }
 }

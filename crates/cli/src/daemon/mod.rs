@@ -3,6 +3,7 @@
 //! | part | what it is |
 //! | --- | --- |
 //! | [`run`] | be the daemon, or start one |
+//! | [`environment`] | what programs need to be seen by a user's own daemon |
 //! | [`stop`] | end it |
 //! | [`status`] | how it goes, as text and JSON |
 //! | [`top`] | the same, live |
@@ -10,6 +11,7 @@
 //!
 //! Invariant: whatever a daemon or the names in its answers hold, a terminal is steered by none of it.
 
+mod environment;
 mod predict;
 mod run;
 mod status;
@@ -39,6 +41,7 @@ pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
     match args {
         Daemon::Run(args) => run::run(&args),
         Daemon::Start(settings) => run::start(&settings),
+        Daemon::Env(place) => environment::print(&place),
         Daemon::Stop(place) => stop::stop(&place),
         Daemon::Status(args) => status::status(&args),
         Daemon::Top(args) => top::top(&args),

@@ -52,7 +52,8 @@ pub(super) fn run(args: &Run) -> Result<ExitCode> {
         lock(&options.socket.with_extension("lock"))?,
         lock(&options.state.join("lock"))?,
     ];
-    let watch = open(&options).map_err(|why| anyhow!("no observer: {why}"))?;
+    let say = &mut |said: String| eprintln!("foreread: {}", foreread_words::plain(&said));
+    let watch = open(&options, say).map_err(|why| anyhow!("no observer: {why}"))?;
     let observer = watch.name();
     let (desk, counter) = desk()?;
     let _server = Server::start(&options.socket, desk.clone())

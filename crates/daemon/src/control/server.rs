@@ -222,6 +222,8 @@ fn answer(stream: &UnixStream, user: &User, desk: &Desk) -> Said {
     let ask = match asked {
         Err(why) => return refused(&why),
         Ok(Asked::Status) => Ask::Status,
+        Ok(Asked::Environment) if !all => return refused("it observes none of your programs"),
+        Ok(Asked::Environment) => Ask::Environment,
         Ok(Asked::Stop) if !all => return refused("only root may stop it"),
         Ok(Asked::Stop) => Ask::Stop,
         Ok(Asked::Predict { path }) => {
@@ -238,6 +240,9 @@ fn answer(stream: &UnixStream, user: &User, desk: &Desk) -> Said {
     match desk.ask(ask, LOOP) {
         None => refused("it is busy; ask again"),
         Some(Told::Stopping) => Said::Stopping,
+        Some(Told::Environment(variable)) => Said::Environment {
+            variable: variable.map(|(name, value)| (name.to_owned(), value)),
+        },
         Some(Told::Status(status)) => {
             let status = if all {
                 status

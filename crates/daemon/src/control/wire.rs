@@ -47,6 +47,8 @@ pub enum Asked {
         #[serde(with = "path")]
         path: PathBuf,
     },
+    /// By what variable programs find the observer.
+    Environment,
     /// Save the models and end.
     Stop,
 }
@@ -78,6 +80,11 @@ pub enum Said {
     Predicted {
         /// The files that the user may know of.
         files: Vec<Following>,
+    },
+    /// By what variable programs find the observer.
+    Environment {
+        /// Its name and its value; `None` where programs need none.
+        variable: Option<(String, String)>,
     },
     /// It ends.
     Stopping,

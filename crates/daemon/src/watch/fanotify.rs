@@ -16,32 +16,26 @@ mod processes;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_sys::fanotify::{Event, Group, Place, has_handles, system_of};
 use foreread_sys::way::{self, Links};
 use rustix::event::epoll;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
+use super::allowance::{ALL, Allowance};
+use super::look::{Found, look};
 use super::mounts::{self, Kinds, Mount};
-use super::{File, Happened, Watch};
+use super::{Happened, Watch};
+use crate::clock;
 use directories::Directories;
-use processes::{Allowance, Processes, Rate};
+use processes::Processes;
 
 /// Bytes of events taken in one call: some 800 of them.
 const ROOM: usize = 64 << 10;
 /// How often a busy watch looks for new mounts; an idle one is woken by them.
 const MOUNTS: Duration = Duration::from_secs(1);
-/// Events looked at per second, of all processes, and how many may come at once. Measured at 5 to 8 µs each, without optimisation and
-/// beside other jobs: at most 3 % of a core.
-const ALL: Rate = Rate {
-    each_second: 4000,
-    at_once: 16_384,
-};
-
 /// The observer.
 pub struct Fanotify {
     /// By name, and once a file system without handles is met another one by descriptor.
@@ -77,8 +71,11 @@ impl Fanotify {
             eyes: Eyes::default(),
         };
         watch.add(Group::by_name()?)?;
-        watch.look_for_mounts()?;
-        Ok(watch)
+        // Linux lets everybody have a group since 5.13, and nobody without rights mark a file system.
+        match watch.look_for_mounts()? {
+            Some(why) if why.kind() == io::ErrorKind::PermissionDenied => Err(why),
+            _ => Ok(watch),
+        }
     }
 
     fn add(&mut self, group: Group) -> io::Result<()> {
@@ -88,21 +85,26 @@ impl Fanotify {
         Ok(())
     }
 
-    /// Marks the file systems that are mounted, if the table has changed. To mark one again changes nothing.
-    fn look_for_mounts(&mut self) -> io::Result<()> {
+    /// Marks the file systems that are mounted, if the table has changed. To mark one again changes nothing. Returns why one of
+    /// them cannot be watched, if that is so of all.
+    fn look_for_mounts(&mut self) -> io::Result<Option<io::Error>> {
         self.checked = Instant::now();
         let (mut found, sum) = mounts::by_device()?;
         if sum == self.mounts {
-            return Ok(());
+            return Ok(None);
         }
         self.mounts = sum;
         self.eyes.directories.forget();
         found.retain(|mount| self.kinds.has(&mount.kind));
+        let (mut marked, mut failed) = (false, None);
         for mount in &found {
             // Of one that cannot be watched (it is gone again, it has no such events) nothing is seen.
-            let _ = self.mark(mount);
+            match self.mark(mount) {
+                Ok(()) => marked = true,
+                Err(why) => failed = Some(why),
+            }
         }
-        Ok(())
+        Ok(failed.filter(|_| !marked))
     }
 
     fn mark(&mut self, mount: &Mount) -> io::Result<()> {
@@ -129,7 +131,7 @@ impl Watch for Fanotify {
     }
 
     fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool {
-        let at = now();
+        let at = clock::now();
         let mut events = 0;
         for group in &self.groups {
             // An event whose file could not be opened is lost, and its successors are there.
@@ -177,7 +179,7 @@ impl Default for Eyes {
         Self {
             directories: Directories::default(),
             processes: Processes::default(),
-            all: Allowance::new(ALL, now()),
+            all: Allowance::new(ALL, clock::now()),
             overflows: 0,
             beyond: 0,
             unknown: 0,
@@ -242,32 +244,6 @@ impl Eyes {
     }
 }
 
-enum Found {
-    Regular(File),
-    /// A device, a pipe, a socket.
-    Other,
-    Nothing,
-}
-
-/// What was found at `path`. No device or server is asked.
-fn look(there: BorrowedFd<'_>, path: &Path) -> Found {
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
-    let Ok(about) = statx(there, c"", flags, wanted) else {
-        return Found::Nothing;
-    };
-    if FileType::from_raw_mode(about.stx_mode.into()) != FileType::RegularFile {
-        return Found::Other;
-    }
-    Found::Regular(File {
-        path: Arc::new(path.to_path_buf()),
-        device: rustix::fs::makedev(about.stx_dev_major, about.stx_dev_minor),
-        inode: about.stx_ino,
-        generation: 0,
-        size: about.stx_size,
-    })
-}
-
 /// Opens a mount point, if no file system has to be asked for it: one that does not answer would hold everything up.
 fn open(directory: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -277,12 +253,6 @@ fn open(directory: &Path) -> io::Result<OwnedFd> {
         Err(Errno::INVAL) => Ok(by(ResolveFlags::NO_SYMLINKS)?),
         opened => Ok(opened?),
     }
-}
-
-/// The time, in ns of `CLOCK_MONOTONIC`.
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(test)]

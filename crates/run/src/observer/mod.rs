@@ -30,7 +30,7 @@ pub(super) use unobserved::of_program as why_hidden;
 
 pub use choice::Choice;
 pub(super) use mpi::library as mpi_library;
-pub use preload::find as find_preload;
+pub use preload::{find as find_preload, variables as preload_variables};
 
 /// How much of what the program does is to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Finding the preload library and asking a program to load it.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use foreread_sys::own;
@@ -58,17 +59,29 @@ fn by_loader(library: &Path) -> PathBuf {
 }
 
 /// What the program is to find in its environment: the libraries in front of what the user preloads already. A program built
-/// with gcc's AddressSanitizer otherwise ends at once where its own library is not the first.
-pub(super) fn variables(libraries: &[PathBuf]) -> [(&'static str, OsString); 2] {
+/// with gcc's AddressSanitizer otherwise ends at once where its own library is not the first. In an environment that has all of
+/// this, nothing changes.
+pub fn variables(libraries: &[PathBuf]) -> [(&'static str, OsString); 2] {
     let given = |name| std::env::var_os(name);
-    let ours = libraries.iter().map(|one| Some(by_loader(one).into()));
+    let ours: Vec<OsString> = libraries.iter().map(|one| by_loader(one).into()).collect();
+    let others = given(PRELOAD).map(|list| without(&list, &ours));
+    let options = given(SANITIZER);
+    let is_last = |list: &OsString| list.as_bytes().ends_with(ANY_ORDER.as_bytes());
+    // Of an option that is given twice, the last one counts.
+    let option = (!options.as_ref().is_some_and(is_last)).then(|| ANY_ORDER.into());
     [
-        (PRELOAD, joined(ours.chain([given(PRELOAD)]))),
-        (
-            SANITIZER,
-            joined([given(SANITIZER), Some(ANY_ORDER.into())]),
-        ),
+        (PRELOAD, joined(ours.into_iter().map(Some).chain([others]))),
+        (SANITIZER, joined([options, option])),
     ]
+}
+
+/// A list without these parts.
+fn without(list: &OsStr, parts: &[OsString]) -> OsString {
+    let left = list.as_bytes().split(|byte| *byte == b':');
+    let left = left.map(OsStr::from_bytes);
+    left.filter(|part| !parts.iter().any(|one| one == part))
+        .collect::<Vec<_>>()
+        .join(OsStr::new(":"))
 }
 
 /// The parts of a list that there are.
@@ -90,6 +103,13 @@ mod tests {
             joined([library(), Some("/a.so:/b.so".into())]),
             "/lib/x.so:/a.so:/b.so"
         );
+        let ours = ["/lib/x.so".into()];
+        for (list, left) in [
+            ("/lib/x.so", ""),
+            ("/a.so:/lib/x.so:/b c.so", "/a.so:/b c.so"),
+        ] {
+            assert_eq!(without(OsStr::new(list), &ours), left);
+        }
     }
 
     #[test]

@@ -7,67 +7,20 @@
 //!
 //! Data flow: a process's number and an opened file → [`Happened`].
 
-use std::fs;
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
 
 use lru::LruCache;
-use rustix::fs::{Mode, OFlags, open};
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
 
-use super::{Found, look};
+use super::super::allowance::{Allowance, ONE};
+use super::super::look::{about, has_ended, program};
 use crate::{File, Happened};
 
 /// Processes known at once.
 const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// How often is looked which processes have ended, in ns: 0.2 µs for each that is known.
 const SWEEP: u64 = 1_000_000_000;
-/// Events of one process that are looked at. A compiler opens up to 1000 headers in less than a second, and ends; what goes through a
-/// whole tree of files opens 100,000 in a second.
-const ONE: Rate = Rate {
-    each_second: 500,
-    at_once: 4096,
-};
 /// Whose a process is that ended before anybody could look.
 const NOBODY: u32 = u32::MAX;
-
-/// How many events are looked at.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rate {
-    pub(super) each_second: u64,
-    /// After a time without events.
-    pub(super) at_once: u64,
-}
-
-/// What is left of a [`Rate`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
-    rate: Rate,
-    /// In billionths of an event.
-    left: u64,
-    at: u64,
-}
-
-impl Allowance {
-    /// All of it, at a time in ns.
-    pub(super) fn new(rate: Rate, at: u64) -> Self {
-        let left = rate.at_once * 1_000_000_000;
-        Self { rate, left, at }
-    }
-
-    /// Whether one more event is looked at.
-    pub(super) fn take(&mut self, at: u64) -> bool {
-        let passed = at.saturating_sub(self.at);
-        self.at = at;
-        let most = self.rate.at_once * 1_000_000_000;
-        let more = passed.saturating_mul(self.rate.each_second);
-        self.left = self.left.saturating_add(more).min(most);
-        let left = self.left.checked_sub(1_000_000_000);
-        self.left = left.unwrap_or(self.left);
-        left.is_some()
-    }
-}
 
 struct Process {
     allowance: Allowance,
@@ -178,69 +131,11 @@ fn started(pid: u32, parent: u32, uid: u32, program: File, at: u64) -> Happened 
     }
 }
 
-fn has_ended(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
-}
-
-/// A process's parent and its effective user.
-fn about(pid: u32) -> Option<(u32, u32)> {
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    // A process may have any name, but a newline in a name is escaped.
-    let status = String::from_utf8_lossy(&status);
-    let field = |name: &str, place: usize| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_ascii_whitespace().nth(place)?.parse().ok()
-    };
-    Some((field("PPid:", 0)?, field("Uid:", 1)?))
-}
-
-/// The program that a process runs.
-fn program(pid: u32) -> Option<File> {
-    let link = format!("/proc/{pid}/exe");
-    let path = fs::read_link(&link).ok()?;
-    // The kernel's own link leads to the file itself, by no path.
-    let program = open(&link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    match look(program.as_fd(), &path) {
-        Found::Regular(file) => Some(file),
-        Found::Other | Found::Nothing => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-
-    #[test]
-    fn an_allowance_is_used_up_and_comes_back_with_time() {
-        let rate = Rate {
-            each_second: 10,
-            at_once: 5,
-        };
-        let mut allowance = Allowance::new(rate, 0);
-        let taken = |allowance: &mut Allowance, at| (0..100).filter(|_| allowance.take(at)).count();
-        assert_eq!(taken(&mut allowance, 0), 5);
-        assert_eq!(taken(&mut allowance, 50_000_000), 0);
-        assert_eq!(taken(&mut allowance, 300_000_000), 3);
-        // However long the time, and if the clock goes back.
-        assert_eq!(taken(&mut allowance, u64::MAX), 5);
-        assert_eq!(taken(&mut allowance, 0), 0);
-    }
-
-    #[test]
-    fn this_process_has_a_parent_a_user_and_a_program() {
-        let (parent, uid) = about(std::process::id()).expect("it runs");
-        assert_eq!(parent, std::os::unix::process::parent_id());
-        assert_eq!(uid, rustix::process::geteuid().as_raw());
-        assert_eq!(
-            *program(std::process::id()).expect("it runs").path,
-            std::env::current_exe().expect("it runs")
-        );
-        assert!(!has_ended(std::process::id()));
-        assert!(has_ended(0) && has_ended(u32::MAX));
-    }
 
     #[test]
     fn the_first_of_the_files_opened_to_be_executed_is_the_program() {

@@ -1,0 +1,379 @@
+//! The observer that takes no privileges: the preload library in the user's own programs, which report by one ring of shared
+//! memory that the daemon has made. Programs find the ring by their environment ([`Watch::environment`]), which their children
+//! inherit: one ring serves any number of process trees, and 112 threads at once.
+//!
+//! It sees opens and program starts, as fanotify does, and not what is read of a file: a read of a program's does not say whether
+//! memory held it. What the dynamic linker opens comes before the library is there.
+//!
+//! Invariants: whatever the ring holds, what is kept is bounded, and so is the work ([`Allowance`]); a process of another user is
+//! not believed in; paths are looked up in the kernel's cache of names alone, so that no server can hold the daemon up; a file counts
+//! if its file system lies on a device.
+//!
+//! Data flow: ring → [`Allowance`] → the process ([`Preload::meet`]) and the file ([`Devices`]) → [`Happened`].
+
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use foreread_ring::{Clock, Mode, OPEN_DIRECTORY, OPEN_FOUND, OPEN_WRITTEN, RawEvent, Ring, What};
+use foreread_sys::way::{self, Links};
+use lru::LruCache;
+use rustc_hash::FxHashMap;
+
+use super::allowance::{ALL, Allowance, ONE};
+use super::look::{Found, about, has_ended, look, program};
+use super::mounts::{self, Kinds};
+use super::{File, Happened, Watch};
+use crate::clock;
+
+/// Processes known at once.
+const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// How often is looked which processes have ended without a word, in ns: 0.2 µs for each that is known.
+const SWEEP: u64 = 1_000_000_000;
+/// Processes that have said that they end, whose end is looked for at each poll. Those beyond it are found by the sweep.
+const LEAVING: usize = 64;
+/// How often the table of mounts is read again at most, in ns.
+const MOUNTS: u64 = 1_000_000_000;
+
+/// A process that reports.
+#[derive(Debug)]
+struct Process {
+    /// What it runs, as it says.
+    program: PathBuf,
+    /// Whether it is of the daemon's user.
+    is_own: bool,
+    /// Whether it has said that it ends or becomes another program.
+    leaves: bool,
+    allowance: Allowance,
+}
+
+/// The observer.
+pub struct Preload {
+    ring: Ring,
+    /// When the ring was made, in ns of `CLOCK_MONOTONIC`.
+    began: u64,
+    eyes: Eyes,
+    /// What the ring held at the last poll.
+    taken: Vec<RawEvent>,
+}
+
+/// What makes sense of events.
+struct Eyes {
+    uid: u32,
+    known: LruCache<u32, Process>,
+    leaving: Vec<u32>,
+    swept: u64,
+    all: Allowance,
+    devices: Devices,
+    beyond: u64,
+    unknown: u64,
+    others: u64,
+}
+
+impl Preload {
+    /// Makes a ring, and asks programs that find it for all that they open.
+    ///
+    /// # Errors
+    /// In one sentence, why this host does not allow it.
+    pub fn begin(fuse: bool) -> Result<Self, String> {
+        if way::in_memory(Path::new("/"), Links::Followed).is_none() {
+            return Err("paths cannot be looked up in memory alone (Linux 5.12)".to_owned());
+        }
+        let began = clock::now();
+        let ring = Ring::create(Clock::detect()).map_err(|why| why.to_string())?;
+        let kinds = Kinds::known(fuse).map_err(|why| format!("/proc/filesystems: {why}"))?;
+        // An event that finds its ring full is dropped: the daemon holds no program up.
+        ring.set_mode(Mode::Progress);
+        Ok(Self {
+            ring,
+            began,
+            eyes: Eyes {
+                uid: rustix::process::geteuid().as_raw(),
+                known: LruCache::new(KEPT),
+                leaving: Vec::new(),
+                swept: began,
+                all: Allowance::new(ALL, began),
+                devices: Devices::new(kinds),
+                beyond: 0,
+                unknown: 0,
+                others: 0,
+            },
+            taken: Vec::new(),
+        })
+    }
+}
+
+impl Drop for Preload {
+    /// Programs go on without reporting.
+    fn drop(&mut self) {
+        self.ring.set_mode(Mode::Mute);
+    }
+}
+
+impl Watch for Preload {
+    fn name(&self) -> &'static str {
+        "preload"
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool {
+        let taken = &mut self.taken;
+        self.ring.poll(&mut |event| {
+            if !matches!(event.what, What::Access { .. } | What::Name { .. }) {
+                taken.push(event);
+            }
+        });
+        let now = clock::now();
+        for event in self.taken.drain(..) {
+            let at = self.began.saturating_add(event.start).min(now);
+            self.eyes.tell(event, (at, now), out);
+        }
+        self.eyes.settle(now, out);
+        // All that had been reported when the poll began was taken.
+        false
+    }
+
+    fn lost(&self) -> Vec<(&'static str, u64)> {
+        let lost = [
+            ("full ring", self.ring.lost()),
+            ("beyond the allowance", self.eyes.beyond),
+            ("gone before they were looked at", self.eyes.unknown),
+            ("of other users", self.eyes.others),
+        ];
+        lost.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
+    fn environment(&self) -> Option<(&'static str, String)> {
+        Some((foreread_ring::ENV, self.ring.env_value()))
+    }
+}
+
+impl Eyes {
+    /// Tells what an event is: it began `at`, and is looked at `now`.
+    fn tell(&mut self, event: RawEvent, (at, now): (u64, u64), out: &mut dyn FnMut(Happened)) {
+        let pid = event.pid;
+        // 0: nobody has introduced itself in this ring.
+        if pid == 0 || pid == std::process::id() {
+            return;
+        }
+        let (parent, exe) = match &event.what {
+            What::Thread { ppid, exe, .. } => (*ppid, Some(exe.as_path())),
+            _ => (0, None),
+        };
+        if exe.is_some() || !self.known.contains(&pid) {
+            self.meet(pid, parent, exe, (at, now), out);
+        }
+        let Some(process) = self.known.get_mut(&pid) else {
+            return;
+        };
+        if !process.is_own {
+            self.others += 1;
+            return;
+        }
+        match event.what {
+            What::Open { flags, path, .. } if flags & (OPEN_DIRECTORY | OPEN_FOUND) == 0 => {
+                if !process.allowance.take(now) || !self.all.take(now) {
+                    self.beyond += 1;
+                    return;
+                }
+                if let Some(file) = self.find(&path, now) {
+                    let (uid, writes) = (self.uid, flags & OPEN_WRITTEN != 0);
+                    out(Happened::Opened {
+                        pid,
+                        uid,
+                        file,
+                        writes,
+                        at,
+                    });
+                }
+            }
+            What::Exit => {
+                process.leaves = true;
+                if self.leaving.len() < LEAVING && !self.leaving.contains(&pid) {
+                    self.leaving.push(pid);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A process introduces itself: a new one, one that runs another program now, or one more thread of a known one.
+    fn meet(
+        &mut self,
+        pid: u32,
+        parent: u32,
+        exe: Option<&Path>,
+        (at, now): (u64, u64),
+        out: &mut dyn FnMut(Happened),
+    ) {
+        if let (Some(process), Some(exe)) = (self.known.get_mut(&pid), exe) {
+            if process.program == exe && !process.leaves {
+                return;
+            }
+            process.program = exe.to_path_buf();
+            process.leaves = false;
+            if process.is_own {
+                self.start(pid, parent, at, now, out);
+            }
+            return;
+        }
+        // A child of the same parent may have ended before this one was made: then both go on with one sequence.
+        self.end_of_leaving(now, out);
+        let told = about(pid);
+        let parent = told.map_or(parent, |(parent, _)| parent);
+        let running = || program(pid).map(|file| file.path.to_path_buf());
+        let name = exe.map(Path::to_path_buf).or_else(running);
+        let process = Process {
+            program: name.unwrap_or_default(),
+            is_own: told.is_none_or(|(_, uid)| uid == self.uid),
+            leaves: false,
+            allowance: Allowance::new(ONE, now),
+        };
+        if !process.is_own {
+            self.known.put(pid, process);
+            return;
+        }
+        self.meet_parent(parent, now);
+        let made = self.known.peek(&parent).filter(|one| one.is_own);
+        let is_copy = made.is_some_and(|one| one.program == process.program);
+        if made.is_some() {
+            out(Happened::Forked { pid, parent, at });
+        }
+        self.known.put(pid, process);
+        if !is_copy {
+            self.start(pid, parent, at, now, out);
+        }
+    }
+
+    /// The parent of a process that reports may do without: a shell that was there before its environment was set. What it
+    /// starts is one sequence all the same.
+    fn meet_parent(&mut self, parent: u32, now: u64) {
+        if parent <= 1 || parent == std::process::id() || self.known.contains(&parent) {
+            return;
+        }
+        let (Some((_, uid)), Some(program)) = (about(parent), program(parent)) else {
+            return;
+        };
+        if uid == self.uid {
+            let process = Process {
+                program: program.path.to_path_buf(),
+                is_own: true,
+                leaves: false,
+                allowance: Allowance::new(ONE, now),
+            };
+            self.known.put(parent, process);
+        }
+    }
+
+    /// A process has started its program.
+    fn start(&mut self, pid: u32, parent: u32, at: u64, now: u64, out: &mut dyn FnMut(Happened)) {
+        let Some(process) = self.known.peek(&pid) else {
+            return;
+        };
+        let path = process.program.clone();
+        if !self.all.take(now) {
+            self.beyond += 1;
+            return;
+        }
+        if let Some(program) = self.find(&path, now) {
+            let uid = self.uid;
+            out(Happened::Started {
+                pid,
+                parent,
+                uid,
+                program,
+                at,
+            });
+        }
+    }
+
+    /// The file that a path leads to, under the name without links that the kernel has for it, if it lies on a device.
+    fn find(&mut self, path: &Path, now: u64) -> Option<File> {
+        let found = way::in_memory(path, Links::Followed).and_then(Result::ok);
+        let found = found.and_then(|there| {
+            let name = std::fs::read_link(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()?;
+            Some(look(there.as_fd(), &name))
+        });
+        match found {
+            Some(Found::Regular(file)) => self.devices.has(file.device, now).then_some(file),
+            Some(Found::Other) => None,
+            Some(Found::Nothing) | None => {
+                self.unknown += 1;
+                None
+            }
+        }
+    }
+
+    /// Tells which of those that said so have ended, and now and then which others.
+    fn settle(&mut self, now: u64, out: &mut dyn FnMut(Happened)) {
+        self.end_of_leaving(now, out);
+        if now.saturating_sub(self.swept) < SWEEP {
+            return;
+        }
+        self.swept = now;
+        let known: Vec<u32> = self.known.iter().map(|(pid, _)| *pid).collect();
+        known
+            .into_iter()
+            .filter(|pid| has_ended(*pid))
+            .for_each(|pid| self.end(pid, now, out));
+    }
+
+    fn end_of_leaving(&mut self, now: u64, out: &mut dyn FnMut(Happened)) {
+        for pid in std::mem::take(&mut self.leaving) {
+            match self.known.peek(&pid) {
+                Some(_) if has_ended(pid) => self.end(pid, now, out),
+                Some(process) if process.leaves => self.leaving.push(pid),
+                // It runs another program.
+                _ => {}
+            }
+        }
+    }
+
+    fn end(&mut self, pid: u32, at: u64, out: &mut dyn FnMut(Happened)) {
+        if self.known.pop(&pid).is_some_and(|process| process.is_own) {
+            out(Happened::Ended { pid, at });
+        }
+    }
+}
+
+/// Which devices have files that are worth a look, as the table of mounts has them.
+struct Devices {
+    kinds: Kinds,
+    known: FxHashMap<u64, bool>,
+    read: Option<u64>,
+}
+
+impl Devices {
+    fn new(kinds: Kinds) -> Self {
+        Self {
+            kinds,
+            known: FxHashMap::default(),
+            read: None,
+        }
+    }
+
+    fn has(&mut self, device: u64, now: u64) -> bool {
+        let is_due = self
+            .read
+            .is_none_or(|read| now.saturating_sub(read) >= MOUNTS);
+        if is_due && !self.known.contains_key(&device) {
+            self.read = Some(now);
+            // Without the table, nothing is known to lie on a device.
+            let (found, _) = mounts::by_device().unwrap_or_default();
+            let kinds = &self.kinds;
+            let devices = found.iter().filter_map(|mount| {
+                let (major, minor) = mount.device.split_once(':')?;
+                let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
+                Some((device, kinds.has(&mount.kind)))
+            });
+            self.known = devices.collect();
+        }
+        self.known.get(&device).copied().unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

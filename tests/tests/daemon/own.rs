@@ -1,0 +1,183 @@
+//! A user's own daemon, without privileges: programs report to it by the preload library.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use foreread_tests::{Need, eventually, foreread, text};
+use rustix::process::Signal;
+
+use crate::{Place, Test};
+
+pub const TESTS: &[Test] = &[
+    (
+        "a_user_without_rights_has_own_programs_seen_and_their_files_fetched",
+        &[Need::Root, Need::Nobody],
+        a_user_without_rights_has_own_programs_seen_and_their_files_fetched,
+    ),
+    (
+        "programs_outlive_a_daemon_that_is_killed",
+        &[Need::Root, Need::Nobody],
+        programs_outlive_a_daemon_that_is_killed,
+    ),
+    (
+        "what_a_full_ring_has_no_room_for_is_counted",
+        &[Need::Root, Need::Nobody, Need::Command("python3")],
+        what_a_full_ring_has_no_room_for_is_counted,
+    ),
+    (
+        "a_run_in_a_shell_that_reports_to_a_daemon_has_a_ring_of_its_own",
+        &[Need::Root, Need::Nobody],
+        a_run_in_a_shell_that_reports_to_a_daemon_has_a_ring_of_its_own,
+    ),
+];
+
+/// The commands that have a shell's programs report to this daemon.
+fn environment(place: &Place) -> String {
+    place.said(&["daemon", "env"])
+}
+
+/// The user's shell, with these commands before the script's.
+fn shell(place: &Place, environment: &str, script: &str) -> Command {
+    let mut command = place.lab.command("sh");
+    command.args(["-c", &format!("{environment}\n{script}")]);
+    command
+}
+
+/// What a script says that succeeds and complains of nothing.
+fn done(output: Output) -> String {
+    let complaints = text(&output.stderr);
+    assert!(
+        output.status.success() && complaints.is_empty(),
+        "{complaints}"
+    );
+    text(&output.stdout)
+}
+
+fn ran(place: &Place, environment: &str, script: &str) -> String {
+    done(shell(place, environment, script).output().expect("a shell"))
+}
+
+fn a_user_without_rights_has_own_programs_seen_and_their_files_fetched() {
+    let place = Place::of_nobody();
+    let names: Vec<String> = (0..10).map(|number| format!("file{number}")).collect();
+    for name in &names {
+        // Read with the first read: of longer files the rest is taken to be read a second later, and nothing beyond it is fetched before.
+        place.lab.write(name, vec![b'x'; 100_000]);
+    }
+    let running = place.running();
+    assert_eq!(place.status()["observer"], "preload");
+    let environment = environment(&place);
+    // What the user preloads is kept, and nothing is named twice.
+    let asked = format!(
+        "{} daemon env --socket {}",
+        foreread().display(),
+        place.socket().display()
+    );
+    assert_eq!(ran(&place, &environment, &asked), environment);
+    let read = |environment: &str, names: &[String]| {
+        // The shell goes on: what is predicted for those that have ended is given up.
+        let script = format!("cat {} >/dev/null; sleep 0.3", names.join(" "));
+        ran(&place, environment, &script)
+    };
+    read(&environment, &names);
+    eventually("the programs are seen", || {
+        place.status()["programs"].to_string().contains("65534")
+    });
+    running.signal(Signal::TERM);
+    running.end();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    eventually("a file that nobody has opened is fetched", || {
+        let end = |running: crate::Running| {
+            running.signal(Signal::TERM);
+            running.end();
+        };
+        let running = place.running();
+        let environment = self::environment(&place);
+        (0..4).for_each(|_| drop(read(&environment, &names)));
+        end(running);
+        // A daemon that has asked for a file takes it to be in memory for a while; one that is new has asked for none.
+        let running = place.running();
+        let environment = self::environment(&place);
+        place.lab.cold(&all);
+        read(&environment, &names[..4]);
+        let cached = place.lab.cached(&names[4]);
+        end(running);
+        cached > 0
+    });
+}
+
+fn programs_outlive_a_daemon_that_is_killed() {
+    let place = Place::of_nobody();
+    place.lab.write("file", "one line\n");
+    let running = place.running();
+    let environment = environment(&place);
+    let script = "cat /dev/null; read x; for i in 1 2 3 4 5 6 7 8 9; do cat file; done; while read y; do :; done <file; cat file";
+    let mut program = shell(&place, &environment, script)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    eventually("a program of the shell is seen", || {
+        place.status()["events"].as_u64() > Some(0)
+    });
+    running.signal(Signal::KILL);
+    assert!(!running.end().status.success());
+    let mut input = program.stdin.take().expect("a pipe");
+    input.write_all(b"go on\n").expect("it reads");
+    drop(input);
+    let output = program.wait_with_output().expect("our child");
+    assert_eq!(done(output), "one line\n".repeat(10));
+    assert_eq!(ran(&place, &environment, "cat file"), "one line\n");
+    // A daemon that is started anew has another ring.
+    let _again = place.running();
+    let anew = self::environment(&place);
+    assert_ne!(anew, environment);
+    let before = place.status()["events"].clone();
+    assert_eq!(ran(&place, &environment, "cat file"), "one line\n");
+    assert_eq!(place.status()["events"], before, "of the old environment");
+    eventually("programs of the new environment are seen", || {
+        ran(&place, &anew, "cat file");
+        place.status()["events"] != before
+    });
+}
+
+fn what_a_full_ring_has_no_room_for_is_counted() {
+    let place = Place::of_nobody();
+    let file = place.lab.write("file", "one line\n").display().to_string();
+    let running = place.running();
+    let environment = environment(&place);
+    running.signal(Signal::STOP);
+    let python = "import os\nfor i in range(20000): os.close(os.open('file', os.O_RDONLY))";
+    ran(&place, &environment, &format!("python3 -c \"{python}\""));
+    running.signal(Signal::CONT);
+    eventually("losses are counted", || {
+        let lost = place.status()["lost"].to_string();
+        lost.contains("full ring")
+    });
+    eventually("what comes after is seen", || {
+        ran(&place, &environment, "cat file");
+        !place.said(&["predict", "--json", &file]).is_empty()
+            && place.status()["programs"].to_string().contains("cat")
+    });
+}
+
+fn a_run_in_a_shell_that_reports_to_a_daemon_has_a_ring_of_its_own() {
+    let place = Place::of_nobody();
+    place.lab.data("file", 4);
+    let _running = place.running();
+    let environment = environment(&place);
+    let script = format!(
+        "{} run --observer preload -- cat file >/dev/null",
+        foreread().display()
+    );
+    let output = shell(&place, &environment, &script)
+        .output()
+        .expect("a shell");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let record = place.lab.record();
+    let shown = place.lab.foreread(&["show", &record.display().to_string()]);
+    assert!(
+        text(&shown.stdout).contains("file"),
+        "{}",
+        text(&shown.stdout)
+    );
+}
