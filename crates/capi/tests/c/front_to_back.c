@@ -66,9 +66,24 @@ static int read_listed(int advice)
 	return pages;
 }
 
+/* The same without a list. */
+static int read_plain(void)
+{
+	int fd, pages;
+
+	CHECK(evict(path));
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0);
+	pages = read_on(fd);
+	CHECK(close(fd) == 0);
+	return pages;
+}
+
 int main(int argc, char **argv)
 {
-	int fd, plain;
+	/* Whoever clears all memory may come between two counts, but not each time. */
+	enum { TURNS = 10 };
+	int turn, plain, listed, chosen;
 
 	CHECK(argc > 1);
 	make_path(path, argv[1], "file", (size_t)PAGES * PAGE);
@@ -76,15 +91,17 @@ int main(int argc, char **argv)
 		fprintf(stderr, "files in this directory cannot be cold\n");
 		return 77;
 	}
-	fd = open(path, O_RDONLY);
-	CHECK(fd >= 0);
-	plain = read_on(fd);
-	CHECK(close(fd) == 0);
-	if (plain == READ) {
-		fprintf(stderr, "the kernel's read-ahead is off for this device\n");
-		return 77;
+	for (turn = 0; turn < TURNS; turn++) {
+		plain = read_plain();
+		if (plain == READ) {
+			fprintf(stderr, "the kernel's read-ahead is off for this device\n");
+			return 77;
+		}
+		listed = read_listed(-1);
+		chosen = read_listed(POSIX_FADV_NORMAL);
+		if (listed > plain && chosen == plain)
+			return 0;
 	}
-	CHECK(read_listed(-1) > plain);
-	SAME(read_listed(POSIX_FADV_NORMAL), plain);
-	return 0;
+	fprintf(stderr, "pages in memory: %d alone, %d listed, %d with the program's own choice\n", plain, listed, chosen);
+	return 1;
 }
