@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, readlinkat,
@@ -94,6 +94,10 @@ fn resolve(
 ) -> Result<OwnedFd, Errno> {
     let mut names = path.components();
     let last = names.next_back().ok_or(Errno::NOENT)?;
+    if last == Component::RootDir {
+        // Nobody mounts it, and where this process is does not matter.
+        return openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    }
     let before = names.as_path();
     let found;
     let folder = if before.as_os_str().is_empty() {
@@ -117,7 +121,7 @@ fn resolve(
     if links == Links::Refused || kind(there.as_fd())? != FileType::Symlink {
         return Ok(there);
     }
-    if rustix::fs::fstatfs(folder)?.f_type as i64 == PROC {
+    if file_system(folder)? == PROC {
         // A link of proc leads to the file itself, which may have no name, or stays in proc.
         return openat(folder, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     }
@@ -129,6 +133,15 @@ fn resolve(
 
 fn kind(place: BorrowedFd<'_>) -> Result<FileType, Errno> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(place)?.st_mode))
+}
+
+/// What kind of file system a directory is of. The working directory is no descriptor to `fstatfs`.
+fn file_system(folder: BorrowedFd<'_>) -> Result<i64, Errno> {
+    let about = match folder.as_raw_fd() == CWD.as_raw_fd() {
+        true => rustix::fs::statfs(c"."),
+        false => rustix::fs::fstatfs(folder),
+    };
+    Ok(about?.f_type as i64)
 }
 
 /// Whether a directory is one of autofs, which mounts what is looked up in it.
@@ -150,7 +163,7 @@ fn is_autofs(folder: BorrowedFd<'_>) -> Result<bool, Errno> {
             return Ok(false);
         }
     }
-    let is_it = rustix::fs::fstatfs(folder)?.f_type as i64 == AUTOFS;
+    let is_it = file_system(folder)? == AUTOFS;
     if !is_it {
         OTHER.set(mount);
     }
