@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use foreread_tests::Lab;
+use foreread_tests::{Lab, check};
 
 use super::harness::{Mpi, asked, lines};
 use super::{Needs, Test};
@@ -99,7 +99,7 @@ fn thrice(lab: &Lab, mpi: Mpi, file: &str, words: &[&str]) -> Output {
 fn recorded(lab: &Lab, file: &str, bytes: u64) {
     for (rank, asked) in asked(lab, RANKS, file).iter().enumerate() {
         let all: u64 = asked.iter().map(|(_, _, len)| len).sum();
-        assert!(
+        check!(
             all >= bytes,
             "rank {rank}: {all} of {bytes} bytes: {asked:?}"
         );
