@@ -52,7 +52,7 @@ help:
 	@echo 'make deps                   the Debian packages all this needs; test and demo see to theirs'
 	@echo 'make clean                  remove what was built'
 
-# The programs are linked statically, to lie at a fixed address: it is started before whatever it runs, and the
+# The programs are linked statically, to lie at a fixed address: foreread is started before whatever it runs, and the
 # dynamic linker would take 1 ms of that, being relocated 0.2 ms. The preload library comes by a call of its
 # own: in one, it would be given the standard library that the program's use of the ring asks for. It lies where
 # the program finds it, as an installed one would. It is loaded into every process: without pages to be made

@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use foreread_plan::{FileId, PAGE, Request, RequestId};
-use foreread_segment::{Claim, Fill, Mode, PARTS, Segment, version};
+use foreread_segment::{Claim, Fill, Mode, PARTS, Segment, runs, version};
 use foreread_sys::file::FileFacts;
 use foreread_sys::processor::Aside;
 
@@ -358,7 +358,7 @@ impl Shared {
         let whole = (facts.size / PAGE).saturating_sub(first).min(PARTS);
         let has = ((1_u32 << whole) - 1) as u16;
         let beyond = facts.size.div_ceil(PAGE).saturating_sub(first).min(PARTS);
-        for run in runs(first, fill.parts() & !((1_u32 << beyond) - 1) as u16) {
+        for run in pages_of(first, fill.parts() & !((1_u32 << beyond) - 1) as u16) {
             self.report(Event::Short {
                 id: job.id,
                 file: job.file,
@@ -371,7 +371,7 @@ impl Shared {
         }
         job.fetched.store(true, Ordering::Relaxed);
         // Announced first: the program may read the page before the read has returned.
-        for pages in runs(first, parts) {
+        for pages in pages_of(first, parts) {
             self.report(Event::Issued {
                 id: job.id,
                 file: job.file,
@@ -457,15 +457,6 @@ fn is_settled(facts: &FileFacts) -> bool {
 }
 
 /// Runs of a page's parts, as 4 KiB pages of the file.
-fn runs(first: u64, parts: u16) -> impl Iterator<Item = Range<u64>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = u32::from(parts) >> at;
-        if rest == 0 {
-            return None;
-        }
-        let from = at + rest.trailing_zeros();
-        at = from + (u32::from(parts) >> from).trailing_ones();
-        Some(first + u64::from(from)..first + u64::from(at))
-    })
+fn pages_of(first: u64, parts: u16) -> impl Iterator<Item = Range<u64>> {
+    runs(parts).map(move |run| first + u64::from(run.start)..first + u64::from(run.end))
 }

@@ -1,0 +1,149 @@
+//! A fill: parts of a page that one thread has claimed, reads, and lets become valid or gives up.
+//!
+//! Invariant: what was claimed is let go exactly once, whether the fill is committed or dropped.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::{Segment, byte_runs, bytes, count};
+use crate::atomic::AtomicU64;
+use crate::layout::{Key, PAGE, PART};
+use crate::slot::{Claimed, Slot};
+
+/// Parts of a page to be filled; those that were not when this is dropped are given up.
+#[derive(Debug)]
+pub struct Fill<'a> {
+    pub(super) segment: &'a Segment,
+    pub(super) slot: u32,
+    pub(super) key: Key,
+    pub(super) claimed: Claimed,
+    pub(super) filled: u16,
+}
+
+impl Fill<'_> {
+    /// Which parts.
+    pub fn parts(&self) -> u16 {
+        self.claimed.parts
+    }
+
+    /// The page.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Fill these of them from their file, whose state ([`crate::version`]) was asked for after they were claimed. What the file
+    /// does not have in full stays out.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub fn from_file(&mut self, file: BorrowedFd<'_>, parts: u16, version: u64) -> io::Result<()> {
+        self.slot().set_version(version);
+        let page = self.segment.map.page(self.slot);
+        for (at, len) in byte_runs(parts & self.claimed.parts) {
+            let mut done = 0;
+            while done < len {
+                let offset = self.key.page * PAGE + (at + done) as u64;
+                let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+                // SAFETY: the run lies within the slot's page, which is mapped; its memory is this claim's.
+                let got = unsafe {
+                    let into = page.add(at + done).cast();
+                    libc::pread(file.as_raw_fd(), into, len - done, offset)
+                };
+                match usize::try_from(got) {
+                    Ok(0) => break,
+                    Ok(got) => done += got,
+                    Err(_) => {
+                        let why = io::Error::last_os_error();
+                        if why.kind() != io::ErrorKind::Interrupted {
+                            return Err(why);
+                        }
+                    }
+                }
+            }
+            let whole = done / PART as usize;
+            self.filled |= (((1_u32 << whole) - 1) << (at / PART as usize)) as u16;
+        }
+        Ok(())
+    }
+
+    /// Fill these of them from another rank's segment, if that has all of them, of the file in the state `version`. The file
+    /// must have been in that state for longer than its time stamps are coarse, as was asked after the parts were claimed:
+    /// whoever writes makes pages void in one segment after the other.
+    pub fn from_peer(&mut self, peer: &Segment, parts: u16, version: u64) -> bool {
+        self.slot().set_version(version);
+        let page = self.segment.map.page(self.slot);
+        let parts = parts & self.claimed.parts;
+        let is_good = peer.copy(&self.key, parts, page, Some(version));
+        if is_good {
+            self.filled = parts;
+            let counts = self.segment.counters();
+            count(&counts.taken, 1);
+            count(&counts.taken_bytes, bytes(self.filled));
+        }
+        is_good
+    }
+
+    /// What was filled becomes valid; which parts. None if the page was made void meanwhile.
+    pub fn commit(self) -> u16 {
+        let filled = self.filled;
+        if self.close() { filled } else { 0 }
+    }
+
+    fn slot(&self) -> &Slot {
+        &self.segment.map.slots()[self.slot as usize]
+    }
+
+    /// Let go of what was claimed; whether anything has become valid.
+    fn close(mut self) -> bool {
+        self.let_go()
+    }
+
+    fn let_go(&mut self) -> bool {
+        let claimed = std::mem::replace(&mut self.claimed, Claimed::nothing());
+        if claimed.parts == 0 {
+            return false;
+        }
+        let (slot, segment) = (self.slot(), self.segment);
+        slot.refresh(self.filled, segment.clock());
+        let is_valid = slot.commit(claimed, self.filled) && self.filled != 0;
+        let counts = segment.counters();
+        if is_valid {
+            segment.log(self.slot);
+            count(&counts.filled_bytes, bytes(self.filled));
+        }
+        // Last: whoever sees that there is something to look for finds it.
+        count(
+            if is_valid {
+                &counts.filled
+            } else {
+                &counts.lost
+            },
+            1,
+        );
+        if slot.has_waiters() {
+            wake(slot.address());
+        }
+        is_valid
+    }
+}
+
+impl Drop for Fill<'_> {
+    fn drop(&mut self) {
+        self.filled = if self.claimed.parts == 0 {
+            self.filled
+        } else {
+            0
+        };
+        self.let_go();
+    }
+}
+
+/// Wakes whoever waits for the lower half of a slot's state to change.
+fn wake(word: *const AtomicU64) {
+    let half = usize::from(cfg!(target_endian = "big"));
+    // SAFETY: the word is mapped; the call writes nothing.
+    unsafe {
+        let half = word.cast::<u32>().add(half);
+        libc::syscall(libc::SYS_futex, half, libc::FUTEX_WAKE, i32::MAX);
+    }
+}
