@@ -11,7 +11,7 @@
 mod automount;
 mod memory;
 pub mod silent;
-mod striped;
+mod slow;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ use foreread_plan::PAGE;
 pub use foreread_steady::{check, rounds};
 pub use memory::MemoryGroup;
 use serde_json::Value;
-pub use striped::Striped;
+pub use slow::Slow;
 
 /// A run that takes longer than this is hung.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -45,6 +45,8 @@ mod start;
 mod store;
 #[path = "run/streams.rs"]
 mod streams;
+#[path = "run/together.rs"]
+mod together;
 #[path = "run/unkept.rs"]
 mod unkept;
 
@@ -81,6 +83,7 @@ fn main() {
         store::TESTS,
         oracle::TESTS,
         names::TESTS,
+        together::TESTS,
         unkept::TESTS,
     ]
     .into_iter()

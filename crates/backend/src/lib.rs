@@ -195,6 +195,11 @@ pub trait Backend: Send {
     fn block(&mut self, _file: FileId) -> Option<u64> {
         None
     }
+    /// Small files with the same number are likely to lie next to each other on their device; `None` for a file of which that is
+    /// not known, and for one that is not small.
+    fn kin(&mut self, _file: FileId) -> Option<u32> {
+        None
+    }
     /// What is known of a device.
     fn facts(&mut self, device: u64) -> DeviceFacts;
     /// Whether position matters on a device is known, and need not be found out.
@@ -204,6 +209,13 @@ pub trait Backend: Send {
     /// Fetch these pages. The answer is `Issued` for each part that comes from the device, `Short` if the file ends
     /// before, then `Done`.
     fn submit(&mut self, request: Request);
+    /// As [`Backend::submit`] for each of these, of files that are [`Backend::kin`]: what lies together is asked of the device
+    /// together, as far as can be.
+    fn submit_together(&mut self, requests: Vec<Request>) {
+        for request in requests {
+            self.submit(request);
+        }
+    }
     /// As [`Backend::submit`], asking the device before it returns, although that may wait for the file to be found;
     /// whether anything comes from the device. Nothing was submitted before.
     fn submit_now(&mut self, request: Request) -> bool {
@@ -240,6 +252,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn block(&mut self, file: FileId) -> Option<u64> {
         (**self).block(file)
     }
+    fn kin(&mut self, file: FileId) -> Option<u32> {
+        (**self).kin(file)
+    }
     fn facts(&mut self, device: u64) -> DeviceFacts {
         (**self).facts(device)
     }
@@ -251,6 +266,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn submit(&mut self, request: Request) {
         (**self).submit(request);
+    }
+    fn submit_together(&mut self, requests: Vec<Request>) {
+        (**self).submit_together(requests);
     }
     fn submit_now(&mut self, request: Request) -> bool {
         (**self).submit_now(request)

@@ -11,6 +11,7 @@ mod account;
 mod ask;
 pub(crate) mod look;
 mod observe;
+mod submit;
 mod walk;
 
 use std::ops::Range;
@@ -355,11 +356,7 @@ impl<B: Backend> Engine<B> {
         };
         let requests = self.scheduler.next(now, &mut site);
         let started = !requests.is_empty();
-        for request in requests {
-            // Infill of an earlier one may be what this one is for.
-            self.want(request.id, request.file, &request.pages);
-            self.backend.submit(request);
-        }
+        self.submit(requests);
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.is_due();
         for strand in &mut self.strands {
             let is_ahead = strand.phase == Phase::Ahead;
@@ -510,24 +507,6 @@ impl<B: Backend> Engine<B> {
             }
         }
         self.want(id, file, pages);
-    }
-
-    /// These pages of a request are wanted, but for its infill.
-    fn want(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
-        let Some(at) = self.made_for(id) else {
-            return;
-        };
-        let strand = &mut self.strands[at];
-        let gaps = match &strand.head {
-            Some(head) if id == HEAD => head.gaps.as_slice(),
-            _ => self.scheduler.infill(id),
-        };
-        let mut from = pages.start;
-        for gap in gaps {
-            strand.pages.want(file, &(from..gap.start.min(pages.end)));
-            from = from.max(gap.end);
-        }
-        strand.pages.want(file, &(from..pages.end));
     }
 
     /// The program is past a request of a strand's: what it has not read of that is not waited for any more. It may still

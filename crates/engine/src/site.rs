@@ -168,6 +168,10 @@ impl<B: Backend> Devices for Site<'_, B> {
         met.profile.clone()
     }
 
+    fn kin(&mut self, file: FileId) -> Option<u32> {
+        self.backend.kin(file)
+    }
+
     fn layout(&mut self, file: FileId) -> Option<Arc<Layout>> {
         let known = self
             .table

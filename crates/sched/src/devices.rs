@@ -12,6 +12,11 @@ pub trait Devices {
     fn device(&mut self, file: FileId) -> Option<DeviceId>;
     /// A device's constants.
     fn profile(&mut self, device: DeviceId) -> Profile;
+    /// Small files with the same number are likely to lie next to each other on their device; `None` for a file of which that is
+    /// not known, and for one that is not small.
+    fn kin(&mut self, _file: FileId) -> Option<u32> {
+        None
+    }
     /// Where a file lies; `None` while that is still being found out (asking starts it).
     fn layout(&mut self, file: FileId) -> Option<Arc<Layout>>;
     /// The file will soon be opened: have its metadata in memory.

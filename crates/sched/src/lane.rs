@@ -1,6 +1,6 @@
 //! One device of a session: what is pending for it, what is under way on it, what was measured of it.
 //!
-//! Invariant: no more requests than the profile's depth are in flight.
+//! Invariant: no more requests than the profile's depth are in flight, those of small files that are kin counted as one.
 
 use foreread_plan::Odds;
 

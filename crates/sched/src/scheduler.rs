@@ -13,7 +13,8 @@
 //!
 //! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, which ends when
 //! it is read or passed over; its request's infill until all the request's entries are, or,
-//! where the session evicts behind, until it has arrived; a lane never has more than its depth in flight.
+//! where the session evicts behind, until it has arrived; a lane that has its depth in flight is asked for no more, but for small
+//! files that are kin of the last one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -48,6 +49,16 @@ struct Flight {
     last: u64,
     pages: u64,
     infill: Gaps,
+}
+
+/// A request as it leaves its plan.
+struct Issued {
+    /// The last ordinal it serves.
+    last: u64,
+    request: Request,
+    infill: Gaps,
+    /// The number of its file's kin.
+    kin: Option<u32>,
 }
 
 /// Queues, pacing, order and budget of one session.
@@ -393,9 +404,16 @@ impl Scheduler {
                 }
             }
             while lane.has_room()
-                && let Some(request) = self.serve(&turns, device, lane, now)
+                && let Some((strand, kin)) = self.serve(&turns, device, lane, now, &mut requests)
             {
-                requests.push(request);
+                // What lies next to it goes with it, whatever is under way: of both the device makes one.
+                let whole = lane.pages_in_flight + lane.profile.request_pages;
+                while let Some(kin) = kin
+                    && lane.pages_in_flight < whole
+                    && let Some(issued) = self.issue(strand, Some(kin), lane, now)
+                {
+                    requests.push(self.depart(strand, device, issued));
+                }
             }
         }
         self.lanes = lanes;
@@ -413,31 +431,46 @@ impl Scheduler {
         turns
     }
 
-    /// The next request of one lane: of those believed alike, whoever has least under way is served first.
+    /// The next request of one lane: of those believed alike, whoever has least under way is served first. Whose it is, and the
+    /// number of its file's kin.
     fn serve(
         &mut self,
         turns: &Turns,
         device: DeviceId,
         lane: &mut Lane,
         now: u64,
-    ) -> Option<Request> {
+        requests: &mut Vec<Request>,
+    ) -> Option<(StrandId, Option<u32>)> {
         let mut turns = turns.clone();
         if turns.len() > 1 {
             turns.sort_by_key(|&(weight, strand)| (weight, lane.of(strand).pages_in_flight));
         }
         turns.into_iter().find_map(|(_, strand)| {
-            let (last, request, infill) = self.issue(strand, lane, now)?;
-            let flight = Flight {
-                strand,
-                device,
-                last,
-                pages: request.pages.end - request.pages.start,
-                infill,
-            };
-            self.plans[strand.0].in_flight += 1;
-            self.in_flight.insert(request.id, flight);
-            Some(request)
+            let issued = self.issue(strand, None, lane, now)?;
+            let kin = issued.kin;
+            requests.push(self.depart(strand, device, issued));
+            Some((strand, kin))
         })
+    }
+
+    /// A request is on its way.
+    fn depart(&mut self, strand: StrandId, device: DeviceId, issued: Issued) -> Request {
+        let Issued {
+            last,
+            request,
+            infill,
+            ..
+        } = issued;
+        let flight = Flight {
+            strand,
+            device,
+            last,
+            pages: request.pages.end - request.pages.start,
+            infill,
+        };
+        self.plans[strand.0].in_flight += 1;
+        self.in_flight.insert(request.id, flight);
+        request
     }
 
     /// Take back what is admitted and not yet asked for: it was admitted to a larger target.
@@ -487,13 +520,14 @@ impl Scheduler {
         lane(&mut self.lanes, device, devices)
     }
 
-    /// The next request of a strand's in one lane, by its order and the pacing rule, the last ordinal it serves, and its infill.
+    /// The next request of a strand's in one lane, by its order and the pacing rule; of small files of this kin alone, if there is one.
     fn issue(
         &mut self,
         strand: StrandId,
+        kin: Option<u32>,
         lane: &mut Lane,
         now: u64,
-    ) -> Option<(u64, Request, Gaps)> {
+    ) -> Option<Issued> {
         let plan = &mut self.plans[strand.0];
         let (position, floor) = (plan.queue.position(), plan.queue.floor());
         let (c, t) = (self.feedback.compute_ns(), lane.service.service_ns());
@@ -507,23 +541,23 @@ impl Scheduler {
             ..lane.profile.clone()
         };
         let reach = lane.reach(position);
-        let batch = lane.of(strand).sweep.next(
-            &profile,
-            reach,
-            |ordinal| {
-                let entry = queue.get(ordinal)?;
-                if entry.state != State::Admitted || ordinal < floor {
-                    return None;
-                }
-                let lead = ordinal.saturating_sub(position);
-                // Behind the position (threads, samples), and before C is measured, the rule has nothing to say.
-                let c = c.filter(|_| ordinal >= position);
-                let in_time = c.is_none_or(|c| horizon.judge(lead, c, t, k) != Verdict::TooLate);
-                late += u64::from(!in_time);
-                in_time.then(|| (entry.file, entry.range()))
-            },
-            &mut dropped,
-        );
+        let wanted = |ordinal: u64| {
+            let entry = queue.get(ordinal)?;
+            if entry.state != State::Admitted || ordinal < floor {
+                return None;
+            }
+            let lead = ordinal.saturating_sub(position);
+            // Behind the position (threads, samples), and before C is measured, the rule has nothing to say.
+            let c = c.filter(|_| ordinal >= position);
+            let in_time = c.is_none_or(|c| horizon.judge(lead, c, t, k) != Verdict::TooLate);
+            late += u64::from(!in_time);
+            in_time.then(|| (entry.file, entry.range()))
+        };
+        let sweep = &mut lane.of(strand).sweep;
+        let batch = match kin {
+            None => sweep.next(&profile, reach, wanted, &mut dropped),
+            Some(kin) => sweep.next_of_kin(&profile, kin, wanted, &mut dropped),
+        };
         self.too_late += late;
         for ordinal in dropped {
             if let Some(entry) = plan.queue.get(ordinal)
@@ -551,7 +585,12 @@ impl Scheduler {
         let last = plan
             .asked
             .add(request.clone(), batch.infill.clone(), &batch.ordinals);
-        Some((last, request, batch.infill))
+        Some(Issued {
+            last,
+            request,
+            infill: batch.infill,
+            kin: batch.kin,
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which pending entry is fetched next, and what is fetched along with it.
 //!
-//! In program order it is the earliest. By position it is the next one in the direction the
+//! In program order it is the earliest, and after it those of small files that are likely to lie next to its own. By position it is the next one in the direction the
 //! head moves, starting over at the far end (C-LOOK), so that reading `n` scattered pages costs one pass over
 //! the device and not `n` seeks: libprefetch's reordering. Either way its neighbours, whenever they
 //! are due, become one request with it; gaps up to the profile's infill are read along, because
@@ -18,6 +18,8 @@ use crate::{Order, Profile};
 /// A run of pages to fetch with one request, and the entries it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
+    /// The number of its file's kin, where it was asked for in turn.
+    pub kin: Option<u32>,
     /// The file.
     pub file: FileId,
     /// The pages, gaps included.
@@ -33,19 +35,31 @@ pub struct Batch {
 pub enum Place {
     /// At this position on the device, in bytes.
     At(u64),
-    /// In its turn; its neighbours are found by its file and first page.
-    InTurn(FileId, u64),
+    /// In its turn; its neighbours are found by this.
+    InTurn(Beside),
+}
+
+/// By which an entry that is asked for in its turn is found by what lies beside it: those of small files that are kin, of a file, by its
+/// first page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Beside {
+    /// The number of its file's kin ([`Devices::kin`](crate::Devices::kin)).
+    pub kin: Option<u32>,
+    /// The file.
+    pub file: FileId,
+    /// The first page.
+    pub page: u64,
 }
 
 /// The pending entries of one device: their pages stay in the queue, which is asked by ordinal.
 ///
-/// Some 34 bytes an entry by position, and twice that in turn.
+/// Some 34 bytes an entry by position, and three times that in turn.
 #[derive(Debug, Default)]
 pub struct Sweep {
     /// In program order, by ordinal.
-    in_turn: BTreeMap<u64, (FileId, u64)>,
-    /// The same: (file, first page, ordinal).
-    neighbours: BTreeSet<(FileId, u64, u64)>,
+    in_turn: BTreeMap<u64, Beside>,
+    /// The same, and the ordinal.
+    neighbours: BTreeSet<(Beside, u64)>,
     /// By position: (position, ordinal).
     by_position: BTreeSet<(u64, u64)>,
     head: u64,
@@ -145,9 +159,9 @@ impl Sweep {
             Place::At(position) => {
                 self.by_position.insert((position, ordinal));
             }
-            Place::InTurn(file, page) => {
-                self.in_turn.insert(ordinal, (file, page));
-                self.neighbours.insert((file, page, ordinal));
+            Place::InTurn(beside) => {
+                self.in_turn.insert(ordinal, beside);
+                self.neighbours.insert((beside, ordinal));
             }
         }
     }
@@ -180,16 +194,57 @@ impl Sweep {
             if *earliest.key() > reach {
                 return None;
             }
-            let (ordinal, (file, first)) = earliest.remove_entry();
-            self.neighbours.remove(&(file, first, ordinal));
+            let (ordinal, beside) = earliest.remove_entry();
+            self.neighbours.remove(&(beside, ordinal));
             match wanted(ordinal) {
-                Some((file, pages)) => break Batch::of(file, pages, ordinal),
+                Some((file, pages)) => break Batch::of(beside.kin, file, pages, ordinal),
                 None => dropped.push(ordinal),
             }
         };
+        self.take_neighbours(&mut batch, profile, wanted, dropped);
+        Some(batch)
+    }
+
+    /// Take the next run of a small file that is this kin, whenever it is due. As [`Sweep::next`].
+    pub fn next_of_kin(
+        &mut self,
+        profile: &Profile,
+        kin: u32,
+        mut wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
+        dropped: &mut Vec<u64>,
+    ) -> Option<Batch> {
+        let kin = Some(kin);
+        let first = Beside {
+            kin,
+            file: FileId(0),
+            page: 0,
+        };
+        let mut batch = loop {
+            let key = self.neighbours.range((first, 0)..).next().copied();
+            let key = key.filter(|(beside, _)| beside.kin == kin)?;
+            let ordinal = key.1;
+            self.neighbours.remove(&key);
+            self.in_turn.remove(&ordinal);
+            match wanted(ordinal) {
+                Some((file, pages)) => break Batch::of(kin, file, pages, ordinal),
+                None => dropped.push(ordinal),
+            }
+        };
+        self.take_neighbours(&mut batch, profile, wanted, dropped);
+        Some(batch)
+    }
+
+    /// Take what lies beside a batch in its file, whenever it is due.
+    fn take_neighbours(
+        &mut self,
+        batch: &mut Batch,
+        profile: &Profile,
+        mut wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
+        dropped: &mut Vec<u64>,
+    ) {
         for neighbour in [Self::ahead_of, Self::behind] {
-            while let Some(key) = neighbour(self, &batch) {
-                let ordinal = key.2;
+            while let Some(key) = neighbour(self, batch) {
+                let ordinal = key.1;
                 match wanted(ordinal) {
                     None => dropped.push(ordinal),
                     Some((_, pages)) if batch.reaches(&pages, profile) => {
@@ -201,21 +256,19 @@ impl Sweep {
                 self.in_turn.remove(&ordinal);
             }
         }
-        Some(batch)
     }
 
     /// The first pending entry that begins in the batch or after it, in its file.
-    fn ahead_of(&self, batch: &Batch) -> Option<(FileId, u64, u64)> {
-        let from = (batch.file, batch.pages.start, 0);
-        let key = self.neighbours.range(from..).next().copied();
-        key.filter(|key| key.0 == batch.file)
+    fn ahead_of(&self, batch: &Batch) -> Option<(Beside, u64)> {
+        let key = self.neighbours.range((batch.begin(), 0)..).next().copied();
+        key.filter(|(beside, _)| beside.file == batch.file)
     }
 
     /// The last pending entry that begins before the batch, in its file.
-    fn behind(&self, batch: &Batch) -> Option<(FileId, u64, u64)> {
-        let to = (batch.file, batch.pages.start, 0);
-        let key = self.neighbours.range(..to).next_back().copied();
-        key.filter(|key| key.0 == batch.file)
+    fn behind(&self, batch: &Batch) -> Option<(Beside, u64)> {
+        let before = self.neighbours.range(..(batch.begin(), 0));
+        let key = before.last().copied();
+        key.filter(|(beside, _)| beside.file == batch.file)
     }
 
     fn next_by_position(
@@ -235,7 +288,7 @@ impl Sweep {
                 continue;
             };
             match &mut batch {
-                None => batch = Some((Batch::of(file, pages, ordinal), position)),
+                None => batch = Some((Batch::of(None, file, pages, ordinal), position)),
                 Some((batch, start)) => {
                     // As near on the device as in the file.
                     let ahead = pages.start.checked_sub(batch.pages.start);
@@ -276,12 +329,22 @@ impl Sweep {
 }
 
 impl Batch {
-    fn of(file: FileId, pages: Range<u64>, ordinal: u64) -> Self {
+    fn of(kin: Option<u32>, file: FileId, pages: Range<u64>, ordinal: u64) -> Self {
         Self {
+            kin,
             file,
             pages,
             ordinals: SmallVec::from_slice(&[ordinal]),
             infill: SmallVec::new(),
+        }
+    }
+
+    /// Where it begins.
+    fn begin(&self) -> Beside {
+        Beside {
+            kin: self.kin,
+            file: self.file,
+            page: self.pages.start,
         }
     }
 
@@ -321,12 +384,16 @@ mod tests {
 
     const FILE: FileId = FileId(3);
 
+    fn in_turn(kin: Option<u32>, file: FileId, page: u64) -> Place {
+        Place::InTurn(Beside { kin, file, page })
+    }
+
     /// Push these entries in their order, by position or not.
     fn sweep_of(entries: &[Range<u64>], order: Order) -> Sweep {
         let mut sweep = Sweep::default();
         for (ordinal, pages) in entries.iter().enumerate() {
             let place = match order {
-                Order::Program => Place::InTurn(FILE, pages.start),
+                Order::Program => in_turn(None, FILE, pages.start),
                 Order::Position => Place::At(pages.start * PAGE),
             };
             sweep.push(place, pages.end - pages.start, ordinal as u64);
@@ -383,7 +450,7 @@ mod tests {
     fn neighbours_of_another_file_are_none() {
         let mut sweep = Sweep::default();
         for (ordinal, file) in [1, 0, 2].into_iter().enumerate() {
-            sweep.push(Place::InTurn(FileId(file), 7), 1, ordinal as u64);
+            sweep.push(in_turn(None, FileId(file), 7), 1, ordinal as u64);
         }
         let files = [1, 0, 2];
         let wanted = |ordinal: u64| Some((FileId(files[ordinal as usize]), 7..8));
@@ -393,6 +460,29 @@ mod tests {
                 .collect();
         assert_eq!(batches.len(), 3);
         assert!(batches.iter().all(|batch| batch.pages == (7..8)));
+    }
+
+    #[test]
+    fn small_files_that_are_kin_are_taken_with_each_other_whenever_they_are_due() {
+        let mut sweep = Sweep::default();
+        // Files 0 to 5, of two kins in turn, and 6, of none.
+        let kin = |file: u64| (file < 6).then_some(file as u32 % 2);
+        for file in [4, 0, 3, 6, 1, 2, 5] {
+            sweep.push(in_turn(kin(file), FileId(file as u32), 0), 1, file);
+        }
+        let wanted = |ordinal: u64| (ordinal != 2).then(|| (FileId(ordinal as u32), 0..1));
+        let (profile, mut dropped) = (exact(Order::Program), Vec::new());
+        let first = sweep.next(&profile, 0, wanted, &mut dropped).unwrap();
+        assert_eq!((first.file, first.kin), (FileId(0), Some(0)));
+        let mut of_kin = || sweep.next_of_kin(&profile, 0, wanted, &mut dropped);
+        assert_eq!(of_kin().map(|batch| batch.file), Some(FileId(4)));
+        assert_eq!(of_kin(), None);
+        assert_eq!(dropped, [2]);
+        let left = std::iter::from_fn(|| sweep.next(&profile, 9, wanted, &mut Vec::new()));
+        assert_eq!(
+            left.map(|batch| batch.file.0).collect::<Vec<_>>(),
+            [1, 3, 5, 6]
+        );
     }
 
     #[test]
@@ -427,7 +517,7 @@ mod tests {
     fn entries_placed_late_are_still_asked_for_in_program_order() {
         let mut sweep = Sweep::default();
         for ordinal in [5, 7, 2, 6] {
-            sweep.push(Place::InTurn(FILE, 0), 1, ordinal);
+            sweep.push(in_turn(None, FILE, 0), 1, ordinal);
         }
         assert_eq!(sweep.drain().collect::<Vec<_>>(), [2, 5, 6, 7]);
         assert!(sweep.is_empty() && sweep.neighbours.is_empty());

@@ -3,7 +3,7 @@
 use std::alloc::System;
 
 use foreread_plan::{Expected, FileId, Odds, Pattern, ThreadId};
-use foreread_sched::{Place, Queue, Sweep};
+use foreread_sched::{Beside, Place, Queue, Sweep};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -54,7 +54,12 @@ fn an_entry_costs_at_most_24_bytes_in_the_queue_and_few_more_while_pending() {
     let before = Region::new(ALLOCATOR);
     let mut sweep = Sweep::default();
     for n in 0..ENTRIES {
-        sweep.push(Place::InTurn(FileId((n % 3) as u32), page(n)), 1, n);
+        let beside = Beside {
+            kin: None,
+            file: FileId((n % 3) as u32),
+            page: page(n),
+        };
+        sweep.push(Place::InTurn(beside), 1, n);
     }
     let in_turn = each(&before);
     drop(sweep);

@@ -31,6 +31,7 @@ pub mod signals;
 pub mod spawn;
 mod text;
 pub mod thread;
+pub mod together;
 pub mod usage;
 pub mod user;
 pub mod way;

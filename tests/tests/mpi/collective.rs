@@ -1,6 +1,6 @@
 //! The collective cache under `foreread run`, on a parallel file system whose pages ranks do not share.
 
-use foreread_tests::{Lab, Striped, check, text};
+use foreread_tests::{Lab, Slow, check, text};
 use serde_json::Value;
 
 use super::cache::contents;
@@ -40,7 +40,7 @@ fn accounts(lab: &Lab, ranks: u32) -> Vec<Value> {
 fn served(mpi: Mpi) {
     let lab = Lab::new();
     mpi.build(&lab, "strided.c");
-    let _mount = Striped::mount(&lab);
+    let _mount = Slow::mount(&lab, "striped");
     std::fs::write(lab.path("mnt/data"), contents(16 << 20)).expect("a file");
     let words = &["./strided", "mnt/data"];
     let plain = mpi.launch(&lab, 2, words);
@@ -73,7 +73,7 @@ fn served(mpi: Mpi) {
 fn the_same(mpi: Mpi) {
     let lab = Lab::new();
     mpi.build(&lab, "cached.c");
-    let _mount = Striped::mount(&lab);
+    let _mount = Slow::mount(&lab, "striped");
     for way in [
         "reads",
         "reads_writable",

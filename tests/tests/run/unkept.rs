@@ -1,6 +1,6 @@
 //! Where a file system keeps no pages in memory for its readers, hints only have it read everything twice: none are given.
 
-use foreread_tests::{Lab, Need, Striped};
+use foreread_tests::{Lab, Need, Slow};
 
 use crate::Test;
 
@@ -22,7 +22,7 @@ for at in range(48 << 20, 0, -(64 << 10)):
 
 fn unkept() {
     let lab = Lab::new();
-    let _mount = Striped::mount(&lab);
+    let _mount = Slow::mount(&lab, "striped");
     std::fs::write(lab.path("mnt/data"), vec![7; SIZE as usize]).expect("a file");
     lab.write("backward.py", BACKWARD);
     // The first run knows the pattern, the second all reads.

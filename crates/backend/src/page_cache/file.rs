@@ -241,8 +241,7 @@ impl Opened {
 
     /// Ask the kernel to read these pages, in hints it will not cut silently.
     pub(crate) fn hint(&self, pages: &Range<u64>, max_hint: u64) -> io::Result<()> {
-        let end = (pages.end * PAGE).min(self.size);
-        let mut at = pages.start * PAGE;
+        let Range { start: mut at, end } = self.bytes(pages);
         while at < end {
             let to = end.min(at + max_hint);
             cache::will_need(&self.fd, at..to)?;
@@ -256,6 +255,17 @@ impl Opened {
         &mut self,
         request: &Request,
         max_hint: u64,
+        events: &Sender<Event>,
+    ) -> Vec<Range<u64>> {
+        let mut parts = self.announce_missing(request, events);
+        parts.retain(|part| self.hint(part, max_hint).is_ok());
+        parts
+    }
+
+    /// Tell what is missing of a request, as far as the device has it: it will be hinted about. The parts.
+    pub(crate) fn announce_missing(
+        &mut self,
+        request: &Request,
         events: &Sender<Event>,
     ) -> Vec<Range<u64>> {
         let whole = self.pages();
@@ -272,21 +282,25 @@ impl Opened {
             return Vec::new();
         }
         let missing = self.missing(&(request.pages.start..end));
-        let mut parts = if self.sparse {
+        let parts = if self.sparse {
             self.without_holes(missing)
         } else {
             missing
         };
-        parts.retain(|part| {
-            // Announced first: the program may read the page before the hint has returned.
+        for part in &parts {
+            // Before they are hinted about: the program may read a page before the hint has returned.
             let _ = events.send(Event::Issued {
                 id: request.id,
                 file: request.file,
                 pages: part.clone(),
             });
-            self.hint(part, max_hint).is_ok()
-        });
+        }
         parts
+    }
+
+    /// Where pages of it are, in bytes, but for what lies past its end.
+    pub(crate) fn bytes(&self, pages: &Range<u64>) -> Range<u64> {
+        pages.start * PAGE..(pages.end * PAGE).min(self.size)
     }
 
     /// What of these parts lies on the device: nothing is fetched for the pages of a hole, which the program finds

@@ -19,7 +19,7 @@ use foreread_sys::processor::Aside;
 use super::ask::Asker;
 use super::devices::Devices;
 use super::files::Files;
-use super::names::{Lookers, Name};
+use super::names::{self, Lookers, Name};
 use super::worker::Worker;
 use crate::{Event, Question};
 
@@ -42,6 +42,8 @@ const PARTING: Duration = Duration::from_millis(20);
 pub(super) enum Job {
     Prepare(FileId),
     Fetch(Request),
+    /// Of small files that are kin, as many as there are.
+    Together(Vec<Request>),
     /// Watch these parts of it arrive: they are hinted about already.
     Await(Request, Vec<Range<u64>>),
     Discard(FileId, Range<u64>),
@@ -169,8 +171,11 @@ impl Lanes {
 
     /// Give the worker who has this page of a file a job.
     pub(super) fn tell(&mut self, common: &Common, file: FileId, page: u64, job: Job) {
-        let (number, crew) = self.crew(common.files.place(file).0);
-        let n = ((u64::from(file.0) + page / REGION) % WORKERS as u64) as usize;
+        let (dev, ino) = common.files.place(file);
+        let (number, crew) = self.crew(dev);
+        // Small files that are kin have one worker.
+        let kin = names::block(ino).unwrap_or(u64::from(file.0));
+        let n = (kin.wrapping_add(page / REGION) % WORKERS as u64) as usize;
         let name = format!("foreread-hint-{}", number * WORKERS + n);
         let lane = &mut crew.workers[n];
         let new = matches!(lane.state, State::Unstarted(_)).then(|| Worker::new(common));

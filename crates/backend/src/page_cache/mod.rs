@@ -16,6 +16,7 @@ mod devices;
 pub(crate) mod file;
 pub(crate) mod files;
 pub(crate) mod held;
+mod joined;
 mod lanes;
 mod looks;
 mod names;
@@ -36,7 +37,8 @@ use files::Files;
 pub use files::Register;
 use lanes::{Common, Job, Lanes, REGION};
 
-/// A hint that no kernel cuts, in bytes, whatever its device.
+/// A hint that no kernel cuts, in bytes, whatever its device. A file that is not longer is a small one: where each operation has its
+/// price, a longer one gains little by sharing it.
 const SMALL_HINT: u64 = 128 << 10;
 
 /// The page-cache backend.
@@ -111,6 +113,14 @@ impl Backend for PageCache {
         names::block(self.common.files.place(file).1)
     }
 
+    fn kin(&mut self, file: FileId) -> Option<u32> {
+        // Of the number some bits will do: inodes that lie in one block were mostly made one after another, and so were their files.
+        let kin = |meta: &FileMeta, _| {
+            Some(names::block(meta.ino)? as u32).filter(|_| meta.size <= SMALL_HINT)
+        };
+        self.common.files.with(file, kin)?
+    }
+
     fn facts(&mut self, device: u64) -> DeviceFacts {
         let device = self.common.devices.of(device);
         DeviceFacts {
@@ -129,6 +139,18 @@ impl Backend for PageCache {
 
     fn submit(&mut self, request: Request) {
         self.tell(request.file, request.pages.start, Job::Fetch(request));
+    }
+
+    fn submit_together(&mut self, mut requests: Vec<Request>) {
+        let files = &self.common.files;
+        let Some(first) = requests.first().map(|request| request.file) else {
+            return;
+        };
+        if self.common.devices.positions(files.place(first).0) == Some(false) {
+            // As they probably lie there.
+            requests.sort_by_key(|request| (files.place(request.file).1, request.pages.start));
+        }
+        self.tell(first, 0, Job::Together(requests));
     }
 
     fn submit_now(&mut self, request: Request) -> bool {

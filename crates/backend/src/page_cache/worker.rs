@@ -18,6 +18,7 @@ use super::devices::Devices;
 use super::file::{Opened, changed};
 use super::files::Files;
 use super::held::Held;
+use super::joined::Joined;
 use super::lanes::{Common, Job};
 use super::looks::Looks;
 use crate::{Event, MOVING_HEAD};
@@ -46,10 +47,10 @@ struct Flight {
 /// One worker's state.
 pub(super) struct Worker {
     files: Files,
-    events: Sender<Event>,
+    pub(super) events: Sender<Event>,
     /// Whoever takes the events.
     taker: Thread,
-    held: Held,
+    pub(super) held: Held,
     reported: HashSet<FileId>,
     /// Files of file systems that keep nothing in the page cache.
     refused: HashSet<FileId>,
@@ -58,6 +59,7 @@ pub(super) struct Worker {
     /// Finds that out.
     prover: Option<JoinHandle<()>>,
     devices: Devices,
+    pub(super) together: Joined,
     flights: VecDeque<Flight>,
     looks: Looks,
     aside: Aside,
@@ -76,6 +78,7 @@ impl Worker {
             unreported: Vec::new(),
             prover: None,
             devices: common.devices.clone(),
+            together: Joined::default(),
             flights: VecDeque::new(),
             looks: Looks::new(Instant::now()),
             aside: common.aside.clone(),
@@ -145,6 +148,7 @@ impl Worker {
                 self.watch(&request, parts);
                 self.held.settle(request.file);
             }
+            Job::Together(requests) => self.fetch_together(&requests),
             Job::Await(request, parts) => {
                 // What its device is taken for is not settled yet.
                 self.hold(request.file);
@@ -266,7 +270,7 @@ impl Worker {
     }
 
     /// See to the answer to a request whose missing parts these were.
-    fn watch(&mut self, request: &Request, parts: Vec<Range<u64>>) {
+    pub(super) fn watch(&mut self, request: &Request, parts: Vec<Range<u64>>) {
         let place = self.held.get(request.file).map(|opened| opened.place);
         let Some(place) = place.filter(|_| !parts.is_empty()) else {
             self.done(request.id, !parts.is_empty(), parts.is_empty());
@@ -288,12 +292,19 @@ impl Worker {
 
     /// Hint about what is missing of a request; the parts hinted about.
     fn issue(&mut self, request: &Request) -> Option<Vec<Range<u64>>> {
+        let dev = self.open_for(request)?.place.0;
+        let max_hint = self.devices.of(dev).max_hint;
+        let opened = self.held.get_mut(request.file)?;
+        Some(opened.hint_missing(request, max_hint, &self.events))
+    }
+
+    /// The file of a request, open, if what is read of it stays in memory.
+    pub(super) fn open_for(&mut self, request: &Request) -> Option<&mut Opened> {
         let was_open = self.held.has(request.file);
         if !self.ready(request.file) {
             return None;
         }
         let opened = self.held.get_mut(request.file)?;
-        let max_hint = self.devices.of(opened.place.0).max_hint;
         if was_open {
             opened.look_again();
         }
@@ -305,7 +316,7 @@ impl Worker {
             }
             return None;
         }
-        Some(opened.hint_missing(request, max_hint, &self.events))
+        self.held.get_mut(request.file)
     }
 
     /// See what has arrived: mostly the oldest, so a few that have not end the look.

@@ -2,6 +2,7 @@
 
 mod backend;
 mod session;
+mod together;
 
 use std::collections::BTreeMap;
 use std::fs::File;

