@@ -533,6 +533,14 @@ impl<B: Backend> Engine<B> {
             backend: &mut self.backend,
         };
         self.scheduler.placed(file, &mut site);
+        if self.phase() == Phase::Hot {
+            self.table.ask_no_more();
+        }
+        let mut site = Site {
+            table: &mut self.table,
+            backend: &mut self.backend,
+        };
+        site.answered(file);
     }
 
     /// Take up to so many disclosures of a strand's; whether there may be more at once.

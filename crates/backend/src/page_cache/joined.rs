@@ -70,7 +70,7 @@ impl Worker {
                     .map(move |part| (opened.fd().as_fd(), opened.bytes(part)))
             })
             .collect();
-        let Some((last, pages)) = asked.filter(|(_, parts)| !parts.is_empty()).last() else {
+        let Some((last, pages)) = asked.rev().find(|(_, parts)| !parts.is_empty()) else {
             return false;
         };
         let dev = last.place.0;
