@@ -42,7 +42,7 @@ use foreread_store::Store;
 use foreread_sys::helper::{self as processes, Side};
 use foreread_sys::process::End;
 use foreread_sys::processor::Aside;
-use foreread_sys::{memory, spawn, thread};
+use foreread_sys::{lease, memory, spawn, thread};
 use foreread_words::units::bytes;
 use foreread_words::{plain, quoted};
 
@@ -152,6 +152,9 @@ pub fn run(args: &RunArgs) -> Result<End> {
         time: SystemTime::now(),
     };
     let ring = account.note(Ring::create(Clock::detect()).map_err(anyhow::Error::new));
+    if let Some(ring) = &ring {
+        lease::watch(ring.leases());
+    }
     let segment = Some(args).filter(|args| args.prefetch);
     let segment = segment.and_then(|args| account.note(cache::segment(args.cache)).flatten());
     let front = std::process::id();

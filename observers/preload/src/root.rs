@@ -1,5 +1,5 @@
-//! Another root directory, other mounts, another user: where this library cannot be read any more, no loader is asked for
-//! it.
+//! Another root directory, other mounts, another user, less access: where this library cannot be loaded any more, no loader
+//! is asked for it.
 //!
 //! A loader says on the program's own standard error what it cannot preload, for each program started there. So the
 //! library's path is taken out of `LD_PRELOAD`, where foreread has put it, and the user's own are left. The variable is
@@ -43,13 +43,30 @@ pub fn changing<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
     let result = call();
     // A child that only borrows the memory would change its parent's environment.
     if result.into() == 0 && report::area().is_some() && report::at_home() {
-        withdraw();
+        withdraw(is_loadable);
     }
     result
 }
 
-/// Takes the library out of the environment unless it can be read.
-fn withdraw() {
+/// `call` takes access to files away from this process and its children (Landlock). What is left could be seen only by
+/// opening the library, for which a descriptor would be needed.
+pub fn restricting<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
+    let result = call();
+    if result.into() == 0 {
+        leave_out();
+    }
+    result
+}
+
+/// No loader is asked for the library any more.
+pub fn leave_out() {
+    if report::area().is_some() && report::at_home() {
+        withdraw(|_| false);
+    }
+}
+
+/// Takes the library out of the environment unless it `stays`, by its path there.
+fn withdraw(stays: impl Fn(&[u8]) -> bool) {
     let given = GIVEN.load(Ordering::Relaxed);
     if given.is_null() {
         return;
@@ -63,7 +80,7 @@ fn withdraw() {
         return;
     };
     for path in value.split(|byte| matches!(byte, b':' | b' ')) {
-        if !path.ends_with(LIBRARY) || is_readable(path) {
+        if !path.ends_with(LIBRARY) || stays(path) {
             continue;
         }
         let from = path.as_ptr().cast::<c_char>().cast_mut();
@@ -79,8 +96,8 @@ fn withdraw() {
     }
 }
 
-/// Whether the loader can open the library, as far as the kernel may be asked.
-fn is_readable(path: &[u8]) -> bool {
+/// Whether the loader can open the library and run it, as far as the kernel may be asked.
+fn is_loadable(path: &[u8]) -> bool {
     let by_loader = path
         .windows(BY_LOADER.len())
         .position(|part| part == BY_LOADER);
@@ -93,6 +110,7 @@ fn is_readable(path: &[u8]) -> bool {
     let Some(allowed) = Allowed::now() else {
         return false;
     };
-    CStr::from_bytes_until_nul(&terminated)
-        .is_ok_and(|path| sys::may_read(allowed, path) != Some(false))
+    CStr::from_bytes_until_nul(&terminated).is_ok_and(|path| {
+        sys::may_read(allowed, path) != Some(false) && sys::may_hold_programs(allowed, path)
+    })
 }

@@ -28,8 +28,14 @@ impl Allowed {
     /// Afterwards: `None` under a filter.
     #[inline(always)]
     pub fn now() -> Option<Self> {
-        (!CONFINED.load(Ordering::Relaxed)).then_some(Self(()))
+        (!is_confined()).then_some(Self(()))
     }
+}
+
+/// Whether the process is, or may be, under a filter.
+#[inline(always)]
+pub fn is_confined() -> bool {
+    CONFINED.load(Ordering::Relaxed)
 }
 
 /// From now on the process is, or is not, under a filter. Returns whether it was.
@@ -210,6 +216,18 @@ pub fn may_read(_: Allowed, path: &CStr) -> Option<bool> {
         unknown if unknown == -(libc::ENOSYS as isize) => None,
         _ => Some(false),
     }
+}
+
+/// Whether what is at a path lies on a mount from which programs may be run.
+pub fn may_hold_programs(_: Allowed, path: &CStr) -> bool {
+    /// The kernel's `struct statfs`, in words, and which of them are the mount's flags.
+    const WORDS: usize = 15;
+    const FLAGS: usize = 10;
+    let mut mount: [libc::c_ulong; WORDS] = [0; WORDS];
+    let (path, at) = (path.as_ptr() as usize, mount.as_mut_ptr() as usize);
+    // SAFETY: the path is terminated and outlives the call; `mount` is writable, and as long as the structure.
+    let result = unsafe { call(libc::SYS_statfs, [path, at, 0, 0, 0, 0]) };
+    result != 0 || mount[FLAGS] & libc::ST_NOEXEC == 0
 }
 
 /// The description's offset, in bytes.

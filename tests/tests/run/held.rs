@@ -10,6 +10,7 @@ use crate::Test;
 
 pub const TESTS: &[Test] = &[
     ("a_file_that_was_closed_can_be_leased", &[], leased),
+    ("who_holds_a_lease_is_not_told_of_foreread", &[], lessee),
     (
         "a_file_system_whose_files_were_closed_can_be_unmounted",
         &[Need::Loop],
@@ -48,6 +49,25 @@ fn leased() {
     thrice(&lab, &command, |cold| {
         if cold {
             lab.cold(&files);
+        }
+    });
+}
+
+fn lessee() {
+    let lab = Lab::new();
+    lab.program("lessee", &[]);
+    let names = ["leased", "one", "two", "three"];
+    for name in names {
+        lab.data(name, 4);
+    }
+    let command = [&["./lessee"], &names[..]].concat();
+    if lab.plain(&command).status.code() == Some(77) {
+        eprintln!("skipped: this file system has no leases");
+        return;
+    }
+    thrice(&lab, &command, |cold| {
+        if cold {
+            lab.cold(&names);
         }
     });
 }
