@@ -69,6 +69,11 @@ pub const TESTS: &[Test] = &[
     ),
     ("what_is_no_segment_is_not_used", Needs::C, no_segment),
     (
+        "reads_into_memory_that_cannot_be_written_to_fail_as_ever",
+        Needs::C,
+        unwritable,
+    ),
+    (
         "every_function_below_mpi_does_the_same_with_any_arguments",
         Needs::C,
         conforms,
@@ -396,6 +401,11 @@ fn no_segment(mpi: Mpi) {
         assert_eq!(lines(&ran.output), alone, "{how}");
         assert_eq!(ran.served() > 0, used, "{how}");
     }
+}
+
+fn unwritable(mpi: Mpi) {
+    // What is only in part to be written to is read by the file system.
+    same(mpi, 1, "whole", "unwritable");
 }
 
 fn conforms(mpi: Mpi) {
