@@ -297,25 +297,55 @@ fn stat(call_of: impl FnOnce(usize) -> [usize; 5]) -> Option<Regular> {
 
 /// Copies the parts of a vectored read from where this process has them; whether all could be read.
 pub fn copy_parts(allowed: Allowed, from: usize, into: &mut [libc::iovec]) -> bool {
-    let len = size_of_val(into);
-    let here = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
+    peek(allowed, from, into) == size_of_val(into)
+}
+
+/// Copies memory of the program's from an address, whatever is there, less than a page; how many bytes could be read.
+pub fn peek<T: Copy>(allowed: Allowed, from: usize, into: &mut [T]) -> usize {
+    let (here, len) = (into.as_mut_ptr() as usize, size_of_val(into));
+    // SAFETY: `into` is writable for its length; whatever is read there is one of its kind, a number.
+    unsafe { between(allowed, libc::SYS_process_vm_readv, here, from, len) }
+}
+
+/// Copies to memory of the program's, as far as it is there and can be written to.
+pub fn poke(allowed: Allowed, to: usize, from: &[u8]) {
+    let here = from.as_ptr() as usize;
+    // SAFETY: `from` is readable for its length; the caller knows what is in the place.
+    unsafe { between(allowed, libc::SYS_process_vm_writev, here, to, from.len()) };
+}
+
+/// Has the kernel copy between two places of this process's memory; how many bytes it could.
+///
+/// # Safety
+/// `here` must be as long as said, and writable where it is written.
+unsafe fn between(
+    allowed: Allowed,
+    number: libc::c_long,
+    here: usize,
+    there: usize,
+    len: usize,
+) -> usize {
+    let part = |at: usize, len: usize| libc::iovec {
+        iov_base: at as *mut c_void,
         iov_len: len,
     };
-    let there = libc::iovec {
-        iov_base: from as *mut c_void,
-        iov_len: len,
-    };
+    // The kernel copies parts as a whole, and the next page may be none.
+    let first = len.min(4096 - there % 4096);
+    let here = part(here, len);
+    let there = [
+        part(there, first),
+        part(there.wrapping_add(first), len - first),
+    ];
     let args = [
         getpid(allowed) as usize,
         &raw const here as usize,
         1,
-        &raw const there as usize,
-        1,
+        there.as_ptr() as usize,
+        there.len(),
         0,
     ];
-    // SAFETY: `into` is writable for its length, and any bytes make parts; what cannot be read is an error.
-    unsafe { call(libc::SYS_process_vm_readv, args) == len as isize }
+    // SAFETY: the caller vouches for `here`; where nothing is `there`, that is an error.
+    usize::try_from(unsafe { call(number, args) }).unwrap_or(0)
 }
 
 pub fn fadvise(_: Allowed, fd: c_int, advice: c_int) {

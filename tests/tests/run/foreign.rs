@@ -147,6 +147,7 @@ fn shown(output: &Output) -> (Option<i32>, String, String) {
 
 fn out_of_reach() {
     let lab = Lab::new();
+    lab.program("title", &[]);
     let foreread = hidden(&lab);
     let lose = "import os; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.execv('/bin/true', ['true'])";
     for command in [
@@ -160,6 +161,13 @@ fn out_of_reach() {
         &["runuser", "-u", "nobody", "--", "/bin/true"],
         &["su", "-s", "/bin/sh", "nobody", "-c", "true; /bin/true"],
         &["python3", "-c", lose],
+        // Those that have a copy of their environment.
+        &["./title"],
+        &[
+            "perl",
+            "-e",
+            "$( = $) = 65534; $> = $< = 65534; print `echo started`",
+        ],
     ] {
         unheard(&lab, &foreread, command);
     }
