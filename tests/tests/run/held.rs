@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use foreread_tests::{Lab, Need};
+use foreread_tests::{Lab, Need, finish, foreread, start, text};
 
 use crate::Test;
 
@@ -15,6 +15,11 @@ pub const TESTS: &[Test] = &[
         "a_file_system_whose_files_were_closed_can_be_unmounted",
         &[Need::Loop],
         unmounted,
+    ),
+    (
+        "a_file_system_that_the_program_leaves_can_be_unmounted",
+        &[Need::Loop],
+        left,
     ),
     ("the_room_of_a_deleted_file_is_free", &[Need::Loop], deleted),
     ("an_executable_can_be_written_anew", &[], rewritten),
@@ -126,6 +131,32 @@ fn unmounted() {
             std::fs::read(disk.file()).expect("our own file");
         }
     });
+}
+
+fn left() {
+    let lab = Lab::new();
+    let disk = Disk::new(&lab);
+    let mount = lab.path("mnt").display().to_string();
+    // Standard input and the working directory are there, and are left.
+    let script = format!("{AGAIN}; cat; exec < /dev/null; cd /; again umount {mount}");
+    let mut all = Vec::new();
+    for is_plain in [true, false, false] {
+        disk.mount();
+        std::fs::write(disk.file(), "read\n").expect("room");
+        let mut command = if is_plain {
+            lab.command("sh")
+        } else {
+            let mut command = lab.command(foreread());
+            command.args(["run", "--quiet", "--", "sh"]);
+            command
+        };
+        command.args(["-c", &script]).current_dir(&mount);
+        command.stdin(std::fs::File::open(disk.file()).expect("the file"));
+        all.push(finish(start(&mut command)));
+    }
+    assert_eq!(text(&all[0].stdout), "read\n");
+    assert_eq!(all[1], all[0]);
+    assert_eq!(all[2], all[0]);
 }
 
 fn deleted() {
