@@ -143,15 +143,12 @@ fn left() {
     for is_plain in [true, false, false] {
         disk.mount();
         std::fs::write(disk.file(), "read\n").expect("room");
-        let mut command = if is_plain {
-            lab.command("sh")
-        } else {
-            let mut command = lab.command(foreread());
-            command.args(["run", "--quiet", "--", "sh"]);
-            command
-        };
-        command.args(["-c", &script]).current_dir(&mount);
-        command.stdin(std::fs::File::open(disk.file()).expect("the file"));
+        let mut command = lab.command("sh");
+        command.args(["-c", "exec \"$@\" < data", "sh"]);
+        if !is_plain {
+            command.arg(foreread()).args(["run", "--quiet", "--"]);
+        }
+        command.args(["sh", "-c", &script]).current_dir(&mount);
         all.push(finish(start(&mut command)));
     }
     assert_eq!(text(&all[0].stdout), "read\n");
