@@ -214,7 +214,8 @@ pub fn hold_to_truth(observed: bool, mut round: impl FnMut() -> Option<Round>) -
         let round = round().filter(all_is_issued)?;
         let was_observed = observed && round.outcome.account["phase"] != "hot";
         let wrong = round.wrong(was_observed);
-        assert!(wrong.is_empty(), "{wrong:?}: {:?}", round.outcome);
+        // A supervisor that does not come to run sees no page of a mapping touched before the program has ended.
+        foreread_tests::check!(wrong.is_empty(), "{wrong:?}: {:?}", round.outcome);
         (was_observed == observed).then_some(round.outcome)
     });
     undisturbed.expect("a round in which nobody else drops what is in memory")
@@ -300,7 +301,7 @@ fn first_time() {
             options,
             ..Case::default()
         });
-        assert!(outcome.bytes("useful") > 1 << 20, "{outcome:?}");
+        foreread_tests::check!(outcome.bytes("useful") > 1 << 20, "{outcome:?}");
     }
 }
 
