@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { MIB = 1 << 20, PAGE = 65536, BLOCK = 12345 };
@@ -209,6 +210,22 @@ static void in_turn(void) {
     }
 }
 
+/* Reads into memory that cannot be written to, or only in part, and that is not there. */
+static void unwritable(void) {
+    unsigned char *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages + PAGE, PAGE, PROT_READ);
+    munmap(pages + 3 * PAGE, PAGE);
+    void *const places[] = {pages + PAGE, pages + PAGE - 1000, pages + 2 * PAGE - 1, pages + 3 * PAGE, pages + 3 * PAGE - 77, (void *)8};
+    for (int one = 0; one < 6; one++) {
+        MPI_Status status;
+        int code = MPI_File_read_at(file, 200 + one, places[one], 5000, MPI_BYTE, &status), class;
+        MPI_Error_class(code, &class);
+        printf("%d unwritable %d: %d\n", rank, one, class);
+    }
+    memcpy(data, pages, PAGE), say("before", NULL);
+    memcpy(data, pages + 2 * PAGE, PAGE), say("after", NULL);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     const char *name = argv[1];
@@ -236,6 +253,8 @@ int main(int argc, char **argv) {
         others(argv[2]);
     else if (strcmp(name, "in_turn") == 0)
         in_turn();
+    else if (strcmp(name, "unwritable") == 0)
+        unwritable();
     /* The last rank is gone without a word, or kills itself, while it has the file open. */
     else if (strcmp(name, "exit") == 0 && rank == ranks - 1)
         exit(7);

@@ -251,6 +251,12 @@ static union { struct stat stat; struct statx statx; char bytes[512]; } answer;
 static long found(int outcome) { return outcome == 0 ? (long)answer.stat.st_mode : outcome; }
 static long found_by_statx(int outcome) { return outcome == 0 ? (long)answer.statx.stx_mode : outcome; }
 
+/* The path, in the last bytes before an unmapped page, none of which would end it: where an answer of that length is to go. */
+static void *in_place(const char *path, size_t room) {
+    memset(edge + 1 - room, 'x', room);
+    return strcpy(edge + 1 - room, path);
+}
+
 static int only_data(const struct dirent *entry) { return strcmp(entry->d_name, "data") == 0; }
 
 static void looking(void) {
@@ -307,6 +313,26 @@ static void looking(void) {
         TRY("opendir, openat", int, ({ DIR *one = opendir(path); one ? openat(dirfd(one), "data", O_RDONLY) : -1; }));
         TRY("scandir", int, ({ struct dirent **list; scandir(path, &list, only_data, alphasort); }));
         TRY("scandir64", int, ({ struct dirent64 **list; scandir64(path, &list, (void *)only_data, NULL); }));
+        if (path && path != (char *)8 && path != edge && strlen(path) < 100) {
+            size_t stat_room = sizeof answer.stat, statx_room = sizeof answer.statx;
+            void *at;
+            TRY("stat in place", int, ({ at = in_place(path, stat_room); stat(at, at); }));
+            TRY("lstat in place", int, ({ at = in_place(path, stat_room); lstat(at, at); }));
+            TRY("__xstat in place", int, ({ at = in_place(path, stat_room); __xstat(1, at, at); }));
+            TRY("__lxstat64 in place", int, ({ at = in_place(path, stat_room); __lxstat64(1, at, at); }));
+            TRY("fstatat in place", int, ({ at = in_place(path, stat_room); fstatat(AT_FDCWD, at, at, 0); }));
+            TRY("fstatat in place, empty", int, ({ at = in_place(path, stat_room); fstatat(DIRECTORY, at, at, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW); }));
+            TRY("__fxstatat in place", int, ({ at = in_place(path, stat_room); __fxstatat(1, AT_FDCWD, at, at, AT_SYMLINK_NOFOLLOW); }));
+            TRY("stat over its end", int, ({ at = in_place(path, stat_room + 3); stat(at, at + 3); }));
+            TRY("statx in place", int, ({ at = in_place(path, statx_room); statx(AT_FDCWD, at, 0, STATX_BASIC_STATS, at); }));
+            TRY("readlink in place", ssize_t, ({ at = in_place(path, 100); readlink(at, at, 100); }));
+            TRY("readlink in place, full", ssize_t, ({ at = in_place(path, strlen(path) + 1); readlink(at, at, strlen(path) + 1); }));
+            TRY("readlinkat over its end", ssize_t, ({ at = in_place(path, 104); readlinkat(DIRECTORY, at, at + 4, 100); }));
+            TRY("__readlink_chk in place", ssize_t, ({ at = in_place(path, 100); __readlink_chk(at, at, 100, 100); }));
+            TRY("stat raw in place", int, ({ at = in_place(path, stat_room); syscall(SYS_stat, at, at); }));
+            TRY("newfstatat raw in place", int, ({ at = in_place(path, stat_room); syscall(SYS_newfstatat, AT_FDCWD, at, at, AT_SYMLINK_NOFOLLOW); }));
+            TRY("readlink raw in place", int, ({ at = in_place(path, 5); syscall(SYS_readlink, at, at, 5L); }));
+        }
         TRY("stat raw", long, found(syscall(SYS_stat, path, &answer)));
         TRY("lstat raw", long, found(syscall(SYS_lstat, path, &answer)));
         TRY("newfstatat raw", long, found(syscall(SYS_newfstatat, AT_FDCWD, path, &answer, 0)));

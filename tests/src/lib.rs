@@ -12,6 +12,7 @@ mod automount;
 mod memory;
 pub mod silent;
 mod slow;
+pub mod symbols;
 
 use std::ffi::OsString;
 use std::fs::{self, File};

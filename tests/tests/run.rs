@@ -33,6 +33,8 @@ mod names;
 mod oracle;
 #[path = "run/readahead.rs"]
 mod readahead;
+#[path = "run/real.rs"]
+mod real;
 #[path = "run/records.rs"]
 mod records;
 #[path = "run/replay.rs"]
@@ -64,6 +66,7 @@ fn main() {
     let mut trials = Vec::new();
     for &(name, needs, test) in [
         accounts::TESTS,
+        real::TESTS,
         automount::TESTS,
         first::TESTS,
         streams::TESTS,

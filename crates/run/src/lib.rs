@@ -42,7 +42,7 @@ use foreread_store::Store;
 use foreread_sys::helper::{self as processes, Side};
 use foreread_sys::process::End;
 use foreread_sys::processor::Aside;
-use foreread_sys::{memory, spawn, thread};
+use foreread_sys::{lease, memory, own, spawn, thread};
 use foreread_words::units::bytes;
 use foreread_words::{plain, quoted};
 
@@ -116,6 +116,14 @@ impl RunArgs {
             ..self.clone()
         }
     }
+
+    /// The program has been started: lets go of what it shares with this process, unless files of the user's own are
+    /// named, which may be relative to that or one of the descriptors.
+    fn let_go(&self) {
+        if self.json.is_none() && self.output.is_none() {
+            own::let_go();
+        }
+    }
 }
 
 /// When a run began.
@@ -152,6 +160,9 @@ pub fn run(args: &RunArgs) -> Result<End> {
         time: SystemTime::now(),
     };
     let ring = account.note(Ring::create(Clock::detect()).map_err(anyhow::Error::new));
+    if let Some(ring) = &ring {
+        lease::watch(ring.leases());
+    }
     let segment = Some(args).filter(|args| args.prefetch);
     let segment = segment.and_then(|args| account.note(cache::segment(args.cache)).flatten());
     let front = std::process::id();
@@ -207,6 +218,7 @@ fn run_beside(
         has_library: observed.is_some(),
         late: late.as_ref().map(Without::told),
     });
+    args.let_go();
     let ended = child.watch()?;
     let finished = Finished::new(&ended, began.instant.elapsed());
     match front.ended(&finished, child.incoming()) {
@@ -225,6 +237,7 @@ fn run_alone(args: &RunArgs, incoming: Incoming, began: Beginning, why: String) 
         Ok(child) => child,
         Err(failure) => return Ok(not_run(args, failure)),
     };
+    args.let_go();
     let ended = child.watch()?;
     let mut account = Account::aside(args, why);
     account.ended(&Finished::new(&ended, began.instant.elapsed()));
@@ -313,6 +326,7 @@ fn help(
         link.ready(observed.as_ref().is_some_and(has_library));
     }
     let started = link.started()?;
+    args.let_go();
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));
     }

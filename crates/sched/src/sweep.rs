@@ -470,7 +470,7 @@ mod tests {
         for file in [4, 0, 3, 6, 1, 2, 5] {
             sweep.push(in_turn(kin(file), FileId(file as u32), 0), 1, file);
         }
-        let wanted = |ordinal: u64| (ordinal != 2).then(|| (FileId(ordinal as u32), 0..1));
+        let wanted = |ordinal: u64| (ordinal != 2).then_some((FileId(ordinal as u32), 0..1));
         let (profile, mut dropped) = (exact(Order::Program), Vec::new());
         let first = sweep.next(&profile, 0, wanted, &mut dropped).unwrap();
         assert_eq!((first.file, first.kin), (FileId(0), Some(0)));

@@ -15,6 +15,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 
 use crate::device::Mount;
+use crate::lease;
 use crate::way::{self, Links};
 use crate::{checked, text};
 
@@ -115,8 +116,11 @@ pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
     open_found(&place)
 }
 
-/// Opens for reading what was found.
+/// Opens for reading what was found, unless it is under a write lease ([`lease`]): `EWOULDBLOCK`, as where the kernel says so.
 fn open_found(place: &OwnedFd) -> io::Result<(OwnedFd, FileFacts)> {
+    if lease::is_held(place) {
+        return Err(rustix::io::Errno::WOULDBLOCK.into());
+    }
     let link = way::name_of(place);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let fd = match rustix::fs::open(&link, flags | OFlags::NOATIME, Mode::empty()) {

@@ -144,6 +144,8 @@ unsafe fn watch(socket: c_int, parent: u32) -> ! {
             close_range(0, socket - 1);
         }
         close_range(socket + 1, c_int::MAX);
+        // The file system that the program is on may be unmounted.
+        libc::chdir(c"/".as_ptr());
         loop {
             // A question is written, and so read, whole.
             let mut question = [0_u8; 2];

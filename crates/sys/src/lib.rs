@@ -19,6 +19,7 @@ pub mod file;
 pub mod group;
 pub mod helper;
 pub mod latency;
+pub mod lease;
 pub mod memory;
 pub mod name;
 pub mod own;

@@ -4,9 +4,11 @@
 //! start goes through of this program → hints.
 
 use std::ffi::c_void;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::mm::{Advice, madvise};
 
 use crate::page_size;
@@ -27,6 +29,25 @@ pub fn fetch() {
         let begins = std::ptr::without_provenance_mut::<c_void>(begins as usize);
         // SAFETY: this advice changes no memory, whatever is mapped there.
         let _ = unsafe { madvise(begins, len, Advice::WillNeed) };
+    }
+}
+
+/// Lets go of what a program was given together with this process: the working directory, standard input and output. Who waits
+/// for the end of what the program writes waits for the program alone, and a file system that the program leaves can be
+/// unmounted. Standard error stays. A failure leaves them as they are.
+pub fn let_go() {
+    let _ = rustix::process::chdir("/");
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let Ok(nothing) = rustix::fs::open("/dev/null", flags, Mode::empty()) else {
+        return;
+    };
+    for fd in [libc::STDIN_FILENO, libc::STDOUT_FILENO] {
+        // SAFETY: this process's standard descriptors, which nobody in it owns. One that is closed stays so.
+        unsafe {
+            if libc::fcntl(fd, libc::F_GETFD) >= 0 {
+                libc::dup2(nothing.as_raw_fd(), fd);
+            }
+        }
     }
 }
 

@@ -37,6 +37,29 @@ pub fn computed(pid: u32) -> Option<u64> {
     Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
 }
 
+/// How many system-call filters a process is under; `None` if there is no such process. A kernel before Linux 5.9 tells one
+/// of all.
+pub fn filters_of(pid: u32) -> Option<u32> {
+    filters_in(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+/// The same of this process.
+pub fn filters() -> u32 {
+    let status = fs::read_to_string("/proc/self/status");
+    status
+        .ok()
+        .and_then(|status| filters_in(&status))
+        .unwrap_or(0)
+}
+
+fn filters_in(status: &str) -> Option<u32> {
+    let number = |key| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim().parse().ok()
+    };
+    number("Seccomp_filters:").or_else(|| number("Seccomp:").map(|mode: u32| mode.min(1)))
+}
+
 /// The processor time that all threads of this process have used so far, in ns.
 pub fn used() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);

@@ -6,7 +6,7 @@
 
 use core::ffi::{CStr, c_void};
 
-use foreread_ring::{AREA_SIZE, Clock, ENV, Mode, Passage, Shared, Writer, address};
+use foreread_ring::{AREA_SIZE, Address, Clock, ENV, Mode, Passage, Shared, Writer, address};
 
 use crate::sys::{self, Allowed, Regular};
 use crate::{confined, direct, files, paths, real, report, root, seats, stdio, threads, uring};
@@ -17,7 +17,14 @@ const _: () = assert!(NAME.count_bytes() == ENV.len());
 
 pub fn start(allowed: Allowed) {
     real::look_up_all();
-    let Some(shared) = named(allowed) else {
+    let Some(address) = given() else {
+        return;
+    };
+    // Before any call that the loader has not made.
+    if confined::has_inherited(allowed, address.filters) {
+        return;
+    }
+    let Some(shared) = named(allowed, address) else {
         return;
     };
     let pid = sys::getpid(allowed);
@@ -26,10 +33,6 @@ pub fn start(allowed: Allowed) {
     let outer = outer_pid(allowed);
     if outer != Some(pid) {
         return shared.pass(outer.unwrap_or(pid), Passage::Apart);
-    }
-    if shared.has_filters() && confined::has_inherited(allowed) {
-        shared.count_filtered();
-        return;
     }
     if shared.clock() == Clock::Tsc && !sys::has_counter(allowed) {
         return;
@@ -55,8 +58,8 @@ pub fn start(allowed: Allowed) {
     }
 }
 
-/// The area that the environment names.
-fn named(allowed: Allowed) -> Option<&'static Shared> {
+/// What the environment says of the area. Its path is terminated.
+fn given() -> Option<Address<'static>> {
     // SAFETY: a terminated name; a constructor runs before the program can change its environment.
     let value = unsafe { libc::getenv(NAME.as_ptr()) };
     if value.is_null() {
@@ -64,11 +67,16 @@ fn named(allowed: Allowed) -> Option<&'static Shared> {
     }
     // SAFETY: the C library's strings are terminated.
     let value = unsafe { CStr::from_ptr(value) };
-    let (token, path) = address(value.to_bytes())?;
+    let given = address(value.to_bytes())?;
     let path = value
         .to_bytes_with_nul()
-        .get(value.count_bytes() - path.len()..)?;
-    let path = CStr::from_bytes_with_nul(path).ok()?;
+        .get(value.count_bytes() - given.path.len()..)?;
+    Some(Address { path, ..given })
+}
+
+/// The area at that address.
+fn named(allowed: Allowed, address: Address<'_>) -> Option<&'static Shared> {
+    let path = CStr::from_bytes_with_nul(address.path).ok()?;
     // Room that the program is short of is not to be taken.
     if sys::limit(allowed, libc::RLIMIT_AS) != u64::MAX {
         return None;
@@ -96,7 +104,7 @@ fn named(allowed: Allowed) -> Option<&'static Shared> {
     sys::close(allowed, fd);
     // SAFETY: the mapping is as long as `Shared`, which consists of atomics, and stays; the file cannot shrink.
     let shared = unsafe { &*area?.cast_const().cast::<Shared>() };
-    if shared.is_valid() && shared.token() == token {
+    if shared.is_valid() && shared.token() == address.token {
         return Some(shared);
     }
     sys::unmap(

@@ -3,7 +3,7 @@
 //! The libraries in front of MPI-IO (`observers/pmpi`, `report.h`) call these functions after the real call. They report only
 //! while everything is recorded: where a program is, its reads of files tell.
 
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 
 use foreread_ring::{Mode, Shared, encode, kind};
 
@@ -50,7 +50,8 @@ unsafe extern "C" fn foreread_called_open(path: *const c_char) -> u32 {
         if said { inst } else { 0 }
     };
     // SAFETY: the caller vouches for the string.
-    unsafe { paths::absolute(libc::AT_FDCWD, path, say) }.unwrap_or(0)
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    paths::absolute(libc::AT_FDCWD, path, say).unwrap_or(0)
 }
 
 /// A range of a file was read or written, in bytes, by a call of this kind; start and duration in ticks.

@@ -4,15 +4,16 @@
 //! the moment at which one is about to be put in place ([`crate::sys::Allowed`]): what it knows of descriptors it goes
 //! on with, and what it would have to ask for stays unseen. Where reading the counter becomes a fault the library lets go.
 //!
-//! Filters pass to children and over exec. A forked child of a confined process is told by its copy of the memory; one
-//! that has become another program looks itself ([`has_inherited`]), once the area says that there are filters.
+//! Filters pass to children and over exec. A forked child of a confined process is told by its copy of the memory. What such
+//! processes become is not given the library ([`root::leave_out`]). A program that was given it looks itself when it starts
+//! ([`has_inherited`]), whoever has put a filter in place: by calls that its loader has made, too, and before all others.
 
 use core::ffi::{c_int, c_long, c_ulong};
 
 use foreread_ring::Clock;
 
 use crate::sys::{self, Allowed};
-use crate::{files, report};
+use crate::{files, report, root};
 
 /// A `prctl`.
 pub fn controlling(option: c_int, first: c_ulong, call: impl FnOnce() -> c_int) -> c_int {
@@ -54,25 +55,38 @@ fn filtering<T: Copy>(call: impl FnOnce() -> T, succeeded: impl FnOnce(T) -> boo
     let result = call();
     if !succeeded(result) {
         sys::confine(was_confined);
-    } else if let (Some(area), false) = (report::area(), was_confined) {
+        return result;
+    }
+    if let (Some(area), false) = (report::area(), was_confined) {
         area.count_filtered();
     }
+    // A loader makes calls of its own to load this library.
+    root::leave_out();
     result
 }
 
-/// Whether the process was under a filter when it became this program. Asked by calls that its loader has made, too.
-pub fn has_inherited(allowed: Allowed) -> bool {
-    const KEY: &[u8] = b"\nSeccomp:\t";
+/// Whether the process was under a filter when it became this program, other than the `given` ones that foreread is under
+/// itself.
+pub fn has_inherited(allowed: Allowed, given: u32) -> bool {
     let Some(fd) = sys::open(allowed, c"/proc/self/status", libc::O_RDONLY) else {
         return true;
     };
     let mut buffer = [0; 4096];
     let status = sys::read(allowed, fd, &mut buffer);
-    let mode = status
-        .windows(KEY.len())
-        .position(|part| part == KEY)
-        .and_then(|at| status.get(at + KEY.len()));
-    let is_free = mode == Some(&b'0');
     sys::close(allowed, fd);
-    !is_free
+    let is_free = number(status, b"\nSeccomp:\t") == Some(0);
+    let is_as_given = given > 0 && number(status, b"\nSeccomp_filters:\t") == Some(given);
+    !is_free && !is_as_given
+}
+
+/// The number that follows a key.
+fn number(status: &[u8], key: &[u8]) -> Option<u32> {
+    let at = status.windows(key.len()).position(|part| part == key)?;
+    let digits = status.get(at + key.len()..)?;
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    Some(digits.fold(0, |number: u32, digit| {
+        number
+            .wrapping_mul(10)
+            .wrapping_add(u32::from(digit - b'0'))
+    }))
 }

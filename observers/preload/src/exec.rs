@@ -8,7 +8,7 @@ use core::ffi::{c_char, c_int};
 
 use foreread_ring::Passage;
 
-use crate::{report, seats};
+use crate::{report, seats, sys};
 
 /// A list of strings, terminated by a null.
 pub type Strings = *const *const c_char;
@@ -22,10 +22,14 @@ pub fn ending() {
     }
 }
 
-/// The process is about to become another program.
+/// The process is about to become another program. One under a filter will not be observed.
 pub fn replacing() {
     if let (Some(area), Some(pid)) = (report::area(), report::pid()) {
-        area.pass(pid, Passage::Gone);
+        if sys::is_confined() {
+            area.count_filtered();
+        } else {
+            area.pass(pid, Passage::Gone);
+        }
         leaving();
     }
 }
@@ -35,7 +39,11 @@ pub fn exec<T>(call: impl FnOnce() -> T) -> T {
     replacing();
     let result = call();
     if let (Some(area), Some(pid)) = (report::area(), report::pid()) {
-        area.stay(pid);
+        if sys::is_confined() {
+            area.uncount_filtered();
+        } else {
+            area.stay(pid);
+        }
     }
     result
 }
@@ -45,7 +53,9 @@ pub fn spawned(child: *const c_int) {
     if let Some(area) = report::area() {
         // SAFETY: null, or where the C library has just put the child's number.
         let pid = unsafe { child.as_ref() }.and_then(|&pid| u32::try_from(pid).ok());
-        if let Some(pid) = pid {
+        if sys::is_confined() {
+            area.count_filtered();
+        } else if let Some(pid) = pid {
             area.pass_child(pid, Passage::Gone);
         }
     }

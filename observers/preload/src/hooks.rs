@@ -10,13 +10,13 @@
 
 mod raw;
 
-use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 use foreread_ring::kind;
 use libc::{AT_FDCWD, FILE, aiocb, gid_t, iovec, off_t, size_t, ssize_t, uid_t};
 
 use crate::exec::Strings;
-use crate::names::Look;
+use crate::names::{Answer, Look};
 use crate::real::{self, real};
 use crate::{confined, direct, exec, files, names, open, paths, report, root, seats, watch};
 
@@ -220,8 +220,8 @@ hooks! {
     fn dup(old: c_int) -> c_int = |call| duplicating(old, call);
     fn dup2(old: c_int, new: c_int) -> c_int = |call| duplicating(old, call);
     fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int = |call| duplicating(old, call);
-    fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
-    fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, call);
+    fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, argument, call);
+    fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int = |call| controlling(fd, command, argument, call);
     fn posix_fadvise(fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int = |call| advising(fd, advice, call);
     fn posix_fadvise64(fd: c_int, offset: off_t, len: off_t, advice: c_int) -> c_int = |call| advising(fd, advice, call);
     fn chdir(path: Path) -> c_int = |call| moving(path, call);
@@ -244,9 +244,15 @@ fn duplicating(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
     new
 }
 
-fn controlling(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int {
+fn controlling(fd: c_int, command: c_int, argument: usize, call: impl FnOnce() -> c_int) -> c_int {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicating(fd, call),
+        libc::F_SETLEASE if argument as c_int == libc::F_WRLCK => {
+            if let Some(area) = report::area() {
+                area.leasing();
+            }
+            call()
+        }
         _ => call(),
     }
 }
@@ -262,8 +268,9 @@ fn advising(fd: c_int, advice: c_int, call: impl FnOnce() -> c_int) -> c_int {
 fn moving(path: Path, call: impl FnOnce() -> c_int) -> c_int {
     let result = call();
     if result == 0 && report::area().is_some() && report::at_home() {
-        // SAFETY: the kernel has just read it.
-        unsafe { paths::remember(AT_FDCWD, AT_FDCWD, path) };
+        // SAFETY: the kernel has just read the path.
+        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        paths::remember(AT_FDCWD, AT_FDCWD, path);
     }
     result
 }
@@ -278,15 +285,15 @@ fn moving_to(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
 
 // Looking names up.
 hooks! {
-    fn stat(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
-    fn stat64(path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn stat(path: Path, into: *mut libc::stat) -> c_int = |call| names::answering(AT_FDCWD, path, Look::Through, Answer::of(into), call);
+    fn stat64(path: Path, into: *mut libc::stat) -> c_int = |call| names::answering(AT_FDCWD, path, Look::Through, Answer::of(into), call);
     fn lstat(path: Path, into: *mut c_void) -> c_int = |call| names::stating(AT_FDCWD, path, Look::At, into.cast(), call);
     fn lstat64(path: Path, into: *mut c_void) -> c_int = |call| names::stating(AT_FDCWD, path, Look::At, into.cast(), call);
     fn fstatat(base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::stating(base, path, Look::by(flags), into.cast(), call);
     fn fstatat64(base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::stating(base, path, Look::by(flags), into.cast(), call);
     fn statx(base: c_int, path: Path, flags: c_int, wanted: c_uint, into: *mut c_void) -> c_int = |call| names::stating_more(base, path, Look::by(flags), into.cast(), call);
-    fn __xstat(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
-    fn __xstat64(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
+    fn __xstat(version: c_int, path: Path, into: *mut libc::stat) -> c_int = |call| names::answering(AT_FDCWD, path, Look::Through, Answer::of(into), call);
+    fn __xstat64(version: c_int, path: Path, into: *mut libc::stat) -> c_int = |call| names::answering(AT_FDCWD, path, Look::Through, Answer::of(into), call);
     fn __lxstat(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::stating(AT_FDCWD, path, Look::At, into.cast(), call);
     fn __lxstat64(version: c_int, path: Path, into: *mut c_void) -> c_int = |call| names::stating(AT_FDCWD, path, Look::At, into.cast(), call);
     fn __fxstatat(version: c_int, base: c_int, path: Path, into: *mut c_void, flags: c_int) -> c_int = |call| names::stating(base, path, Look::by(flags), into.cast(), call);
@@ -295,10 +302,10 @@ hooks! {
     fn faccessat(base: c_int, path: Path, mode: c_int, flags: c_int) -> c_int = |call| names::looking(base, path, Look::by(flags), call);
     fn eaccess(path: Path, mode: c_int) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
     fn euidaccess(path: Path, mode: c_int) -> c_int = |call| names::looking(AT_FDCWD, path, Look::Through, call);
-    fn readlink(path: Path, into: *mut c_char, len: size_t) -> ssize_t = |call| names::looking(AT_FDCWD, path, Look::At, call);
-    fn readlinkat(base: c_int, path: Path, into: *mut c_char, len: size_t) -> ssize_t = |call| names::looking(base, path, Look::At, call);
-    fn __readlink_chk(path: Path, into: *mut c_char, len: size_t, room: size_t) -> ssize_t = |call| names::looking(AT_FDCWD, path, Look::At, call);
-    fn __readlinkat_chk(base: c_int, path: Path, into: *mut c_char, len: size_t, room: size_t) -> ssize_t = |call| names::looking(base, path, Look::At, call);
+    fn readlink(path: Path, into: *mut c_char, len: size_t) -> ssize_t = |call| names::answering(AT_FDCWD, path, Look::At, Answer::up_to(into, len), call);
+    fn readlinkat(base: c_int, path: Path, into: *mut c_char, len: size_t) -> ssize_t = |call| names::answering(base, path, Look::At, Answer::up_to(into, len), call);
+    fn __readlink_chk(path: Path, into: *mut c_char, len: size_t, room: size_t) -> ssize_t = |call| names::answering(AT_FDCWD, path, Look::At, Answer::up_to(into, len), call);
+    fn __readlinkat_chk(base: c_int, path: Path, into: *mut c_char, len: size_t, room: size_t) -> ssize_t = |call| names::answering(base, path, Look::At, Answer::up_to(into, len), call);
 }
 
 /// What `scandir` is given: where the list goes, a filter, an order.

@@ -15,8 +15,8 @@
 //!   there is none of once the process is under a filter ([`confined`]): to ask what a descriptor is that nobody
 //!   was seen to open (`fcntl`, `fstat`, `readlink`), where the cursor of a shared one is (`lseek`), to advise the
 //!   kernel of a planned file (`fadvise`), to map the ring of another thread (`mremap`, `munmap`), to tell a borrower of
-//!   the memory from its owner (`getpid`), to see whether the loader still finds the library after a change
-//!   of root, mounts or user (`faccessat2`), and to wait for room in a full ring while recording (`nanosleep`).
+//!   the memory from its owner (`getpid`), to see whether the loader can still load the library after a
+//!   change of root, mounts or user (`faccessat2`, `statfs`), and to wait for room in a full ring while recording (`nanosleep`).
 //! - No call of the library can come back into a hook: its own system calls are made directly ([`sys`]).
 //! - When the supervisor is missing, stopped or killed the hooks are plain pass-throughs.
 //!

@@ -48,6 +48,62 @@ impl Look {
     }
 }
 
+/// The memory that a call has written its answer to. The path that the call was given may be in that memory, too: programs
+/// resolve a link in place.
+#[derive(Clone, Copy)]
+pub struct Answer {
+    from: usize,
+    /// In bytes.
+    len: usize,
+}
+
+impl Answer {
+    /// The call writes none.
+    const NONE: Self = Self {
+        from: usize::MAX,
+        len: 0,
+    };
+
+    /// An answer of this type.
+    #[inline(always)]
+    pub fn of<T>(into: *const T) -> Self {
+        Self::up_to(into, size_of::<T>())
+    }
+
+    /// An answer of so many bytes at most.
+    #[inline(always)]
+    pub fn up_to<T>(into: *const T, len: usize) -> Self {
+        let from = into as usize;
+        Self { from, len }
+    }
+
+    /// The path that the call was given, unless the answer was written over it. An empty one for null.
+    ///
+    /// # Safety
+    /// `path` must be null, or a string that the kernel has read during the call.
+    unsafe fn leaves<'a>(self, path: *const c_char) -> Option<&'a [u8]> {
+        if path.is_null() {
+            return Some(&[]);
+        }
+        let at = path as usize;
+        if (self.from..self.from.saturating_add(self.len)).contains(&at) {
+            return None;
+        }
+        // What lies before the answer is as it was: the end of the string, or bytes of the string.
+        let unwritten = match self.from.checked_sub(at) {
+            Some(before) => before.min(PATH_LEN),
+            None => PATH_LEN,
+        };
+        // SAFETY: no byte after the string's end is looked at, and none that the answer has changed.
+        let len = unsafe { libc::strnlen(path, unwritten) };
+        // SAFETY: as above.
+        (len < unwritten).then(|| unsafe { core::slice::from_raw_parts(path.cast(), len) })
+    }
+}
+
+/// The longest path that the kernel accepts, with its end, in bytes.
+const PATH_LEN: usize = libc::PATH_MAX as usize;
+
 /// What a call returns, and whether that says that the name was found.
 pub trait Outcome: Copy {
     fn found(self) -> bool;
@@ -85,7 +141,19 @@ pub fn looking<T: Outcome>(
     look: Look,
     call: impl FnOnce() -> T,
 ) -> T {
-    looking_at(base, path, look, || None, call)
+    looking_at((base, path), look, Answer::NONE, || None, call)
+}
+
+/// The same of a call that writes an answer.
+#[inline(always)]
+pub fn answering<T: Outcome>(
+    base: c_int,
+    path: *const c_char,
+    look: Look,
+    answer: Answer,
+    call: impl FnOnce() -> T,
+) -> T {
+    looking_at((base, path), look, answer, || None, call)
 }
 
 /// The same of a call that writes what the inode is to `into`.
@@ -97,8 +165,9 @@ pub fn stating<T: Outcome>(
     into: *const libc::stat,
     call: impl FnOnce() -> T,
 ) -> T {
-    // SAFETY: asked for after the call, which has filled it.
-    looking_at(base, path, look, || Some(by_stat(unsafe { &*into })), call)
+    // SAFETY: asked for after the call, which has filled it, wherever that is.
+    let inode = || Some(by_stat(&unsafe { into.read_unaligned() }));
+    looking_at((base, path), look, Answer::of(into), inode, call)
 }
 
 /// The same of `statx`, which writes as much as it knows.
@@ -111,14 +180,15 @@ pub fn stating_more<T: Outcome>(
     call: impl FnOnce() -> T,
 ) -> T {
     // SAFETY: as above.
-    looking_at(base, path, look, || by_statx(unsafe { &*into }), call)
+    let inode = || by_statx(&unsafe { into.read_unaligned() });
+    looking_at((base, path), look, Answer::of(into), inode, call)
 }
 
 #[inline(always)]
 fn looking_at<T: Outcome>(
-    base: c_int,
-    path: *const c_char,
+    (base, path): (c_int, *const c_char),
     look: Look,
+    answer: Answer,
     inode: impl FnOnce() -> Option<Inode>,
     call: impl FnOnce() -> T,
 ) -> T {
@@ -131,7 +201,10 @@ fn looking_at<T: Outcome>(
         // What a link leads to says nothing of the link.
         let is_its_own = matches!(look, Look::At | Look::MaybeOpen(false));
         let inode = if is_its_own { inode() } else { None };
-        found(area, (base, path), look, start, inode);
+        // SAFETY: null, or the kernel has just read it.
+        if let Some(path) = unsafe { answer.leaves(path) } {
+            found(area, (base, path), look, start, inode);
+        }
     }
     outcome
 }
@@ -171,29 +244,23 @@ fn by_statx(found: &libc::statx) -> Option<Inode> {
 /// A name was found by a call that began at `start`.
 fn found(
     area: &Shared,
-    (base, path): (c_int, *const c_char),
+    (base, path): (c_int, &[u8]),
     look: Look,
     start: u64,
     inode: Option<Inode>,
 ) {
     let took = report::stamp().wrapping_sub(start);
-    if let Look::MaybeOpen(_) = look {
-        // SAFETY: null, or the kernel has just read it.
-        if path.is_null() || unsafe { *path } == 0 {
-            return;
-        }
+    if matches!(look, Look::MaybeOpen(_)) && path.is_empty() {
+        return;
     }
     if !report::at_home() || seats::in_helper() {
         return;
     }
     // Before a path is held: a seat takes one, too.
     seats::sit(area);
-    // SAFETY: the kernel has just read the path.
-    unsafe {
-        paths::absolute(base, path, |path| {
-            say(area, path, look, (start, took), inode)
-        })
-    };
+    paths::absolute(base, path, |path| {
+        say(area, path, look, (start, took), inode)
+    });
 }
 
 /// A call that reads the entries of the directory that is open as `fd`.

@@ -60,13 +60,12 @@ pub fn opened(fd: c_int, base: c_int, path: *const c_char, flags: c_int, start: 
     };
     // Before a path is held: a seat takes one, too.
     seats::sit(area);
-    // SAFETY: the kernel has just read the path.
-    let entry = unsafe {
-        if flags & libc::O_DIRECTORY != 0 && !is_unnamed(flags) {
-            paths::remember(fd, base, path);
-        }
-        paths::absolute(base, path, |path| say(area, fd, path, flags, (start, took)))
-    };
+    // SAFETY: the kernel has just read the path, to which an open writes nothing.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if flags & libc::O_DIRECTORY != 0 && !is_unnamed(flags) {
+        paths::remember(fd, base, path);
+    }
+    let entry = paths::absolute(base, path, |path| say(area, fd, path, flags, (start, took)));
     files::set(fd, entry.unwrap_or(Entry::UNKNOWN));
 }
 

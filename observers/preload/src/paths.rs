@@ -8,7 +8,7 @@
 //! for a path.
 
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::hint;
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -140,16 +140,7 @@ pub fn of_program<T>(work: impl FnOnce(&[u8]) -> T) -> T {
 
 /// Hands the absolute form of a path, given to a call that takes a directory's descriptor, to `work`; `None` if it cannot
 /// be told.
-///
-/// # Safety
-/// `path` must be a terminated string: the kernel has just accepted it.
-pub unsafe fn absolute<T>(
-    base: c_int,
-    path: *const c_char,
-    work: impl FnOnce(Parts<'_>) -> T,
-) -> Option<T> {
-    // SAFETY: the caller vouches for the string; it is used before it can go away.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+pub fn absolute<T>(base: c_int, path: &[u8], work: impl FnOnce(Parts<'_>) -> T) -> Option<T> {
     if path.first() == Some(&b'/') {
         return (path.len() <= PATH_MAX).then(|| work(&[path]));
     }
@@ -235,12 +226,7 @@ pub fn ask_working_directory(allowed: Allowed) {
 }
 
 /// Keeps, for `key`, the path of a directory that was opened, or changed to, by a path in another directory.
-///
-/// # Safety
-/// `path` must be a terminated string: the kernel has just accepted it.
-pub unsafe fn remember(key: c_int, base: c_int, path: *const c_char) {
-    // SAFETY: the caller vouches for the string.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+pub fn remember(key: c_int, base: c_int, path: &[u8]) {
     forget(key, key);
     // Where dots lead, only the kernel can tell: it is asked when the path is needed.
     if path.split(|&byte| byte == b'/').any(|part| part == b"..") {

@@ -1,13 +1,16 @@
-//! Another root directory, other mounts, another user: where this library cannot be read any more, no loader is asked for
-//! it.
+//! Another root directory, other mounts, another user, less access: where this library cannot be loaded any more, no loader
+//! is asked for it.
 //!
 //! A loader says on the program's own standard error what it cannot preload, for each program started there. So the
 //! library's path is taken out of `LD_PRELOAD`, where foreread has put it, and the user's own are left. The variable is
-//! changed where the kernel has put it when the program began; one that the program has moved is its own.
+//! changed where the kernel has put it when the program began, and where the program has it now: many copy their environment,
+//! and write their title over what the kernel has put there. That copy is looked at and changed by the kernel, which knows
+//! what is there; under a filter, where it cannot be asked, the copy stays as it is.
 
+use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::report;
 use crate::sys::{self, Allowed};
@@ -21,21 +24,51 @@ const BY_LOADER: &[u8] = b"/$LIB/";
 /// The variable, as the kernel has put it there; null if there is none.
 static GIVEN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
-/// Notes where the variable is, when the program begins.
+/// The longest path of this library that is taken out of the environment, in bytes.
+const LONGEST: usize = 512;
+/// This library's path in the variable, and its length, which is 0 until it is known.
+static PATH: Path = Path(UnsafeCell::new([0; LONGEST]));
+static LEN: AtomicUsize = AtomicUsize::new(0);
+
+struct Path(UnsafeCell<[u8; LONGEST]>);
+// SAFETY: written once, when the program begins, before its length is told.
+unsafe impl Sync for Path {}
+
+/// The longest value of the variable that is changed in the program's own copy of its environment, with its name.
+const ROOM: usize = 1024;
+/// So many variables of that copy are looked at, and so many at a time.
+const MOST: usize = 4096;
+const AT_A_TIME: usize = 32;
+
+unsafe extern "C" {
+    static environ: *const *mut c_char;
+}
+
+/// Notes where the variable is, when the program begins, and where it says that this library is.
 pub fn note() {
-    unsafe extern "C" {
-        static environ: *const *mut c_char;
-    }
     // SAFETY: the C library's list of strings, terminated by a null, before the program can change it.
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {
-            if CStr::from_ptr(*at).to_bytes().starts_with(VARIABLE) {
-                return GIVEN.store(*at, Ordering::Relaxed);
+            if let Some(value) = CStr::from_ptr(*at).to_bytes().strip_prefix(VARIABLE) {
+                GIVEN.store(*at, Ordering::Relaxed);
+                let Some(path) = paths(value).find(|path| path.ends_with(LIBRARY)) else {
+                    return;
+                };
+                if let Some(room) = (*PATH.0.get()).get_mut(..path.len()) {
+                    room.copy_from_slice(path);
+                    LEN.store(path.len(), Ordering::Release);
+                }
+                return;
             }
             at = at.add(1);
         }
     }
+}
+
+/// The paths in the variable's value.
+fn paths(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| matches!(byte, b':' | b' '))
 }
 
 /// `call` changes the root directory, the mounts or the user.
@@ -43,44 +76,99 @@ pub fn changing<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
     let result = call();
     // A child that only borrows the memory would change its parent's environment.
     if result.into() == 0 && report::area().is_some() && report::at_home() {
-        withdraw();
+        withdraw(is_loadable);
     }
     result
 }
 
-/// Takes the library out of the environment unless it can be read.
-fn withdraw() {
-    let given = GIVEN.load(Ordering::Relaxed);
-    if given.is_null() {
-        return;
+/// `call` takes access to files away from this process and its children (Landlock). What is left could be seen only by
+/// opening the library, for which a descriptor would be needed.
+pub fn restricting<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
+    let result = call();
+    if result.into() == 0 {
+        leave_out();
     }
-    // SAFETY: a string that the kernel has put above the stack, where memory stays mapped and writable. Whoever changes
-    // what is there leaves a terminated string, which the length of what the kernel has put there bounds.
-    let Some(value) = unsafe { CStr::from_ptr(given) }
-        .to_bytes()
-        .strip_prefix(VARIABLE)
-    else {
-        return;
-    };
-    for path in value.split(|byte| matches!(byte, b':' | b' ')) {
-        if !path.ends_with(LIBRARY) || is_readable(path) {
-            continue;
-        }
-        let from = path.as_ptr().cast::<c_char>().cast_mut();
-        // SAFETY: within the string, which grows shorter.
-        unsafe {
-            // And what separates it from the next, if there is one.
-            let next = from.add(path.len());
-            let next = next.add(usize::from(*next != 0));
-            let rest = CStr::from_ptr(next).to_bytes_with_nul().len();
-            ptr::copy(next, from, rest);
-        }
-        return;
+    result
+}
+
+/// No loader is asked for the library any more.
+pub fn leave_out() {
+    if report::area().is_some() && report::at_home() {
+        withdraw(|_| false);
     }
 }
 
-/// Whether the loader can open the library, as far as the kernel may be asked.
-fn is_readable(path: &[u8]) -> bool {
+/// Takes the library out of the environment unless it `stays`, by its path there.
+fn withdraw(stays: impl Fn(&[u8]) -> bool) {
+    // SAFETY: as long as it is told to be, it is written no more.
+    let all = unsafe { &*PATH.0.get() };
+    let path = all.get(..LEN.load(Ordering::Acquire)).unwrap_or(&[]);
+    if path.is_empty() || stays(path) {
+        return;
+    }
+    let given = GIVEN.load(Ordering::Relaxed);
+    // SAFETY: a string that the kernel has put above the stack, where memory stays mapped and writable. Whoever changes
+    // what is there leaves a terminated string, which the length of what the kernel has put there bounds; and a string of
+    // which some part is taken out grows shorter.
+    unsafe {
+        let len = CStr::from_ptr(given).count_bytes();
+        let value = core::slice::from_raw_parts_mut(given.cast::<u8>(), len + 1);
+        take_out(value, path);
+    }
+    if let Some(allowed) = Allowed::now() {
+        take_out_of_copy(allowed, path);
+    }
+}
+
+/// Takes a path, and what separates it from the next, out of the variable, with its name and terminated; its length then
+/// with its end. `None` if the path is not in it.
+fn take_out(variable: &mut [u8], path: &[u8]) -> Option<usize> {
+    let len = variable.iter().position(|&byte| byte == 0)?;
+    let mut from = VARIABLE.len();
+    let is_it = |one: &&[u8]| {
+        let found = *one == path;
+        from += if found { 0 } else { one.len() + 1 };
+        found
+    };
+    paths(variable.get(..len)?.strip_prefix(VARIABLE)?).find(is_it)?;
+    let next = (from + path.len() + 1).min(len);
+    variable.copy_within(next..=len, from);
+    Some(len + 1 - (next - from))
+}
+
+/// The same in the list that the program has its environment in now.
+fn take_out_of_copy(allowed: Allowed, path: &[u8]) {
+    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
+    let list = unsafe { environ } as usize;
+    let mut seen = 0;
+    while seen < MOST {
+        let mut strings = [0_usize; AT_A_TIME];
+        let got = sys::peek(allowed, list.wrapping_add(seen * 8), &mut strings) / 8;
+        let some = strings.get(..got).unwrap_or(&[]);
+        let ends = some.iter().position(|&string| string == 0);
+        for &string in some.iter().take(ends.unwrap_or(got)) {
+            let mut name = [0_u8; VARIABLE.len()];
+            if sys::peek(allowed, string, &mut name) < name.len() || name != VARIABLE {
+                continue;
+            }
+            let mut room = [0_u8; ROOM];
+            let got = sys::peek(allowed, string, &mut room);
+            if let Some(variable) = room.get_mut(..got)
+                && let Some(len) = take_out(variable, path)
+            {
+                sys::poke(allowed, string, variable.get(..len).unwrap_or(&[]));
+            }
+            return;
+        }
+        if ends.is_some() || got < AT_A_TIME {
+            return;
+        }
+        seen += got;
+    }
+}
+
+/// Whether the loader can open the library and run it, as far as the kernel may be asked.
+fn is_loadable(path: &[u8]) -> bool {
     let by_loader = path
         .windows(BY_LOADER.len())
         .position(|part| part == BY_LOADER);
@@ -93,6 +181,7 @@ fn is_readable(path: &[u8]) -> bool {
     let Some(allowed) = Allowed::now() else {
         return false;
     };
-    CStr::from_bytes_until_nul(&terminated)
-        .is_ok_and(|path| sys::may_read(allowed, path) != Some(false))
+    CStr::from_bytes_until_nul(&terminated).is_ok_and(|path| {
+        sys::may_read(allowed, path) != Some(false) && sys::may_hold_programs(allowed, path)
+    })
 }

@@ -28,8 +28,14 @@ impl Allowed {
     /// Afterwards: `None` under a filter.
     #[inline(always)]
     pub fn now() -> Option<Self> {
-        (!CONFINED.load(Ordering::Relaxed)).then_some(Self(()))
+        (!is_confined()).then_some(Self(()))
     }
+}
+
+/// Whether the process is, or may be, under a filter.
+#[inline(always)]
+pub fn is_confined() -> bool {
+    CONFINED.load(Ordering::Relaxed)
 }
 
 /// From now on the process is, or is not, under a filter. Returns whether it was.
@@ -212,6 +218,18 @@ pub fn may_read(_: Allowed, path: &CStr) -> Option<bool> {
     }
 }
 
+/// Whether what is at a path lies on a mount from which programs may be run.
+pub fn may_hold_programs(_: Allowed, path: &CStr) -> bool {
+    /// The kernel's `struct statfs`, in words, and which of them are the mount's flags.
+    const WORDS: usize = 15;
+    const FLAGS: usize = 10;
+    let mut mount: [libc::c_ulong; WORDS] = [0; WORDS];
+    let (path, at) = (path.as_ptr() as usize, mount.as_mut_ptr() as usize);
+    // SAFETY: the path is terminated and outlives the call; `mount` is writable, and as long as the structure.
+    let result = unsafe { call(libc::SYS_statfs, [path, at, 0, 0, 0, 0]) };
+    result != 0 || mount[FLAGS] & libc::ST_NOEXEC == 0
+}
+
 /// The description's offset, in bytes.
 pub fn tell(_: Allowed, fd: c_int) -> Option<u64> {
     // SAFETY: no memory is involved.
@@ -279,25 +297,55 @@ fn stat(call_of: impl FnOnce(usize) -> [usize; 5]) -> Option<Regular> {
 
 /// Copies the parts of a vectored read from where this process has them; whether all could be read.
 pub fn copy_parts(allowed: Allowed, from: usize, into: &mut [libc::iovec]) -> bool {
-    let len = size_of_val(into);
-    let here = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
+    peek(allowed, from, into) == size_of_val(into)
+}
+
+/// Copies memory of the program's from an address, whatever is there, less than a page; how many bytes could be read.
+pub fn peek<T: Copy>(allowed: Allowed, from: usize, into: &mut [T]) -> usize {
+    let (here, len) = (into.as_mut_ptr() as usize, size_of_val(into));
+    // SAFETY: `into` is writable for its length; whatever is read there is one of its kind, a number.
+    unsafe { between(allowed, libc::SYS_process_vm_readv, here, from, len) }
+}
+
+/// Copies to memory of the program's, as far as it is there and can be written to.
+pub fn poke(allowed: Allowed, to: usize, from: &[u8]) {
+    let here = from.as_ptr() as usize;
+    // SAFETY: `from` is readable for its length; the caller knows what is in the place.
+    unsafe { between(allowed, libc::SYS_process_vm_writev, here, to, from.len()) };
+}
+
+/// Has the kernel copy between two places of this process's memory; how many bytes it could.
+///
+/// # Safety
+/// `here` must be as long as said, and writable where it is written.
+unsafe fn between(
+    allowed: Allowed,
+    number: libc::c_long,
+    here: usize,
+    there: usize,
+    len: usize,
+) -> usize {
+    let part = |at: usize, len: usize| libc::iovec {
+        iov_base: at as *mut c_void,
         iov_len: len,
     };
-    let there = libc::iovec {
-        iov_base: from as *mut c_void,
-        iov_len: len,
-    };
+    // The kernel copies parts as a whole, and the next page may be none.
+    let first = len.min(4096 - there % 4096);
+    let here = part(here, len);
+    let there = [
+        part(there, first),
+        part(there.wrapping_add(first), len - first),
+    ];
     let args = [
         getpid(allowed) as usize,
         &raw const here as usize,
         1,
-        &raw const there as usize,
-        1,
+        there.as_ptr() as usize,
+        there.len(),
         0,
     ];
-    // SAFETY: `into` is writable for its length, and any bytes make parts; what cannot be read is an error.
-    unsafe { call(libc::SYS_process_vm_readv, args) == len as isize }
+    // SAFETY: the caller vouches for `here`; where nothing is `there`, that is an error.
+    usize::try_from(unsafe { call(number, args) }).unwrap_or(0)
 }
 
 pub fn fadvise(_: Allowed, fd: c_int, advice: c_int) {

@@ -9,6 +9,7 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -89,7 +90,7 @@ impl RawEvent {
 #[derive(Debug)]
 pub struct Ring {
     memfd: OwnedFd,
-    area: Area,
+    area: Arc<Area>,
     calibration: Calibration,
     lanes: Lanes,
     swept: Instant,
@@ -114,7 +115,7 @@ impl Ring {
             SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
         )
         .map_err(fail("fcntl(F_ADD_SEALS)"))?;
-        let area = Area::map(&memfd).map_err(fail("mmap"))?;
+        let area = Arc::new(Area::map(&memfd).map_err(fail("mmap"))?);
         let header = &area.get().shared.header;
         let mut token = [0; 8];
         getrandom(&mut token, GetRandomFlags::empty()).map_err(fail("getrandom"))?;
@@ -136,8 +137,21 @@ impl Ring {
 
     /// The value of [`crate::ENV`] for the program to be observed.
     pub fn env_value(&self) -> String {
+        self.env_value_under(0)
+    }
+
+    /// The same, where this process is under so many system-call filters, which the program's processes inherit.
+    pub fn env_value_under(&self, filters: u32) -> String {
         let (pid, fd) = (std::process::id(), self.memfd.as_raw_fd());
-        format!("{:016x}/proc/{pid}/fd/{fd}", self.shared().token())
+        let filters = Some(filters).filter(|&filters| filters > 0);
+        let filters = filters.map_or_else(String::new, |filters| filters.to_string());
+        format!("{:016x}{filters}/proc/{pid}/fd/{fd}", self.shared().token())
+    }
+
+    /// Whether an observed process has asked for a write lease on a file, to be asked as long as anybody likes.
+    pub fn leases(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let area = Arc::clone(&self.area);
+        move || area.get().shared.has_leases()
     }
 
     /// The area itself, for a producer in this process.
@@ -227,11 +241,6 @@ impl Ring {
     /// The program has been started as process `pid`, to which the ring is named.
     pub fn started(&self, pid: u32) {
         self.shared().pass_child(pid, Passage::Gone);
-    }
-
-    /// Some process of the tree, as this one, is under a system-call filter.
-    pub fn filters(&self) {
-        self.shared().filters();
     }
 
     /// The processes that are about to become another program, or did and were not heard of again.

@@ -12,21 +12,39 @@ use crate::passage::PASSAGES;
 /// The environment variable that names the shared area to the program tree.
 pub const ENV: &str = "FOREREAD_RING";
 
-/// What the environment says of the area: its token and its path, `None` if that makes no sense.
-pub fn address(value: &[u8]) -> Option<(u64, &[u8])> {
-    let (token, path) = value.split_at_checked(16)?;
-    let digit = |&byte: &u8| char::from(byte).to_digit(16);
-    let token = token
-        .iter()
-        .try_fold(0, |token, byte| Some(token << 4 | u64::from(digit(byte)?)));
-    (path.first() == Some(&b'/')).then_some((token?, path))
+/// What the environment says of the area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address<'a> {
+    /// The area's token.
+    pub token: u64,
+    /// How many system-call filters the supervisor is under itself.
+    pub filters: u32,
+    /// The area's path.
+    pub path: &'a [u8],
+}
+
+/// Reads the value of [`ENV`]: the token in 16 digits, the filters in decimal ones, the path. `None` if that makes no sense.
+pub fn address(value: &[u8]) -> Option<Address<'_>> {
+    let (token, rest) = value.split_at_checked(16)?;
+    let number = |digits: &[u8], base: u32| {
+        digits.iter().try_fold(0_u64, |number, &byte| {
+            let digit = char::from(byte).to_digit(base)?;
+            Some(number.wrapping_mul(base.into()).wrapping_add(digit.into()))
+        })
+    };
+    let (filters, path) = rest.split_at(rest.iter().position(|&byte| byte == b'/')?);
+    Some(Address {
+        token: number(token, 16)?,
+        filters: u32::try_from(number(filters, 10)?).ok()?,
+        path,
+    })
 }
 
 /// The first word of the area.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -191,9 +209,8 @@ pub struct Header {
     pub(crate) wanted: Wanted,
     pub(crate) advice_len: AtomicU32,
     pub(crate) switches: AtomicU32,
-    /// Whether some process of the tree is known to be under a system-call filter: until then none has to look whether it
-    /// has inherited one.
-    pub(crate) filters: AtomicU32,
+    /// Whether a process has asked for a write lease on a file.
+    pub(crate) leases: AtomicU32,
     /// A random number that the environment names too ([`Address`](crate::Address)): an area with another one is not
     /// this supervisor's.
     pub(crate) token: AtomicU64,
@@ -203,7 +220,7 @@ pub struct Header {
     /// Processes not heard of again whose place in `passages` another has taken, and such in another PID namespace.
     pub(crate) evicted: AtomicU32,
     pub(crate) apart: AtomicU32,
-    /// Processes that took on a system-call filter, or had one from their start.
+    /// Programs under a system-call filter: those that took one on, and those that others under one became or started.
     pub(crate) filtered: AtomicU32,
 }
 
@@ -317,20 +334,24 @@ impl Shared {
         self.header.token.load(Ordering::Relaxed)
     }
 
-    /// Whether a process of the tree may have inherited a system-call filter.
-    pub fn has_filters(&self) -> bool {
-        self.header.filters.load(Ordering::Relaxed) != 0
+    /// A process is about to ask for a write lease on a file.
+    pub fn leasing(&self) {
+        self.header.leases.store(1, Ordering::SeqCst);
     }
 
-    /// Some process of the tree is under a system-call filter: those that it becomes, or starts, are as well.
-    pub fn filters(&self) {
-        self.header.filters.store(1, Ordering::Relaxed);
+    /// Whether one has.
+    pub fn has_leases(&self) -> bool {
+        self.header.leases.load(Ordering::SeqCst) != 0
     }
 
-    /// Counts a process that is under a system-call filter.
+    /// Counts a program under a system-call filter.
     pub fn count_filtered(&self) {
-        self.filters();
         self.header.filtered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes back what [`Shared::count_filtered`] has counted: the program did not start.
+    pub fn uncount_filtered(&self) {
+        self.header.filtered.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether any path is in the advice table.

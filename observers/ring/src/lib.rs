@@ -38,8 +38,8 @@ pub use event::{
     What, code, decode, encode, kind,
 };
 pub use layout::{
-    ADVICE_SLOTS, AREA_SIZE, Advice, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS, Shared,
-    Slots, VERSION, Wanted, address, path_hash, slots_at,
+    ADVICE_SLOTS, AREA_SIZE, Address, Advice, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS,
+    Shared, Slots, VERSION, Wanted, address, path_hash, slots_at,
 };
 pub use passage::{PASSAGES, Passage, Unobserved};
 pub use switched::{Switches, thread};

@@ -46,7 +46,7 @@ fn area() -> Arc<Whole> {
         wanted: Wanted(AtomicU32::new(0)),
         advice_len: AtomicU32::new(0),
         switches: AtomicU32::new(0),
-        filters: AtomicU32::new(0),
+        leases: AtomicU32::new(0),
         token: AtomicU64::new(0),
         heartbeat: Line(AtomicU64::new(0)),
         instances: Line(AtomicU32::new(1)),

@@ -4,8 +4,10 @@
 //! from what was read.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::Output;
 
+use foreread_tests::symbols::{interposed, unnamed};
 use foreread_tests::{Lab, check, foreread, root, text};
 
 use super::harness::{Mpi, lines};
@@ -66,6 +68,16 @@ pub const TESTS: &[Test] = &[
         endings,
     ),
     ("what_is_no_segment_is_not_used", Needs::C, no_segment),
+    (
+        "reads_into_memory_that_cannot_be_written_to_fail_as_ever",
+        Needs::C,
+        unwritable,
+    ),
+    (
+        "every_function_below_mpi_does_the_same_with_any_arguments",
+        Needs::C,
+        conforms,
+    ),
 ];
 
 const SIZE: usize = (1 << 20) + 5000;
@@ -388,5 +400,41 @@ fn no_segment(mpi: Mpi) {
         let ran = run(mpi, &lab, 2, how, "reads");
         assert_eq!(lines(&ran.output), alone, "{how}");
         assert_eq!(ran.served() > 0, used, "{how}");
+    }
+}
+
+fn unwritable(mpi: Mpi) {
+    // What is only in part to be written to is read by the file system.
+    same(mpi, 1, "whole", "unwritable");
+}
+
+fn conforms(mpi: Mpi) {
+    let source = std::fs::read_to_string(root().join("tests/mpi/conform.c")).expect("a source");
+    let library = library(mpi);
+    let uncalled = unnamed(interposed(Path::new(&library)), &source);
+    assert!(uncalled.is_empty(), "no call tried: {uncalled:?}");
+    let lab = lab(mpi);
+    mpi.build_as(&lab, "conform.c", &["-w"]);
+    let calls = |words: &[&str]| {
+        fresh(&lab);
+        let output = mpi.launch(&lab, 1, words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        text(&output.stdout)
+    };
+    let plain = calls(&["./conform", "data"]);
+    assert!(plain.lines().count() > 3000);
+    // Without a cache, with one that holds the file, and with one of which each page is filled anew as soon as it is void.
+    for how in ["none", "whole", "whole,kept"] {
+        let mut words = seeded(&library, how, "data");
+        words[5] = "./conform";
+        let got = calls(&words[..7]);
+        let differ = plain
+            .lines()
+            .zip(got.lines())
+            .find(|(plain, got)| plain != got);
+        assert!(
+            differ.is_none() && got.len() == plain.len(),
+            "{how}: {differ:#?}"
+        );
     }
 }

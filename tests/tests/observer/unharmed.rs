@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 
 use foreread_plan::Kind::{Pread, Read};
 use foreread_ring::{Advice, Clock, ENV, Mode, Ring};
+use foreread_tests::root;
+use foreread_tests::symbols::{interposed, unnamed};
 
 use crate::Test;
 use crate::harness::{Stage, check_end, library, observe, observe_by};
@@ -13,7 +15,7 @@ use crate::harness::{Stage, check_end, library, observe, observe_by};
 pub const TESTS: &[Test] = &[
     (
         "every_function_does_the_same_with_any_arguments",
-        "cc",
+        "readelf",
         conforms,
     ),
     (
@@ -130,6 +132,9 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn conforms() {
+    let source = fs::read_to_string(root().join("tests/observe/conform.c")).expect("a source");
+    let uncalled = unnamed(interposed(&library()), &source);
+    assert!(uncalled.is_empty(), "no call tried: {uncalled:?}");
     let stage = Stage::new();
     let program = stage.cc("conform", &["-w"]);
     let folder = stage.path("surroundings");
@@ -165,6 +170,18 @@ fn confined() {
             "{how}: {plain:?}"
         );
     }
+    // Under a filter from its start, whoever has put it in place.
+    let program = stage.cc("heir", &[]);
+    for how in ["library", "own", "child"] {
+        let heir = || {
+            let mut command = Command::new(&program);
+            command.arg(how).arg(stage.data());
+            command
+        };
+        let plain = same(&stage, || {}, heir);
+        assert_eq!(plain.status.code(), Some(7), "{how}: {plain:?}");
+    }
+    let program = stage.cc("confined", &[]);
     // What is known of a descriptor when the filter comes is enough to see what is read by it.
     let seen = observe(&program, |command| {
         command.arg("filter").arg(stage.data());

@@ -461,7 +461,8 @@ with open('data', 'rb') as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m
         for options in [&["--no-prefetch"][..], &[]] {
             lab.cold(&["data"]);
             let outcome = lab.run_with(options, command);
-            assert!(outcome.account["unseen_bytes"].is_null(), "{outcome:?}");
+            // What others have dropped from memory meanwhile the device gives once more.
+            check!(outcome.account["unseen_bytes"].is_null(), "{outcome:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
+use foreread_tests::{Lab, Need, eventually, finish, foreread, root, start, text};
 
 use crate::Test;
 
@@ -33,6 +33,16 @@ pub const TESTS: &[Test] = &[
         "a_new_root_without_the_library_is_not_told_so_by_the_loader",
         &[Need::Root, Need::Command("bwrap")],
         new_root,
+    ),
+    (
+        "who_may_not_load_the_library_any_more_is_not_told_so_by_the_loader",
+        &[],
+        restricted,
+    ),
+    (
+        "a_program_under_a_filter_from_its_start_runs_as_ever_and_it_is_said",
+        &[],
+        filtered,
     ),
     (
         "a_server_that_confines_its_children_lets_users_log_in",
@@ -137,6 +147,7 @@ fn shown(output: &Output) -> (Option<i32>, String, String) {
 
 fn out_of_reach() {
     let lab = Lab::new();
+    lab.program("title", &[]);
     let foreread = hidden(&lab);
     let lose = "import os; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.execv('/bin/true', ['true'])";
     for command in [
@@ -150,6 +161,13 @@ fn out_of_reach() {
         &["runuser", "-u", "nobody", "--", "/bin/true"],
         &["su", "-s", "/bin/sh", "nobody", "-c", "true; /bin/true"],
         &["python3", "-c", lose],
+        // Those that have a copy of their environment.
+        &["./title"],
+        &[
+            "perl",
+            "-e",
+            "$( = $) = 65534; $> = $< = 65534; print `echo started`",
+        ],
     ] {
         unheard(&lab, &foreread, command);
     }
@@ -190,6 +208,44 @@ fn new_root() {
     let script =
         "mount --bind /usr root/usr && exec chroot root /bin/sh -c 'true; /bin/true; echo done'";
     unheard(&lab, &foreread, &["unshare", "-m", "sh", "-c", script]);
+}
+
+fn restricted() {
+    let lab = Lab::new();
+    lab.program("restrict", &[]);
+    let foreread = hidden(&lab);
+    let folder = lab.path("").display().to_string();
+    let child = "true; /bin/true; echo done";
+    for how in ["landlock", "noexec"] {
+        let command = ["./restrict", how, &folder, "/bin/sh", "-c", child];
+        if lab.plain(&command).status.code() == Some(77) {
+            eprintln!("skipped: no {how} here");
+            continue;
+        }
+        unheard(&lab, &foreread, &command);
+    }
+}
+
+fn filtered() {
+    let lab = Lab::new();
+    lab.data("data", 1);
+    let source = root().join("tests/observe/heir.c");
+    let source = source.to_str().expect("a path");
+    let built = lab.plain(&["cc", "-pthread", "-o", "heir", source]);
+    assert!(built.status.success(), "{built:?}");
+    let whole = "2 processes were observed only as far as a system-call filter allows";
+    let unseen = "1 process was not observed: under a system-call filter from its start";
+    // One that no library has seen is told of as far as it is known.
+    for (how, said) in [("library", whole), ("own", unseen), ("child", unseen)] {
+        let command = ["./heir", how, "data"];
+        let plain = lab.plain(&command);
+        assert_eq!(plain.status.code(), Some(7), "{plain:?}");
+        let output = lab.foreread(&[&["run", "--"], &command[..]].concat());
+        assert_eq!(output.status, plain.status, "{how}: {output:?}");
+        assert_eq!(output.stdout, plain.stdout, "{how}");
+        let told = text(&output.stderr).replace("\nforeread:   ", " ");
+        assert!(told.contains(said), "{how}: {told}");
+    }
 }
 
 fn logins() {

@@ -4,16 +4,22 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use foreread_tests::{Lab, Need};
+use foreread_tests::{Lab, Need, finish, foreread, start, text};
 
 use crate::Test;
 
 pub const TESTS: &[Test] = &[
     ("a_file_that_was_closed_can_be_leased", &[], leased),
+    ("who_holds_a_lease_is_not_told_of_foreread", &[], lessee),
     (
         "a_file_system_whose_files_were_closed_can_be_unmounted",
         &[Need::Loop],
         unmounted,
+    ),
+    (
+        "a_file_system_that_the_program_leaves_can_be_unmounted",
+        &[Need::Loop],
+        left,
     ),
     ("the_room_of_a_deleted_file_is_free", &[Need::Loop], deleted),
     ("an_executable_can_be_written_anew", &[], rewritten),
@@ -48,6 +54,25 @@ fn leased() {
     thrice(&lab, &command, |cold| {
         if cold {
             lab.cold(&files);
+        }
+    });
+}
+
+fn lessee() {
+    let lab = Lab::new();
+    lab.program("lessee", &[]);
+    let names = ["leased", "one", "two", "three"];
+    for name in names {
+        lab.data(name, 4);
+    }
+    let command = [&["./lessee"], &names[..]].concat();
+    if lab.plain(&command).status.code() == Some(77) {
+        eprintln!("skipped: this file system has no leases");
+        return;
+    }
+    thrice(&lab, &command, |cold| {
+        if cold {
+            lab.cold(&names);
         }
     });
 }
@@ -106,6 +131,29 @@ fn unmounted() {
             std::fs::read(disk.file()).expect("our own file");
         }
     });
+}
+
+fn left() {
+    let lab = Lab::new();
+    let disk = Disk::new(&lab);
+    let mount = lab.path("mnt").display().to_string();
+    // Standard input and the working directory are there, and are left.
+    let script = format!("{AGAIN}; cat; exec < /dev/null; cd /; again umount {mount}");
+    let mut all = Vec::new();
+    for is_plain in [true, false, false] {
+        disk.mount();
+        std::fs::write(disk.file(), "read\n").expect("room");
+        let mut command = lab.command("sh");
+        command.args(["-c", "exec \"$@\" < data", "sh"]);
+        if !is_plain {
+            command.arg(foreread()).args(["run", "--quiet", "--"]);
+        }
+        command.args(["sh", "-c", &script]).current_dir(&mount);
+        all.push(finish(start(&mut command)));
+    }
+    assert_eq!(text(&all[0].stdout), "read\n");
+    assert_eq!(all[1], all[0]);
+    assert_eq!(all[2], all[0]);
 }
 
 fn deleted() {

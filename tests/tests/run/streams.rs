@@ -1,8 +1,10 @@
 //! The program is as if started directly: what it is given, what it says, how it ends.
 
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use foreread_tests::{Lab, Need, finish, foreread, start, text};
 
@@ -11,6 +13,11 @@ use crate::Test;
 pub const TESTS: &[Test] = &[
     ("output_passes_through_byte_for_byte", &[], output),
     ("input_and_both_outputs_pass_through", &[], input),
+    (
+        "what_the_program_closes_is_closed_for_who_is_at_its_other_end",
+        &[],
+        closed_early,
+    ),
     ("the_exit_status_is_the_programs", &[], statuses),
     (
         "a_program_killed_by_a_signal_ends_foreread_by_the_same",
@@ -344,4 +351,42 @@ fn no_account() {
         text(&output.stderr).contains("no/such/folder"),
         "{output:?}"
     );
+}
+
+fn closed_early() {
+    let lab = Lab::new();
+    let script = "exec <&-; echo said; exec >&-; until test -e go; do sleep 0.01; done";
+    for words in [
+        &["sh"][..],
+        &["run", "--quiet", "--", "sh"],
+        &["run", "--quiet", "--", "sh"],
+    ] {
+        let mut command = match words {
+            [_] => lab.command("sh"),
+            words => {
+                let mut command = lab.command(foreread());
+                command.args(words);
+                command
+            }
+        };
+        let mut child = start(command.args(["-c", script]).stdin(Stdio::piped()));
+        let mut input = child.stdin.take().expect("a pipe");
+        let mut output = child.stdout.take().expect("a pipe");
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut said = String::new();
+            let read = output.read_to_string(&mut said);
+            let _ = sender.send(read.map(|_| said));
+        });
+        // The program goes on all the while.
+        let said = receiver.recv_timeout(Duration::from_secs(20));
+        let written = input.write_all(b"nobody reads this\n");
+        lab.write("go", "");
+        assert!(finish(child).status.success());
+        std::fs::remove_file(lab.path("go")).expect("our own file");
+        let said = said.unwrap_or_else(|_| panic!("{words:?}: no end of the output"));
+        assert_eq!(said.expect("the output"), "said\n");
+        let why = written.expect_err("somebody reads");
+        assert_eq!(why.kind(), io::ErrorKind::BrokenPipe, "{words:?}");
+    }
 }

@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use foreread_ring::{Clock, Mode, OPEN_DIRECTORY, OPEN_FOUND, OPEN_WRITTEN, RawEvent, Ring, What};
+use foreread_sys::lease;
 use foreread_sys::way::{self, Links};
 use lru::LruCache;
 use rustc_hash::FxHashMap;
@@ -81,6 +82,7 @@ impl Preload {
         }
         let began = clock::now();
         let ring = Ring::create(Clock::detect()).map_err(|why| why.to_string())?;
+        lease::watch(ring.leases());
         let kinds = Kinds::known(fuse).map_err(|why| format!("/proc/filesystems: {why}"))?;
         // An event that finds its ring full is dropped: the daemon holds no program up.
         ring.set_mode(Mode::Progress);

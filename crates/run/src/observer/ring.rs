@@ -12,6 +12,7 @@ use foreread_ring::{
     OPEN_WRITTEN, RawEvent, Ring,
 };
 use foreread_segment::Segment;
+use foreread_sys::process;
 
 use super::unobserved::Missing;
 use super::{Event, How, Observer, Wanted, What, preload};
@@ -182,7 +183,10 @@ impl Seat {
     /// The variables that the program is to find in its environment.
     pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let mut variables = Vec::from(preload::variables(&self.libraries));
-        variables.push((ring::ENV, self.ring.env_value().into()));
+        variables.push((
+            ring::ENV,
+            self.ring.env_value_under(process::filters()).into(),
+        ));
         if let Some(segment) = &self.segment {
             variables.push((foreread_segment::ENV, segment.env_value().into()));
         }

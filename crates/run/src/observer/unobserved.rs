@@ -14,6 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_ring::{ENV, Ring, Unobserved};
+use foreread_sys::process;
 use foreread_words::counted;
 use object::Endianness;
 use object::elf::{self, FileHeader64};
@@ -39,6 +40,7 @@ enum Why {
     OtherRoot,
     Cleared,
     Limited,
+    Filtered,
 }
 
 impl Why {
@@ -55,6 +57,7 @@ impl Why {
             Why::OtherRoot => "under another root directory",
             Why::Cleared => "given an environment without foreread's variables",
             Why::Limited => "limited in its address space",
+            Why::Filtered => "under a system-call filter from its start",
         }
     }
 }
@@ -149,7 +152,7 @@ fn sentences(count: Unobserved, why: impl Iterator<Item = Option<Why>>) -> Vec<S
 /// Why a process is not observed; `None` if nothing stands in the way, an error if it has ended.
 fn why(pid: u32) -> io::Result<Option<Why>> {
     let at = |name: &str| format!("/proc/{pid}/{name}");
-    let process = fs::metadata(at(""))?;
+    let folder = fs::metadata(at(""))?;
     let mut exe = match File::open(at("exe")) {
         Ok(exe) => exe,
         Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
@@ -164,7 +167,7 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
         return Ok(Some(Why::Privileged));
     }
     let own = rustix::process::geteuid().as_raw();
-    if process.uid() != own {
+    if folder.uid() != own {
         return Ok(Some(Why::OtherUser));
     }
     if fs::read_link(at("root"))? != Path::new("/") {
@@ -189,7 +192,11 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
         .lines()
         .find_map(|line| line.strip_prefix("Max address space"));
     let is_limited = space.is_some_and(|limits| !limits.trim_start().starts_with("unlimited"));
-    Ok(is_limited.then_some(Why::Limited))
+    if is_limited {
+        return Ok(Some(Why::Limited));
+    }
+    let is_filtered = process::filters_of(pid) > Some(process::filters());
+    Ok(is_filtered.then_some(Why::Filtered))
 }
 
 /// Why no process of the program at this path is observed, after "it is"; `None` if nothing is known to stand in the way.

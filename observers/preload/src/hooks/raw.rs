@@ -5,8 +5,10 @@ use core::ffi::{c_int, c_long, c_uint, c_ulong};
 use foreread_ring::kind;
 use libc::{AT_FDCWD, off_t};
 
-use super::{CREAT, Path, closing_range, duplicating, given, moving, moving_to, seeking};
-use crate::names::Look;
+use super::{
+    CREAT, Path, closing_range, controlling, duplicating, given, moving, moving_to, seeking,
+};
+use crate::names::{Answer, Look};
 use crate::real::real;
 use crate::{confined, exec, files, names, open, root, watch};
 
@@ -57,6 +59,7 @@ pub(super) fn is_watched(number: c_long) -> bool {
             | libc::SYS_faccessat2
             | libc::SYS_readlinkat
             | libc::SYS_getdents64
+            | libc::SYS_landlock_restrict_self
     ) || changes_root(number)
 }
 
@@ -71,6 +74,7 @@ fn changes_root(number: c_long) -> bool {
             | libc::SYS_mount
             | libc::SYS_umount2
             | libc::SYS_move_mount
+            | libc::SYS_mount_setattr
             | libc::SYS_setuid
             | libc::SYS_setreuid
             | libc::SYS_setresuid
@@ -104,13 +108,18 @@ pub(super) unsafe extern "C" fn watched(
         libc::SYS_open => return open::opening(AT_FDCWD, a as Path, b as c_int, descriptor).into(),
         libc::SYS_creat => return open::opening(AT_FDCWD, a as Path, CREAT, descriptor).into(),
         libc::SYS_dup2 => return duplicating(fd, descriptor).into(),
-        libc::SYS_stat | libc::SYS_access => {
-            return names::looking(AT_FDCWD, a as Path, Look::Through, call);
+        libc::SYS_stat => {
+            let answer = Answer::of(b as *const libc::stat);
+            return names::answering(AT_FDCWD, a as Path, Look::Through, answer, call);
         }
+        libc::SYS_access => return names::looking(AT_FDCWD, a as Path, Look::Through, call),
         libc::SYS_lstat => {
             return names::stating(AT_FDCWD, a as Path, Look::At, b as *const libc::stat, call);
         }
-        libc::SYS_readlink => return names::looking(AT_FDCWD, a as Path, Look::At, call),
+        libc::SYS_readlink => {
+            let answer = Answer::up_to(b as Path, c);
+            return names::answering(AT_FDCWD, a as Path, Look::At, answer, call);
+        }
         libc::SYS_getdents => return names::listing_open(fd, call),
         _ => {}
     }
@@ -139,9 +148,7 @@ pub(super) unsafe extern "C" fn watched(
             closing_range(a as c_uint, b as c_uint, c as c_int, descriptor).into()
         }
         libc::SYS_dup | libc::SYS_dup3 => duplicating(fd, descriptor).into(),
-        libc::SYS_fcntl if matches!(b as c_int, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
-            duplicating(fd, descriptor).into()
-        }
+        libc::SYS_fcntl => controlling(fd, b as c_int, c, descriptor).into(),
         libc::SYS_chdir => moving(a as Path, descriptor).into(),
         libc::SYS_fchdir => moving_to(fd, descriptor).into(),
         libc::SYS_execve | libc::SYS_execveat => exec::exec(call),
@@ -155,10 +162,14 @@ pub(super) unsafe extern "C" fn watched(
             names::stating_more(fd, b as Path, look, e as *const libc::statx, call)
         }
         libc::SYS_faccessat => names::looking(fd, b as Path, Look::Through, call),
-        libc::SYS_readlinkat => names::looking(fd, b as Path, Look::At, call),
+        libc::SYS_readlinkat => {
+            let answer = Answer::up_to(c as Path, d);
+            names::answering(fd, b as Path, Look::At, answer, call)
+        }
         libc::SYS_getdents64 => names::listing_open(fd, call),
         libc::SYS_prctl => confined::controlling(a as c_int, b as c_ulong, descriptor).into(),
         libc::SYS_seccomp => confined::secluding(a as u32, call),
+        libc::SYS_landlock_restrict_self => root::restricting(call),
         _ if changes_root(number) => root::changing(call),
         libc::SYS_exit_group => {
             exec::ending();

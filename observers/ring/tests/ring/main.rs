@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_ring::{
-    Advice, Clock, EXTRA_MAX, Full, Inode, MORE_MAX, Mode, NAME_FOLLOWED, NAME_LISTED,
+    Address, Advice, Clock, EXTRA_MAX, Full, Inode, MORE_MAX, Mode, NAME_FOLLOWED, NAME_LISTED,
     OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot,
     Slots, THREAD_NO_STDIO, Unobserved, Wanted, What, Writer, address, code, decode, encode, kind,
     slots_at,
@@ -385,9 +385,11 @@ fn the_area_cannot_be_cut_short() {
 /// The area's path.
 fn path(ring: &Ring) -> PathBuf {
     let value = ring.env_value();
-    let (token, path) = address(value.as_bytes()).expect("an address");
-    assert_eq!(token, ring.shared().token());
-    std::str::from_utf8(path).expect("a plain path").into()
+    let address = address(value.as_bytes()).expect("an address");
+    assert_eq!(address.token, ring.shared().token());
+    assert_eq!(address.filters, 0);
+    let path = std::str::from_utf8(address.path);
+    path.expect("a plain path").into()
 }
 
 #[test]
@@ -400,21 +402,32 @@ fn an_address_names_an_area_and_its_token_or_makes_no_sense() {
         "0123456789abcdefproc/1/fd/3",
         "+123456789abcdef/proc/1/fd/3",
         "0123456789abcdé/proc/1/fd/3",
+        "0123456789abcdef99999999999/proc/1/fd/3",
+        "0123456789abcdef1",
     ] {
         assert_eq!(address(value.as_bytes()), None, "{value}");
     }
-    let named = address(b"00000000000000fF/x");
-    assert_eq!(named, Some((255, b"/x".as_slice())));
+    let named = |filters| Address {
+        token: 255,
+        filters,
+        path: b"/x",
+    };
+    assert_eq!(address(b"00000000000000fF/x"), Some(named(0)));
+    assert_eq!(address(b"00000000000000fF12/x"), Some(named(12)));
     assert_ne!(ring().shared().token(), ring().shared().token());
+    let under = ring().env_value_under(3);
+    assert_eq!(
+        address(under.as_bytes()).map(|found| found.filters),
+        Some(3)
+    );
 }
 
 #[test]
 fn who_is_under_a_filter_or_apart_is_counted() {
     let ring = ring();
-    assert!(!ring.shared().has_filters());
-    ring.filters();
-    assert!(ring.shared().has_filters());
     ring.shared().count_filtered();
+    ring.shared().count_filtered();
+    ring.shared().uncount_filtered();
     // Whatever others say of it, and however often it says so.
     ring.shared().pass(30, Passage::Apart);
     ring.shared().pass_child(30, Passage::Gone);
