@@ -23,7 +23,7 @@ use std::time::Duration;
 use foreread_plan::{FileId, FileMeta, Kind, Request, RequestId};
 
 pub use null::NullBackend;
-pub use page_cache::{PageCache, Register};
+pub use page_cache::{PageCache, Recorded, Register};
 pub use shared_cache::{Collective, SharedCache};
 pub use sim::{Found, Sim, SimMachine};
 

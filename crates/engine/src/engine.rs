@@ -16,7 +16,7 @@ mod walk;
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
-use foreread_plan::{Expected, FileId, Kind, Name, PAGE, RequestId};
+use foreread_plan::{Expected, FileId, Head, Kind, Name, PAGE, RequestId};
 use foreread_sched::{Asked, DeviceId, Profile, Scheduler, StrandId};
 use foreread_sources::{Nature, Outlook, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::site::{Site, Table};
 use crate::strand::{Strand, phase_of};
-use crate::survey::{HEAD, Head, Survey, Told};
+use crate::survey::{HEAD, Survey, Told};
 use crate::upkeep::{Upkeep, WAIT};
 use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};

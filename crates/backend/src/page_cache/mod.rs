@@ -33,7 +33,7 @@ use crate::{Backend, DeviceFacts, Event, Question};
 use devices::Devices;
 use file::Opened;
 use files::Files;
-pub use files::Register;
+pub use files::{Recorded, Register};
 use lanes::{Common, Job, Lanes, REGION};
 
 /// A hint that no kernel cuts, in bytes, whatever its device.
@@ -51,6 +51,12 @@ pub struct PageCache {
 impl PageCache {
     /// A backend for these files, as an earlier run found them; a [`Register`] adds to them.
     pub fn new(files: &Arc<BTreeMap<FileId, FileMeta>>) -> Self {
+        let files = Arc::clone(files);
+        Self::of(files)
+    }
+
+    /// As [`PageCache::new`], for files that are found when they are asked for.
+    pub fn of(files: Arc<dyn Recorded>) -> Self {
         let (event, events) = channel();
         Self {
             common: Common {
