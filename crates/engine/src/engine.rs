@@ -241,7 +241,7 @@ impl<B: Backend> Engine<B> {
     fn survey_on(&mut self, now: u64) {
         while let Some(mut survey) = self.survey.take() {
             let source = self.strands[survey.strand()].source.as_mut();
-            match survey.step(source, now) {
+            match survey.step(source, now, || self.backend.is_held_up()) {
                 Told::Ask { samples, names } => {
                     self.survey = Some(survey);
                     self.backend.look(&names);

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use foreread_plan::format::{Ending, Outline, Reader, Record};
 use foreread_plan::{FileId, FileMeta};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// Files told apart: what a process of another user opens, or says to have opened, takes no more of this one's memory.
 const FILES: usize = 1 << 22;
@@ -67,7 +67,7 @@ pub(super) struct Recorded {
 struct Whole {
     files: Arc<BTreeMap<FileId, FileMeta>>,
     /// Those that are not followed: the recorded run wrote them itself, or they are of another command.
-    skipped: HashSet<FileId>,
+    skipped: FxHashSet<FileId>,
     first: FxHashMap<Inode, FileId>,
     /// The first name of each file that is another name of one.
     others: FxHashMap<FileId, FileId>,
@@ -81,13 +81,14 @@ struct Whole {
 impl Whole {
     fn new(files: Arc<BTreeMap<FileId, FileMeta>>, foreign: &HashSet<FileId>) -> Self {
         let (mut first, mut others) = (FxHashMap::default(), FxHashMap::default());
-        let skipped = files
-            .iter()
-            .filter(|(id, meta)| meta.written || foreign.contains(id));
-        let skipped: HashSet<_> = skipped.map(|(&id, _)| id).collect();
+        first.reserve(files.len());
+        let is_skipped = |id: &FileId, meta: &FileMeta| meta.written || foreign.contains(id);
+        let skipped = files.iter().filter(|(id, meta)| is_skipped(id, meta));
+        let skipped: FxHashSet<_> = skipped.map(|(&id, _)| id).collect();
         // A name that is followed stands for the file, whichever comes first.
-        let (left, read): (Vec<_>, Vec<_>) = files.iter().partition(|(id, _)| skipped.contains(id));
-        for (&id, meta) in read.into_iter().chain(left) {
+        let read = files.iter().filter(|(id, _)| !skipped.contains(id));
+        let left = skipped.iter().filter_map(|id| files.get_key_value(id));
+        for (&id, meta) in read.chain(left) {
             let known = *first.entry(inode(meta)).or_insert(id);
             if known != id {
                 others.insert(id, known);

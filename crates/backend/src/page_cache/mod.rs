@@ -12,6 +12,7 @@
 //! `look` → [`names`]: look names up → the same.
 
 mod ask;
+mod calls;
 mod devices;
 pub(crate) mod file;
 pub(crate) mod files;
@@ -30,6 +31,7 @@ use foreread_plan::{FileId, FileMeta, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event, Question};
+use calls::Calls;
 use devices::Devices;
 use file::Opened;
 use files::Files;
@@ -65,6 +67,7 @@ impl PageCache {
                 event,
                 // For the thread that polls, and starts the others.
                 aside: Aside::new(),
+                calls: Calls::default(),
             },
             lanes: Lanes::new(),
             begun: None,
@@ -168,6 +171,10 @@ impl Backend for PageCache {
 
     fn look(&mut self, names: &[(FileId, Kind)]) {
         self.lanes.look(&self.common, names);
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.common.calls.is_held_up()
     }
 
     fn ask(&mut self, question: Question) {
