@@ -21,6 +21,8 @@ mod foreign;
 mod held;
 #[path = "run/held_up.rs"]
 mod held_up;
+#[path = "run/hot.rs"]
+mod hot;
 #[path = "run/limits.rs"]
 mod limits;
 #[path = "run/mapped.rs"]
@@ -77,6 +79,7 @@ fn main() {
         files::TESTS,
         foreign::TESTS,
         held_up::TESTS,
+        hot::TESTS,
         held::TESTS,
         limits::TESTS,
         mapped::TESTS,

@@ -23,7 +23,7 @@ use std::time::Duration;
 use foreread_plan::{FileId, FileMeta, Kind, Request, RequestId};
 
 pub use null::NullBackend;
-pub use page_cache::{PageCache, Register};
+pub use page_cache::{PageCache, Recorded, Register};
 pub use shared_cache::{Collective, SharedCache};
 pub use sim::{Found, Sim, SimMachine};
 
@@ -202,6 +202,10 @@ pub trait Backend: Send {
     }
     /// What is known of a device.
     fn facts(&mut self, device: u64) -> DeviceFacts;
+    /// Whether what is asked and not answered is held up by anything but the lack of a processor, as far as is known.
+    fn is_held_up(&self) -> bool {
+        true
+    }
     /// Whether position matters on a device is known, and need not be found out.
     fn assume(&mut self, _device: u64, _positions: bool) {}
     /// Look a file up ahead of its use: brings its metadata into memory, and its layout where that may matter.
@@ -254,6 +258,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn kin(&mut self, file: FileId) -> Option<u32> {
         (**self).kin(file)
+    }
+    fn is_held_up(&self) -> bool {
+        (**self).is_held_up()
     }
     fn facts(&mut self, device: u64) -> DeviceFacts {
         (**self).facts(device)

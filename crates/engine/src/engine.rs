@@ -17,7 +17,7 @@ mod walk;
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
-use foreread_plan::{Expected, FileId, Kind, Name, PAGE, RequestId};
+use foreread_plan::{Expected, FileId, Head, Kind, Name, PAGE, RequestId};
 use foreread_sched::{Asked, DeviceId, Profile, Scheduler, StrandId};
 use foreread_sources::{Nature, Outlook, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 
 use crate::site::{Site, Table};
 use crate::strand::{Strand, phase_of};
-use crate::survey::{HEAD, Head, Survey, Told};
+use crate::survey::{HEAD, Survey, Told};
 use crate::upkeep::{Upkeep, WAIT};
 use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};
@@ -242,7 +242,7 @@ impl<B: Backend> Engine<B> {
     fn survey_on(&mut self, now: u64) {
         while let Some(mut survey) = self.survey.take() {
             let source = self.strands[survey.strand()].source.as_mut();
-            match survey.step(source, now) {
+            match survey.step(source, now, || self.backend.is_held_up()) {
                 Told::Ask { samples, names } => {
                     self.survey = Some(survey);
                     self.backend.look(&names);

@@ -2,14 +2,13 @@
 //!
 //! Invariant: each page issued for a strand is in exactly one of its `pages` (not read yet) or a column of its ledger.
 
-use foreread_plan::{FileId, PAGE};
+use foreread_plan::{FileId, Head, PAGE};
 use foreread_sched::StrandId;
 use foreread_sources::{Nature, Source};
 use std::ops::Range;
 
 use crate::beyond::Beyond;
 use crate::pages::{Pages, Read};
-use crate::survey::Head;
 use crate::track::Track;
 use crate::walker::{Names, Walker};
 use crate::worth::{IDLE_READS, Worth};

@@ -4,10 +4,10 @@
 //! Data flow: [`fetch_head`], before the program is started; [`Survey`], while it is.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use foreread_backend::Backend;
-use foreread_plan::{Expected, FileId, Kind, PAGE, Pattern, Request, RequestId};
+use foreread_plan::format::{Part, Sample};
+use foreread_plan::{Expected, FileId, Head, Kind, Name, PAGE, Pattern, Request, RequestId};
 use foreread_sched::untried_gap;
 use foreread_sources::{STREAM_AFTER, Source};
 
@@ -33,9 +33,14 @@ const NAMES: usize = 16;
 /// How many of them must not be for the plan to be cold: one may be new. All tests of names hold with half and
 /// double.
 const FEW_NAMES: u64 = 2;
-/// A survey of which no question is answered for so many ns has met a device: to open a file that is in memory takes 10 µs,
-/// and a thread that competes for a processor gets one within a turn of the scheduler's, of 3 to 4 ms.
+/// A survey of which no question is answered for so many ns, and one of whose threads waits for anything but a processor, has met a
+/// device: to open a file that is in memory takes 10 µs, and a thread that competes for a processor gets one within a turn of the
+/// scheduler's, of 3 to 4 ms, where few compete. With twelve busy processes on two processors half of the runs with everything in memory
+/// were taken for cold ones by the time alone.
 const PATIENCE: u64 = 5_000_000;
+/// And one of which no question is answered for so many ns is not waited for, whatever holds it up: a bound for where no thread can
+/// be had.
+const STARVED: u64 = 1_000_000_000;
 /// Planned pages that must be missing for a plan to be worth following at all: 64 KiB. Half and double: no simulated case differs.
 pub const COLD_PAGES: u64 = 16;
 /// Pages of a stream that are fetched at once: as many as a source discloses before it leaves a stream to the kernel.
@@ -49,86 +54,115 @@ const STREAMS: usize = 4;
 /// The request made before anything is scheduled.
 pub(crate) const HEAD: RequestId = RequestId(u64::MAX);
 
-/// The first pages of a sequential stream. In whatever order the rest is fetched, these come first: what follows them
-/// in the file is what is read next.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Head {
-    file: FileId,
-    pages: Range<u64>,
-    /// The pages among them that nobody asked for.
-    pub(crate) gaps: Vec<Range<u64>>,
-}
-
 /// Fetch the head of the first stream of the plan that is not in memory, if its beginning has one: some 0.1 ms before
 /// the program is started, so that its first read waits for less. To be handed to [`crate::Engine::with_head`].
 pub fn fetch_head(source: &mut dyn Source, backend: &mut impl Backend) -> Option<Head> {
-    let mut expected = Vec::new();
-    source.disclose(AMONG, &mut expected);
-    source.rewind();
-    let mut streams = STREAMS;
-    let mut rest = &expected[..];
-    while streams > 0 && !rest.is_empty() {
-        let Some(head) = Head::of(rest) else {
-            rest = &rest[1..];
-            continue;
-        };
-        let request = Request {
+    let heads = match source.heads() {
+        Some(heads) => heads.to_vec(),
+        None => heads_of(source),
+    };
+    heads.into_iter().take(STREAMS).find(|head| {
+        backend.submit_now(Request {
             id: HEAD,
             file: head.file,
             pages: head.pages.clone(),
-        };
-        if backend.submit_now(request) {
-            return Some(head);
-        }
-        streams -= 1;
-        rest = head.after(rest);
-    }
-    None
+        })
+    })
 }
 
-impl Head {
-    /// The stream that the first of these begin; `None` if they go elsewhere too soon.
-    fn of(expected: &[Expected]) -> Option<Self> {
-        let first = expected.first()?;
-        let mut head = Self {
-            file: first.file,
-            pages: first.pages.clone(),
-            gaps: Vec::new(),
-        };
-        if first.pattern == Pattern::Loose || first.pages.is_empty() {
-            return None;
+/// The streams that a source begins with, as far as they are looked for in memory.
+fn heads_of(source: &mut dyn Source) -> Vec<Head> {
+    let mut expected = Vec::new();
+    source.disclose(AMONG, &mut expected);
+    source.rewind();
+    let mut heads = Vec::new();
+    let mut rest = &expected[..];
+    while heads.len() < STREAMS && !rest.is_empty() {
+        match head_of(rest) {
+            Some(head) => {
+                rest = after(&head, rest);
+                heads.push(head);
+            }
+            None => rest = &rest[1..],
         }
-        let others = expected[1..].iter();
-        for one in others.filter(|one| one.file == head.file && !one.pages.is_empty()) {
-            let end = head.pages.end;
-            if one.pattern == Pattern::Loose
-                || !(head.pages.start..=end + untried_gap()).contains(&one.pages.start)
-            {
-                break;
-            }
-            if one.pages.start > end {
-                head.gaps.push(end..one.pages.start);
-            }
-            head.pages.end = end.max(one.pages.end);
-            if head.len() >= HEAD_PAGES {
-                break;
-            }
+    }
+    heads
+}
+
+/// The sample of a source's plan that a record keeps, so that it need not be taken again: what [`fetch_head`] and a session's first
+/// look at the plan come to. The source is left where it was made.
+pub fn preview(source: &mut dyn Source) -> Sample {
+    let heads = heads_of(source);
+    let count = parts_of(source);
+    let parts = (0..count).map(|part| {
+        let (expected, names) = sample_part(source, part, count);
+        Part { expected, names }
+    });
+    let parts = parts.collect();
+    source.rewind();
+    Sample { heads, parts }
+}
+
+/// Of how many parts of a plan samples are taken.
+fn parts_of(source: &dyn Source) -> u64 {
+    (source.size().unwrap_or(0) / PART).clamp(1, PARTS)
+}
+
+/// The sample of one part of so many: its disclosures and names. Parts are sampled in order.
+fn sample_part(source: &mut dyn Source, part: u64, parts: u64) -> (Vec<Expected>, Vec<Name>) {
+    // The beginning, which the program comes to first, and the middle of each other part.
+    let share = if part == 0 {
+        0.0
+    } else {
+        (part as f64 + 0.5) / parts as f64
+    };
+    let (mut expected, mut names) = (Vec::new(), Vec::new());
+    source.sample(share, SAMPLE / parts as usize, &mut expected);
+    source.sample_names(NAMES / parts as usize, &mut names);
+    (expected, names)
+}
+
+/// The stream that the first of these begin; `None` if they go elsewhere too soon.
+fn head_of(expected: &[Expected]) -> Option<Head> {
+    let first = expected.first()?;
+    let mut head = Head {
+        file: first.file,
+        pages: first.pages.clone(),
+        gaps: Vec::new(),
+    };
+    if first.pattern == Pattern::Loose || first.pages.is_empty() {
+        return None;
+    }
+    let others = expected[1..].iter();
+    for one in others.filter(|one| one.file == head.file && !one.pages.is_empty()) {
+        let end = head.pages.end;
+        if one.pattern == Pattern::Loose
+            || !(head.pages.start..=end + untried_gap()).contains(&one.pages.start)
+        {
+            break;
         }
-        (head.len() >= COLD_PAGES).then_some(head)
+        if one.pages.start > end {
+            head.gaps.push(end..one.pages.start);
+        }
+        head.pages.end = end.max(one.pages.end);
+        if length(&head) >= HEAD_PAGES {
+            break;
+        }
     }
+    (length(&head) >= COLD_PAGES).then_some(head)
+}
 
-    /// What of these is not in it, from the first on that is not.
-    fn after<'a>(&self, expected: &'a [Expected]) -> &'a [Expected] {
-        let is_in = |one: &Expected| {
-            one.file == self.file && (self.pages.start..=self.pages.end).contains(&one.pages.start)
-        };
-        let past = expected.iter().position(|one| !is_in(one));
-        &expected[past.unwrap_or(expected.len())..]
-    }
+/// What of these is not in a head, from the first on that is not.
+fn after<'a>(head: &Head, expected: &'a [Expected]) -> &'a [Expected] {
+    let is_in = |one: &Expected| {
+        one.file == head.file && (head.pages.start..=head.pages.end).contains(&one.pages.start)
+    };
+    let past = expected.iter().position(|one| !is_in(one));
+    &expected[past.unwrap_or(expected.len())..]
+}
 
-    fn len(&self) -> u64 {
-        self.pages.end - self.pages.start
-    }
+fn length(head: &Head) -> u64 {
+    head.pages.end - head.pages.start
 }
 
 /// What a sample of a plan tells.
@@ -282,16 +316,23 @@ impl Survey {
         }
     }
 
-    /// What is to be done next for the plan that is being sampled, which `source` discloses and which is left anywhere.
-    pub(crate) fn step(&mut self, source: &mut dyn Source, now: u64) -> Told {
+    /// What is to be done next for the plan that is being sampled, which `source` discloses and which is left anywhere. Whoever answers
+    /// may be held up by a device, which is asked only if that decides.
+    pub(crate) fn step(
+        &mut self,
+        source: &mut dyn Source,
+        now: u64,
+        is_held_up: impl FnOnce() -> bool,
+    ) -> Told {
         let sampling = self.sampling.get_or_insert_with(|| {
             let size = source.size().unwrap_or(0);
+            let parts = parts_of(source);
             Sampling {
                 found: Sampled {
                     each: (size / SAMPLE as u64).max(1),
                     ..Sampled::default()
                 },
-                parts: (size / PART).clamp(1, PARTS),
+                parts,
                 taken: 0,
                 unanswered: 0,
             }
@@ -300,7 +341,8 @@ impl Survey {
             return self.cold();
         }
         if sampling.unanswered > 0 {
-            if now.saturating_sub(self.since) < PATIENCE {
+            let waited = now.saturating_sub(self.since);
+            if waited < PATIENCE || waited < STARVED && !is_held_up() {
                 return Told::Wait;
             }
             // What takes so long to be opened is not in memory.
@@ -309,20 +351,11 @@ impl Survey {
             }
             return self.cold();
         }
-        let mut samples = Vec::with_capacity(SAMPLE);
-        let mut names = Vec::with_capacity(NAMES);
+        let (mut samples, mut names) = (Vec::new(), Vec::new());
         while samples.is_empty() && names.is_empty() && sampling.taken < sampling.parts {
             let part = sampling.taken;
             sampling.taken += 1;
-            // The beginning, which the program comes to first, and the middle of each other part.
-            let share = if part == 0 {
-                0.0
-            } else {
-                (part as f64 + 0.5) / sampling.parts as f64
-            };
-            let most = SAMPLE / sampling.parts as usize;
-            source.sample(share, most, &mut samples);
-            source.sample_names(NAMES / sampling.parts as usize, &mut names);
+            (samples, names) = sample_part(source, part, sampling.parts);
         }
         if samples.is_empty() && names.is_empty() {
             return if sampling.found.is_hot() {
@@ -366,6 +399,35 @@ mod tests {
         assert!(Sampled::default().is_hot());
     }
     use foreread_plan::{Odds, ThreadId};
+    use foreread_sources::{Nature, Outlook};
+
+    /// A plan of one read.
+    struct One;
+
+    impl Source for One {
+        fn nature(&self) -> Nature {
+            Nature::Literal
+        }
+
+        fn disclose(&mut self, _: usize, out: &mut Vec<Expected>) -> Outlook {
+            out.extend(reads([7]));
+            Outlook::End
+        }
+    }
+
+    #[test]
+    fn what_only_waits_for_a_processor_is_not_taken_for_cold() {
+        let mut survey = Survey::new(std::iter::once(0), 0).unwrap();
+        let mut step = |now, is_held_up| survey.step(&mut One, now, || is_held_up);
+        assert!(matches!(step(0, false), Told::Ask { .. }));
+        assert!(matches!(step(PATIENCE - 1, true), Told::Wait));
+        assert!(matches!(step(STARVED - 1, false), Told::Wait));
+        assert!(matches!(step(PATIENCE, true), Told::Cold { .. }));
+        let mut survey = Survey::new(std::iter::once(0), 0).unwrap();
+        let mut step = |now, is_held_up| survey.step(&mut One, now, || is_held_up);
+        assert!(matches!(step(0, false), Told::Ask { .. }));
+        assert!(matches!(step(STARVED, false), Told::Cold { .. }));
+    }
 
     fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Expected> {
         let read = |page| Expected {
@@ -380,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_streams_first_pages_are_its_head() {
-        let head = Head::of(&reads(5..500)).unwrap();
+        let head = head_of(&reads(5..500)).unwrap();
         assert_eq!((head.pages, head.gaps), (5..69, vec![]));
         // Each page read twice, others in between.
         let mut twice = reads((5..40).flat_map(|page| [page, page]));
@@ -391,29 +453,29 @@ mod tests {
                 ..twice[0].clone()
             },
         );
-        assert_eq!(Head::of(&twice).unwrap().pages, 5..40);
+        assert_eq!(head_of(&twice).unwrap().pages, 5..40);
     }
 
     #[test]
     fn what_a_stream_leaves_out_is_known() {
-        let head = Head::of(&reads((0..40).map(|n| 2 * n))).unwrap();
+        let head = head_of(&reads((0..40).map(|n| 2 * n))).unwrap();
         assert_eq!(head.pages, 0..65);
         assert_eq!(
             head.gaps,
             (0..32).map(|n| 2 * n + 1..2 * n + 2).collect::<Vec<_>>()
         );
-        assert_eq!(Head::of(&reads((0..40).map(|n| 5 * n))), None);
+        assert_eq!(head_of(&reads((0..40).map(|n| 5 * n))), None);
     }
 
     #[test]
     fn what_goes_elsewhere_has_no_head() {
-        assert_eq!(Head::of(&reads((0..500).rev())), None);
-        assert_eq!(Head::of(&reads((0..10).chain(500..600))), None);
+        assert_eq!(head_of(&reads((0..500).rev())), None);
+        assert_eq!(head_of(&reads((0..10).chain(500..600))), None);
         let mut sampled = reads(0..500);
         sampled
             .iter_mut()
             .for_each(|one| one.pattern = Pattern::Loose);
-        assert_eq!(Head::of(&sampled), None);
-        assert_eq!(Head::of(&[]), None);
+        assert_eq!(head_of(&sampled), None);
+        assert_eq!(head_of(&[]), None);
     }
 }

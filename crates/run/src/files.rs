@@ -8,16 +8,33 @@
 //! Invariant: [`Files::met`] holds every file that was met in this run, as it was found last.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::hash::BuildHasher;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
+use foreread_plan::format::{Ending, Outline, Reader, Record};
 use foreread_plan::{FileId, FileMeta};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// Files told apart: what a process of another user opens, or says to have opened, takes no more of this one's memory.
 const FILES: usize = 1 << 22;
+
+/// What is wrong with a record, once that is known: damage shows when it is reached.
+pub(super) type Trouble = Arc<OnceLock<String>>;
+
+/// Say so if a record breaks off.
+fn cut_short(reader: &Reader, trouble: &Trouble) {
+    if let Ending::Truncated { at } = reader.ending() {
+        trouble.get_or_init(|| {
+            format!(
+                "the record {} breaks off after {at} bytes: its writer was interrupted",
+                reader.path().display()
+            )
+        });
+    }
+}
 
 /// What the kernel knows a file by: device and inode.
 type Inode = (u64, u64);
@@ -32,29 +49,46 @@ fn hash(path: &Path) -> u64 {
 }
 
 /// The files of a record, by their inodes: a file that has several names in it is one, whose pages are in memory once.
-#[derive(Debug, Default)]
+///
+/// Of a record that has an outline only the files of its sample are known at first. The others are taken in once one of them is asked
+/// for, by whoever asks first: of a plan that is in memory, none is.
+#[derive(Default)]
 pub(super) struct Recorded {
+    sampled: Arc<BTreeMap<FileId, FileMeta>>,
+    outline: Option<Box<Outline>>,
+    /// Files of another command.
+    foreign: HashSet<FileId>,
+    whole: OnceLock<Whole>,
+    trouble: Trouble,
+}
+
+/// All files of a record.
+#[derive(Default)]
+struct Whole {
     files: Arc<BTreeMap<FileId, FileMeta>>,
     /// Those that are not followed: the recorded run wrote them itself, or they are of another command.
-    skipped: HashSet<FileId>,
+    skipped: FxHashSet<FileId>,
     first: FxHashMap<Inode, FileId>,
     /// The first name of each file that is another name of one.
     others: FxHashMap<FileId, FileId>,
     /// Files by the hashes of their paths, once one is asked for: of a program that is left to itself at once, none is. Of two
     /// paths with one hash the first is found, and the other is met as a file that the record does not have.
     named: OnceLock<FxHashMap<u64, FileId>>,
+    /// The reader that took them in, until somebody takes it for the accesses.
+    reader: Mutex<Option<Box<Reader>>>,
 }
 
-impl Recorded {
-    pub(super) fn new(files: Arc<BTreeMap<FileId, FileMeta>>, foreign: &HashSet<FileId>) -> Self {
+impl Whole {
+    fn new(files: Arc<BTreeMap<FileId, FileMeta>>, foreign: &HashSet<FileId>) -> Self {
         let (mut first, mut others) = (FxHashMap::default(), FxHashMap::default());
-        let skipped = files
-            .iter()
-            .filter(|(id, meta)| meta.written || foreign.contains(id));
-        let skipped: HashSet<_> = skipped.map(|(&id, _)| id).collect();
+        first.reserve(files.len());
+        let is_skipped = |id: &FileId, meta: &FileMeta| meta.written || foreign.contains(id);
+        let skipped = files.iter().filter(|(id, meta)| is_skipped(id, meta));
+        let skipped: FxHashSet<_> = skipped.map(|(&id, _)| id).collect();
         // A name that is followed stands for the file, whichever comes first.
-        let (left, read): (Vec<_>, Vec<_>) = files.iter().partition(|(id, _)| skipped.contains(id));
-        for (&id, meta) in read.into_iter().chain(left) {
+        let read = files.iter().filter(|(id, _)| !skipped.contains(id));
+        let left = skipped.iter().filter_map(|id| files.get_key_value(id));
+        for (&id, meta) in read.chain(left) {
             let known = *first.entry(inode(meta)).or_insert(id);
             if known != id {
                 others.insert(id, known);
@@ -65,54 +99,132 @@ impl Recorded {
             skipped,
             first,
             others,
-            named: OnceLock::new(),
+            ..Self::default()
         }
     }
 
-    /// All files, as the record has them.
-    pub(super) fn files(&self) -> &Arc<BTreeMap<FileId, FileMeta>> {
-        &self.files
+    fn of(reader: Box<Reader>, foreign: &HashSet<FileId>) -> Self {
+        let whole = Self::new(reader.shared_files(), foreign);
+        Self {
+            reader: Mutex::new(Some(reader)),
+            ..whole
+        }
+    }
+}
+
+impl Recorded {
+    /// The files of a record; what is wrong with the record is said as `trouble`.
+    pub(super) fn of(record: Record, foreign: HashSet<FileId>, trouble: &Trouble) -> Self {
+        let (outline, whole) = match record {
+            Record::Outlined(outline) => (Some(outline), OnceLock::new()),
+            Record::Whole(reader) => {
+                cut_short(&reader, trouble);
+                (None, Whole::of(reader, &foreign).into())
+            }
+        };
+        let sampled = outline.as_ref().map(|outline| Arc::clone(outline.files()));
+        Self {
+            sampled: sampled.unwrap_or_default(),
+            outline,
+            foreign,
+            whole,
+            trouble: Arc::clone(trouble),
+        }
+    }
+
+    /// What stands for the record's plan, if it has an outline.
+    pub(super) fn outline(&self) -> Option<&Outline> {
+        self.outline.as_deref()
+    }
+
+    /// The record's reader, for its accesses; whoever asks first has it.
+    pub(super) fn reader(&self) -> Option<Box<Reader>> {
+        let mut reader = self.whole().reader.lock();
+        reader.as_mut().ok()?.take()
+    }
+
+    /// What is wrong with the record, as far as is known.
+    #[cfg(test)]
+    pub(super) fn trouble(&self) -> &Trouble {
+        &self.trouble
+    }
+
+    /// Whether all of the record was taken in.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole.get().is_some()
+    }
+
+    fn whole(&self) -> &Whole {
+        self.whole.get_or_init(|| {
+            let opened = self.outline.as_ref().map(|outline| outline.open());
+            match opened {
+                Some(Ok(reader)) => {
+                    cut_short(&reader, &self.trouble);
+                    Whole::of(Box::new(reader), &self.foreign)
+                }
+                Some(Err(why)) => {
+                    self.trouble.get_or_init(|| why.to_string());
+                    Whole::default()
+                }
+                None => Whole::default(),
+            }
+        })
+    }
+
+    /// The files that are known without taking in more.
+    pub(super) fn at_hand(&self) -> impl Iterator<Item = &FileMeta> {
+        let whole = self.whole.get();
+        whole.map_or(&self.sampled, |whole| &whole.files).values()
     }
 
     /// A file as the record has it.
     pub(super) fn get(&self, file: FileId) -> Option<&FileMeta> {
-        self.files.get(&file)
+        match self.whole.get() {
+            Some(whole) => whole.files.get(&file),
+            None => match self.sampled.get(&file) {
+                None => self.whole().files.get(&file),
+                known => known,
+            },
+        }
     }
 
-    /// The files that are not followed.
-    pub(super) fn skipped(&self) -> &HashSet<FileId> {
-        &self.skipped
+    /// Whether the file is left out.
+    pub(super) fn skips(&self, file: FileId) -> bool {
+        self.whole().skipped.contains(&file)
     }
 
     /// Whether the file is among those that are followed.
     pub(super) fn follows(&self, file: FileId) -> bool {
-        self.files.contains_key(&file) && !self.skipped.contains(&file)
+        let whole = self.whole();
+        whole.files.contains_key(&file) && !whole.skipped.contains(&file)
     }
 
     /// The number that stands for all names of a file.
     pub(super) fn first_name(&self, file: FileId) -> FileId {
-        self.others.get(&file).copied().unwrap_or(file)
+        self.whole().others.get(&file).copied().unwrap_or(file)
     }
 
     /// The number of a file that is met: that of its name, or of the file that it is another name of.
     fn find(&self, meta: &FileMeta) -> Option<FileId> {
+        let Whole { files, first, .. } = self.whole();
         let named = self.named().get(&hash(&meta.path)).copied();
-        let named = named.map(|file| (file, &self.files[&file]));
+        let named = named.map(|file| (file, &files[&file]));
         let named = named.filter(|(_, known)| known.path.as_os_str() == meta.path.as_os_str());
         if named.is_some_and(|(_, known)| inode(known) != inode(meta)) {
             // Another file has the name, and takes the part of the recorded one.
             return named.map(|(file, _)| file);
         }
-        let same = self.first.get(&inode(meta)).copied();
-        let same = same.filter(|file| named.is_some() || meta.same_state(&self.files[file]));
+        let same = first.get(&inode(meta)).copied();
+        let same = same.filter(|file| named.is_some() || meta.same_state(&files[file]));
         same.or(named.map(|(file, _)| file))
     }
 
     fn named(&self) -> &FxHashMap<u64, FileId> {
-        self.named.get_or_init(|| {
+        let Whole { files, named, .. } = self.whole();
+        named.get_or_init(|| {
             let mut named = FxHashMap::default();
-            named.reserve(self.files.len());
-            for (&id, meta) in &*self.files {
+            named.reserve(files.len());
+            for (&id, meta) in &**files {
                 named.entry(hash(&meta.path)).or_insert(id);
             }
             named
@@ -121,9 +233,25 @@ impl Recorded {
 
     /// The first number that no recorded file has.
     fn next(&self) -> Option<u32> {
-        self.files
+        self.whole()
+            .files
             .last_key_value()
             .map_or(Some(0), |(last, _)| last.0.checked_add(1))
+    }
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = self.whole.get().map(|whole| whole.files.len());
+        out.debug_struct("Recorded")
+            .field("files", &files)
+            .finish_non_exhaustive()
+    }
+}
+
+impl foreread_backend::Recorded for Recorded {
+    fn file(&self, file: FileId) -> Option<&FileMeta> {
+        self.get(file)
     }
 }
 
@@ -135,15 +263,16 @@ pub(super) struct Files {
     met: FxHashMap<FileId, FileMeta>,
     /// The files met, and when each was made, if the run made it.
     inodes: FxHashMap<Inode, (FileId, Option<SystemTime>)>,
-    next: Option<u32>,
+    /// The number of the next file that the record does not have, once there was one.
+    next: Option<Option<u32>>,
 }
 
 impl Files {
     /// The files of a session that follows this record, which may be empty.
     pub(super) fn new(recorded: Arc<Recorded>) -> Self {
         Self {
-            next: recorded.next(),
             recorded,
+            next: None,
             met: FxHashMap::default(),
             inodes: FxHashMap::default(),
         }
@@ -169,8 +298,8 @@ impl Files {
         let id = match recorded {
             Some(id) => id,
             None => {
-                let number = self.next?;
-                self.next = number.checked_add(1);
+                let number = self.next.unwrap_or_else(|| self.recorded.next())?;
+                self.next = Some(number.checked_add(1));
                 FileId(number)
             }
         };
@@ -223,7 +352,10 @@ mod tests {
     fn recorded(files: &[(u32, FileMeta)], foreign: &[u32]) -> Arc<Recorded> {
         let files = files.iter().map(|(id, meta)| (FileId(*id), meta.clone()));
         let foreign = foreign.iter().copied().map(FileId).collect();
-        Arc::new(Recorded::new(Arc::new(files.collect()), &foreign))
+        Arc::new(Recorded {
+            whole: Whole::new(Arc::new(files.collect()), &foreign).into(),
+            ..Recorded::default()
+        })
     }
 
     fn at(seconds: u64) -> Option<SystemTime> {

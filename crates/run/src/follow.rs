@@ -3,22 +3,22 @@
 //! Data flow: record → [`Opened`] → source `replay` → [`Session`]; the watcher's accesses, their files
 //! renumbered as in the record → the session, which so knows where the program is.
 //!
-//! Invariant: the program waits for its record to be opened, and for what it will read first to be asked for, unless the record
-//! has the names of thousands of files; all that takes its time is done by the session's thread, while the program is started
-//! and loaded.
+//! Invariant: the program waits for the outline of its record, and for what it will read first to be asked for. All that takes its
+//! time is done by the session's thread, while the program is started and loaded, and what takes the longer the more the record
+//! holds is not done at all unless the sample in the outline tells that there is something to fetch.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use foreread_backend::{Backend, Collective, PageCache, SharedCache};
-use foreread_engine::{Config, Engine, Head, IDLE_READS, Phase, Report, Session, fetch_head};
-use foreread_plan::format::{Ending, ReadError, Reader};
+use foreread_engine::{Config, Engine, IDLE_READS, Phase, Report, Session, fetch_head};
+use foreread_plan::format::{Outline, ReadError, Reader, Record, Sample};
 use foreread_plan::{
-    self as plan, Access, Extent, FileId, FileMeta, Kind, PAGE, Seen, Sequence, Summary, ThreadId,
-    ThreadMeta,
+    self as plan, Access, Extent, FileId, FileMeta, Head, Kind, PAGE, Seen, Sequence, Summary,
+    ThreadId, ThreadMeta,
 };
 use foreread_profiles::Profiles;
 use foreread_ring::Advice;
@@ -28,7 +28,7 @@ use foreread_store::Found;
 use foreread_sys::device::Device;
 use foreread_sys::{memory, process};
 
-use super::files::Recorded;
+use super::files::{Recorded, Trouble};
 use super::lessons::learnt;
 use super::watch::Sink;
 use crate::profile::{chosen, computes, turns};
@@ -40,15 +40,14 @@ pub(super) const REPLAY: &str = "replay";
 /// may be of all pages there are.
 const TOUCHED: u64 = 1024;
 
-/// What is wrong with a record, once that is known: damage shows when it is reached.
-type Trouble = Arc<OnceLock<String>>;
-
 /// What each device is taken for, in words, by its name.
 type Devices = Arc<Mutex<BTreeMap<String, String>>>;
 
 /// A record as a trace: read as far as it is sound.
-struct Recording {
-    reader: Reader,
+pub(super) struct Recording {
+    /// Once it is read.
+    reader: Option<Box<Reader>>,
+    accesses: Option<u64>,
     /// What is left of a long touch.
     touched: Option<Access>,
     trouble: Trouble,
@@ -56,17 +55,46 @@ struct Recording {
     collective: Option<Collective>,
 }
 
-impl Trace for Recording {
-    fn next(&mut self) -> Option<Access> {
-        let mut access = match self.touched.take() {
-            Some(rest) => rest,
-            None => match self.reader.next_access()? {
-                Ok(access) => access,
+impl Recording {
+    /// The record with these files and so many accesses.
+    pub(super) fn new(files: &Arc<Recorded>, accesses: Option<u64>, trouble: &Trouble) -> Self {
+        Self {
+            reader: None,
+            accesses,
+            touched: None,
+            trouble: Arc::clone(trouble),
+            files: Arc::clone(files),
+            collective: None,
+        }
+    }
+
+    fn reader(&mut self) -> Option<&mut Reader> {
+        if self.reader.is_none() {
+            self.reader = self.files.reader();
+        }
+        self.reader.as_deref_mut()
+    }
+
+    /// The next access to a file that is followed.
+    fn advance(&mut self) -> Option<Access> {
+        loop {
+            match self.reader()?.next_access()? {
+                Ok(access) if self.files.skips(access.file) => {}
+                Ok(access) => return Some(access),
                 Err(why) => {
                     self.trouble.get_or_init(|| why.to_string());
                     return None;
                 }
-            },
+            }
+        }
+    }
+}
+
+impl Trace for Recording {
+    fn next(&mut self) -> Option<Access> {
+        let mut access = match self.touched.take() {
+            Some(rest) => rest,
+            None => self.advance()?,
         };
         if access.kind == Kind::Touch {
             let (first, rest) = split(access.extent);
@@ -84,20 +112,32 @@ impl Trace for Recording {
 
     fn rewind(&mut self) {
         self.touched = None;
-        self.reader.rewind();
+        if let Some(reader) = &mut self.reader {
+            reader.rewind();
+        }
     }
 
     fn skip_to(&mut self, share: f64) {
-        self.reader.skip_to(share);
+        if let Some(reader) = self.reader() {
+            reader.skip_to(share);
+        }
     }
 
     fn accesses(&self) -> Option<u64> {
-        self.reader.summary().map(|summary| summary.accesses)
+        self.accesses
+    }
+
+    fn sampled(&self) -> Option<&Sample> {
+        self.files.outline().map(Outline::sample)
     }
 
     fn check(&mut self) {
+        let checked = match self.files.outline() {
+            Some(outline) if !self.files.is_whole() => outline.check(),
+            _ => self.reader().map_or(Ok(()), Reader::check),
+        };
         // A record that cannot be read any more is the user's business.
-        if let Err(why @ ReadError::Damaged { .. }) = self.reader.check() {
+        if let Err(why @ ReadError::Damaged { .. }) = checked {
             self.trouble.get_or_init(|| why.to_string());
         }
     }
@@ -110,8 +150,9 @@ fn guesses(learnt: Vec<Learnt>) -> Vec<(&'static str, Box<dyn Source>)> {
 }
 
 /// What fetches these files, for a rank with a part of the collective cache or not.
-fn backend(recorded: &Recorded, collective: Option<&Collective>) -> Box<dyn Backend> {
-    let page_cache = PageCache::new(recorded.files());
+fn backend(recorded: &Arc<Recorded>, collective: Option<&Collective>) -> Box<dyn Backend> {
+    let recorded = Arc::clone(recorded);
+    let page_cache = PageCache::of(recorded);
     match collective {
         Some(collective) => Box::new(SharedCache::new(page_cache, collective)),
         None => Box::new(page_cache),
@@ -171,32 +212,21 @@ impl Opened {
     /// A record to be followed, as it was `found`, but for those of its files that are foreign and those that the recorded run
     /// wrote itself.
     pub(super) fn new(
-        reader: Reader,
+        record: Record,
         found: &Found,
         roles: Roles,
         collective: Option<Collective>,
     ) -> Self {
         let trouble = Trouble::default();
-        if let Ending::Truncated { at } = reader.ending() {
-            trouble.get_or_init(|| {
-                format!(
-                    "the record {} breaks off after {at} bytes: its writer was interrupted",
-                    reader.path().display()
-                )
-            });
-        }
-        let summary = reader.summary().cloned();
-        let learnt = learnt(reader.signatures());
-        let recorded = Arc::new(Recorded::new(reader.shared_files(), &found.foreign));
+        let summary = record.summary().cloned();
+        let learnt = learnt(record.signatures());
+        let recorded = Arc::new(Recorded::of(record, found.foreign.clone(), &trouble));
+        let accesses = summary.as_ref().map(|summary| summary.accesses);
         let recording = Recording {
-            reader,
-            touched: None,
-            trouble: Arc::clone(&trouble),
-            files: Arc::clone(&recorded),
             collective: collective.clone(),
+            ..Recording::new(&recorded, accesses, &trouble)
         };
-        let skipped = recorded.skipped().clone();
-        let mut source = Box::new(Replay::new(recording, skipped));
+        let mut source = Box::new(Replay::new(recording, HashSet::new()));
         let mut backend = backend(&recorded, collective.as_ref());
         let head = fetch_head(source.as_mut(), &mut backend);
         Self {
@@ -221,7 +251,7 @@ impl Opened {
                 memory::has_room_for_streams(memory::budget(), Device::of(dev).read_ahead)
             })
         };
-        let read = self.recorded.files().values();
+        let read = self.recorded.at_hand();
         let read = read.filter(|meta| !meta.written);
         read.filter_map(move |meta| {
             let advice = match meta.advice {
@@ -239,7 +269,7 @@ pub(super) struct Followed {
     /// The session's account; `None` if the engine died.
     pub(super) report: Option<Report>,
     /// The record's files.
-    pub(super) files: Arc<BTreeMap<FileId, FileMeta>>,
+    pub(super) files: Arc<Recorded>,
     /// The paths of those that are not as the record has them.
     pub(super) overtaken: HashSet<PathBuf>,
     /// What is wrong with the record, as far as is known.
@@ -388,7 +418,7 @@ impl Follower {
         let overtaken = overtaken.map(|meta| meta.path.clone()).collect();
         Followed {
             report,
-            files: Arc::clone(self.recorded.files()),
+            files: self.recorded,
             overtaken,
             trouble: self.trouble.get().cloned(),
             unmeasured: self.unmeasured.get().cloned(),
@@ -500,23 +530,4 @@ impl Sink for Follower {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_touch_of_all_pages_is_disclosed_a_few_at_a_time() {
-        let pages = |extent: Extent| extent.pages().end - extent.pages().start;
-        let whole = Extent::new(5000, 1 << 40);
-        let (first, rest) = split(whole);
-        let rest = rest.unwrap();
-        assert_eq!((first.offset, first.end()), (5000, rest.offset));
-        assert_eq!(rest.end(), whole.end());
-        assert_eq!(pages(first), TOUCHED);
-        let few = Extent::new(100, TOUCHED * PAGE - 100);
-        assert_eq!(split(few), (few, None));
-        for odd in [Extent::new(u64::MAX - 5, 5), Extent::new(0, u64::MAX)] {
-            let (first, rest) = split(odd);
-            assert!(pages(first) <= TOUCHED && rest.is_none_or(|rest| !rest.is_empty()));
-        }
-    }
-}
+mod tests;

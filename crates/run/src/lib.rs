@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
-use foreread_plan::format::{Place, Reader};
+use foreread_plan::format::{Place, Record};
 use foreread_plan::{Identity, Meta, Rank};
 use foreread_ring::{Clock, Ring};
 use foreread_segment::Segment;
@@ -275,23 +275,16 @@ fn help(
     let collective = account
         .note(cache::collective(segment, libraries))
         .flatten();
-    // What it reports until the record is open waits in the ring.
-    let has_library = |one: &Observing| !one.libraries().is_empty();
-    let early = known.is_long(args) && observed.as_ref().is_some_and(has_library);
-    if let Some(observing) = observed.as_mut().filter(|_| early) {
-        observing.observer().want(Wanted::Progress);
-        link.ready(true);
-    }
     let mut plan = known.plan(args, &mut account, link);
     let known = plan.known.take().filter(|_| observed.is_some());
     let mut used = None;
-    let opened = known.map(|(found, reader)| {
-        let record = found.path.display();
+    let opened = known.map(|(found, record)| {
+        let path = found.path.display();
         link.doing(&format!(
-            "opening the files that the record {record} begins with"
+            "opening the files that the record {path} begins with"
         ));
-        used = Some(reader.handle());
-        let opened = Opened::new(reader, &found, plan.roles(), collective.clone());
+        used = Some(record.handle());
+        let opened = Opened::new(record, &found, plan.roles(), collective.clone());
         account.followed = Some(found);
         opened
     });
@@ -322,9 +315,8 @@ fn help(
         account.followed = None;
         account.baseline = None;
     }
-    if !early {
-        link.ready(observed.as_ref().is_some_and(has_library));
-    }
+    let has_library = |one: &Observing| !one.libraries().is_empty();
+    link.ready(observed.as_ref().is_some_and(has_library));
     let started = link.started()?;
     args.let_go();
     if let Some(late) = started.late {
@@ -455,7 +447,7 @@ struct Known {
 struct Plan {
     identity: Identity,
     store: Option<Store>,
-    known: Option<(foreread_store::Found, Reader)>,
+    known: Option<(foreread_store::Found, Record)>,
     destination: Option<Place>,
 }
 
@@ -482,12 +474,6 @@ impl Known {
             store.announce(&identity);
         }
         Self { identity, store }
-    }
-
-    /// Whether what is known of the program takes longer to be opened than the program to be started.
-    fn is_long(&self, args: &RunArgs) -> bool {
-        let store = self.store.as_ref().filter(|_| args.prefetch);
-        store.is_some_and(|store| store.is_long(&self.identity))
     }
 
     /// Look the program up.

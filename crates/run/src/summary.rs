@@ -5,14 +5,14 @@ mod explain;
 mod json;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use foreread_backend::Change;
 use foreread_engine::{Ledger, Phase, Report, StrandReport};
-use foreread_plan::{FileId, FileMeta, Rank, Summary};
+use foreread_plan::{FileId, Rank, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
 use foreread_words::units::{bytes, duration};
@@ -20,6 +20,7 @@ use foreread_words::{counted, plain, shown};
 use serde::Serialize;
 
 use super::cache::CacheAccount;
+use super::files::Recorded;
 use super::follow::REPLAY;
 use super::helper::Finished;
 use super::ranks::{self, Part};
@@ -173,10 +174,10 @@ impl Account {
         }
     }
 
-    pub(super) fn followed_to(&mut self, report: Report, files: &BTreeMap<FileId, FileMeta>) {
+    pub(super) fn followed_to(&mut self, report: Report, files: &Recorded) {
         // Those of the record: that a program has deleted a file of its own is nothing to tell.
         let name = |id: FileId| {
-            let meta = files.get(&id)?;
+            let meta = files.get(id)?;
             Some(shown(&meta.path.to_string_lossy()).into_owned())
         };
         for (file, change) in &report.changed {

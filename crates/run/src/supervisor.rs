@@ -25,10 +25,11 @@ use super::summary::Account;
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
 
-/// How long what is reported may wait for the session to look at its plan. The plan may lie on a file system that does not
-/// answer. Until then the ring keeps what is reported: 16,384 events a thread, at the rate of a million a second for 16 ms, and the
-/// next look comes 4 ms later.
-const DECIDED: Duration = Duration::from_millis(20);
+/// How long what is reported may wait for the session to look at its plan, as long as there is room for it. The plan may lie on a file
+/// system that does not answer, or nobody gets a processor.
+const DECIDED: Duration = Duration::from_secs(1);
+/// And how long where there may be no room.
+const DECIDED_SOON: Duration = Duration::from_millis(20);
 /// Looks at what is reported after the program has ended; all of it is there by then.
 const LAST_LOOKS: usize = 1000;
 
@@ -171,7 +172,12 @@ impl Supervisor {
     /// is reported till then need not be gone through.
     fn is_deciding(&self) -> bool {
         let follower = self.sinks.follower.as_ref();
-        self.started.elapsed() < DECIDED && follower.is_some_and(|one| one.decided().is_none())
+        if follower.is_none_or(|one| one.decided().is_some()) {
+            return false;
+        }
+        let is_filling = self.observer.as_ref().is_some_and(|one| one.is_filling());
+        let most = if is_filling { DECIDED_SOON } else { DECIDED };
+        self.started.elapsed() < most
     }
 
     /// Take what was reported since the last look; how much that was.

@@ -19,7 +19,7 @@ mod replay;
 pub mod signature;
 mod streams;
 
-use foreread_plan::{Access, Expected, Name, Seen};
+use foreread_plan::{Access, Expected, Head, Name, Seen};
 
 pub use access_list::{AccessList, Counts, Draft, Entry, Feed, Match, RegionId};
 pub use null::Null;
@@ -86,6 +86,11 @@ pub trait Source: Send {
 
     /// Start over: the next disclosure is the first again.
     fn rewind(&mut self) {}
+
+    /// The streams that it begins with, in order, where they are known without disclosing anything.
+    fn heads(&self) -> Option<&[Head]> {
+        None
+    }
 
     /// Append up to `most` of the disclosures that come at about this share (0 to 1) of all that is known, in order, and
     /// where that is less work, further on. Shares are asked for in rising order, and then [`Source::rewind`] comes.

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
-use foreread_plan::format::{Place, ReadError, Reader, definitions_len};
+use foreread_plan::format::{Handle, Outline, Place, ReadError, Reader, Record};
 use foreread_plan::{FileId, Identity, Rank};
 use foreread_sys::{cache, memory};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
@@ -73,10 +73,6 @@ const SHARE: u64 = 16;
 /// Bytes at either end of a record of which opening it reads some, whatever else it holds: all of a record that is no longer
 /// than both is asked for at once. One of 26,000 names has 0.45 MB, half of which is their definitions, at its end.
 const END: u64 = 512 << 10;
-
-/// Bytes of a record's definitions from which on they take long: those of 26,000 names, 0.22 MB, took 8 ms to be taken in and 3 ms
-/// to be gone through, so that these take 3 ms, as long as a cold program takes to be loaded.
-const LONG: u64 = 64 << 10;
 
 /// The records of the user.
 #[derive(Clone, Debug)]
@@ -137,6 +133,21 @@ impl Entry {
 
 /// Opens the record at a place in the store.
 fn read(place: &Place) -> Result<Reader, ReadError> {
+    let (handle, memory) = handle(place)?;
+    handle.open_within(memory)
+}
+
+/// The same, no further than needed to tell whether its plan is in memory, if it has an outline.
+fn outlined(place: &Place) -> Result<Record, ReadError> {
+    let (handle, memory) = handle(place)?;
+    Ok(match Outline::of(&handle, memory) {
+        Some(outline) => Record::Outlined(Box::new(outline)),
+        None => Record::Whole(Box::new(handle.open_within(memory)?)),
+    })
+}
+
+/// The file of the record at a place in the store, and the memory that its definitions may take, in bytes.
+fn handle(place: &Place) -> Result<(Handle, u64), ReadError> {
     #[cfg(test)]
     tests::OPENS.with(|opens| opens.set(opens.get() + 1));
     let path = place.path();
@@ -149,7 +160,7 @@ fn read(place: &Place) -> Result<Reader, ReadError> {
         path: path.clone(),
         source,
     })?;
-    Reader::within(file, &path, room_for(size))
+    Ok((Handle::new(file, &path), room_for(size)))
 }
 
 /// Memory for the definitions of a record of this size, in bytes.
@@ -252,25 +263,19 @@ impl Store {
         let _ = announce(&self.place_for(identity));
     }
 
-    /// Whether to open this program's own record takes so long that a program is better started meanwhile.
-    pub fn is_long(&self, identity: &Identity) -> bool {
-        let file = self.place_for(identity).open().ok();
-        let long = file.and_then(|file| definitions_len(&file));
-        long.is_some_and(|bytes| bytes > LONG)
-    }
-
-    /// What is known of a program: its own record, or the nearest one of its executable; and that, open.
+    /// What is known of a program: its own record, or the nearest one of its executable; and that, open: its own no further than
+    /// needed to tell whether its plan is in memory.
     ///
     /// # Errors
     /// When its own record is unusable and no other comes near, or it is a newer foreread's; the error names it.
-    pub fn find(&self, identity: &Identity) -> Result<Option<(Found, Reader)>> {
+    pub fn find(&self, identity: &Identity) -> Result<Option<(Found, Record)>> {
         let place = self.place_for(identity);
         if !place.is_taken() {
             // A recorder may have been killed that wrote it.
             self.take_in();
         }
         let own = match self.own_record(identity) {
-            Ok(Some(reader)) => {
+            Ok(Some(record)) => {
                 let found = Found {
                     path: place.path(),
                     exact: true,
@@ -278,7 +283,7 @@ impl Store {
                     foreign: HashSet::new(),
                     trouble: None,
                 };
-                return Ok(Some((found, reader)));
+                return Ok(Some((found, record)));
             }
             Ok(None) => None,
             Err(error) if is_newer(&error) => return Err(error),
@@ -300,22 +305,22 @@ impl Store {
                     foreign,
                     trouble: own.map(|error| format!("{error:#}")),
                 };
-                Ok(Some((found, reader)))
+                Ok(Some((found, Record::Whole(Box::new(reader)))))
             }
         }
     }
 
     /// The record of this program, if there is one, and it is usable.
-    fn own_record(&self, identity: &Identity) -> Result<Option<Reader>> {
-        let reader = match read(&self.place_for(identity)) {
+    fn own_record(&self, identity: &Identity) -> Result<Option<Record>> {
+        let record = match outlined(&self.place_for(identity)) {
             Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
             }
             read => read?,
         };
         // Two programs with one id are as good as impossible; a record renamed by hand is not.
-        let own = reader.meta().identity == *identity && !reader.files().is_empty();
-        Ok(own.then_some(reader))
+        let own = record.meta().identity == *identity && !record.is_empty();
+        Ok(own.then_some(record))
     }
 
     /// The usable record of another command of this executable that is most like this one; of equally near ones, the one
@@ -375,7 +380,11 @@ impl Store {
             rank: Some(Rank { rank, of }),
             ..found.meta().identity.clone()
         };
-        self.own_record(&like).ok().flatten().unwrap_or(found)
+        let own = self.own_record(&like).ok().flatten();
+        match own.map(Record::whole) {
+            Some(Ok(reader)) => reader,
+            Some(Err(_)) | None => found,
+        }
     }
 
     /// What is noted of the records of the executable that this id stands for; made anew if nothing is.

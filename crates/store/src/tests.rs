@@ -116,54 +116,6 @@ fn a_program_finds_its_own_record_and_marks_it_used() {
 }
 
 #[test]
-fn a_record_takes_long_to_be_opened_if_its_definitions_do_and_not_its_reads() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = store(&folder);
-    let (few, many) = (
-        identity("/bin/few", &["few"]),
-        identity("/bin/many", &["many"]),
-    );
-    assert!(!store.is_long(&few), "there is none");
-    // In no rhythm that a record could be written shorter by.
-    let scattered = |n: u64| {
-        let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 24
-    };
-    let mut record = begun(&store, &few);
-    for n in 0..50_000 {
-        let access = Access {
-            file: FileId(0),
-            extent: Extent::new(scattered(n), 1 + scattered(n) % 4096),
-            thread: ThreadId(0),
-            kind: Kind::Pread,
-            start: n,
-            took: 1000,
-        };
-        record.access(&access).unwrap();
-    }
-    record.commit(Summary::default()).unwrap();
-    let size = fs::metadata(store.path_for(&few)).unwrap().len();
-    assert!(size > LONG && !store.is_long(&few), "{size} bytes");
-    let mut record = begun(&store, &many);
-    for n in 1..20_000 {
-        let file = FileMeta {
-            path: format!("/data/{:x}", scattered(n)).into(),
-            dev: 1,
-            ino: scattered(n),
-            size: 8192,
-            mtime_ns: 3,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
-        record.file(FileId(n as u32), file).unwrap();
-    }
-    record.commit(Summary::default()).unwrap();
-    assert!(store.is_long(&many));
-}
-
-#[test]
 fn the_nearest_record_of_the_same_executable_is_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
@@ -232,9 +184,9 @@ fn a_program_without_a_record_finds_what_its_killed_recorder_left() {
     let tool = identity("/bin/tool", &["tool"]);
     store.announce(&tool);
     let left = abandon(&store, &tool);
-    let (found, reader) = store.find(&tool).unwrap().unwrap();
+    let (found, record) = store.find(&tool).unwrap().unwrap();
     assert!(found.exact && !left.exists());
-    assert_eq!(reader.files().len(), 1);
+    assert_eq!(record.whole().unwrap().files().len(), 1);
     store.announce(&tool);
 }
 

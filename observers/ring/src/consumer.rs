@@ -258,6 +258,11 @@ impl Ring {
         self.lanes.are_drained(self.shared())
     }
 
+    /// Whether a ring may be full before long.
+    pub fn filling(&self) -> bool {
+        self.lanes.are_filling(self.shared())
+    }
+
     /// Hands out what has been reported, ordered by start, and tells the programs that
     /// somebody is there. Accesses that continue each other come together, as far as nothing comes between them.
     /// Returns how many events were handed out, each access by itself.

@@ -10,7 +10,9 @@ use std::thread::Thread;
 
 use foreread_plan::FileId;
 use foreread_sys::processor::Aside;
+use foreread_sys::thread::Task;
 
+use super::calls::Calls;
 use super::file::Opened;
 use super::files::Files;
 use super::lanes::Common;
@@ -27,6 +29,7 @@ pub(super) struct Asker {
     /// Files looked at so far, as they were known: by number and inode.
     met: HashSet<(FileId, u64)>,
     aside: Aside,
+    calls: Calls,
 }
 
 impl Asker {
@@ -39,18 +42,22 @@ impl Asker {
             last: None,
             met: HashSet::new(),
             aside: common.aside.clone(),
+            calls: common.calls.clone(),
         }
     }
 
     /// Answer until the backend is dropped.
     pub(super) fn run(mut self, inbox: &Receiver<Question>) {
+        let (task, calls) = (Task::own(), self.calls.clone());
         while let Ok(question) = inbox.recv() {
             self.aside.keep();
+            let call = calls.enter(task);
             self.answer(&question);
             while let Ok(question) = inbox.try_recv() {
                 self.answer(&question);
             }
             self.last = None;
+            drop(call);
             self.taker.unpark();
         }
     }

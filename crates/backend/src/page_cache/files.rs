@@ -6,6 +6,7 @@
 //! Data flow: whoever owns the session adds and removes; workers look files up when they open them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,18 @@ use foreread_plan::{Advice, FileId, FileMeta};
 use foreread_sys::file;
 
 use super::lanes::Started;
+
+/// Files as an earlier run found them.
+pub trait Recorded: fmt::Debug + Send + Sync {
+    /// A file, if it is one of them.
+    fn file(&self, file: FileId) -> Option<&FileMeta>;
+}
+
+impl Recorded for BTreeMap<FileId, FileMeta> {
+    fn file(&self, file: FileId) -> Option<&FileMeta> {
+        self.get(&file)
+    }
+}
 
 /// One file.
 #[derive(Clone, Debug)]
@@ -32,7 +45,7 @@ pub(crate) struct Known {
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     /// Those an earlier run read, as it found them.
-    recorded: Arc<BTreeMap<FileId, FileMeta>>,
+    recorded: Arc<dyn Recorded>,
     /// Those that were added since.
     added: Arc<RwLock<BTreeMap<FileId, Known>>>,
     exact: bool,
@@ -40,9 +53,9 @@ pub(crate) struct Files {
 
 impl Files {
     /// Files an earlier run read.
-    pub(crate) fn recorded(files: &Arc<BTreeMap<FileId, FileMeta>>) -> Self {
+    pub(crate) fn recorded(files: Arc<dyn Recorded>) -> Self {
         Self {
-            recorded: Arc::clone(files),
+            recorded: files,
             added: Arc::default(),
             exact: false,
         }
@@ -54,7 +67,7 @@ impl Files {
     }
 
     pub(crate) fn get(&self, file: FileId) -> Option<Known> {
-        if let Some(meta) = self.recorded.get(&file) {
+        if let Some(meta) = self.recorded.file(file) {
             return Some(Known {
                 meta: meta.clone(),
                 live: false,
@@ -78,7 +91,7 @@ impl Files {
         file: FileId,
         work: impl FnOnce(&FileMeta, bool) -> T,
     ) -> Option<T> {
-        if let Some(meta) = self.recorded.get(&file) {
+        if let Some(meta) = self.recorded.file(file) {
             return Some(work(meta, false));
         }
         let added = self.added.read().unwrap_or_else(PoisonError::into_inner);

@@ -17,6 +17,7 @@ use foreread_plan::{FileId, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use super::ask::Asker;
+use super::calls::Calls;
 use super::devices::Devices;
 use super::files::Files;
 use super::names::{self, Lookers, Name};
@@ -56,6 +57,7 @@ pub(super) struct Common {
     pub(super) devices: Devices,
     pub(super) event: Sender<Event>,
     pub(super) aside: Aside,
+    pub(super) calls: Calls,
 }
 
 /// The ways to the workers that have been started, for whoever else has jobs: without a thread, nobody would take them.

@@ -12,6 +12,7 @@
 //! `look` → [`names`]: look names up → the same.
 
 mod ask;
+mod calls;
 mod devices;
 pub(crate) mod file;
 pub(crate) mod files;
@@ -31,10 +32,11 @@ use foreread_plan::{FileId, FileMeta, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event, Question};
+use calls::Calls;
 use devices::Devices;
 use file::Opened;
 use files::Files;
-pub use files::Register;
+pub use files::{Recorded, Register};
 use lanes::{Common, Job, Lanes, REGION};
 
 /// A hint that no kernel cuts, in bytes, whatever its device. A file that is not longer is a small one: where each operation has its
@@ -53,6 +55,12 @@ pub struct PageCache {
 impl PageCache {
     /// A backend for these files, as an earlier run found them; a [`Register`] adds to them.
     pub fn new(files: &Arc<BTreeMap<FileId, FileMeta>>) -> Self {
+        let files = Arc::clone(files);
+        Self::of(files)
+    }
+
+    /// As [`PageCache::new`], for files that are found when they are asked for.
+    pub fn of(files: Arc<dyn Recorded>) -> Self {
         let (event, events) = channel();
         Self {
             common: Common {
@@ -61,6 +69,7 @@ impl PageCache {
                 event,
                 // For the thread that polls, and starts the others.
                 aside: Aside::new(),
+                calls: Calls::default(),
             },
             lanes: Lanes::new(),
             begun: None,
@@ -184,6 +193,10 @@ impl Backend for PageCache {
 
     fn look(&mut self, names: &[(FileId, Kind)]) {
         self.lanes.look(&self.common, names);
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.common.calls.is_held_up()
     }
 
     fn ask(&mut self, question: Question) {

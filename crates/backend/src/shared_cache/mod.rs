@@ -187,6 +187,10 @@ impl Backend for SharedCache {
         events.extend(self.events.try_iter());
     }
 
+    fn is_held_up(&self) -> bool {
+        self.page_cache.is_held_up()
+    }
+
     fn look(&mut self, names: &[(FileId, Kind)]) {
         self.page_cache.look(names);
     }

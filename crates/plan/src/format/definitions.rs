@@ -30,7 +30,7 @@ const ROWS_RAW: usize = 1 << 20;
 
 /// Memory of a definition without its path, in bytes. A million files whose paths are one byte each took 151 apiece
 /// (`tests/memory.rs`), allocator included; that allocator is exact, others round up.
-const HELD: u64 = 224;
+pub(super) const HELD: u64 = 224;
 
 /// The definitions of a record.
 pub(super) struct Tables {
@@ -90,6 +90,11 @@ impl Tables {
         self.paths = self.checked("a thread's number", id.0, old, meta.exe.len())?;
         self.threads.insert(id, meta);
         Ok(())
+    }
+
+    /// The memory that the tables may take, in bytes.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory
     }
 
     /// What all rows take before compression, at most, in bytes.
@@ -253,6 +258,11 @@ impl RowEncoder {
         self.last_path.extend_from_slice(&path[shared..]);
     }
 
+    /// What is gathered.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.last_id = 0;
@@ -262,7 +272,11 @@ impl RowEncoder {
 
 /// Adds the files of one frame to `tables`.
 pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), Flaw> {
-    let mut rows = RowDecoder::new(payload);
+    take_files(&mut RowDecoder::new(payload), tables)
+}
+
+/// Adds the files in what is left of a frame to `tables`.
+pub(super) fn take_files(rows: &mut RowDecoder<'_>, tables: &mut Tables) -> Result<(), Flaw> {
     while let Some(id) = rows.row()? {
         let path = PathBuf::from(OsStr::from_bytes(&rows.last_path));
         let mut meta = FileMeta {
@@ -307,7 +321,8 @@ pub(super) fn decode_threads(payload: &[u8], tables: &mut Tables) -> Result<(), 
     Ok(())
 }
 
-struct RowDecoder<'p> {
+/// What is left of a payload of rows.
+pub(super) struct RowDecoder<'p> {
     rest: &'p [u8],
     last_id: u32,
     last_path: Vec<u8>,
@@ -316,7 +331,7 @@ struct RowDecoder<'p> {
 const CUT: &str = "a definition is cut short";
 
 impl<'p> RowDecoder<'p> {
-    fn new(payload: &'p [u8]) -> Self {
+    pub(super) fn new(payload: &'p [u8]) -> Self {
         Self {
             rest: payload,
             last_id: 0,
@@ -357,7 +372,7 @@ impl<'p> RowDecoder<'p> {
         Ok(byte)
     }
 
-    fn take(&mut self) -> Result<u64, &'static str> {
+    pub(super) fn take(&mut self) -> Result<u64, &'static str> {
         let mut value = 0u64;
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.byte()?;
@@ -373,13 +388,20 @@ impl<'p> RowDecoder<'p> {
         Err("a number is longer than 64 bits")
     }
 
+    /// A file's number.
+    pub(super) fn take_id(&mut self) -> Result<u32, &'static str> {
+        let id = u32::try_from(self.take()?).ok();
+        id.filter(|&id| id < MAX_ID)
+            .ok_or("a file's number is beyond the limit")
+    }
+
     fn take_u32(&mut self) -> Result<u32, &'static str> {
         u32::try_from(self.take()?).map_err(|_| "a process id is longer than 32 bits")
     }
 }
 
 /// Appends `value` as LEB128: seven bits a byte, the lowest first.
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
+pub(super) fn put(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;

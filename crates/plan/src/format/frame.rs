@@ -36,6 +36,7 @@ pub(super) enum Tag {
     Threads,
     Accesses,
     Index,
+    Sample,
     Signatures,
     End,
 }
@@ -47,6 +48,7 @@ impl Tag {
             Tag::Threads => b'T',
             Tag::Accesses => b'A',
             Tag::Index => b'I',
+            Tag::Sample => b'P',
             Tag::Signatures => b'S',
             Tag::End => b'E',
         }
@@ -58,6 +60,7 @@ impl Tag {
             Tag::Threads,
             Tag::Accesses,
             Tag::Index,
+            Tag::Sample,
             Tag::Signatures,
             Tag::End,
         ]

@@ -1,12 +1,11 @@
 //! The file of a record, opened once, for several readers.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::frame::{self, TRAILER_LEN};
 use super::{ReadError, Reader};
 
 /// The file of a record that was opened.
@@ -27,22 +26,33 @@ impl Handle {
     /// # Errors
     /// As [`Reader::open`].
     pub fn open(&self) -> Result<Reader, ReadError> {
-        let file = Arc::clone(&self.file);
-        Reader::new(BufReader::new(Shared::new(file)), &self.path)
+        self.open_within(u64::MAX)
     }
-}
 
-/// How many bytes of a complete record's file hold what opening it takes in: its definitions and its summary. `None` of any
-/// other file.
-pub fn definitions_len(file: &File) -> Option<u64> {
-    let trailer_at = file
-        .metadata()
-        .ok()?
-        .len()
-        .checked_sub(TRAILER_LEN as u64)?;
-    let mut trailer = [0; TRAILER_LEN];
-    file.read_exact_at(&mut trailer, trailer_at).ok()?;
-    trailer_at.checked_sub(frame::decode_trailer(&trailer)?)
+    /// As [`Handle::open`], its definitions taking at most `memory` bytes.
+    ///
+    /// # Errors
+    /// As [`Reader::within`].
+    pub fn open_within(&self, memory: u64) -> Result<Reader, ReadError> {
+        Reader::of_shared(self.shared(), &self.path, memory)
+    }
+
+    /// The record's path, as errors name it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of a record that is open already; errors name it `path`.
+    pub fn new(file: File, path: &Path) -> Self {
+        Self {
+            file: Arc::new(file),
+            path: path.to_owned(),
+        }
+    }
+
+    pub(super) fn shared(&self) -> Shared {
+        Shared::new(Arc::clone(&self.file))
+    }
 }
 
 /// An open file, with a position that is this reader's alone.

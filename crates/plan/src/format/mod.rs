@@ -31,22 +31,27 @@ mod handle;
 mod model;
 #[cfg(test)]
 mod noise;
+mod outline;
+mod parts;
 mod place;
 mod reader;
 mod record_file;
+mod sample;
 mod signatures;
 mod writer;
 
 pub use error::{Ending, ReadError, WriteError};
-pub use handle::{Handle, Shared, definitions_len};
+pub use handle::{Handle, Shared};
+pub use outline::{Outline, Record};
 pub use place::{Partial, Place};
 pub use reader::Reader;
 pub use record_file::{RecordFile, redefine};
+pub use sample::{Part, Sample};
 pub use signatures::Signature;
 pub use writer::Writer;
 
 /// The version of the format written here, and the newest that is read.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 /// Accesses in one block, at most.
 pub const BLOCK_ACCESSES: usize = 65_536;
@@ -71,6 +76,12 @@ pub const MAX_SIGNATURES: usize = 64;
 
 /// All signatures of a record as JSON, at most, in bytes.
 pub const MAX_SIGNATURES_BYTES: usize = 64 << 10;
+
+/// Entries of a record's sample, at most: heads, gaps, parts, disclosures and names.
+pub const MAX_SAMPLE: usize = 1024;
+
+/// Files that a record's sample defines, at most.
+pub const MAX_SAMPLE_FILES: usize = 8192;
 
 /// The head's JSON, at most, in bytes.
 pub const MAX_META: usize = 1 << 20;

@@ -14,12 +14,15 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use super::columns::BlockDecoder;
-use super::definitions::{Beyond, Flaw, Tables, decode_files, decode_threads, within};
-use super::frame::{self, FrameReader, HEAD_LEN, HEADER_FIXED, Head, MAGIC, TRAILER_LEN, Tag};
+use super::definitions::{Beyond, Tables, decode_files, decode_threads, within};
+use super::frame::{self, FrameReader, TRAILER_LEN, Tag};
 use super::handle::{Handle, Shared};
+use super::parts::{Fault, frame_len, read_head, read_header};
 use super::place::not_regular;
+use super::sample::Sample;
 use super::signatures::{Signature, Signatures};
-use super::{Ending, MAX_ACCESSES, MAX_META, ReadError, VERSION};
+use super::writer::Foot;
+use super::{Ending, MAX_ACCESSES, ReadError};
 use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
 
 /// A record being read.
@@ -31,6 +34,7 @@ pub struct Reader<R = BufReader<Shared>> {
     summary: Option<Summary>,
     tables: Tables,
     signatures: Signatures,
+    sample: Option<Sample>,
     /// Accesses given since the last rewind.
     given: u64,
     ending: Ending,
@@ -85,8 +89,27 @@ impl Reader {
     /// # Errors
     /// As [`Reader::open`], and [`ReadError::Limit`] where they would take more.
     pub fn within(file: File, path: &Path, memory: u64) -> Result<Self, ReadError> {
-        let file = Arc::new(file);
-        Self::bounded(BufReader::new(Shared::new(file)), path, memory)
+        Self::of_shared(Shared::new(Arc::new(file)), path, memory)
+    }
+
+    pub(super) fn of_shared(file: Shared, path: &Path, memory: u64) -> Result<Self, ReadError> {
+        Self::bounded(BufReader::new(file), path, memory)
+    }
+
+    /// A record that is still being written to this file, with the files that were defined so far.
+    pub(super) fn unfinished(
+        file: File,
+        path: &Path,
+        files: &Arc<BTreeMap<FileId, FileMeta>>,
+        accesses: u64,
+    ) -> Result<Self, ReadError> {
+        let mut reader = Self::begun(BufReader::new(Shared::new(Arc::new(file))), path, u64::MAX)?;
+        reader.tables.files = Arc::clone(files);
+        reader.summary = Some(Summary {
+            accesses,
+            ..Summary::default()
+        });
+        Ok(reader)
     }
 
     /// The file, whatever is under its name by now.
@@ -105,39 +128,6 @@ impl<'b> Reader<Cursor<&'b [u8]>> {
     }
 }
 
-/// Why a step of reading failed: the system, or the record.
-enum Fault {
-    Io(io::Error),
-    Damaged(&'static str),
-    Beyond(Beyond),
-    Truncated,
-}
-
-impl From<Flaw> for Fault {
-    fn from(flaw: Flaw) -> Self {
-        match flaw {
-            Flaw::Damage(what) => Fault::Damaged(what),
-            Flaw::Beyond(beyond) => Fault::Beyond(beyond),
-        }
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        // Sizes were checked before: the file has shrunk since it was opened.
-        if error.kind() == io::ErrorKind::UnexpectedEof {
-            return Fault::Truncated;
-        }
-        Fault::Io(error)
-    }
-}
-
-impl From<&'static str> for Fault {
-    fn from(what: &'static str) -> Self {
-        Fault::Damaged(what)
-    }
-}
-
 impl<R: Read + Seek> Reader<R> {
     /// Opens a record on any seekable input, read from its start; errors name it `path`.
     ///
@@ -147,7 +137,20 @@ impl<R: Read + Seek> Reader<R> {
         Self::bounded(input, path, u64::MAX)
     }
 
-    fn bounded(mut input: R, path: &Path, memory: u64) -> Result<Self, ReadError> {
+    fn bounded(input: R, path: &Path, memory: u64) -> Result<Self, ReadError> {
+        let mut reader = Self::begun(input, path, memory)?;
+        if !reader.read_index()? {
+            reader.tables = Tables::within(memory);
+            reader.summary = None;
+            reader.signatures = Signatures::default();
+            reader.sample = None;
+            reader.scan()?;
+        }
+        Ok(reader)
+    }
+
+    /// A reader that has read the header.
+    fn begun(mut input: R, path: &Path, memory: u64) -> Result<Self, ReadError> {
         let at_path = |source| ReadError::Io {
             path: path.to_owned(),
             source,
@@ -155,7 +158,7 @@ impl<R: Read + Seek> Reader<R> {
         let size = input.seek(SeekFrom::End(0)).map_err(at_path)?;
         input.rewind().map_err(at_path)?;
         let (meta, start) = read_header(&mut input, size, path)?;
-        let mut reader = Self {
+        Ok(Self {
             input,
             path: path.to_owned(),
             size,
@@ -163,6 +166,7 @@ impl<R: Read + Seek> Reader<R> {
             summary: None,
             tables: Tables::within(memory),
             signatures: Signatures::default(),
+            sample: None,
             given: 0,
             ending: Ending::Complete,
             frames: FrameReader::new().map_err(at_path)?,
@@ -172,14 +176,7 @@ impl<R: Read + Seek> Reader<R> {
             end: size,
             block_at: start,
             failed: false,
-        };
-        if !reader.read_index()? {
-            reader.tables = Tables::within(memory);
-            reader.summary = None;
-            reader.signatures = Signatures::default();
-            reader.scan()?;
-        }
-        Ok(reader)
+        })
     }
 
     /// What the record says about its run.
@@ -229,9 +226,15 @@ impl<R: Read + Seek> Reader<R> {
     }
 
     /// The input, with the offset of a complete record's index and what that holds; `None` for any other.
-    pub(super) fn into_ending(self) -> Option<(R, u64, Tables, Signatures, Summary)> {
+    pub(super) fn into_ending(self) -> Option<(R, u64, Foot)> {
         let summary = self.summary.filter(|_| self.ending == Ending::Complete)?;
-        Some((self.input, self.end, self.tables, self.signatures, summary))
+        let foot = Foot {
+            tables: self.tables,
+            sample: self.sample,
+            signatures: self.signatures,
+            summary,
+        };
+        Some((self.input, self.end, foot))
     }
 
     /// The record's size in bytes.
@@ -402,10 +405,13 @@ impl<R: Read + Seek> Reader<R> {
     fn load_block(&mut self) -> Result<(), Fault> {
         self.input.seek(SeekFrom::Start(self.at))?;
         let head = read_head(&mut self.input, self.at, self.end)?;
-        let payload = self.frames.payload(&mut self.input, &head)??;
         if head.tag == Tag::Accesses {
+            let payload = self.frames.payload(&mut self.input, &head)??;
             self.block.load(payload)?;
             self.block_at = self.at;
+        } else {
+            // Definitions were taken from the index.
+            self.frames.check(&mut self.input, &head)??;
         }
         self.at += frame_len(&head);
         Ok(())
@@ -490,6 +496,7 @@ impl<R: Read + Seek> Reader<R> {
             match head.tag {
                 Tag::Files => decode_files(payload, &mut self.tables)?,
                 Tag::Threads => decode_threads(payload, &mut self.tables)?,
+                Tag::Sample => self.sample = Some(Sample::decode(payload, self.tables.memory())?.0),
                 Tag::Signatures => self.signatures = Signatures::decode(payload)?,
                 Tag::End => {
                     let summary: Result<Summary, _> = serde_json::from_slice(payload);
@@ -505,81 +512,4 @@ impl<R: Read + Seek> Reader<R> {
         self.at = at + frame_len(&head);
         Ok(head.tag)
     }
-}
-
-/// Reads and checks the head of the frame at `at`, which must end at `end` at the latest.
-fn read_head(input: &mut impl Read, at: u64, end: u64) -> Result<Head, Fault> {
-    if end - at < HEAD_LEN as u64 {
-        return Err(Fault::Truncated);
-    }
-    let mut bytes = [0; HEAD_LEN];
-    input.read_exact(&mut bytes)?;
-    let head = Head::decode(bytes)?;
-    if end - at < frame_len(&head) {
-        return Err(Fault::Truncated);
-    }
-    Ok(head)
-}
-
-fn frame_len(head: &Head) -> u64 {
-    (HEAD_LEN + head.stored_len) as u64
-}
-
-/// Reads the header: the run's description, and the offset of the first frame.
-fn read_header(input: &mut impl Read, size: u64, path: &Path) -> Result<(Meta, u64), ReadError> {
-    let io_error = |source| ReadError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let damaged = |what| ReadError::Damaged {
-        path: path.to_owned(),
-        offset: 0,
-        what,
-    };
-    let headless = ReadError::Headless {
-        path: path.to_owned(),
-        size,
-    };
-
-    let mut fixed = Vec::with_capacity(HEADER_FIXED);
-    let mut head = input.take(HEADER_FIXED as u64);
-    head.read_to_end(&mut fixed).map_err(io_error)?;
-    let magic = fixed.len().min(MAGIC.len());
-    if fixed[..magic] != MAGIC[..magic] {
-        return Err(ReadError::Foreign {
-            path: path.to_owned(),
-        });
-    }
-    if fixed.len() < MAGIC.len() + 2 {
-        return Err(headless);
-    }
-    let version = u16::from_le_bytes([fixed[8], fixed[9]]);
-    if version > VERSION {
-        return Err(ReadError::Future {
-            path: path.to_owned(),
-            version,
-        });
-    }
-    if fixed.len() < HEADER_FIXED {
-        return Err(headless);
-    }
-    if version == 0 {
-        return Err(damaged("there is no format version 0"));
-    }
-    let meta_len = frame::u32_at(&fixed, 12) as usize;
-    if meta_len > MAX_META {
-        return Err(damaged("the run's description is longer than the limit"));
-    }
-    let start = (HEADER_FIXED + meta_len + 4) as u64;
-    if start > size {
-        return Err(headless);
-    }
-    let mut rest = vec![0; meta_len + 4];
-    input.read_exact(&mut rest).map_err(io_error)?;
-    if frame::checksum(&fixed, &rest[..meta_len]) != frame::u32_at(&rest, meta_len) {
-        return Err(damaged("the header does not match its checksum"));
-    }
-    let meta = serde_json::from_slice(&rest[..meta_len])
-        .map_err(|_| damaged("the run's description is not understood"))?;
-    Ok((meta, start))
 }

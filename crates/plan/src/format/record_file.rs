@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::frame::FrameWriter;
 use super::place::{Growing, Place, failed};
+use super::sample::Sample;
 use super::signatures::Signature;
-use super::writer::put_ending;
 use super::{MAX_ACCESSES, Reader, WriteError, Writer};
 use crate::{Access, FileId, FileMeta, Meta, Sequence, Summary, ThreadId, ThreadMeta};
 
@@ -108,6 +108,27 @@ impl RecordFile {
         self.writer.signatures(signatures)
     }
 
+    /// What is recorded so far, to take a sample of it: what is gathered is put out, and nothing is decoded.
+    ///
+    /// # Errors
+    /// As [`Writer::flush`], and [`WriteError::Read`].
+    pub fn review(&mut self) -> Result<Reader, WriteError> {
+        self.flush()?;
+        let path = self.partial.path();
+        let file = self.writer.out().get_ref().try_clone();
+        let file = file.map_err(failed("read the record", &path))?;
+        let (files, accesses) = self.writer.so_far();
+        Ok(Reader::unfinished(file, &path, files, accesses)?)
+    }
+
+    /// The sample of the plan that the record is: [`Writer::sample`].
+    ///
+    /// # Errors
+    /// As [`Writer::sample`].
+    pub fn sample(&mut self, sample: Sample) -> Result<(), WriteError> {
+        self.writer.sample(sample)
+    }
+
     /// Puts out everything gathered so far: [`Writer::flush`].
     ///
     /// # Errors
@@ -179,17 +200,15 @@ pub fn redefine(
 ) -> Result<(), WriteError> {
     let path = record.path();
     let file = record.open().map_err(failed("open the record", &path))?;
-    let Some((mut input, index, mut tables, signatures, summary)) =
-        Reader::from_file(file, &path)?.into_ending()
-    else {
+    let Some((mut input, index, mut foot)) = Reader::from_file(file, &path)?.into_ending() else {
         return Ok(());
     };
-    let files = tables.files.iter();
+    let files = foot.tables.files.iter();
     let files: Vec<_> = files
         .filter_map(|(&id, meta)| Some((id, renewed(meta)?)))
         .collect();
     for (id, meta) in files {
-        tables.define_file(id, meta)?;
+        foot.tables.define_file(id, meta)?;
     }
     let (file, partial) = Growing::create(record)?;
     let mut out = BufWriter::new(file);
@@ -201,7 +220,7 @@ pub fn redefine(
         return Err(failed("copy the record", &path)(shrunk));
     }
     let mut frames = FrameWriter::new()?;
-    let ended = put_ending(&mut out, &mut frames, index, &tables, &signatures, &summary);
+    let ended = foot.put(&mut out, &mut frames, index);
     named(record, ended)?;
     partial.take_place(record)
 }

@@ -4,11 +4,14 @@
 //! spans enough time that a kill would lose too much, or when [`Writer::flush`] says so.
 //! Definitions always go out before the block that may refer to them.
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use super::columns::{BlockEncoder, micros};
 use super::definitions::{Rows, Tables, limit};
 use super::frame::{self, FrameWriter, Tag};
+use super::sample::Sample;
 use super::signatures::{Signature, Signatures};
 use super::{BLOCK_ACCESSES, BLOCK_SPAN_US, MAX_ID, MAX_META, WriteError};
 use crate::{Access, FileId, FileMeta, Meta, Sequence, Summary, ThreadId, ThreadMeta};
@@ -28,6 +31,7 @@ pub struct Writer<W: Write> {
     tables: Tables,
     rows: Rows,
     signatures: Signatures,
+    sample: Option<Sample>,
     block: BlockEncoder,
     accesses: u64,
     bytes: u64,
@@ -52,6 +56,7 @@ impl<W: Write> Writer<W> {
             tables: Tables::default(),
             rows: Rows::default(),
             signatures: Signatures::default(),
+            sample: None,
             block: BlockEncoder::default(),
             accesses: 0,
             bytes: 0,
@@ -132,6 +137,16 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// The sample of the plan that the record is, in place of any given before.
+    ///
+    /// # Errors
+    /// [`WriteError::Limit`] if it has more than [`super::MAX_SAMPLE`] entries; the record remains usable.
+    pub fn sample(&mut self, sample: Sample) -> Result<(), WriteError> {
+        sample.check()?;
+        self.sample = Some(sample);
+        Ok(())
+    }
+
     /// Puts out everything gathered so far, down to the operating system.
     ///
     /// Call it about once a second: what was flushed survives the writer's death.
@@ -168,10 +183,24 @@ impl<W: Write> Writer<W> {
         summary.files = self.tables.files.len() as u64;
         summary.threads = self.tables.threads.len() as u64;
 
-        let (out, frames) = (&mut self.out, &mut self.frames);
-        let (tables, signatures) = (&self.tables, &self.signatures);
-        put_ending(out, frames, self.written, tables, signatures, &summary)?;
+        let foot = Foot {
+            tables: self.tables,
+            sample: self.sample,
+            signatures: self.signatures,
+            summary,
+        };
+        foot.put(&mut self.out, &mut self.frames, self.written)?;
         Ok(self.out)
+    }
+
+    /// The files defined so far, and how many accesses were taken.
+    pub(super) fn so_far(&self) -> (&Arc<BTreeMap<FileId, FileMeta>>, u64) {
+        (&self.tables.files, self.accesses)
+    }
+
+    /// What it writes to.
+    pub(super) fn out(&self) -> &W {
+        &self.out
     }
 
     /// Bytes written so far, without what is still being gathered.
@@ -222,33 +251,49 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Writes what a finished record has after its blocks, from the byte `index` on: all definitions, the signatures, the
-/// summary, the trailer.
-pub(super) fn put_ending(
-    out: &mut impl Write,
-    frames: &mut FrameWriter,
-    index: u64,
-    tables: &Tables,
-    signatures: &Signatures,
-    summary: &Summary,
-) -> Result<(), WriteError> {
-    frames.write(out, Tag::Index, std::iter::empty())?;
-    let mut rows = Rows::default();
-    for (id, meta) in tables.files.iter() {
-        rows.files.file(*id, meta);
-        rows.put_full(out, frames)?;
+/// What a finished record has after its blocks.
+pub(super) struct Foot {
+    pub(super) tables: Tables,
+    pub(super) sample: Option<Sample>,
+    pub(super) signatures: Signatures,
+    pub(super) summary: Summary,
+}
+
+impl Foot {
+    /// Writes it from the byte `index` on: the sample, all definitions, the signatures, the summary, the trailer.
+    pub(super) fn put(
+        &self,
+        out: &mut impl Write,
+        frames: &mut FrameWriter,
+        index: u64,
+    ) -> Result<(), WriteError> {
+        let Self { tables, .. } = self;
+        frames.write(out, Tag::Index, std::iter::empty())?;
+        if let Some(sample) = &self.sample {
+            let payload = sample.encode(&tables.files);
+            frames.write(out, Tag::Sample, std::iter::once(&payload[..]))?;
+        }
+        let mut rows = Rows::default();
+        for (id, meta) in tables.files.iter() {
+            rows.files.file(*id, meta);
+            rows.put_full(out, frames)?;
+        }
+        for (id, meta) in &tables.threads {
+            rows.threads.thread(*id, meta);
+            rows.put_full(out, frames)?;
+        }
+        rows.put(out, frames)?;
+        if !self.signatures.all.is_empty() {
+            frames.write(
+                out,
+                Tag::Signatures,
+                std::iter::once(&self.signatures.json[..]),
+            )?;
+        }
+        let summary = serde_json::to_vec(&self.summary).map_err(std::io::Error::from)?;
+        frames.write(out, Tag::End, std::iter::once(&summary[..]))?;
+        out.write_all(&frame::encode_trailer(index))?;
+        out.flush()?;
+        Ok(())
     }
-    for (id, meta) in &tables.threads {
-        rows.threads.thread(*id, meta);
-        rows.put_full(out, frames)?;
-    }
-    rows.put(out, frames)?;
-    if !signatures.all.is_empty() {
-        frames.write(out, Tag::Signatures, std::iter::once(&signatures.json[..]))?;
-    }
-    let summary = serde_json::to_vec(summary).map_err(std::io::Error::from)?;
-    frames.write(out, Tag::End, std::iter::once(&summary[..]))?;
-    out.write_all(&frame::encode_trailer(index))?;
-    out.flush()?;
-    Ok(())
 }

@@ -4,6 +4,7 @@
 mod contents;
 mod forge;
 mod hostile;
+mod outline;
 mod record_file;
 mod size;
 mod support;

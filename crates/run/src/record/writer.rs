@@ -2,18 +2,23 @@
 //!
 //! Data flow: a bounded number of batches → [`Writing`] → [`RecordFile`]; every file's [`Order`] and the [`Waits`] go along.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use foreread_plan::format::{Place, RecordFile, WriteError};
+use foreread_engine::preview;
+use foreread_plan::format::{Place, Reader, Record, RecordFile, Sample, WriteError};
 use foreread_plan::{Advice, FileId, FileMeta, Meta, Role, Sequence, ThreadId, ThreadMeta};
+use foreread_sources::Replay;
 use foreread_sources::signature::Roles;
 use foreread_sys::processor::Aside;
 
 use super::orders::{Order, Waits};
+use crate::files::{Recorded, Trouble};
+use crate::follow::Recording;
 use crate::lessons::Lessons;
 
 /// Batches the writer may be behind; with [`BATCH`](super::BATCH) bounds them to about 14 MiB.
@@ -127,6 +132,15 @@ fn write(
     }
 }
 
+/// What stands for the plan that this record is, to whoever follows it.
+fn sample(reader: Reader) -> Sample {
+    let accesses = reader.summary().map(|summary| summary.accesses);
+    let trouble = Trouble::default();
+    let files = Recorded::of(Record::Whole(Box::new(reader)), HashSet::new(), &trouble);
+    let recording = Recording::new(&Arc::new(files), accesses, &trouble);
+    preview(&mut Replay::new(recording, HashSet::new()))
+}
+
 /// The record as far as it is written, and what was seen in it on the way.
 pub(super) struct Writing {
     pub(super) file: RecordFile,
@@ -212,6 +226,8 @@ impl Writing {
                 self.file.file(FileId(id), meta)?;
             }
         }
+        let reader = self.file.review()?;
+        self.file.sample(sample(reader))?;
         Ok((self.file, self.waits))
     }
 }

@@ -241,6 +241,20 @@ fn a_full_ring_says_so_and_has_room_after_a_poll() {
 }
 
 #[test]
+fn a_ring_fills_from_a_quarter_on_and_no_more_once_it_is_polled() {
+    let mut ring = ring();
+    let mut writer = claim(&ring, own_pid(), 1).expect("a free ring");
+    for count in 0..RING_SLOTS / 4 {
+        assert!(!ring.filling(), "{count} events");
+        let event = read(1, now(), count as u64, 1);
+        writer.push(ring.shared(), &event).expect("room");
+    }
+    assert!(ring.filling());
+    poll(&mut ring);
+    assert!(!ring.filling());
+}
+
+#[test]
 fn nothing_is_lost_or_reordered_between_two_threads() {
     const EVENTS: u64 = 200_000;
     let mut ring = ring();

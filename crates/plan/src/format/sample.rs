@@ -1,0 +1,249 @@
+//! What stands for a record's plan: enough to tell whether the plan is in memory, without taking in the rest of the record.
+//!
+//! The sample is chosen when the record is made, by whoever follows records; the format keeps it, within its limits, where the index begins.
+//! The definitions of its files come along, and those of the files that the kernel is told of before the program starts.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::definitions::{Beyond, Flaw, RowDecoder, RowEncoder, Tables, limit, put, take_files};
+use super::{MAX_SAMPLE, MAX_SAMPLE_FILES, WriteError};
+use crate::{Advice, Expected, FileId, FileMeta, Head, Kind, Name, Odds, PAGE, Pattern, ThreadId};
+
+/// A sample of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// The streams that the plan begins with, in order.
+    pub heads: Vec<Head>,
+    /// Of equal parts of the plan, in order, each some disclosures and names. Of a name, what comes before it is not kept.
+    pub parts: Vec<Part>,
+}
+
+/// The sample of one part of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Some of its disclosures, in order.
+    pub expected: Vec<Expected>,
+    /// Some of its names, in order.
+    pub names: Vec<Name>,
+}
+
+/// One past the last page that a file can have.
+const PAGES: u64 = u64::MAX / PAGE + 1;
+
+impl Sample {
+    /// The sample of the part that holds this share (0 to 1) of the plan.
+    pub fn part(&self, share: f64) -> Option<&Part> {
+        self.parts
+            .get((share.clamp(0.0, 1.0) * self.parts.len() as f64) as usize)
+    }
+
+    fn entries(&self) -> usize {
+        let heads = self.heads.iter().map(|head| 1 + head.gaps.len());
+        let parts = self.parts.iter();
+        let parts = parts.map(|part| 1 + part.expected.len() + part.names.len());
+        heads.chain(parts).sum()
+    }
+
+    /// Whether it is within the format's limits.
+    pub(super) fn check(&self) -> Result<(), WriteError> {
+        Ok(limit(
+            "the number of entries of its sample",
+            self.entries(),
+            MAX_SAMPLE,
+        )?)
+    }
+
+    /// The payload of its frame, with the definitions out of these.
+    pub(super) fn encode(&self, files: &BTreeMap<FileId, FileMeta>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut wanted = Vec::new();
+        put(&mut bytes, self.heads.len() as u64);
+        for head in &self.heads {
+            wanted.push(head.file);
+            put(&mut bytes, u64::from(head.file.0));
+            put_pages(&mut bytes, &head.pages);
+            put(&mut bytes, head.gaps.len() as u64);
+            head.gaps.iter().for_each(|gap| put_pages(&mut bytes, gap));
+        }
+        put(&mut bytes, self.parts.len() as u64);
+        for part in &self.parts {
+            put(&mut bytes, part.expected.len() as u64);
+            for one in &part.expected {
+                wanted.push(one.file);
+                put(&mut bytes, u64::from(one.file.0));
+                put_pages(&mut bytes, &one.pages);
+                put(&mut bytes, one.pattern as u64);
+            }
+            put(&mut bytes, part.names.len() as u64);
+            for name in &part.names {
+                wanted.push(name.file);
+                put(&mut bytes, u64::from(name.file.0));
+                put(&mut bytes, name.kind as u64);
+            }
+        }
+        let advised = files.iter();
+        let advised = advised.filter(|(_, meta)| meta.advice != Advice::Normal);
+        let room = MAX_SAMPLE_FILES - MAX_SAMPLE;
+        wanted.extend(advised.map(|(&id, _)| id).take(room));
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut rows = RowEncoder::default();
+        for id in wanted {
+            if let Some(meta) = files.get(&id) {
+                rows.file(id, meta);
+            }
+        }
+        bytes.extend_from_slice(rows.bytes());
+        bytes
+    }
+
+    /// What such a payload holds, its definitions taking at most `memory` bytes.
+    pub(super) fn decode(
+        payload: &[u8],
+        memory: u64,
+    ) -> Result<(Self, Arc<BTreeMap<FileId, FileMeta>>), Flaw> {
+        let mut bytes = RowDecoder::new(payload);
+        let mut sample = Self::default();
+        let mut room = MAX_SAMPLE;
+        for _ in 0..count(&mut bytes, &mut room)? {
+            let file = file(&mut bytes)?;
+            let pages = pages(&mut bytes)?;
+            let gaps = count(&mut bytes, &mut room)?;
+            let gaps = (0..gaps).map(|_| self::pages(&mut bytes));
+            let gaps = gaps.collect::<Result<_, _>>()?;
+            sample.heads.push(Head { file, pages, gaps });
+        }
+        for _ in 0..count(&mut bytes, &mut room)? {
+            let mut part = Part::default();
+            for _ in 0..count(&mut bytes, &mut room)? {
+                part.expected.push(Expected {
+                    file: file(&mut bytes)?,
+                    pages: pages(&mut bytes)?,
+                    thread: ThreadId(0),
+                    pattern: pattern(&mut bytes)?,
+                    odds: Odds::SURE,
+                });
+            }
+            for _ in 0..count(&mut bytes, &mut room)? {
+                let file = file(&mut bytes)?;
+                let kind = u8::try_from(bytes.take()?).ok().and_then(Kind::from_code);
+                let kind = kind.filter(|kind| kind.names());
+                let kind = kind.ok_or("a name in the sample has an unknown kind")?;
+                part.names.push(Name {
+                    file,
+                    kind,
+                    before: 0,
+                });
+            }
+            sample.parts.push(part);
+        }
+        let mut tables = Tables::within(memory);
+        take_files(&mut bytes, &mut tables)?;
+        let files = tables.files.len();
+        limit("the files of its sample", files, MAX_SAMPLE_FILES).map_err(Flaw::Beyond)?;
+        Ok((sample, tables.files))
+    }
+}
+
+/// How many entries follow, of which there may be so many more.
+fn count(bytes: &mut RowDecoder<'_>, room: &mut usize) -> Result<u64, Flaw> {
+    let count = bytes.take()?;
+    *room = usize::try_from(count)
+        .ok()
+        .and_then(|count| room.checked_sub(count))
+        .ok_or(Beyond {
+            what: "the number of entries of its sample",
+            value: count,
+            limit: *room as u64,
+        })?;
+    Ok(count)
+}
+
+fn file(bytes: &mut RowDecoder<'_>) -> Result<FileId, Flaw> {
+    Ok(FileId(bytes.take_id()?))
+}
+
+fn put_pages(bytes: &mut Vec<u8>, pages: &Range<u64>) {
+    put(bytes, pages.start);
+    put(bytes, pages.end.saturating_sub(pages.start));
+}
+
+fn pages(bytes: &mut RowDecoder<'_>) -> Result<Range<u64>, Flaw> {
+    let (start, count) = (bytes.take()?, bytes.take()?);
+    let end = start.checked_add(count).filter(|&end| end <= PAGES);
+    Ok(start..end.ok_or("the sample has pages that no file has")?)
+}
+
+fn pattern(bytes: &mut RowDecoder<'_>) -> Result<Pattern, Flaw> {
+    let all = [Pattern::Scattered, Pattern::Sequential, Pattern::Loose];
+    let code = bytes.take()?;
+    let known = all.into_iter().find(|one| *one as u64 == code);
+    Ok(known.ok_or("a disclosure in the sample has an unknown pattern")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::noise::{Noise, mutate};
+
+    #[test]
+    fn mutated_samples_stay_within_the_limits_and_never_panic() {
+        let meta = FileMeta {
+            path: "/data/file".into(),
+            dev: 1,
+            ino: 2,
+            size: 3,
+            mtime_ns: 4,
+            written: false,
+            advice: Advice::Normal,
+            directory: false,
+        };
+        let files: BTreeMap<_, _> = (0..9).map(|id| (FileId(id), meta.clone())).collect();
+        let expected = |file, pages| Expected {
+            file: FileId(file),
+            pages,
+            thread: ThreadId(0),
+            pattern: Pattern::Loose,
+            odds: Odds::SURE,
+        };
+        let sample = Sample {
+            heads: vec![Head {
+                file: FileId(1),
+                pages: 0..64,
+                gaps: vec![3..4, 9..20],
+            }],
+            parts: vec![Part {
+                expected: vec![expected(2, 5..9), expected(3, PAGES - 1..PAGES)],
+                names: vec![Name {
+                    file: FileId(4),
+                    kind: Kind::Stat,
+                    before: 0,
+                }],
+            }],
+        };
+        let bytes = sample.encode(&files);
+        assert_eq!(Sample::decode(&bytes, u64::MAX).unwrap().0, sample);
+        let mut noise = Noise(5);
+        let (mut good, mut bad) = (0, 0);
+        for _ in 0..60_000 {
+            match Sample::decode(&mutate(&bytes, &mut noise), 10_000) {
+                Ok((sample, files)) => {
+                    good += 1;
+                    // The two counts are no entries.
+                    assert!(sample.entries() <= MAX_SAMPLE && files.len() <= 10_000 / 224);
+                    assert!(
+                        sample
+                            .parts
+                            .iter()
+                            .flat_map(|part| &part.names)
+                            .all(|name| name.kind.names())
+                    );
+                }
+                Err(_) => bad += 1,
+            }
+        }
+        assert!(good > 1_000 && bad > 1_000, "{good} and {bad}");
+    }
+}

@@ -1,0 +1,197 @@
+//! The outline of a record: its sample is kept, nothing else is taken in, and what is damaged is known.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{file, meta, pread, signature, thread};
+use foreread_plan::format::{
+    Handle, MAX_SAMPLE, Outline, Part, Place, Reader, Record, RecordFile, Sample, WriteError,
+    redefine,
+};
+use foreread_plan::{
+    Advice, Expected, FileId, FileMeta, Head, Kind, Name, Odds, PAGE, Pattern, Summary, ThreadId,
+};
+
+const FILES: u32 = 5000;
+const ADVISED: u32 = 4000;
+
+fn expected(file: u32, first: u64, pattern: Pattern) -> Expected {
+    Expected {
+        file: FileId(file),
+        pages: first..first + 3,
+        thread: ThreadId(0),
+        pattern,
+        odds: Odds::SURE,
+    }
+}
+
+fn name(file: u32, kind: Kind) -> Name {
+    Name {
+        file: FileId(file),
+        kind,
+        before: 0,
+    }
+}
+
+fn sample() -> Sample {
+    Sample {
+        heads: vec![Head {
+            file: FileId(7),
+            pages: 3..90,
+            gaps: vec![10..12, 40..41],
+        }],
+        parts: vec![
+            Part {
+                expected: vec![
+                    expected(8, 0, Pattern::Scattered),
+                    expected(9, 1 << 40, Pattern::Sequential),
+                ],
+                names: vec![name(10, Kind::Stat), name(11, Kind::List)],
+            },
+            Part {
+                expected: vec![expected(2500, 1, Pattern::Loose)],
+                names: vec![name(12, Kind::Open)],
+            },
+        ],
+    }
+}
+
+/// A record of many files with this sample, complete.
+fn record(path: &Path, sample: Sample) {
+    let mut record = RecordFile::create(path, &meta(), 1 << 30).unwrap();
+    record.thread(ThreadId(0), thread(0)).unwrap();
+    for number in 0..FILES {
+        let advice = match number {
+            ADVISED => Advice::Random,
+            _ => Advice::Normal,
+        };
+        let meta = FileMeta {
+            advice,
+            ..file(number)
+        };
+        record.file(FileId(number), meta).unwrap();
+        let access = pread(number, 0, PAGE, u64::from(number), 1);
+        record.access(&access).unwrap();
+    }
+    record.signatures(vec![signature(1)]).unwrap();
+    record.sample(sample).unwrap();
+    record.commit(Summary::default()).unwrap();
+}
+
+fn outline(path: &Path) -> Option<Outline> {
+    let handle = Handle::new(fs::File::open(path).unwrap(), path);
+    Outline::of(&handle, u64::MAX)
+}
+
+#[test]
+fn an_outline_has_the_sample_and_the_definitions_of_its_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    record(&path, sample());
+    let outline = outline(&path).unwrap();
+    assert_eq!(outline.sample(), &sample());
+    let ids: Vec<_> = outline.files().keys().map(|id| id.0).collect();
+    assert_eq!(ids, [7, 8, 9, 10, 11, 12, 2500, ADVISED]);
+    assert_eq!(outline.files()[&FileId(8)], file(8));
+    assert_eq!(sample().part(0.0), Some(&sample().parts[0]));
+    assert_eq!(sample().part(0.75), Some(&sample().parts[1]));
+
+    let reader = Reader::open(&path).unwrap();
+    assert_eq!(outline.open().unwrap().files(), reader.files());
+    let record = Record::Outlined(Box::new(outline));
+    assert_eq!(record.meta(), reader.meta());
+    assert_eq!(record.summary(), reader.summary());
+    assert_eq!(record.signatures(), reader.signatures());
+    assert!(!record.is_empty());
+}
+
+#[test]
+fn a_record_is_reviewed_before_it_is_complete() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    let mut record = RecordFile::create(&path, &meta(), 1 << 30).unwrap();
+    record.file(FileId(0), file(0)).unwrap();
+    for n in 0..100 {
+        record.access(&pread(0, n * PAGE, PAGE, n, 1)).unwrap();
+    }
+    let mut reader = record.review().unwrap();
+    assert_eq!(reader.accesses().count(), 100);
+    assert_eq!(reader.files()[&FileId(0)], file(0));
+    assert_eq!(reader.summary().unwrap().accesses, 100);
+    drop(reader);
+    record.access(&pread(0, 0, PAGE, 200, 1)).unwrap();
+    record.commit(Summary::default()).unwrap();
+    assert_eq!(Reader::open(&path).unwrap().accesses().count(), 101);
+}
+
+#[test]
+fn a_byte_that_is_wrong_anywhere_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    record(&path, sample());
+    outline(&path).unwrap().check().unwrap();
+    let good = fs::read(&path).unwrap();
+    for at in (0..good.len()).step_by(37) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        fs::write(&path, &bad).unwrap();
+        let is_sound = outline(&path).is_some_and(|outline| outline.check().is_ok());
+        assert!(!is_sound, "byte {at}");
+    }
+}
+
+#[test]
+fn a_record_without_a_sample_has_no_outline() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    let mut record = RecordFile::create(&path, &meta(), 1 << 30).unwrap();
+    record.file(FileId(0), file(0)).unwrap();
+    record.commit(Summary::default()).unwrap();
+    assert!(outline(&path).is_none());
+    fs::write(&path, "FOREREAD").unwrap();
+    assert!(outline(&path).is_none());
+}
+
+#[test]
+fn a_record_that_says_to_need_more_memory_than_there_is_has_no_outline() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    record(&path, sample());
+    let handle = Handle::new(fs::File::open(&path).unwrap(), &path);
+    assert!(Outline::of(&handle, 100_000).is_none());
+}
+
+#[test]
+fn a_file_defined_anew_is_so_in_the_sample_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    record(&path, sample());
+    let grown = FileMeta { size: 3, ..file(9) };
+    redefine(&Place::at(&path).unwrap(), |meta| {
+        (meta.path == grown.path).then(|| grown.clone())
+    })
+    .unwrap();
+    let outline = outline(&path).unwrap();
+    assert_eq!(outline.sample(), &sample());
+    assert_eq!(outline.files()[&FileId(9)], grown);
+}
+
+#[test]
+fn a_sample_beyond_the_limit_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.foreread");
+    let mut record = RecordFile::create(&path, &meta(), 1 << 30).unwrap();
+    let part = Part {
+        expected: vec![expected(0, 0, Pattern::Scattered); MAX_SAMPLE],
+        names: Vec::new(),
+    };
+    let sample = Sample {
+        heads: Vec::new(),
+        parts: vec![part],
+    };
+    let refused = record.sample(sample);
+    assert!(
+        matches!(refused, Err(WriteError::Limit { .. })),
+        "{refused:?}"
+    );
+}

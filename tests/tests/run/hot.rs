@@ -1,0 +1,54 @@
+//! What a run costs where everything is in memory: counted, not timed.
+
+use foreread_tests::{Lab, Need, check, finish, start};
+
+use crate::Test;
+
+pub const TESTS: &[Test] = &[(
+    "a_hot_run_looks_at_no_more_files_for_a_record_of_thousands_than_for_one_of_fifty",
+    &[Need::Command("strace"), Need::Command("find")],
+    large,
+)];
+
+/// Calls that name a file, by a program and all it starts.
+fn calls(lab: &Lab, command: &std::process::Command) -> usize {
+    let trace = lab.path("calls");
+    let mut traced = lab.command("strace");
+    traced
+        .args(["-f", "-qq", "-e", "trace=%file,getdents64", "-o"])
+        .arg(&trace)
+        .arg(command.get_program())
+        .args(command.get_args());
+    let output = finish(start(&mut traced));
+    assert!(output.status.success(), "{output:?}");
+    let trace = std::fs::read_to_string(trace).expect("a trace");
+    // One that was interrupted by another thread's has two lines.
+    trace
+        .lines()
+        .filter(|line| !line.contains("resumed>"))
+        .count()
+}
+
+/// Calls that foreread adds to a program that looks at so many files, all in memory, with its record.
+fn added(files: usize) -> usize {
+    let lab = Lab::new();
+    for number in 0..files {
+        let folder = lab.path(&format!("tree/{}", number % 50));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join(number.to_string()), "content").expect("a file");
+    }
+    let command = ["find", "tree", "-size", "+100k"];
+    lab.run(&command);
+    let mut alone = lab.command("find");
+    alone.args(&command[1..]);
+    let plain = calls(&lab, &alone);
+    assert!(plain > files, "{plain} calls for {files} files");
+    let (run, _) = lab.running(&[], &command);
+    calls(&lab, &run).saturating_sub(plain)
+}
+
+fn large() {
+    let (few, many) = (added(50), added(6000));
+    // A sample is of 64 at most, and each takes some calls; how it is shared among threads differs from run to run.
+    check!(many < few + 300, "{many} calls, and {few} for few files");
+}
