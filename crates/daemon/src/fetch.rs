@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 
 use crate::accounts::{Accounts, Key};
 use crate::files::{Facts, Pages, meta};
+use crate::proofs::Proof;
 use crate::source::{Feed, Predicted};
 use crate::{Bytes, clock};
 
@@ -255,8 +256,7 @@ impl Fetcher {
             return;
         };
         for (strand, report) in running.strands.iter().zip(report.strands) {
-            let bytes = Bytes::from(report.ledger);
-            accounts.enter(&strand.key, |account| account.bytes.add(&bytes));
+            accounts.close(&strand.key, &Bytes::from(report.ledger));
         }
     }
 
@@ -320,7 +320,7 @@ impl Running {
             return None;
         }
         let feed = Feed::default();
-        let (right, wrong) = accounts.shown(key);
+        let Proof { right, wrong } = accounts.proofs.of(key);
         let source = Predicted::new(feed.clone(), right, wrong);
         self.session.add_strand("predictions", Box::new(source));
         self.strands.push(Strand {

@@ -136,16 +136,15 @@ impl Daemon {
             state,
             symbols,
             files,
+            proofs,
             problems,
         } = State::load(&options.state)?;
         let now = clock::now();
+        let model = state.model(options.model);
+        let mut mind = Mind::new(model, symbols, files, options.threshold);
+        mind.accounts.proofs = proofs;
         Ok(Self {
-            mind: Mind::new(
-                state.model(options.model),
-                symbols,
-                files,
-                options.threshold,
-            ),
+            mind,
             state,
             fetcher: Fetcher::new(machine.make, options.budget),
             places: machine.places,
@@ -244,7 +243,13 @@ impl Daemon {
     fn save(&mut self, now: u64) {
         self.mind.flush();
         let before = self.saved.1;
-        match self.state.save(&self.mind.symbols, &self.mind.files) {
+        let Mind {
+            symbols,
+            files,
+            accounts,
+            ..
+        } = &self.mind;
+        match self.state.save(symbols, files, &accounts.proofs) {
             Ok(()) => self.saved = (now, clock::seconds(), self.mind.events),
             Err(why) => {
                 // Until there is room again.

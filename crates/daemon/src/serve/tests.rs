@@ -247,7 +247,7 @@ fn file(folder: &str, number: u64) -> File {
         device: if folder == "/proc" { 2 } else { 1 },
         inode: number + 1,
         generation: 0,
-        size: 10_000,
+        size: if folder == "/large" { 1 << 17 } else { 10_000 },
     }
 }
 
@@ -301,6 +301,28 @@ fn what_was_learnt_is_known_after_the_next_start() {
     lab.run(7, "/files", 0..1);
     let asked = lab.asked_for(3);
     assert!(asked.len() >= 3, "{asked:?}");
+    lab.stop();
+}
+
+#[test]
+fn what_predictions_came_to_is_believed_after_the_next_start() {
+    let mut lab = Lab::new("");
+    let begun = Instant::now();
+    for round in 0.. {
+        lab.run(100 + round, "/large", 0..20);
+        if round >= 12 && lab.asked().len() >= 10 || begun.elapsed() > PATIENCE {
+            break;
+        }
+    }
+    let (status, folder) = lab.stop();
+    let bytes = status.bytes;
+    // More than is believed of one that has shown nothing: 256 KiB may lie unread.
+    assert!(bytes.useful + bytes.late >= 10 << 17, "{bytes:?}");
+    let mut lab = Lab::with(folder, "");
+    lab.run(7, "/large", 0..1);
+    let asked = lab.asked_for(6);
+    assert!(asked.len() >= 6, "{asked:?}");
+    // Each start counts it half.
     lab.stop();
 }
 
