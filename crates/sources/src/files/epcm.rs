@@ -5,6 +5,11 @@
 //! something, the child seen most often is predicted, then that one's, as long as the likelihood stays at or above the
 //! threshold. With a threshold above 0.5 each level has one such child at most.
 //!
+//! With a growth of one node an instance, the instance that made a node says nothing of what follows it: in the paper's counts each
+//! node of a sequence that never varies has one less than the node before, and after three instances the second file ahead has a
+//! likelihood of 1/3. Who looks ahead ([`Epcm::looking_ahead`]) has the likelihood of a sequence as the product of its steps, and that of a
+//! step as the child's count by the number of instances that could have come to a child.
+//!
 //! With partition jumping (section 6) the sequence goes on where a partition ends: the last `jump` events of it are
 //! looked up in the partition that begins with the first of them.
 
@@ -45,7 +50,9 @@ impl Epcm {
     }
 
     /// Predict from the pattern that says most at the threshold, not from the longest that says something: where a sequence
-    /// comes again and again, the longest pattern ends where its partition was growing a moment ago, and says one file.
+    /// comes again and again, the longest pattern ends where its partition was growing a moment ago, and says one file. And
+    /// leave the instance that made a node out of the likelihood of what follows it: of a walk over 5,500 files that was seen three times,
+    /// 16 files are predicted in the median in place of one (docs/models.md).
     #[must_use]
     pub fn looking_ahead(mut self) -> Self {
         self.looks_ahead = true;
@@ -70,9 +77,13 @@ impl Epcm {
         threshold: f64,
         out: &mut Vec<Prediction>,
     ) -> Option<f64> {
-        let mut reached = odds;
+        let (mut reached, mut seen) = (odds, before);
         while let Some(child) = partition.best(node) {
-            let likelihood = (odds * f64::from(partition.count(child)) / before).min(reached);
+            let count = f64::from(partition.count(child));
+            let likelihood = match self.looks_ahead {
+                true => reached * (count / (seen - 1.0).max(1.0)).min(1.0),
+                false => (odds * count / before).min(reached),
+            };
             if likelihood < threshold || out.len() >= LONGEST {
                 return None;
             }
@@ -81,7 +92,7 @@ impl Epcm {
                 likelihood,
                 ahead: out.len() as u32 + 1,
             });
-            reached = likelihood;
+            (reached, seen) = (likelihood, count);
             node = child;
         }
         Some(reached)
