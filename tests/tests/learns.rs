@@ -2,12 +2,17 @@
 //!
 //! It takes root and the observer in the kernel; where one is missing, the test is reported as ignored with the reason.
 
+#[path = "learns/costs.rs"]
+mod costs;
+#[path = "learns/spaces.rs"]
+mod spaces;
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use foreread_plan::PAGE;
 use foreread_tests::{Lab, eventually, finish, foreread, start, text};
@@ -22,9 +27,11 @@ const SIZE: usize = 300_000;
 const PAUSE: Duration = Duration::from_millis(2100);
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // One at a time: each watches the whole machine.
+    arguments.test_threads.get_or_insert(1);
     let refused = foreread_ebpf::system::observe().err();
-    let tests: [(&str, fn()); 2] = [
+    let tests: [(&str, fn()); 4] = [
         (
             "files_that_follow_one_another_are_in_memory_once_the_first_is_opened",
             files_that_follow,
@@ -32,6 +39,14 @@ fn main() {
         (
             "a_program_that_opens_few_files_is_seen_beside_floods_of_the_same_user",
             few_beside_many,
+        ),
+        (
+            "files_of_other_mount_namespaces_are_fetched_right_or_not_at_all",
+            spaces::of_other_namespaces,
+        ),
+        (
+            "a_flood_of_opens_costs_the_daemon_a_bounded_number_of_events_and_turns",
+            costs::of_a_flood,
         ),
     ];
     let trials = tests.map(|(name, test)| match &refused {
