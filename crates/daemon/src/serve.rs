@@ -12,7 +12,6 @@ use foreread_sys::{priority, process};
 use foreread_words::plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::accounts::Accounts;
 use crate::fetch::{Fetcher, MakeBackend, TICK};
 use crate::mind::{Mind, Outcome, Wanted};
 use crate::places::Places;
@@ -219,7 +218,7 @@ impl Daemon {
             self.mind.ignored += 1;
             return;
         }
-        let accounts: &Accounts = &self.mind.accounts;
+        let accounts = &mut self.mind.accounts;
         let file = (symbol, path, facts);
         let (key, likelihood) = (&wanted.key, wanted.likelihood);
         let asked = self
