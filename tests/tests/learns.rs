@@ -2,10 +2,17 @@
 //!
 //! It takes root and the observer in the kernel; where one is missing, the test is reported as ignored with the reason.
 
+#[path = "learns/costs.rs"]
+mod costs;
+#[path = "learns/spaces.rs"]
+mod spaces;
+
+use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
-use std::process::Child;
-use std::time::Duration;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use foreread_plan::PAGE;
 use foreread_tests::{Lab, eventually, finish, foreread, start, text};
@@ -20,12 +27,28 @@ const SIZE: usize = 300_000;
 const PAUSE: Duration = Duration::from_millis(2100);
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // One at a time: each watches the whole machine.
+    arguments.test_threads.get_or_insert(1);
     let refused = foreread_ebpf::system::observe().err();
-    let tests: [(&str, fn()); 1] = [(
-        "files_that_follow_one_another_are_in_memory_once_the_first_is_opened",
-        files_that_follow,
-    )];
+    let tests: [(&str, fn()); 4] = [
+        (
+            "files_that_follow_one_another_are_in_memory_once_the_first_is_opened",
+            files_that_follow,
+        ),
+        (
+            "a_program_that_opens_few_files_is_seen_beside_floods_of_the_same_user",
+            few_beside_many,
+        ),
+        (
+            "files_of_other_mount_namespaces_are_fetched_right_or_not_at_all",
+            spaces::of_other_namespaces,
+        ),
+        (
+            "a_flood_of_opens_costs_the_daemon_a_bounded_number_of_events_and_turns",
+            costs::of_a_flood,
+        ),
+    ];
     let trials = tests.map(|(name, test)| match &refused {
         None => Trial::test(name, move || {
             test();
@@ -35,6 +58,66 @@ fn main() {
             .with_ignored_flag(true),
     });
     libtest_mimic::run(&arguments, trials.into()).exit();
+}
+
+/// Programs that open one file without end until their standard input is closed.
+const FLOODS: usize = 3;
+
+fn few_beside_many() {
+    let lab = Lab::new();
+    let names: Vec<String> = (0..60).map(|number| format!("quiet-{number}")).collect();
+    for name in &names {
+        lab.write(name, "1");
+    }
+    lab.write("much", "1");
+    let flood = "import os, select, sys\n\
+                 print(flush=True)\n\
+                 while not select.select([0], [], [], 0)[0]:\n    \
+                 for _ in range(1000):\n        os.close(os.open('much', os.O_RDONLY))\n";
+    lab.write("flood.py", flood);
+    // A compiler does as much for one file.
+    let few = names.iter().map(|name| format!("read x <{name} || :\n"));
+    lab.write("few.sh", few.collect::<String>());
+    let mut system = foreread_ebpf::system::observe().expect("as it was asked before");
+    let mut floods = Vec::new();
+    for _ in 0..FLOODS {
+        let mut command = lab.command("python3");
+        command.arg("flood.py");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = start(&mut command);
+        let mut begun = [0];
+        let said = child
+            .stdout
+            .as_mut()
+            .expect("a pipe")
+            .read_exact(&mut begun);
+        said.expect("it floods");
+        floods.push(child);
+    }
+    let mut command = lab.command("sh");
+    command.arg("few.sh");
+    let mut few = start(&mut command);
+    let mut seen = BTreeSet::new();
+    let mut has_ended = false;
+    while !has_ended {
+        has_ended = few.try_wait().expect("our child").is_some();
+        while system.poll(&mut |event| {
+            if let foreread_ebpf::system::Event::Opened { file, .. } = event {
+                let name = file.path.file_name().unwrap_or_default();
+                seen.insert(name.to_string_lossy().into_owned());
+            }
+        }) {}
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(finish(few).status.success());
+    for mut child in floods {
+        drop(child.stdin.take());
+        assert!(finish(child).status.success());
+    }
+    let missing: Vec<&String> = names.iter().filter(|name| !seen.contains(*name)).collect();
+    assert!(missing.is_empty(), "{missing:?}, lost {:?}", system.lost());
+    assert!(seen.contains("much"));
+    assert!(system.lost().iter().any(|(probe, _)| *probe == "floods"));
 }
 
 /// A daemon of a lab's own, ended with it.

@@ -1,7 +1,7 @@
 //! A trace of any length, made up: what `foreread sim` is measured by.
 //!
 //! It is one of a build that goes on for ever, as text of strace: a process for each unit, which opens the unit and its
-//! headers in an order of its own, and now and then, in place of one of them, any other file.
+//! headers in an order of its own, and now and then, in place of one of them, any other file, and ends.
 
 use std::io::{BufWriter, Write, stdout};
 
@@ -49,6 +49,9 @@ pub fn write(events: u64) -> Result<()> {
                 break;
             }
         }
+        let (seconds, millis) = (1_000_000 + written / 1000, written % 1000);
+        writeln!(out, "{pid} {seconds}.{millis:03}000 +++ exited with 0 +++")
+            .context("writing the trace")?;
         pid += 1;
     }
     out.flush().context("writing the trace")

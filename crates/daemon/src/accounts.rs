@@ -7,10 +7,11 @@ use std::sync::Arc;
 use foreread_engine::Ledger;
 use rustc_hash::FxHashMap;
 
+use crate::proofs::{Proof, Proofs};
 use crate::{Bytes, Lead, Predictions, Program};
 
 /// Programs kept, each of one user: a desktop runs some hundred.
-const PROGRAMS: usize = 256;
+pub(crate) const PROGRAMS: usize = 256;
 /// Steps of the distribution of leads for each doubling, and all of them: from 1 ns to 18 minutes, each 19 % longer.
 const STEPS: u32 = 4;
 const BUCKETS: usize = 40 * STEPS as usize;
@@ -76,6 +77,7 @@ pub(crate) struct Account {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accounts {
     pub(crate) all: Account,
+    pub(crate) proofs: Proofs,
     programs: FxHashMap<Key, Account>,
 }
 
@@ -97,11 +99,14 @@ impl Accounts {
         enter(self.programs.entry(key.clone()).or_default());
     }
 
-    /// Bytes that were right and wrong so far for a program.
-    pub(crate) fn shown(&self, key: &Key) -> (u64, u64) {
-        let bytes = self.programs.get(key).map(|one| one.bytes);
-        let bytes = bytes.unwrap_or_default();
-        (bytes.useful + bytes.late, bytes.wasted)
+    /// A program's share of a session that is over.
+    pub(crate) fn close(&mut self, key: &Key, bytes: &Bytes) {
+        self.enter(key, |account| account.bytes.add(bytes));
+        let proof = Proof {
+            right: bytes.useful + bytes.late,
+            wrong: bytes.wasted,
+        };
+        self.proofs.add(key, proof);
     }
 
     /// By program, those with most bytes first; what runs at present is added.

@@ -2,8 +2,9 @@
 //! something to fetch. What process trees of one program are believed, and what they came to, is one account: a parallel build
 //! has hundreds of them in a minute, each too short to be known by itself.
 //!
-//! A session costs a timer, and remembers each file that it has met: so it is ended when nothing was asked for a while, and
-//! when it has met many files; its account is entered then.
+//! A session costs a timer, and remembers each file that it has met: so it is ended when nothing was asked for a while. When it has
+//! met many files another one takes its place, and it goes on for what was asked of it already, until nothing of that was used for a
+//! moment. Its account is entered at its end.
 //!
 //! Invariants: what a session remembers is bounded; nothing here waits for a device.
 
@@ -21,16 +22,19 @@ use rustc_hash::FxHashMap;
 
 use crate::accounts::{Accounts, Key};
 use crate::files::{Facts, Pages, meta};
+use crate::proofs::Proof;
 use crate::source::{Feed, Predicted};
 use crate::{Bytes, clock};
 
 /// How long a session goes on without a request or a use of what was fetched, in ns: half of all leads are shorter than a second.
 const QUIET: u64 = 15_000_000_000;
+/// And one that has met many files, and is asked for no more, in ns: what was asked for a moment ago is still to be read.
+const LEFT: u64 = 1_000_000_000;
 /// The longest session, in ns: what lies in memory unread is accounted for by then.
 const LONGEST: u64 = 600_000_000_000;
 /// Strands and files of a session.
 const STRANDS: usize = 64;
-const FILES: u32 = 1 << 14;
+pub(crate) const FILES: u32 = 1 << 14;
 /// Entries of a strand's queue, of 22 bytes.
 const QUEUE: usize = 1 << 13;
 /// Pages of the longest read that the engine is told of at once: the largest entry of a queue.
@@ -88,6 +92,8 @@ pub(crate) struct Fetcher {
     make: MakeBackend,
     budget: Option<u64>,
     running: Option<Running>,
+    /// The session before, which is asked for nothing more.
+    former: Option<Running>,
     fed: bool,
 }
 
@@ -97,8 +103,26 @@ impl Fetcher {
             make,
             budget,
             running: None,
+            former: None,
             fed: false,
         }
+    }
+
+    fn sessions(&mut self) -> impl Iterator<Item = &mut Running> {
+        self.running.iter_mut().chain(&mut self.former)
+    }
+
+    /// The session that a program's predictions go to.
+    fn session(&mut self, key: &Key, accounts: &mut Accounts) -> Option<&mut Running> {
+        if self.running.as_ref().is_some_and(|one| one.is_full(key)) {
+            close(self.former.take(), accounts);
+            self.former = self.running.take();
+        }
+        if self.running.is_none() {
+            let unread = self.former.as_ref().map_or(0, Running::unread);
+            self.running = begin(&self.make, self.budget, unread);
+        }
+        self.running.as_mut()
     }
 
     /// Have pages of a predicted file fetched for a program at `now`; `false` if that cannot be done.
@@ -108,20 +132,14 @@ impl Fetcher {
         (symbol, path, facts): (Symbol, &Path, &Facts),
         pages: Vec<Pages>,
         likelihood: f64,
-        accounts: &Accounts,
+        accounts: &mut Accounts,
         now: u64,
     ) -> bool {
-        let running = match &mut self.running {
-            Some(running) => running,
-            none => match begin(&self.make, self.budget) {
-                Some(begun) => none.insert(begun),
-                None => return false,
-            },
-        };
-        running.used = now;
-        let Some(feed) = running.feed(key, accounts) else {
+        let Some(running) = self.session(key, accounts) else {
             return false;
         };
+        running.used = now;
+        let feed = running.feed(key, accounts);
         let id = FileId(running.next);
         running.next += 1;
         running.session.add_file(id, meta(facts, path));
@@ -138,151 +156,186 @@ impl Fetcher {
         if let Some(before) = running.files.insert(symbol, asked) {
             running.give_up(&before);
         }
+        if let Some(former) = &mut self.former {
+            former.leave(symbol);
+        }
         self.fed = true;
         true
     }
 
     /// A file that was predicted is not expected any more.
     pub(crate) fn give_up(&mut self, symbol: Symbol) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        if running.files.get(&symbol).is_some_and(|asked| !asked.used)
-            && let Some(asked) = running.files.remove(&symbol)
-        {
-            running.give_up(&asked);
-            self.fed = true;
-        }
+        let is_news = self.sessions().map(|one| one.leave(symbol));
+        self.fed |= is_news.fold(false, |before, one| before | one);
     }
 
     /// A file was opened at `now`: by whomever, what was fetched of it is read.
     pub(crate) fn opened(&mut self, symbol: Symbol, at: u64, now: u64) {
-        let Some(running) = &mut self.running else {
-            return;
+        let is_news = self.sessions().map(|one| one.opened(symbol, at, now));
+        self.fed |= is_news.fold(false, |before, one| before | one);
+    }
+
+    /// Tells the engine that the files opened a while before `now` were read.
+    pub(crate) fn settle(&mut self, now: u64) {
+        let is_news = self.sessions().map(|one| one.settle(now));
+        self.fed |= is_news.fold(false, |before, one| before | one);
+    }
+
+    /// A program has waited for a device at `now`: a strand that rests because everything was in memory goes on.
+    pub(crate) fn waited(&mut self, now: u64) {
+        let is_news = self.sessions().map(|one| one.waited(now));
+        self.fed |= is_news.fold(false, |before, one| before | one);
+    }
+
+    /// Has the engine look at what it was given, if it was given anything.
+    pub(crate) fn wake(&mut self) {
+        if std::mem::take(&mut self.fed) {
+            self.sessions().for_each(|one| one.session.wake());
+        }
+    }
+
+    /// Ends sessions that are not worth going on with at `now`.
+    pub(crate) fn rest(&mut self, accounts: &mut Accounts, now: u64) {
+        let quiet = |one: &Running| now.saturating_sub(one.used);
+        let is_over =
+            |one: &mut Running| quiet(one) > QUIET || now.saturating_sub(one.since) > LONGEST;
+        close(self.running.take_if(is_over), accounts);
+        close(self.former.take_if(|one| quiet(one) > LEFT), accounts);
+    }
+
+    /// Ends all sessions, and enters their accounts.
+    pub(crate) fn end(&mut self, accounts: &mut Accounts) {
+        close(self.former.take(), accounts);
+        close(self.running.take(), accounts);
+    }
+
+    /// What the sessions have come to so far, by program.
+    pub(crate) fn running(&self) -> Vec<(Key, Bytes)> {
+        let sessions = self.running.iter().chain(&self.former);
+        let each = sessions.flat_map(|running| {
+            let ledgers = running.session.ledgers();
+            let keys = running.strands.iter().map(|strand| strand.key.clone());
+            keys.zip(ledgers.into_iter().map(Bytes::from))
+                .collect::<Vec<_>>()
+        });
+        each.collect()
+    }
+
+    /// Whether anything is being fetched.
+    pub(crate) fn is_busy(&self) -> bool {
+        let mut sessions = self.running.iter().chain(&self.former);
+        sessions.any(|running| running.session.is_busy())
+    }
+
+    /// Whether there is a session.
+    pub(crate) fn runs(&self) -> bool {
+        self.running.is_some() || self.former.is_some()
+    }
+}
+
+/// Ends a session, if there is one, and enters its account.
+fn close(running: Option<Running>, accounts: &mut Accounts) {
+    let Some(mut running) = running else {
+        return;
+    };
+    running.settle(u64::MAX);
+    // Died, or stuck in a file system that does not answer: its last account is lost.
+    let Some(report) = running.session.finish() else {
+        return;
+    };
+    for (strand, report) in running.strands.iter().zip(report.strands) {
+        accounts.close(&strand.key, &Bytes::from(report.ledger));
+    }
+}
+
+impl Running {
+    /// Whether it takes no more for a program.
+    fn is_full(&self, key: &Key) -> bool {
+        let is_known = || self.strands.iter().any(|strand| strand.key == *key);
+        self.next >= FILES || self.strands.len() >= STRANDS && !is_known()
+    }
+
+    /// Bytes that were fetched, and whose fate is not known yet.
+    fn unread(&self) -> u64 {
+        let ledgers = self.session.ledgers().into_iter().map(Bytes::from);
+        let unread = ledgers.map(|one| {
+            let judged = one.useful + one.late + one.wasted + one.evicted + one.infill;
+            one.issued.saturating_sub(judged)
+        });
+        unread.sum()
+    }
+
+    /// A file that was not opened is not waited for any more; whether that is news.
+    fn leave(&mut self, symbol: Symbol) -> bool {
+        if self.files.get(&symbol).is_none_or(|asked| asked.used) {
+            return false;
+        }
+        let Some(asked) = self.files.remove(&symbol) else {
+            return false;
         };
-        let Some(asked) = running.files.get_mut(&symbol).filter(|asked| !asked.used) else {
-            return;
+        self.give_up(&asked);
+        true
+    }
+
+    /// A file was opened at `now`; whether that is news.
+    fn opened(&mut self, symbol: Symbol, at: u64, now: u64) -> bool {
+        let Some(asked) = self.files.get_mut(&symbol).filter(|asked| !asked.used) else {
+            return false;
         };
         asked.used = true;
-        running.used = now;
+        self.used = now;
         let (first, rest) = split(&asked.pages, AT_OPEN);
         let is_new = match rest.is_empty() {
             // Asked for after it was read, it would lie there unread, as far as the engine knows.
-            true if asked.feed.cancel(asked.id) => return,
+            true if asked.feed.cancel(asked.id) => return false,
             true => false,
             false => asked.feed.holds(asked.id),
         };
         let thread = ThreadId(0);
         let (file, kind) = (asked.id, Kind::Open);
-        running.session.see(Seen::Named { file, kind, thread });
+        self.session.see(Seen::Named { file, kind, thread });
         // The engine takes no read for the one that it is about to be told to foresee.
         let (first, rest) = match is_new {
             true => (Vec::new(), asked.pages.clone()),
             false => (first, rest),
         };
-        running.read(file, &first, at);
+        self.read(file, &first, at);
         if !rest.is_empty() {
-            running.later.push_back((now + LATER, file, rest));
+            self.later.push_back((now + LATER, file, rest));
         }
-        self.fed = true;
+        true
     }
 
-    /// Tells the engine that the files opened a while before `now` were read.
-    pub(crate) fn settle(&mut self, now: u64) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        while running.later.front().is_some_and(|(due, ..)| *due <= now)
-            && let Some((due, file, pages)) = running.later.pop_front()
+    /// Tells the engine that the files opened a while before `now` were read; whether there were any.
+    fn settle(&mut self, now: u64) -> bool {
+        let mut any = false;
+        while self.later.front().is_some_and(|(due, ..)| *due <= now)
+            && let Some((due, file, pages)) = self.later.pop_front()
         {
-            running.read(file, &pages, due);
-            self.fed = true;
+            self.read(file, &pages, due);
+            any = true;
         }
+        any
     }
 
-    /// A program has waited for a device at `now`: a strand that rests because everything was in memory goes on.
-    pub(crate) fn waited(&mut self, now: u64) {
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        if now.saturating_sub(running.waited) < WAITS {
-            return;
+    /// A program has waited for a device at `now`; whether the engine is told.
+    fn waited(&mut self, now: u64) -> bool {
+        if now.saturating_sub(self.waited) < WAITS {
+            return false;
         }
-        running.waited = now;
+        self.waited = now;
         let read = Access {
             file: NONE,
             extent: Extent::new(0, PAGE),
             thread: ThreadId(0),
             kind: Kind::Read,
-            start: now.saturating_sub(running.since),
+            start: now.saturating_sub(self.since),
             took: WAITED,
         };
-        running.session.see(Seen::Read(read.into()));
-        self.fed = true;
+        self.session.see(Seen::Read(read.into()));
+        true
     }
 
-    /// Has the engine look at what it was given, if it was given anything.
-    pub(crate) fn wake(&mut self) {
-        if std::mem::take(&mut self.fed)
-            && let Some(running) = &self.running
-        {
-            running.session.wake();
-        }
-    }
-
-    /// Ends a session that is not worth going on with at `now`.
-    pub(crate) fn rest(&mut self, accounts: &mut Accounts, now: u64) {
-        let is_over = self.running.as_ref().is_some_and(|running| {
-            let is_full = running.strands.len() >= STRANDS || running.next >= FILES;
-            let is_still = now.saturating_sub(running.used) > QUIET;
-            let is_old = now.saturating_sub(running.since) > LONGEST;
-            // What was asked for a moment ago is still to be read.
-            is_still || is_old || is_full && now.saturating_sub(running.used) > QUIET / 15
-        });
-        if is_over {
-            self.end(accounts);
-        }
-    }
-
-    /// Ends the session, if there is one, and enters its account.
-    pub(crate) fn end(&mut self, accounts: &mut Accounts) {
-        self.settle(u64::MAX);
-        let Some(running) = self.running.take() else {
-            return;
-        };
-        // Died, or stuck in a file system that does not answer: its last account is lost.
-        let Some(report) = running.session.finish() else {
-            return;
-        };
-        for (strand, report) in running.strands.iter().zip(report.strands) {
-            let bytes = Bytes::from(report.ledger);
-            accounts.enter(&strand.key, |account| account.bytes.add(&bytes));
-        }
-    }
-
-    /// What the session has come to so far, by program.
-    pub(crate) fn running(&self) -> Vec<(Key, Bytes)> {
-        let Some(running) = &self.running else {
-            return Vec::new();
-        };
-        let ledgers = running.session.ledgers();
-        let keys = running.strands.iter().map(|strand| strand.key.clone());
-        keys.zip(ledgers.into_iter().map(Bytes::from)).collect()
-    }
-
-    /// Whether anything is being fetched.
-    pub(crate) fn is_busy(&self) -> bool {
-        let running = self.running.as_ref();
-        running.is_some_and(|running| running.session.is_busy())
-    }
-
-    /// Whether there is a session.
-    pub(crate) fn runs(&self) -> bool {
-        self.running.is_some()
-    }
-}
-
-impl Running {
     /// A file is not waited for any more.
     fn give_up(&self, asked: &Asked) {
         if asked.used || asked.feed.cancel(asked.id) {
@@ -311,23 +364,20 @@ impl Running {
         }
     }
 
-    /// The feed of a program's strand; `None` where there are too many, until the session is ended.
-    fn feed(&mut self, key: &Key, accounts: &Accounts) -> Option<Feed> {
+    /// The feed of a program's strand.
+    fn feed(&mut self, key: &Key, accounts: &Accounts) -> Feed {
         if let Some(strand) = self.strands.iter().find(|strand| strand.key == *key) {
-            return (self.next < FILES).then(|| strand.feed.clone());
-        }
-        if self.strands.len() >= STRANDS || self.next >= FILES {
-            return None;
+            return strand.feed.clone();
         }
         let feed = Feed::default();
-        let (right, wrong) = accounts.shown(key);
+        let Proof { right, wrong } = accounts.proofs.of(key);
         let source = Predicted::new(feed.clone(), right, wrong);
         self.session.add_strand("predictions", Box::new(source));
         self.strands.push(Strand {
             key: key.clone(),
             feed: feed.clone(),
         });
-        Some(feed)
+        feed
     }
 }
 
@@ -347,9 +397,11 @@ fn split(pages: &[Pages], most: u32) -> (Vec<Pages>, Vec<Pages>) {
     (first, rest)
 }
 
-fn begin(make: &MakeBackend, budget: Option<u64>) -> Option<Running> {
+/// A new session, where so many bytes of another's lie in memory unread.
+fn begin(make: &MakeBackend, budget: Option<u64>, unread: u64) -> Option<Running> {
     let free = memory::available().map_or(u64::MAX, |free| free / PART);
     let budget = budget.unwrap_or_else(memory::budget).min(free);
+    let budget = budget.saturating_sub(unread);
     let config = Config {
         queue_entries: QUEUE,
         budget_pages: budget / PAGE,

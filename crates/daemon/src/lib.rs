@@ -26,6 +26,7 @@ mod mind;
 mod options;
 mod places;
 mod pressure;
+mod proofs;
 mod saved;
 mod serve;
 mod source;

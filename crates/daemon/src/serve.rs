@@ -12,7 +12,6 @@ use foreread_sys::{priority, process};
 use foreread_words::plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::accounts::Accounts;
 use crate::fetch::{Fetcher, MakeBackend, TICK};
 use crate::mind::{Mind, Outcome, Wanted};
 use crate::places::Places;
@@ -136,16 +135,15 @@ impl Daemon {
             state,
             symbols,
             files,
+            proofs,
             problems,
         } = State::load(&options.state)?;
         let now = clock::now();
+        let model = state.model(options.model);
+        let mut mind = Mind::new(model, symbols, files, options.threshold);
+        mind.accounts.proofs = proofs;
         Ok(Self {
-            mind: Mind::new(
-                state.model(options.model),
-                symbols,
-                files,
-                options.threshold,
-            ),
+            mind,
             state,
             fetcher: Fetcher::new(machine.make, options.budget),
             places: machine.places,
@@ -220,7 +218,7 @@ impl Daemon {
             self.mind.ignored += 1;
             return;
         }
-        let accounts: &Accounts = &self.mind.accounts;
+        let accounts = &mut self.mind.accounts;
         let file = (symbol, path, facts);
         let (key, likelihood) = (&wanted.key, wanted.likelihood);
         let asked = self
@@ -244,7 +242,13 @@ impl Daemon {
     fn save(&mut self, now: u64) {
         self.mind.flush();
         let before = self.saved.1;
-        match self.state.save(&self.mind.symbols, &self.mind.files) {
+        let Mind {
+            symbols,
+            files,
+            accounts,
+            ..
+        } = &self.mind;
+        match self.state.save(symbols, files, &accounts.proofs) {
             Ok(()) => self.saved = (now, clock::seconds(), self.mind.events),
             Err(why) => {
                 // Until there is room again.

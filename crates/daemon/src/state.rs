@@ -5,10 +5,11 @@
 //! | `trees.models` | symbols, and the models of process trees |
 //! | `machine.models` | the model of the whole machine's sequence |
 //! | `files` | what is known of each file ([`files`](crate::files)) |
+//! | `proofs` | how often each program's predictions came true ([`proofs`](crate::proofs)) |
 //!
 //! Invariants: each file is replaced as a whole, so a kill or a full disk leaves the old one; what is damaged is moved aside
-//! under its name and `.damaged`, said, and begun anew, with the others, whose symbols mean nothing without it. Nothing that
-//! goes wrong here ends the daemon.
+//! under its name and `.damaged`, said, and begun anew, with the others whose symbols mean nothing without it: `proofs` has none.
+//! Nothing that goes wrong here ends the daemon.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -23,6 +24,7 @@ use foreread_store::ModelFile;
 
 use crate::Model;
 use crate::files::{Facts, Files, RANGES, USERS};
+use crate::proofs::{Proofs, take};
 use crate::trees::SEQUENCES;
 
 /// Files and programs that are known: a Debian system with a desktop has some 300,000 files, of which few are opened.
@@ -40,8 +42,10 @@ const PCM_ORDER: usize = 8;
 const TREES: &str = "trees.models";
 const MACHINE: &str = "machine.models";
 const FILES: &str = "files";
-/// The beginning of the file of files, its last digits the version.
-const MAGIC: [u8; 8] = *b"FRFILE01";
+const PROOFS: &str = "proofs";
+/// The beginnings of the files of files and of proofs, their last digits the version.
+const FILES_MAGIC: [u8; 8] = *b"FRFILE01";
+const PROOFS_MAGIC: [u8; 8] = *b"FRPROV01";
 /// The longest file of files: [`SYMBOLS`] with all ranges.
 const MOST: u64 = 32 << 20;
 
@@ -57,6 +61,7 @@ pub(crate) struct Loaded {
     pub(crate) state: State,
     pub(crate) symbols: Symbols,
     pub(crate) files: Files,
+    pub(crate) proofs: Proofs,
     /// What was wrong, in sentences.
     pub(crate) problems: Vec<String>,
 }
@@ -100,6 +105,15 @@ impl State {
                 (state, Vec::new())
             }
         };
+        let path = folder.join(PROOFS);
+        let proofs = read(&path, PROOFS_MAGIC, Proofs::decode).unwrap_or_else(|why| {
+            let why = foreread_words::plain(&format!("{why:#}"));
+            problems.push(format!(
+                "how often predictions came true is counted anew: {why}"
+            ));
+            set_aside(&path, &mut problems);
+            Proofs::default()
+        });
         let symbols = state.symbols();
         let mut files = Files::new(SYMBOLS);
         for (symbol, facts) in known {
@@ -111,6 +125,7 @@ impl State {
             state,
             symbols,
             files,
+            proofs,
             problems,
         })
     }
@@ -132,7 +147,7 @@ impl State {
             "{}: it is gone",
             trees.display()
         );
-        Ok((state, read(&files)?))
+        Ok((state, read(&files, FILES_MAGIC, decode)?))
     }
 
     /// The symbols that were saved.
@@ -175,15 +190,23 @@ impl State {
     }
 
     /// Saves all: what the model has handed over, the symbols, and what is known of files.
-    pub(crate) fn save(&self, symbols: &Symbols, files: &Files) -> Result<()> {
+    pub(crate) fn save(&self, symbols: &Symbols, files: &Files, proofs: &Proofs) -> Result<()> {
         // The one with the symbols that count first.
         self.trees.save(symbols)?;
         self.machine.save(symbols)?;
-        let path = self.folder.join(FILES);
+        self.write(FILES, FILES_MAGIC, &encode(symbols, files))?;
+        self.write(PROOFS, PROOFS_MAGIC, &proofs.encode())
+    }
+
+    /// Replaces a file: magic, CRC-32 of the rest, the rest.
+    fn write(&self, name: &str, magic: [u8; 8], body: &[u8]) -> Result<()> {
+        let path = self.folder.join(name);
         let within = || path.display().to_string();
         let mut file = tempfile::NamedTempFile::new_in(&self.folder).with_context(within)?;
-        file.write_all(&encode(symbols, files))
-            .with_context(within)?;
+        let crc = crc32fast::hash(body).to_le_bytes();
+        for part in [&magic[..], &crc, body] {
+            file.write_all(part).with_context(within)?;
+        }
         file.as_file().sync_all().with_context(within)?;
         file.persist(&path).with_context(within)?;
         File::open(&self.folder)
@@ -207,7 +230,7 @@ fn set_aside(path: &Path, problems: &mut Vec<String>) {
     }
 }
 
-/// The file of files: magic, CRC-32 of the rest, then each file: symbol, device, inode, size, misses, the number of users and
+/// The body of the file of files, each file: symbol, device, inode, size, misses, the number of users and
 /// of ranges, the users, the ranges. All numbers are little-endian.
 fn encode(symbols: &Symbols, files: &Files) -> Vec<u8> {
     let mut body = Vec::new();
@@ -230,34 +253,40 @@ fn encode(symbols: &Symbols, files: &Files) -> Vec<u8> {
             body.extend(to.to_le_bytes());
         }
     }
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(crc32fast::hash(&body).to_le_bytes());
-    bytes.extend(body);
-    bytes
+    body
 }
 
-fn read(path: &Path) -> Result<Vec<(Symbol, Facts)>> {
+/// What a file that [`State::write`] wrote has; nothing where there is none.
+fn read<T: Default>(
+    path: &Path,
+    magic: [u8; 8],
+    decode: impl FnOnce(&[u8]) -> Result<T>,
+) -> Result<T> {
     let within = || path.display().to_string();
     let mut bytes = Vec::new();
     match File::open(path) {
         Ok(file) => file.take(MOST + 1).read_to_end(&mut bytes),
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(T::default()),
         Err(why) => Err(why),
     }
     .with_context(within)?;
-    decode(&bytes).with_context(within)
+    body_of(&bytes, magic).and_then(decode).with_context(within)
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<(Symbol, Facts)>> {
-    let Some((magic, rest)) = bytes.split_first_chunk::<8>() else {
+fn body_of(bytes: &[u8], magic: [u8; 8]) -> Result<&[u8]> {
+    let Some((begins, rest)) = bytes.split_first_chunk::<8>() else {
         bail!("it is too short");
     };
-    ensure!(*magic == MAGIC, "it is no file of this version");
-    let (crc, mut body) = rest.split_first_chunk::<4>().context("it is too short")?;
+    ensure!(*begins == magic, "it is no file of this version");
+    let (crc, body) = rest.split_first_chunk::<4>().context("it is too short")?;
     ensure!(
         crc32fast::hash(body) == u32::from_le_bytes(*crc),
         "it is damaged"
     );
+    Ok(body)
+}
+
+fn decode(mut body: &[u8]) -> Result<Vec<(Symbol, Facts)>> {
     let mut known = Vec::new();
     while !body.is_empty() {
         let symbol = Symbol(u32::from_le_bytes(take(&mut body)?));
@@ -287,15 +316,10 @@ fn decode(bytes: &[u8]) -> Result<Vec<(Symbol, Facts)>> {
     Ok(known)
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N]> {
-    let (taken, rest) = bytes.split_first_chunk().context("it is cut")?;
-    *bytes = rest;
-    Ok(*taken)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proofs::Proof;
     use foreread_sources::files::{Context as Whose, Kind};
 
     fn some(loaded: &mut Loaded) -> Box<dyn Learns> {
@@ -329,7 +353,7 @@ mod tests {
         some(&mut loaded);
         loaded
             .state
-            .save(&loaded.symbols, &loaded.files)
+            .save(&loaded.symbols, &loaded.files, &loaded.proofs)
             .expect("saved");
         let again = State::load(&path).expect("the same folder");
         assert_eq!(again.problems, Vec::<String>::new());
@@ -360,7 +384,7 @@ mod tests {
                 some(&mut loaded);
                 loaded
                     .state
-                    .save(&loaded.symbols, &loaded.files)
+                    .save(&loaded.symbols, &loaded.files, &loaded.proofs)
                     .expect("saved");
                 std::fs::write(path.join(damaged), damage).expect("damaged");
                 let again = State::load(&path).expect("begun anew");
@@ -377,6 +401,31 @@ mod tests {
     }
 
     #[test]
+    fn damaged_proofs_are_said_and_leave_the_models_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let mut loaded = State::load(&path).expect("a new folder");
+        some(&mut loaded);
+        let key = (std::sync::Arc::from("cc"), 7);
+        let (right, wrong) = (1 << 20, 1 << 10);
+        loaded.proofs.add(&key, Proof { right, wrong });
+        let save = |loaded: &Loaded| {
+            loaded
+                .state
+                .save(&loaded.symbols, &loaded.files, &loaded.proofs)
+        };
+        save(&loaded).expect("saved");
+        let again = State::load(&path).expect("the same folder");
+        assert_eq!(again.proofs.of(&key).right, right / 2);
+        std::fs::write(path.join(PROOFS), b"nonsense").expect("damaged");
+        let again = State::load(&path).expect("the same folder");
+        assert!(again.problems[0].contains(PROOFS), "{:?}", again.problems);
+        assert_eq!(again.problems.len(), 1);
+        assert_eq!(again.proofs.of(&key), Proof::default());
+        assert_eq!((again.symbols.len(), again.files.len()), (20, 20));
+    }
+
+    #[test]
     fn a_missing_file_of_symbols_voids_the_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("state");
@@ -384,7 +433,7 @@ mod tests {
         some(&mut loaded);
         loaded
             .state
-            .save(&loaded.symbols, &loaded.files)
+            .save(&loaded.symbols, &loaded.files, &loaded.proofs)
             .expect("saved");
         std::fs::remove_file(path.join(TREES)).expect("removed");
         let again = State::load(&path).expect("begun anew");

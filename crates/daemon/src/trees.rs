@@ -60,6 +60,9 @@ pub(crate) struct Tree {
     pub(crate) last: Option<Symbol>,
     pub(crate) events: u64,
     pub(crate) pending: FxHashMap<Symbol, Pending>,
+    /// How many events the last prediction reached ahead, and how many of them were as predicted since.
+    pub(crate) reach: u32,
+    pub(crate) come: u32,
     /// When there was an event last.
     used: u64,
 }

@@ -3,11 +3,14 @@
 use std::fmt;
 
 use foreread_plan::FileId;
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 
-/// Names that are kept, of files and of processes each: as many as a record may have.
-const MAX_NAMES: usize = 1 << 20;
-/// Bytes that names may take together: as many as in a record.
+/// Names of files that are kept: as many as a record may have.
+const MAX_FILES: usize = 1 << 20;
+/// Threads that are kept: as many as there are numbers of threads in Linux (PID_MAX_LIMIT).
+const MAX_WHOS: usize = 1 << 22;
+/// Bytes that names may take together: as many as in a record, for files and for whose accesses they are.
 const MAX_NAME_BYTES: usize = 128 << 20;
 
 /// The number of a [`Who`] in [`Names`].
@@ -56,11 +59,11 @@ pub(crate) struct Full;
 /// The names met so far, in any number of traces.
 #[derive(Debug, Default)]
 pub struct Names {
-    files: Vec<Box<str>>,
-    file_ids: FxHashMap<Box<str>, u32>,
-    whos: Vec<Who>,
-    who_ids: FxHashMap<Who, u32>,
-    bytes: usize,
+    files: IndexSet<Box<str>, FxBuildHasher>,
+    whos: IndexSet<Who, FxBuildHasher>,
+    /// Bytes of both.
+    file_bytes: usize,
+    who_bytes: usize,
 }
 
 impl Names {
@@ -71,13 +74,14 @@ impl Names {
 
     /// The file's name as the trace has it; made absolute where the trace says what it is relative to.
     pub fn file(&self, id: FileId) -> &str {
-        let name = usize::try_from(id.0).ok().and_then(|id| self.files.get(id));
+        let id = usize::try_from(id.0).ok();
+        let name = id.and_then(|id| self.files.get_index(id));
         name.map_or("", |name| name)
     }
 
     /// Who has this number, if anyone.
     pub fn who(&self, id: WhoId) -> Option<&Who> {
-        self.whos.get(id.0 as usize)
+        self.whos.get_index(id.0 as usize)
     }
 
     /// How many files were met.
@@ -91,31 +95,48 @@ impl Names {
     }
 
     pub(crate) fn meet_file(&mut self, name: &str) -> Result<FileId, Full> {
-        if let Some(id) = self.file_ids.get(name) {
-            return Ok(FileId(*id));
+        if let Some(id) = self.files.get_index_of(name) {
+            return Ok(FileId(id as u32));
         }
-        let id = self.room(self.files.len(), name.len())?;
-        self.files.push(name.into());
-        self.file_ids.insert(name.into(), id);
-        Ok(FileId(id))
+        let bytes = self.file_bytes + name.len();
+        if self.files.len() >= MAX_FILES || bytes > MAX_NAME_BYTES {
+            return Err(Full);
+        }
+        self.file_bytes = bytes;
+        let (id, _) = self.files.insert_full(name.into());
+        Ok(FileId(id as u32))
     }
 
     pub(crate) fn meet(&mut self, who: Who) -> Result<WhoId, Full> {
-        if let Some(id) = self.who_ids.get(&who) {
-            return Ok(WhoId(*id));
+        if let Some(id) = self.whos.get_index_of(&who) {
+            return Ok(WhoId(id as u32));
         }
-        let id = self.room(self.whos.len(), size_of::<Who>())?;
-        self.whos.push(who.clone());
-        self.who_ids.insert(who, id);
-        Ok(WhoId(id))
-    }
-
-    fn room(&mut self, count: usize, bytes: usize) -> Result<u32, Full> {
-        let total = self.bytes + bytes;
-        if count >= MAX_NAMES || total > MAX_NAME_BYTES {
+        let bytes = self.who_bytes + size_of::<Who>();
+        if self.whos.len() >= MAX_WHOS || bytes > MAX_NAME_BYTES {
             return Err(Full);
         }
-        self.bytes = total;
-        Ok(count as u32)
+        self.who_bytes = bytes;
+        let (id, _) = self.whos.insert_full(who);
+        Ok(WhoId(id as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_threads_that_linux_can_number_have_a_name_and_no_more() {
+        let mut names = Names::new();
+        let who = |pid| Who::Process { pid, thread: pid };
+        for pid in 0..MAX_WHOS as u64 {
+            assert_eq!(names.meet(who(pid)), Ok(WhoId(pid as u32)));
+        }
+        assert_eq!(names.meet(who(u64::MAX)), Err(Full));
+        assert_eq!(names.meet(who(7)), Ok(WhoId(7)));
+        assert!(
+            names.meet_file("/a").is_ok(),
+            "files have room of their own"
+        );
     }
 }

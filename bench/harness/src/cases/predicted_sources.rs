@@ -42,11 +42,11 @@ if test -n "$UNITS"; then
   done
   take /lib/x86_64-linux-gnu/libc.so.6 /lib64/ld-linux-x86-64.so.2
   for name in libm.so.6 libmvec.so.1 libgcc_s.so.1; do take /lib/x86_64-linux-gnu/$name; done
-  take $(gcc -M $UNITS | tr ' \\' '\n\n' | grep '^/' | sort -u)
+  take $(echo "$UNITS" | while read -r units; do gcc -M $units; done | tr ' \\' '\n\n' | grep '^/' | sort -u)
 fi
 "#;
 
-/// Puts the tools beside the data in `dir`: `units` are arguments of a compiler that names all headers for them.
+/// Puts the tools beside the data in `dir`: each line of `units` is arguments of a compiler that names all headers for them.
 pub(super) fn toolchain(dir: &Path, units: &str, programs: &[&str]) -> Result<()> {
     let programs = programs.join(" ");
     shell(
@@ -183,8 +183,8 @@ while test -d trees/$number; do
   diff -Naur trees/$((number - 1)) trees/$number > patches/$number || test $? = 1
   number=$((number + 1))
 done
-mv trees/0 release
-rm -rf fetched unpacked trees
+cp -a trees/0 release
+rm -rf fetched unpacked
 "#;
 
 /// Compiles the tree, and then each release up to number $1, patched from the one before.
@@ -220,11 +220,15 @@ impl Workload for Releases {
         shell(dir, &format!("VERSIONS='{versions}'\n{FETCH}"))?;
         fs::write(dir.join("releases.sh"), BUILD_RELEASES).context("writing releases.sh")?;
         shell(dir, "cp -a release work")?;
-        toolchain(
-            dir,
-            "work/*/*.c -w -DZSTD_DISABLE_ASM -I work -I work/common",
-            &["patch", "tr"],
-        )
+        // Later releases include headers that the first does not.
+        let units: Vec<String> = (0..VERSIONS.len())
+            .map(|number| {
+                let tree = format!("trees/{number}");
+                format!("{tree}/*/*.c -w -DZSTD_DISABLE_ASM -I {tree} -I {tree}/common")
+            })
+            .collect();
+        toolchain(dir, &units.join("\n"), &["patch", "tr"])?;
+        shell(dir, "rm -rf trees")
     }
 
     fn job(&self, dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {

@@ -12,6 +12,7 @@ use foreread_backend::{
 use foreread_plan::{FileId, FileMeta, Kind, Request};
 
 use super::*;
+use crate::accounts::Accounts;
 use crate::{Desk, File, Happened, desk};
 
 /// Long enough for a machine that others use.
@@ -247,7 +248,7 @@ fn file(folder: &str, number: u64) -> File {
         device: if folder == "/proc" { 2 } else { 1 },
         inode: number + 1,
         generation: 0,
-        size: 10_000,
+        size: if folder == "/large" { 1 << 17 } else { 10_000 },
     }
 }
 
@@ -302,6 +303,75 @@ fn what_was_learnt_is_known_after_the_next_start() {
     let asked = lab.asked_for(3);
     assert!(asked.len() >= 3, "{asked:?}");
     lab.stop();
+}
+
+#[test]
+fn what_predictions_came_to_is_believed_after_the_next_start() {
+    let mut lab = Lab::new("");
+    let begun = Instant::now();
+    for round in 0.. {
+        lab.run(100 + round, "/large", 0..20);
+        if round >= 12 && lab.asked().len() >= 10 || begun.elapsed() > PATIENCE {
+            break;
+        }
+    }
+    let (status, folder) = lab.stop();
+    let bytes = status.bytes;
+    // More than is believed of one that has shown nothing: 256 KiB may lie unread.
+    assert!(bytes.useful + bytes.late >= 10 << 17, "{bytes:?}");
+    let mut lab = Lab::with(folder, "");
+    lab.run(7, "/large", 0..1);
+    let asked = lab.asked_for(6);
+    assert!(asked.len() >= 6, "{asked:?}");
+    // Each start counts it half.
+    lab.stop();
+}
+
+#[test]
+fn a_session_that_has_met_many_files_gives_way_to_another() {
+    let asked = Asked::default();
+    let kept = Arc::clone(&asked);
+    let make: MakeBackend = Box::new(move || {
+        Box::new(Instantly {
+            files: BTreeMap::new(),
+            events: Vec::new(),
+            asked: Arc::clone(&kept),
+        })
+    });
+    let mut fetcher = Fetcher::new(make, Some(1 << 30));
+    let mut accounts = Accounts::default();
+    let key = (Arc::from("walk"), 1000);
+    let facts = crate::files::Facts {
+        device: 1,
+        size: 4096,
+        ..Default::default()
+    };
+    let begun = Instant::now();
+    for number in 1..=2 * crate::fetch::FILES + 10 {
+        let symbol = foreread_sources::files::Symbol(number);
+        let path = std::path::PathBuf::from(format!("/walk/{number}"));
+        // Until the engine has taken what waits for it. Nothing is quiet meanwhile.
+        while !fetcher.want(
+            &key,
+            (symbol, &path, &facts),
+            vec![(0, 1)],
+            0.9,
+            &mut accounts,
+            clock::now(),
+        ) {
+            assert!(begun.elapsed() < PATIENCE, "{number} is never asked for");
+            fetcher.wake();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        fetcher.opened(symbol, clock::now(), clock::now());
+        fetcher.rest(&mut accounts, clock::now());
+    }
+    assert!(fetcher.running().len() <= 2, "one, and the one before");
+    fetcher.end(&mut accounts);
+    assert!(!fetcher.runs());
+    let bytes = accounts.all.bytes;
+    let sum = bytes.useful + bytes.late + bytes.wasted + bytes.evicted + bytes.infill;
+    assert_eq!(bytes.issued, sum);
 }
 
 #[test]

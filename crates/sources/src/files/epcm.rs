@@ -5,10 +5,13 @@
 //! something, the child seen most often is predicted, then that one's, as long as the likelihood stays at or above the
 //! threshold. With a threshold above 0.5 each level has one such child at most.
 //!
+//! With a growth of one node an instance, the instance that made a node says nothing of what follows it: in the paper's counts each
+//! node of a sequence that never varies has one less than the node before, and after three instances the second file ahead has a
+//! likelihood of 1/3. Who looks ahead ([`Epcm::looking_ahead`]) has the likelihood of a sequence as the product of its steps, and that of a
+//! step as the child's count by the number of instances that could have come to a child.
+//!
 //! With partition jumping (section 6) the sequence goes on where a partition ends: the last `jump` events of it are
 //! looked up in the partition that begins with the first of them.
-
-use std::collections::VecDeque;
 
 use super::partition::{Partition, ROOT};
 use super::partitions::{Followed, Growth, NoPager, Pager, Partitions, Shape};
@@ -18,9 +21,6 @@ use super::{Context, Model, Prediction, Symbol};
 /// builds half of the leads are of up to 13 events, nine tenths of up to 50; and with 256 an event took 60 µs where each
 /// sequence went on to the limit.
 const LONGEST: usize = 64;
-
-/// A sequence of so many files is long enough for whoever looks ahead: on three builds half of all leads are of up to 13 events.
-const ENOUGH: usize = 8;
 
 /// The model.
 pub struct Epcm {
@@ -44,8 +44,9 @@ impl Epcm {
         }
     }
 
-    /// Predict from the pattern that says most at the threshold, not from the longest that says something: where a sequence
-    /// comes again and again, the longest pattern ends where its partition was growing a moment ago, and says one file.
+    /// Leave the instance that made a node out of the likelihood of what follows it: of a walk over 5,500 files that was seen three
+    /// times, 16 files are predicted in the median in place of one (docs/models.md). To ask for the pattern that says eight files, and not for
+    /// the longest that says one, led no further then, and its first file was wrong two to eight times as often.
     #[must_use]
     pub fn looking_ahead(mut self) -> Self {
         self.looks_ahead = true;
@@ -70,9 +71,13 @@ impl Epcm {
         threshold: f64,
         out: &mut Vec<Prediction>,
     ) -> Option<f64> {
-        let mut reached = odds;
+        let (mut reached, mut seen) = (odds, before);
         while let Some(child) = partition.best(node) {
-            let likelihood = (odds * f64::from(partition.count(child)) / before).min(reached);
+            let count = f64::from(partition.count(child));
+            let likelihood = match self.looks_ahead {
+                true => reached * (count / (seen - 1.0).max(1.0)).min(1.0),
+                false => (odds * count / before).min(reached),
+            };
             if likelihood < threshold || out.len() >= LONGEST {
                 return None;
             }
@@ -81,7 +86,7 @@ impl Epcm {
                 likelihood,
                 ahead: out.len() as u32 + 1,
             });
-            reached = likelihood;
+            (reached, seen) = (likelihood, count);
             node = child;
         }
         Some(reached)
@@ -127,21 +132,13 @@ impl Model for Epcm {
             return;
         };
         let mut ended = None;
-        let enough = if self.looks_ahead { ENOUGH } else { 1 };
-        let mut said = Vec::new();
-        let places: &VecDeque<_> = &followed.places;
-        for place in places {
+        for place in &followed.places {
             let Some((partition, node)) = self.partitions.at(place) else {
                 continue;
             };
             let before = followed.seen_before(partition.count(node));
-            said.clear();
-            let end = self.follow((partition, node), (1.0, before), threshold, &mut said);
-            if said.len() > out.len() {
-                std::mem::swap(out, &mut said);
-                ended = end;
-            }
-            if out.len() >= enough {
+            ended = self.follow((partition, node), (1.0, before), threshold, out);
+            if !out.is_empty() {
                 break;
             }
         }

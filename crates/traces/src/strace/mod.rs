@@ -14,7 +14,7 @@ mod descriptors;
 mod line;
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -122,6 +122,8 @@ impl Task {
 pub(crate) struct Strace {
     /// By thread. A trace that names none has one, [`Strace::unnamed`].
     tasks: FxHashMap<u64, Task>,
+    /// Threads that wait in a call that makes a child which is not known yet, by the order of these calls.
+    awaiting: BTreeMap<u64, u64>,
     /// The number of a thread that lines do not name.
     unnamed: u64,
     /// The thread that was last the only one. strace goes on not to name it until it has attached to the child that a call of
@@ -144,6 +146,7 @@ impl Strace {
         let pid = path.extension().and_then(|end| end.to_str()?.parse().ok());
         Self {
             tasks: FxHashMap::default(),
+            awaiting: BTreeMap::new(),
             unnamed: pid.unwrap_or(0),
             only: pid.unwrap_or(0),
             tables: Table::default(),
@@ -174,19 +177,17 @@ impl Strace {
         // The thread that was not named as long as it was alone.
         let alone = self.tasks.get(&self.unnamed).filter(|_| self.unnamed == 0);
         let resumes = text.starts_with("<...");
-        let awaiting = self
-            .tasks
-            .iter()
-            .filter_map(|(parent, task)| Some((task.pending.as_ref()?, *parent)))
-            .filter(|(pending, _)| pending.awaits_child())
-            .min_by_key(|(pending, _)| pending.order)
-            .map(|(_, parent)| parent);
+        let awaiting = self.awaiting.first_key_value().map(|(_, parent)| *parent);
         match (alone, awaiting) {
             (_, Some(parent)) if !resumes => self.adopt(parent, number)?,
             (Some(_), _) => {
+                let pending = self.resume(self.unnamed);
                 if let Some(task) = self.tasks.remove(&self.unnamed) {
                     self.tasks.insert(number, task);
                     self.only = number;
+                }
+                if let Some(pending) = pending {
+                    self.suspend(number, pending);
                 }
             }
             _ => self.be_there(number)?,
@@ -214,15 +215,33 @@ impl Strace {
 
     /// Makes the child of a call that has not returned.
     fn adopt(&mut self, parent: u64, number: u64) -> Result<(), Fault> {
-        if let Some(task) = self.tasks.get_mut(&parent)
-            && let Some(mut pending) = task.pending.take()
+        if let Some(mut pending) = self.resume(parent)
+            && let Some(task) = self.tasks.get(&parent)
         {
             pending.child = Some(number);
             let child = task.child(number, &pending.text);
-            task.pending = Some(pending);
+            self.suspend(parent, pending);
             self.add(number, child?)?;
         }
         Ok(())
+    }
+
+    /// A thread waits in a call.
+    fn suspend(&mut self, thread: u64, call: Pending) {
+        self.resume(thread);
+        if let Some(task) = self.tasks.get_mut(&thread) {
+            if call.awaits_child() {
+                self.awaiting.insert(call.order, thread);
+            }
+            task.pending = Some(call);
+        }
+    }
+
+    /// The call that a thread waits in, which it does no more.
+    fn resume(&mut self, thread: u64) -> Option<Pending> {
+        let call = self.tasks.get_mut(&thread)?.pending.take()?;
+        self.awaiting.remove(&call.order);
+        Some(call)
     }
 
     /// The time of a line, in ns of one clock. `-r` gives each line the time since the one before, and the first line 0.
@@ -327,6 +346,7 @@ impl Lines for Strace {
         let thread = self.thread(head.thread, text)?;
         let now = self.time(head.time);
         if text.starts_with("+++ ") {
+            self.resume(thread);
             self.tasks.remove(&thread);
             return Ok(());
         }
@@ -355,9 +375,7 @@ impl Lines for Strace {
         };
         if let Some(begun) = text.strip_suffix(UNFINISHED).or(broken_off.then_some(text)) {
             let call = call(begun);
-            if let Some(task) = self.tasks.get_mut(&thread) {
-                task.pending = Some(call);
-            }
+            self.suspend(thread, call);
             self.broken_off = broken_off.then_some(thread);
             return Ok(());
         }
@@ -395,8 +413,7 @@ impl Strace {
         names: &mut Names,
         out: &mut VecDeque<Access>,
     ) -> Result<(), Fault> {
-        let task = self.tasks.get_mut(&thread);
-        let Some(mut call) = task.and_then(|task| task.pending.take()) else {
+        let Some(mut call) = self.resume(thread) else {
             return Err(Fault::new(
                 column,
                 format!("no call of {thread} had begun before this line goes on with one"),
@@ -406,9 +423,7 @@ impl Strace {
         let begun = rest.strip_suffix(UNFINISHED);
         call.text.push_str(begun.unwrap_or(rest));
         if begun.is_some() {
-            if let Some(task) = self.tasks.get_mut(&thread) {
-                task.pending = Some(call);
-            }
+            self.suspend(thread, call);
             return Ok(());
         }
         // The columns of a call that stands in two lines are those of neither.

@@ -5,7 +5,7 @@
  * that a process does is looked at, but for its start and end, and pages that come from a device.
  *
  * Invariants: what does not fit into the ring is counted in `lost`; each process and each user has a number of opens that are
- * reported in each tenth of a second, and more cost the process a look-up and nobody else anything.
+ * reported in each tenth of a second, and more cost the process a few look-ups and nobody else anything.
  *
  * Data flow: the supervisor fills in `told`; probes -> ring.
  */
@@ -39,6 +39,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define WINDOW_NS 100000000ULL
 #define PROCESS_OPENS 500
 #define USER_OPENS 1000
+/*
+ * The first opens of each process in a window count apart, so that one that opens few is seen beside others of its user that open
+ * many: a compiler in memory, or the start of a program in Python, opens up to 100, and on a cold disk 20. What many processes open
+ * so, a few each, has a bound, too.
+ */
+#define FIRST_OPENS 100
+#define USER_FIRST_OPENS 2000
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -176,8 +183,8 @@ static __always_inline void fill(struct system_event *event, __u8 what, __u64 at
 	event->generation = event->reserved = 0;
 }
 
-/* Whether one more open is reported of whoever has this number. */
-static __always_inline bool is_within(__u64 whose, __u64 now, __u64 most)
+/* Counts one more open of whoever has this number; how many there are in this window. */
+static __always_inline __u64 opens_of(__u64 whose, __u64 now)
 {
 	struct rate *rate = bpf_map_lookup_elem(&rates, &whose);
 	__u64 window = now / WINDOW_NS;
@@ -194,7 +201,17 @@ static __always_inline bool is_within(__u64 whose, __u64 now, __u64 most)
 	}
 	/* Two processors may count one too few. */
 	rate->count += 1;
-	return rate->count <= most;
+	return rate->count;
+}
+
+/* Whether one more open of this process is reported. */
+static __always_inline bool is_within(__u32 pid, __u64 now)
+{
+	__u64 user = (__u32)bpf_get_current_uid_gid() | 1ULL << 63, own = opens_of(pid, now);
+
+	if (own <= FIRST_OPENS)
+		return opens_of(user | 1ULL << 62, now) <= USER_FIRST_OPENS;
+	return own <= PROCESS_OPENS && opens_of(user, now) <= USER_OPENS;
 }
 
 static __always_inline bool is_on_device(struct inode *inode)
@@ -322,14 +339,14 @@ static __noinline int send_file(struct thread *thread, struct file *file, __u8 w
 static __noinline int opened(struct file *file)
 {
 	struct file___system *also = (void *)file;
-	__u64 user = (__u32)bpf_get_current_uid_gid() | 1ULL << 63, now;
 	__u32 pid = process();
+	__u64 now;
 
 	/* A program's file is reported when it runs. */
 	if (!file || BPF_CORE_READ(also, f_flags) & FMODE_EXEC || !is_on_device(BPF_CORE_READ(file, f_inode)))
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (!is_within(pid, now, PROCESS_OPENS) || !is_within(user, now, USER_OPENS)) {
+	if (!is_within(pid, now)) {
 		lose(SYSTEM_PROBE_FLOODS);
 		return 0;
 	}

@@ -1,7 +1,7 @@
 //! The kernel's bytes as events. Pure: no file is looked at.
 //!
-//! Invariant: as many names are remembered as the limit, and the kernel's side sends a name again after a minute; an event
-//! whose name is not known is not handed on, and counted.
+//! Invariant: as many names are remembered as the limit, and those used last among them are all that the kernel's side takes for
+//! known; an event whose name is not known is not handed on, and counted.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -28,8 +28,8 @@ use record::{
     SYSTEM_EXEC, SYSTEM_EXIT, SYSTEM_FETCH, SYSTEM_FORK, SYSTEM_OPEN, SYSTEM_WRITES, system_event,
 };
 
-/// Names remembered: twice as many as the kernel's side has at a time, about 200 bytes each.
-const NAMES: usize = 1 << 17;
+/// Names of a generation: as many as the kernel's side has at a time, about 200 bytes each.
+const NAMES: usize = 1 << 16;
 /// Bytes of an event before its names.
 const HEAD: usize = std::mem::offset_of!(system_event, names);
 
@@ -39,7 +39,9 @@ type Key = (u64, u64, u64);
 /// Makes events of bytes.
 #[derive(Default)]
 pub(crate) struct Decoder {
+    /// The names used last, and those used before there were [`NAMES`] of them.
     names: FxHashMap<Key, Arc<PathBuf>>,
+    former: FxHashMap<Key, Arc<PathBuf>>,
     /// Events whose name was not known.
     pub(crate) nameless: u64,
 }
@@ -85,24 +87,33 @@ impl Decoder {
 
     fn file(&mut self, head: &Head<'_>, names: &[u8]) -> Option<File> {
         let key = (head.u64(24), head.u64(32), head.u64(40));
-        if !names.is_empty() {
-            if self.names.len() >= NAMES {
-                // The kernel's side sends each again within a minute.
-                self.names.clear();
-            }
-            self.names.insert(key, Arc::new(path(names)));
-        }
-        let Some(path) = self.names.get(&key) else {
+        let Some(path) = self.name(key, names) else {
             self.nameless += 1;
             return None;
         };
         Some(File {
-            path: Arc::clone(path),
+            path,
             device: device(key.0),
             inode: key.1,
             generation: head.u32(72),
             size: head.u64(48),
         })
+    }
+
+    /// The path that was sent with this key, now or before.
+    fn name(&mut self, key: Key, names: &[u8]) -> Option<Arc<PathBuf>> {
+        let path = match names {
+            [] => match self.names.get(&key) {
+                Some(path) => return Some(Arc::clone(path)),
+                None => self.former.remove(&key)?,
+            },
+            names => Arc::new(path(names)),
+        };
+        if self.names.len() >= NAMES {
+            self.former = std::mem::take(&mut self.names);
+        }
+        self.names.insert(key, Arc::clone(&path));
+        Some(path)
     }
 }
 
@@ -189,6 +200,24 @@ mod tests {
             assert_eq!((pid, file.path.as_path()), (7, Path::new("/b a/c")));
             assert_eq!(file.device, libc::makedev(8, 1));
         }
+    }
+
+    #[test]
+    fn a_flood_of_names_makes_none_forgotten_that_is_in_use() {
+        let mut decoder = Decoder::default();
+        decoder.take(&event(SYSTEM_OPEN, 5, &["used"]));
+        for number in 0..4 * NAMES as u64 {
+            decoder.take(&event(SYSTEM_OPEN, 100 + number, &["other"]));
+            // The kernel's side takes those for known that were used last.
+            if number % (NAMES as u64 / 2) == 0 {
+                assert!(
+                    decoder.take(&event(SYSTEM_OPEN, 5, &[])).is_some(),
+                    "{number}"
+                );
+            }
+            assert!(decoder.names.len() + decoder.former.len() <= 2 * NAMES);
+        }
+        assert_eq!(decoder.nameless, 0);
     }
 
     proptest! {

@@ -1,0 +1,85 @@
+//! Programs in mount namespaces of their own, as containers are: what the daemon fetches is the file that they read, or nothing.
+
+use super::*;
+
+/// Files of a folder.
+const FILES: u64 = 30;
+
+/// A folder of files, and programs that read them: all, and the first alone.
+struct Folder {
+    name: &'static str,
+    files: Vec<File>,
+}
+
+impl Folder {
+    fn new(lab: &Lab, name: &'static str) -> Self {
+        std::fs::create_dir_all(lab.path(name)).expect("a folder");
+        let names = (0..FILES).map(|number| format!("{name}/file-{}", number * 17 % FILES));
+        let files = names.map(|name| {
+            let content: Vec<u8> = (0..SIZE).map(|at| (at * 31 / 7) as u8).collect();
+            File::open(lab.write(&name, content)).expect("our own file")
+        });
+        Self {
+            name,
+            files: files.collect(),
+        }
+    }
+
+    fn cached(&self) -> u64 {
+        self.files.iter().map(cached).sum()
+    }
+}
+
+/// Reads files of a folder by these paths in a mount namespace in which `mount` was done first.
+fn read(lab: &Lab, folder: &str, mount: &str, count: u64) {
+    let list = (0..count).map(|number| format!("{folder}/file-{}", number * 17 % FILES));
+    let list = list.collect::<Vec<_>>().join(" ");
+    let python = "import sys\nfor name in sys.argv[1:]:\n    open(name, 'rb').read()\n";
+    lab.write("read.py", python);
+    let script = format!("{mount}\nexec python3 read.py {list}");
+    let output = lab.plain(&["unshare", "--mount", "sh", "-ec", &script]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+pub(super) fn of_other_namespaces() {
+    let lab = Lab::new();
+    let [own, hidden, bound, below] =
+        ["own", "hidden", "bound", "below"].map(|name| Folder::new(&lab, name));
+    for name in ["upper", "work"] {
+        std::fs::create_dir(lab.path(name)).expect("a folder");
+    }
+    let overlay = "mount -t overlay overlay -o lowerdir=below,upperdir=upper,workdir=work below";
+    let cases = [
+        // A namespace whose mounts are those of the daemon's.
+        (own.name, "true"),
+        // One in which other files have the same paths.
+        (hidden.name, "mount --bind bound hidden"),
+        // One in which a file system of another device is there.
+        (below.name, overlay),
+    ];
+    let all = [&own, &hidden, &bound, &below];
+    let daemon = Daemon::start(&lab);
+    let rounds = |count: u64| {
+        for folder in all {
+            evict(&folder.files);
+        }
+        std::thread::sleep(PAUSE);
+        for (folder, mount) in cases.iter().rev() {
+            read(&lab, folder, mount, count);
+        }
+    };
+    for _ in 0..8 {
+        rounds(FILES);
+    }
+    rounds(1);
+    // What can be fetched is, after what cannot.
+    eventually("files that follow are fetched for a namespace", || {
+        own.cached() >= 3 * SIZE as u64
+    });
+    assert_eq!(hidden.cached(), 0, "nobody has read those");
+    let status = daemon.status();
+    assert!(
+        status["problems"].as_array().is_some_and(Vec::is_empty),
+        "{status}"
+    );
+}
