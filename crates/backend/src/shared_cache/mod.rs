@@ -13,7 +13,9 @@
 mod collective;
 mod filled;
 mod fillers;
+mod sharing;
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
@@ -111,18 +113,31 @@ impl SharedCache {
         }
     }
 
+    /// Find out where files of a device belong, unless that is being done.
+    fn try_out(&mut self, dev: u64, file: FileId, page: u64) {
+        if let Entry::Vacant(home) = self.homes.entry(dev) {
+            home.insert(Home::Tried(Vec::new()));
+            self.fillers.try_out(dev, file, page);
+        }
+    }
+
     /// A device was tried.
     fn found(&mut self, found: Found) {
-        let Found { dev, mode, request } = found;
-        let waiting = match self.homes.remove(&dev) {
+        let Found { dev, file, mode } = found;
+        let mut waiting = match self.homes.remove(&dev) {
             Some(Home::Tried(waiting)) => waiting,
             _ => Vec::new(),
         };
-        if let Some(mode) = mode {
-            self.decide(dev, mode);
+        match mode {
+            Some(mode) => self.decide(dev, mode),
+            // The file told nothing: the next one is tried, and this one's pages are for the page cache.
+            None => {
+                let of = |request: &mut Request| request.file == file;
+                for request in waiting.extract_if(.., of).collect::<Vec<_>>() {
+                    self.page_cache.submit(request);
+                }
+            }
         }
-        // Where the file told nothing, the next one is tried.
-        self.hand_on(request, mode.unwrap_or(Mode::Plain));
         for request in waiting {
             self.submit(request);
         }
@@ -138,7 +153,16 @@ impl SharedCache {
 
 impl Backend for SharedCache {
     fn add(&mut self, file: FileId, meta: FileMeta) {
+        let is_opened = self
+            .collective
+            .segment()
+            .opened(meta.dev, meta.ino)
+            .is_some();
         self.page_cache.add(file, meta);
+        // Something may be wanted of it soon, and would wait for that.
+        if is_opened && let (None, dev) = self.home(file) {
+            self.try_out(dev, file, 0);
+        }
     }
 
     fn device(&mut self, file: FileId) -> Option<u64> {
@@ -164,13 +188,12 @@ impl Backend for SharedCache {
     fn submit(&mut self, request: Request) {
         match self.home(request.file) {
             (Some(mode), _) => self.hand_on(request, mode),
-            (None, dev) => match self.homes.get_mut(&dev) {
-                Some(Home::Tried(waiting)) => waiting.push(request),
-                _ => {
-                    self.homes.insert(dev, Home::Tried(Vec::new()));
-                    self.fillers.try_out(dev, request);
+            (None, dev) => {
+                self.try_out(dev, request.file, request.pages.start);
+                if let Some(Home::Tried(waiting)) = self.homes.get_mut(&dev) {
+                    waiting.push(request);
                 }
-            },
+            }
         }
     }
 
