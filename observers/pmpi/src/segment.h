@@ -143,6 +143,8 @@ struct segment {
     struct segment_place *directory;
     unsigned char *pages;
     uint32_t slot_count, set_count;
+    /* How often its rank's foreread had filled a page when it was waited for in vain: it may be gone. */
+    _Atomic uint64_t vain;
 };
 
 static inline uint64_t segment_up(uint64_t bytes) { return (bytes + 4095) & ~UINT64_C(4095); }
@@ -178,6 +180,7 @@ static inline bool segment_of(struct segment *segment, void *memory, uint64_t si
         return false;
     unsigned char *bytes = memory;
     *segment = (struct segment){.header = header,
+                                .vain = UINT64_MAX,
                                 .sets = (void *)(bytes + at[0]),
                                 .slots = (void *)(bytes + at[1]),
                                 .log = (void *)(bytes + at[2]),

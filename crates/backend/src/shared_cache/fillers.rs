@@ -11,14 +11,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use foreread_plan::{FileId, PAGE, Request, RequestId};
-use foreread_segment::{Claim, Fill, Key, Mode, PARTS, Segment, runs, version};
+use foreread_segment::{Claim, Fill, Key, PARTS, Segment, runs, version};
 use foreread_sys::file::FileFacts;
 use foreread_sys::processor::Aside;
 
@@ -41,9 +41,12 @@ const ASTRAY: u64 = 8;
 /// Time stamps are as coarse as this on some file systems, with as much again for clocks that differ: a file that was changed less
 /// long ago may be changed again and look the same.
 const COARSE: Duration = Duration::from_secs(2);
-/// How long a page is waited for that another rank is filling: half of what the rank's own reads wait for a page that is being filled, so
-/// that one of another rank that is gone is still read in that time.
+/// How long a page is waited for that another rank is filling, if that rank fills nothing else meanwhile: half of what the rank's own
+/// reads wait for a page that is being filled, so that what another rank that is gone has begun is still read in that time.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// And if it does: four ranks with [`DEPTH`] reads each that all go to one server, which takes 0.4 ms for a read, wait for 26 ms.
+/// Twice as many ranks, and twice as slow.
+const LONGEST: Duration = Duration::from_millis(100);
 /// How long the end of a backend waits for its threads, at most: as that of the page cache does.
 const PARTING: Duration = Duration::from_millis(20);
 
@@ -71,8 +74,8 @@ pub(super) struct Found {
     pub(super) dev: u64,
     /// The file that was tried.
     pub(super) file: FileId,
-    /// Where its files belong; `None` if that could not be told by this file.
-    pub(super) mode: Option<Mode>,
+    /// Whether a page that is read stays in the page cache; `None` if that could not be told by this file.
+    pub(super) keeps: Option<bool>,
 }
 
 #[derive(Default)]
@@ -89,9 +92,38 @@ struct Queue {
 /// Another rank on this host.
 struct Peer {
     segment: Segment,
-    /// How long to wait for it, in µs: [`PATIENCE`] after it has filled what was waited for, and half as long after each time that it has
-    /// not. It may be gone.
-    patience: AtomicU32,
+    /// How much it had done when it was waited for in vain: until it does more, it may be gone.
+    vain: AtomicU64,
+}
+
+impl Peer {
+    /// Fills that it has ended.
+    fn done(&self) -> u64 {
+        let counts = self.segment.counts();
+        counts.filled + counts.lost
+    }
+
+    /// Whether these parts of a fill are on their way to it, and it is there.
+    fn is_waited_for(&self, fill: &Fill<'_>, parts: u16) -> bool {
+        fill.comes_after(&self.segment, parts) && self.vain.load(Ordering::Relaxed) != self.done()
+    }
+
+    /// Wait for these parts of a fill, as long as it ends one fill after the other; whether it has them then.
+    fn wait_for(&self, fill: &Fill<'_>, parts: u16) -> bool {
+        let begun = Instant::now();
+        loop {
+            let done = self.done();
+            if self.segment.wait(&fill.key(), parts, PATIENCE) {
+                return true;
+            }
+            if self.done() == done {
+                self.vain.store(done, Ordering::Relaxed);
+            }
+            if begun.elapsed() > LONGEST || !self.is_waited_for(fill, parts) {
+                return false;
+            }
+        }
+    }
 }
 
 /// The other ranks on this host, by process, descriptor and token; `None` for what is none.
@@ -427,16 +459,10 @@ impl Shared {
         if has.any(|peer| fill.from_peer(&peer.segment, parts, state)) {
             return true;
         }
-        let on_its_way = |peer: &&Arc<Peer>| fill.comes_after(&peer.segment, parts);
-        let Some(peer) = peers.iter().find(on_its_way) else {
-            return false;
-        };
-        let patience = Duration::from_micros(peer.patience.load(Ordering::Relaxed).into());
-        let is_there = peer.segment.wait(&fill.key(), parts, patience);
-        let next = if is_there { PATIENCE } else { patience / 2 };
-        let next = u32::try_from(next.as_micros()).unwrap_or(0);
-        peer.patience.store(next, Ordering::Relaxed);
-        is_there && fill.from_peer(&peer.segment, parts, state)
+        let peer = peers.iter().find(|peer| peer.is_waited_for(fill, parts));
+        peer.is_some_and(|peer| {
+            peer.wait_for(fill, parts) && fill.from_peer(&peer.segment, parts, state)
+        })
     }
 
     /// The segments of the other ranks on this host that can be opened.
@@ -448,7 +474,7 @@ impl Shared {
             peer.or_insert_with(|| {
                 Some(Arc::new(Peer {
                     segment: Segment::of_peer(pid, fd, token)?,
-                    patience: AtomicU32::new(PATIENCE.as_micros() as u32),
+                    vain: AtomicU64::new(u64::MAX),
                 }))
             })
             .clone()
@@ -458,15 +484,10 @@ impl Shared {
 
     /// Read a page of a file that is not in the page cache, and look whether it is there then.
     fn try_out(&self, dev: u64, file: FileId, page: u64) {
-        let mode = self.home(file, page);
+        let opened = self.files.get(file).map(Opened::open);
+        let keeps = opened.and_then(|opened| opened.ok()?.keeps(page));
         // Nobody left to tell: the session is over.
-        let _ = self.found.send(Found { dev, file, mode });
-    }
-
-    fn home(&self, file: FileId, page: u64) -> Option<Mode> {
-        let mut opened = Opened::open(self.files.get(file)?).ok()?;
-        let kept = opened.keeps(page)?;
-        Some(if kept { Mode::Plain } else { Mode::Collective })
+        let _ = self.found.send(Found { dev, file, keeps });
     }
 
     /// A page of a request is done.

@@ -34,19 +34,14 @@ use fillers::{Fillers, Found};
 /// full: of 512, 413 went in before the first had to wait.
 const UNREAD: (u64, u64) = (3, 4);
 
-/// Where the files of a device belong.
-#[derive(Debug)]
-enum Home {
-    /// That is being found out; these requests wait for it.
-    Tried(Vec<Request>),
-    Known(Mode),
-}
-
 /// The backend of a rank.
 pub struct SharedCache {
     page_cache: PageCache,
     collective: Collective,
-    homes: HashMap<u64, Home>,
+    /// Devices of which it is being found out whether they keep pages, and the requests that wait for that.
+    tried: HashMap<u64, Vec<Request>>,
+    /// Devices of which it was said where their files belong, and whether those are read past the page cache.
+    said: HashSet<(u64, bool)>,
     /// Files for the segment that the page cache's side has been told to look at.
     prepared: HashSet<FileId>,
     filled: Arc<Mutex<Filled>>,
@@ -65,7 +60,8 @@ impl SharedCache {
             fillers: Fillers::new(collective, &filled, page_cache.shared(), (event, find)),
             page_cache,
             collective: collective.clone(),
-            homes: HashMap::new(),
+            tried: HashMap::new(),
+            said: HashSet::new(),
             prepared: HashSet::new(),
             filled,
             events,
@@ -81,19 +77,20 @@ impl SharedCache {
         if !self.collective.is_asked(file) && opened.is_none() {
             return (Some(Mode::Plain), dev);
         }
-        if let Some(decided) = self.collective.decided() {
-            if !self.homes.contains_key(&dev) {
-                self.decide(dev, decided);
-            }
-            return (Some(decided), dev);
+        let direct = opened == Some(Direct(true));
+        let keeps = match direct {
+            true => Some(false),
+            false => self.page_cache.devices().keeps(dev),
+        };
+        let found = keeps.map(|keeps| if keeps { Mode::Plain } else { Mode::Collective });
+        let mode = self.collective.decided().or(found);
+        if let Some(mode) = mode
+            && self.said.insert((dev, direct))
+        {
+            let name = self.page_cache.facts(dev).name;
+            self.collective.found(name, direct, mode);
         }
-        if opened == Some(Direct(true)) {
-            return (Some(Mode::Collective), dev);
-        }
-        match self.homes.get(&dev) {
-            Some(Home::Known(mode)) => (Some(*mode), dev),
-            _ => (None, dev),
-        }
+        (mode, dev)
     }
 
     /// A request for the segment.
@@ -115,21 +112,18 @@ impl SharedCache {
 
     /// Find out where files of a device belong, unless that is being done.
     fn try_out(&mut self, dev: u64, file: FileId, page: u64) {
-        if let Entry::Vacant(home) = self.homes.entry(dev) {
-            home.insert(Home::Tried(Vec::new()));
+        if let Entry::Vacant(tried) = self.tried.entry(dev) {
+            tried.insert(Vec::new());
             self.fillers.try_out(dev, file, page);
         }
     }
 
     /// A device was tried.
     fn found(&mut self, found: Found) {
-        let Found { dev, file, mode } = found;
-        let mut waiting = match self.homes.remove(&dev) {
-            Some(Home::Tried(waiting)) => waiting,
-            _ => Vec::new(),
-        };
-        match mode {
-            Some(mode) => self.decide(dev, mode),
+        let Found { dev, file, keeps } = found;
+        let mut waiting = self.tried.remove(&dev).unwrap_or_default();
+        match keeps {
+            Some(keeps) => self.page_cache.devices().found(dev, keeps),
             // The file told nothing: the next one is tried, and this one's pages are for the page cache.
             None => {
                 let of = |request: &mut Request| request.file == file;
@@ -141,13 +135,6 @@ impl SharedCache {
         for request in waiting {
             self.submit(request);
         }
-    }
-
-    /// It is known where files of a device belong.
-    fn decide(&mut self, dev: u64, mode: Mode) {
-        let name = self.page_cache.facts(dev).name;
-        self.collective.found(name, mode);
-        self.homes.insert(dev, Home::Known(mode));
     }
 }
 
@@ -190,9 +177,7 @@ impl Backend for SharedCache {
             (Some(mode), _) => self.hand_on(request, mode),
             (None, dev) => {
                 self.try_out(dev, request.file, request.pages.start);
-                if let Some(Home::Tried(waiting)) = self.homes.get_mut(&dev) {
-                    waiting.push(request);
-                }
+                self.tried.entry(dev).or_default().push(request);
             }
         }
     }
@@ -227,10 +212,9 @@ impl Backend for SharedCache {
     }
 
     fn room(&self) -> Option<u64> {
-        let of = |home: &Home| matches!(home, Home::Known(Mode::Collective));
         let (part, whole) = UNREAD;
         let pages = u64::from(self.collective.segment().slots()) * PARTS;
-        self.homes.values().any(of).then_some(pages * part / whole)
+        self.collective.is_used().then_some(pages * part / whole)
     }
 
     fn discard(&mut self, file: FileId, pages: Range<u64>) {
