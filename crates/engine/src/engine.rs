@@ -444,6 +444,7 @@ impl<B: Backend> Engine<B> {
                     self.placed(file);
                 }
                 Event::Changed { file, change } => self.table.changed.push((file, change)),
+                Event::Unaided { file } => self.unaided(file),
                 Event::Gone { file, why } => {
                     self.table.lost(file, why);
                     self.placed(file);
@@ -574,7 +575,8 @@ impl<B: Backend> Engine<B> {
         strand.exhausted = outlook == Outlook::End;
         let queue = self.scheduler.queue(id);
         strand.walker.disclosed(disclosed.len() as u64, queue.end());
-        for one in disclosed.iter() {
+        for one in disclosed.iter_mut() {
+            self.table.aid(one);
             queue.push(one);
         }
         disclosed.len() == most

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Placed};
-use foreread_plan::FileId;
+use foreread_plan::{Expected, FileId, Pattern};
 use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Run};
 use rustc_hash::FxHashMap;
 
@@ -14,6 +14,8 @@ struct Known {
     layout: Option<Arc<Layout>>,
     prepared: bool,
     gone: bool,
+    /// Whether the kernel reads none of it ahead.
+    unaided: bool,
 }
 
 /// Where a device's measured profile is looked up, by its number and what is known of it.
@@ -84,6 +86,23 @@ impl Table {
     /// Whether a file could not be fetched of.
     pub(crate) fn is_gone(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|known| known.gone)
+    }
+
+    /// The kernel reads none of a file ahead.
+    pub(crate) fn unaided(&mut self, file: FileId) {
+        self.files.entry(file).or_default().unaided = true;
+    }
+
+    /// A stream that the kernel does not read ahead is read like anything else.
+    pub(crate) fn aid(&self, expected: &mut Expected) {
+        if expected.pattern == Pattern::Sequential
+            && self
+                .files
+                .get(&expected.file)
+                .is_some_and(|known| known.unaided)
+        {
+            expected.pattern = Pattern::Scattered;
+        }
     }
 
     pub(crate) fn lost(&mut self, file: FileId, why: String) {

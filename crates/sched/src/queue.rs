@@ -338,6 +338,16 @@ impl Queue {
         }
     }
 
+    /// The kernel reads nothing of this file ahead: what is marked as a stream of it is read like anything else.
+    pub fn scatter(&mut self, file: FileId) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.file == file) {
+            if entry.pattern() == Pattern::Sequential {
+                let pattern = Pattern::Scattered as u64 ^ Pattern::Sequential as u64;
+                entry.what ^= pattern << PATTERN;
+            }
+        }
+    }
+
     /// An entry that is known to be there.
     fn at(&self, ordinal: u64) -> &Packed {
         &self.entries[(ordinal - self.base) as usize]

@@ -240,8 +240,37 @@ impl Segment {
         let is_it = |file: &&File| {
             file.dev.load(Ordering::Relaxed) == dev && file.ino.load(Ordering::Relaxed) == ino
         };
-        let file = header.files[..named].iter().find(is_it)?;
-        Some(Direct(file.direct.load(Ordering::Relaxed) == 1))
+        // A file may be named once as opened, and once as read past the page cache.
+        let files = header.files[..named].iter().filter(is_it);
+        let direct = files
+            .map(|file| file.direct.load(Ordering::Relaxed))
+            .max()?;
+        Some(Direct(direct == 1))
+    }
+
+    /// Name another rank's segment, which this process has, as the library in front of MPI does: for tests.
+    #[doc(hidden)]
+    pub fn name_peer(&self, peer: &Segment) {
+        let header = self.map.header();
+        let count = header.peer_count.load(Ordering::Relaxed);
+        let place = &header.peers[count as usize];
+        place.token.store(peer.token(), Ordering::Relaxed);
+        place.pid.store(std::process::id(), Ordering::Relaxed);
+        let fd = peer.file.as_raw_fd().cast_unsigned();
+        place.fd.store(fd, Ordering::Relaxed);
+        header.peer_count.store(count + 1, Ordering::Release);
+    }
+
+    /// Name a file as the library does, opened or read past the page cache: for tests.
+    #[doc(hidden)]
+    pub fn name_file(&self, (dev, ino): (u64, u64), direct: Direct) {
+        let header = self.map.header();
+        let count = header.file_count.load(Ordering::Relaxed);
+        let file = &header.files[count as usize % FILES];
+        file.dev.store(dev, Ordering::Relaxed);
+        file.ino.store(ino, Ordering::Relaxed);
+        file.direct.store(direct.0.into(), Ordering::Relaxed);
+        header.file_count.store(count + 1, Ordering::Release);
     }
 
     /// The parts of a page that are there or being filled.

@@ -14,6 +14,11 @@ pub const TESTS: &[Test] = &[
         served,
     ),
     (
+        "ranks_that_read_from_front_to_back_are_served_where_no_kernel_reads_ahead",
+        Needs::Mount,
+        in_order,
+    ),
+    (
         "programs_read_the_same_by_the_collective_cache",
         Needs::Mount,
         the_same,
@@ -79,6 +84,31 @@ fn served(mpi: Mpi) {
         homes.values().any(|home| home == "collective cache")
     });
     check!(chosen, "{words:?}: {caches:#?}");
+}
+
+fn in_order(mpi: Mpi) {
+    let lab = Lab::new();
+    mpi.build(&lab, "strided.c");
+    let _mount = Striped::mount(&lab);
+    std::fs::write(lab.path("mnt/data"), contents(16 << 20)).expect("a file");
+    let words = &["./strided", "mnt/data", "parts", "whole"];
+    let plain = mpi.launch(&lab, 2, words);
+    // By the pattern, then by the record.
+    for round in 0..2 {
+        let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
+        assert_eq!(lines(&output), lines(&plain), "{output:?}");
+        let accounts = accounts(&lab, 2);
+        let hits = |account: &Value| {
+            let count = |name: &str| account["collective_cache"][name].as_u64().unwrap_or(0);
+            count("hit_local") + count("hit_host")
+        };
+        // Of 128 reads a rank.
+        let hits: Vec<u64> = accounts.iter().map(hits).collect();
+        check!(
+            hits.iter().all(|&hits| hits >= 64),
+            "round {round}: {accounts:#?}"
+        );
+    }
 }
 
 fn the_same(mpi: Mpi) {

@@ -42,6 +42,8 @@ pub struct SharedCache {
     tried: HashMap<u64, Vec<Request>>,
     /// Devices of which it was said where their files belong, and whether those are read past the page cache.
     said: HashSet<(u64, bool)>,
+    /// Files of which it was said that the kernel reads none of them ahead.
+    unaided: HashSet<FileId>,
     /// Files for the segment that the page cache's side has been told to look at.
     prepared: HashSet<FileId>,
     filled: Arc<Mutex<Filled>>,
@@ -62,6 +64,7 @@ impl SharedCache {
             collective: collective.clone(),
             tried: HashMap::new(),
             said: HashSet::new(),
+            unaided: HashSet::new(),
             prepared: HashSet::new(),
             filled,
             events,
@@ -89,6 +92,9 @@ impl SharedCache {
         {
             let name = self.page_cache.facts(dev).name;
             self.collective.found(name, direct, mode);
+        }
+        if mode == Some(Mode::Collective) && self.unaided.insert(file) {
+            self.fillers.answer(Event::Unaided { file });
         }
         (mode, dev)
     }
@@ -135,6 +141,8 @@ impl SharedCache {
         for request in waiting {
             self.submit(request);
         }
+        // Said at once, whether anything is asked of it or not.
+        self.home(file);
     }
 }
 
@@ -146,6 +154,8 @@ impl Backend for SharedCache {
             .opened(meta.dev, meta.ino)
             .is_some();
         self.page_cache.add(file, meta);
+        // It may be another file than the one of that number before.
+        self.unaided.remove(&file);
         // Something may be wanted of it soon, and would wait for that.
         if is_opened && let (None, dev) = self.home(file) {
             self.try_out(dev, file, 0);
