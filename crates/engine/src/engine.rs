@@ -452,7 +452,8 @@ impl<B: Backend> Engine<B> {
                 Event::Issued { id, file, pages } => {
                     self.issued(id, file, &pages);
                     let parts = self.parts.entry(id).or_default();
-                    if parts.is_empty() {
+                    // Where no kernel reads ahead, each part is a request of its own, and saves the program one.
+                    if parts.is_empty() || self.table.is_unaided(file) {
                         self.upkeep.pay_in(self.scheduler.service_ns(id).max(WAIT));
                     }
                     parts.push((file, pages));

@@ -93,15 +93,16 @@ impl Table {
         self.files.entry(file).or_default().unaided = true;
     }
 
+    /// Whether it does not.
+    pub(crate) fn is_unaided(&self, file: FileId) -> bool {
+        self.files.get(&file).is_some_and(|known| known.unaided)
+    }
+
     /// A stream that the kernel does not read ahead is read like anything else.
     pub(crate) fn aid(&self, expected: &mut Expected) {
-        if expected.pattern == Pattern::Sequential
-            && self
-                .files
-                .get(&expected.file)
-                .is_some_and(|known| known.unaided)
-        {
-            expected.pattern = Pattern::Scattered;
+        if expected.pattern == Pattern::Sequential && self.is_unaided(expected.file) {
+            let pages = expected.pages.end - expected.pages.start;
+            expected.pattern = expected.pattern.unaided(pages);
         }
     }
 

@@ -341,10 +341,9 @@ impl Queue {
     /// The kernel reads nothing of this file ahead: what is marked as a stream of it is read like anything else.
     pub fn scatter(&mut self, file: FileId) {
         for entry in self.entries.iter_mut().filter(|entry| entry.file == file) {
-            if entry.pattern() == Pattern::Sequential {
-                let pattern = Pattern::Scattered as u64 ^ Pattern::Sequential as u64;
-                entry.what ^= pattern << PATTERN;
-            }
+            let old = entry.pattern();
+            let new = old.unaided(entry.pages().into());
+            entry.what ^= (old as u64 ^ new as u64) << PATTERN;
         }
     }
 

@@ -261,6 +261,12 @@ impl Segment {
         header.peer_count.store(count + 1, Ordering::Release);
     }
 
+    /// So many reads were looked for in vain, as the library counts them: for tests.
+    #[doc(hidden)]
+    pub fn count_missed(&self, reads: u64) {
+        count(&self.counters().missed, reads);
+    }
+
     /// Name a file as the library does, opened or read past the page cache: for tests.
     #[doc(hidden)]
     pub fn name_file(&self, (dev, ino): (u64, u64), direct: Direct) {

@@ -434,8 +434,12 @@ impl Signatures {
             let pair = self.pairs.get_mut((flow.thread, flow.file));
             let pattern = pair.map_or(Pattern::Scattered, |pair| pair.told.next(read).pattern());
             let pages = read.pages();
+            let pattern = match flow.unaided {
+                true => pattern.unaided(pages.end - pages.start),
+                false => pattern,
+            };
             let is_told = flow.last.start <= pages.start && pages.end <= flow.last.end;
-            if pattern == Pattern::Sequential && !flow.unaided || is_told {
+            if pattern == Pattern::Sequential || is_told {
                 continue;
             }
             flow.last = pages.clone();
@@ -443,7 +447,7 @@ impl Signatures {
                 file: flow.file,
                 pages,
                 thread: flow.thread,
-                pattern: Pattern::Scattered,
+                pattern,
                 odds: flow.lead.odds(flow.told - flow.lead.told()),
             });
         }
