@@ -34,7 +34,7 @@ pub const TESTS: &[Test] = &[
         direct,
     ),
     (
-        "a_program_of_sessions_alone_reads_the_same",
+        "a_program_of_sessions_alone_ends_as_it_does_alone",
         // Open MPI 4.1 has none.
         Needs::Mpich,
         sessions,
@@ -209,8 +209,8 @@ fn sessions(mpi: Mpi) {
     }
     for file in files {
         let words = &["./sessions", file];
+        // MPICH 4.0 opens no file then.
         let plain = mpi.launch(&lab, 2, words);
-        assert!(plain.status.success(), "{plain:?}");
         for _ in 0..2 {
             let output = mpi.foreread(&lab, 2, &["run"], words);
             assert_eq!(output.status, plain.status, "{output:?}");
