@@ -21,6 +21,7 @@
 //! not consumed form a ring in their order, and `index` holds the last of each ring, whose next is the first.
 
 mod given_up;
+mod unaided;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -335,15 +336,6 @@ impl Queue {
             && let Some(entry) = self.entries.get_mut(at as usize)
         {
             entry.what = entry.what & !STATE | state as u64;
-        }
-    }
-
-    /// The kernel reads nothing of this file ahead: what is marked as a stream of it is read like anything else.
-    pub fn scatter(&mut self, file: FileId) {
-        for entry in self.entries.iter_mut().filter(|entry| entry.file == file) {
-            let old = entry.pattern();
-            let new = old.unaided(entry.pages().into());
-            entry.what ^= (old as u64 ^ new as u64) << PATTERN;
         }
     }
 
