@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "mpi/bad.rs"]
+mod bad;
 #[path = "mpi/cache.rs"]
 mod cache;
 #[path = "mpi/calls.rs"]
@@ -65,6 +67,7 @@ fn main() {
             unharmed::TESTS,
             packages::TESTS,
             hosts::TESTS,
+            bad::TESTS,
         ]
         .into_iter()
         .flatten()

@@ -138,6 +138,11 @@ pub enum Event {
         /// Why, in plain words.
         why: String,
     },
+    /// The kernel reads none of this file ahead: what is read of it does not stay in the page cache. Said once of a file.
+    Unaided {
+        /// The file.
+        file: FileId,
+    },
     /// These pages are on their way from the device. Pages that were in memory already, and those of holes, are
     /// left out.
     Issued {

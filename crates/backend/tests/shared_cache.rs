@@ -1,6 +1,7 @@
 //! A rank's backend: what goes into the segment, what into the page cache, and how what has gone is told.
 
 use std::fs;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use foreread_backend::{
     Answer, Backend, Collective, Event, PageCache, Question, SharedCache, Ticket,
 };
 use foreread_plan::{Advice, FileId, FileMeta, Request, RequestId};
-use foreread_segment::{Key, Mode, PAGE, PARTS, Segment};
+use foreread_segment::{Claim, Direct, Key, Mode, PAGE, PARTS, Segment};
 use foreread_sys::file::FileFacts;
 
 /// Longer than any of this takes on a loaded machine.
@@ -225,4 +226,111 @@ fn a_file_that_mpi_is_not_asked_for_is_the_page_caches() {
     assert!(rank.collective.homes().is_empty());
     rank.collective.ask(FILE);
     assert_eq!(rank.fetch(0..16), 16);
+}
+
+#[test]
+fn that_the_kernel_reads_a_file_no_further_is_said_once_and_only_where_it_does_not() {
+    let said = |mode| {
+        let mut rank = Rank::new(8 * PAGE, 16, Some(mode));
+        rank.collective.ask(FILE);
+        let mut said = 0;
+        for page in [0..16, 16..32] {
+            let id = rank.submit(page);
+            let events = rank.until(|event| is_done(event, id));
+            let is_it = |event: &&Event| matches!(event, Event::Unaided { file: FILE });
+            said += events.iter().filter(is_it).count();
+        }
+        said
+    };
+    assert_eq!(said(Mode::Collective), 1);
+    assert_eq!(said(Mode::Plain), 0);
+}
+
+/// Two ranks of a host that read one file, each of which knows of the other's segment.
+fn two_ranks(size: u64) -> [Rank; 2] {
+    let (one, mut two) = (Rank::collective(size, 64), Rank::collective(size, 64));
+    // A file that was just written may be written again without another time.
+    std::thread::sleep(Duration::from_millis(2100));
+    two.meta = one.meta.clone();
+    let files = Arc::new([(FILE, two.meta.clone())].into());
+    two.backend = SharedCache::new(PageCache::new(&files), &two.collective);
+    for (rank, peer) in [(&one, &two), (&two, &one)] {
+        rank.collective
+            .segment()
+            .name_peer(peer.collective.segment());
+    }
+    [one, two]
+}
+
+#[test]
+fn ranks_that_read_neighbouring_pieces_read_the_file_once_for_all_of_them() {
+    const PAGES: u64 = 48;
+    let mut ranks = two_ranks(PAGES * PAGE);
+    for page in 0..PAGES {
+        for (rank, part) in ranks.iter_mut().zip([2, 5]) {
+            let at = page * PARTS + part;
+            assert_eq!(rank.fetch(at..at + 1), 1, "page {page}");
+            let held = rank.collective.segment().read(&rank.key(page), 1 << part);
+            let held = held.expect("filled");
+            let own = part as usize * 4096;
+            assert!(held[own..own + 4096].iter().all(|&byte| byte == 7));
+        }
+    }
+    let [one, two] = ranks.map(|rank| rank.collective.counts());
+    // The first reads a piece that covers both, which the second takes over, once that is known of the pages before.
+    assert!(two.taken >= PAGES / 2, "{two:?}");
+    assert!(one.beside_bytes >= PAGES / 2 * 3 * 4096, "{one:?}");
+    assert_eq!((one.taken, two.beside_bytes), (0, 0));
+    assert_eq!((one.filled, two.filled), (PAGES, PAGES));
+}
+
+#[test]
+fn a_piece_that_another_rank_is_reading_is_waited_for_but_not_for_one_that_is_gone() {
+    let [mut one, two] = two_ranks(4 * PAGE);
+    let key = one.key(1);
+    let state = {
+        let facts = FileFacts::at(&one.meta.path).unwrap();
+        foreread_segment::version(facts.mtime_ns, facts.ctime_ns)
+    };
+    let Claim::Fill(mut fill) = two.collective.segment().claim(&key, 0b11, 0, false) else {
+        panic!("not to be filled");
+    };
+    // It is being read, and takes its time.
+    let file = fs::File::open(&one.meta.path).unwrap();
+    fill.from_file(file.as_fd(), 0b11, state).unwrap();
+    let id = one.submit(16..17);
+    std::thread::sleep(Duration::from_millis(1));
+    fill.commit();
+    one.until(|event| is_done(event, id));
+    assert_eq!(one.collective.counts().taken, 1);
+
+    // Whoever has claimed this never fills it.
+    let key = one.key(2);
+    let Claim::Fill(mut fill) = two.collective.segment().claim(&key, 0b11, 0, false) else {
+        panic!("not to be filled");
+    };
+    fill.from_file(file.as_fd(), 0b11, state).unwrap();
+    assert_eq!(one.fetch(32..33), 1);
+    assert_eq!(one.collective.counts().taken, 1, "read from the file");
+    drop(fill);
+}
+
+#[test]
+fn a_file_that_is_read_past_the_page_cache_is_filled_whatever_its_file_system_keeps() {
+    let mut rank = Rank::new(8 * PAGE, 16, None);
+    let place = (rank.meta.dev, rank.meta.ino);
+    rank.collective.segment().name_file(place, Direct(false));
+    let id = rank.submit(0..16);
+    rank.until(|event| is_done(event, id));
+    assert_eq!(rank.collective.counts().filled, 0, "its pages are kept");
+    rank.collective.segment().name_file(place, Direct(true));
+    assert_eq!(rank.fetch(16..32), 16);
+    assert_eq!(rank.collective.counts().filled, 1);
+    let homes = rank.collective.homes();
+    let direct = homes.iter().find(|(name, _)| name.ends_with("O_DIRECT"));
+    assert_eq!(
+        direct.map(|(_, &mode)| mode),
+        Some(Mode::Collective),
+        "{homes:?}"
+    );
 }

@@ -441,6 +441,7 @@ impl<B: Backend> Engine<B> {
                     self.placed(file);
                 }
                 Event::Changed { file, change } => self.table.changed.push((file, change)),
+                Event::Unaided { file } => self.unaided(file),
                 Event::Gone { file, why } => {
                     self.table.lost(file, why);
                     self.placed(file);
@@ -448,7 +449,8 @@ impl<B: Backend> Engine<B> {
                 Event::Issued { id, file, pages } => {
                     self.issued(id, file, &pages);
                     let parts = self.parts.entry(id).or_default();
-                    if parts.is_empty() {
+                    // Where no kernel reads ahead, each part is a request of its own, and saves the program one.
+                    if parts.is_empty() || self.table.is_unaided(file) {
                         self.upkeep.pay_in(self.scheduler.service_ns(id).max(WAIT));
                     }
                     parts.push((file, pages));
@@ -561,7 +563,8 @@ impl<B: Backend> Engine<B> {
         strand.exhausted = outlook == Outlook::End;
         let queue = self.scheduler.queue(id);
         strand.walker.disclosed(disclosed.len() as u64, queue.end());
-        for one in disclosed.iter() {
+        for one in disclosed.iter_mut() {
+            self.table.aid(one);
             queue.push(one);
         }
         disclosed.len() == most

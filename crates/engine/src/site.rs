@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Placed};
-use foreread_plan::FileId;
+use foreread_plan::{Expected, FileId, Pattern};
 use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Run};
 use rustc_hash::FxHashMap;
 
@@ -22,6 +22,8 @@ struct Known {
     /// Whether it is among those of which is asked where they lie.
     asked: bool,
     gone: bool,
+    /// Whether the kernel reads none of it ahead.
+    unaided: bool,
 }
 
 /// Where a device's measured profile is looked up, by its number and what is known of it.
@@ -113,6 +115,24 @@ impl Table {
     /// Whether a file could not be fetched of.
     pub(crate) fn is_gone(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|known| known.gone)
+    }
+
+    /// The kernel reads none of a file ahead.
+    pub(crate) fn unaided(&mut self, file: FileId) {
+        self.files.entry(file).or_default().unaided = true;
+    }
+
+    /// Whether it does not.
+    pub(crate) fn is_unaided(&self, file: FileId) -> bool {
+        self.files.get(&file).is_some_and(|known| known.unaided)
+    }
+
+    /// A stream that the kernel does not read ahead is read like anything else.
+    pub(crate) fn aid(&self, expected: &mut Expected) {
+        if expected.pattern == Pattern::Sequential && self.is_unaided(expected.file) {
+            let pages = expected.pages.end - expected.pages.start;
+            expected.pattern = expected.pattern.unaided(pages);
+        }
     }
 
     pub(crate) fn lost(&mut self, file: FileId, why: String) {

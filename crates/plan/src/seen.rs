@@ -36,6 +36,11 @@ pub enum Seen {
         /// Whether this run has created it or written to it.
         written: bool,
     },
+    /// The kernel reads none of a file ahead: what is read of it does not stay in the page cache.
+    Unaided {
+        /// The file.
+        file: FileId,
+    },
     /// What kind of file a file is.
     Role {
         /// The file.

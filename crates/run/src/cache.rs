@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use foreread_backend::Collective;
 use foreread_segment::{Counts, Mode, PAGE, Segment};
 use foreread_words::counted;
@@ -15,6 +15,9 @@ use serde::Serialize;
 
 /// Bytes of a rank's part (the paper's 32 MB).
 const SIZE: u64 = 32 << 20;
+/// The pages that a part has room for at least: as many are read at a time, each in a place of its own, and with fewer one read would
+/// wait for the other.
+const LEAST: u64 = 16;
 /// The variable that says how large it is to be.
 const SIZE_ENV: &str = "FOREREAD_CACHE_SIZE";
 /// The variable that says whether it is to be used, whatever the file system.
@@ -25,11 +28,28 @@ pub(super) fn segment(size: Option<u64>) -> Result<Option<Segment>> {
     if foreread_store::rank().is_none() {
         return Ok(None);
     }
-    let told = env::var(SIZE_ENV).ok().filter(|_| size.is_none());
-    let told = told.map(|text| parse_size(&text)).transpose();
-    let told = told.map_err(|why| anyhow!("{SIZE_ENV}: {why}; there is no collective cache"))?;
-    let made = Segment::create(size.or(told).unwrap_or(SIZE));
-    made.map(Some).map_err(anyhow::Error::new)
+    let (size, said) = sized(size, env::var(SIZE_ENV).ok())?;
+    let made = Segment::create(size).map_err(anyhow::Error::new);
+    made.map(Some)
+        .with_context(|| format!("{said}there is no collective cache"))
+}
+
+/// How large it is to be, in bytes: as an option says, else as the variable says, else as usual; and what a message about that begins
+/// with.
+fn sized(option: Option<u64>, variable: Option<String>) -> Result<(u64, String)> {
+    let (size, said) = match (option, variable) {
+        (Some(size), _) => (Ok(size), "--cache: ".to_owned()),
+        (None, Some(text)) => (parse_cache(&text), format!("{SIZE_ENV}={text}: ")),
+        (None, None) => (Ok(SIZE), String::new()),
+    };
+    let size = size.map_err(|why| anyhow!("{said}there is no collective cache: {why}"))?;
+    ensure!(
+        size >= LEAST * PAGE,
+        "{said}there is no collective cache: a part of {} is of no use to a rank, for {LEAST} pages of {} are read at a time",
+        bytes(size),
+        bytes(PAGE)
+    );
+    Ok((size, said))
 }
 
 /// The size of a cache as users write it.
@@ -87,6 +107,9 @@ struct Counted {
     taken_bytes: u64,
     /// Fills that came to nothing, because the page was written meanwhile or cannot be read.
     lost: u64,
+    /// Bytes that were read beside what the rank is foretold to read, in one piece with that, because ranks read them of the pages
+    /// before.
+    beside_bytes: u64,
     /// Reads served from the own part, from that of another rank on this host, and from another host's.
     hit_local: u64,
     hit_local_bytes: u64,
@@ -113,6 +136,7 @@ impl From<Counts> for Counted {
             taken: counts.taken,
             taken_bytes: counts.taken_bytes,
             lost: counts.lost,
+            beside_bytes: counts.beside_bytes,
             hit_local: counts.hits,
             hit_local_bytes: counts.hit_bytes,
             hit_host: counts.host_hits,
@@ -168,9 +192,10 @@ impl CacheAccount {
         let counts = &self.counts;
         [
             format!(
-                "{} filled, {} of that from other ranks; {} evicted, {} of them unread; {} invalidated",
+                "{} filled, {} of that from other ranks, {} beside what this one was foretold to read; {} evicted, {} of them unread; {} invalidated",
                 bytes(counts.filled_bytes),
                 bytes(counts.taken_bytes),
+                bytes(counts.beside_bytes),
                 counted(counts.evicted, "page", "pages"),
                 counts.evicted_unread,
                 counts.invalidated,
@@ -198,6 +223,31 @@ mod tests {
         assert_eq!(parse_cache("1G"), Ok(1 << 30));
         assert!(parse_cache("60K").is_err_and(|why| why.contains("64.0 KiB")));
         assert!(parse_cache("lots").is_err());
+    }
+
+    #[test]
+    fn a_part_that_is_of_no_use_is_not_made_and_whoever_asked_for_it_is_named() {
+        let refused = |option, variable: &str| {
+            let why = sized(option, Some(variable.to_owned()));
+            format!("{:#}", why.expect_err("no size"))
+        };
+        for variable in ["lots", "1K", "60K", "128K", "960K", "-1", ""] {
+            let said = refused(None, variable);
+            let start = format!("FOREREAD_CACHE_SIZE={variable}: there is no collective cache: ");
+            assert!(said.starts_with(&start), "{said}");
+        }
+        let said = refused(Some(2 * PAGE), "64M");
+        assert!(
+            said.starts_with("--cache: ") && said.contains("a part of 128 KiB"),
+            "{said}"
+        );
+        let size = |option, variable: Option<&str>| {
+            let sized = sized(option, variable.map(str::to_owned));
+            sized.expect("a size").0
+        };
+        assert_eq!(size(None, Some("1M")), 1 << 20);
+        assert_eq!(size(Some(1 << 21), Some("lots")), 1 << 21);
+        assert_eq!(size(None, None), SIZE);
     }
 
     #[test]

@@ -17,7 +17,8 @@ use super::observer::{Event, What};
 /// The pause between two looks while reads wait and something is fetched for them: three reads of a cloud disk, which
 /// take 80 µs each.
 const WAITING: Duration = Duration::from_micros(250);
-/// While reads are kept ahead of and do not wait: the lead, of tens of reads and more, outlasts the pause.
+/// While reads are kept ahead of and do not wait: the lead, of tens of reads and more, outlasts the pause. And while a session that
+/// has nothing to do yet follows a program that waits.
 const AHEAD: Duration = Duration::from_millis(1);
 /// While nothing is fetched, and events come in numbers: the ring holds 16,384 events a thread, and at a million reads a
 /// second it fills in 16 ms.
@@ -45,6 +46,8 @@ pub(super) enum Care {
 pub(super) struct Pace {
     /// Whether a read has waited since the last look.
     has_waited: bool,
+    /// Whether one of the latest reads seen has waited: then the next one is likely to be under way.
+    waits: bool,
     pause: Duration,
     since: Instant,
     who: Who,
@@ -65,6 +68,7 @@ impl Pace {
     pub(super) fn new() -> Self {
         Self {
             has_waited: false,
+            waits: false,
             pause: WAITING,
             since: Instant::now(),
             who: Who::Nobody,
@@ -105,9 +109,13 @@ impl Pace {
 
     /// A look has found so many events.
     pub(super) fn looked(&mut self, seen: usize, care: Care) {
+        if seen > 0 {
+            self.waits = self.has_waited;
+        }
         let shortest = match care {
-            Care::Fetching if self.has_waited => WAITING,
+            Care::Fetching if self.waits => WAITING,
             Care::Fetching => AHEAD,
+            Care::LookingOn if self.waits => AHEAD,
             Care::LookingOn => LOOKING_ON,
             Care::Recording { touching } if touching || seen > MANY => LOOKING_ON,
             Care::Recording { .. } => LONGEST,
@@ -176,9 +184,33 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_read_that_waits_is_seen_soon_though_looks_find_nothing_meanwhile() {
+        let mut pace = Pace::new();
+        pace.saw(&read(1_000_000));
+        pace.looked(1, Care::Fetching);
+        let pauses: Vec<_> = (0..3)
+            .map(|_| {
+                pace.looked(0, Care::Fetching);
+                pace.pause()
+            })
+            .collect();
+        assert_eq!(pauses, [2 * WAITING, 4 * WAITING, 8 * WAITING]);
+        pace.saw(&read(1_000));
+        pace.looked(1, Care::LookingOn);
+        assert_eq!(pace.pause(), LOOKING_ON);
+        pace.saw(&read(1_000_000));
+        pace.looked(1, Care::LookingOn);
+        assert_eq!(
+            pace.pause(),
+            AHEAD,
+            "what it waits for may be foretold soon"
+        );
+    }
+
+    #[test]
     fn looks_that_find_nothing_come_ever_later() {
         let mut pace = Pace::new();
-        pace.saw(&read(100_000));
+        pace.saw(&read(1_000));
         pace.looked(1, Care::Fetching);
         let pauses: Vec<_> = (0..4)
             .map(|_| {
@@ -186,7 +218,7 @@ mod tests {
                 pace.pause()
             })
             .collect();
-        assert_eq!(pauses, [AHEAD, 2 * AHEAD, LONGEST, LONGEST]);
+        assert_eq!(pauses, [2 * AHEAD, LONGEST, LONGEST, LONGEST]);
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //! may come to others that do.
 //!
 //! Nothing is observed meanwhile. The kernel's count of bytes fetched on behalf of the program, and of the processes
-//! that come from it, says whether they wait for a device again.
+//! that come from it, says whether they wait for a device again; of a rank, also its reads that were looked for in the collective cache
+//! in vain.
 //!
 //! Invariant: looks take at most a hundredth of the time, and what following has cost without gain is paid back before
 //! the first.
 
 use std::time::{Duration, Instant};
 
+use foreread_backend::Collective;
 use foreread_engine::COLD_PAGES;
 use foreread_plan::PAGE;
 use foreread_sys::process::IoCounters;
@@ -35,6 +37,8 @@ const WORTH: u64 = COLD_PAGES * PAGE;
 pub(super) struct Rest {
     /// The program.
     root: u32,
+    /// Its part of the collective cache, if it is a rank.
+    collective: Option<Collective>,
     /// What it had fetched at some time, in bytes.
     fetched: Option<u64>,
     since: Instant,
@@ -45,9 +49,10 @@ pub(super) struct Rest {
 
 impl Rest {
     /// Of this program.
-    pub(super) fn of(root: u32) -> Self {
+    pub(super) fn of(root: u32, collective: Option<Collective>) -> Self {
         Self {
             root,
+            collective,
             fetched: None,
             since: Instant::now(),
             pause: FIRST,
@@ -99,19 +104,29 @@ impl Rest {
         self.since = Instant::now();
         let counts = IoCounters::of_tree(self.root).ok();
         self.pause = (self.since.elapsed() * PARTS).max(FIRST);
-        Some(counts?.read_bytes)
+        // What is read past the page cache of a file system in user space, the kernel does not count.
+        let missed = self
+            .collective
+            .as_ref()
+            .map_or(0, |one| one.counts().missed);
+        Some(
+            counts?
+                .read_bytes
+                .saturating_add(missed.saturating_mul(PAGE)),
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foreread_segment::Segment;
     use std::process::Command;
 
     #[test]
     fn a_program_that_fetches_nothing_is_looked_at_ever_more_seldom() {
         let mut idle = Command::new("sleep").arg("60").spawn().unwrap();
-        let mut rest = Rest::of(idle.id());
+        let mut rest = Rest::of(idle.id(), None);
         rest.begin(Duration::from_secs(1));
         assert!(
             rest.pause()
@@ -127,5 +142,21 @@ mod tests {
         idle.wait().unwrap();
         assert!(!rest.is_over());
         assert_eq!(rest.pause(), None);
+    }
+
+    #[test]
+    fn a_rank_that_reads_past_the_page_cache_is_seen_by_what_it_looks_for_in_vain() {
+        let mut idle = Command::new("sleep").arg("60").spawn().unwrap();
+        let segment = Segment::create(foreread_segment::PAGE).unwrap();
+        let collective = Collective::new(segment, None);
+        let mut rest = Rest::of(idle.id(), Some(collective.clone()));
+        rest.begin(Duration::ZERO);
+        assert!(!rest.is_over());
+        collective.segment().count_missed(COLD_PAGES - 1);
+        assert!(!rest.is_over(), "a few");
+        collective.segment().count_missed(1);
+        assert!(rest.is_over());
+        idle.kill().unwrap();
+        idle.wait().unwrap();
     }
 }

@@ -21,6 +21,7 @@
 //! not consumed form a ring in their order, and `index` holds the last of each ring, whose next is the first.
 
 mod given_up;
+mod unaided;
 
 use std::collections::VecDeque;
 use std::ops::Range;

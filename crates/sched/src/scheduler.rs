@@ -129,6 +129,14 @@ impl Scheduler {
         &mut self.plans[strand.0].queue
     }
 
+    /// The kernel reads nothing of this file ahead: streams that are disclosed are looked at again.
+    pub fn unaided(&mut self, file: FileId) {
+        for plan in &mut self.plans {
+            plan.queue.scatter(file);
+            plan.cursor = plan.cursor.min(plan.queue.floor());
+        }
+    }
+
     /// The memory budget.
     pub fn budget(&mut self) -> &mut Budget {
         &mut self.budget

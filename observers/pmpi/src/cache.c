@@ -276,14 +276,11 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* How often the own foreread had filled a page when it was waited for in vain: it may be gone. */
-static _Atomic uint64_t vain = UINT64_MAX;
-
-/* Waits for a page of the own segment that is being filled; whether there was one, and it is filled. */
-static bool wait_for(const struct segment *segment, const struct piece *piece) {
+/* Waits for a page of a segment that is being filled; whether there was one, and it is filled. */
+static bool wait_for(struct segment *segment, const struct piece *piece) {
     uint64_t hash = segment_hash(&piece->key);
-    uint64_t filled = atomic_load_explicit(&counts()->filled, memory_order_relaxed);
-    if (atomic_load_explicit(&vain, memory_order_relaxed) == filled)
+    uint64_t filled = atomic_load_explicit(&segment->header->counts.filled, memory_order_relaxed);
+    if (atomic_load_explicit(&segment->vain, memory_order_relaxed) == filled)
         return false;
     SEGMENT_EACH(segment, &piece->key, hash, number) {
         struct segment_slot *slot = &segment->slots[number];
@@ -297,7 +294,7 @@ static bool wait_for(const struct segment *segment, const struct piece *piece) {
             if (!missing)
                 return true;
             if (now() >= end) {
-                atomic_store_explicit(&vain, filled, memory_order_relaxed);
+                atomic_store_explicit(&segment->vain, filled, memory_order_relaxed);
                 break;
             }
             atomic_fetch_add_explicit(&slot->waiters, 1, memory_order_seq_cst);
@@ -310,7 +307,7 @@ static bool wait_for(const struct segment *segment, const struct piece *piece) {
 }
 
 /* Where a page was, the nearest first. */
-enum source { NOWHERE, OWN, OWN_LATE, HOST, REMOTE };
+enum source { NOWHERE, OWN, OWN_LATE, HOST, HOST_LATE, REMOTE };
 
 static enum source take(const struct piece *piece) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
@@ -320,10 +317,13 @@ static enum source take(const struct piece *piece) {
         add(one == 0 ? &counts()->hit_bytes : &counts()->host_bytes, piece->len);
         return one == 0 ? OWN : HOST;
     }
-    const struct segment *own = &foreread_host.segments[0];
-    if (wait_for(own, piece) && copy(own, piece)) {
-        add(&counts()->hit_bytes, piece->len);
-        return OWN_LATE;
+    /* The own foreread may be waiting for another's. */
+    for (size_t one = 0; one < count; one++) {
+        struct segment *segment = &foreread_host.segments[one];
+        if (!wait_for(segment, piece) || !copy(segment, piece))
+            continue;
+        add(one == 0 ? &counts()->hit_bytes : &counts()->host_bytes, piece->len);
+        return one == 0 ? OWN_LATE : HOST_LATE;
     }
     uint64_t cost = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
     if (foreread_remote_take(foreread_served->remote, piece->key.page, piece->from, piece->len, piece->buffer, cost)) {
@@ -337,9 +337,9 @@ static enum source take(const struct piece *piece) {
 static void served(enum source farthest) {
     if (farthest == OWN || farthest == OWN_LATE)
         add(&counts()->hits, 1);
-    if (farthest == OWN_LATE)
+    if (farthest == OWN_LATE || farthest == HOST_LATE)
         add(&counts()->late, 1);
-    if (farthest == HOST)
+    if (farthest == HOST || farthest == HOST_LATE)
         add(&counts()->host_hits, 1);
     if (farthest == REMOTE)
         add(&counts()->remote_hits, 1);

@@ -36,7 +36,7 @@
 #define SEGMENT_MAGIC UINT64_C(0x4547415044414552) /* "READPAGE" */
 
 enum {
-    SEGMENT_VERSION = 1,
+    SEGMENT_VERSION = 2,
     SEGMENT_PART = 4096,
     SEGMENT_PARTS = 16,
     SEGMENT_PAGE = SEGMENT_PART * SEGMENT_PARTS,
@@ -76,6 +76,7 @@ struct segment_counts {
 
     _Atomic uint64_t filled, filled_bytes; /* fills that became valid */
     _Atomic uint64_t taken, taken_bytes;   /* of these, from another rank's segment */
+    _Atomic uint64_t beside_bytes;         /* filled beside what the rank is foretold to read, because other ranks read it */
     _Atomic uint64_t lost;                 /* fills that did not: made void meanwhile, or not to be read */
     _Atomic uint64_t evicted, unread;      /* pages that had to make room; of these, with parts that were never read */
 };
@@ -115,7 +116,9 @@ struct segment_slot {
     _Atomic uint32_t expected, fresh;
     /* How many wait for a fill, on the low half of `word`. */
     _Atomic uint32_t waiters;
-    uint32_t reserved;
+    /* In the low half, parts that the owner was foretold to read since the slot is the page's; in the high half, parts that it is
+     * reading from the file. For other ranks' foreread. */
+    _Atomic uint32_t wanted;
 };
 
 /* A hint where a page may be: rank in the high half, slot in the low one. */
@@ -140,6 +143,8 @@ struct segment {
     struct segment_place *directory;
     unsigned char *pages;
     uint32_t slot_count, set_count;
+    /* How often its rank's foreread had filled a page when it was waited for in vain: it may be gone. */
+    _Atomic uint64_t vain;
 };
 
 static inline uint64_t segment_up(uint64_t bytes) { return (bytes + 4095) & ~UINT64_C(4095); }
@@ -175,6 +180,7 @@ static inline bool segment_of(struct segment *segment, void *memory, uint64_t si
         return false;
     unsigned char *bytes = memory;
     *segment = (struct segment){.header = header,
+                                .vain = UINT64_MAX,
                                 .sets = (void *)(bytes + at[0]),
                                 .slots = (void *)(bytes + at[1]),
                                 .log = (void *)(bytes + at[2]),

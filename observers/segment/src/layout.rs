@@ -8,7 +8,7 @@ pub const ENV: &str = "FOREREAD_CACHE";
 /// The first word of a segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"READPAGE");
 /// The layout's version.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a part: what is filled and read by itself.
 pub const PART: u64 = 4096;
 /// Parts of a page.
@@ -178,6 +178,8 @@ pub struct Counters {
     pub taken: AtomicU64,
     /// Bytes of them.
     pub taken_bytes: AtomicU64,
+    /// Bytes that were filled beside what the rank is foretold to read, because other ranks read them.
+    pub beside_bytes: AtomicU64,
     /// Fills that came to nothing.
     pub lost: AtomicU64,
     /// Pages that had to make room.

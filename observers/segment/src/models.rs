@@ -159,7 +159,7 @@ fn parts_are_claimed_once() {
         let claims = |parts| {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                let claimed = world.slot.claim(&PAGE, parts).unwrap();
+                let claimed = world.slot.claim(&PAGE, parts, 0).unwrap();
                 claimed.map_or(0, |claimed| {
                     assert!(world.slot.commit(claimed, claimed.parts));
                     claimed.parts

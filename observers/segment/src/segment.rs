@@ -94,6 +94,7 @@ pub struct Counts {
     pub filled_bytes: u64,
     pub taken: u64,
     pub taken_bytes: u64,
+    pub beside_bytes: u64,
     pub lost: u64,
     pub evicted: u64,
     pub unread: u64,
@@ -239,8 +240,43 @@ impl Segment {
         let is_it = |file: &&File| {
             file.dev.load(Ordering::Relaxed) == dev && file.ino.load(Ordering::Relaxed) == ino
         };
-        let file = header.files[..named].iter().find(is_it)?;
-        Some(Direct(file.direct.load(Ordering::Relaxed) == 1))
+        // A file may be named once as opened, and once as read past the page cache.
+        let files = header.files[..named].iter().filter(is_it);
+        let direct = files
+            .map(|file| file.direct.load(Ordering::Relaxed))
+            .max()?;
+        Some(Direct(direct == 1))
+    }
+
+    /// Name another rank's segment, which this process has, as the library in front of MPI does: for tests.
+    #[doc(hidden)]
+    pub fn name_peer(&self, peer: &Segment) {
+        let header = self.map.header();
+        let count = header.peer_count.load(Ordering::Relaxed);
+        let place = &header.peers[count as usize];
+        place.token.store(peer.token(), Ordering::Relaxed);
+        place.pid.store(std::process::id(), Ordering::Relaxed);
+        let fd = peer.file.as_raw_fd().cast_unsigned();
+        place.fd.store(fd, Ordering::Relaxed);
+        header.peer_count.store(count + 1, Ordering::Release);
+    }
+
+    /// So many reads were looked for in vain, as the library counts them: for tests.
+    #[doc(hidden)]
+    pub fn count_missed(&self, reads: u64) {
+        count(&self.counters().missed, reads);
+    }
+
+    /// Name a file as the library does, opened or read past the page cache: for tests.
+    #[doc(hidden)]
+    pub fn name_file(&self, (dev, ino): (u64, u64), direct: Direct) {
+        let header = self.map.header();
+        let count = header.file_count.load(Ordering::Relaxed);
+        let file = &header.files[count as usize % FILES];
+        file.dev.store(dev, Ordering::Relaxed);
+        file.ino.store(ino, Ordering::Relaxed);
+        file.direct.store(direct.0.into(), Ordering::Relaxed);
+        header.file_count.store(count + 1, Ordering::Release);
     }
 
     /// The parts of a page that are there or being filled.
@@ -250,19 +286,25 @@ impl Segment {
             .fold(0, |parts, word| parts | word.valid() | word.filling())
     }
 
-    /// Claim these parts of a page, which are foretold, to be filled. With `insist`, a page that is foretold makes room where all
-    /// are.
-    pub fn claim(&self, key: &Key, parts: u16, insist: bool) -> Claim<'_> {
+    /// The parts of a page that the owner was foretold to read, as long as the page has a slot.
+    pub fn wanted(&self, key: &Key) -> u16 {
+        self.slots_of(key)
+            .fold(0, |parts, (_, slot)| parts | slot.wanted())
+    }
+
+    /// Claim the parts `wanted` of a page, which are foretold, to be filled; and where any of them is missing, those `beside`, too.
+    /// With `insist`, a page that is foretold makes room where all are.
+    pub fn claim(&self, key: &Key, wanted: u16, beside: u16, insist: bool) -> Claim<'_> {
         let _giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the claim: a write that finds nothing claimed is over before what is claimed is read.
         count(&self.map.header().claimed, 1);
         for _ in 0..TRIES {
             let mut is_there = false;
             for (number, slot) in self.slots_of(key) {
-                if let Ok(claimed) = slot.claim(key, parts) {
-                    slot.expect(parts);
+                if let Ok(claimed) = slot.claim(key, wanted, beside) {
+                    slot.expect(wanted);
                     match claimed {
-                        Some(claimed) => return self.fill(number, *key, claimed),
+                        Some(claimed) => return self.fill(number, *key, claimed, wanted),
                         None => is_there = true,
                     }
                 }
@@ -280,22 +322,23 @@ impl Segment {
                 let way = (number % WAYS) as usize;
                 set.tag[way].store(tag(key.hash()), Ordering::Relaxed);
             };
-            if let Some(claimed) = slot.take(word, key, parts, name) {
-                slot.expect(parts);
+            if let Some(claimed) = slot.take(word, key, wanted | beside, name) {
+                slot.expect(wanted);
                 let counts = self.counters();
                 count(&counts.evicted, (word.valid() != 0).into());
                 count(&counts.unread, (unread != 0).into());
-                return self.fill(number, *key, claimed);
+                return self.fill(number, *key, claimed, wanted);
             }
         }
         Claim::Full
     }
 
-    fn fill(&self, slot: u32, key: Key, claimed: Claimed) -> Claim<'_> {
+    fn fill(&self, slot: u32, key: Key, claimed: Claimed, wanted: u16) -> Claim<'_> {
         Claim::Fill(Fill {
             segment: self,
             slot,
             key,
+            wanted: claimed.parts & wanted,
             claimed,
             filled: 0,
         })
@@ -375,6 +418,7 @@ impl Segment {
             filled_bytes,
             taken,
             taken_bytes,
+            beside_bytes,
             lost,
             evicted,
             unread

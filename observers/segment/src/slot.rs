@@ -32,6 +32,11 @@ impl Word {
         self.0 as u16
     }
 
+    /// The half that fills change, as it lies in memory.
+    pub fn low(self) -> u32 {
+        self.0 as u32
+    }
+
     fn new(generation: u32, filling: u16, valid: u16) -> Self {
         Self(u64::from(generation) << 32 | u64::from(filling) << 16 | u64::from(valid))
     }
@@ -59,7 +64,9 @@ pub struct Slot {
     pub(crate) fresh: AtomicU32,
     /// How many wait for a fill.
     pub(crate) waiters: AtomicU32,
-    pub(crate) reserved: AtomicU32,
+    /// In the low half, parts that the owner was foretold to read since the slot is the page's; in the high half, parts that it is
+    /// reading from the file. For other ranks' foreread.
+    pub(crate) wanted: AtomicU32,
 }
 
 /// Parts that were claimed: they are to be filled, and then to be [committed](Slot::commit).
@@ -100,18 +107,19 @@ impl Slot {
             .is_ok()
     }
 
-    /// Claim those of these parts of this page that are neither valid nor being filled; `None` if there are none. `false` if the
-    /// slot is another page's by now.
-    pub fn claim(&self, key: &Key, parts: u16) -> Result<Option<Claimed>, Another> {
+    /// Claim those of the parts `wanted` of this page that are neither valid nor being filled, and with them those `beside` of which
+    /// the same is true; `None` if nothing that is wanted is missing. [`Another`] if the slot is another page's by now.
+    pub fn claim(&self, key: &Key, wanted: u16, beside: u16) -> Result<Option<Claimed>, Another> {
         loop {
             let word = self.word();
             if !self.is_for(key) {
                 return Err(Another);
             }
-            let missing = parts & !word.valid() & !word.filling();
-            if missing == 0 {
+            let is_there = word.valid() | word.filling();
+            if wanted & !is_there == 0 {
                 return Ok(None);
             }
+            let missing = (wanted | beside) & !is_there;
             let new = Word::new(word.generation(), word.filling() | missing, word.valid());
             if self.replace(word, new) {
                 // What is read of the file is read after that.
@@ -138,6 +146,7 @@ impl Slot {
         self.page.store(key.page, Ordering::Relaxed);
         self.expected.store(0, Ordering::Relaxed);
         self.fresh.store(0, Ordering::Relaxed);
+        self.wanted.store(0, Ordering::Relaxed);
         named();
         let others = Word::new(0, !parts, 0);
         self.word.fetch_and(!others.0, Ordering::AcqRel);
@@ -206,6 +215,27 @@ impl Slot {
     /// These parts are foretold.
     pub fn expect(&self, parts: u16) {
         self.expected.fetch_or(parts.into(), Ordering::Relaxed);
+        self.wanted.fetch_or(parts.into(), Ordering::Relaxed);
+    }
+
+    /// The parts that were foretold since the slot is the page's.
+    pub fn wanted(&self) -> u16 {
+        self.wanted.load(Ordering::Relaxed) as u16
+    }
+
+    /// These parts, which are claimed, are read from the file from now on, or not any more.
+    pub fn set_reading(&self, parts: u16, reading: bool) {
+        let parts = u32::from(parts) << 16;
+        if reading {
+            self.wanted.fetch_or(parts, Ordering::Relaxed);
+        } else {
+            self.wanted.fetch_and(!parts, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether all of these parts are being read from the file.
+    pub fn is_reading(&self, parts: u16) -> bool {
+        (self.wanted.load(Ordering::Relaxed) >> 16) as u16 & parts == parts
     }
 
     /// Those of its valid parts that are foretold and not read since.
@@ -242,6 +272,13 @@ impl Slot {
         self.waiters.load(Ordering::SeqCst) != 0
     }
 
+    /// Be counted among those who wait meanwhile.
+    pub fn wait(&self, wait: impl FnOnce()) {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        wait();
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Where its state is.
     pub fn address(&self) -> *const AtomicU64 {
         &self.word
@@ -260,7 +297,7 @@ impl Slot {
             expected: AtomicU32::new(0),
             fresh: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
-            reserved: AtomicU32::new(0),
+            wanted: AtomicU32::new(0),
         }
     }
 }

@@ -48,10 +48,10 @@ fn facts() -> Vec<String> {
         "header" Header: magic, version, slots, token, mode, peer_count, clock, logged, joined, file_count, claimed, counts,
             peers, files;
         "counts" Counters: hits, hit_bytes, host_hits, host_bytes, remote_hits, remote_bytes, late, missed, voided, filled,
-            filled_bytes, taken, taken_bytes, lost, evicted, unread;
+            filled_bytes, taken, taken_bytes, beside_bytes, lost, evicted, unread;
         "peer" Peer: token, pid, fd;
         "file" File: dev, ino, direct;
-        "slot" Slot: word, dev, ino, page, version, used, expected, fresh, waiters;
+        "slot" Slot: word, dev, ino, page, version, used, expected, fresh, waiters, wanted;
         "place" Place: tag, place;
     );
     for slots in [1, 7, 8, 9, 512, 12345] {
@@ -134,7 +134,7 @@ fn a_rank_reads_nothing_but_what_a_page_holds_while_pages_come_and_go() {
             page: random >> 58,
         };
         let parts = (random >> 20) as u16;
-        if let Claim::Fill(mut fill) = segment.claim(&key, parts, true) {
+        if let Claim::Fill(mut fill) = segment.claim(&key, parts, 0, true) {
             let parts = fill.parts();
             use std::os::fd::AsFd as _;
             fill.from_file(file.as_fd(), parts, 1).unwrap();

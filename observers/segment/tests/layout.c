@@ -19,10 +19,11 @@ static void facts(void)
     AT(header, peers), AT(header, files);
     AT(counts, hits), AT(counts, hit_bytes), AT(counts, host_hits), AT(counts, host_bytes), AT(counts, remote_hits);
     AT(counts, remote_bytes), AT(counts, late), AT(counts, missed), AT(counts, voided), AT(counts, filled), AT(counts, filled_bytes);
-    AT(counts, taken), AT(counts, taken_bytes), AT(counts, lost), AT(counts, evicted), AT(counts, unread);
+    AT(counts, taken), AT(counts, taken_bytes), AT(counts, beside_bytes), AT(counts, lost);
+    AT(counts, evicted), AT(counts, unread);
     AT(peer, token), AT(peer, pid), AT(peer, fd), AT(file, dev), AT(file, ino), AT(file, direct);
     AT(slot, word), AT(slot, dev), AT(slot, ino), AT(slot, page), AT(slot, version), AT(slot, used), AT(slot, expected);
-    AT(slot, fresh), AT(slot, waiters), AT(place, tag), AT(place, place);
+    AT(slot, fresh), AT(slot, waiters), AT(slot, wanted), AT(place, tag), AT(place, place);
     const uint32_t counts[] = {1, 7, 8, 9, 512, 12345};
     for (int i = 0; i < 6; i++) {
         uint64_t at[5], size = segment_size(counts[i], at);

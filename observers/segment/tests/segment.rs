@@ -25,7 +25,7 @@ fn file(size: u64) -> File {
 
 /// Fills these parts; those that were filled, or `None` where there was no room.
 fn fill(segment: &Segment, file: &File, page: u64, parts: u16, insist: bool) -> Option<u16> {
-    match segment.claim(&key(page), parts, insist) {
+    match segment.claim(&key(page), parts, 0, insist) {
         Claim::There => Some(0),
         Claim::Full => None,
         Claim::Fill(mut fill) => {
@@ -65,7 +65,7 @@ fn a_part_that_a_file_ends_in_is_left_out() {
 fn a_page_that_is_made_void_while_it_is_filled_is_lost() {
     let segment = Segment::create(4 * PAGE).unwrap();
     let file = file(PAGE);
-    let Claim::Fill(mut late) = segment.claim(&key(0), 0b11, false) else {
+    let Claim::Fill(mut late) = segment.claim(&key(0), 0b11, 0, false) else {
         panic!("nothing claimed");
     };
     late.from_file(file.as_fd(), 0b11, VERSION).unwrap();
@@ -82,7 +82,7 @@ fn a_page_that_is_made_void_while_it_is_filled_is_lost() {
 fn a_fill_that_is_given_up_can_be_begun_again() {
     let segment = Segment::create(PAGE).unwrap();
     let file = file(PAGE);
-    drop(segment.claim(&key(0), 0b1, false));
+    drop(segment.claim(&key(0), 0b1, 0, false));
     assert_eq!(segment.resident(&key(0)), 0);
     assert_eq!(fill(&segment, &file, 0, 0b1, false), Some(0b1));
 }
@@ -126,7 +126,7 @@ fn three_quarters_of_a_segment_are_used_before_a_page_has_to_make_room() {
     assert!(held >= 512 * 3 / 4, "{held}");
 
     fn fill_first(segment: &Segment, file: &File, page: u64) -> bool {
-        match segment.claim(&key(page), 0b1, false) {
+        match segment.claim(&key(page), 0b1, 0, false) {
             Claim::Fill(mut fill) => {
                 // What it holds does not matter here.
                 fill.from_file(file.as_fd(), 0b1, VERSION).unwrap();
@@ -159,7 +159,7 @@ fn another_ranks_pages_are_taken_over() {
     );
     let file = file(PAGE);
     let mapped = opened(&peer).unwrap();
-    let take_of = |parts, version| match own.claim(&key(0), parts, false) {
+    let take_of = |parts, version| match own.claim(&key(0), parts, 0, false) {
         Claim::Fill(mut fill) => fill
             .from_peer(&mapped, parts, version)
             .then(|| fill.commit()),

@@ -14,6 +14,11 @@ pub const TESTS: &[Test] = &[
         served,
     ),
     (
+        "ranks_that_read_from_front_to_back_are_served_where_no_kernel_reads_ahead",
+        Needs::Mount,
+        in_order,
+    ),
+    (
         "programs_read_the_same_by_the_collective_cache",
         Needs::Mount,
         the_same,
@@ -22,6 +27,17 @@ pub const TESTS: &[Test] = &[
         "pages_go_to_the_page_cache_where_ranks_share_it",
         Needs::C,
         shared_pages,
+    ),
+    (
+        "files_that_are_read_past_the_page_cache_are_served_by_the_collective_cache",
+        Needs::C,
+        direct,
+    ),
+    (
+        "a_program_of_sessions_alone_ends_as_it_does_alone",
+        // Open MPI 4.1 has none.
+        Needs::Mpich,
+        sessions,
     ),
     (
         "a_cache_smaller_than_a_page_is_refused",
@@ -70,6 +86,31 @@ fn served(mpi: Mpi) {
     check!(chosen, "{words:?}: {caches:#?}");
 }
 
+fn in_order(mpi: Mpi) {
+    let lab = Lab::new();
+    mpi.build(&lab, "strided.c");
+    let _mount = Striped::mount(&lab);
+    std::fs::write(lab.path("mnt/data"), contents(16 << 20)).expect("a file");
+    let words = &["./strided", "mnt/data", "parts", "whole"];
+    let plain = mpi.launch(&lab, 2, words);
+    // By the pattern, then by the record.
+    for round in 0..2 {
+        let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
+        assert_eq!(lines(&output), lines(&plain), "{output:?}");
+        let accounts = accounts(&lab, 2);
+        let hits = |account: &Value| {
+            let count = |name: &str| account["collective_cache"][name].as_u64().unwrap_or(0);
+            count("hit_local") + count("hit_host")
+        };
+        // Of 128 reads a rank.
+        let hits: Vec<u64> = accounts.iter().map(hits).collect();
+        check!(
+            hits.iter().all(|&hits| hits >= 64),
+            "round {round}: {accounts:#?}"
+        );
+    }
+}
+
 fn the_same(mpi: Mpi) {
     let lab = Lab::new();
     mpi.build(&lab, "cached.c");
@@ -112,6 +153,68 @@ fn shared_pages(mpi: Mpi) {
             for name in ["filled", "hit_local", "hit_host", "hit_remote"] {
                 assert_eq!(cache[name].as_u64().unwrap_or(0), 0, "{cache:#}");
             }
+        }
+    }
+}
+
+fn direct(mpi: Mpi) {
+    let lab = Lab::new();
+    mpi.build(&lab, "direct.c");
+    lab.data("data", 16);
+    lab.data("other", 16);
+    let words = &["./direct", "data", "other"];
+    let plain = mpi.launch(&lab, 2, words);
+    if !plain.status.success() {
+        println!("skipped: the file system of temporary files has no O_DIRECT: {plain:?}");
+        return;
+    }
+    lab.cold(&["data", "other"]);
+    let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
+    assert_eq!(lines(&output), lines(&plain), "{output:?}");
+    let accounts = accounts(&lab, 2);
+    let hits = |account: &Value| {
+        let count = |name: &str| account["collective_cache"][name].as_u64().unwrap_or(0);
+        count("hit_local") + count("hit_host")
+    };
+    // Of 128 reads of both ranks.
+    check!(
+        accounts.iter().map(hits).sum::<u64>() >= 64,
+        "{accounts:#?}"
+    );
+    let is_said = |account: &Value| {
+        let homes = account["collective_cache"]["file_systems"].as_object();
+        homes.is_some_and(|homes| {
+            homes.iter().any(|(name, home)| {
+                name.ends_with(", read with O_DIRECT") && home == "collective cache"
+            })
+        })
+    };
+    check!(accounts.iter().any(is_said), "{accounts:#?}");
+    let again = mpi.foreread(&lab, 2, &["run"], words);
+    assert_eq!(lines(&again), lines(&plain), "{again:?}");
+}
+
+fn sessions(mpi: Mpi) {
+    let lab = Lab::new();
+    mpi.build(&lab, "sessions.c");
+    lab.data("data", 8);
+    let mount = foreread_tests::Need::Fuse
+        .missing()
+        .or_else(|| foreread_tests::Need::Root.missing());
+    let striped = mount.is_none().then(|| Striped::mount(&lab));
+    let mut files = vec!["data"];
+    if striped.is_some() {
+        std::fs::write(lab.path("mnt/data"), contents(8 << 20)).expect("a file");
+        files.push("mnt/data");
+    }
+    for file in files {
+        let words = &["./sessions", file];
+        // MPICH 4.0 opens no file then.
+        let plain = mpi.launch(&lab, 2, words);
+        for _ in 0..2 {
+            let output = mpi.foreread(&lab, 2, &["run"], words);
+            assert_eq!(output.status, plain.status, "{output:?}");
+            assert_eq!(lines(&output), lines(&plain), "{output:?}");
         }
     }
 }

@@ -98,6 +98,11 @@ impl PageCache {
         (self.common.files.clone(), self.common.aside.clone())
     }
 
+    /// What is known of devices.
+    pub(crate) fn devices(&self) -> &Devices {
+        &self.common.devices
+    }
+
     fn tell(&mut self, file: FileId, page: u64, job: Job) {
         self.lanes.tell(&self.common, file, page, job);
     }

@@ -60,8 +60,20 @@ impl Collective {
         self.0.decided
     }
 
-    /// What a file system of this name was found to be.
-    pub(super) fn found(&self, name: String, mode: Mode) {
+    /// Whether anything belongs into the segment.
+    pub(super) fn is_used(&self) -> bool {
+        lock(&self.0.homes)
+            .values()
+            .any(|&mode| mode == Mode::Collective)
+    }
+
+    /// Where files on a file system of this name belong, those that are read past the page cache or the others.
+    pub(super) fn found(&self, name: String, direct: bool, mode: Mode) {
+        let name = if direct {
+            format!("{name}, read with O_DIRECT")
+        } else {
+            name
+        };
         let mut homes = lock(&self.0.homes);
         homes.insert(name, mode);
         let any = homes.values().any(|&one| one == Mode::Collective);

@@ -15,8 +15,18 @@ struct Seen {
     ino: u64,
     /// In bytes.
     size: u64,
-    /// Parts of its pages that became valid, by the page's number.
-    filled: HashMap<u64, u16>,
+    /// What was done with its pages, by the page's number.
+    pages: HashMap<u64, Parts>,
+}
+
+/// Parts of a page.
+#[derive(Debug, Default)]
+struct Parts {
+    /// That became valid.
+    filled: u16,
+    /// That were read, whether for this rank or beside that, and those of them that were told to be issued.
+    begun: u16,
+    issued: u16,
 }
 
 /// All files met.
@@ -30,12 +40,12 @@ impl Filled {
             dev,
             ino,
             size,
-            filled: HashMap::new(),
+            pages: HashMap::new(),
         });
         if (seen.dev, seen.ino) != (dev, ino) {
             // Another file has its name.
             (seen.dev, seen.ino) = (dev, ino);
-            seen.filled.clear();
+            seen.pages.clear();
         }
         seen.size = size;
     }
@@ -49,16 +59,40 @@ impl Filled {
     /// These parts of a page became valid.
     pub(super) fn filled(&mut self, file: FileId, page: u64, parts: u16) {
         if let Some(seen) = self.0.get_mut(&file) {
-            *seen.filled.entry(page).or_default() |= parts;
+            seen.pages.entry(page).or_default().filled |= parts;
         }
+    }
+
+    /// These parts of a page are about to be read, of which those `wanted` are told to be issued.
+    pub(super) fn begun(&mut self, file: FileId, page: u64, (parts, wanted): (u16, u16)) {
+        if let Some(seen) = self.0.get_mut(&file) {
+            let page = seen.pages.entry(page).or_default();
+            page.begun |= parts;
+            page.issued |= wanted;
+        }
+    }
+
+    /// These parts of a page, which need not be read, are wanted; which of them were read beside others before: those are issued now.
+    pub(super) fn found(&mut self, file: FileId, page: u64, wanted: u16) -> u16 {
+        let page = self
+            .0
+            .get_mut(&file)
+            .and_then(|seen| seen.pages.get_mut(&page));
+        page.map_or(0, |page| {
+            let new = wanted & page.begun & !page.issued;
+            page.issued |= new;
+            new
+        })
     }
 
     /// These are given back.
     pub(super) fn discarded(&mut self, file: FileId, page: u64, parts: u16) {
         if let Some(seen) = self.0.get_mut(&file)
-            && let Some(filled) = seen.filled.get_mut(&page)
+            && let Some(page) = seen.pages.get_mut(&page)
         {
-            *filled &= !parts;
+            page.filled &= !parts;
+            page.begun &= !parts;
+            page.issued &= !parts;
         }
     }
 
@@ -84,7 +118,7 @@ impl Seen {
         let mut gone: Vec<Range<u64>> = Vec::new();
         for (key, parts) in Key::pages(self.dev, self.ino, pages.start..end) {
             let there = segment.resident(&key) & parts;
-            let filled = self.filled.get(&key.page).copied().unwrap_or(0);
+            let filled = self.pages.get(&key.page).map_or(0, |page| page.filled);
             let lost = filled & parts & !there;
             resident += u64::from(there.count_ones());
             evicted += u64::from(lost.count_ones());

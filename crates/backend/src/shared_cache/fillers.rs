@@ -11,19 +11,20 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use foreread_plan::{FileId, PAGE, Request, RequestId};
-use foreread_segment::{Claim, Fill, Mode, PARTS, Segment, runs, version};
+use foreread_segment::{Claim, Fill, Key, PARTS, Segment, runs, version};
 use foreread_sys::file::FileFacts;
 use foreread_sys::processor::Aside;
 
 use super::collective::{Collective, lock};
 use super::filled::Filled;
+use super::sharing::Sharing;
 use crate::Event;
 use crate::page_cache::file::Opened;
 use crate::page_cache::files::Files;
@@ -40,6 +41,12 @@ const ASTRAY: u64 = 8;
 /// Time stamps are as coarse as this on some file systems, with as much again for clocks that differ: a file that was changed less
 /// long ago may be changed again and look the same.
 const COARSE: Duration = Duration::from_secs(2);
+/// How long a page is waited for that another rank is filling, if that rank fills nothing else meanwhile: half of what the rank's own
+/// reads wait for a page that is being filled, so that what another rank that is gone has begun is still read in that time.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// And if it does: four ranks with [`DEPTH`] reads each that all go to one server, which takes 0.4 ms for a read, wait for 26 ms.
+/// Twice as many ranks, and twice as slow.
+const LONGEST: Duration = Duration::from_millis(100);
 /// How long the end of a backend waits for its threads, at most: as that of the page cache does.
 const PARTING: Duration = Duration::from_millis(20);
 
@@ -55,8 +62,8 @@ struct Job {
 
 /// What there is to do.
 enum Task {
-    /// Find out whether what is read of this request's file stays in the page cache.
-    Try(u64, Request),
+    /// Find out whether what is read of this page of a file, on this device, stays in the page cache.
+    Try(u64, FileId, u64),
     /// Fill these 4 KiB pages, which lie in one page of the segment.
     Fill(Arc<Job>, Range<u64>),
 }
@@ -65,10 +72,10 @@ enum Task {
 pub(super) struct Found {
     /// The device.
     pub(super) dev: u64,
-    /// Where its files belong; `None` if that could not be told by this file.
-    pub(super) mode: Option<Mode>,
-    /// The request that asked for it.
-    pub(super) request: Request,
+    /// The file that was tried.
+    pub(super) file: FileId,
+    /// Whether a page that is read stays in the page cache; `None` if that could not be told by this file.
+    pub(super) keeps: Option<bool>,
 }
 
 #[derive(Default)]
@@ -82,8 +89,45 @@ struct Queue {
     astray: bool,
 }
 
-/// The other ranks' segments on this host, by process, descriptor and token; `None` for what is none.
-type Peers = HashMap<(u32, u32, u64), Option<Arc<Segment>>>;
+/// Another rank on this host.
+struct Peer {
+    segment: Segment,
+    /// How much it had done when it was waited for in vain: until it does more, it may be gone.
+    vain: AtomicU64,
+}
+
+impl Peer {
+    /// Fills that it has ended.
+    fn done(&self) -> u64 {
+        let counts = self.segment.counts();
+        counts.filled + counts.lost
+    }
+
+    /// Whether these parts of a fill are on their way to it, and it is there.
+    fn is_waited_for(&self, fill: &Fill<'_>, parts: u16) -> bool {
+        fill.comes_after(&self.segment, parts) && self.vain.load(Ordering::Relaxed) != self.done()
+    }
+
+    /// Wait for these parts of a fill, as long as it ends one fill after the other; whether it has them then.
+    fn wait_for(&self, fill: &Fill<'_>, parts: u16) -> bool {
+        let begun = Instant::now();
+        loop {
+            let done = self.done();
+            if self.segment.wait(&fill.key(), parts, PATIENCE) {
+                return true;
+            }
+            if self.done() == done {
+                self.vain.store(done, Ordering::Relaxed);
+            }
+            if begun.elapsed() > LONGEST || !self.is_waited_for(fill, parts) {
+                return false;
+            }
+        }
+    }
+}
+
+/// The other ranks on this host, by process, descriptor and token; `None` for what is none.
+type Peers = HashMap<(u32, u32, u64), Option<Arc<Peer>>>;
 
 /// What the threads share.
 struct Shared {
@@ -95,6 +139,7 @@ struct Shared {
     /// Files that some thread has open.
     open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
     peers: Mutex<Peers>,
+    sharing: Mutex<Sharing>,
     events: Sender<Event>,
     found: Sender<Found>,
     aside: Aside,
@@ -122,6 +167,7 @@ impl Fillers {
                 files,
                 open: Mutex::default(),
                 peers: Mutex::default(),
+                sharing: Mutex::default(),
                 events,
                 found,
                 aside,
@@ -130,12 +176,12 @@ impl Fillers {
         }
     }
 
-    /// Find out where this request belongs.
-    pub(super) fn try_out(&mut self, dev: u64, request: Request) {
+    /// Find out where files of a device belong, by this page of a file.
+    pub(super) fn try_out(&mut self, dev: u64, file: FileId, page: u64) {
         // Others wait for that.
         lock(&self.shared.queue)
             .tasks
-            .push_front(Task::Try(dev, request));
+            .push_front(Task::Try(dev, file, page));
         self.called(1);
     }
 
@@ -202,7 +248,7 @@ impl Drop for Fillers {
 
 /// What a thread does next.
 enum Next<'a> {
-    Try(u64, Request),
+    Try(u64, FileId, u64),
     /// Look at a file that was not met yet, then the same again.
     Meet(FileId),
     Fill(Arc<Job>, Fill<'a>),
@@ -223,7 +269,7 @@ impl Shared {
             match self.next(open.is_some()) {
                 Next::End => return,
                 Next::Idle => open = None,
-                Next::Try(dev, request) => self.try_out(dev, request),
+                Next::Try(dev, file, page) => self.try_out(dev, file, page),
                 Next::Meet(file) => match self.open(file) {
                     Some(fd) => open = Some((file, fd)),
                     None => self.drop_tasks_of(file),
@@ -234,9 +280,9 @@ impl Shared {
                         open = self.open(job.file).map(|fd| (job.file, fd));
                     }
                     let fd = open.as_ref().map(|(_, fd)| &**fd);
-                    let parts = fill.parts();
+                    let parts = fill.wanted();
                     let filled = fd.map_or(0, |fd| self.read(&job, fill, fd));
-                    self.done(&job, filled == parts);
+                    self.done(&job, filled & parts == parts);
                 }
             }
         }
@@ -265,7 +311,7 @@ impl Shared {
                 continue;
             };
             let (job, pages) = match task {
-                Task::Try(dev, request) => return Next::Try(dev, request),
+                Task::Try(dev, file, page) => return Next::Try(dev, file, page),
                 Task::Fill(job, pages) => (job, pages),
             };
             let key = lock(&self.filled).keys(job.file, &pages);
@@ -278,8 +324,14 @@ impl Shared {
                 return Next::Done(job);
             };
             let segment = self.collective.segment();
-            match segment.claim(&key, parts, false) {
-                Claim::There => return Next::Done(job),
+            let peers = self.peers();
+            let segments = std::iter::once(segment).chain(peers.iter().map(|peer| &peer.segment));
+            let beside = lock(&self.sharing).beside(job.file, (key, parts), segments);
+            match segment.claim(&key, parts, beside, false) {
+                Claim::There => {
+                    self.found(&job, &key, parts);
+                    return Next::Done(job);
+                }
                 Claim::Fill(fill) => {
                     queue.blocked = None;
                     queue.astray = false;
@@ -289,7 +341,7 @@ impl Shared {
             }
             queue.note_blocked(segment);
             if queue.astray
-                && let Claim::Fill(fill) = segment.claim(&key, parts, true)
+                && let Claim::Fill(fill) = segment.claim(&key, parts, beside, true)
             {
                 return Next::Fill(job, fill);
             }
@@ -357,33 +409,24 @@ impl Shared {
         let first = key.page * PARTS;
         let whole = (facts.size / PAGE).saturating_sub(first).min(PARTS);
         let has = ((1_u32 << whole) - 1) as u16;
+        let wanted = fill.wanted();
         let beyond = facts.size.div_ceil(PAGE).saturating_sub(first).min(PARTS);
-        for run in pages_of(first, fill.parts() & !((1_u32 << beyond) - 1) as u16) {
+        for run in pages_of(first, wanted & !((1_u32 << beyond) - 1) as u16) {
             self.report(Event::Short {
                 id: job.id,
                 file: job.file,
                 pages: run,
             });
         }
-        let parts = fill.parts() & has;
-        if parts == 0 {
+        let (parts, wanted) = (fill.parts() & has, wanted & has);
+        if wanted == 0 {
             return 0;
         }
-        job.fetched.store(true, Ordering::Relaxed);
         // Announced first: the program may read the page before the read has returned.
-        for pages in pages_of(first, parts) {
-            self.report(Event::Issued {
-                id: job.id,
-                file: job.file,
-                pages,
-            });
-        }
+        lock(&self.filled).begun(job.file, key.page, (parts, wanted));
+        self.issued(job, first, wanted);
         let state = version(facts.mtime_ns, facts.ctime_ns);
-        let by_peer = is_settled(&facts)
-            && self
-                .peers()
-                .iter()
-                .any(|peer| fill.from_peer(peer, parts, state));
+        let by_peer = is_settled(&facts) && self.take(&mut fill, wanted, state);
         if !by_peer && fill.from_file(fd.as_fd(), parts, state).is_err() {
             return 0;
         }
@@ -392,29 +435,59 @@ impl Shared {
         filled
     }
 
+    /// These parts are wanted, and there or on their way: those that were read beside others are this request's.
+    fn found(&self, job: &Job, key: &Key, wanted: u16) {
+        let new = lock(&self.filled).found(job.file, key.page, wanted);
+        self.issued(job, key.page * PARTS, new);
+    }
+
+    fn issued(&self, job: &Job, first: u64, parts: u16) {
+        for pages in pages_of(first, parts) {
+            job.fetched.store(true, Ordering::Relaxed);
+            self.report(Event::Issued {
+                id: job.id,
+                file: job.file,
+                pages,
+            });
+        }
+    }
+
+    /// Fill these parts from another rank's segment, which has them or is about to; whether that was to be had.
+    fn take(&self, fill: &mut Fill<'_>, parts: u16, state: u64) -> bool {
+        let peers = self.peers();
+        let mut has = peers.iter();
+        if has.any(|peer| fill.from_peer(&peer.segment, parts, state)) {
+            return true;
+        }
+        let peer = peers.iter().find(|peer| peer.is_waited_for(fill, parts));
+        peer.is_some_and(|peer| {
+            peer.wait_for(fill, parts) && fill.from_peer(&peer.segment, parts, state)
+        })
+    }
+
     /// The segments of the other ranks on this host that can be opened.
-    fn peers(&self) -> Vec<Arc<Segment>> {
+    fn peers(&self) -> Vec<Arc<Peer>> {
         let named = self.collective.segment().peers();
         let mut peers = lock(&self.peers);
         let opened = named.into_iter().filter_map(|(pid, fd, token)| {
             let peer = peers.entry((pid, fd, token));
-            peer.or_insert_with(|| Segment::of_peer(pid, fd, token).map(Arc::new))
-                .clone()
+            peer.or_insert_with(|| {
+                Some(Arc::new(Peer {
+                    segment: Segment::of_peer(pid, fd, token)?,
+                    vain: AtomicU64::new(u64::MAX),
+                }))
+            })
+            .clone()
         });
         opened.collect()
     }
 
     /// Read a page of a file that is not in the page cache, and look whether it is there then.
-    fn try_out(&self, dev: u64, request: Request) {
-        let mode = self.home(&request);
+    fn try_out(&self, dev: u64, file: FileId, page: u64) {
+        let opened = self.files.get(file).map(Opened::open);
+        let keeps = opened.and_then(|opened| opened.ok()?.keeps(page));
         // Nobody left to tell: the session is over.
-        let _ = self.found.send(Found { dev, mode, request });
-    }
-
-    fn home(&self, request: &Request) -> Option<Mode> {
-        let mut opened = Opened::open(self.files.get(request.file)?).ok()?;
-        let kept = opened.keeps(request.pages.start)?;
-        Some(if kept { Mode::Plain } else { Mode::Collective })
+        let _ = self.found.send(Found { dev, file, keeps });
     }
 
     /// A page of a request is done.

@@ -13,7 +13,9 @@
 mod collective;
 mod filled;
 mod fillers;
+mod sharing;
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
@@ -32,19 +34,16 @@ use fillers::{Fillers, Found};
 /// full: of 512, 413 went in before the first had to wait.
 const UNREAD: (u64, u64) = (3, 4);
 
-/// Where the files of a device belong.
-#[derive(Debug)]
-enum Home {
-    /// That is being found out; these requests wait for it.
-    Tried(Vec<Request>),
-    Known(Mode),
-}
-
 /// The backend of a rank.
 pub struct SharedCache {
     page_cache: PageCache,
     collective: Collective,
-    homes: HashMap<u64, Home>,
+    /// Devices of which it is being found out whether they keep pages, and the requests that wait for that.
+    tried: HashMap<u64, Vec<Request>>,
+    /// Devices of which it was said where their files belong, and whether those are read past the page cache.
+    said: HashSet<(u64, bool)>,
+    /// Files of which it was said that the kernel reads none of them ahead.
+    unaided: HashSet<FileId>,
     /// Files for the segment that the page cache's side has been told to look at.
     prepared: HashSet<FileId>,
     filled: Arc<Mutex<Filled>>,
@@ -63,7 +62,9 @@ impl SharedCache {
             fillers: Fillers::new(collective, &filled, page_cache.shared(), (event, find)),
             page_cache,
             collective: collective.clone(),
-            homes: HashMap::new(),
+            tried: HashMap::new(),
+            said: HashSet::new(),
+            unaided: HashSet::new(),
             prepared: HashSet::new(),
             filled,
             events,
@@ -79,19 +80,23 @@ impl SharedCache {
         if !self.collective.is_asked(file) && opened.is_none() {
             return (Some(Mode::Plain), dev);
         }
-        if let Some(decided) = self.collective.decided() {
-            if !self.homes.contains_key(&dev) {
-                self.decide(dev, decided);
-            }
-            return (Some(decided), dev);
+        let direct = opened == Some(Direct(true));
+        let keeps = match direct {
+            true => Some(false),
+            false => self.page_cache.devices().keeps(dev),
+        };
+        let found = keeps.map(|keeps| if keeps { Mode::Plain } else { Mode::Collective });
+        let mode = self.collective.decided().or(found);
+        if let Some(mode) = mode
+            && self.said.insert((dev, direct))
+        {
+            let name = self.page_cache.facts(dev).name;
+            self.collective.found(name, direct, mode);
         }
-        if opened == Some(Direct(true)) {
-            return (Some(Mode::Collective), dev);
+        if mode == Some(Mode::Collective) && self.unaided.insert(file) {
+            self.fillers.answer(Event::Unaided { file });
         }
-        match self.homes.get(&dev) {
-            Some(Home::Known(mode)) => (Some(*mode), dev),
-            _ => (None, dev),
-        }
+        (mode, dev)
     }
 
     /// A request for the segment.
@@ -111,34 +116,50 @@ impl SharedCache {
         }
     }
 
-    /// A device was tried.
-    fn found(&mut self, found: Found) {
-        let Found { dev, mode, request } = found;
-        let waiting = match self.homes.remove(&dev) {
-            Some(Home::Tried(waiting)) => waiting,
-            _ => Vec::new(),
-        };
-        if let Some(mode) = mode {
-            self.decide(dev, mode);
-        }
-        // Where the file told nothing, the next one is tried.
-        self.hand_on(request, mode.unwrap_or(Mode::Plain));
-        for request in waiting {
-            self.submit(request);
+    /// Find out where files of a device belong, unless that is being done.
+    fn try_out(&mut self, dev: u64, file: FileId, page: u64) {
+        if let Entry::Vacant(tried) = self.tried.entry(dev) {
+            tried.insert(Vec::new());
+            self.fillers.try_out(dev, file, page);
         }
     }
 
-    /// It is known where files of a device belong.
-    fn decide(&mut self, dev: u64, mode: Mode) {
-        let name = self.page_cache.facts(dev).name;
-        self.collective.found(name, mode);
-        self.homes.insert(dev, Home::Known(mode));
+    /// A device was tried.
+    fn found(&mut self, found: Found) {
+        let Found { dev, file, keeps } = found;
+        let mut waiting = self.tried.remove(&dev).unwrap_or_default();
+        match keeps {
+            Some(keeps) => self.page_cache.devices().found(dev, keeps),
+            // The file told nothing: the next one is tried, and this one's pages are for the page cache.
+            None => {
+                let of = |request: &mut Request| request.file == file;
+                for request in waiting.extract_if(.., of).collect::<Vec<_>>() {
+                    self.page_cache.submit(request);
+                }
+            }
+        }
+        for request in waiting {
+            self.submit(request);
+        }
+        // Said at once, whether anything is asked of it or not.
+        self.home(file);
     }
 }
 
 impl Backend for SharedCache {
     fn add(&mut self, file: FileId, meta: FileMeta) {
+        let is_opened = self
+            .collective
+            .segment()
+            .opened(meta.dev, meta.ino)
+            .is_some();
         self.page_cache.add(file, meta);
+        // It may be another file than the one of that number before.
+        self.unaided.remove(&file);
+        // Something may be wanted of it soon, and would wait for that.
+        if is_opened && let (None, dev) = self.home(file) {
+            self.try_out(dev, file, 0);
+        }
     }
 
     fn device(&mut self, file: FileId) -> Option<u64> {
@@ -164,13 +185,10 @@ impl Backend for SharedCache {
     fn submit(&mut self, request: Request) {
         match self.home(request.file) {
             (Some(mode), _) => self.hand_on(request, mode),
-            (None, dev) => match self.homes.get_mut(&dev) {
-                Some(Home::Tried(waiting)) => waiting.push(request),
-                _ => {
-                    self.homes.insert(dev, Home::Tried(Vec::new()));
-                    self.fillers.try_out(dev, request);
-                }
-            },
+            (None, dev) => {
+                self.try_out(dev, request.file, request.pages.start);
+                self.tried.entry(dev).or_default().push(request);
+            }
         }
     }
 
@@ -208,10 +226,9 @@ impl Backend for SharedCache {
     }
 
     fn room(&self) -> Option<u64> {
-        let of = |home: &Home| matches!(home, Home::Known(Mode::Collective));
         let (part, whole) = UNREAD;
         let pages = u64::from(self.collective.segment().slots()) * PARTS;
-        self.homes.values().any(of).then_some(pages * part / whole)
+        self.collective.is_used().then_some(pages * part / whole)
     }
 
     fn discard(&mut self, file: FileId, pages: Range<u64>) {

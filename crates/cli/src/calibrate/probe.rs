@@ -210,6 +210,7 @@ impl Probe for ColdFile {
                     Event::Done { .. } => (under_way, count) = (under_way - 1, count + 1),
                     Event::Gone { why, .. } => bail!("the file cannot be read: {why}"),
                     Event::Opened { .. }
+                    | Event::Unaided { .. }
                     | Event::Changed { .. }
                     | Event::Short { .. }
                     | Event::Answered { .. }

@@ -115,7 +115,7 @@ fn open(args: &args::Show) -> Result<Reader> {
                 redacted => other.or(redacted),
             },
         };
-        let Some((found, reader)) = known else {
+        let Some((found, record)) = known else {
             bail!("no record of {}", command_line(&identity));
         };
         if let Some(trouble) = &found.trouble {
@@ -124,7 +124,7 @@ fn open(args: &args::Show) -> Result<Reader> {
         if !found.exact {
             eprintln!("foreread: this is the record of {}", plain(&found.differs));
         }
-        return Ok(reader);
+        return Ok(record.whole()?);
     }
     let entries = store.entries()?;
     let Some(name) = &args.record else {

@@ -127,6 +127,17 @@ impl<B: Backend> Engine<B> {
         foreseen
     }
 
+    /// The kernel reads none of this file ahead.
+    pub(super) fn unaided(&mut self, file: FileId) {
+        self.table.unaided(file);
+        self.scheduler.unaided(file);
+        for strand in &mut self.strands {
+            // What was left to the kernel is to be fetched now.
+            strand.ran_out = false;
+            strand.source.see(&Seen::Unaided { file });
+        }
+    }
+
     /// A program that is observed waits: who guesses may look at it again.
     #[inline]
     fn wake(&mut self, access: &Access) {

@@ -341,6 +341,24 @@ fn it_rests_when_only_a_stream_is_left_and_never_while_reading_makes_room() {
 }
 
 #[test]
+fn a_stream_is_asked_for_where_the_kernel_reads_nothing_ahead() {
+    let mut disk = ssd(1000, 1000);
+    let mut scheduler = scheduler(&[], 256);
+    for page in 0..64 {
+        scheduler.queue(SOLE).push(&Expected {
+            pattern: Pattern::Sequential,
+            ..expected(page)
+        });
+    }
+    assert_eq!(fetch_all(&mut scheduler, &mut disk, 0), 0);
+    scheduler.unaided(FileId(99));
+    assert_eq!(fetch_all(&mut scheduler, &mut disk, 1), 0, "another file");
+    scheduler.unaided(expected(0).file);
+    assert_eq!(fetch_all(&mut scheduler, &mut disk, 2), 1);
+    assert_eq!(scheduler.budget().held(), 64);
+}
+
+#[test]
 fn what_a_local_disk_is_asked_for_with_gaps_comes_in_few_requests() {
     // Two pages wanted, two left out: to read those along takes less than one more hint each.
     let pairs: Vec<u64> = (0..100).flat_map(|n| [4 * n, 4 * n + 1]).collect();

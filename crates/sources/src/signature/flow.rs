@@ -16,6 +16,8 @@ pub(super) struct Flow {
     pub(super) thread: ThreadId,
     pub(super) file: FileId,
     pub(super) size: u64,
+    /// Whether the kernel reads none of the file ahead.
+    pub(super) unaided: bool,
     /// As it was before the round.
     pub(super) lead: Lead,
     /// Reads ahead told so far.

@@ -10,7 +10,7 @@
 //! When a pattern breaks, all that was told becomes void, and what still holds is told again; as that is work, it waits
 //! until so many reads have come that the work is small for each ([`CREDIT`]).
 //!
-//! Sequential streams are left to the kernel, which sees them as soon as we do; what begins after a jump is told.
+//! Sequential streams are left to the kernel, which sees them as soon as we do, where it reads ahead; what begins after a jump is told.
 //! Nothing is told of a file whose size is not known, and nothing past its end.
 //!
 //! Invariant: the tables have fixed sizes, all within 16 MiB; what was not read for longest leaves them. A follower whose
@@ -55,6 +55,8 @@ struct Facts {
     size: u64,
     role: Role,
     turn: Role,
+    /// Whether the kernel reads none of it ahead.
+    unaided: bool,
 }
 
 /// One thread's reads of one file.
@@ -370,7 +372,7 @@ impl Signatures {
     /// What is to be told of one that is followed in this round; none if it has told enough, or another is followed.
     fn flow(&mut self, follower: Follower) -> Option<Flow> {
         let (Follower::Nest(_, file) | Follower::Cursor(file, ..)) = follower;
-        let size = self.facts.get(file)?.size;
+        let Facts { size, unaided, .. } = *self.facts.get(file)?;
         let (thread, next, lead) = match follower {
             Follower::Nest(thread, _) => {
                 let pair = self.pairs.get_mut((thread, file))?;
@@ -397,6 +399,7 @@ impl Signatures {
             thread,
             file,
             size,
+            unaided,
             when: lead.when(lead.told(), self.now),
             told: lead.told(),
             lead,
@@ -431,6 +434,10 @@ impl Signatures {
             let pair = self.pairs.get_mut((flow.thread, flow.file));
             let pattern = pair.map_or(Pattern::Scattered, |pair| pair.told.next(read).pattern());
             let pages = read.pages();
+            let pattern = match flow.unaided {
+                true => pattern.unaided(pages.end - pages.start),
+                false => pattern,
+            };
             let is_told = flow.last.start <= pages.start && pages.end <= flow.last.end;
             if pattern == Pattern::Sequential || is_told {
                 continue;
@@ -490,6 +497,13 @@ impl Source for Signatures {
                 let shrinks = size < facts.size;
                 facts.size = size;
                 if shrinks && !self.active.is_empty() {
+                    (self.is_void, self.at_once) = (true, true);
+                }
+            }
+            Seen::Unaided { file } => {
+                self.facts.used(file, self.now, Facts::default).unaided = true;
+                // Streams that count as told are not.
+                if !self.active.is_empty() {
                     (self.is_void, self.at_once) = (true, true);
                 }
             }

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use super::{Segment, byte_runs, bytes, count};
 use crate::atomic::AtomicU64;
@@ -16,6 +17,8 @@ pub struct Fill<'a> {
     pub(super) segment: &'a Segment,
     pub(super) slot: u32,
     pub(super) key: Key,
+    /// Of the parts claimed, those that are foretold.
+    pub(super) wanted: u16,
     pub(super) claimed: Claimed,
     pub(super) filled: u16,
 }
@@ -24,6 +27,11 @@ impl Fill<'_> {
     /// Which parts.
     pub fn parts(&self) -> u16 {
         self.claimed.parts
+    }
+
+    /// Of these, the ones that are foretold; the others lie beside them.
+    pub fn wanted(&self) -> u16 {
+        self.wanted
     }
 
     /// The page.
@@ -37,9 +45,11 @@ impl Fill<'_> {
     /// # Errors
     /// What reading says.
     pub fn from_file(&mut self, file: BorrowedFd<'_>, parts: u16, version: u64) -> io::Result<()> {
+        let parts = parts & self.claimed.parts;
         self.slot().set_version(version);
+        self.slot().set_reading(parts, true);
         let page = self.segment.map.page(self.slot);
-        for (at, len) in byte_runs(parts & self.claimed.parts) {
+        for (at, len) in byte_runs(parts) {
             let mut done = 0;
             while done < len {
                 let offset = self.key.page * PAGE + (at + done) as u64;
@@ -63,6 +73,8 @@ impl Fill<'_> {
             let whole = done / PART as usize;
             self.filled |= (((1_u32 << whole) - 1) << (at / PART as usize)) as u16;
         }
+        let beside = self.filled & !self.wanted;
+        count(&self.segment.counters().beside_bytes, bytes(beside));
         Ok(())
     }
 
@@ -81,6 +93,18 @@ impl Fill<'_> {
             count(&counts.taken_bytes, bytes(self.filled));
         }
         is_good
+    }
+
+    /// Whether another rank is going to fill these parts, so that they need only be [waited for](Segment::wait): it reads them from
+    /// the file, or has claimed them and comes before this one. Of two that have claimed the same and see each other, one goes first.
+    pub fn comes_after(&self, peer: &Segment, parts: u16) -> bool {
+        let is_first = peer.token() < self.segment.token();
+        peer.slots_of(&self.key).any(|(_, slot)| {
+            let word = slot.word();
+            let missing = parts & self.claimed.parts & !word.valid();
+            let is_on_its_way = missing != 0 && missing & !word.filling() == 0;
+            is_on_its_way && (is_first || slot.is_reading(missing))
+        })
     }
 
     /// What was filled becomes valid; which parts. None if the page was made void meanwhile.
@@ -104,7 +128,8 @@ impl Fill<'_> {
             return false;
         }
         let (slot, segment) = (self.slot(), self.segment);
-        slot.refresh(self.filled, segment.clock());
+        slot.refresh(self.filled & self.wanted, segment.clock());
+        slot.set_reading(claimed.parts, false);
         let is_valid = slot.commit(claimed, self.filled) && self.filled != 0;
         let counts = segment.counters();
         if is_valid {
@@ -138,12 +163,60 @@ impl Drop for Fill<'_> {
     }
 }
 
+impl Segment {
+    /// Wait until these parts of a page, which this segment's rank is filling, are valid, but no longer than `most`; whether they are.
+    pub fn wait(&self, key: &Key, parts: u16, most: Duration) -> bool {
+        let until = Instant::now() + most;
+        loop {
+            let state = |(_, slot)| {
+                let slot: &Slot = slot;
+                let word = slot.word();
+                let missing = parts & !word.valid();
+                (missing & !word.filling() == 0).then_some((slot, word, missing))
+            };
+            let Some((slot, word, missing)) = self.slots_of(key).find_map(state) else {
+                return false;
+            };
+            if missing == 0 {
+                return true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            slot.wait(|| sleep(slot.address(), word.low(), left));
+        }
+    }
+}
+
+/// The lower half of a slot's state, which a fill changes.
+fn half(word: *const AtomicU64) -> *const u32 {
+    word.cast::<u32>()
+        .wrapping_add(usize::from(cfg!(target_endian = "big")))
+}
+
 /// Wakes whoever waits for the lower half of a slot's state to change.
 fn wake(word: *const AtomicU64) {
-    let half = usize::from(cfg!(target_endian = "big"));
     // SAFETY: the word is mapped; the call writes nothing.
     unsafe {
-        let half = word.cast::<u32>().add(half);
-        libc::syscall(libc::SYS_futex, half, libc::FUTEX_WAKE, i32::MAX);
+        libc::syscall(libc::SYS_futex, half(word), libc::FUTEX_WAKE, i32::MAX);
+    }
+}
+
+/// Waits until somebody [wakes](wake) it, for this time at most, or not at all where the lower half is another by now.
+fn sleep(word: *const AtomicU64, low: u32, most: Duration) {
+    let time = libc::timespec {
+        tv_sec: most.as_secs().cast_signed(),
+        tv_nsec: most.subsec_nanos().into(),
+    };
+    // SAFETY: the word is mapped; the call writes nothing. That the wait was cut short is found out by whoever looks again.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            half(word),
+            libc::FUTEX_WAIT,
+            low,
+            &raw const time,
+        );
     }
 }

@@ -346,3 +346,26 @@ fn a_sequential_program_is_left_alone() {
     let told = run(&mut source, &trace);
     assert_eq!(told.pages, 0, "{told:?}");
 }
+
+#[test]
+fn a_sequential_program_is_told_of_where_the_kernel_reads_nothing_ahead() {
+    let trace: Vec<_> = (0..10_000).map(|n| read(n * 16 * KIB, 16 * KIB)).collect();
+    // Known before the first read, or after some, which were thought to be left to the kernel.
+    for known_after in [0, 3, 100] {
+        let mut source = Signatures::new();
+        with_files(&mut source, 1, 160 * MIB);
+        let (before, after) = trace.split_at(known_after);
+        run(&mut source, before);
+        source.see(&Seen::Unaided { file: FileId(0) });
+        let told = run(&mut source, after);
+        assert!(told.pages >= 39_000, "{known_after}: {told:?}");
+        assert!(told.precision() >= 99.0, "{known_after}: {told:?}");
+    }
+    // Reads that keep a file system busy by themselves are left to it.
+    let trace: Vec<_> = (0..100).map(|n| read(n * MIB, MIB)).collect();
+    let mut source = Signatures::new();
+    with_files(&mut source, 1, 160 * MIB);
+    source.see(&Seen::Unaided { file: FileId(0) });
+    let told = run(&mut source, &trace);
+    assert_eq!(told.pages, 0, "{told:?}");
+}
