@@ -89,7 +89,7 @@ fn served(mpi: Mpi) {
 fn in_order(mpi: Mpi) {
     let lab = Lab::new();
     mpi.build(&lab, "strided.c");
-    let _mount = Striped::mount(&lab);
+    let _mount = Slow::mount(&lab, "striped");
     std::fs::write(lab.path("mnt/data"), contents(16 << 20)).expect("a file");
     let words = &["./strided", "mnt/data", "parts", "whole"];
     let plain = mpi.launch(&lab, 2, words);
@@ -201,7 +201,7 @@ fn sessions(mpi: Mpi) {
     let mount = foreread_tests::Need::Fuse
         .missing()
         .or_else(|| foreread_tests::Need::Root.missing());
-    let striped = mount.is_none().then(|| Striped::mount(&lab));
+    let striped = mount.is_none().then(|| Slow::mount(&lab, "striped"));
     let mut files = vec!["data"];
     if striped.is_some() {
         std::fs::write(lab.path("mnt/data"), contents(8 << 20)).expect("a file");
