@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foreread_plan::{FileId, FileMeta, Kind, Request, RequestId};
+use foreread_plan::{FileId, FileMeta, Kin, Kind, Request, RequestId};
 
 pub use null::NullBackend;
 pub use page_cache::{PageCache, Recorded, Register};
@@ -202,7 +202,7 @@ pub trait Backend: Send {
     }
     /// Small files with the same number are likely to lie next to each other on their device; `None` for a file of which that is
     /// not known, and for one that is not small.
-    fn kin(&mut self, _file: FileId) -> Option<u32> {
+    fn kin(&mut self, _file: FileId) -> Option<Kin> {
         None
     }
     /// What is known of a device.
@@ -261,7 +261,7 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn block(&mut self, file: FileId) -> Option<u64> {
         (**self).block(file)
     }
-    fn kin(&mut self, file: FileId) -> Option<u32> {
+    fn kin(&mut self, file: FileId) -> Option<Kin> {
         (**self).kin(file)
     }
     fn is_held_up(&self) -> bool {

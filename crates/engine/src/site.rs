@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Placed};
-use foreread_plan::{Expected, FileId, Pattern};
+use foreread_plan::{Expected, FileId, Kin, Pattern};
 use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Run};
 use rustc_hash::FxHashMap;
 
@@ -242,7 +242,7 @@ impl<B: Backend> Devices for Site<'_, B> {
         met.profile.clone()
     }
 
-    fn kin(&mut self, file: FileId) -> Option<u32> {
+    fn kin(&mut self, file: FileId) -> Option<Kin> {
         self.backend.kin(file)
     }
 

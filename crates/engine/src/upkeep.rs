@@ -26,8 +26,9 @@ const PARTS: u64 = 100;
 /// for to what it does not, no more is lost. With a quarter of that, a cold run on a busy machine, which makes all
 /// work take several times as long, was given up now and then. Half and double: no simulated case differs.
 const MOST: i64 = 20_000_000;
-/// Of what a sample of the plan promises, one part in so many counts, and no more than is saved up: it may be left to
-/// the kernel's read-ahead after all, or not be read. Half and double: no simulated case differs.
+/// Of what a sample of the plan promises, one part in so many counts: it may be left to the kernel's read-ahead after all, or not be
+/// read. To take in a record of 25,000 files, and to ask where they lie, takes 0.1 s to 0.3 s before the first is fetched, which is an eighth of what
+/// they are waited for on the quickest of disks. Half and double: no simulated case differs.
 const KEPT: u64 = 8;
 /// Of what a stream waits for the kernel's read-ahead, one part in so many is gained by reading twice as far ahead,
 /// at least: 512 MiB from a virtio SSD took 15 % less. Half and double: no simulated case differs.
@@ -100,7 +101,7 @@ impl Upkeep {
     /// A sample of the plan tells that reads will need their device for `ns` in all.
     pub(crate) fn promised(&mut self, ns: u64) {
         let kept = i64::try_from(ns / KEPT).unwrap_or(i64::MAX);
-        self.balance = self.balance.saturating_add(kept.min(MOST));
+        self.balance = self.balance.saturating_add(kept);
     }
 
     /// A read was observed.

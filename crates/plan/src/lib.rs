@@ -21,5 +21,5 @@ pub use expected::{Expected, Head, Name, Pattern};
 pub use file::{Advice, FileId, FileMeta};
 pub use meta::{Identity, Meta, Rank, Summary, ThreadId, ThreadMeta};
 pub use odds::Odds;
-pub use request::{Request, RequestId};
+pub use request::{Kin, Request, RequestId};
 pub use seen::{Role, Seen};

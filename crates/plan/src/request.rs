@@ -1,5 +1,6 @@
 //! What the scheduler asks a backend to fetch.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use crate::{Extent, FileId, PAGE};
@@ -7,6 +8,9 @@ use crate::{Extent, FileId, PAGE};
 /// A request's number within one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
+
+/// A number that small files have in common which are likely to lie next to each other on their device.
+pub type Kin = NonZeroU32;
 
 /// A contiguous run of pages of one file to bring into memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foreread_plan::FileId;
+use foreread_plan::{FileId, Kin};
 
 use crate::{DeviceId, Layout, Profile};
 
@@ -14,7 +14,7 @@ pub trait Devices {
     fn profile(&mut self, device: DeviceId) -> Profile;
     /// Small files with the same number are likely to lie next to each other on their device; `None` for a file of which that is
     /// not known, and for one that is not small.
-    fn kin(&mut self, _file: FileId) -> Option<u32> {
+    fn kin(&mut self, _file: FileId) -> Option<Kin> {
         None
     }
     /// Where a file lies; `None` while that is still being found out (asking starts it).

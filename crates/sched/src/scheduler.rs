@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use foreread_plan::{Access, FileId, Odds, Pattern, Request, RequestId};
+use foreread_plan::{Access, FileId, Kin, Odds, Pattern, Request, RequestId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -58,7 +58,7 @@ struct Issued {
     request: Request,
     infill: Gaps,
     /// The number of its file's kin.
-    kin: Option<u32>,
+    kin: Option<Kin>,
 }
 
 /// Queues, pacing, order and budget of one session.
@@ -379,6 +379,7 @@ impl Scheduler {
         plan.cursor = plan.queue.end();
         plan.judged_below = plan.cursor;
         plan.unplaced.clear();
+        plan.unproved.clear();
         for lane in self.lanes.values_mut() {
             lane.of(strand).sweep.drain().for_each(drop);
         }
@@ -448,7 +449,7 @@ impl Scheduler {
         lane: &mut Lane,
         now: u64,
         requests: &mut Vec<Request>,
-    ) -> Option<(StrandId, Option<u32>)> {
+    ) -> Option<(StrandId, Option<Kin>)> {
         let mut turns = turns.clone();
         if turns.len() > 1 {
             turns.sort_by_key(|&(weight, strand)| (weight, lane.of(strand).pages_in_flight));
@@ -532,7 +533,7 @@ impl Scheduler {
     fn issue(
         &mut self,
         strand: StrandId,
-        kin: Option<u32>,
+        kin: Option<Kin>,
         lane: &mut Lane,
         now: u64,
     ) -> Option<Issued> {

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use foreread_plan::{FileId, PAGE};
+use foreread_plan::{FileId, Kin, PAGE};
 use smallvec::SmallVec;
 
 use crate::gaps::is_on_the_way;
@@ -19,7 +19,7 @@ use crate::{Order, Profile};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// The number of its file's kin, where it was asked for in turn.
-    pub kin: Option<u32>,
+    pub kin: Option<Kin>,
     /// The file.
     pub file: FileId,
     /// The pages, gaps included.
@@ -44,7 +44,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Beside {
     /// The number of its file's kin ([`Devices::kin`](crate::Devices::kin)).
-    pub kin: Option<u32>,
+    pub kin: Option<Kin>,
     /// The file.
     pub file: FileId,
     /// The first page.
@@ -53,7 +53,7 @@ pub struct Beside {
 
 /// The pending entries of one device: their pages stay in the queue, which is asked by ordinal.
 ///
-/// Some 34 bytes an entry by position, and three times that in turn.
+/// Some 34 bytes an entry by position, and two and a half times that in turn.
 #[derive(Debug, Default)]
 pub struct Sweep {
     /// In program order, by ordinal.
@@ -209,7 +209,7 @@ impl Sweep {
     pub fn next_of_kin(
         &mut self,
         profile: &Profile,
-        kin: u32,
+        kin: Kin,
         mut wanted: impl FnMut(u64) -> Option<(FileId, Range<u64>)>,
         dropped: &mut Vec<u64>,
     ) -> Option<Batch> {
@@ -329,7 +329,7 @@ impl Sweep {
 }
 
 impl Batch {
-    fn of(kin: Option<u32>, file: FileId, pages: Range<u64>, ordinal: u64) -> Self {
+    fn of(kin: Option<Kin>, file: FileId, pages: Range<u64>, ordinal: u64) -> Self {
         Self {
             kin,
             file,
@@ -384,7 +384,7 @@ mod tests {
 
     const FILE: FileId = FileId(3);
 
-    fn in_turn(kin: Option<u32>, file: FileId, page: u64) -> Place {
+    fn in_turn(kin: Option<Kin>, file: FileId, page: u64) -> Place {
         Place::InTurn(Beside { kin, file, page })
     }
 
@@ -466,15 +466,15 @@ mod tests {
     fn small_files_that_are_kin_are_taken_with_each_other_whenever_they_are_due() {
         let mut sweep = Sweep::default();
         // Files 0 to 5, of two kins in turn, and 6, of none.
-        let kin = |file: u64| (file < 6).then_some(file as u32 % 2);
+        let kin = |file: u64| Kin::new(file as u32 % 2 + 1).filter(|_| file < 6);
         for file in [4, 0, 3, 6, 1, 2, 5] {
             sweep.push(in_turn(kin(file), FileId(file as u32), 0), 1, file);
         }
         let wanted = |ordinal: u64| (ordinal != 2).then_some((FileId(ordinal as u32), 0..1));
         let (profile, mut dropped) = (exact(Order::Program), Vec::new());
         let first = sweep.next(&profile, 0, wanted, &mut dropped).unwrap();
-        assert_eq!((first.file, first.kin), (FileId(0), Some(0)));
-        let mut of_kin = || sweep.next_of_kin(&profile, 0, wanted, &mut dropped);
+        assert_eq!((first.file, first.kin), (FileId(0), Kin::new(1)));
+        let mut of_kin = || sweep.next_of_kin(&profile, Kin::MIN, wanted, &mut dropped);
         assert_eq!(of_kin().map(|batch| batch.file), Some(FileId(4)));
         assert_eq!(of_kin(), None);
         assert_eq!(dropped, [2]);

@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use foreread_plan::{FileId, FileMeta, Kind, Request};
+use foreread_plan::{FileId, FileMeta, Kin, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event, Question};
@@ -127,10 +127,11 @@ impl Backend for PageCache {
         names::block(self.common.files.place(file).1)
     }
 
-    fn kin(&mut self, file: FileId) -> Option<u32> {
+    fn kin(&mut self, file: FileId) -> Option<Kin> {
         // Of the number some bits will do: inodes that lie in one block were mostly made one after another, and so were their files.
         let kin = |meta: &FileMeta, _| {
-            Some(names::block(meta.ino)? as u32).filter(|_| meta.size <= SMALL_HINT)
+            Kin::new((names::block(meta.ino)? as u32).wrapping_add(1))
+                .filter(|_| meta.size <= SMALL_HINT)
         };
         self.common.files.with(file, kin)?
     }

@@ -67,7 +67,8 @@ impl Scheduler {
             plan.leave(ordinal, entry.range(), &mut self.budget);
             return;
         };
-        let place = match lane(&mut self.lanes, device, devices).profile.order {
+        let lane = lane(&mut self.lanes, device, devices);
+        let place = match lane.profile.order {
             Order::Program => Place::InTurn(Beside {
                 kin: devices.kin(entry.file),
                 file: entry.file,
@@ -76,14 +77,18 @@ impl Scheduler {
             Order::Position => match devices.layout(entry.file) {
                 Some(layout) => Place::At(layout.position(entry.first)),
                 None => {
-                    plan.unplaced.entry(entry.file).or_default().push(ordinal);
+                    let ordinals = plan.unplaced.entry(entry.file).or_default();
+                    if ordinals.is_empty() && !lane.settled {
+                        plan.unproved.push(entry.file);
+                    }
+                    ordinals.push(ordinal);
                     return;
                 }
             },
         };
-        let lane = self.lane(device, devices);
-        let sweep = &mut lane.of(strand).sweep;
-        sweep.push(place, entry.pages.into(), ordinal);
+        lane.of(strand)
+            .sweep
+            .push(place, entry.pages.into(), ordinal);
     }
 
     /// Where devices are asked in passes, have the first not wait for a device to prove itself, but go by the offsets in
@@ -95,23 +100,23 @@ impl Scheduler {
         devices: &mut impl Devices,
     ) {
         let plan = &mut self.plans[strand.0];
-        if plan.unplaced.is_empty() {
-            plan.unplaced_since = None;
+        if plan.unproved.is_empty() {
+            plan.unproved_since = None;
             return;
         }
-        let since = *plan.unplaced_since.get_or_insert(now);
+        let since = *plan.unproved_since.get_or_insert(now);
         if !self.passes || now.saturating_sub(since) < PROOF_NS {
             return;
         }
-        for (file, ordinals) in std::mem::take(&mut plan.unplaced) {
-            let unsettled = devices
-                .device(file)
-                .filter(|&device| !lane(&mut self.lanes, device, devices).settled);
-            let Some(device) = unsettled else {
-                plan.unplaced.insert(file, ordinals);
+        for file in std::mem::take(&mut plan.unproved) {
+            let Some(device) = devices.device(file) else {
                 continue;
             };
             let lane = lane(&mut self.lanes, device, devices);
+            if lane.settled {
+                continue;
+            }
+            let ordinals = plan.unplaced.remove(&file).unwrap_or_default();
             for ordinal in ordinals {
                 if let Some(entry) = plan.queue.get(ordinal) {
                     let (offset, pages) = (entry.first * PAGE, u64::from(entry.pages));

@@ -104,8 +104,10 @@ pub(super) struct Plan {
     pub(super) left_below: u64,
     /// Entries waiting for their file's layout.
     pub(super) unplaced: FxHashMap<FileId, Vec<u64>>,
-    /// Since when there have been any, in the clock of [`Scheduler::next`](super::Scheduler::next).
-    pub(super) unplaced_since: Option<u64>,
+    /// Files that may be of these and whose device has not shown whether positions matter on it; and since when there have been any, in the
+    /// clock of [`Scheduler::next`](super::Scheduler::next).
+    pub(super) unproved: Vec<FileId>,
+    pub(super) unproved_since: Option<u64>,
     pub(super) asked: AllAsked,
     pub(super) in_flight: usize,
     /// Pages of the entries that are `Admitted`.
@@ -130,7 +132,8 @@ impl Plan {
             full: false,
             left_below: 0,
             unplaced: FxHashMap::default(),
-            unplaced_since: None,
+            unproved: Vec::new(),
+            unproved_since: None,
             asked: AllAsked::default(),
             in_flight: 0,
             held: 0,
