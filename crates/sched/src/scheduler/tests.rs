@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::admit::STREAM_LEAD;
 use super::*;
-use crate::{Horizon, Layout};
+use crate::{Horizon, Layout, Profile};
 use foreread_plan::{Expected, Extent, Kind, Odds, PAGE, Pattern, ThreadId};
 
 const SOLE: StrandId = StrandId(0);
