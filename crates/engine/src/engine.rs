@@ -268,6 +268,7 @@ impl<B: Backend> Engine<B> {
                 Told::Cold { waits } => {
                     source.rewind();
                     self.upkeep.promised(waits.saturating_mul(WAIT));
+                    self.upkeep.invested();
                     self.survey = survey.next();
                 }
             }
