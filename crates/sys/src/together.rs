@@ -1,9 +1,8 @@
 //! Hints about several files at once, which the kernel hands to the device together.
 //!
-//! Files that lie next to each other on a device are read by one operation, if whoever asks for them asks within one system call:
-//! until it ends the kernel keeps back what it has for the device, and joins what lies together. `posix_fadvise` is about one
-//! file. Reads through io_uring that must not wait are about as many as are submitted: each begins the kernel's read-ahead of all
-//! that it asks for, and gives up at once, so that nothing is waited for and no file is held open.
+//! Until a system call ends, the kernel keeps back its requests to the device, and merges those that lie next to each other. A call of
+//! `posix_fadvise` is about one file; a call of io_uring takes reads of many files. A read with RWF_NOWAIT starts the read-ahead of
+//! all its bytes and fails at once: nobody waits for the device, and no file stays open.
 //!
 //! 25,000 small files in the order in which grep comes to them, from a volume of 3,000 operations a second: 25,000 operations
 //! by hints about one file each, 4,800 by 32 at a time of 256 that follow each other.
@@ -19,7 +18,8 @@ use crate::cache;
 /// Hints of one call: as many requests as the kernel keeps back (its BLK_MAX_REQUEST_COUNT).
 const MOST: u32 = 32;
 
-/// Gives hints, many to a call. After an error from the kernel none is to be asked of it any more: what it was given last may lie there still.
+/// Gives hints, many to a call. After an error of the kernel's it must be dropped: reads of files that are closed by now may still be in its
+/// queue.
 pub struct Together {
     ring: IoUring,
     /// Where what is in memory already is read to.
@@ -39,7 +39,7 @@ impl Together {
     }
 
     /// Ask for these ranges, in bytes, of these files to be read into the page cache. The kernel's own read-ahead of these open
-    /// file descriptions is off from then on. A file system may ignore it, which is not told.
+    /// file descriptions is off from then on. A file system may ignore the hints without an error.
     ///
     /// # Errors
     /// What the kernel says, and `InvalidInput` for a range that is longer than the largest. Some ranges may have been asked for then.

@@ -86,6 +86,12 @@ fn served(mpi: Mpi) {
     check!(chosen, "{words:?}: {caches:#?}");
 }
 
+/// Reads of a rank that were served from the collective cache, its own part or another's.
+fn hits(account: &Value) -> u64 {
+    let count = |name: &str| account["collective_cache"][name].as_u64().unwrap_or(0);
+    count("hit_local") + count("hit_host")
+}
+
 fn in_order(mpi: Mpi) {
     let lab = Lab::new();
     mpi.build(&lab, "strided.c");
@@ -98,10 +104,6 @@ fn in_order(mpi: Mpi) {
         let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
         assert_eq!(lines(&output), lines(&plain), "{output:?}");
         let accounts = accounts(&lab, 2);
-        let hits = |account: &Value| {
-            let count = |name: &str| account["collective_cache"][name].as_u64().unwrap_or(0);
-            count("hit_local") + count("hit_host")
-        };
         // Of 128 reads a rank.
         let hits: Vec<u64> = accounts.iter().map(hits).collect();
         check!(
@@ -172,10 +174,6 @@ fn direct(mpi: Mpi) {
     let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
     assert_eq!(lines(&output), lines(&plain), "{output:?}");
     let accounts = accounts(&lab, 2);
-    let hits = |account: &Value| {
-        let count = |name: &str| account["collective_cache"][name].as_u64().unwrap_or(0);
-        count("hit_local") + count("hit_host")
-    };
     // Of 128 reads of both ranks.
     check!(
         accounts.iter().map(hits).sum::<u64>() >= 64,

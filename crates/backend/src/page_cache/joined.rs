@@ -1,7 +1,7 @@
 //! Hints about several small files, given so that the kernel makes one operation of what lies together.
 //!
-//! Invariant: what is asked for is asked for in one way or the other: where nothing comes of hints given together, each file has
-//! its own, then and from then on.
+//! Invariant: each missing page is hinted about. Where a file system ignores hints given together, each of its files has a hint of
+//! its own, for these requests and for all later ones.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -17,11 +17,11 @@ use super::worker::Worker;
 /// How hints are given together, where they can be.
 #[derive(Default)]
 pub(super) struct Joined {
-    /// `None` before the first, and where the kernel has none.
+    /// `None` before the first, and where the kernel offers no io_uring.
     way: Option<Together>,
-    /// It was asked for one.
+    /// Whether the kernel was asked for io_uring.
     asked: bool,
-    /// Devices on which nothing came of it.
+    /// Devices whose file systems ignore such hints.
     deaf: HashSet<u64>,
 }
 
