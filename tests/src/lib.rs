@@ -387,9 +387,14 @@ impl Lab {
         account.of(output)
     }
 
+    /// Where the store keeps its records.
+    pub fn records_folder(&self) -> PathBuf {
+        self.home.join("foreread/records")
+    }
+
     /// The records in the store, by name.
     pub fn records(&self) -> Vec<PathBuf> {
-        let Ok(listed) = fs::read_dir(self.home.join("foreread/records")) else {
+        let Ok(listed) = fs::read_dir(self.records_folder()) else {
             return Vec::new();
         };
         let mut records: Vec<_> = listed

@@ -96,7 +96,7 @@ fn in_order(mpi: Mpi) {
     let lab = Lab::new();
     mpi.build(&lab, "strided.c");
     let _mount = Slow::mount(&lab, "striped");
-    std::fs::write(lab.path("mnt/data"), contents(16 << 20)).expect("a file");
+    std::fs::write(lab.path("mnt/data"), contents(48 << 20)).expect("a file");
     let words = &["./strided", "mnt/data", "parts", "whole"];
     let plain = mpi.launch(&lab, 2, words);
     // By the pattern, then by the record.
@@ -104,7 +104,8 @@ fn in_order(mpi: Mpi) {
         let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
         assert_eq!(lines(&output), lines(&plain), "{output:?}");
         let accounts = accounts(&lab, 2);
-        // Of 128 reads a rank.
+        // Of 384 reads a rank. On one processor, following the start of MPI may cost so much that a rank is left to itself
+        // for its first 200 ms.
         let hits: Vec<u64> = accounts.iter().map(hits).collect();
         check!(
             hits.iter().all(|&hits| hits >= 64),
