@@ -33,6 +33,9 @@ use crate::page_cache::held::STAY;
 /// Reads at a time: two for each of the eight servers that a file is striped over by default on the file systems of the paper
 /// (64 KiB stripes, PVFS2). On a slower one they wait there, on a quicker one more were not needed.
 const DEPTH: usize = 16;
+/// Pages of a request that follow each other are read by one call, so many at most: 1 MiB, the longest request that a file
+/// system in user space is sent.
+const RUN: usize = 16;
 /// Between looks for room in the segment while there is none, which the rank makes by reading.
 const ROOM: Duration = Duration::from_millis(1);
 /// Reads of the rank that found nothing, and none between them that did, after which what is foretold and unread has to make room:
@@ -251,7 +254,8 @@ enum Next<'a> {
     Try(u64, FileId, u64),
     /// Look at a file that was not met yet, then the same again.
     Meet(FileId),
-    Fill(Arc<Job>, Fill<'a>),
+    /// Pages of a request that follow each other.
+    Fill(Arc<Job>, Vec<Fill<'a>>),
     /// Nothing has to be filled of this part of a request, or the thread has been idle for [`STAY`].
     Done(Arc<Job>),
     Idle,
@@ -275,14 +279,14 @@ impl Shared {
                     None => self.drop_tasks_of(file),
                 },
                 Next::Done(job) => self.done(&job, true),
-                Next::Fill(job, fill) => {
+                Next::Fill(job, fills) => {
                     if open.as_ref().is_none_or(|(file, _)| *file != job.file) {
                         open = self.open(job.file).map(|fd| (job.file, fd));
                     }
-                    let fd = open.as_ref().map(|(_, fd)| &**fd);
-                    let parts = fill.wanted();
-                    let filled = fd.map_or(0, |fd| self.read(&job, fill, fd));
-                    self.done(&job, filled & parts == parts);
+                    match &open {
+                        Some((_, fd)) => self.read(&job, fills, fd),
+                        None => fills.iter().for_each(|_| self.done(&job, false)),
+                    }
                 }
             }
         }
@@ -324,9 +328,7 @@ impl Shared {
                 return Next::Done(job);
             };
             let segment = self.collective.segment();
-            let peers = self.peers();
-            let segments = std::iter::once(segment).chain(peers.iter().map(|peer| &peer.segment));
-            let beside = lock(&self.sharing).beside(job.file, (key, parts), segments);
+            let beside = self.beside(job.file, (key, parts));
             match segment.claim(&key, parts, beside, false) {
                 Claim::There => {
                     self.found(&job, &key, parts);
@@ -335,7 +337,9 @@ impl Shared {
                 Claim::Fill(fill) => {
                     queue.blocked = None;
                     queue.astray = false;
-                    return Next::Fill(job, fill);
+                    let mut fills = vec![fill];
+                    self.follow(&mut queue, &job, pages.end, &mut fills);
+                    return Next::Fill(job, fills);
                 }
                 Claim::Full => {}
             }
@@ -343,11 +347,50 @@ impl Shared {
             if queue.astray
                 && let Claim::Fill(fill) = segment.claim(&key, parts, beside, true)
             {
-                return Next::Fill(job, fill);
+                return Next::Fill(job, vec![fill]);
             }
             queue.tasks.push_front(Task::Fill(job, pages));
             (queue, _) = self.wait(queue, ROOM);
         }
+    }
+
+    /// Claim the pages of a request that come next in the queue and in the file, where they follow what was claimed, which ends at
+    /// 4 KiB page `end`; as long as there is room for them and they are not there.
+    fn follow<'a>(
+        &'a self,
+        queue: &mut Queue,
+        job: &Arc<Job>,
+        mut end: u64,
+        fills: &mut Vec<Fill<'a>>,
+    ) {
+        while fills.len() < RUN {
+            let pages = match queue.tasks.front() {
+                Some(Task::Fill(next, pages)) if Arc::ptr_eq(next, job) && pages.start == end => {
+                    pages.clone()
+                }
+                _ => return,
+            };
+            let keys = lock(&self.filled).keys(job.file, &pages);
+            let Some(&(key, parts)) = keys.as_ref().and_then(|keys| keys.first()) else {
+                return;
+            };
+            let beside = self.beside(job.file, (key, parts));
+            let Claim::Fill(fill) = self.collective.segment().claim(&key, parts, beside, false)
+            else {
+                return;
+            };
+            fills.push(fill);
+            queue.tasks.pop_front();
+            end = pages.end;
+        }
+    }
+
+    /// The parts of a page to be read with those wanted of it, for other ranks.
+    fn beside(&self, file: FileId, wanted: (Key, u16)) -> u16 {
+        let peers = self.peers();
+        let own = std::iter::once(self.collective.segment());
+        let segments = own.chain(peers.iter().map(|peer| &peer.segment));
+        lock(&self.sharing).beside(file, wanted, segments)
     }
 
     /// Wait for a call, but no longer than this; whether nobody called.
@@ -394,16 +437,61 @@ impl Shared {
         }
     }
 
-    /// Read what was claimed; the parts that are valid now.
-    fn read(&self, job: &Job, mut fill: Fill<'_>, fd: &OwnedFd) -> u16 {
-        // After the claim: a change that this does not see voids the page.
-        let Ok(facts) = FileFacts::of(fd) else {
-            return 0;
-        };
+    /// Read what was claimed, and answer for each page of it.
+    fn read(&self, job: &Job, fills: Vec<Fill<'_>>, fd: &OwnedFd) {
+        // After the claims: a change that this does not see voids the pages.
+        let facts = FileFacts::of(fd).ok();
+        if let Some(facts) = &facts {
+            lock(&self.filled).met(job.file, (facts.dev, facts.ino), facts.size);
+        }
+        let mut begun = Vec::with_capacity(fills.len());
+        for fill in fills {
+            match facts
+                .as_ref()
+                .and_then(|facts| self.begin(job, &fill, facts))
+            {
+                Some(parts) => begun.push((fill, parts)),
+                None => self.done(job, false),
+            }
+        }
+        let Some(facts) = facts else { return };
+        let state = version(facts.mtime_ns, facts.ctime_ns);
+        let settled = is_settled(&facts);
+        let peers = if settled { self.peers() } else { Vec::new() };
+        // What another rank is about to have comes last: it is there by then, more likely than not.
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for (mut fill, parts) in begun {
+            let wanted = fill.wanted() & parts;
+            if peers
+                .iter()
+                .any(|peer| fill.from_peer(&peer.segment, wanted, state))
+            {
+                self.fill(job, fill);
+            } else if peers.iter().any(|peer| peer.is_waited_for(&fill, wanted)) {
+                others.push((fill, parts));
+            } else {
+                own.push((fill, parts));
+            }
+        }
+        self.read_run(job, own, fd, state);
+        for (mut fill, parts) in others {
+            let wanted = fill.wanted() & parts;
+            let peer = peers.iter().find(|peer| peer.is_waited_for(&fill, wanted));
+            if peer.is_some_and(|peer| {
+                peer.wait_for(&fill, wanted) && fill.from_peer(&peer.segment, wanted, state)
+            }) {
+                self.fill(job, fill);
+            } else {
+                self.read_run(job, vec![(fill, parts)], fd, state);
+            }
+        }
+    }
+
+    /// A page that was claimed is about to be read: the parts that its file has of it in full; `None` if none of them is wanted.
+    fn begin(&self, job: &Job, fill: &Fill<'_>, facts: &FileFacts) -> Option<u16> {
         let key = fill.key();
-        lock(&self.filled).met(job.file, (facts.dev, facts.ino), facts.size);
         if (facts.dev, facts.ino) != (key.dev, key.ino) {
-            return 0;
+            return None;
         }
         // Parts that the file does not have in full are not for the cache.
         let first = key.page * PARTS;
@@ -420,19 +508,30 @@ impl Shared {
         }
         let (parts, wanted) = (fill.parts() & has, wanted & has);
         if wanted == 0 {
-            return 0;
+            return None;
         }
         // Announced first: the program may read the page before the read has returned.
         lock(&self.filled).begun(job.file, key.page, (parts, wanted));
         self.issued(job, first, wanted);
-        let state = version(facts.mtime_ns, facts.ctime_ns);
-        let by_peer = is_settled(&facts) && self.take(&mut fill, wanted, state);
-        if !by_peer && fill.from_file(fd.as_fd(), parts, state).is_err() {
-            return 0;
+        Some(parts)
+    }
+
+    /// Read these parts of pages from their file.
+    fn read_run(&self, job: &Job, mut run: Vec<(Fill<'_>, u16)>, fd: &OwnedFd, state: u64) {
+        let mut fills: Vec<_> = run.iter_mut().map(|(fill, parts)| (fill, *parts)).collect();
+        // What could not be read is not filled.
+        let _ = Fill::all_from_file(&mut fills, fd.as_fd(), state);
+        for (fill, _) in run {
+            self.fill(job, fill);
         }
+    }
+
+    /// A page was read: what of it was becomes valid.
+    fn fill(&self, job: &Job, fill: Fill<'_>) {
+        let (wanted, page) = (fill.wanted(), fill.key().page);
         let filled = fill.commit();
-        lock(&self.filled).filled(job.file, key.page, filled);
-        filled
+        lock(&self.filled).filled(job.file, page, filled);
+        self.done(job, filled & wanted == wanted);
     }
 
     /// These parts are wanted, and there or on their way: those that were read beside others are this request's.
@@ -450,19 +549,6 @@ impl Shared {
                 pages,
             });
         }
-    }
-
-    /// Fill these parts from another rank's segment, which has them or is about to; whether that was to be had.
-    fn take(&self, fill: &mut Fill<'_>, parts: u16, state: u64) -> bool {
-        let peers = self.peers();
-        let mut has = peers.iter();
-        if has.any(|peer| fill.from_peer(&peer.segment, parts, state)) {
-            return true;
-        }
-        let peer = peers.iter().find(|peer| peer.is_waited_for(fill, parts));
-        peer.is_some_and(|peer| {
-            peer.wait_for(fill, parts) && fill.from_peer(&peer.segment, parts, state)
-        })
     }
 
     /// The segments of the other ranks on this host that can be opened.

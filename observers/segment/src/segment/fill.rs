@@ -45,37 +45,51 @@ impl Fill<'_> {
     /// # Errors
     /// What reading says.
     pub fn from_file(&mut self, file: BorrowedFd<'_>, parts: u16, version: u64) -> io::Result<()> {
-        let parts = parts & self.claimed.parts;
-        self.slot().set_version(version);
-        self.slot().set_reading(parts, true);
-        let page = self.segment.map.page(self.slot);
-        for (at, len) in byte_runs(parts) {
-            let mut done = 0;
-            while done < len {
-                let offset = self.key.page * PAGE + (at + done) as u64;
-                let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
-                // SAFETY: the run lies within the slot's page, which is mapped; its memory is this claim's.
-                let got = unsafe {
-                    let into = page.add(at + done).cast();
-                    libc::pread(file.as_raw_fd(), into, len - done, offset)
-                };
-                match usize::try_from(got) {
-                    Ok(0) => break,
-                    Ok(got) => done += got,
-                    Err(_) => {
-                        let why = io::Error::last_os_error();
-                        if why.kind() != io::ErrorKind::Interrupted {
-                            return Err(why);
-                        }
-                    }
-                }
-            }
-            let whole = done / PART as usize;
-            self.filled |= (((1_u32 << whole) - 1) << (at / PART as usize)) as u16;
+        Self::all_from_file(&mut [(self, parts)], file, version)
+    }
+
+    /// As [`Fill::from_file`] for each of these, of one file and in its order: what lies together in the file is read by one call.
+    ///
+    /// # Errors
+    /// What reading says; what was read before that is filled.
+    pub fn all_from_file(
+        fills: &mut [(&mut Self, u16)],
+        file: BorrowedFd<'_>,
+        version: u64,
+    ) -> io::Result<()> {
+        let mut pieces = Vec::new();
+        for (number, (fill, parts)) in fills.iter().enumerate() {
+            let parts = parts & fill.claimed.parts;
+            fill.slot().set_version(version);
+            fill.slot().set_reading(parts, true);
+            let page = fill.segment.map.page(fill.slot);
+            pieces.extend(byte_runs(parts).map(|(at, len)| Piece {
+                fill: number,
+                at,
+                into: page.wrapping_add(at),
+                len,
+                offset: fill.key.page * PAGE + at as u64,
+            }));
         }
-        let beside = self.filled & !self.wanted;
-        count(&self.segment.counters().beside_bytes, bytes(beside));
-        Ok(())
+        let mut read = Ok(());
+        for run in pieces.chunk_by(|one, next| one.offset + one.len as u64 == next.offset) {
+            let (mut done, why) = read_run(file, run);
+            for piece in run {
+                let whole = done.min(piece.len) / PART as usize;
+                fills[piece.fill].0.filled |=
+                    (((1_u32 << whole) - 1) << (piece.at / PART as usize)) as u16;
+                done -= done.min(piece.len);
+            }
+            read = why;
+            if read.is_err() {
+                break;
+            }
+        }
+        for (fill, _) in fills {
+            let beside = fill.filled & !fill.wanted;
+            count(&fill.segment.counters().beside_bytes, bytes(beside));
+        }
+        read
     }
 
     /// Fill these of them from another rank's segment, if that has all of them, of the file in the state `version`. The file
@@ -149,6 +163,56 @@ impl Fill<'_> {
             wake(slot.address());
         }
         is_valid
+    }
+}
+
+/// A piece of a file that belongs into one fill; in bytes.
+struct Piece {
+    /// Which fill of several.
+    fill: usize,
+    /// Where in its page.
+    at: usize,
+    /// That place in memory.
+    into: *mut u8,
+    len: usize,
+    /// Where in the file.
+    offset: u64,
+}
+
+/// Read pieces that follow each other in the file; how many bytes that gave, and why no more, unless the file ends there.
+fn read_run(file: BorrowedFd<'_>, run: &[Piece]) -> (usize, io::Result<()>) {
+    let mut done = 0;
+    loop {
+        let mut skip = done;
+        let mut rest = Vec::with_capacity(run.len());
+        for piece in run {
+            if skip < piece.len {
+                rest.push(libc::iovec {
+                    iov_base: piece.into.wrapping_add(skip).cast(),
+                    iov_len: piece.len - skip,
+                });
+            }
+            skip -= skip.min(piece.len);
+        }
+        let Some(first) = run.first().filter(|_| !rest.is_empty()) else {
+            return (done, Ok(()));
+        };
+        let at = libc::off_t::try_from(first.offset + done as u64);
+        let (Ok(at), Ok(count)) = (at, rest.len().try_into()) else {
+            return (done, Err(io::ErrorKind::InvalidInput.into()));
+        };
+        // SAFETY: each piece lies within the page of a slot, which is mapped, and its memory is a claim's.
+        let got = unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr(), count, at) };
+        match usize::try_from(got) {
+            Ok(0) => return (done, Ok(())),
+            Ok(got) => done += got,
+            Err(_) => {
+                let why = io::Error::last_os_error();
+                if why.kind() != io::ErrorKind::Interrupted {
+                    return (done, Err(why));
+                }
+            }
+        }
     }
 }
 
