@@ -130,8 +130,7 @@ impl Table {
     /// A stream that the kernel does not read ahead is read like anything else.
     pub(crate) fn aid(&self, expected: &mut Expected) {
         if expected.pattern == Pattern::Sequential && self.is_unaided(expected.file) {
-            let pages = expected.pages.end - expected.pages.start;
-            expected.pattern = expected.pattern.unaided(pages);
+            expected.pattern = expected.pattern.unaided();
         }
     }
 

@@ -30,10 +30,6 @@ pub struct Name {
     pub before: u64,
 }
 
-/// Pages of a read from which on a file system without a page cache is left to serve it (512 KiB): striped over eight servers by
-/// 64 KiB, it keeps all of them busy by itself. Open MPI's collective reads of 32 MiB took 0.4 s to 0.5 s alone.
-const SPREAD: u64 = 128;
-
 /// The first pages of a sequential stream. In whatever order the rest of a plan is fetched, these come first: what follows them
 /// in the file is what is read next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +55,10 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// What an access of so many pages is where the kernel reads nothing ahead: a stream is read like anything else, unless its reads
-    /// are so long that the file system serves them as well.
-    pub fn unaided(self, pages: u64) -> Self {
+    /// What an access is where the kernel reads nothing ahead: a stream is read like anything else.
+    pub fn unaided(self) -> Self {
         match self {
-            Self::Sequential if pages < SPREAD => Self::Scattered,
+            Self::Sequential => Self::Scattered,
             other => other,
         }
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use foreread_segment::{Claim, Error, Key, PAGE, PART, PARTS, Segment};
+use foreread_segment::{Claim, Error, Fill, Key, PAGE, PART, PARTS, Segment};
 
 const VERSION: u64 = 1;
 
@@ -32,6 +32,51 @@ fn fill(segment: &Segment, file: &File, page: u64, parts: u16, insist: bool) -> 
             let parts = fill.parts();
             fill.from_file(file.as_fd(), parts, VERSION).unwrap();
             Some(fill.commit())
+        }
+    }
+}
+
+/// Calls of this thread that have read.
+fn calls() -> u64 {
+    let counts = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let line = counts.lines().find_map(|line| line.strip_prefix("syscr: "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn pages_that_lie_together_are_read_by_one_call() {
+    let segment = Segment::create(64 * PAGE).unwrap();
+    // It ends in the second part of its seventh page.
+    let file = file(6 * PAGE + PART + 100);
+    let claim = |(page, parts)| match segment.claim(&key(page), parts, 0, false) {
+        Claim::Fill(fill) => fill,
+        other => panic!("{other:?}"),
+    };
+    // From the second part of page 0 to the end of page 2; then pages 4 and 6, each by itself.
+    let wanted = [
+        (0, 0xfffe),
+        (1, 0xffff),
+        (2, 0xffff),
+        (4, 0b1111),
+        (6, 0b1111),
+    ];
+    let mut fills: Vec<_> = wanted.into_iter().map(claim).collect();
+    let mut all: Vec<_> = fills.iter_mut().map(|fill| (fill, 0xffff)).collect();
+    let (first, before) = (calls(), calls());
+    Fill::all_from_file(&mut all, file.as_fd(), VERSION).unwrap();
+    // Less those that to count takes. That the file ends is found out by one more.
+    let made = calls() - before - (before - first);
+    assert_eq!(made, 4);
+    let filled: Vec<_> = fills.into_iter().map(Fill::commit).collect();
+    assert_eq!(filled, [0xfffe, 0xffff, 0xffff, 0b1111, 0b1]);
+    for (page, parts) in wanted {
+        let there = if page == 6 { 0b1 } else { parts };
+        let read = segment.read(&key(page), there).unwrap();
+        for (part, bytes) in read.chunks(PART as usize).enumerate() {
+            if there >> part & 1 == 1 {
+                let number = (page * PARTS) as usize + part;
+                assert!(bytes.iter().all(|&byte| usize::from(byte) == number));
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ impl Queue {
     pub fn scatter(&mut self, file: FileId) {
         for entry in self.entries.iter_mut().filter(|entry| entry.file == file) {
             let old = entry.pattern();
-            let new = old.unaided(entry.pages().into());
+            let new = old.unaided();
             entry.what ^= (old as u64 ^ new as u64) << PATTERN;
         }
     }

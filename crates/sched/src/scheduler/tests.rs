@@ -359,6 +359,23 @@ fn a_stream_is_asked_for_where_the_kernel_reads_nothing_ahead() {
 }
 
 #[test]
+fn long_reads_of_a_stream_are_asked_for_where_the_kernel_reads_nothing_ahead() {
+    let mut disk = ssd(1000, 1000);
+    let mut scheduler = scheduler(&[], 1 << 16);
+    for read in 0..4 {
+        scheduler.queue(SOLE).push(&Expected {
+            pages: read * 4096..(read + 1) * 4096,
+            pattern: Pattern::Sequential,
+            ..expected(0)
+        });
+    }
+    assert_eq!(fetch_all(&mut scheduler, &mut disk, 0), 0);
+    scheduler.unaided(expected(0).file);
+    assert!(fetch_all(&mut scheduler, &mut disk, 1) > 0);
+    assert_eq!(scheduler.budget().held(), 4 * 4096);
+}
+
+#[test]
 fn what_a_local_disk_is_asked_for_with_gaps_comes_in_few_requests() {
     // Two pages wanted, two left out: to read those along takes less than one more hint each.
     let pairs: Vec<u64> = (0..100).flat_map(|n| [4 * n, 4 * n + 1]).collect();

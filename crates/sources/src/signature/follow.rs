@@ -435,7 +435,7 @@ impl Signatures {
             let pattern = pair.map_or(Pattern::Scattered, |pair| pair.told.next(read).pattern());
             let pages = read.pages();
             let pattern = match flow.unaided {
-                true => pattern.unaided(pages.end - pages.start),
+                true => pattern.unaided(),
                 false => pattern,
             };
             let is_told = flow.last.start <= pages.start && pages.end <= flow.last.end;
