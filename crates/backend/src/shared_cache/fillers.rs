@@ -11,7 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -24,6 +24,7 @@ use foreread_sys::processor::Aside;
 
 use super::collective::{Collective, lock};
 use super::filled::Filled;
+use super::peers::Peers;
 use super::sharing::Sharing;
 use crate::Event;
 use crate::page_cache::file::Opened;
@@ -44,12 +45,6 @@ const ASTRAY: u64 = 8;
 /// Time stamps are as coarse as this on some file systems, with as much again for clocks that differ: a file that was changed less
 /// long ago may be changed again and look the same.
 const COARSE: Duration = Duration::from_secs(2);
-/// How long a page is waited for that another rank is filling, if that rank fills nothing else meanwhile: half of what the rank's own
-/// reads wait for a page that is being filled, so that what another rank that is gone has begun is still read in that time.
-const PATIENCE: Duration = Duration::from_millis(5);
-/// And if it does: four ranks with [`DEPTH`] reads each that all go to one server, which takes 0.4 ms for a read, wait for 26 ms.
-/// Twice as many ranks, and twice as slow.
-const LONGEST: Duration = Duration::from_millis(100);
 /// How long the end of a backend waits for its threads, at most: as that of the page cache does.
 const PARTING: Duration = Duration::from_millis(20);
 
@@ -92,46 +87,6 @@ struct Queue {
     astray: bool,
 }
 
-/// Another rank on this host.
-struct Peer {
-    segment: Segment,
-    /// How much it had done when it was waited for in vain: until it does more, it may be gone.
-    vain: AtomicU64,
-}
-
-impl Peer {
-    /// Fills that it has ended.
-    fn done(&self) -> u64 {
-        let counts = self.segment.counts();
-        counts.filled + counts.lost
-    }
-
-    /// Whether these parts of a fill are on their way to it, and it is there.
-    fn is_waited_for(&self, fill: &Fill<'_>, parts: u16) -> bool {
-        fill.comes_after(&self.segment, parts) && self.vain.load(Ordering::Relaxed) != self.done()
-    }
-
-    /// Wait for these parts of a fill, as long as it ends one fill after the other; whether it has them then.
-    fn wait_for(&self, fill: &Fill<'_>, parts: u16) -> bool {
-        let begun = Instant::now();
-        loop {
-            let done = self.done();
-            if self.segment.wait(&fill.key(), parts, PATIENCE) {
-                return true;
-            }
-            if self.done() == done {
-                self.vain.store(done, Ordering::Relaxed);
-            }
-            if begun.elapsed() > LONGEST || !self.is_waited_for(fill, parts) {
-                return false;
-            }
-        }
-    }
-}
-
-/// The other ranks on this host, by process, descriptor and token; `None` for what is none.
-type Peers = HashMap<(u32, u32, u64), Option<Arc<Peer>>>;
-
 /// What the threads share.
 struct Shared {
     queue: Mutex<Queue>,
@@ -141,7 +96,7 @@ struct Shared {
     files: Files,
     /// Files that some thread has open.
     open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
-    peers: Mutex<Peers>,
+    peers: Peers,
     sharing: Mutex<Sharing>,
     events: Sender<Event>,
     found: Sender<Found>,
@@ -169,7 +124,7 @@ impl Fillers {
                 filled: Arc::clone(filled),
                 files,
                 open: Mutex::default(),
-                peers: Mutex::default(),
+                peers: Peers::default(),
                 sharing: Mutex::default(),
                 events,
                 found,
@@ -387,7 +342,7 @@ impl Shared {
 
     /// The parts of a page to be read with those wanted of it, for other ranks.
     fn beside(&self, file: FileId, wanted: (Key, u16)) -> u16 {
-        let peers = self.peers();
+        let peers = self.peers.of(self.collective.segment());
         let own = std::iter::once(self.collective.segment());
         let segments = own.chain(peers.iter().map(|peer| &peer.segment));
         lock(&self.sharing).beside(file, wanted, segments)
@@ -457,7 +412,11 @@ impl Shared {
         let Some(facts) = facts else { return };
         let state = version(facts.mtime_ns, facts.ctime_ns);
         let settled = is_settled(&facts);
-        let peers = if settled { self.peers() } else { Vec::new() };
+        let peers = if settled {
+            self.peers.of(self.collective.segment())
+        } else {
+            Vec::new()
+        };
         // What another rank is about to have comes last: it is there by then, more likely than not.
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (mut fill, parts) in begun {
@@ -549,23 +508,6 @@ impl Shared {
                 pages,
             });
         }
-    }
-
-    /// The segments of the other ranks on this host that can be opened.
-    fn peers(&self) -> Vec<Arc<Peer>> {
-        let named = self.collective.segment().peers();
-        let mut peers = lock(&self.peers);
-        let opened = named.into_iter().filter_map(|(pid, fd, token)| {
-            let peer = peers.entry((pid, fd, token));
-            peer.or_insert_with(|| {
-                Some(Arc::new(Peer {
-                    segment: Segment::of_peer(pid, fd, token)?,
-                    vain: AtomicU64::new(u64::MAX),
-                }))
-            })
-            .clone()
-        });
-        opened.collect()
     }
 
     /// Read a page of a file that is not in the page cache, and look whether it is there then.

@@ -13,6 +13,7 @@
 mod collective;
 mod filled;
 mod fillers;
+mod peers;
 mod sharing;
 
 use std::collections::hash_map::Entry;
