@@ -229,7 +229,7 @@ static void unwritable(void) {
 int main(int argc, char **argv) {
     (void)argc;
     const char *name = argv[1];
-    int reading = strcmp(name, "reads") == 0 || strcmp(name, "ends") == 0 || strcmp(name, "in_turn") == 0;
+    int reading = strcmp(name, "reads") == 0 || strcmp(name, "ends") == 0 || strcmp(name, "in_turn") == 0 || strcmp(name, "once") == 0;
     marked = getenv("MARKED") ? 0xff : 0;
     memset(data, 0xaa, sizeof data);
     MPI_Init(&argc, &argv);
@@ -253,6 +253,8 @@ int main(int argc, char **argv) {
         others(argv[2]);
     else if (strcmp(name, "in_turn") == 0)
         in_turn();
+    else if (strcmp(name, "once") == 0)
+        all("once");
     else if (strcmp(name, "unwritable") == 0)
         unwritable();
     /* The last rank is gone without a word, or kills itself, while it has the file open. */

@@ -5,7 +5,7 @@
  * HOW is made of words: `whole`, all pages of the file; `parts`, those alone whose number is this rank's modulo the number of
  * ranks; `none`; `marked`, with each bit of the file turned over, so that what was served can be told from what was read; `kept`,
  * what is made void is read anew all the time; `stuck`, all pages seem to be on their way for ever; `waited`, each comes once
- * somebody waits for it. What makes it no segment: another `token` or `version`, more `slots` than there are, `unsealed`. In the end the counts are written to COUNTS.RANK. */
+ * somebody waits for it, with `slow` 4 ms later. What makes it no segment: another `token` or `version`, more `slots` than there are, `unsealed`. In the end the counts are written to COUNTS.RANK. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -147,8 +147,11 @@ int main(int argc, char **argv) {
     while (waitpid(program, &ended, is("kept") || is("waited") ? WNOHANG : 0) == 0) {
         for (uint32_t number = 0; number < SLOTS; number++)
             if ((is("waited") && atomic_load(&segment.slots[number].waiters) > 0) ||
-                (is("kept") && atomic_load(&segment.slots[number].ino) != 0 && claim(number)))
+                (is("kept") && atomic_load(&segment.slots[number].ino) != 0 && claim(number))) {
+                if (is("slow"))
+                    nanosleep(&(struct timespec){.tv_nsec = 4000000}, NULL);
                 fill(number);
+            }
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
     snprintf(name, sizeof name, "%s.%d", argv[4], rank);

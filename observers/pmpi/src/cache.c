@@ -23,7 +23,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* How long a read waits for a page that is being filled, in ns. The fill's read of the file is under way, so that one of our own
+/* How long a read waits for pages that are being filled, in ns, for all of them together: a read of 16 MiB has 256, each of which may
+ * be late where ranks take the processors from their forereads. The fill's read of the file is under way, so that one of our own
  * would not be there sooner; a page of 64 KiB of a file system of eight servers comes within some milliseconds. */
 static const uint64_t PATIENCE = 10 * 1000 * 1000;
 /* How long a read of the file system is thought to take before the first, in ns. */
@@ -276,16 +277,18 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Waits for a page of a segment that is being filled; whether there was one, and it is filled. */
-static bool wait_for(struct segment *segment, const struct piece *piece) {
+/* Waits for a page of a segment that is being filled, until the time `end` of the read, which the first wait sets; whether there was
+ * one, and it is filled. */
+static bool wait_for(struct segment *segment, const struct piece *piece, uint64_t *end) {
     uint64_t hash = segment_hash(&piece->key);
     uint64_t filled = atomic_load_explicit(&segment->header->counts.filled, memory_order_relaxed);
     if (atomic_load_explicit(&segment->vain, memory_order_relaxed) == filled)
         return false;
     SEGMENT_EACH(segment, &piece->key, hash, number) {
         struct segment_slot *slot = &segment->slots[number];
-        uint64_t end = now() + PATIENCE;
-        struct timespec until = {.tv_sec = (time_t)(end / 1000000000), .tv_nsec = (long)(end % 1000000000)};
+        if (*end == 0)
+            *end = now() + PATIENCE;
+        struct timespec until = {.tv_sec = (time_t)(*end / 1000000000), .tv_nsec = (long)(*end % 1000000000)};
         for (;;) {
             uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
             uint32_t missing = piece->parts & ~segment_valid(word);
@@ -293,7 +296,7 @@ static bool wait_for(struct segment *segment, const struct piece *piece) {
                 break;
             if (!missing)
                 return true;
-            if (now() >= end) {
+            if (now() >= *end) {
                 atomic_store_explicit(&segment->vain, filled, memory_order_relaxed);
                 break;
             }
@@ -309,7 +312,7 @@ static bool wait_for(struct segment *segment, const struct piece *piece) {
 /* Where a page was, the nearest first. */
 enum source { NOWHERE, OWN, OWN_LATE, HOST, HOST_LATE, REMOTE };
 
-static enum source take(const struct piece *piece) {
+static enum source take(const struct piece *piece, uint64_t *end) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     for (size_t one = 0; one < count; one++) {
         if (!copy(&foreread_host.segments[one], piece))
@@ -320,7 +323,7 @@ static enum source take(const struct piece *piece) {
     /* The own foreread may be waiting for another's. */
     for (size_t one = 0; one < count; one++) {
         struct segment *segment = &foreread_host.segments[one];
-        if (!wait_for(segment, piece) || !copy(segment, piece))
+        if (!wait_for(segment, piece, end) || !copy(segment, piece))
             continue;
         add(one == 0 ? &counts()->hit_bytes : &counts()->host_bytes, piece->len);
         return one == 0 ? OWN_LATE : HOST_LATE;
@@ -375,6 +378,7 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     struct piece piece;
     int before = errno;
     size_t taken = 0;
+    uint64_t end = 0;
     enum source farthest = NOWHERE;
     bool asked = atomic_load_explicit(&file->fd, memory_order_relaxed) == fd;
     bool ours = offset >= 0 && key_of(fd, &piece.key) && piece.key.dev == file->dev && piece.key.ino == file->ino &&
@@ -389,7 +393,7 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
         piece.buffer = (unsigned char *)buffer + taken;
         if (!is_writable(piece.buffer, piece.len))
             break;
-        enum source source = take(&piece);
+        enum source source = take(&piece, &end);
         if (source == NOWHERE)
             break;
         farthest = source > farthest ? source : farthest;

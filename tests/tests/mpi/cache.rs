@@ -63,6 +63,11 @@ pub const TESTS: &[Test] = &[
         stuck,
     ),
     (
+        "a_long_read_waits_no_longer_for_all_of_its_pages_than_for_one",
+        Needs::C,
+        long,
+    ),
+    (
         "programs_with_an_open_file_end_as_they_do_alone",
         Needs::C,
         endings,
@@ -345,6 +350,12 @@ fn waited(mpi: Mpi) {
 fn stuck(mpi: Mpi) {
     let ran = same(mpi, 2, "whole,stuck", "in_turn");
     assert_eq!(ran.served(), 0);
+}
+
+fn long(mpi: Mpi) {
+    // Of 16 pages that come 4 ms after each other.
+    let ran = same(mpi, 1, "whole,waited,slow", "once");
+    assert!(ran.served() < 8 * 65536, "{:?}", ran.counts);
 }
 
 fn endings(mpi: Mpi) {
