@@ -361,11 +361,11 @@ fn a_sequential_program_is_told_of_where_the_kernel_reads_nothing_ahead() {
         assert!(told.pages >= 39_000, "{known_after}: {told:?}");
         assert!(told.precision() >= 99.0, "{known_after}: {told:?}");
     }
-    // Reads that keep a file system busy by themselves are left to it.
+    // However long its reads are.
     let trace: Vec<_> = (0..100).map(|n| read(n * MIB, MIB)).collect();
     let mut source = Signatures::new();
     with_files(&mut source, 1, 160 * MIB);
     source.see(&Seen::Unaided { file: FileId(0) });
     let told = run(&mut source, &trace);
-    assert_eq!(told.pages, 0, "{told:?}");
+    assert!(told.pages >= 96 * 256, "{told:?}");
 }
