@@ -12,6 +12,7 @@ mod ask;
 pub(crate) mod look;
 mod observe;
 mod submit;
+mod surveyed;
 mod walk;
 
 use std::ops::Range;
@@ -25,7 +26,7 @@ use smallvec::SmallVec;
 
 use crate::site::{Site, Table};
 use crate::strand::{Strand, phase_of};
-use crate::survey::{HEAD, Survey, Told};
+use crate::survey::{HEAD, Survey};
 use crate::upkeep::{Upkeep, WAIT};
 use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};
@@ -81,6 +82,8 @@ pub struct Report {
     pub found_again: u64,
     /// Whether the plan was found in memory before anything was done.
     pub was_hot: bool,
+    /// Whether the plan was left alone because following it would have cost more than it could gain.
+    pub declined: bool,
     /// Files that differ from the record.
     pub changed: Vec<(FileId, Change)>,
     /// Files that could not be fetched, and why.
@@ -132,6 +135,8 @@ pub struct Engine<B> {
     reads: u64,
     foreseen: u64,
     was_hot: bool,
+    /// How much more than it could gain following the plans would have cost, in ns, where they are not followed for that.
+    declined: u64,
 }
 
 impl<B: Backend> Engine<B> {
@@ -163,6 +168,7 @@ impl<B: Backend> Engine<B> {
             reads: 0,
             foreseen: 0,
             was_hot: false,
+            declined: 0,
         }
     }
 
@@ -221,71 +227,6 @@ impl<B: Backend> Engine<B> {
     /// Pages that may lie in memory unread, at present.
     pub fn target(&mut self) -> u64 {
         self.scheduler.budget().target()
-    }
-
-    /// Look whether literal plans' pages are in memory already, at a small sample of them; if so, the session is
-    /// [`Phase::Hot`] and the program need not be observed. A plan that is still being made counts as cold, as does one
-    /// whose head was missing. Nothing is fetched until that is known, or has taken so long that it is not in memory.
-    pub fn survey(&mut self, now: u64) {
-        let is_sampled = |one: &&Strand| one.nature == Nature::Literal && one.head.is_none();
-        let sampled = self.strands.iter().filter(is_sampled);
-        self.survey = Survey::new(sampled.map(|one| one.id.0), now);
-        self.survey_on(now);
-    }
-
-    /// Whether it is still to be found out whether the plans are in memory. Until then nothing is to be said of the program.
-    pub fn is_surveying(&self) -> bool {
-        self.survey.is_some()
-    }
-
-    /// Go on with the survey, as far as it goes without waiting.
-    fn survey_on(&mut self, now: u64) {
-        while let Some(mut survey) = self.survey.take() {
-            let source = self.strands[survey.strand()].source.as_mut();
-            match survey.step(source, now, || self.backend.is_held_up()) {
-                Told::Ask { samples, names } => {
-                    self.survey = Some(survey);
-                    self.backend.look(&names);
-                    for one in samples {
-                        let purpose = Purpose::Survey(one.pattern);
-                        self.ask(one.file, vec![one.pages], purpose);
-                    }
-                    self.collect(now);
-                }
-                Told::Wait => {
-                    self.survey = Some(survey);
-                    return;
-                }
-                Told::Hot => {
-                    source.rewind();
-                    // Nobody will come to what is damaged of it.
-                    source.check();
-                    self.survey = survey.next();
-                    if self.survey.is_none() {
-                        self.surveyed(survey.all_hot());
-                    }
-                }
-                Told::Cold { waits } => {
-                    source.rewind();
-                    self.upkeep.promised(waits.saturating_mul(WAIT));
-                    self.upkeep.invested();
-                    self.survey = survey.next();
-                }
-            }
-        }
-    }
-
-    /// All literal plans were sampled, and were in memory or not.
-    fn surveyed(&mut self, hot: bool) {
-        let may_rest = |one: &Strand| {
-            one.nature == Nature::Literal && one.head.is_none() || one.nature == Nature::Guess
-        };
-        if hot && self.strands.iter().all(may_rest) {
-            self.was_hot = true;
-            self.strands
-                .iter_mut()
-                .for_each(|one| one.phase = Phase::Hot);
-        }
     }
 
     /// Whether it is early enough to tell of what the program reads in a while: nothing is left to fetch, as far as the
@@ -420,6 +361,7 @@ impl<B: Backend> Engine<B> {
             missed_hot: self.missed_hot,
             found_again: self.strands.iter().map(|one| one.found_again).sum(),
             was_hot: self.was_hot,
+            declined: self.declined > 0,
             devices: self.table.devices(),
             changed: std::mem::take(&mut self.table.changed),
             gone: std::mem::take(&mut self.table.gone),

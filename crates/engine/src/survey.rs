@@ -228,6 +228,8 @@ pub(crate) struct Survey {
     /// The strands whose plans are still to be sampled; the first is being sampled.
     strands: VecDeque<usize>,
     all_hot: bool,
+    /// Whether none of the plans is to be followed.
+    all_rest: bool,
     sampling: Option<Sampling>,
     /// When it was last asked or answered, in ns.
     since: u64,
@@ -266,6 +268,7 @@ impl Survey {
         (!strands.is_empty()).then_some(Self {
             strands,
             all_hot: true,
+            all_rest: true,
             sampling: None,
             since,
         })
@@ -279,6 +282,16 @@ impl Survey {
     /// Whether all plans were in memory, as far as they were sampled.
     pub(crate) fn all_hot(&self) -> bool {
         self.all_hot
+    }
+
+    /// Whether none of the plans is to be followed.
+    pub(crate) fn all_rest(&self) -> bool {
+        self.all_rest
+    }
+
+    /// The plan that was sampled last is.
+    pub(crate) fn is_followed(&mut self) {
+        self.all_rest = false;
     }
 
     /// The survey of the other plans, if there are more.

@@ -23,7 +23,7 @@ use foreread_plan::{
 use foreread_profiles::Profiles;
 use foreread_ring::Advice;
 use foreread_sources::signature::{Learnt, Roles, Signatures};
-use foreread_sources::{Replay, Source, Trace};
+use foreread_sources::{Past, Replay, Source, Trace};
 use foreread_store::Found;
 use foreread_sys::device::Device;
 use foreread_sys::{memory, process};
@@ -31,7 +31,7 @@ use foreread_sys::{memory, process};
 use super::files::{Recorded, Trouble};
 use super::lessons::learnt;
 use super::watch::Sink;
-use crate::profile::{chosen, computes, turns};
+use crate::profile::{chosen, computes, past, turns};
 
 /// What reports call the strand that follows a record.
 pub(super) const REPLAY: &str = "replay";
@@ -48,6 +48,7 @@ pub(super) struct Recording {
     /// Once it is read.
     reader: Option<Box<Reader>>,
     accesses: Option<u64>,
+    past: Option<Past>,
     /// What is left of a long touch.
     touched: Option<Access>,
     trouble: Trouble,
@@ -61,6 +62,7 @@ impl Recording {
         Self {
             reader: None,
             accesses,
+            past: None,
             touched: None,
             trouble: Arc::clone(trouble),
             files: Arc::clone(files),
@@ -125,6 +127,10 @@ impl Trace for Recording {
 
     fn accesses(&self) -> Option<u64> {
         self.accesses
+    }
+
+    fn past(&self) -> Option<Past> {
+        self.past
     }
 
     fn sampled(&self) -> Option<&Sample> {
@@ -224,6 +230,7 @@ impl Opened {
         let accesses = summary.as_ref().map(|summary| summary.accesses);
         let recording = Recording {
             collective: collective.clone(),
+            past: summary.as_ref().and_then(past),
             ..Recording::new(&recorded, accesses, &trouble)
         };
         let mut source = Box::new(Replay::new(recording, HashSet::new()));

@@ -340,6 +340,9 @@ impl Account {
                 Phase::Hot if report.ledger.issued > 0 => {
                     return Some("its other reads hardly waited".into());
                 }
+                Phase::Hot if report.declined => {
+                    return Some("to follow it would take more than it could gain".into());
+                }
                 Phase::Hot if report.reads > 0 => return Some("its reads hardly waited".into()),
                 Phase::Hot if !self.was_cold() => {
                     let changed = self.files.first().cloned();

@@ -140,6 +140,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
             missed_hot: 0,
             found_again: 0,
             was_hot: false,
+            declined: false,
             changed: Vec::new(),
             gone: Vec::new(),
             devices: Vec::new(),
