@@ -81,6 +81,8 @@ struct Running {
     files: FxHashMap<Symbol, Asked>,
     next: u32,
     used: u64,
+    /// Files that were opened, and that the engine is to be told of when it has taken them from their feed.
+    certain: Vec<(FileId, Feed, Vec<Pages>)>,
     /// Files whose further pages are taken to be read from some time on.
     later: VecDeque<(u64, FileId, Vec<Pages>)>,
     /// When the engine was last told that programs wait.
@@ -154,7 +156,7 @@ impl Fetcher {
             used,
         };
         if let Some(before) = running.files.insert(symbol, asked) {
-            running.give_up(&before);
+            running.take_back(&before);
         }
         if let Some(former) = &mut self.former {
             former.leave(symbol);
@@ -299,8 +301,10 @@ impl Running {
             true => (Vec::new(), asked.pages.clone()),
             false => (first, rest),
         };
+        let feed = asked.feed.clone();
         self.read(file, &first, at);
         if !rest.is_empty() {
+            self.certain.push((file, feed, rest.clone()));
             self.later.push_back((now + LATER, file, rest));
         }
         true
@@ -308,7 +312,7 @@ impl Running {
 
     /// Tells the engine that the files opened a while before `now` were read; whether there were any.
     fn settle(&mut self, now: u64) -> bool {
-        let mut any = false;
+        let mut any = self.confirm();
         while self.later.front().is_some_and(|(due, ..)| *due <= now)
             && let Some((due, file, pages)) = self.later.pop_front()
         {
@@ -316,6 +320,21 @@ impl Running {
             any = true;
         }
         any
+    }
+
+    /// Tells the engine that what is read later of the files opened is certain to be; whether there were any.
+    fn confirm(&mut self) -> bool {
+        let before = self.certain.len();
+        for (file, feed, pages) in std::mem::take(&mut self.certain) {
+            if feed.holds(file) {
+                self.certain.push((file, feed, pages));
+                continue;
+            }
+            for (from, to) in pages {
+                self.session.come_true(file, from.into()..to.into());
+            }
+        }
+        self.certain.len() < before
     }
 
     /// A program has waited for a device at `now`; whether the engine is told.
@@ -334,6 +353,16 @@ impl Running {
         };
         self.session.see(Seen::Read(read.into()));
         true
+    }
+
+    /// A file is asked for anew: memory has lost it, which is nobody's mistake.
+    fn take_back(&self, asked: &Asked) {
+        if asked.used || asked.feed.cancel(asked.id) {
+            return;
+        }
+        for &(from, to) in &asked.pages {
+            self.session.take_back(asked.id, from.into()..to.into());
+        }
     }
 
     /// A file is not waited for any more.
@@ -421,6 +450,7 @@ fn begin(make: &MakeBackend, budget: Option<u64>, unread: u64) -> Option<Running
         files: FxHashMap::default(),
         next: 1,
         used: since,
+        certain: Vec::new(),
         later: VecDeque::new(),
         waited: since,
     })

@@ -54,6 +54,10 @@ enum Notice {
     Strand(&'static str, Box<dyn Source>),
     /// Pages that will not be read after all.
     Unread(FileId, Range<u64>),
+    /// Pages that are asked for anew, of another number.
+    TakenBack(FileId, Range<u64>),
+    /// Pages that are certain to be read.
+    ComeTrue(FileId, Range<u64>),
     /// Nothing is seen from here on: nobody observes it.
     Nothing,
     /// The program waits for its device again.
@@ -176,6 +180,16 @@ impl Session {
     /// These pages will not be read after all, as far as those know who predicted them; in order with what is seen.
     pub fn give_up(&self, file: FileId, pages: Range<u64>) {
         self.add(Notice::Unread(file, pages));
+    }
+
+    /// These pages are asked for anew, of another number of their file: whether they are read is not known.
+    pub fn take_back(&self, file: FileId, pages: Range<u64>) {
+        self.add(Notice::TakenBack(file, pages));
+    }
+
+    /// These pages are certain to be read, some of them later, as far as those know who predicted them.
+    pub fn come_true(&self, file: FileId, pages: Range<u64>) {
+        self.add(Notice::ComeTrue(file, pages));
     }
 
     /// Follow one more source; in order with what is seen and met.
@@ -431,6 +445,8 @@ impl<B: Backend> Shift<B> {
                 Notice::File(file, meta) => self.engine.add_file(file, *meta),
                 Notice::Strand(name, source) => self.engine.add_strand(name, source),
                 Notice::Unread(file, pages) => self.engine.give_up(file, &pages),
+                Notice::TakenBack(file, pages) => self.engine.take_back(file, &pages),
+                Notice::ComeTrue(file, pages) => self.engine.come_true(file, &pages),
                 Notice::Nothing => self.engine.look_away(),
                 Notice::Waiting => {
                     self.engine.resume(now);

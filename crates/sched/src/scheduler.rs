@@ -222,13 +222,14 @@ impl Scheduler {
                 plan.release(ordinal, pages, &mut self.budget);
             }
             // That it knows of what is in memory anyway speaks for no record.
-            if plan.on_trial && (plan.is_guess || taken.admitted || access.waited()) {
+            let is_judged = plan.come_true.remove(&ordinal);
+            if !is_judged && plan.on_trial && (plan.is_guess || taken.admitted || access.waited()) {
                 plan.proof.right(pages);
             }
         }
         for &(ordinal, pages) in &matched.passed {
             plan.release(ordinal, pages, &mut self.budget);
-            if plan.on_trial {
+            if !plan.come_true.remove(&ordinal) && plan.on_trial {
                 plan.proof.wrong(pages);
             }
         }
@@ -236,6 +237,7 @@ impl Scheduler {
             if entry.state == State::Admitted {
                 plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
             }
+            plan.come_true.remove(&ordinal);
         }
         self.leave_behind(strand);
         matched
@@ -243,12 +245,44 @@ impl Scheduler {
 
     /// These pages will not be read after all: nothing is held for them any more, and they speak against the strand.
     pub fn give_up(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
+        self.drop_out(strand, file, pages, true);
+    }
+
+    /// These pages are asked for anew, under another number: nothing is held for them any more, and whether they are read is
+    /// not known.
+    pub fn take_back(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
+        self.drop_out(strand, file, pages, false);
+    }
+
+    fn drop_out(&mut self, strand: StrandId, file: FileId, pages: Range<u64>, is_wrong: bool) {
         let plan = &mut self.plans[strand.0];
         for (ordinal, pages, is_admitted) in plan.queue.give_up(file, pages) {
             if is_admitted {
                 plan.release(ordinal, pages, &mut self.budget);
+            }
+            let is_judged = plan.come_true.remove(&ordinal);
+            if is_admitted && is_wrong && !is_judged {
                 plan.proof.wrong(pages);
             }
+        }
+    }
+
+    /// It is certain that these pages will be read, some of them later: they speak for the strand at once, and how much else
+    /// may be unread at a time does not depend on them any more.
+    pub fn come_true(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
+        let plan = &mut self.plans[strand.0];
+        if !plan.on_trial {
+            return;
+        }
+        for (ordinal, entry) in plan.queue.listed_in(file, pages) {
+            if !plan.come_true.insert(ordinal) {
+                continue;
+            }
+            let pages = u64::from(entry.pages);
+            if entry.state == State::Admitted {
+                plan.held = plan.held.saturating_sub(pages);
+            }
+            plan.proof.right(pages);
         }
     }
 
@@ -264,7 +298,8 @@ impl Scheduler {
             if entry.state == State::Consumed {
                 continue;
             }
-            if plan.on_trial && ordinal >= plan.judged_below {
+            let is_judged = ordinal < plan.judged_below || plan.come_true.contains(&ordinal);
+            if plan.on_trial && !is_judged {
                 plan.proof.wrong(entry.pages.into());
             }
             if entry.state == State::Admitted {
@@ -360,10 +395,12 @@ impl Scheduler {
             if entry.state == State::Admitted {
                 plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
             }
-            if plan.on_trial && ordinal >= plan.judged_below && entry.state != State::Consumed {
+            let is_judged = ordinal < plan.judged_below || plan.come_true.contains(&ordinal);
+            if plan.on_trial && !is_judged && entry.state != State::Consumed {
                 plan.proof.wrong(entry.pages.into());
             }
         }
+        plan.come_true.clear();
         plan.cursor = plan.queue.end();
         plan.judged_below = plan.cursor;
         plan.unplaced.clear();

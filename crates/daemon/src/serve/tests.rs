@@ -327,8 +327,8 @@ fn what_predictions_came_to_is_believed_after_the_next_start() {
     lab.stop();
 }
 
-#[test]
-fn a_session_that_has_met_many_files_gives_way_to_another() {
+/// What fetches, and what it has asked for.
+fn fetcher() -> (Fetcher, Asked) {
     let asked = Asked::default();
     let kept = Arc::clone(&asked);
     let make: MakeBackend = Box::new(move || {
@@ -338,7 +338,92 @@ fn a_session_that_has_met_many_files_gives_way_to_another() {
             asked: Arc::clone(&kept),
         })
     });
-    let mut fetcher = Fetcher::new(make, Some(1 << 30));
+    (Fetcher::new(make, Some(1 << 30)), asked)
+}
+
+/// A program's predictions, at one moment: nothing is read later.
+struct Predictions {
+    fetcher: Fetcher,
+    asked: Asked,
+    accounts: Accounts,
+    now: u64,
+}
+
+impl Predictions {
+    fn new() -> Self {
+        let (fetcher, asked) = fetcher();
+        Self {
+            fetcher,
+            asked,
+            accounts: Accounts::default(),
+            now: clock::now(),
+        }
+    }
+
+    /// The file of this number is predicted, of so many pages.
+    fn want(&mut self, number: u32, pages: u32) {
+        let facts = crate::files::Facts {
+            device: 1,
+            size: u64::from(pages) * foreread_plan::PAGE,
+            ..Default::default()
+        };
+        let path = std::path::PathBuf::from(format!("/{number}"));
+        let file = (foreread_sources::files::Symbol(number), &*path, &facts);
+        let key = (Arc::from("build"), 1000);
+        let pages = vec![(0, pages)];
+        let accounts = &mut self.accounts;
+        assert!(
+            self.fetcher
+                .want(&key, file, pages, 0.9, accounts, self.now)
+        );
+    }
+
+    /// Waits until so many pages of the file of this number were asked for.
+    fn await_pages(&mut self, number: u32, pages: u64) {
+        let begun = Instant::now();
+        let name = format!("/{number}");
+        let count = |asked: &Asked| -> u64 {
+            let asked = asked.lock().expect("what was asked");
+            let all = asked.get(&name).into_iter().flatten();
+            all.map(|pages| pages.end - pages.start).sum()
+        };
+        while count(&self.asked) < pages {
+            let asked = count(&self.asked);
+            assert!(begun.elapsed() < PATIENCE, "{asked} of {pages} of {name}");
+            self.fetcher.settle(self.now);
+            self.fetcher.wake();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn a_large_program_that_was_opened_holds_back_nothing_that_is_predicted_next() {
+    let mut predictions = Predictions::new();
+    // Its pages are taken to be read a while after it was opened, which does not come here.
+    predictions.want(1, 5000);
+    predictions.await_pages(1, 256);
+    let now = predictions.now;
+    let symbol = foreread_sources::files::Symbol(1);
+    predictions.fetcher.opened(symbol, now, now);
+    predictions.await_pages(1, 5000);
+    predictions.want(2, 1000);
+    predictions.await_pages(2, 1000);
+}
+
+#[test]
+fn what_is_asked_for_anew_because_memory_lost_it_was_no_mistake() {
+    let mut predictions = Predictions::new();
+    // What is not believed is left to the program.
+    for round in 1..=20 {
+        predictions.want(1, 256);
+        predictions.await_pages(1, 256 * round);
+    }
+}
+
+#[test]
+fn a_session_that_has_met_many_files_gives_way_to_another() {
+    let (mut fetcher, _) = fetcher();
     let mut accounts = Accounts::default();
     let key = (Arc::from("walk"), 1000);
     let facts = crate::files::Facts {

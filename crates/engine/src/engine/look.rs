@@ -39,6 +39,20 @@ impl<B: Backend> Engine<B> {
         }
     }
 
+    /// What was asked for of these pages is asked for anew, of another number: what came of it is not known.
+    pub fn take_back(&mut self, file: FileId, pages: &Range<u64>) {
+        for strand in &self.strands {
+            self.scheduler.take_back(strand.id, file, pages.clone());
+        }
+    }
+
+    /// It is certain that these pages will be read, some of them later.
+    pub fn come_true(&mut self, file: FileId, pages: &Range<u64>) {
+        for strand in &self.strands {
+            self.scheduler.come_true(strand.id, file, pages.clone());
+        }
+    }
+
     /// Ask which of the pages that wait to be read are gone again: so a session learns that several of them
     /// fill one memory when that happens, and not when the program comes to those pages.
     pub(super) fn look_ahead(&mut self, now: u64) {

@@ -1,10 +1,10 @@
-//! What will not be read after all.
+//! What will not be read after all, and what is certain to be.
 
 use std::ops::Range;
 
 use foreread_plan::FileId;
 
-use super::{Queue, State, hash};
+use super::{Entry, Queue, State, hash};
 
 impl Queue {
     /// These pages will not be read: what was expected of them drops out, and the position stays. The ordinals of the entries,
@@ -26,5 +26,21 @@ impl Queue {
             page = next;
         }
         given_up
+    }
+
+    /// The entries that begin within these pages and are still to be read: the ordinal of the next for each first page, and its entry.
+    pub(crate) fn listed_in(&self, file: FileId, pages: Range<u64>) -> Vec<(u64, Entry)> {
+        let mut listed = Vec::new();
+        let mut page = pages.start;
+        while page < pages.end {
+            let mut next = page + 1;
+            if let Some(ordinal) = self.listed_at(file, page) {
+                let entry = self.at(ordinal).entry();
+                next = next.max(entry.range().end);
+                listed.push((ordinal, entry));
+            }
+            page = next;
+        }
+        listed
     }
 }

@@ -55,7 +55,8 @@ impl Scheduler {
                 // By position, what is read has to make room for a pass over the device: for each page by
                 // itself it would be a seek.
                 let half = (self.budget.target() - spare) / 2;
-                if !plan.has_credit(pages) || by_position && plan.full && self.budget.held() > half
+                if !plan.has_credit(ordinal, pages)
+                    || by_position && plan.full && self.budget.held() > half
                 {
                     return;
                 }
@@ -63,7 +64,7 @@ impl Scheduler {
                 if plan.full {
                     return;
                 }
-                plan.hold(pages, &mut self.budget);
+                plan.hold(ordinal, pages, &mut self.budget);
                 plan.queue.set_state(ordinal, State::Admitted);
                 self.place(strand, ordinal, devices);
             }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use foreread_plan::{FileId, Odds};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::asked::AllAsked;
 use crate::lane::Chance;
@@ -70,7 +70,7 @@ impl Proof {
     }
 
     /// Pages that may be unread at a time.
-    fn credit(self) -> u64 {
+    pub(super) fn credit(self) -> u64 {
         BELIEVED + 2 * self.right
     }
 
@@ -110,8 +110,10 @@ pub(super) struct Plan {
     pub(super) unproved_since: Option<u64>,
     pub(super) asked: AllAsked,
     pub(super) in_flight: usize,
-    /// Pages of the entries that are `Admitted`.
+    /// Pages of the entries that are `Admitted`, without those that have come true.
     pub(super) held: u64,
+    /// Entries that have come true and are still to be read.
+    pub(super) come_true: FxHashSet<u64>,
     pub(super) proof: Proof,
     /// Entries below this ordinal were judged.
     pub(super) judged_below: u64,
@@ -137,6 +139,7 @@ impl Plan {
             asked: AllAsked::default(),
             in_flight: 0,
             held: 0,
+            come_true: FxHashSet::default(),
             proof: Proof::default(),
             judged_below: 0,
         }
@@ -168,19 +171,24 @@ impl Plan {
 
     /// Whether so many pages more may be unread at a time: on trial no more than twice what it was right about, or one that
     /// nothing is read of would never be seen to be wrong.
-    pub(super) fn has_credit(&self, pages: u64) -> bool {
-        !self.on_trial || self.held == 0 || self.held + pages <= self.proof.credit()
+    pub(super) fn has_credit(&self, ordinal: u64, pages: u64) -> bool {
+        let needs = self.on_trial && self.held > 0 && !self.come_true.contains(&ordinal);
+        !needs || self.held + pages <= self.proof.credit()
     }
 
     /// Pages of an entry are admitted.
-    pub(super) fn hold(&mut self, pages: u64, budget: &mut Budget) {
-        self.held += pages;
+    pub(super) fn hold(&mut self, ordinal: u64, pages: u64, budget: &mut Budget) {
+        if !self.come_true.contains(&ordinal) {
+            self.held += pages;
+        }
         budget.hold(pages);
     }
 
     /// And read or given up: with the last of its request goes what was read along.
     pub(super) fn release(&mut self, ordinal: u64, pages: u64, budget: &mut Budget) {
-        self.held = self.held.saturating_sub(pages);
+        if !self.come_true.contains(&ordinal) {
+            self.held = self.held.saturating_sub(pages);
+        }
         budget.release(pages + self.asked.served(ordinal));
     }
 

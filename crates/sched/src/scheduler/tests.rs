@@ -250,6 +250,38 @@ fn what_will_not_be_read_after_all_makes_room_for_what_is_guessed_next() {
 }
 
 #[test]
+fn what_has_come_true_is_judged_once_and_holds_nothing_back() {
+    let mut disk = ssd(1000, 1000);
+    let mut scheduler = Scheduler::new(Config::default());
+    let strand = scheduler.add(true);
+    for page in 0..200 {
+        scheduler.queue(strand).push(&expected(page * 1000));
+    }
+    let first = scheduler.next(0, &mut disk);
+    let count = first.len() as u64;
+    for request in &first {
+        scheduler.completed(request.id, true, 1);
+        scheduler.come_true(strand, request.file, request.pages.clone());
+        scheduler.come_true(strand, request.file, request.pages.clone());
+    }
+    let judged = |scheduler: &Scheduler| {
+        let plan = &scheduler.plans[strand.0];
+        (plan.held, plan.proof.credit() - 64)
+    };
+    assert_eq!(judged(&scheduler), (0, 2 * count));
+    assert!(
+        !scheduler.next(1, &mut disk).is_empty(),
+        "as many as at first"
+    );
+    let held = judged(&scheduler).0;
+    for request in &first {
+        observe(&mut scheduler, &read(request.pages.start));
+    }
+    assert_eq!(judged(&scheduler), (held, 2 * count), "once");
+    assert!(scheduler.plans[strand.0].come_true.is_empty());
+}
+
+#[test]
 fn large_requests_are_few_at_a_time() {
     let mut disk = ssd(100_000, 100);
     // Runs of 256 pages, far apart.
