@@ -63,7 +63,7 @@ fn hand_over() -> Error {
     let replaced = || -> Result<std::convert::Infallible> {
         let tools = own::part(TOOLS, "../libexec")?;
         let words: Vec<OsString> = env::args_os().collect();
-        Err(spawn::replace(&tools, &words)).context(tools.display().to_string())
+        Err(spawn::replace(&tools, &words, None)).context(tools.display().to_string())
     };
     let Err(why) = replaced();
     why

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use foreread_sys::group::GroupWatch;
@@ -10,6 +11,7 @@ use foreread_sys::process::{self, End, IoCounters, IoCounts};
 use foreread_sys::signals::{self, Received, Signals};
 use foreread_sys::{spawn, thread};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::observer::Seat;
@@ -48,6 +50,14 @@ impl Incoming {
     /// which may signal its group as the first thing it does.
     pub(super) fn watch_group(&mut self) {
         self.group = GroupWatch::start().ok();
+    }
+
+    /// Puts the command in this process's place, with the signals as they were before they were blocked; comes back with why
+    /// that fails.
+    pub(super) fn make_way(self, command: &[OsString]) -> io::Error {
+        // The watcher would be a child that the program knows nothing of.
+        drop(self.group);
+        spawn::replace(Path::new(&command[0]), command, Some(&self.signals))
     }
 
     /// Takes the signals that are there, with no program to pass them on to; whether one of them would end a process that
@@ -93,6 +103,13 @@ pub(super) fn failed(why: io::Error) -> (End, io::Error) {
     (End::Exited(code), why)
 }
 
+/// Whether this is said of a process that could not be made, rather than of the command: a limit of processes is
+/// reached, or a system-call filter refuses them. In the place of this process the command may run all the same.
+pub(super) fn lacks_process(why: &io::Error) -> bool {
+    let errno = Errno::from_io_error(why);
+    matches!(errno, Some(Errno::AGAIN | Errno::NOMEM | Errno::PERM))
+}
+
 /// The running program. Once it is there nothing more is needed to watch it: `SIGCHLD`, which is among the signals, tells of
 /// its end.
 pub(super) struct Child {
@@ -102,21 +119,25 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Start the command, observed if that is possible. On failure, the status a shell would
-    /// give and why.
-    pub(super) fn spawn(
+    /// Start the command, observed if that is possible. Returns its process number.
+    pub(super) fn start(
         command: &[OsString],
         observed: Option<&Seat>,
-        incoming: Incoming,
-    ) -> Result<Self, (End, io::Error)> {
+        incoming: &Incoming,
+    ) -> io::Result<u32> {
         let variables = observed.map(Seat::variables).unwrap_or_default();
-        let pid = spawn::spawn(command, &variables, &incoming.signals).map_err(failed)?;
+        let pid = spawn::spawn(command, &variables, &incoming.signals)?;
         if let Some(observed) = observed {
             observed.started(pid);
         }
+        Ok(pid)
+    }
+
+    /// The program that was started with this number.
+    pub(super) fn new(pid: u32, incoming: Incoming) -> io::Result<Self> {
         Ok(Self {
             counts: IoCounts::open(pid).ok(),
-            process: process::Child::new(pid).map_err(failed)?,
+            process: process::Child::new(pid)?,
             incoming,
         })
     }
@@ -130,7 +151,7 @@ impl Child {
     pub(super) fn watch(&self) -> Result<Ended> {
         loop {
             match poll(&mut [PollFd::new(&self.incoming, PollFlags::IN)], None) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) | Err(Errno::INTR) => {}
                 Err(why) => return Err(why).context("waiting for the program"),
             }
             if let Some(ended) = self.pass_on()? {

@@ -289,9 +289,18 @@ impl Front {
         Ok(String::from_utf8_lossy(&account).into_owned())
     }
 
-    /// Has the helper end: no program was started.
-    pub(super) fn dismiss(&self) {
+    /// Has the helper end: no program was started. Whether it has ended, and is no child of this process any more: one
+    /// that a file system holds up is not waited for.
+    pub(super) fn dismiss(&self) -> bool {
         self.helper.kill();
+        let begun = Instant::now();
+        while !self.helper.has_ended() {
+            if begun.elapsed() >= PATIENCE {
+                return false;
+            }
+            std::thread::sleep(TICK);
+        }
+        true
     }
 
     /// Waits for a message of this kind, and notes what comes before it.

@@ -145,14 +145,14 @@ pub fn run(args: &RunArgs) -> Result<End> {
             "the control group has {} left for the program, and foreread would take more than an eighth of that",
             bytes(room)
         );
-        return Ok(replaced(args, why));
+        return Ok(replaced(args, why, None));
     }
     let mut account = Account::new(args);
     let mut incoming = match Incoming::block() {
         Ok(incoming) => incoming,
         Err(why) => {
             // Not one descriptor to hear of the program by.
-            return Ok(replaced(args, why.to_string()));
+            return Ok(replaced(args, why.to_string(), None));
         }
     };
     let began = Beginning {
@@ -206,12 +206,9 @@ fn run_beside(
         }
         seat
     });
-    let child = match Child::spawn(&args.command, observed.as_ref(), incoming) {
+    let child = match start(args, observed.as_ref(), incoming, Some(&front)) {
         Ok(child) => child,
-        Err(failure) => {
-            front.dismiss();
-            return Ok(not_run(args, failure));
-        }
+        Err(end) => return Ok(end),
     };
     front.started(&Started {
         pid: child.pid(),
@@ -233,9 +230,9 @@ fn run_beside(
 
 /// Run the command where there can be no helper.
 fn run_alone(args: &RunArgs, incoming: Incoming, began: Beginning, why: String) -> Result<End> {
-    let child = match Child::spawn(&args.command, None, incoming) {
+    let child = match start(args, None, incoming, None) {
         Ok(child) => child,
-        Err(failure) => return Ok(not_run(args, failure)),
+        Err(end) => return Ok(end),
     };
     args.let_go();
     let ended = child.watch()?;
@@ -245,14 +242,43 @@ fn run_alone(args: &RunArgs, incoming: Incoming, began: Beginning, why: String) 
     Ok(ended.ending)
 }
 
+/// Start the command. Where no process can be had for it, it runs in the place of this one; the status to end with if that
+/// fails, too.
+fn start(
+    args: &RunArgs,
+    observed: Option<&Seat>,
+    incoming: Incoming,
+    front: Option<&Front>,
+) -> std::result::Result<Child, End> {
+    let why = match Child::start(&args.command, observed, &incoming) {
+        Ok(pid) => match Child::new(pid, incoming) {
+            Ok(child) => return Ok(child),
+            Err(why) => {
+                front.map(Front::dismiss);
+                why
+            }
+        },
+        Err(why) => {
+            let is_alone = front.is_none_or(Front::dismiss);
+            if is_alone && child::lacks_process(&why) {
+                let aside = format!("no process can be made: {why}");
+                return Err(replaced(args, aside, Some(incoming)));
+            }
+            why
+        }
+    };
+    Err(not_run(args, child::failed(why)))
+}
+
 /// Run the command in this process's place, so that nothing of foreread stays in memory. The account is written before: of the
 /// program's end and time, which it cannot know, it has zeros.
-fn replaced(args: &RunArgs, why: String) -> End {
+fn replaced(args: &RunArgs, why: String, incoming: Option<Incoming>) -> End {
     Account::aside(args, why).print(args);
-    not_run(
-        args,
-        child::failed(spawn::replace(Path::new(&args.command[0]), &args.command)),
-    )
+    let why = match incoming {
+        Some(incoming) => incoming.make_way(&args.command),
+        None => spawn::replace(Path::new(&args.command[0]), &args.command, None),
+    };
+    not_run(args, child::failed(why))
 }
 
 /// What the helper does; what is to be printed of it in the end, or `None` where the command was not started.

@@ -74,6 +74,9 @@ fn settle_in(parent: Pid) {
     // What is sent to the whole group is the front's and the program's business.
     signals::ignore(&signals::messages().collect::<Vec<_>>());
     leave_given();
+    // Nobody can read a panic's message: the standard error stream leads nowhere. Its backtrace takes memory, and where there
+    // is none left the report of that waits for the lock that the backtrace holds, for good.
+    std::panic::set_hook(Box::new(|_| {}));
 }
 
 /// Leaves what this process was given: the standard descriptors lead nowhere, all others that a program
@@ -172,6 +175,46 @@ mod tests {
         // SAFETY: the child is ours, and the status has a place.
         unsafe { libc::waitpid(pid, &raw mut status, 0) };
         assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn a_helper_that_panics_where_no_memory_is_left_ends() {
+        // SAFETY: as above.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let passed = std::panic::catch_unwind(starter_of_a_helper_without_memory).is_ok();
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(i32::from(!passed)) };
+        }
+        let mut status = 0;
+        // SAFETY: the child is ours, and the status has a place.
+        unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        assert_eq!(status, 0);
+    }
+
+    fn starter_of_a_helper_without_memory() {
+        // SAFETY: this process has one thread.
+        unsafe { std::env::set_var("RUST_BACKTRACE", "1") };
+        match fork().unwrap() {
+            Side::Helper(_link) => {
+                let none = libc::rlimit {
+                    rlim_cur: 0,
+                    rlim_max: 0,
+                };
+                // SAFETY: the limit is read, and nothing else is passed.
+                unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const none) };
+                let _ = std::panic::catch_unwind(|| panic!("out of memory"));
+                // SAFETY: ends the helper without running anything of the test's.
+                unsafe { libc::_exit(0) };
+            }
+            Side::Front(helper) => {
+                let ended = std::panic::catch_unwind(|| {
+                    eventually("it ends", || helper.has_ended());
+                });
+                helper.kill();
+                assert!(ended.is_ok());
+            }
+        }
     }
 
     fn starter() {

@@ -181,11 +181,12 @@ fn fork(
     }
 }
 
-/// Puts `program`, found as `execvp` finds it and given `words`, its name first, in the place of this process, which has
-/// started nothing and blocks no signals of its own: it is what whoever started this process had asked for.
+/// Puts `program`, found as `execvp` finds it and given `words`, its name first, in the place of this process, of whose
+/// children none is left: it is what whoever started this process had asked for. `signals` are those that this process
+/// blocks, if any; the program finds them as they were before.
 ///
 /// Comes back only with what the system says when it cannot be found or started, or `EINVAL` for a word with a zero byte.
-pub fn replace(program: &Path, words: &[OsString]) -> io::Error {
+pub fn replace(program: &Path, words: &[OsString], signals: Option<&Signals>) -> io::Error {
     let words = words.iter().map(OsString::as_os_str);
     let strings = std::iter::once(program.as_os_str()).chain(words);
     let strings = strings.map(|string| terminated(string.as_bytes().to_vec()));
@@ -194,8 +195,9 @@ pub fn replace(program: &Path, words: &[OsString]) -> io::Error {
         Err(error) => return error,
     };
     let list = pointers(strings[1..].iter().map(CString::as_c_str));
+    let mask = signals.map_or(ptr::null(), |signals| ptr::from_ref(signals.before()));
     // SAFETY: the strings and both lists of them are terminated.
-    unsafe { turn_into(&strings[0], &list, &environment(&[], &[]), ptr::null()) };
+    unsafe { turn_into(&strings[0], &list, &environment(&[], &[]), mask) };
     io::Error::last_os_error()
 }
 

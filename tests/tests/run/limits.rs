@@ -31,6 +31,11 @@ pub const TESTS: &[Test] = &[
         no_descriptors,
     ),
     (
+        "with_hardly_any_processes_the_program_runs_as_ever",
+        &[Need::Nobody, Need::Command("prlimit")],
+        few_processes,
+    ),
+    (
         "with_hardly_any_descriptors_signals_and_stops_are_passed_through",
         &[],
         few_descriptors_and_signals,
@@ -145,6 +150,33 @@ fn no_descriptors() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(127), "{said}");
     assert_eq!(said, "foreread: ./none: No such file or directory\n");
+}
+
+/// Where none can be made for the program, it takes the place of foreread, and has no child that it knows nothing of.
+fn few_processes() {
+    let lab = Lab::new();
+    // Neither a shell that runs its own commands nor the kernel makes a process for these.
+    let script = "read children < /proc/$$/task/$$/children; echo out $children; exit 5";
+    let (mut in_place, mut beside) = (0, 0);
+    for limit in 0..16 {
+        let mut run = lab.command("setpriv");
+        // A user who has no other process.
+        run.args(["--reuid=54321", "--regid=54321", "--clear-groups"]);
+        let limit = format!("--nproc={limit}");
+        run.args(["prlimit", &limit, foreread().to_str().expect("a path")]);
+        let run = run.args(["run", "--", "sh", "-c", script]);
+        let output = finish(start(run));
+        let (code, said) = (output.status.code(), text(&output.stderr));
+        assert_eq!((code, &*output.stdout), (Some(5), &b"out\n"[..]), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.starts_with("foreread: "), "{said}");
+        if said.contains("no process can be made") {
+            in_place += 1;
+        } else {
+            beside += 1;
+        }
+    }
+    assert!(in_place > 1 && beside > 0, "{in_place} and {beside}");
 }
 
 fn few_descriptors_and_signals() {
