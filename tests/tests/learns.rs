@@ -2,6 +2,8 @@
 //!
 //! It takes root and the observer in the kernel; where one is missing, the test is reported as ignored with the reason.
 
+#[path = "learns/alarms.rs"]
+mod alarms;
 #[path = "learns/costs.rs"]
 mod costs;
 #[path = "learns/spaces.rs"]
@@ -31,7 +33,7 @@ fn main() {
     // One at a time: each watches the whole machine.
     arguments.test_threads.get_or_insert(1);
     let refused = foreread_ebpf::system::observe().err();
-    let tests: [(&str, fn()); 4] = [
+    let tests: [(&str, fn()); 5] = [
         (
             "files_that_follow_one_another_are_in_memory_once_the_first_is_opened",
             files_that_follow,
@@ -39,6 +41,10 @@ fn main() {
         (
             "a_program_that_opens_few_files_is_seen_beside_floods_of_the_same_user",
             few_beside_many,
+        ),
+        (
+            "whoever_is_about_to_wait_for_a_device_gives_an_alarm_and_floods_of_waits_give_few",
+            alarms::of_waits,
         ),
         (
             "files_of_other_mount_namespaces_are_fetched_right_or_not_at_all",

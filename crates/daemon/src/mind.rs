@@ -85,6 +85,10 @@ impl Mind {
 
     /// Something has happened; what comes of it, as far as there are the means.
     pub(crate) fn happened(&mut self, happened: Happened, means: Means, out: &mut Vec<Outcome>) {
+        if let Happened::Waits { at } = happened {
+            self.waits(at);
+            return;
+        }
         self.events += 1;
         match happened {
             Happened::Forked { pid, parent, .. } => self.trees.forked(pid, parent),
@@ -112,6 +116,7 @@ impl Mind {
                 at,
             } => self.met(Kind::File, pid, uid, &file, at, means, out),
             Happened::Opened { .. } => self.ignored += 1,
+            Happened::Waits { .. } => {}
         }
         self.judge_ended(out);
     }
@@ -544,6 +549,17 @@ mod tests {
             !is_wanted(&opened(&mut mind, 40 << 20, later)),
             "nobody waits"
         );
+    }
+
+    #[test]
+    fn whoever_waits_for_a_device_is_no_event_and_has_the_daemon_hurry() {
+        let mut mind = mind();
+        let at = 5 * COLD;
+        assert!(!mind.is_cold(at));
+        let mut out = Vec::new();
+        mind.happened(Happened::Waits { at }, Means::None, &mut out);
+        assert!(mind.is_cold(at + 1) && !mind.is_cold(at + COLD));
+        assert_eq!((mind.events, mind.ignored, out.len()), (0, 0, 0));
     }
 
     #[test]

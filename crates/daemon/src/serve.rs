@@ -25,8 +25,8 @@ const IDLE: Duration = Duration::from_secs(30);
 /// After events the loop takes no more for so long. To be woken takes 40 to 100 µs of a virtual processor: 6 % of one at 1,000
 /// times a second, 1.5 % at 250. A lead is shortened by half of it on average.
 const BREATH: Duration = Duration::from_millis(4);
-/// And for so long where nobody waits for a device: 0.3 %. The first to wait for a device waits this much longer for what is
-/// predicted.
+/// And for so long where nobody waits for a device: 0.3 %. The first who does ends it, where the watch tells of that
+/// ([`Watch::alarm_fd`]).
 const REST: Duration = Duration::from_millis(20);
 /// How often the state is saved, in ns: five minutes of learning are lost by a kill.
 const SAVE: u64 = 300_000_000_000;
@@ -86,7 +86,7 @@ fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> R
         daemon.keep();
         if !stop {
             let is_cold = daemon.mind.is_cold(clock::now());
-            std::thread::sleep(if is_cold { BREATH } else { REST });
+            rest(watch.as_ref(), if is_cold { BREATH } else { REST });
         }
     }
     daemon.end();
@@ -107,6 +107,19 @@ fn wait(watch: &dyn Watch, counter: &Counter, patience: Duration) {
     let patience = Timespec::try_from(patience).ok();
     // A signal ends it early, and no more.
     let _ = poll(&mut fds, patience.as_ref());
+}
+
+/// Takes nothing for so long, or until a process is about to wait for a device.
+fn rest(watch: &dyn Watch, time: Duration) {
+    let Some(fd) = watch.alarm_fd() else {
+        return std::thread::sleep(time);
+    };
+    let time = Timespec::try_from(time).ok();
+    // A signal ends it early, and no more.
+    let _ = poll(
+        &mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)],
+        time.as_ref(),
+    );
 }
 
 /// All that the loop has.

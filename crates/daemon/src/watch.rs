@@ -24,6 +24,11 @@ pub trait Watch {
     /// Becomes readable when there is something to take. `None`: [`Watch::poll`] has to be called now and then.
     fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
 
+    /// Becomes readable when a process is about to wait for a device. `None` where nobody tells.
+    fn alarm_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// Hands out what has happened, at most a bounded number of events, in the order in which it happened; whether there is
     /// more at once. Never waits.
     fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool;

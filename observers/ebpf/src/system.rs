@@ -4,7 +4,8 @@
 //! Invariants: the process that observes is not observed; a number of opens a second of each process and of each user are
 //! reported, and the rest are counted; memory is bounded.
 //!
-//! Data flow: `bpf/system.bpf.c` → ring → `decode` → [`Event`].
+//! Data flow: `bpf/system.bpf.c` → ring → `decode` → [`Event`]; processes that wait for devices → a ring of their own, whose reader is
+//! woken at once.
 
 #[cfg(feature = "kernel")]
 mod decode;
@@ -90,6 +91,12 @@ pub enum Event {
         /// Bytes.
         len: u64,
         /// When the first of them was asked for.
+        at: u64,
+    },
+    /// A process is about to wait for a device: pages, an inode or a directory are not in memory. Reported in time, and not of each
+    /// that waits; fanotify and the preload library tell of none.
+    Waits {
+        /// When.
         at: u64,
     },
     /// A process has ended.

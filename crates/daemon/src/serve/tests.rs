@@ -1,7 +1,9 @@
 //! The whole loop with a watch and a backend that are made up: events in, what was asked for out.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Write;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -40,6 +42,43 @@ impl Watch for Fake {
     fn lost(&self) -> Vec<(&'static str, u64)> {
         vec![("fake", 3)]
     }
+}
+
+/// A watch whose alarm is given when the other end of the pipe is written to.
+struct Alarmed(std::io::PipeReader);
+
+impl Watch for Alarmed {
+    fn name(&self) -> &'static str {
+        "alarmed"
+    }
+
+    fn wait_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
+        None
+    }
+
+    fn alarm_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+
+    fn poll(&mut self, _: &mut dyn FnMut(Happened)) -> bool {
+        false
+    }
+
+    fn lost(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_process_that_is_about_to_wait_for_a_device_ends_the_rest() {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let (over, is_over) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        rest(&Alarmed(reader), PATIENCE * 100);
+        let _ = over.send(());
+    });
+    writer.write_all(&[1]).expect("written");
+    is_over.recv_timeout(PATIENCE).expect("the rest has ended");
 }
 
 /// Has all at once, and remembers what was asked for.

@@ -28,6 +28,10 @@ impl Watch for Ebpf {
         Some(self.0.wait_fd())
     }
 
+    fn alarm_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.alarm_fd())
+    }
+
     fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool {
         self.0.poll(out)
     }

@@ -58,6 +58,7 @@ fn constants_of(own: u32) -> Vec<u8> {
 /// An observation of the machine that has begun. The kernel's side goes with it.
 pub struct System {
     ring: RingBuffer<'static>,
+    alarms: RingBuffer<'static>,
     taken: Rc<RefCell<Taken>>,
     way: &'static str,
     object: Object,
@@ -130,9 +131,24 @@ impl System {
             })
             .map_err(refused("the ring"))?;
         let ring = builder.build().map_err(refused("the ring"))?;
+        let mut builder = RingBufferBuilder::new();
+        let map = maps.find(|map| map.name() == "alarms");
+        let map = map.ok_or("the kernel's side has no alarms")?;
+        let taker = Rc::clone(&taken);
+        builder
+            .add(&map, move |bytes| {
+                if let Some(at) = bytes.first_chunk() {
+                    let at = u64::from_ne_bytes(*at);
+                    taker.borrow_mut().events.push_back(Event::Waits { at });
+                }
+                0
+            })
+            .map_err(refused("the alarms"))?;
+        let alarms = builder.build().map_err(refused("the alarms"))?;
         drop(maps);
         Ok(Self {
             ring,
+            alarms,
             taken,
             way,
             object,
@@ -152,9 +168,17 @@ impl System {
         unsafe { BorrowedFd::borrow_raw(fd) }
     }
 
+    /// Readable when a process is about to wait for a device, from which on [`System::poll`] is worth its while.
+    pub fn alarm_fd(&self) -> BorrowedFd<'_> {
+        let fd: RawFd = self.alarms.epoll_fd();
+        // SAFETY: as above.
+        unsafe { BorrowedFd::borrow_raw(fd) }
+    }
+
     /// Hand out some of what has been reported, in the order in which it was; whether there may be more.
     pub fn poll(&mut self, each: &mut dyn FnMut(Event)) -> bool {
         self.taken.borrow_mut().count = 0;
+        self.alarms.consume_raw();
         self.ring.consume_raw();
         let (events, count) = {
             let mut taken = self.taken.borrow_mut();

@@ -20,6 +20,10 @@ impl System {
         match self.0 {}
     }
 
+    pub fn alarm_fd(&self) -> BorrowedFd<'_> {
+        match self.0 {}
+    }
+
     pub fn poll(&mut self, _: &mut dyn FnMut(Event)) -> bool {
         match self.0 {}
     }

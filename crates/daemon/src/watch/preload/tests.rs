@@ -38,6 +38,7 @@ fn told(watch: &mut Preload, pid: u32, what: What<PathBuf>) -> Vec<String> {
             }
             Happened::Ended { pid, .. } => format!("{pid} ends"),
             Happened::Fetched { .. } => "fetches".to_owned(),
+            Happened::Waits { .. } => "waits".to_owned(),
         });
     });
     told
