@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use foreread_backend::Change;
 use foreread_engine::{Ledger, Phase, Report, StrandReport};
-use foreread_plan::{FileId, Rank, Summary};
+use foreread_plan::{FileId, PAGE, Rank, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
 use foreread_words::units::bytes;
@@ -231,21 +231,25 @@ impl Account {
         self.baseline = None;
     }
 
-    /// Whether the program by now reads mostly what the record followed, its own, does not tell of: all it
-    /// tells of was in memory before the first read, and yet the program waited for a device. Only
-    /// the next run can be recorded, as this one was not observed.
+    /// Whether the program by now reads mostly what the record followed, its own, does not tell of: all the record tells of was
+    /// in memory before the first read, and yet the program waited for a device. Only the next run can be recorded, as this one was not
+    /// observed.
+    ///
+    /// The recorded run, too, may have fetched bytes that its record does not tell of, because no observer sees how they are read: a
+    /// file that is mapped for a millisecond, folders, read-ahead. A new record would not tell of them either, so that only what is
+    /// beyond them counts.
     pub(super) fn outgrown(&mut self) -> bool {
         let (Some((report, plan)), Some(followed)) = (self.of_plan(), &self.followed) else {
             return false;
         };
         let hot = report.was_hot && plan.foreseen == 0 && plan.ledger.issued == 0;
-        let told = self.baseline.as_ref().map_or(0, |baseline| baseline.bytes);
+        let (told, untold) = self.baseline.as_ref().map_or((0, 0), told_by);
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
         // reads waited.
         let before = report.ledger.missed - report.missed_hot;
         // What was guessed and fetched for the program is from elsewhere, too.
         let fetched = self.device_bytes.unwrap_or(0) + report.ledger.issued;
-        let elsewhere = fetched.saturating_sub(before);
+        let elsewhere = fetched.saturating_sub(before).saturating_sub(untold);
         if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
             return false;
         }
@@ -492,6 +496,17 @@ fn program_of(args: &RunArgs) -> String {
     let name = program.file_name().unwrap_or(program.as_os_str());
     let name: Cow<'_, str> = name.to_string_lossy();
     shown(&name).into_owned()
+}
+
+/// Bytes of a device that a record tells of, at most: those read, and a block for each name. And the bytes that the recorded run
+/// fetched and its record does not tell of.
+fn told_by(recorded: &Summary) -> (u64, u64) {
+    let names = recorded.files.saturating_mul(PAGE);
+    let fetched = recorded.device_bytes.unwrap_or(0);
+    (
+        recorded.bytes.saturating_add(names),
+        fetched.saturating_sub(recorded.bytes),
+    )
 }
 
 /// Whether the run that was recorded ended by a signal.

@@ -37,6 +37,11 @@ pub const TESTS: &[Test] = &[
         ahead,
     ),
     (
+        "a_record_of_names_stays_whatever_of_its_program_is_in_memory",
+        &[Need::Root],
+        whatever_is_in_memory,
+    ),
+    (
         "what_has_become_of_names_since_harms_no_run",
         &[Need::Command("mkfifo")],
         changed,
@@ -263,6 +268,35 @@ fn like_plain(lab: &Lab) -> Outcome {
 fn drop_names() {
     rustix::fs::sync();
     let _ = fs::write("/proc/sys/vm/drop_caches", "3");
+}
+
+fn whatever_is_in_memory() {
+    let lab_ = Lab::new();
+    let lines: Vec<_> = files(&lab_, 2000)
+        .into_iter()
+        .map(|name| ("stat", name))
+        .collect();
+    let lab = lab(lab_, &lines);
+    // Reads that no record tells of.
+    lab.program("direct", &[]);
+    lab.data("data", 16);
+    let command = &["sh", "-c", "./looker list && ./direct data"];
+    drop_names();
+    assert_eq!(lab.run(command).mode(), "recorded");
+    // Everything in memory but the file, nothing, everything, and so on.
+    for state in ["file", "none", "file", "all", "all", "none", "file", "none"] {
+        match state {
+            "file" => lab.cold(&["data"]),
+            "none" => drop_names(),
+            _ => {}
+        }
+        let outcome = lab.run(command);
+        check!(
+            outcome.account["recorded"].is_null(),
+            "{state}: {outcome:?}"
+        );
+        check!(lab.records().len() == 1, "{state}: {outcome:?}");
+    }
 }
 
 fn changed() {
