@@ -57,9 +57,10 @@ const BROUGHT: u64 = 16;
 /// At most each page is waited for, and each block of inodes. A program that waits in many threads at once is saved one wait of a
 /// thread's in so many.
 pub(crate) fn shortfall(past: &Past) -> Option<u64> {
-    let waits = past.pages.saturating_add(past.files / BROUGHT);
-    let each = past.wait_ns.unwrap_or(0).max(WAIT);
-    let gain = waits.saturating_mul(each) / past.at_a_time.max(1);
+    let waits = |count: u64, each: Option<u64>| count.saturating_mul(each.unwrap_or(0).max(WAIT));
+    let pages = waits(past.pages, past.wait_ns);
+    let names = waits(past.files / BROUGHT, past.name_wait_ns.or(past.wait_ns));
+    let gain = pages.saturating_add(names) / past.at_a_time.max(1);
     let cost = past.accesses.saturating_mul(FOLLOWED);
     cost.checked_sub(gain).filter(|&short| short > 0)
 }

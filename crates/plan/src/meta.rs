@@ -77,6 +77,9 @@ pub struct Summary {
     /// The same of those that did go on; that tells of no head.
     #[serde(default)]
     pub onward_wait_ns: Option<u64>,
+    /// Of the uses of names that waited for a device, half took at most this, in ns; `None` if too few waited.
+    #[serde(default)]
+    pub name_wait_ns: Option<u64>,
     /// Bytes fetched from the device during the run, where the kernel tells.
     pub device_bytes: Option<u64>,
     /// Accesses that could not be recorded, because a ring was full or a limit reached.

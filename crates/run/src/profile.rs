@@ -87,6 +87,7 @@ pub(super) fn past(recorded: &Summary) -> Option<Past> {
         files: recorded.files,
         at_a_time: at_a_time.max(1),
         wait_ns: recorded.wait_ns,
+        name_wait_ns: recorded.name_wait_ns,
     })
 }
 

@@ -143,6 +143,7 @@ impl Recorder {
         file.commit(Summary {
             wait_ns: waits.scattered.ninth_tenth(),
             onward_wait_ns: waits.onward.ninth_tenth(),
+            name_wait_ns: waits.names.median(),
             ..summary
         })?;
         Ok(())

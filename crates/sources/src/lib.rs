@@ -73,6 +73,8 @@ pub struct Past {
     pub at_a_time: u64,
     /// How long reads that waited for a device took, in ns, where enough of them did.
     pub wait_ns: Option<u64>,
+    /// How long uses of names that waited for a device took, in ns, where enough of them did.
+    pub name_wait_ns: Option<u64>,
 }
 
 /// Someone who knows what will be read.

@@ -345,6 +345,7 @@ fn a_cold_plan_that_can_gain_less_than_following_it_costs_is_left_alone_until_th
         files: 3000,
         at_a_time,
         wait_ns,
+        name_wait_ns: None,
     };
     let surveyed = |reads, past| {
         let plan = plan(0, 3000, reads);
@@ -376,9 +377,14 @@ fn a_cold_plan_that_can_gain_less_than_following_it_costs_is_left_alone_until_th
     assert!(paid_back_in > 100_000_000, "{paid_back_in} ns");
     // One thread waits by itself; slow devices and reads are worth more.
     let slow = past(8, 0, Some(8_000_000));
+    let slow_names = Past {
+        name_wait_ns: Some(8_000_000),
+        ..past(8, 0, None)
+    };
     for (reads, past) in [
         (false, past(1, 0, None)),
         (false, slow),
+        (false, slow_names),
         (true, past(8, 3000, None)),
     ] {
         let (_, report) = surveyed(reads, past);

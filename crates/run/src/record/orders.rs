@@ -1,6 +1,6 @@
 //! How a run reads its files, as far as a later run is told: in which order each, and how long small reads waited.
 
-use foreread_plan::{Advice, FileMeta, Kind, PAGE, Sequence};
+use foreread_plan::{Access, Advice, FileMeta, Kind, PAGE, Sequence};
 use foreread_sources::{goes_on, is_front_to_back};
 
 /// Reads that show how a file is read. Where one in a hundred goes on from the last by chance, a tenth of 64 do so in fewer than one
@@ -71,19 +71,25 @@ impl Order {
     }
 }
 
-/// How long small reads waited for a device.
+/// How long small reads and uses of names waited for a device.
 #[derive(Default)]
 pub(super) struct Waits {
     /// Those that went elsewhere in their file, or to another.
     pub(super) scattered: Sample,
     /// Those that went on from the last, for which no head moves.
     pub(super) onward: Sample,
+    /// Uses of names: each waits for one read or several.
+    pub(super) names: Sample,
 }
 
 impl Waits {
     pub(super) fn read(&mut self, sequence: &Sequence, onward: bool) {
         let first = &sequence.first;
-        // What looking a name up waits for may be several reads.
+        if first.kind.names() {
+            let waited = sequence.accesses().filter(Access::waited);
+            waited.for_each(|access| self.names.add(access.took));
+            return;
+        }
         if !first.kind.reads() || !first.waited() || first.extent.len > SMALL {
             return;
         }
@@ -125,11 +131,20 @@ impl Sample {
         }
     }
 
-    pub(super) fn ninth_tenth(mut self) -> Option<u64> {
+    pub(super) fn ninth_tenth(self) -> Option<u64> {
+        self.tenths(9)
+    }
+
+    pub(super) fn median(self) -> Option<u64> {
+        self.tenths(5)
+    }
+
+    /// What so many tenths of the sample are less than.
+    fn tenths(mut self, tenths: usize) -> Option<u64> {
         if self.kept.len() < ENOUGH_WAITS {
             return None;
         }
         self.kept.sort_unstable();
-        self.kept.get(self.kept.len() * 9 / 10).copied()
+        self.kept.get(self.kept.len() * tenths / 10).copied()
     }
 }

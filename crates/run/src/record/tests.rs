@@ -102,6 +102,25 @@ fn a_few_slow_reads_among_many_do_not_make_a_slow_device() {
 }
 
 #[test]
+fn uses_of_names_tell_how_long_those_of_them_waited_that_did() {
+    let mut waits = Waits::default();
+    for n in 0..1000u64 {
+        let stat = Sequence::from(Access {
+            file: FileId(0),
+            extent: Extent::new(0, 0),
+            thread: ThreadId(0),
+            kind: Kind::Stat,
+            start: 0,
+            took: if n % 10 == 0 { 8_000_000 } else { 2_000 },
+        });
+        waits.read(&stat, false);
+    }
+    assert_eq!(waits.names.seen, 100);
+    assert_eq!(waits.names.median(), Some(8_000_000));
+    assert_eq!((waits.scattered.seen, waits.onward.seen), (0, 0));
+}
+
+#[test]
 fn only_a_file_read_in_no_order_is_called_random() {
     let scattered = || (0..100).map(|n| n * 7919 % 1000 * 4096);
     let random = |kind, offsets: &mut dyn Iterator<Item = u64>| {
