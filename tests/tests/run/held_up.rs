@@ -251,7 +251,8 @@ fn engine() {
     let session = Session::start(make, Instant::now()).expect("a thread");
     eventually("it is asked", || mount.held() > 0);
     eventually("the other file is fetched", || {
-        session.ledger().issued == PAGES * PAGE
+        // More where somebody drops the caches: then some are asked for anew.
+        session.ledger().issued >= PAGES * PAGE
     });
     assert!(session.has_begun());
     let report = session.finish().expect("an engine that waits for nothing");

@@ -30,8 +30,23 @@ static void leave(void *arg, int marked_fd, int64_t marked_offset, int requested
 	SAME(foreread_unregister_client(brief), 0);
 }
 
-/* A list much longer than the budget, in no order: what is told as read makes room for the rest. */
-static void makes_room(const char *path, unsigned flags)
+/* How often somebody has had the kernel empty its caches; 0 where it does not tell. */
+static long dropped(void)
+{
+	char line[256];
+	long times = 0;
+	FILE *stat = fopen("/proc/vmstat", "r");
+
+	while (stat != NULL && fgets(line, sizeof(line), stat) != NULL)
+		if (sscanf(line, "drop_pagecache %ld", &times) == 1)
+			break;
+	if (stat != NULL)
+		fclose(stat);
+	return times;
+}
+
+/* A list much longer than the budget, in no order: what is told as read makes room for the rest. Whether it did. */
+static int made_room(const char *path, unsigned flags)
 {
 	static foreread_entry entries[1024];
 	foreread_client *c = NULL;
@@ -39,6 +54,7 @@ static void makes_room(const char *path, unsigned flags)
 	foreread_stats stats;
 	unsigned char *map, there = 0;
 	int fd, file, patience, arrived = 0;
+	long before = dropped();
 	size_t i;
 
 	fd = open(path, O_RDONLY);
@@ -63,7 +79,7 @@ static void makes_room(const char *path, unsigned flags)
 		 * room for. One that was taken out of memory again is not waited for for ever. */
 		for (patience = 0; patience < 2000; patience++) {
 			CHECK(mincore(map + entries[i].offset, 4096, &there) == 0);
-			if (there & 1)
+			if ((there & 1) || dropped() != before)
 				break;
 			usleep(1000);
 		}
@@ -72,15 +88,30 @@ static void makes_room(const char *path, unsigned flags)
 		SAME(foreread_read_done(c, file, entries[i].offset, 4096, 1000), 0);
 	}
 	CHECK(munmap(map, 1024 * 8192) == 0);
-	CHECK(arrived >= 512);
 	for (patience = 0; patience < 10000; patience++) {
 		SAME(foreread_get_stats(c, &stats), 0);
-		if (stats.useful + stats.late >= 4096 * 512)
+		if (stats.useful + stats.late >= 4096 * 512 || dropped() != before)
 			break;
 		usleep(1000);
 	}
-	CHECK(stats.useful + stats.late >= 4096 * 512);
 	SAME(foreread_unregister_client(c), 0);
+	return arrived >= 512 && stats.useful + stats.late >= 4096 * 512;
+}
+
+/* The same; once more where somebody has emptied the caches meanwhile. */
+static void makes_room(const char *path, unsigned flags)
+{
+	long before;
+	int tries;
+
+	for (tries = 0; tries < 50; tries++) {
+		before = dropped();
+		if (made_room(path, flags))
+			return;
+		CHECK(dropped() != before);
+		usleep(100000);
+	}
+	fprintf(stderr, "skipped: the machine's caches are emptied all the time\n");
 }
 
 /* A file is the one that was registered, whatever becomes of its name and of the working directory. A
