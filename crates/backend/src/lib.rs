@@ -36,8 +36,8 @@ pub const MOVING_HEAD: Duration = Duration::from_millis(2);
 pub struct DeviceFacts {
     /// For reports: `vda`, `loop0`, or the file system's type where there is no device.
     pub name: String,
-    /// Whether the device says that distance costs time on it.
-    pub rotational: bool,
+    /// Whether distance costs time on it; `None` where the device says so, and nobody has proved it.
+    pub positions: Option<bool>,
 }
 
 /// A run of a file that lies together on its device; offsets and length in bytes.

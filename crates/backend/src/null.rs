@@ -20,7 +20,7 @@ impl Backend for NullBackend {
     fn facts(&mut self, _: u64) -> DeviceFacts {
         DeviceFacts {
             name: "null".into(),
-            rotational: false,
+            positions: Some(false),
         }
     }
 

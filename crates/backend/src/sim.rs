@@ -401,7 +401,7 @@ impl Backend for Sim {
         let machine = self.machine();
         DeviceFacts {
             name: machine.disk.model().name().into(),
-            rotational: machine.rotational,
+            positions: (!machine.rotational).then_some(false),
         }
     }
 

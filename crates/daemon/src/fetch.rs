@@ -21,6 +21,7 @@ use foreread_sys::memory;
 use rustc_hash::FxHashMap;
 
 use crate::accounts::{Accounts, Key};
+use crate::disks::Disks;
 use crate::files::{Facts, Pages, meta};
 use crate::proofs::Proof;
 use crate::source::{Feed, Predicted};
@@ -97,6 +98,7 @@ pub(crate) struct Fetcher {
     /// The session before, which is asked for nothing more.
     former: Option<Running>,
     fed: bool,
+    disks: Disks,
 }
 
 impl Fetcher {
@@ -107,6 +109,7 @@ impl Fetcher {
             running: None,
             former: None,
             fed: false,
+            disks: Disks::default(),
         }
     }
 
@@ -117,12 +120,13 @@ impl Fetcher {
     /// The session that a program's predictions go to.
     fn session(&mut self, key: &Key, accounts: &mut Accounts) -> Option<&mut Running> {
         if self.running.as_ref().is_some_and(|one| one.is_full(key)) {
-            close(self.former.take(), accounts);
+            let former = self.former.take();
+            self.close(former, accounts);
             self.former = self.running.take();
         }
         if self.running.is_none() {
             let unread = self.former.as_ref().map_or(0, Running::unread);
-            self.running = begin(&self.make, self.budget, unread);
+            self.running = begin(&self.make, self.budget, unread, &self.disks.known());
         }
         self.running.as_mut()
     }
@@ -201,14 +205,33 @@ impl Fetcher {
         let quiet = |one: &Running| now.saturating_sub(one.used);
         let is_over =
             |one: &mut Running| quiet(one) > QUIET || now.saturating_sub(one.since) > LONGEST;
-        close(self.running.take_if(is_over), accounts);
-        close(self.former.take_if(|one| quiet(one) > LEFT), accounts);
+        let over = self.running.take_if(is_over);
+        self.close(over, accounts);
+        let over = self.former.take_if(|one| quiet(one) > LEFT);
+        self.close(over, accounts);
     }
 
     /// Ends all sessions, and enters their accounts.
     pub(crate) fn end(&mut self, accounts: &mut Accounts) {
-        close(self.former.take(), accounts);
-        close(self.running.take(), accounts);
+        for one in [self.former.take(), self.running.take()] {
+            self.close(one, accounts);
+        }
+    }
+
+    /// Ends a session, if there is one, and enters its account.
+    fn close(&mut self, running: Option<Running>, accounts: &mut Accounts) {
+        let Some(mut running) = running else {
+            return;
+        };
+        running.settle(u64::MAX);
+        // Died, or stuck in a file system that does not answer: its last account is lost.
+        let Some(report) = running.session.finish() else {
+            return;
+        };
+        self.disks.learn(&report.found);
+        for (strand, report) in running.strands.iter().zip(report.strands) {
+            accounts.close(&strand.key, &Bytes::from(report.ledger));
+        }
     }
 
     /// What the sessions have come to so far, by program.
@@ -232,21 +255,6 @@ impl Fetcher {
     /// Whether there is a session.
     pub(crate) fn runs(&self) -> bool {
         self.running.is_some() || self.former.is_some()
-    }
-}
-
-/// Ends a session, if there is one, and enters its account.
-fn close(running: Option<Running>, accounts: &mut Accounts) {
-    let Some(mut running) = running else {
-        return;
-    };
-    running.settle(u64::MAX);
-    // Died, or stuck in a file system that does not answer: its last account is lost.
-    let Some(report) = running.session.finish() else {
-        return;
-    };
-    for (strand, report) in running.strands.iter().zip(report.strands) {
-        accounts.close(&strand.key, &Bytes::from(report.ledger));
     }
 }
 
@@ -426,8 +434,13 @@ fn split(pages: &[Pages], most: u32) -> (Vec<Pages>, Vec<Pages>) {
     (first, rest)
 }
 
-/// A new session, where so many bytes of another's lie in memory unread.
-fn begin(make: &MakeBackend, budget: Option<u64>, unread: u64) -> Option<Running> {
+/// A new session, where so many bytes of another's lie in memory unread, and so much is known of disks.
+fn begin(
+    make: &MakeBackend,
+    budget: Option<u64>,
+    unread: u64,
+    disks: &[(u64, bool)],
+) -> Option<Running> {
     let free = memory::available().map_or(u64::MAX, |free| free / PART);
     let budget = budget.unwrap_or_else(memory::budget).min(free);
     let budget = budget.saturating_sub(unread);
@@ -438,7 +451,10 @@ fn begin(make: &MakeBackend, budget: Option<u64>, unread: u64) -> Option<Running
         ..Config::default()
     };
     let profiles = Profiles::load().unwrap_or_default();
-    let backend = make();
+    let mut backend = make();
+    for &(dev, positions) in disks {
+        backend.assume(dev, positions);
+    }
     let engine =
         Engine::new(backend, config).with_profiles(move |dev, _| profiles.of(dev)?.profile());
     let (since, start) = (clock::now(), Instant::now());

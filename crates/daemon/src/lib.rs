@@ -19,6 +19,7 @@ mod accounts;
 mod ask;
 mod clock;
 pub mod control;
+mod disks;
 mod fetch;
 mod files;
 pub mod metrics;

@@ -37,7 +37,7 @@ impl Backend for Instantly {
     fn facts(&mut self, _: u64) -> DeviceFacts {
         DeviceFacts {
             name: "instant".into(),
-            rotational: false,
+            positions: Some(false),
         }
     }
     fn prepare(&mut self, _: FileId) {}

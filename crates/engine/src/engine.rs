@@ -90,6 +90,8 @@ pub struct Report {
     pub gone: Vec<(FileId, String)>,
     /// Names of the devices fetched from.
     pub devices: Vec<String>,
+    /// Of which devices, by `st_dev`, the session has found out whether distance costs time on them.
+    pub found: Vec<(u64, bool)>,
 }
 
 /// Runs of pages; mostly one.
@@ -363,6 +365,7 @@ impl<B: Backend> Engine<B> {
             was_hot: self.was_hot,
             declined: self.declined > 0,
             devices: self.table.devices(),
+            found: self.table.found(),
             changed: std::mem::take(&mut self.table.changed),
             gone: std::mem::take(&mut self.table.gone),
         }

@@ -41,6 +41,8 @@ struct Met {
     measured: bool,
     /// Whether the order is certain: measured, or needing no proof.
     decided: bool,
+    /// Whether distance costs time on it, as this session has found out.
+    found: Option<bool>,
     /// The file that is being opened to find out.
     asked: Option<FileId>,
     /// Files of which is asked where they lie, and those of which that is to be asked after them.
@@ -84,7 +86,9 @@ impl Table {
             && !met.measured
         {
             met.profile = profile_of(rotational);
-            met.decided = true;
+            if !std::mem::replace(&mut met.decided, true) {
+                met.found = Some(rotational);
+            }
         }
         self.changed.extend(change.map(|change| (file, change)));
     }
@@ -143,6 +147,14 @@ impl Table {
             met.asked = met.asked.filter(|&asked| asked != file);
         }
         self.gone.push((file, why));
+    }
+
+    /// Devices of which this session has found out whether distance costs time on them.
+    pub(crate) fn found(&self) -> Vec<(u64, bool)> {
+        let found = self.devices.iter();
+        found
+            .filter_map(|(device, met)| Some((device.0, met.found?)))
+            .collect()
     }
 
     /// Names of the devices met.
@@ -231,11 +243,12 @@ impl<B: Backend> Devices for Site<'_, B> {
             Met {
                 name: facts.name,
                 measured: measured.is_some(),
-                decided: measured.is_some() || !facts.rotational,
+                decided: measured.is_some() || facts.positions.is_some(),
+                found: None,
                 asked: None,
                 under_way: 0,
                 waiting: VecDeque::new(),
-                profile: measured.unwrap_or_else(|| profile_of(facts.rotational)),
+                profile: measured.unwrap_or_else(|| profile_of(facts.positions.unwrap_or(true))),
             }
         });
         met.profile.clone()

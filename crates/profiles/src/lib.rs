@@ -73,7 +73,7 @@ impl Key {
 
     /// Whether both are the same device. Names change from start to start, so they count only
     /// where there is nothing better.
-    fn is(&self, other: &Self) -> bool {
+    pub fn is(&self, other: &Self) -> bool {
         self.sectors == other.sectors
             && self.id == other.id
             && (self.name == other.name || self.sectors > 0 && !self.id.is_empty())

@@ -52,7 +52,7 @@ pub(super) fn chosen(
         let said = say(&format!("measured ({})", measured.day()), &profile);
         return (Some(profile), said);
     }
-    if !device.rotational {
+    if device.positions == Some(false) {
         return (None, say("built-in", &Profile::solid_state()));
     }
     // What the recorded run's reads waited for saves asking the device itself, which takes some
@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn a_device_goes_by_what_is_known_of_it() {
-        let device = |rotational| DeviceFacts {
+        let device = |says_so: bool| DeviceFacts {
             name: "sda".into(),
-            rotational,
+            positions: (!says_so).then_some(false),
         };
         let (profile, said) = chosen(&device(false), None, Some(true));
         assert!(profile.is_none() && said.contains("built-in profile: in the program's order"));

@@ -137,10 +137,10 @@ impl Backend for PageCache {
     }
 
     fn facts(&mut self, device: u64) -> DeviceFacts {
-        let device = self.common.devices.of(device);
+        let devices = &self.common.devices;
         DeviceFacts {
-            name: device.name.clone(),
-            rotational: device.rotational,
+            name: devices.of(device).name.clone(),
+            positions: devices.positions(device),
         }
     }
 

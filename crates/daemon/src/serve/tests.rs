@@ -100,7 +100,7 @@ impl Backend for Instantly {
     fn facts(&mut self, _: u64) -> DeviceFacts {
         DeviceFacts {
             name: "fake".to_owned(),
-            rotational: false,
+            positions: Some(false),
         }
     }
 

@@ -144,6 +144,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
             changed: Vec::new(),
             gone: Vec::new(),
             devices: Vec::new(),
+            found: Vec::new(),
         }),
         ..recorded()
     }
