@@ -11,10 +11,12 @@
 //! step as the child's count by the number of instances that could have come to a child.
 //!
 //! With partition jumping (section 6) the sequence goes on where a partition ends: the last `jump` events of it are
-//! looked up in the partition that begins with the first of them.
+//! looked up in the partition that begins with the first of them. Who looks ahead goes on by trails ([`Trails`]) where no partition
+//! says anything.
 
 use super::partition::{Partition, ROOT};
 use super::partitions::{Followed, Growth, NoPager, Pager, Partitions, Shape};
+use super::trails::{self, Trails};
 use super::{Context, Model, Prediction, Symbol};
 
 /// Files predicted ahead, at most. Patterns that lead back to their beginning are predicted without end otherwise. On three
@@ -22,11 +24,15 @@ use super::{Context, Model, Prediction, Symbol};
 /// sequence went on to the limit.
 const LONGEST: usize = 64;
 
+/// Trails of who looks ahead, three an event, of 24 bytes: what went on in the last 87,000 events.
+const TRAILS: usize = 1 << 18;
+
 /// The model.
 pub struct Epcm {
     partitions: Partitions,
     jump: usize,
-    looks_ahead: bool,
+    /// Of who looks ahead.
+    trails: Option<Trails>,
 }
 
 impl Epcm {
@@ -38,9 +44,9 @@ impl Epcm {
     /// A model that knows what the pager has.
     pub fn with_pager(shape: Shape, jump: usize, pager: Box<dyn Pager>) -> Self {
         Self {
-            partitions: Partitions::new(shape, Growth::OneNode, jump, pager),
+            partitions: Partitions::new(shape, Growth::OneNode, jump.max(trails::MEMORY), pager),
             jump,
-            looks_ahead: false,
+            trails: None,
         }
     }
 
@@ -49,7 +55,7 @@ impl Epcm {
     /// the longest that says one, led no further then, and its first file was wrong two to eight times as often.
     #[must_use]
     pub fn looking_ahead(mut self) -> Self {
-        self.looks_ahead = true;
+        self.trails = Some(Trails::new(TRAILS));
         self
     }
 
@@ -63,23 +69,24 @@ impl Epcm {
         }
     }
 
-    /// Predicts from a node whose pattern was seen `before` times, at `odds` that the sequence comes to it.
+    /// Predicts from a node whose pattern was seen `before` times, at `odds` that the sequence comes to it. The odds of the last
+    /// prediction, and whether the partition ends there.
     fn follow(
         &self,
         (partition, mut node): (&Partition, u16),
         (odds, before): (f64, f64),
         threshold: f64,
         out: &mut Vec<Prediction>,
-    ) -> Option<f64> {
+    ) -> (f64, bool) {
         let (mut reached, mut seen) = (odds, before);
         while let Some(child) = partition.best(node) {
             let count = f64::from(partition.count(child));
-            let likelihood = match self.looks_ahead {
-                true => reached * (count / (seen - 1.0).max(1.0)).min(1.0),
-                false => (odds * count / before).min(reached),
+            let likelihood = match self.trails {
+                Some(_) => reached * (count / (seen - 1.0).max(1.0)).min(1.0),
+                None => (odds * count / before).min(reached),
             };
             if likelihood < threshold || out.len() >= LONGEST {
-                return None;
+                return (reached, false);
             }
             out.push(Prediction {
                 symbol: partition.symbol(child),
@@ -89,17 +96,13 @@ impl Epcm {
             (reached, seen) = (likelihood, count);
             node = child;
         }
-        Some(reached)
+        (reached, true)
     }
 
     /// Where the sequence goes on: the longest of its ends, of `jump` events at most, that a partition begins with.
     fn landing(&self, followed: &Followed, out: &[Prediction]) -> Option<(&Partition, u16)> {
-        let known = followed.recent.len();
-        let all = known + out.len();
-        let event = |at: usize| match at.checked_sub(known) {
-            None => followed.recent[at],
-            Some(at) => out[at].symbol,
-        };
+        let all = followed.recent.len() + out.len();
+        let event = |at| event(followed, out, at);
         (1..=self.jump.min(all)).rev().find_map(|length| {
             let partition = self.partitions.partition(event(all - length))?;
             let mut node = ROOT;
@@ -108,6 +111,35 @@ impl Epcm {
             }
             partition.best(node).map(|_| (partition, node))
         })
+    }
+
+    /// Goes on as the sequence did the last time, from `odds` that it comes so far.
+    fn go_on(
+        &self,
+        followed: &Followed,
+        mut odds: f64,
+        threshold: f64,
+        out: &mut Vec<Prediction>,
+    ) {
+        let Some(trails) = &self.trails else {
+            return;
+        };
+        while out.len() < LONGEST {
+            let count = followed.recent.len() + out.len();
+            let Some((symbol, likelihood)) = trails.next(count, |at| event(followed, out, at))
+            else {
+                return;
+            };
+            odds *= likelihood;
+            if odds < threshold {
+                return;
+            }
+            out.push(Prediction {
+                symbol,
+                likelihood: odds,
+                ahead: out.len() as u32 + 1,
+            });
+        }
     }
 
     /// The partition of a file, if it is in memory.
@@ -121,8 +153,21 @@ impl Epcm {
     }
 }
 
+/// The event of this number, of the last ones and those predicted after them.
+fn event(followed: &Followed, out: &[Prediction], at: usize) -> Symbol {
+    match at.checked_sub(followed.recent.len()) {
+        None => followed.recent[at],
+        Some(at) => out[at].symbol,
+    }
+}
+
 impl Model for Epcm {
     fn see(&mut self, context: Context, symbol: Symbol, learn: bool) {
+        if let Some(trails) = self.trails.as_mut().filter(|_| learn)
+            && let Some(followed) = self.partitions.followed(context)
+        {
+            trails.see(&followed.recent, symbol);
+        }
         self.partitions.see(context, symbol, learn);
     }
 
@@ -131,28 +176,29 @@ impl Model for Epcm {
         let Some(followed) = self.partitions.followed(context) else {
             return;
         };
-        let mut ended = None;
+        let (mut odds, mut ends) = (1.0, false);
         for place in &followed.places {
             let Some((partition, node)) = self.partitions.at(place) else {
                 continue;
             };
             let before = followed.seen_before(partition.count(node));
-            ended = self.follow((partition, node), (1.0, before), threshold, out);
+            (odds, ends) = self.follow((partition, node), (1.0, before), threshold, out);
             if !out.is_empty() {
                 break;
             }
         }
-        while let Some(odds) = ended.filter(|_| !out.is_empty()) {
+        while ends && !out.is_empty() {
             let Some((partition, node)) = self.landing(followed, out) else {
                 break;
             };
             let before = f64::from(partition.count(node).max(1));
             let from = out.len();
-            ended = self.follow((partition, node), (odds, before), threshold, out);
+            (odds, ends) = self.follow((partition, node), (odds, before), threshold, out);
             if out.len() == from {
                 break;
             }
         }
+        self.go_on(followed, odds, threshold, out);
     }
 
     fn end(&mut self, context: Context) {
@@ -164,7 +210,7 @@ impl Model for Epcm {
     }
 
     fn bytes(&self) -> usize {
-        self.partitions.bytes()
+        self.partitions.bytes() + self.trails.as_ref().map_or(0, Trails::bytes)
     }
 
     fn flush(&mut self) {

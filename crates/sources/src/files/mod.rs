@@ -26,6 +26,7 @@ mod pcm;
 mod symbols;
 #[cfg(test)]
 mod tests;
+mod trails;
 mod trie;
 
 pub use epcm::Epcm;

@@ -257,6 +257,31 @@ fn a_walk_that_was_seen_three_times_is_foretold_far_ahead_by_who_looks_ahead() {
 }
 
 #[test]
+fn steps_that_begin_alike_are_told_apart_after_one_run_by_who_looks_ahead() {
+    // 20 starts of one program, each of which opens the same ten libraries and then three files of its own.
+    let step = |number: u32| {
+        let libraries = (1..=11).map(Symbol);
+        libraries.chain((0..3).map(move |file| Symbol(1000 + number * 10 + file)))
+    };
+    let run: Vec<Symbol> = (0..20).flat_map(step).collect();
+    let foretold = |mut model: Epcm| {
+        see(&mut model, &run);
+        model.end_all();
+        see(&mut model, &run[..30]);
+        predicted(&model, 0.55)
+    };
+    let model = || Epcm::new(Epcm::shape(64, 1000, 10), 8);
+    let of_the_libraries = |one: &Prediction| one.symbol.0 < 1000;
+    assert!(foretold(model()).iter().all(of_the_libraries), "the paper's");
+    let files: Vec<Symbol> = foretold(model().looking_ahead())
+        .iter()
+        .map(|one| one.symbol)
+        .collect();
+    assert_eq!(files, run[30..30 + files.len()]);
+    assert_eq!(files.len(), 64);
+}
+
+#[test]
 fn a_cycle_is_not_predicted_without_end() {
     let mut epcm = Epcm::new(shape(16, 12), 4);
     for _ in 0..2000 {
