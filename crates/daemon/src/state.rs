@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `trees.models` | symbols, and the models of process trees |
 //! | `machine.models` | the model of the whole machine's sequence |
+//! | `trails` | what came next the last time, of both ([`Trails`]) |
 //! | `files` | what is known of each file ([`files`](crate::files)) |
 //! | `proofs` | how often each program's predictions came true ([`proofs`](crate::proofs)) |
 //!
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use foreread_sources::files::{
-    Epcm, LastSuccessor, Levels, Model as Learns, Pager, Pcm, Shape, Symbol, Symbols,
+    Epcm, LastSuccessor, Levels, Model as Learns, Pager, Pcm, Shape, Symbol, Symbols, Trails,
 };
 use foreread_store::ModelFile;
 
@@ -41,9 +42,11 @@ const PCM_ORDER: usize = 8;
 
 const TREES: &str = "trees.models";
 const MACHINE: &str = "machine.models";
+const TRAILS: &str = "trails";
 const FILES: &str = "files";
 const PROOFS: &str = "proofs";
-/// The beginnings of the files of files and of proofs, their last digits the version.
+/// The beginnings of the files of trails, of files and of proofs, their last digits the version.
+const TRAILS_MAGIC: [u8; 8] = *b"FRTRLS01";
 const FILES_MAGIC: [u8; 8] = *b"FRFILE01";
 const PROOFS_MAGIC: [u8; 8] = *b"FRPROV01";
 /// The longest file of files: [`SYMBOLS`] with all ranges.
@@ -54,6 +57,8 @@ pub(crate) struct State {
     folder: PathBuf,
     trees: ModelFile,
     machine: ModelFile,
+    /// Those of process trees, and those of the machine.
+    trails: [Trails; 2],
 }
 
 /// What was loaded.
@@ -88,12 +93,12 @@ impl State {
             folder.display()
         );
         let mut problems = Vec::new();
-        let (state, known) = match Self::open(folder) {
+        let (mut state, known) = match Self::open(folder) {
             Ok(opened) => opened,
             Err(why) => {
                 let why = foreread_words::plain(&format!("{why:#}"));
                 problems.push(format!("the models are begun anew: {why}"));
-                for name in [TREES, MACHINE, FILES] {
+                for name in [TREES, MACHINE, TRAILS, FILES] {
                     set_aside(&folder.join(name), &mut problems);
                 }
                 let new = |name| ModelFile::new(&folder.join(name), ON_DISK);
@@ -101,10 +106,18 @@ impl State {
                     folder: folder.to_path_buf(),
                     trees: new(TREES),
                     machine: new(MACHINE),
+                    trails: Default::default(),
                 };
                 (state, Vec::new())
             }
         };
+        let path = folder.join(TRAILS);
+        state.trails = read(&path, TRAILS_MAGIC, decode_trails).unwrap_or_else(|why| {
+            let why = foreread_words::plain(&format!("{why:#}"));
+            problems.push(format!("trails are begun anew: {why}"));
+            set_aside(&path, &mut problems);
+            Default::default()
+        });
         let path = folder.join(PROOFS);
         let proofs = read(&path, PROOFS_MAGIC, Proofs::decode).unwrap_or_else(|why| {
             let why = foreread_words::plain(&format!("{why:#}"));
@@ -140,6 +153,7 @@ impl State {
             folder: folder.to_path_buf(),
             trees: ModelFile::open(&trees, ON_DISK)?,
             machine: ModelFile::open(&machine, ON_DISK)?,
+            trails: Default::default(),
         };
         // Without the symbols that they were saved with, the others mean nothing.
         ensure!(
@@ -177,9 +191,10 @@ impl State {
             }
             Model::Epcm => {
                 let shape = Epcm::shape(NODES, PARTITIONS, SEQUENCES);
-                let [own, machine] =
-                    pagers().map(|pager| Epcm::with_pager(shape, JUMP, pager).looking_ahead());
-                Box::new(Levels::new(own, machine))
+                let [trees, machine] = self.trails.clone();
+                let [own, all] = pagers().map(|pager| Epcm::with_pager(shape, JUMP, pager));
+                let (own, all) = (own.looking_ahead_by(trees), all.looking_ahead_by(machine));
+                Box::new(Levels::new(own, all))
             }
         }
     }
@@ -194,6 +209,7 @@ impl State {
         // The one with the symbols that count first.
         self.trees.save(symbols)?;
         self.machine.save(symbols)?;
+        self.write(TRAILS, TRAILS_MAGIC, &encode_trails(&self.trails))?;
         self.write(FILES, FILES_MAGIC, &encode(symbols, files))?;
         self.write(PROOFS, PROOFS_MAGIC, &proofs.encode())
     }
@@ -228,6 +244,20 @@ fn set_aside(path: &Path, problems: &mut Vec<String>) {
         }
         _ => {}
     }
+}
+
+/// The body of the file of trails: the number of bytes of the first, the first, the second.
+fn encode_trails(trails: &[Trails; 2]) -> Vec<u8> {
+    let [trees, machine] = trails.each_ref().map(Trails::encode);
+    let length = trees.len() as u64;
+    [&length.to_le_bytes()[..], &trees, &machine].concat()
+}
+
+fn decode_trails(mut body: &[u8]) -> Result<[Trails; 2]> {
+    let length = u64::from_le_bytes(take(&mut body)?);
+    let at = usize::try_from(length).unwrap_or(usize::MAX);
+    let (trees, machine) = body.split_at_checked(at).context("it is cut")?;
+    Ok([Trails::decode(trees)?, Trails::decode(machine)?])
 }
 
 /// The body of the file of files, each file: symbol, device, inode, size, misses, the number of users and
@@ -375,8 +405,8 @@ mod tests {
 
     #[test]
     fn what_is_damaged_is_said_moved_aside_and_begun_anew() {
-        let names = [TREES, MACHINE, FILES];
-        for damaged in names {
+        let names = [TREES, MACHINE, TRAILS, FILES];
+        for damaged in [TREES, MACHINE, FILES] {
             for damage in [&b"nonsense"[..], b"FRMODL01", b""] {
                 let folder = tempfile::tempdir().expect("a folder");
                 let path = folder.path().join("state");
@@ -398,6 +428,34 @@ mod tests {
                 assert!(third.problems.is_empty());
             }
         }
+    }
+
+    #[test]
+    fn trails_are_there_after_the_next_start_and_damaged_ones_leave_the_models_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let mut loaded = State::load(&path).expect("a new folder");
+        let mut model = some(&mut loaded);
+        let numbers =
+            |loaded: &Loaded| loaded.state.trails.each_ref().map(|one| one.encode().len());
+        let before = numbers(&loaded);
+        assert!(before.iter().all(|one| *one > 0), "{before:?}");
+        model.end_all();
+        let save = |loaded: &Loaded| {
+            loaded
+                .state
+                .save(&loaded.symbols, &loaded.files, &loaded.proofs)
+        };
+        save(&loaded).expect("saved");
+        let again = State::load(&path).expect("the same folder");
+        assert_eq!(numbers(&again), before);
+        let mut damaged = std::fs::read(path.join(TRAILS)).expect("trails");
+        damaged[20] ^= 1;
+        std::fs::write(path.join(TRAILS), damaged).expect("damaged");
+        let third = State::load(&path).expect("the same folder");
+        assert_eq!((third.problems.len(), third.symbols.len()), (1, 20));
+        assert!(third.problems[0].contains("trails"), "{:?}", third.problems);
+        assert_eq!(numbers(&third), [0, 0]);
     }
 
     #[test]

@@ -24,9 +24,6 @@ use super::{Context, Model, Prediction, Symbol};
 /// sequence went on to the limit.
 const LONGEST: usize = 64;
 
-/// Trails of who looks ahead, three an event, of 24 bytes: what went on in the last 87,000 events.
-const TRAILS: usize = 1 << 18;
-
 /// The model.
 pub struct Epcm {
     partitions: Partitions,
@@ -54,8 +51,14 @@ impl Epcm {
     /// times, 16 files are predicted in the median in place of one (docs/models.md). To ask for the pattern that says eight files, and not for
     /// the longest that says one, led no further then, and its first file was wrong two to eight times as often.
     #[must_use]
-    pub fn looking_ahead(mut self) -> Self {
-        self.trails = Some(Trails::new(TRAILS));
+    pub fn looking_ahead(self) -> Self {
+        self.looking_ahead_by(Trails::default())
+    }
+
+    /// The same, with trails that are known already.
+    #[must_use]
+    pub fn looking_ahead_by(mut self, trails: Trails) -> Self {
+        self.trails = Some(trails);
         self
     }
 
@@ -114,13 +117,7 @@ impl Epcm {
     }
 
     /// Goes on as the sequence did the last time, from `odds` that it comes so far.
-    fn go_on(
-        &self,
-        followed: &Followed,
-        mut odds: f64,
-        threshold: f64,
-        out: &mut Vec<Prediction>,
-    ) {
+    fn go_on(&self, followed: &Followed, mut odds: f64, threshold: f64, out: &mut Vec<Prediction>) {
         let Some(trails) = &self.trails else {
             return;
         };
@@ -163,7 +160,7 @@ fn event(followed: &Followed, out: &[Prediction], at: usize) -> Symbol {
 
 impl Model for Epcm {
     fn see(&mut self, context: Context, symbol: Symbol, learn: bool) {
-        if let Some(trails) = self.trails.as_mut().filter(|_| learn)
+        if let Some(trails) = self.trails.as_ref().filter(|_| learn)
             && let Some(followed) = self.partitions.followed(context)
         {
             trails.see(&followed.recent, symbol);

@@ -36,6 +36,7 @@ pub use partition::{DecodeError, Partition};
 pub use partitions::{NoPager, Pager, Shape};
 pub use pcm::Pcm;
 pub use symbols::{Identity, Kind, Symbols};
+pub use trails::{NoTrails, Trails};
 pub use trie::Trie;
 
 /// A file, or the start of a program, as models know it. Numbers are never used again for something else.

@@ -272,7 +272,10 @@ fn steps_that_begin_alike_are_told_apart_after_one_run_by_who_looks_ahead() {
     };
     let model = || Epcm::new(Epcm::shape(64, 1000, 10), 8);
     let of_the_libraries = |one: &Prediction| one.symbol.0 < 1000;
-    assert!(foretold(model()).iter().all(of_the_libraries), "the paper's");
+    assert!(
+        foretold(model()).iter().all(of_the_libraries),
+        "the paper's"
+    );
     let files: Vec<Symbol> = foretold(model().looking_ahead())
         .iter()
         .map(|one| one.symbol)

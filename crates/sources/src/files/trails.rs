@@ -10,6 +10,7 @@
 //! Invariant: as many trails as the limit says; an event costs one look-up for each length.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Symbol;
 use super::contexts::Bounded;
@@ -18,6 +19,10 @@ use super::contexts::Bounded;
 const LENGTHS: [usize; 3] = [24, 12, 6];
 /// Events that are needed of a sequence.
 pub(super) const MEMORY: usize = LENGTHS[0];
+/// Trails in memory, at most, three an event: what went on in the last 87,000 events. Each takes 32 bytes, and [`KEPT`] saved.
+const MOST: usize = 1 << 18;
+/// Bytes of a saved trail: its key, what came next, and both counts.
+const KEPT: usize = 14;
 /// Times that are counted, at most; then both counts are halved, so that the last times count most.
 const TIMES: u8 = 15;
 
@@ -61,25 +66,85 @@ impl Step {
     }
 }
 
-/// All of them.
+/// Bytes that are no trails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoTrails {
+    /// The length is no number of trails up to the limit.
+    #[error("{0} bytes are no trails")]
+    Length(usize),
+    /// Counts that no trail has.
+    #[error("trail {0} cannot be there")]
+    Counts(usize),
+}
+
+/// All of them. Clones are the same trails: one is the model's, another is saved.
 #[derive(Clone, Debug)]
-pub(super) struct Trails(Bounded<u64, Step>);
+pub struct Trails(Arc<Mutex<Bounded<u64, Step>>>);
+
+impl Default for Trails {
+    fn default() -> Self {
+        Self::new(MOST)
+    }
+}
 
 impl Trails {
     /// At most so many.
     pub(super) fn new(limit: usize) -> Self {
-        Self(Bounded::new(limit))
+        Self(Arc::new(Mutex::new(Bounded::new(limit))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Bounded<u64, Step>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of them as bytes, [`KEPT`] each, numbers little-endian.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (key, step) in self.lock().iter() {
+            bytes.extend(key.to_le_bytes());
+            bytes.extend(step.next.0.to_le_bytes());
+            bytes.extend([step.right, step.wrong]);
+        }
+        bytes
+    }
+
+    /// Those that these bytes are.
+    ///
+    /// # Errors
+    /// Where no trails were encoded like this.
+    pub fn decode(bytes: &[u8]) -> Result<Self, NoTrails> {
+        let (kept, rest) = bytes.as_chunks::<KEPT>();
+        if kept.len() > MOST || !rest.is_empty() {
+            return Err(NoTrails::Length(bytes.len()));
+        }
+        let trails = Self::default();
+        let mut all = trails.lock();
+        for (place, [a, b, c, d, e, f, g, h, i, j, k, l, right, wrong]) in kept.iter().enumerate() {
+            if (*right).max(*wrong) > TIMES {
+                return Err(NoTrails::Counts(place));
+            }
+            let step = Step {
+                next: Symbol(u32::from_le_bytes([*i, *j, *k, *l])),
+                right: *right,
+                wrong: *wrong,
+            };
+            let key = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+            all.insert(key, step, |_, _| {});
+        }
+        drop(all);
+        Ok(trails)
     }
 
     /// After these events, the oldest first, came this one.
-    pub(super) fn see(&mut self, before: &VecDeque<Symbol>, symbol: Symbol) {
+    pub(super) fn see(&self, before: &VecDeque<Symbol>, symbol: Symbol) {
+        let mut all = self.lock();
         for length in LENGTHS {
             let Some(key) = key(length, before.len(), |at| before[at]) else {
                 continue;
             };
-            match self.0.used(key) {
+            match all.used(key) {
                 Some(step) => step.see(symbol),
-                None => self.0.insert(key, Step::new(symbol), |_, _| {}),
+                None => all.insert(key, Step::new(symbol), |_, _| {}),
             }
         }
     }
@@ -90,17 +155,18 @@ impl Trails {
         count: usize,
         event: impl Fn(usize) -> Symbol,
     ) -> Option<(Symbol, f64)> {
-        let known = |length| self.0.get(key(length, count, &event)?);
+        let all = self.lock();
+        let known = |length| all.get(key(length, count, &event)?);
         let step = LENGTHS.into_iter().find_map(known)?;
         Some((step.next, step.likelihood()))
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.0.len() * size_of::<(u64, u64, Step)>()
+        self.len() * size_of::<(u64, u64, Step)>()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.lock().len()
     }
 }
 
@@ -118,7 +184,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn learn(trails: &mut Trails, events: &[u32]) {
+    fn learn(trails: &Trails, events: &[u32]) {
         for (at, symbol) in events.iter().enumerate() {
             let before = events[at.saturating_sub(MEMORY)..at].iter();
             trails.see(&before.copied().map(Symbol).collect(), Symbol(*symbol));
@@ -133,9 +199,9 @@ mod tests {
     fn of_two_trails_that_end_alike_the_longer_one_tells() {
         let beginning = 100..110;
         let run = |number: u32| [number].into_iter().chain(beginning.clone());
-        let mut trails = Trails::new(1000);
+        let trails = Trails::new(1000);
         let events: Vec<u32> = (1..9).flat_map(|n| run(n).chain([n + 50])).collect();
-        learn(&mut trails, &events);
+        learn(&trails, &events);
         for n in 1..9 {
             let events: Vec<u32> = run(n).chain([]).collect();
             assert_eq!(events.len(), 11, "shorter than the second length");
@@ -162,14 +228,33 @@ mod tests {
         assert_eq!((step.next, step.likelihood()), (Symbol(2), 1.0));
     }
 
+    #[test]
+    fn trails_are_decoded_as_they_were_encoded() {
+        let trails = Trails::default();
+        let events: Vec<u32> = (0..400).map(|at| at % 37).collect();
+        learn(&trails, &events);
+        let again = Trails::decode(&trails.encode()).expect("trails");
+        assert_eq!(again.len(), trails.len());
+        for at in 30..400 {
+            assert_eq!(next(&again, &events[..at]), next(&trails, &events[..at]));
+        }
+    }
+
     proptest! {
         #[test]
+        fn any_bytes_are_trails_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(trails) = Trails::decode(&bytes) {
+                prop_assert!(trails.len() <= bytes.len() / KEPT);
+            }
+        }
+
+        #[test]
         fn trails_are_bounded_and_a_repetition_is_known(events in proptest::collection::vec(any::<u32>(), 30..200)) {
-            let mut trails = Trails::new(64);
-            learn(&mut trails, &events);
+            let trails = Trails::new(64);
+            learn(&trails, &events);
             prop_assert!(trails.len() <= 64);
-            let mut trails = Trails::new(10_000);
-            learn(&mut trails, &events);
+            let trails = Trails::new(10_000);
+            learn(&trails, &events);
             let at = events.len() - 1;
             let last = Symbol(events[at]);
             prop_assert_eq!(next(&trails, &events[..at]).map(|one| one.0), Some(last));
