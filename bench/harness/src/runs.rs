@@ -237,6 +237,19 @@ impl<'a> Runs<'a> {
         self.timed(ready, command, mode)
     }
 
+    /// The same, but that nobody looks whether the start is cold: a daemon that watches would see each file opened, learn it, and
+    /// fetch what comes after it. [`Self::prove`] has shown before the daemon's start that memory can be emptied.
+    pub fn cold_unseen(&self, command: &Invocation, mode: &str) -> Result<Sample> {
+        self.job.restore()?;
+        self.empty(Cold::Reboot)?;
+        self.timed(|| self.disk.turn(self.round.get()), command, mode)
+    }
+
+    /// Shows that memory can be emptied of the case's files.
+    pub fn prove(&self) -> Result<()> {
+        self.prepared(Cold::Reboot)
+    }
+
     /// A run of the plain program with everything in memory.
     pub fn hot(&self) -> Result<Sample> {
         self.hot_run(&self.job.command)

@@ -155,6 +155,7 @@ pub fn measure(
             series.status.extend(done.status);
         }
     }
+    notes.extend(warmer(&series));
     Ok(Measured {
         case: case.name.to_owned(),
         disk: disk.kind.name().to_owned(),
@@ -165,6 +166,28 @@ pub fn measure(
         discarded: runs.discarded.get(),
         notes,
     })
+}
+
+/// Of a plain run's bytes, the share that another cold run reads at least, by whomever.
+const ALL: f64 = 0.9;
+
+/// What is to be said of variants whose runs read less of the disks than plain ones: something was in memory before their start.
+fn warmer(series: &[Series]) -> Vec<String> {
+    let bytes = |one: &Series| {
+        let all: f64 = one.runs.iter().map(|run| run.device_bytes as f64).sum();
+        all / one.runs.len() as f64
+    };
+    let plain = series.iter().find(|one| one.variant == Variant::Plain);
+    let Some(plain) = plain.map(bytes) else {
+        return Vec::new();
+    };
+    let cold = series.iter().filter(|one| one.variant != Variant::Hot);
+    let less = cold.filter(|one| bytes(one) < plain * ALL);
+    less.map(|one| {
+        let name = one.variant.name();
+        format!("{name} read less of the disks than plain: its starts were not cold")
+    })
+    .collect()
 }
 
 /// The runs of one variant in a pass.
@@ -186,6 +209,7 @@ struct Done {
 impl Turn<'_> {
     fn take(&self, scratch: &Path, say: &dyn Fn(&str)) -> Result<Done> {
         let lesson = &self.runs.job.lesson;
+        self.runs.prove()?;
         say("starts");
         let mut daemon = self.means.start(self.variant)?;
         for number in 0..self.warm_ups {
@@ -200,7 +224,7 @@ impl Turn<'_> {
                 Variant::Hot => self.runs.hot()?,
                 _ => self
                     .runs
-                    .cold(&self.runs.job.command, self.variant.name(), Cold::Reboot)?,
+                    .cold_unseen(&self.runs.job.command, self.variant.name())?,
             });
             if let Some(between) = &lesson.between {
                 succeeds(between, scratch)?;
@@ -213,7 +237,7 @@ impl Turn<'_> {
         let watched = latency::watched(&self.runs.job.command, &trace);
         match self.variant {
             Variant::Hot => self.runs.hot_run(&watched)?,
-            _ => self.runs.cold(&watched, "strace", Cold::Reboot)?,
+            _ => self.runs.cold_unseen(&watched, "strace")?,
         };
         let reads = latency::read(&trace)?;
         let status = daemon.as_mut().and_then(Daemon::status);
