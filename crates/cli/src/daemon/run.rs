@@ -6,7 +6,7 @@
 //! Data flow: settings → [`Options`] → locks → observer → control socket → [`serve`].
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -25,6 +25,7 @@ use rustix::process::Signal;
 
 use super::{own_socket, own_state};
 use crate::args::daemon::{METRICS, Run, Settings};
+use crate::output::output;
 
 /// How long a daemon may take until it answers: it reads what it has learned from a disk that may be slow.
 const READY: Duration = Duration::from_secs(30);
@@ -189,10 +190,11 @@ pub(super) fn start(settings: &Settings) -> Result<ExitCode> {
         if let Ok(answer) = ask(&options.socket, &Asked::Status)
             && answer.pid == child.id()
         {
-            println!(
+            writeln!(
+                output(),
                 "the daemon runs as process {}; foreread daemon status says how it goes",
                 answer.pid
-            );
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(status) = child.try_wait()? {
