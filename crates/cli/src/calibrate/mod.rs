@@ -26,6 +26,8 @@ use crate::args;
 use crate::output::output;
 use probe::ColdFile;
 
+pub(crate) use probe::LEAST;
+
 /// What was found, as scripts read it.
 #[derive(Serialize)]
 struct Found<'a> {
