@@ -1,5 +1,5 @@
 //! `list`, `show`, `forget`, `prune`, `doctor` and the pages, as a user or a script runs them; what all commands do with a
-//! standard output that takes nothing.
+//! standard output that takes nothing; a daemon that cannot start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -179,6 +179,25 @@ fn output_that_cannot_be_written_fails_a_command_and_is_named() {
         let is_named = said.starts_with("foreread: standard output: ")
             && said.ends_with("No space left on device\n");
         assert!(is_named, "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_daemon_makes_no_folder_for_a_socket_that_is_named() {
+    let user = User::new();
+    let folder = user.home.path().join("x/y");
+    let socket = folder.join("z.sock").display().to_string();
+    let state = user.home.path().join("state").display().to_string();
+    for command in ["run", "start"] {
+        let words = ["daemon", command, "--socket", &socket, "--state", &state];
+        let mut run = user.foreread(&words);
+        // A daemon that starts all the same runs until somebody stops it.
+        let run = run.timeout(std::time::Duration::from_secs(20));
+        let output = run.assert().code(2).get_output().clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let named = format!("{}: No such file or directory\n", folder.display());
+        assert!(said.ends_with(&named), "{said}");
+        assert!(!user.home.path().join("x").exists(), "{command}");
     }
 }
 
