@@ -2,7 +2,9 @@
 
 #include "clang/Frontend/TextDiagnosticBuffer.h"
 #include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 
 namespace foreread::slicer {
 
@@ -74,6 +76,21 @@ bool isCxx(llvm::StringRef Source) {
       .Default(false);
 }
 
+// Why the source cannot be read; empty if it can.
+std::string unreadable(llvm::StringRef Path) {
+  llvm::sys::fs::file_status Status;
+  std::error_code Error = llvm::sys::fs::status(Path, Status);
+  if (!Error && llvm::sys::fs::is_directory(Status))
+    Error = std::make_error_code(std::errc::is_a_directory);
+  // A pipe can be opened once only.
+  if (int File; !Error && llvm::sys::fs::is_regular_file(Status)) {
+    Error = llvm::sys::fs::openFileForRead(Path, File);
+    if (!Error)
+      llvm::sys::Process::SafelyCloseFileDescriptor(File);
+  }
+  return Error ? Error.message() : "";
+}
+
 } // namespace
 
 std::vector<std::string> parsingArguments(const std::vector<std::string> &Arguments,
@@ -120,8 +137,11 @@ void load(Program &P, const std::vector<tooling::CompileCommand> &Commands) {
     U->Path = Path.str().str();
     FirstError Errors;
     llvm::StringRef Extension = llvm::sys::path::extension(U->File);
-    if (Extension == ".s" || Extension == ".S") {
-      U->WholeBecause = "it is assembler";
+    U->WholeBecause = unreadable(U->Path);
+    if (!U->WholeBecause.empty()) {
+      // There is nothing to parse.
+    } else if (Extension == ".s" || Extension == ".S") {
+      U->WholeBecause = Assembler;
     } else {
       // Clang's own faults must not be the translator's.
       llvm::CrashRecoveryContext Guard;

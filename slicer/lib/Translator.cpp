@@ -134,7 +134,11 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   load(P, Commands);
   Result.Units.resize(P.Units.size());
   for (auto &U : P.Units) {
-    Result.UnitNotes.push_back(U->WholeBecause.empty() ? "" : U->File + ": " + U->WholeBecause);
+    // Clang's errors begin with the name of the file that they are found in.
+    bool Named = llvm::StringRef(U->WholeBecause).starts_with(U->File + ":");
+    bool Whole = !U->WholeBecause.empty();
+    Result.UnitNotes.push_back((Whole && !Named ? U->File + ": " : "") + U->WholeBecause);
+    Result.Failed.push_back(Whole && U->WholeBecause != Assembler);
     Result.Cxx.push_back(U->AST && U->cxx());
   }
   P.AllKnown = !Chosen.Others;

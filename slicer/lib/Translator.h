@@ -40,6 +40,7 @@ struct Translation {
   std::vector<std::optional<UnitText>> Units;    // the new text of each unit that changed
   std::vector<bool> Cxx;                         // whether a unit is C++
   std::vector<std::string> UnitNotes;            // why a unit is left whole; empty if it is not
+  std::vector<bool> Failed;                      // whether that is an error, of the unit or of the translator
   std::vector<FunctionAccount> Functions;
   std::vector<FileAccount> Files;
   std::vector<std::string> Assumptions;

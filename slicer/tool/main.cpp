@@ -3,8 +3,10 @@
 //   foreread-slice prog.c… [-o OUT | --out-dir DIR] [-p BUILD_DIR] [-- compiler arguments]
 //   foreread-slice --json --out-dir DIR --compile-commands FILE
 //
-// Exit status: 0, whether or not there was anything to translate; 1 if the translation could not be
-// written; 2 for a command line it does not understand.
+// Exit status: 0, whether or not there was anything to translate; 1 if a source could not be read or
+// parsed, if the translator failed, or if the translation could not be written; 2 for a command line it
+// does not understand.  With --json the account says which units failed and why, and the status is 0:
+// the driver has compiled the program already, and goes on with what it has.
 #include "Translator.h"
 
 #include "clang/Tooling/JSONCompilationDatabase.h"
@@ -19,6 +21,7 @@
 #include <csignal>
 #include <fstream>
 #include <new>
+#include <set>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -98,6 +101,7 @@ bool commands(const std::vector<std::string> &Arguments, std::vector<CompileComm
         File, Error, clang::tooling::JSONCommandLineSyntax::Gnu);
     if (!Database)
       return false;
+    std::set<std::string> Missing(Sources.begin(), Sources.end());
     for (CompileCommand &Each : Database->getAllCompileCommands()) {
       bool Named = Sources.empty();
       for (const std::string &Source : Sources) {
@@ -106,12 +110,17 @@ bool commands(const std::vector<std::string> &Arguments, std::vector<CompileComm
         llvm::sys::fs::make_absolute(Each.Directory, Has);
         llvm::sys::path::remove_dots(Wanted, true);
         llvm::sys::path::remove_dots(Has, true);
-        Named |= Wanted == Has;
+        if (Wanted == Has) {
+          Named = true;
+          Missing.erase(Source);
+        }
       }
       if (Named)
         Result.push_back(Each);
     }
-    return true;
+    if (!Missing.empty())
+      Error = *Missing.begin() + ": no command in " + File + " compiles this source";
+    return Missing.empty();
   }
   for (const std::string &Source : Sources) {
     std::vector<std::string> Line{"cc"};
@@ -215,9 +224,20 @@ int deliver(const Translation &T) {
   }
   if (Json)
     llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(account(T, Paths)));
-  if (Explain || (!Json && !Changed))
+  // A failure of the translator is the same for all units, and is said once.
+  std::set<std::string> Errors;
+  for (size_t I = 0; I < T.Units.size() && !Json; ++I)
+    if (T.Failed[I])
+      Errors.insert(T.UnitNotes[I]);
+  if (Explain || (!Json && !Changed && Errors.empty()))
     explain(T, llvm::errs());
-  return 0;
+  int Status = 0;
+  for (const std::string &Each : Errors)
+    Status = complain(Each);
+  llvm::outs().flush();
+  if (llvm::outs().has_error())
+    Status = complain("standard output: " + llvm::outs().error().message());
+  return Status;
 }
 
 // Of the thread that translates, in bytes.
@@ -228,7 +248,7 @@ std::string TooLong, TooLarge;
 
 [[noreturn]] void leave(const std::string &Whole) {
   int Stream = Json ? STDOUT_FILENO : STDERR_FILENO;
-  _exit(write(Stream, Whole.data(), Whole.size()) < 0);
+  _exit(write(Stream, Whole.data(), Whole.size()) < 0 || !Json);
 }
 
 void outOfTime(int) { leave(TooLong); }
@@ -239,6 +259,7 @@ Translation leftWhole(size_t Units, const std::string &Why) {
   Translation Result;
   Result.Units.resize(Units);
   Result.UnitNotes.assign(Units, Why);
+  Result.Failed.assign(Units, true);
   return Result;
 }
 
@@ -250,7 +271,7 @@ std::string told(size_t Units, const std::string &Why) {
     Out << llvm::formatv("{0:2}\n",
                          llvm::json::Value(account(Nothing, std::vector<std::string>(Units))));
   else
-    explain(Nothing, Out);
+    Out << "foreread-slice: " << Why << '\n';
   return Text;
 }
 
@@ -325,7 +346,6 @@ int main(int Count, char **Values) {
   }
   alarm(0);
   int Status = deliver(Result);
-  llvm::outs().flush();
   llvm::errs().flush();
   // Nothing that is left is worth taking down in order, and after a fault it might not be possible.
   _exit(Status);

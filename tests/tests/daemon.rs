@@ -12,6 +12,8 @@ mod secrets;
 #[path = "daemon/unit.rs"]
 mod unit;
 
+use std::fs;
+use std::os::unix::fs::chown;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -20,6 +22,9 @@ use foreread_tests::{Lab, Need, eventually, foreread, rounds, text};
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+/// The user without privileges.
+const NOBODY: u32 = 65_534;
 
 /// A test, and what it cannot do without.
 type Test = (&'static str, &'static [Need], fn());
@@ -64,18 +69,20 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        Self {
-            lab: Lab::new(),
-            observer: "fanotify",
-        }
+        Self::of(Lab::new(), "fanotify")
     }
 
     /// Of a user without privileges, whose daemon finds out itself who can observe.
     fn of_nobody() -> Self {
-        Self {
-            lab: Lab::of_nobody(),
-            observer: "auto",
-        }
+        let place = Self::of(Lab::of_nobody(), "auto");
+        chown(place.lab.path("run"), Some(NOBODY), None).expect("root may");
+        place
+    }
+
+    /// With a folder for the socket: a daemon makes none for a socket that is named.
+    fn of(lab: Lab, observer: &'static str) -> Self {
+        fs::create_dir(lab.path("run")).expect("a folder");
+        Self { lab, observer }
     }
 
     fn state(&self) -> PathBuf {

@@ -227,7 +227,7 @@ fn wait(disk: &SlowDisk, mut signals: signal_hook::iterator::Signals) {
 fn say(text: &str) -> Result<(), Error> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.at("write to", "standard output"),
+        written => written.at("write", "standard output"),
     }
 }
 

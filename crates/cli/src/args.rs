@@ -15,6 +15,7 @@ use foreread_slowdisk::cli::SlowdiskArgs;
 use foreread_traces::Format;
 use foreread_words::units;
 
+use crate::calibrate::LEAST;
 use crate::run::{Record, Run};
 use crate::sim::{Asked, Sequences, parameter};
 
@@ -196,6 +197,18 @@ pub(crate) struct Sim {
     pub(crate) json: bool,
 }
 
+/// The size of a file to measure on.
+fn measurable(text: &str) -> Result<u64, String> {
+    let size = units::parse_size(text)?;
+    if size < LEAST {
+        let least = units::bytes(LEAST);
+        return Err(format!(
+            "a file of less than {least} tells nothing about a device"
+        ));
+    }
+    Ok(size)
+}
+
 /// A limit: no less than a handful, no more than a symbol's number can say.
 fn limit(text: &str) -> Result<usize, String> {
     let limit: Option<usize> = text.parse().ok();
@@ -258,8 +271,8 @@ pub(crate) struct Calibrate {
     /// Seconds to measure for, at least about; slow disks need the 20
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=600))]
     pub(crate) seconds: u16,
-    /// Measure on a file of SIZE, such as 64M [default: 256M, or a quarter of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    /// Measure on a file of SIZE, at least 16M, such as 64M [default: 256M, or a quarter of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = measurable)]
     pub(crate) size: Option<u64>,
     /// Print JSON
     #[arg(long)]

@@ -3,7 +3,7 @@
 //! Data flow: each check yields a [`Check`]; they are printed in groups, or as JSON.
 
 use std::collections::BTreeSet;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -22,6 +22,7 @@ use foreread_words::{plain, shown};
 use serde::Serialize;
 
 use crate::args;
+use crate::output::output;
 
 /// Longer than any pause in which a thread keeps its processor.
 const WAIT: Duration = Duration::from_millis(2);
@@ -104,7 +105,7 @@ pub(crate) fn doctor(args: &args::Doctor) -> Result<ExitCode> {
         devices: disks(&profiles),
         profiles_problem: problem,
     };
-    let mut out = stdout().lock();
+    let mut out = output();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &diagnosis).map_err(std::io::Error::from)?;
         writeln!(out)?;

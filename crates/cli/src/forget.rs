@@ -1,5 +1,6 @@
 //! `foreread forget` and `foreread prune`: deleting records.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -8,6 +9,7 @@ use foreread_words::counted;
 use foreread_words::units::bytes;
 
 use crate::args;
+use crate::output::output;
 
 /// Deletes the records named, or all.
 ///
@@ -23,8 +25,7 @@ pub(crate) fn forget(args: &args::Forget) -> Result<ExitCode> {
     for entry in &entries {
         store.remove(entry)?;
     }
-    report("forgot", &entries);
-    Ok(ExitCode::SUCCESS)
+    report("forgot", &entries)
 }
 
 /// The records named, each once.
@@ -42,12 +43,12 @@ fn named(store: &Store, ids: &[String]) -> Result<Vec<Entry>> {
 /// Deletes the records least recently used.
 pub(crate) fn prune(args: &args::Prune) -> Result<ExitCode> {
     let store = Store::open()?;
-    report("deleted", &store.prune(args.max_size, args.older_than)?);
-    Ok(ExitCode::SUCCESS)
+    report("deleted", &store.prune(args.max_size, args.older_than)?)
 }
 
-fn report(done: &str, entries: &[Entry]) {
+fn report(done: &str, entries: &[Entry]) -> Result<ExitCode> {
     let size = entries.iter().map(|entry| entry.size).sum();
     let records = counted(entries.len() as u64, "record", "records");
-    println!("{done} {records}, {}", bytes(size));
+    writeln!(output(), "{done} {records}, {}", bytes(size))?;
+    Ok(ExitCode::SUCCESS)
 }

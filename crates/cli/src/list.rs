@@ -1,7 +1,7 @@
 //! `foreread list`: what is known, a line a record.
 
 use std::collections::HashSet;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,6 +14,7 @@ use foreread_words::{counted, plain, quoted, shown};
 use serde::Serialize;
 
 use crate::args;
+use crate::output::output;
 
 /// Characters of a command line that say what it is.
 const SHORT: usize = 240;
@@ -81,7 +82,7 @@ fn files_met(reader: &mut Reader) -> usize {
 pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
     let store = Store::open()?;
     let records: Vec<Known> = store.entries()?.into_iter().map(Known::open).collect();
-    let mut out = stdout().lock();
+    let mut out = output();
     if args.json {
         let listed: Vec<Listed<'_>> = records.iter().map(listed).collect();
         serde_json::to_writer_pretty(&mut out, &listed).map_err(std::io::Error::from)?;

@@ -2,7 +2,7 @@
 //! statuses, variables, files and examples, is in `man/`.
 
 use std::fs;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::args::Args;
+use crate::output::output;
 
 /// A page's further sections, by its name; they come before the version.
 const SECTIONS: [(&str, &str); 4] = [
@@ -28,7 +29,7 @@ const SECTIONS: [(&str, &str); 4] = [
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "foreread", &mut script);
-    stdout().write_all(&script)?;
+    output().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -38,7 +39,7 @@ pub(crate) fn man(out: Option<&Path>) -> Result<ExitCode> {
     command.build();
     let command = with_usage(command);
     let Some(folder) = out else {
-        stdout().write_all(page(command)?.as_bytes())?;
+        output().write_all(page(command)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

@@ -8,6 +8,7 @@
 //! `doctor` with 1 when prefetching cannot work here.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::print_stdout))]
 
 mod analyze;
 mod args;
@@ -17,11 +18,13 @@ mod doctor;
 mod ending;
 mod forget;
 mod list;
+mod output;
 mod pages;
 mod run;
 mod show;
 mod sim;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -30,10 +33,31 @@ use foreread_cc::Language;
 
 use args::{Args, Command};
 use ending::{end_as, ended};
+use output::{named, output};
 
 fn main() -> ExitCode {
     foreread_sys::spawn::keep_children();
-    ended(dispatch(Args::parse().command))
+    ended(match Args::try_parse() {
+        Ok(args) => dispatch(args.command).and_then(flushed),
+        Err(answer) => answered(&answer),
+    })
+}
+
+/// What the parser has to say in place of a command: the help, the version, or what is wrong with the command line.
+fn answered(answer: &clap::Error) -> Result<ExitCode> {
+    let printed = answer.print();
+    let code = ExitCode::from(answer.exit_code() as u8);
+    if answer.use_stderr() {
+        return Ok(code);
+    }
+    printed.map_err(named)?;
+    flushed(code)
+}
+
+/// The status of a command, if all that the command printed has been written.
+fn flushed(code: ExitCode) -> Result<ExitCode> {
+    output().flush()?;
+    Ok(code)
 }
 
 fn dispatch(command: Command) -> Result<ExitCode> {

@@ -154,6 +154,32 @@ fn a_file_that_is_not_what_it_should_be_is_named_and_the_built_in_profiles_hold(
 }
 
 #[test]
+fn a_size_that_tells_nothing_is_refused_and_named() {
+    let user = User::new();
+    let dir = dir();
+    for size in ["0", "1", "4096", "15M", "16777215", "many"] {
+        let given = format!("--size={size}");
+        let mut run = user.foreread(&[
+            "calibrate",
+            "--seconds=1",
+            &given,
+            dir.path().to_str().unwrap(),
+        ]);
+        let output = run.assert().code(2).get_output().clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains(&format!("'{size}' for '--size <SIZE>'")),
+            "{said}"
+        );
+        assert!(
+            size == "many" || said.contains("less than 16.0 MiB"),
+            "{said}"
+        );
+        assert!(!user.file().exists());
+    }
+}
+
+#[test]
 fn a_folder_that_cannot_be_measured_in_is_named_and_nothing_is_kept() {
     let user = User::new();
     let mut hopeless = vec!["/no/such/folder"];

@@ -1,4 +1,5 @@
-//! `list`, `show`, `forget`, `prune`, `doctor` and the pages, as a user or a script runs them.
+//! `list`, `show`, `forget`, `prune`, `doctor` and the pages, as a user or a script runs them; what all commands do with a
+//! standard output that takes nothing; a daemon that cannot start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -130,6 +131,74 @@ fn a_new_user_is_told_what_to_do() {
     assert_eq!(user.json(&["list", "--json"]), Value::Array(vec![]));
     let error = user.fails(&["show"]);
     assert!(error.starts_with("foreread: ") && error.contains("foreread/records"));
+}
+
+#[test]
+fn output_that_cannot_be_written_fails_a_command_and_is_named() {
+    let user = User::new();
+    let trace = user.home.path().join("trace");
+    let call = r#"openat(AT_FDCWD, "/srv/data", O_RDONLY) = 3"#;
+    fs::write(&trace, format!("1 1000.000000 {call}\n")).unwrap();
+    let trace = trace.to_str().unwrap();
+    let commands: &[&[&str]] = &[
+        &["--help"],
+        &["--version"],
+        &["help", "run"],
+        &["run", "--help"],
+        &["daemon", "start", "--help"],
+        &["list"],
+        &["list", "--json"],
+        &["show"],
+        &["show", "--json"],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["analyze", trace],
+        &["analyze", "--json", trace],
+        &["sim", trace],
+        &["sim", "--json", trace],
+        &["predict", trace],
+        &["predict", "--json", trace],
+        &["man"],
+        &["completions", "bash"],
+        &["slowdisk", "models"],
+        &["prune"],
+        // The last: others show the record.
+        &["forget", "--all"],
+    ];
+    user.keep(A, &["reader"]);
+    for words in commands {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = std::process::Command::new(assert_cmd::cargo::cargo_bin("foreread"))
+            .env("XDG_DATA_HOME", user.home.path())
+            .args(*words)
+            .stdout(full)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        let is_named = said.starts_with("foreread: standard output: ")
+            && said.ends_with("No space left on device\n");
+        assert!(is_named, "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_daemon_makes_no_folder_for_a_socket_that_is_named() {
+    let user = User::new();
+    let folder = user.home.path().join("x/y");
+    let socket = folder.join("z.sock").display().to_string();
+    let state = user.home.path().join("state").display().to_string();
+    for command in ["run", "start"] {
+        let words = ["daemon", command, "--socket", &socket, "--state", &state];
+        let mut run = user.foreread(&words);
+        // A daemon that starts all the same runs until somebody stops it.
+        let run = run.timeout(std::time::Duration::from_secs(20));
+        let output = run.assert().code(2).get_output().clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let named = format!("{}: No such file or directory\n", folder.display());
+        assert!(said.ends_with(&named), "{said}");
+        assert!(!user.home.path().join("x").exists(), "{command}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `foreread sim`, on traces written here.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
@@ -13,9 +14,13 @@ use tempfile::TempDir;
 
 /// Exit status, standard output, standard error.
 fn sim(arguments: &[&str]) -> (Option<i32>, String, String) {
+    foreread(&[&["sim"], arguments].concat())
+}
+
+/// The same of any command.
+fn foreread(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::cargo_bin("foreread")
         .expect("foreread")
-        .arg("sim")
         .args(arguments)
         .output()
         .expect("a run");
@@ -188,6 +193,45 @@ fn what_is_wrong_is_named() {
         assert_eq!(status, Some(2), "{arguments:?}");
         assert!(err.contains(said), "{err}");
     }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_named_once() {
+    let folder = TempDir::new().expect("a folder");
+    let whole = fs::read(record(&folder, 1)).expect("a record");
+    let files: [(&str, &[u8]); 4] = [
+        ("garbage.fr", b"no record at all"),
+        ("empty.fr", b""),
+        ("magic.fr", &whole[..30]),
+        ("header.fr", &whole[..whole.len() / 2]),
+    ];
+    for (name, content) in files {
+        fs::write(folder.path().join(name), content).expect("a file");
+    }
+    fs::create_dir(folder.path().join("folder.fr")).expect("a folder");
+    let mut refused = 0;
+    for name in files
+        .map(|(name, _)| name)
+        .iter()
+        .chain(&["folder.fr", "none.fr"])
+    {
+        let path = folder.path().join(name);
+        let path = path.to_str().expect("UTF-8");
+        for command in [&["sim"][..], &["sim", "--train"], &["show"], &["analyze"]] {
+            let given = if command.len() > 1 {
+                &[path, path][..]
+            } else {
+                &[path]
+            };
+            let (status, _, err) = foreread(&[command, given].concat());
+            // Of a record that ends early there may be enough.
+            if status != Some(0) {
+                assert_eq!(err.matches(name).count(), 1, "{command:?}: {err}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 15, "{refused}");
 }
 
 #[test]

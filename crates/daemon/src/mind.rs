@@ -85,12 +85,8 @@ impl Mind {
 
     /// Something has happened; what comes of it, as far as there are the means.
     pub(crate) fn happened(&mut self, happened: Happened, means: Means, out: &mut Vec<Outcome>) {
-        if let Happened::Waits { at } = happened {
-            self.waits(at);
-            return;
-        }
-        self.events += 1;
         match happened {
+            Happened::Waits { at } => return self.waits(at),
             Happened::Forked { pid, parent, .. } => self.trees.forked(pid, parent),
             Happened::Ended { pid, .. } => self.trees.ended(pid),
             Happened::Fetched {
@@ -116,8 +112,8 @@ impl Mind {
                 at,
             } => self.met(Kind::File, pid, uid, &file, at, means, out),
             Happened::Opened { .. } => self.ignored += 1,
-            Happened::Waits { .. } => {}
         }
+        self.events += 1;
         self.judge_ended(out);
     }
 

@@ -50,7 +50,7 @@ use child::{Child, Incoming};
 use files::Files;
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
-use observer::{Observing, Seat, Wanted, mpi_library, why_hidden};
+use observer::{Observing, Seat, Wanted, mpi_library};
 use pace::Pace;
 use paths::from_front;
 use record::Recorder;
@@ -404,10 +404,7 @@ fn help(
         store,
         identity: &plan.identity,
     });
-    supervisor.close(&mut account, kept, link);
-    if !account.observed {
-        account.hidden = why_hidden(Path::new(&plan.identity.exe));
-    }
+    supervisor.close(&mut account, Path::new(&plan.identity.exe), kept, link);
     if let Some(path) = &args.json {
         link.doing(&format!("writing the account {}", path.display()));
     }

@@ -71,7 +71,7 @@ pub(super) struct Account {
     unseen_bytes: Option<u64>,
     pub(super) lost: u64,
     pub(super) observed: bool,
-    /// What the program is, if that is known to be why nothing of it was observed.
+    /// What the program is, if that is known to be why the preload library was not loaded into it.
     pub(super) hidden: Option<&'static str>,
     pub(super) without_stdio: bool,
     /// Whether the record is for a file of the user's own, so that no later run goes by it.
@@ -334,10 +334,27 @@ impl Account {
         (!told.is_empty()).then_some(told)
     }
 
+    /// Whether foreread would have done nothing for a program that can be observed, either.
+    fn needs_nobody(&self) -> bool {
+        let is_left = |(report, plan): (&Report, &StrandReport)| {
+            let hot = plan.phase == Phase::Hot && report.ledger.issued == 0;
+            hot && (report.declined || !self.was_cold())
+        };
+        self.of_plan().is_some_and(is_left) || !self.prefetch && !self.record
+    }
+
     /// Why foreread could not help, or not fully.
     fn cause(&self) -> Option<String> {
         if let Some(note) = self.notes.first() {
             return Some(note.clone());
+        }
+        if let Some(why) = self.hidden
+            && !self.needs_nobody()
+        {
+            return Some(format!(
+                "{} could not be observed: it is {why}, and the preload library cannot be loaded into it",
+                self.program
+            ));
         }
         if let Some((report, plan)) = self.of_plan() {
             match plan.phase {
@@ -382,11 +399,10 @@ impl Account {
             });
         }
         if !self.observed {
-            let why = self.hidden.map_or_else(
-                || "it ended before foreread could see why".to_owned(),
-                |why| format!("it is {why}"),
-            );
-            return Some(format!("{} could not be observed: {why}", self.program));
+            return Some(format!(
+                "{} could not be observed: it ended before foreread could see why",
+                self.program
+            ));
         }
         if self.recorded.is_none() && self.reads_recorded == 0 && self.names_recorded < FEW_NAMES {
             if self.unseen_bytes.is_some() {

@@ -3,6 +3,7 @@
 //! Data flow: [`Observer`] → [`Watch`] → [`Sinks`]; at the end all of it → the account.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_backend::Collective;
@@ -324,9 +325,15 @@ impl Supervisor {
         }
     }
 
-    /// Take the last reports, end the session, keep the record, in the store if it goes there, and enter it all in
-    /// the account.
-    pub(super) fn close(mut self, account: &mut Account, kept: Option<Kept<'_>>, link: &Link) {
+    /// Take the last reports of the program, whose file is `exe`, end the session, keep the record, in the store if it goes
+    /// there, and enter it all in the account.
+    pub(super) fn close(
+        mut self,
+        account: &mut Account,
+        exe: &Path,
+        kept: Option<Kept<'_>>,
+        link: &Link,
+    ) {
         link.doing("taking the program's last reports");
         let was_observing = self.observing();
         let looked_away = self.looked_away;
@@ -352,7 +359,11 @@ impl Supervisor {
         if account.lost > 0 || account.without_stdio || !unseen.is_empty() {
             self.sinks.follower.iter().for_each(Follower::look_away);
         }
-        if account.observed {
+        if !self.watch.observed() {
+            let observer = self.observer.as_ref();
+            account.hidden = observer.and_then(|observer| observer.why_hidden(exe));
+        }
+        if account.observed && account.hidden.is_none() {
             unseen.into_iter().for_each(|said| account.remark(said));
         }
         if was_observing && !looked_away && self.watch.observed() {

@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::{checked, signals};
+use crate::{checked, refused, signals};
 
 /// The helper's name. Who looks for foreread by name finds the process that the program belongs to.
 const NAME: &std::ffi::CStr = c"foreread-helper";
@@ -45,12 +45,14 @@ pub struct Helper {
 ///
 /// # Errors
 ///
-/// `EAGAIN` where no more processes, `EMFILE` where no more descriptors may be had.
+/// Where no more processes or descriptors may be had, or a system-call filter refuses them; the error names which.
 pub fn fork() -> io::Result<Side> {
-    let (here, there) = UnixStream::pair()?;
+    let (here, there) =
+        UnixStream::pair().map_err(|why| refused("no socket pair can be made", &why))?;
     let parent = rustix::process::getpid();
     // SAFETY: the caller has one thread, so no lock is held in the copy by a thread that is not there.
-    let pid = checked(unsafe { libc::fork() })?;
+    let pid = checked(unsafe { libc::fork() })
+        .map_err(|why| refused("no helper process can be made", &why))?;
     match Pid::from_raw(pid) {
         Some(pid) => Ok(Side::Front(Helper { link: here, pid })),
         None => {

@@ -50,3 +50,8 @@ fn checked<T: PartialOrd + Default>(result: T) -> std::io::Result<T> {
         Ok(result)
     }
 }
+
+/// An error of the same kind that begins with what could not be done or made.
+fn refused(what: &str, why: &std::io::Error) -> std::io::Error {
+    std::io::Error::new(why.kind(), format!("{what}: {why}"))
+}

@@ -9,7 +9,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use crate::checked;
+use crate::{checked, refused};
 
 /// The signals by which a process is told something, or told to stop or end. Not those of its own faults, those
 /// that cannot be blocked, `SIGCONT`, which acts whether blocked or not, and `SIGPIPE`, which a failed write of
@@ -94,6 +94,10 @@ pub fn ignore(signals: &[i32]) {
 
 impl Signals {
     /// Blocks `signals` in the calling thread and those it starts from now on; none where that fails.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, after the name of what it refused: the mask or the descriptor.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
@@ -106,11 +110,15 @@ impl Signals {
             }
             match libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr()) {
                 0 => {}
-                error => return Err(io::Error::from_raw_os_error(error)),
+                error => {
+                    let why = io::Error::from_raw_os_error(error);
+                    return Err(refused("signals cannot be blocked", &why));
+                }
             }
             let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-            let fd = checked(libc::signalfd(-1, set.as_ptr(), flags)).inspect_err(|_| {
+            let fd = checked(libc::signalfd(-1, set.as_ptr(), flags)).map_err(|why| {
                 libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+                refused("no signalfd can be made", &why)
             })?;
             Ok(Self {
                 fd: OwnedFd::from_raw_fd(fd as i32),

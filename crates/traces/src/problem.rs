@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use foreread_plan::format::ReadError;
 use thiserror::Error;
 
 use crate::Format;
@@ -52,6 +53,9 @@ pub enum TraceError {
         /// The variant, the value at fault, and what can be done.
         what: String,
     },
+    /// A record of foreread's own cannot be read; the error names the record.
+    #[error(transparent)]
+    Record(#[from] ReadError),
 }
 
 /// A place in a trace.

@@ -221,10 +221,7 @@ impl Trace {
             Format::Fio => text(Box::new(fio::Fio::new(path)), content),
             Format::Dxt => text(Box::<dxt::Dxt>::default(), content),
             Format::Recorder => text(Box::new(recorder::Recorder::new(path)), content),
-            Format::Record => {
-                let record = Record::open(path).map_err(|why| unsupported(why.to_string()))?;
-                Source::Record(Box::new(record))
-            }
+            Format::Record => Source::Record(Box::new(Record::open(path)?)),
         };
         Ok(Self {
             path: path.to_path_buf(),

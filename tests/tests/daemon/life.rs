@@ -100,7 +100,7 @@ fn the_second_daemon_says_which_runs() {
     // At another socket, but with the same models.
     let other = Command::new(foreread())
         .args(["daemon", "run", "--observer", "fanotify", "--socket"])
-        .arg(place.lab.path("other/daemon.sock"))
+        .arg(place.lab.path("run/other.sock"))
         .arg("--state")
         .arg(place.state())
         .output()
@@ -180,7 +180,6 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
 
 fn one_that_cannot_start_says_why() {
     let place = Place::new();
-    fs::create_dir(place.lab.path("run")).expect("a folder");
     let mode = std::os::unix::fs::PermissionsExt::from_mode;
     fs::set_permissions(place.lab.path("run"), mode(0o777)).expect("its mode");
     for words in [["daemon", "run"], ["daemon", "start"]] {

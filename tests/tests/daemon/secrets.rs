@@ -8,7 +8,7 @@ use foreread_tests::{Need, eventually, foreread, text};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::{Place, Test};
+use crate::{NOBODY, Place, Test};
 
 pub const TESTS: &[Test] = &[
     (
@@ -27,9 +27,6 @@ pub const TESTS: &[Test] = &[
         hostile_names_break_neither_lines_nor_terminals,
     ),
 ];
-
-/// The user without privileges.
-const NOBODY: u32 = 65_534;
 
 /// A command of the user without privileges.
 fn as_nobody(program: &str) -> Command {
@@ -136,7 +133,6 @@ fn a_user_is_told_of_own_programs_and_files_alone() {
 
 fn a_socket_of_somebody_else_is_not_believed() {
     let place = Place::new();
-    fs::create_dir(place.lab.path("run")).expect("a folder");
     for folder in ["", "run"] {
         let all = fs::Permissions::from_mode(0o777);
         fs::set_permissions(place.lab.path(folder), all).expect("its mode");

@@ -140,12 +140,16 @@ fn statically_linked() {
     let lab = Lab::new();
     lab.program("scatter", &["-static"]);
     lab.data("data", 8);
-    let outcome = twice(&lab, &["./scatter", "500", "0", "data"]);
-    assert_eq!(outcome.mode(), "aside");
-    assert!(
-        outcome.reason().contains("statically linked"),
-        "{outcome:?}"
-    );
+    let command = ["./scatter", "500", "0", "data"];
+    let unrecorded = [BY_LIBRARY, &["--no-record"]].concat();
+    for outcome in [twice(&lab, &command), lab.run_with(&unrecorded, &command)] {
+        assert_eq!(outcome.mode(), "aside");
+        assert_eq!(
+            outcome.reason(),
+            "scatter could not be observed: it is statically linked, and the preload library cannot be loaded into it",
+            "{outcome:?}"
+        );
+    }
     assert!(lab.records().is_empty());
 }
 

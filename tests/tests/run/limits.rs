@@ -36,6 +36,11 @@ pub const TESTS: &[Test] = &[
         few_processes,
     ),
     (
+        "what_a_system_call_filter_refuses_is_named_and_the_program_runs_as_ever",
+        &[],
+        refused_calls,
+    ),
+    (
         "with_hardly_any_descriptors_signals_and_stops_are_passed_through",
         &[],
         few_descriptors_and_signals,
@@ -143,7 +148,10 @@ fn no_descriptors() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), plain.status.code(), "{said}");
     assert_eq!(output.stdout, plain.stdout);
-    assert_eq!(said, "foreread: stood aside: Too many open files\n");
+    assert_eq!(
+        said,
+        "foreread: stood aside: no signalfd can be made: Too many open files\n"
+    );
     let mut run = lab.command(foreread());
     run.args(["run", "-q", "--", "./none"]);
     let output = finish(start(&mut limited(&lab, limit, &run)));
@@ -177,6 +185,36 @@ fn few_processes() {
         }
     }
     assert!(in_place > 1 && beside > 0, "{in_place} and {beside}");
+}
+
+/// The reason names what could not be made: "Operation not permitted" alone tells nobody what to allow.
+fn refused_calls() {
+    let lab = Lab::new();
+    lab.program("refused", &[]);
+    lab.data("data", 8);
+    let command = ["cksum", "data"];
+    let plain = lab.plain(&command);
+    for (call, refused) in [
+        ("rt_sigprocmask", "signals cannot be blocked: "),
+        ("signalfd", "no signalfd can be made: "),
+        ("memfd_create", "cannot make the shared ring of "),
+        ("socketpair", "no socket pair can be made: "),
+        // Where the C library starts programs by this call, too, none can be started beside foreread.
+        ("clone", "process can be made: "),
+    ] {
+        let (command, account) = lab.running(&[], &command);
+        let mut under = lab.command("./refused");
+        under
+            .arg(call)
+            .arg(command.get_program())
+            .args(command.get_args());
+        let outcome = account.of(finish(start(&mut under)));
+        outcome.assert_as(&plain);
+        assert_eq!(outcome.mode(), "aside", "{call}: {outcome:?}");
+        let reason = outcome.reason();
+        let is_named = reason.contains(refused) && reason.ends_with(": Operation not permitted");
+        assert!(is_named, "{call}: {reason}");
+    }
 }
 
 fn few_descriptors_and_signals() {

@@ -12,7 +12,7 @@ mod signature;
 mod streams;
 
 use std::collections::HashSet;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,6 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
+use crate::output::output;
 use families::Family;
 use streams::Streams;
 
@@ -84,7 +85,7 @@ pub(crate) fn analyze(args: &args::Analyze) -> Result<ExitCode> {
         streams,
         families,
     };
-    let mut out = stdout().lock();
+    let mut out = output();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &report::json(&analysis))
             .map_err(std::io::Error::from)?;

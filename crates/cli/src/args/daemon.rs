@@ -51,7 +51,7 @@ pub(crate) struct Run {
 /// Where the daemon is asked
 #[derive(Debug, clap::Args)]
 pub(crate) struct Where {
-    /// The control socket [default: the user's own if there is one, else /run/foreread/daemon.sock]
+    /// The control socket, in a folder that is there [default: the user's own if there is one, else /run/foreread/daemon.sock]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@
 mod probe;
 
 use std::borrow::Cow;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,7 +23,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
+use crate::output::output;
 use probe::ColdFile;
+
+pub(crate) use probe::LEAST;
 
 /// What was found, as scripts read it.
 #[derive(Serialize)]
@@ -54,7 +57,7 @@ pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
     let profile = decide(&samples);
     let key = Key::of(file.device(), &Mount::all()?);
     let stored = Profiles::put(key.clone(), &profile, samples.clone())?;
-    let mut out = stdout().lock();
+    let mut out = output();
     if args.json {
         let found = Found {
             key: &key,

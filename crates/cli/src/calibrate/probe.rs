@@ -35,7 +35,7 @@ use foreread_words::units::bytes;
 /// The file's size unless told otherwise, in bytes: several times what a disk caches by itself.
 const SIZE: u64 = 256 << 20;
 /// The least that tells anything, in bytes.
-const LEAST: u64 = 16 << 20;
+pub(crate) const LEAST: u64 = 16 << 20;
 /// Share of the free space, and of the free memory, that the file may take.
 const SHARE: u64 = 4;
 /// Bytes written at a time.
@@ -69,7 +69,7 @@ impl ColdFile {
     /// Make the file in `dir`, of `size` bytes or what is sensible there.
     pub(super) fn create(dir: &Path, size: Option<u64>, progress: &ProgressBar) -> Result<Self> {
         let size = match size {
-            Some(size) => size.max(LEAST),
+            Some(size) => size,
             None => sensible_size(dir)?,
         };
         let file = tempfile::tempfile_in(dir).context("cannot make a file there")?;

@@ -3,7 +3,7 @@
 //! Data flow: the daemon's ring and the preload library's place → commands for a shell.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
@@ -14,6 +14,7 @@ use foreread_run::{find_preload, preload_variables};
 
 use super::to_ask;
 use crate::args::daemon::Where;
+use crate::output::output;
 
 /// Prints the commands, in the language of POSIX's shell.
 pub(super) fn print(place: &Where) -> Result<ExitCode> {
@@ -29,7 +30,7 @@ pub(super) fn print(place: &Where) -> Result<ExitCode> {
     for (name, value) in [library, options, (name.as_str(), OsString::from(value))] {
         commands.extend_from_slice(&command(name, &value));
     }
-    stdout().write_all(&commands)?;
+    output().write_all(&commands)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -18,7 +18,7 @@ mod status;
 mod stop;
 mod top;
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -28,6 +28,7 @@ use foreread_daemon::control::wire::{Asked, Said};
 use foreread_daemon::{Status, metrics};
 
 use crate::args::daemon::{Daemon, Where};
+use crate::output::output;
 
 pub(crate) use predict::predict;
 
@@ -47,7 +48,7 @@ pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
         Daemon::Top(args) => top::top(&args),
         Daemon::Metrics(place) => {
             let status = status_at(&to_ask(&place))?;
-            stdout().write_all(metrics::text(&status).as_bytes())?;
+            output().write_all(metrics::text(&status).as_bytes())?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -1,7 +1,7 @@
 //! `foreread predict`: what follows a file, by the daemon's models.
 
 use std::fs::OpenOptions;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::status::percent;
 use super::{own_state, to_ask};
 use crate::args;
+use crate::output::output;
 
 /// Columns before the file's name.
 const COLUMN: usize = 30;
@@ -48,7 +49,7 @@ pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
         Err(AskError::NotRunning) => (saved(args, &file)?, "what was saved"),
         Err(why) => return Err(why.into()),
     };
-    let mut out = stdout().lock();
+    let mut out = output();
     if args.json {
         let listed: Vec<Listed> = files.iter().map(listed).collect();
         serde_json::to_writer_pretty(&mut out, &listed).map_err(std::io::Error::from)?;

@@ -6,7 +6,7 @@
 //! Data flow: settings → [`Options`] → locks → observer → control socket → [`serve`].
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -25,7 +25,11 @@ use rustix::process::Signal;
 
 use super::{own_socket, own_state};
 use crate::args::daemon::{METRICS, Run, Settings};
+use crate::output::output;
 
+/// What is wrong, in errors of the folder of the control socket. The folder of a socket that the user names is not made: a
+/// mistyped path would leave folders behind.
+const SOCKET_FOLDER: &str = "the control socket's folder";
 /// How long a daemon may take until it answers: it reads what it has learned from a disk that may be slow.
 const READY: Duration = Duration::from_secs(30);
 /// How often is looked whether it answers.
@@ -46,8 +50,11 @@ pub(super) fn run(args: &Run) -> Result<ExitCode> {
     if args.detached {
         rustix::process::setsid()?;
     }
+    if args.settings.place.socket.is_none() {
+        Server::make_folder(&options.socket).context(SOCKET_FOLDER)?;
+    }
+    Server::check_folder(&options.socket).context(SOCKET_FOLDER)?;
     make_state(&options.state)?;
-    Server::folder(&options.socket).context("the control socket's folder")?;
     let _locks = [
         lock(&options.socket.with_extension("lock"))?,
         lock(&options.state.join("lock"))?,
@@ -189,10 +196,11 @@ pub(super) fn start(settings: &Settings) -> Result<ExitCode> {
         if let Ok(answer) = ask(&options.socket, &Asked::Status)
             && answer.pid == child.id()
         {
-            println!(
+            writeln!(
+                output(),
                 "the daemon runs as process {}; foreread daemon status says how it goes",
                 answer.pid
-            );
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(status) = child.try_wait()? {

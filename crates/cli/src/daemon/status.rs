@@ -2,7 +2,7 @@
 //!
 //! Data flow: [`Status`] → [`facts`] and [`programs`], which [`top`](super::top) shows, too → text.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +13,7 @@ use foreread_words::{counted, shown};
 
 use super::{status_at, to_ask};
 use crate::args;
+use crate::output::output;
 
 /// Where the words on a fact begin.
 pub(super) const COLUMN: usize = 11;
@@ -28,7 +29,7 @@ const LISTED: usize = 20;
 /// Says how it goes.
 pub(super) fn status(args: &args::daemon::Status) -> Result<ExitCode> {
     let status = status_at(&to_ask(&args.place))?;
-    let mut out = stdout().lock();
+    let mut out = output();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &status).map_err(std::io::Error::from)?;
         writeln!(out)?;

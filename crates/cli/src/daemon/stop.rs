@@ -1,5 +1,6 @@
 //! `foreread daemon stop`: returns when the daemon has saved what it learned and has ended.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::to_ask;
 use crate::args::daemon::Where;
+use crate::output::output;
 
 /// How long the daemon may take to save what it has learned: up to 64 MiB, on a disk that may be slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,6 +35,6 @@ pub(super) fn stop(place: &Where) -> Result<ExitCode> {
             PATIENCE.as_secs()
         );
     }
-    println!("the daemon, process {pid}, has ended");
+    writeln!(output(), "the daemon, process {pid}, has ended")?;
     Ok(ExitCode::SUCCESS)
 }

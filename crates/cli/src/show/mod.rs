@@ -10,7 +10,7 @@ mod signatures;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
@@ -27,6 +27,7 @@ use serde::Serialize;
 use crate::analyze::Row;
 use crate::args;
 use crate::list::{command_line, short_command_line};
+use crate::output::output;
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
 use signatures::Streams;
@@ -54,7 +55,7 @@ pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
     let mut files: Vec<(FileId, Digest)> = digests.into_iter().collect();
     files.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then(a.1.order.cmp(&b.1.order)));
     let together = ranks::together(&reader, &files)?;
-    let mut out = stdout().lock();
+    let mut out = output();
     if args.json {
         progress.finish_and_clear();
         serde_json::to_writer_pretty(

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Kind as Call};
 use foreread_sources::files::{Context, Identity, Kind, Symbol, Symbols};
@@ -146,8 +146,7 @@ fn context(names: &Names, who: WhoId) -> Context {
 }
 
 fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> Result<Told> {
-    let within = || path.display().to_string();
-    let mut reader = Reader::open(path).with_context(within)?;
+    let mut reader = Reader::open(path)?;
     let files = reader.shared_files();
     let threads = reader.threads().clone();
     let mut visits = Visits::default();

@@ -13,7 +13,7 @@ mod plots;
 mod quantiles;
 mod report;
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -21,6 +21,7 @@ use foreread_sources::files::{Context, Symbols};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args;
+use crate::output::output;
 use cache::Cache;
 use events::{Event, Told};
 use measure::{Measured, Sizes};
@@ -81,7 +82,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
         plots::ready(folder)?;
     }
     let compared = compare(args, limits, models)?;
-    let mut out = stdout().lock();
+    let mut out = output();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &report::json(&compared))
             .map_err(std::io::Error::from)?;

@@ -37,10 +37,10 @@ pub struct Server {
 
 impl Server {
     /// Listens at `path`. A socket that is there already is taken for one left behind: whoever calls holds the
-    /// [`Lock`](super::Lock) of this place. Its folder is made, if there is none.
+    /// [`Lock`](super::Lock) of this place.
     ///
     /// # Errors
-    /// If the folder is not this user's, or others may write to it; if no socket can be made.
+    /// If no socket can be made.
     pub fn start(path: &Path, desk: Desk) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
@@ -65,15 +65,25 @@ impl Server {
         })
     }
 
-    /// Makes the folder of a socket, and checks that no other user can put something there.
+    /// Makes the folder of a socket, if there is none. The folder it goes into is there already.
     ///
     /// # Errors
-    /// If another user can.
-    pub fn folder(path: &Path) -> io::Result<()> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(0o755).create(folder)?;
-        let about = std::fs::symlink_metadata(folder)?;
+    /// If it cannot be made; the error names the folder.
+    pub fn make_folder(path: &Path) -> io::Result<()> {
+        let folder = folder_of(path);
+        match std::fs::DirBuilder::new().mode(0o755).create(folder) {
+            Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(named(folder, &why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the folder of a socket is there, and that no other user can put something there.
+    ///
+    /// # Errors
+    /// If there is none, or another user can; the error names the folder.
+    pub fn check_folder(path: &Path) -> io::Result<()> {
+        let folder = folder_of(path);
+        let about = std::fs::symlink_metadata(folder).map_err(|why| named(folder, &why))?;
         let own = about.is_dir() && about.uid() == rustix::process::geteuid().as_raw();
         if !own || about.mode() & 0o022 != 0 {
             let why = format!(
@@ -84,6 +94,14 @@ impl Server {
         }
         Ok(())
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+fn named(folder: &Path, why: &io::Error) -> io::Error {
+    io::Error::new(why.kind(), format!("{}: {why}", folder.display()))
 }
 
 impl Drop for Server {
@@ -305,7 +323,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run/socket");
         let (desk, mut counter) = desk().expect("a desk");
-        Server::folder(&path).expect("a folder of one's own");
+        Server::make_folder(&path).expect("a folder");
+        Server::check_folder(&path).expect("a folder of one's own");
         let server = Server::start(&path, desk).expect("a socket");
         std::thread::spawn(move || work(&mut counter, &mut answers));
         Lab {
@@ -460,8 +479,23 @@ mod tests {
         let path = folder.path().join("socket");
         let mode = |mode| std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(folder.path(), mode(0o777)).expect("its mode");
-        assert!(Server::folder(&path).is_err());
+        assert!(Server::check_folder(&path).is_err());
         std::fs::set_permissions(folder.path(), mode(0o755)).expect("its mode");
-        Server::folder(&path).expect("of this user alone");
+        Server::check_folder(&path).expect("of this user alone");
+    }
+
+    #[test]
+    fn one_folder_is_made_for_a_socket_and_none_above_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("foreread/socket");
+        Server::check_folder(&path).expect_err("there is none");
+        Server::make_folder(&path).expect("made");
+        Server::make_folder(&path).expect("there already");
+        Server::check_folder(&path).expect("of this user alone");
+        let deeper = folder.path().join("x/y/socket");
+        let why = Server::make_folder(&deeper).expect_err("the folder above is missing");
+        let named = deeper.parent().expect("a folder").display().to_string();
+        assert!(why.to_string().starts_with(&named), "{why}");
+        assert!(!folder.path().join("x").exists());
     }
 }

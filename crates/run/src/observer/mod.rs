@@ -18,7 +18,7 @@ mod preload;
 mod ring;
 mod unobserved;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use foreread_plan::{Extent, Kind, Rank};
 pub(super) use foreread_ring::Inode;
@@ -26,7 +26,7 @@ pub(super) use foreread_ring::Inode;
 pub(super) use choice::Observing;
 pub(super) use ebpf::Ebpf;
 pub(super) use ring::{Preload, Seat};
-pub(super) use unobserved::of_program as why_hidden;
+use unobserved::of_program as why_hidden;
 
 pub use choice::Choice;
 pub(super) use mpi::library as mpi_library;
@@ -160,4 +160,9 @@ pub(super) trait Observer {
 
     /// Sentences on the processes that are not observed, or not in full.
     fn unobserved(&self) -> Vec<String>;
+
+    /// Why this observer does not see the program at this path, after "it is"; `None` if nothing is known to stand in the way.
+    fn why_hidden(&self, _exe: &Path) -> Option<&'static str> {
+        None
+    }
 }

@@ -15,7 +15,7 @@ use foreread_segment::Segment;
 use foreread_sys::process;
 
 use super::unobserved::Missing;
-use super::{Event, How, Observer, Wanted, What, preload};
+use super::{Event, How, Observer, Wanted, What, preload, why_hidden};
 
 /// The helper's side.
 pub(crate) struct Preload {
@@ -89,6 +89,10 @@ impl Observer for Preload {
 
     fn unobserved(&self) -> Vec<String> {
         self.missing.sentences(&self.ring)
+    }
+
+    fn why_hidden(&self, exe: &Path) -> Option<&'static str> {
+        why_hidden(exe)
     }
 }
 

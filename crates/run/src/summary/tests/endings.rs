@@ -11,6 +11,12 @@ type Ending = (
     Outcome,
 );
 
+/// Nothing is observed of a program that the preload library cannot be loaded into.
+fn statically_linked(account: &mut Account) {
+    account.observed = false;
+    account.hidden = Some("statically linked");
+}
+
 fn endings() -> Vec<Ending> {
     let none = Ledger::default();
     let good = Ledger {
@@ -133,6 +139,43 @@ fn endings() -> Vec<Ending> {
             "not observable",
             with(nothing_known(), |account| account.observed = false),
             "stood aside: sh could not be observed: it ended before foreread could see why",
+            &[],
+            Outcome::Aside,
+        ),
+        (
+            "a program that the library cannot be loaded into",
+            with(nothing_known(), statically_linked),
+            "stood aside: sh could not be observed: it is statically linked, and the preload library cannot be loaded \
+             into it",
+            &[],
+            Outcome::Aside,
+        ),
+        (
+            "the same, not to be recorded",
+            with(nothing_known(), |account| {
+                account.record = false;
+                statically_linked(account);
+            }),
+            "stood aside: sh could not be observed: it is statically linked, and the preload library cannot be loaded \
+             into it",
+            &[],
+            Outcome::Aside,
+        ),
+        (
+            "the same, fetched ahead of by a record",
+            with(by_own_record(Phase::Ahead, 0, 0, good), statically_linked),
+            "8.00 KiB ahead of sh: 8.00 KiB useful, 0 B late, 0 B wasted; 2.43 ms against 9.00 ms when recorded, partly in \
+             memory; sh could not be observed: it is statically linked, and the preload library cannot be loaded into it",
+            &[],
+            Outcome::Prefetched,
+        ),
+        (
+            "the same, all of it in memory",
+            with(
+                by_own_record(Phase::Hot, 0, 0, Ledger::default()),
+                statically_linked,
+            ),
+            "stood aside: all of it was in memory already",
             &[],
             Outcome::Aside,
         ),
