@@ -174,7 +174,11 @@ const ALL: f64 = 0.9;
 /// What is to be said of variants whose runs read less of the disks than plain ones: something was in memory before their start.
 fn warmer(series: &[Series]) -> Vec<String> {
     let bytes = |one: &Series| {
-        let all: f64 = one.runs.iter().map(|run| run.device_bytes as f64).sum();
+        let all: f64 = one
+            .runs
+            .iter()
+            .filter_map(|run| Some(run.device_bytes? as f64))
+            .sum();
         all / one.runs.len() as f64
     };
     let plain = series.iter().find(|one| one.variant == Variant::Plain);
