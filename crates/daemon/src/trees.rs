@@ -22,9 +22,9 @@ const PROCESSES: usize = 1 << 15;
 /// Sequences that are followed at once, as many as the models follow.
 pub(crate) const SEQUENCES: usize = 1 << 11;
 /// Files that are predicted for a sequence and not judged.
-pub(crate) const PENDING: usize = 256;
+pub(crate) const PENDING: usize = 1024;
 /// Events of its sequence after which a predicted file is not expected any more.
-pub(crate) const EXPIRES: u64 = 256;
+pub(crate) const EXPIRES: u64 = 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Process {

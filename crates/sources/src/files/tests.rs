@@ -258,12 +258,12 @@ fn a_walk_that_was_seen_three_times_is_foretold_far_ahead_by_who_looks_ahead() {
 
 #[test]
 fn steps_that_begin_alike_are_told_apart_after_one_run_by_who_looks_ahead() {
-    // 20 starts of one program, each of which opens the same ten libraries and then three files of its own.
+    // 40 starts of one program, each of which opens the same ten libraries and then three files of its own.
     let step = |number: u32| {
         let libraries = (1..=11).map(Symbol);
         libraries.chain((0..3).map(move |file| Symbol(1000 + number * 10 + file)))
     };
-    let run: Vec<Symbol> = (0..20).flat_map(step).collect();
+    let run: Vec<Symbol> = (0..40).flat_map(step).collect();
     let foretold = |mut model: Epcm| {
         see(&mut model, &run);
         model.end_all();
@@ -281,7 +281,7 @@ fn steps_that_begin_alike_are_told_apart_after_one_run_by_who_looks_ahead() {
         .map(|one| one.symbol)
         .collect();
     assert_eq!(files, run[30..30 + files.len()]);
-    assert_eq!(files.len(), 64);
+    assert_eq!(files.len(), 256);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_cycle_is_not_predicted_without_end() {
     for _ in 0..2000 {
         see(&mut epcm, &letters("AB"));
     }
-    assert_eq!(predicted(&epcm, 0.51).len(), 64);
+    assert_eq!(predicted(&epcm, 0.51).len(), 256);
 }
 
 #[test]
