@@ -52,7 +52,8 @@ impl Epcm {
     /// the longest that says one, led no further then, and its first file was wrong two to eight times as often.
     #[must_use]
     pub fn looking_ahead(self) -> Self {
-        self.looking_ahead_by(Trails::default())
+        let trails = Trails::beside(self.partitions.shape.partitions);
+        self.looking_ahead_by(trails)
     }
 
     /// The same, with trails that are known already.

@@ -21,6 +21,8 @@ const LENGTHS: [usize; 3] = [24, 12, 6];
 pub(super) const MEMORY: usize = LENGTHS[0];
 /// Trails in memory, at most, three an event: what went on in the last 87,000 events. Each takes 32 bytes, and [`KEPT`] saved.
 const MOST: usize = 1 << 18;
+/// Trails for each file whose partition is in memory, at most.
+const FOR_FILE: usize = 16;
 /// Bytes of a saved trail: its key, what came next, and both counts.
 const KEPT: usize = 14;
 /// Times that are counted, at most; then both counts are halved, so that the last times count most.
@@ -91,6 +93,11 @@ impl Trails {
     /// At most so many.
     pub(super) fn new(limit: usize) -> Self {
         Self(Arc::new(Mutex::new(Bounded::new(limit))))
+    }
+
+    /// As many as go with so many files.
+    pub(super) fn beside(files: usize) -> Self {
+        Self::new(files.saturating_mul(FOR_FILE).min(MOST))
     }
 
     fn lock(&self) -> MutexGuard<'_, Bounded<u64, Step>> {
