@@ -136,6 +136,8 @@ struct Daemon<'lab> {
 impl<'lab> Daemon<'lab> {
     fn start(lab: &'lab Lab) -> Self {
         let socket = lab.path("run/daemon.sock");
+        let folder = socket.parent().expect("a folder");
+        std::fs::create_dir_all(folder).expect("a folder for the socket");
         let state = lab.path("state");
         let mut command = lab.command(foreread());
         command.args(["daemon", "run", "--observer", "ebpf"]);
