@@ -44,7 +44,7 @@ static void *waits(void *argument) {
 
 int main(int argc, char **argv) {
     const char *how = argv[1];
-    char buffer[100];
+    char buffer[100] = {0};
     int fd = check(open(argv[argc - 1], O_RDONLY)), copy = check(dup(fd)), go = 0;
     check(read(fd, buffer, 10));
     check(close(copy));
