@@ -290,9 +290,12 @@ fn mapping() {
     // Started once, so that the interpreter's own files are in memory.
     let second = twice(&lab, &["data"], &["python3", "map.py"]);
     second.check_mode("prefetched");
-    let read = second.bytes("useful") + second.bytes("late");
+    // A slow machine's session has used what it may before the pages are seen to be touched: their fate is unknown then.
+    let fates = ["useful", "late", "unknown"].map(|fate| second.bytes(fate));
+    let fetched: u64 = fates.iter().sum();
     let record = || text(&lab.foreread(&["show", "--all"]).stdout);
-    check!(read > 1000 * 4096 * 8 / 10, "{second:?}\n{}", record());
+    check!(fetched > 1000 * 4096 * 8 / 10, "{second:?}\n{}", record());
+    check!(second.bytes("wasted") < fetched / 10, "{second:?}");
 }
 
 fn pipeline() {
