@@ -21,9 +21,9 @@ const UNKNOWN: &str = "?";
 const PROCESSES: usize = 1 << 15;
 /// Sequences that are followed at once, as many as the models follow.
 pub(crate) const SEQUENCES: usize = 1 << 11;
-/// Files that are predicted for a sequence and not judged.
+/// Files that are predicted for a sequence and not judged: four times as many as are predicted at once.
 pub(crate) const PENDING: usize = 1024;
-/// Events of its sequence after which a predicted file is not expected any more.
+/// Events of its sequence after which a predicted file is not expected any more: likewise.
 pub(crate) const EXPIRES: u64 = 1024;
 
 #[derive(Clone, Copy, Debug)]

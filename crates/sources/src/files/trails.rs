@@ -19,7 +19,7 @@ use super::contexts::Bounded;
 const LENGTHS: [usize; 3] = [24, 12, 6];
 /// Events that are needed of a sequence.
 pub(super) const MEMORY: usize = LENGTHS[0];
-/// Trails in memory, at most, three an event: what went on in the last 87,000 events. Each takes 32 bytes, and [`KEPT`] saved.
+/// Trails in memory, at most, three an event: what went on in the last 87,000 events. Each takes up to 50 bytes, and [`KEPT`] saved.
 const MOST: usize = 1 << 18;
 /// Trails for each file whose partition is in memory, at most.
 const FOR_FILE: usize = 16;
