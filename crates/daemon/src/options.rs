@@ -31,10 +31,11 @@ pub enum Model {
 /// How hints are weighed against other reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoPriority {
-    /// After everybody else's, where the device's scheduler knows priorities.
+    /// The last level of the best-effort class: a program may be waiting for the pages that a hint has under way, so
+    /// that hints are never of the idle class.
     #[default]
-    Idle,
-    /// Like everybody else's.
+    Low,
+    /// As of the process that started the daemon.
     Normal,
 }
 

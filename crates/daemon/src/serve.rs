@@ -39,8 +39,8 @@ const PROBLEMS: usize = 8;
 /// When the state's folder cannot be used at all.
 pub fn serve(options: &Options, watch: Box<dyn Watch>, counter: Counter) -> Result<Status> {
     let mut problems = Vec::new();
-    if options.priority == IoPriority::Idle
-        && let Err(why) = priority::idle_reads()
+    if options.priority == IoPriority::Low
+        && let Err(why) = priority::low_reads()
     {
         let why = plain(&why.to_string());
         problems.push(format!("hints have no lower priority: {why}"));

@@ -15,6 +15,11 @@ pub const TESTS: &[Test] = &[
         it_starts_is_asked_and_stops_and_starts_again,
     ),
     (
+        "its_reads_come_last_but_are_never_idle",
+        &[Need::Root, Need::Command("ionice")],
+        its_reads_come_last_but_are_never_idle,
+    ),
+    (
         "the_second_daemon_says_which_runs",
         &[Need::Root],
         the_second_daemon_says_which_runs,
@@ -87,6 +92,25 @@ fn it_starts_is_asked_and_stops_and_starts_again() {
         assert!(said.contains("has ended"), "{said}");
         assert!(!place.socket().exists());
     }
+}
+
+/// A page under way is locked. One of an idle read keeps waiting who needs it, as long as others read.
+fn its_reads_come_last_but_are_never_idle() {
+    let place = Place::new();
+    place.said(&["daemon", "start"]);
+    let tasks = format!("/proc/{}/task", place.status()["pid"]);
+    let tasks = fs::read_dir(tasks).expect("threads");
+    let names: Vec<_> = tasks.map(|one| one.expect("one").file_name()).collect();
+    let mut ionice = Command::new("ionice");
+    let output = ionice.arg("-p").args(&names).output().expect("ionice");
+    let classes = text(&output.stdout);
+    let count = classes.lines().count();
+    assert_eq!(count, names.len(), "{output:?}");
+    assert!(
+        classes.lines().all(|one| one == "best-effort: prio 7"),
+        "{classes}"
+    );
+    place.said(&["daemon", "stop"]);
 }
 
 fn the_second_daemon_says_which_runs() {

@@ -71,7 +71,8 @@ fn the_unit_is_hardened() {
         ("StateDirectory", "foreread"),
         ("StateDirectoryMode", "0700"),
         ("RuntimeDirectory", "foreread"),
-        ("IOSchedulingClass", "idle"),
+        ("IOSchedulingClass", "best-effort"),
+        ("IOSchedulingPriority", "7"),
         ("NoNewPrivileges", "yes"),
     ] {
         assert_eq!(service(name), value, "{name}");

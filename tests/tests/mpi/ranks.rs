@@ -5,7 +5,7 @@ use std::fs;
 
 use foreread_plan::Rank;
 use foreread_plan::format::Reader;
-use foreread_tests::{Lab, check, text};
+use foreread_tests::{Lab, Slow, check, text};
 use serde_json::Value;
 
 use super::harness::{Mpi, lines};
@@ -14,7 +14,7 @@ use super::{Needs, Test};
 pub const TESTS: &[Test] = &[
     (
         "each_rank_has_a_record_and_is_kept_ahead_of",
-        Needs::C,
+        Needs::Mount,
         run_twice,
     ),
     ("one_line_is_printed_for_all_ranks", Needs::C, one_line),
@@ -59,12 +59,16 @@ fn accounts(lab: &Lab, ranks: u32) -> Vec<Value> {
 }
 
 fn run_twice(mpi: Mpi) {
-    let lab = lab(mpi, 32);
-    let plain = mpi.launch(&lab, RANKS, &["./strided", "data"]);
+    let lab = Lab::new();
+    // A disk that has to be waited for: where it answers at once, foreread leaves the ranks alone.
+    let _mount = Slow::mount(&lab, "network-ssd");
+    lab.data("mnt/data", 32);
+    mpi.build(&lab, "strided.c");
+    let plain = mpi.launch(&lab, RANKS, &["./strided", "mnt/data"]);
     let again = || {
-        lab.cold(&["data"]);
+        lab.cold(&["mnt/data"]);
         let options = ["run", "--json", "account"];
-        let output = mpi.foreread(&lab, RANKS, &options, &["./strided", "data"]);
+        let output = mpi.foreread(&lab, RANKS, &options, &["./strided", "mnt/data"]);
         assert_eq!(lines(&output), lines(&plain), "{output:?}");
         assert_eq!(output.status, plain.status);
         accounts(&lab, RANKS)

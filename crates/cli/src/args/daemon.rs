@@ -114,7 +114,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "WHO", value_enum, default_value_t = Watcher::Auto)]
     pub(crate) observer: Watcher,
     /// How reads ahead are weighed against other reads
-    #[arg(long, value_enum, default_value_t = Priority::Idle)]
+    #[arg(long, value_enum, default_value_t = Priority::Low)]
     pub(crate) priority: Priority,
     /// Watch and fetch on FUSE file systems, too: whoever serves one learns what is predicted
     #[arg(long)]
@@ -172,16 +172,16 @@ impl From<Watcher> for ObserverChoice {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Priority {
-    /// After everybody else's, where the device's scheduler knows priorities
-    Idle,
-    /// Like everybody else's
+    /// The last level of the best-effort class
+    Low,
+    /// As of whoever starts the daemon
     Normal,
 }
 
 impl From<Priority> for IoPriority {
     fn from(priority: Priority) -> Self {
         match priority {
-            Priority::Idle => Self::Idle,
+            Priority::Low => Self::Low,
             Priority::Normal => Self::Normal,
         }
     }
