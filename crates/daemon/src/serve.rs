@@ -186,8 +186,8 @@ impl Daemon {
         } else {
             self.mind.files.done(now);
         }
-        let waited = self.pressure.waited(now);
-        let means = self.upkeep.settle(now, (self.used)(), waited);
+        let lost = self.pressure.lost(now);
+        let means = self.upkeep.settle(now, (self.used)(), lost);
         for happened in std::mem::take(&mut self.taken) {
             self.mind.happened(happened, means, &mut self.outcomes);
             let mut outcomes = std::mem::take(&mut self.outcomes);
