@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use crate::site::{Site, Table};
 use crate::strand::{Strand, phase_of};
 use crate::survey::{HEAD, Survey};
-use crate::upkeep::{Upkeep, WAIT};
+use crate::upkeep::Upkeep;
 use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};
 
@@ -397,7 +397,8 @@ impl<B: Backend> Engine<B> {
                     let parts = self.parts.entry(id).or_default();
                     // Where no kernel reads ahead, each part is a request of its own, and saves the program one.
                     if parts.is_empty() || self.table.is_unaided(file) {
-                        self.upkeep.pay_in(self.scheduler.service_ns(id).max(WAIT));
+                        let service = self.scheduler.service_ns(id);
+                        self.upkeep.pay_in(service.max(self.upkeep.wait()));
                     }
                     parts.push((file, pages));
                 }

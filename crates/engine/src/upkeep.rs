@@ -38,8 +38,11 @@ const KEPT: u64 = 8;
 /// at least: 512 MiB from a virtio SSD took 15 % less. Half and double: no simulated case differs.
 pub(crate) const STREAMED: u64 = 32;
 /// What a read that needs its device waits, at least, in ns: 4 KiB from a local SSD took 54 µs to 97 µs. Of slower
-/// devices what is measured counts. Half and double: no simulated case differs.
+/// devices what is measured counts, by this run or the one that the plan comes from. Half and double: no simulated case differs.
 pub(crate) const WAIT: u64 = 100_000;
+/// And at most, where an earlier run tells, in ns: a random read of a disk that turns, by 8.5 ms for its seek and half a
+/// turn of 8.33 ms.
+const LONGEST_WAIT: u64 = 13_000_000;
 /// What a read that is observed costs the program, in ns: 25 to 50 were measured.
 const OBSERVED: i64 = 50;
 
@@ -74,6 +77,9 @@ pub(crate) struct Upkeep {
     balance: i64,
     /// All that was paid in for reads that need their device, in ns.
     gained: u64,
+    /// What such a read waits, and such a use of a name, by the run that a plan comes from, in ns; 0 where that does not tell.
+    read_waits: u64,
+    name_waits: u64,
     /// What was invested in plans that were taken in, and in finding the program's place again; 0 or less.
     floor: i64,
     /// Whether that was since the account was settled.
@@ -123,8 +129,26 @@ impl Upkeep {
         self.found = true;
     }
 
-    /// A sample of the plan tells that reads will need their device for `ns` in all.
-    pub(crate) fn promised(&mut self, ns: u64) {
+    /// A plan that comes from this run is followed.
+    pub(crate) fn follows(&mut self, past: &Past) {
+        let told = |ns: Option<u64>| ns.unwrap_or(0).min(LONGEST_WAIT);
+        self.read_waits = self.read_waits.max(told(past.wait_ns));
+        self.name_waits = self.name_waits.max(told(past.name_wait_ns));
+    }
+
+    /// What a read that needs its device waits, in ns, as far as is known: one that was fetched in time does not tell.
+    pub(crate) fn wait(&self) -> u64 {
+        self.read_waits.max(WAIT)
+    }
+
+    /// The same of a use of a name.
+    pub(crate) fn name_wait(&self) -> u64 {
+        self.name_waits.max(WAIT)
+    }
+
+    /// A sample of the plan tells that so many reads will need their device.
+    pub(crate) fn promised(&mut self, reads: u64) {
+        let ns = reads.saturating_mul(self.wait());
         let kept = i64::try_from(ns / KEPT).unwrap_or(i64::MAX);
         self.balance = self.balance.saturating_add(kept.min(MOST));
     }
@@ -187,6 +211,25 @@ mod tests {
         let mut upkeep = Upkeep::default();
         upkeep.count(Box::new(move || told.load(Ordering::Relaxed)));
         (upkeep, used)
+    }
+
+    #[test]
+    fn what_is_fetched_in_time_is_worth_what_the_run_before_waited() {
+        let past = |wait_ns, name_wait_ns| Past {
+            accesses: 100,
+            pages: 100,
+            files: 1,
+            at_a_time: 1,
+            wait_ns,
+            name_wait_ns,
+        };
+        let mut upkeep = Upkeep::default();
+        upkeep.follows(&past(None, Some(10)));
+        assert_eq!((upkeep.wait(), upkeep.name_wait()), (WAIT, WAIT));
+        upkeep.follows(&past(Some(800_000), Some(u64::MAX)));
+        assert_eq!((upkeep.wait(), upkeep.name_wait()), (800_000, LONGEST_WAIT));
+        upkeep.promised(10);
+        assert_eq!(upkeep.balance, 8_000_000 / KEPT as i64);
     }
 
     proptest! {

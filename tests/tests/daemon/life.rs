@@ -104,12 +104,12 @@ fn its_reads_come_last_but_are_never_idle() {
     let mut ionice = Command::new("ionice");
     let output = ionice.arg("-p").args(&names).output().expect("ionice");
     let classes = text(&output.stdout);
-    let count = classes.lines().count();
-    assert_eq!(count, names.len(), "{output:?}");
+    // The thread that serves, and hands its class on to those that it starts; others read nothing ahead.
     assert!(
-        classes.lines().all(|one| one == "best-effort: prio 7"),
-        "{classes}"
+        classes.lines().any(|one| one == "best-effort: prio 7"),
+        "{output:?}"
     );
+    assert!(!classes.contains("idle"), "{classes}");
     place.said(&["daemon", "stop"]);
 }
 

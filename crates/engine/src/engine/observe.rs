@@ -9,7 +9,7 @@ use foreread_sources::Nature;
 
 use super::{DISCLOSE, Engine, Phase};
 use crate::track::{Course, Track};
-use crate::upkeep::{STREAMED, WAIT};
+use crate::upkeep::STREAMED;
 
 impl<B: Backend> Engine<B> {
     /// A file that no plan names is met: the backend is to know it. What was known of its number before is void.
@@ -123,7 +123,7 @@ impl<B: Backend> Engine<B> {
             self.upkeep.pay_in(waited / STREAMED);
         }
         let gained = entered.ours || may_wait || waited > 0 && !streams;
-        self.weigh(ran_out, gained, waited.max(WAIT));
+        self.weigh(ran_out, gained, waited.max(self.upkeep.wait()));
         foreseen
     }
 

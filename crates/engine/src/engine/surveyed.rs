@@ -7,7 +7,7 @@ use super::ask::Purpose;
 use super::{Engine, Phase};
 use crate::strand::Strand;
 use crate::survey::{Survey, Told};
-use crate::upkeep::{WAIT, shortfall};
+use crate::upkeep::shortfall;
 
 impl<B: Backend> Engine<B> {
     /// Look whether literal plans' pages are in memory already, at a small sample of them; if so, the session is
@@ -51,11 +51,15 @@ impl<B: Backend> Engine<B> {
                 }
                 Told::Cold { waits } => {
                     source.rewind();
-                    if let Some(short) = source.past().as_ref().and_then(shortfall) {
+                    let past = source.past();
+                    if let Some(short) = past.as_ref().and_then(shortfall) {
                         self.declined = self.declined.saturating_add(short);
                     } else {
                         survey.is_followed();
-                        self.upkeep.promised(waits.saturating_mul(WAIT));
+                        if let Some(past) = &past {
+                            self.upkeep.follows(past);
+                        }
+                        self.upkeep.promised(waits);
                         self.upkeep.invested();
                     }
                     self.go_on(survey);

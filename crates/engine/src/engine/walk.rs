@@ -7,7 +7,6 @@ use foreread_sources::Outlook;
 
 use super::Engine;
 use crate::site::Site;
-use crate::upkeep::WAIT;
 
 impl<B: Backend> Engine<B> {
     /// Have a strand's names looked up, as far as the program has come; whether any are under way.
@@ -63,7 +62,7 @@ impl<B: Backend> Engine<B> {
         }
         let walker = &mut self.strands[at].walker;
         if walker.looked(file, kind, device, outcome, now) {
-            self.upkeep.pay_in(WAIT);
+            self.upkeep.pay_in(self.upkeep.name_wait());
         }
     }
 
