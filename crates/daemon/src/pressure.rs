@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use foreread_sys::pressure::lost_in;
 use rustc_hash::FxHashMap;
 
 /// Share of time, in %, that some task waited for memory, from which on nothing is fetched: a machine with free memory shows 0.
@@ -45,15 +46,10 @@ impl Stall {
             let value = line.trim_start().strip_prefix("avg10=")?;
             value.split(' ').next()?.parse().ok()
         };
-        let lost = || {
-            let line = text.lines().find(|line| line.starts_with("full"))?;
-            let (_, total) = line.rsplit_once("total=")?;
-            total.parse::<u64>().ok()
-        };
         Self {
             some: value("some").unwrap_or(0.0),
             full: value("full").unwrap_or(0.0),
-            lost: lost().unwrap_or(0).saturating_mul(1000),
+            lost: lost_in(text),
         }
     }
 }

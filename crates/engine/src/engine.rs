@@ -213,6 +213,13 @@ impl<B: Backend> Engine<B> {
         self
     }
 
+    /// Let half of the processor time that the machine loses to its devices be used, too: `lost` tells how much that is so
+    /// far, in ns.
+    pub fn with_lost(mut self, lost: impl Fn() -> u64 + Send + 'static) -> Self {
+        self.upkeep.count_lost(Box::new(lost));
+        self
+    }
+
     /// What was fetched of the source added last, by this backend, with [`fetch_head`](crate::fetch_head).
     pub fn with_head(mut self, head: Option<Head>) -> Self {
         if let Some(strand) = self.strands.last_mut() {

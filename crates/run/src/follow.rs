@@ -26,7 +26,7 @@ use foreread_sources::signature::{Learnt, Roles, Signatures};
 use foreread_sources::{Past, Replay, Source, Trace};
 use foreread_store::Found;
 use foreread_sys::device::Device;
-use foreread_sys::{memory, process};
+use foreread_sys::{memory, pressure, process};
 
 use super::files::{Recorded, Trouble};
 use super::lessons::learnt;
@@ -337,6 +337,7 @@ impl Follower {
             }
             engine
                 .with_used(process::used)
+                .with_lost(pressure::lost)
                 .with_profiles(move |dev, device| {
                     let (profile, said) = chosen(device, profiles.of(dev), turns);
                     if let Ok(mut met) = met.lock() {

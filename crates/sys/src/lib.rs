@@ -24,6 +24,7 @@ pub mod memory;
 pub mod name;
 pub mod own;
 pub mod pagemap;
+pub mod pressure;
 pub mod priority;
 pub mod process;
 pub mod processor;
