@@ -1,7 +1,8 @@
 //! Processor time that the machine loses to its devices: the kernel's pressure stall information (PSI).
 //!
 //! A processor loses time while some task waits for a device and no task runs on it. Who uses such time takes it
-//! from nobody.
+//! from nobody. The kernel gives an average over the processors that have anything to do, so that no more is lost than
+//! time passes.
 
 use crate::text;
 

@@ -94,7 +94,7 @@ fn it_starts_is_asked_and_stops_and_starts_again() {
     }
 }
 
-/// A page under way is locked. One of an idle read keeps waiting who needs it, as long as others read.
+/// A page is locked while it is read. Whoever needs a page that an idle read brings waits as long as others read.
 fn its_reads_come_last_but_are_never_idle() {
     let place = Place::new();
     place.said(&["daemon", "start"]);

@@ -174,7 +174,7 @@ impl From<Watcher> for ObserverChoice {
 pub(crate) enum Priority {
     /// The last level of the best-effort class
     Low,
-    /// As of whoever starts the daemon
+    /// The priority of the process that starts the daemon
     Normal,
 }
 
