@@ -28,7 +28,7 @@ mod tests {
     use crate::files::Files;
     use crate::mind::Mind;
     use crate::pressure::Pressure;
-    use crate::upkeep::{Means, Upkeep};
+    use crate::upkeep::{Means, Sums, Upkeep};
     use crate::{File, Happened};
 
     fn file(inode: u64) -> File {
@@ -75,8 +75,9 @@ mod tests {
             for (number, &at) in times.iter().enumerate() {
                 let inode = number as u64 % 5 + 1;
                 // However long the pause, no more is saved up than the most: 0.7 s of work are never followed by `All`.
-                upkeep.settle(at, 0, 0);
-                prop_assert!(upkeep.settle(at, 700_000_000, 0) < Means::All);
+                upkeep.settle(at, Sums::default());
+                let sums = Sums { used: 700_000_000, ..Sums::default() };
+                prop_assert!(upkeep.settle(at, sums) < Means::All);
                 upkeep = Upkeep::new(at, 0);
                 pressure.fetched(1, 8 << 20, false, at);
                 pressure.reason(Some(1), at);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_backend::Backend;
-use foreread_engine::{Config, Engine, Session};
+use foreread_engine::{Config, Engine, Ledger, Session};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
 use foreread_profiles::Profiles;
 use foreread_sources::files::Symbol;
@@ -99,6 +99,8 @@ pub(crate) struct Fetcher {
     former: Option<Running>,
     fed: bool,
     disks: Disks,
+    /// What programs were spared by sessions that have ended, in ns.
+    spared: u64,
 }
 
 impl Fetcher {
@@ -110,6 +112,7 @@ impl Fetcher {
             former: None,
             fed: false,
             disks: Disks::default(),
+            spared: 0,
         }
     }
 
@@ -224,6 +227,7 @@ impl Fetcher {
             return;
         };
         running.settle(u64::MAX);
+        self.spared += running.spared();
         // Died, or stuck in a file system that does not answer: its last account is lost.
         let Some(report) = running.session.finish() else {
             return;
@@ -244,6 +248,12 @@ impl Fetcher {
                 .collect::<Vec<_>>()
         });
         each.collect()
+    }
+
+    /// What programs would have waited for what was fetched ahead of them, in ns.
+    pub(crate) fn spared(&self) -> u64 {
+        let sessions = self.running.iter().chain(&self.former);
+        sessions.fold(self.spared, |sum, one| sum + one.spared())
     }
 
     /// Whether anything is being fetched.
@@ -273,6 +283,12 @@ impl Running {
             one.issued.saturating_sub(judged)
         });
         unread.sum()
+    }
+
+    /// What programs would have waited for what was fetched ahead of them, in ns: what is known to be read in vain spared nothing.
+    fn spared(&self) -> u64 {
+        let all: Ledger = self.session.ledgers().into_iter().sum();
+        (self.session.gained() as f64 * all.accuracy().unwrap_or(0.0)) as u64
     }
 
     /// A file that was not opened is not waited for any more; whether that is news.

@@ -17,7 +17,7 @@ use crate::mind::{Mind, Outcome, Wanted};
 use crate::places::Places;
 use crate::pressure::Pressure;
 use crate::state::{Loaded, State};
-use crate::upkeep::Upkeep;
+use crate::upkeep::{Sums, Upkeep};
 use crate::{Answer, Ask, Counter, IoPriority, Model, ModelStatus, Options, Status, Watch, clock};
 
 /// How long the loop sleeps while nothing happens: it saves what was learnt.
@@ -186,8 +186,12 @@ impl Daemon {
         } else {
             self.mind.files.done(now);
         }
-        let lost = self.pressure.lost(now);
-        let means = self.upkeep.settle(now, (self.used)(), lost);
+        let sums = Sums {
+            used: (self.used)(),
+            lost: self.pressure.lost(now),
+            spared: self.fetcher.spared(),
+        };
+        let means = self.upkeep.settle(now, sums);
         for happened in std::mem::take(&mut self.taken) {
             self.mind.happened(happened, means, &mut self.outcomes);
             let mut outcomes = std::mem::take(&mut self.outcomes);

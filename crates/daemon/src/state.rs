@@ -375,16 +375,20 @@ mod tests {
         model
     }
 
+    fn save(loaded: &Loaded) {
+        loaded
+            .state
+            .save(&loaded.symbols, &loaded.files, &loaded.proofs)
+            .expect("saved");
+    }
+
     #[test]
     fn what_was_saved_is_there_after_the_next_start() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("state");
         let mut loaded = State::load(&path).expect("a new folder");
         some(&mut loaded);
-        loaded
-            .state
-            .save(&loaded.symbols, &loaded.files, &loaded.proofs)
-            .expect("saved");
+        save(&loaded);
         let again = State::load(&path).expect("the same folder");
         assert_eq!(again.problems, Vec::<String>::new());
         assert_eq!((again.symbols.len(), again.files.len()), (20, 20));
@@ -412,10 +416,7 @@ mod tests {
                 let path = folder.path().join("state");
                 let mut loaded = State::load(&path).expect("a new folder");
                 some(&mut loaded);
-                loaded
-                    .state
-                    .save(&loaded.symbols, &loaded.files, &loaded.proofs)
-                    .expect("saved");
+                save(&loaded);
                 std::fs::write(path.join(damaged), damage).expect("damaged");
                 let again = State::load(&path).expect("begun anew");
                 assert_eq!(again.problems.len(), 1, "{:?}", again.problems);
@@ -441,12 +442,7 @@ mod tests {
         let before = numbers(&loaded);
         assert!(before.iter().all(|one| *one > 0), "{before:?}");
         model.end_all();
-        let save = |loaded: &Loaded| {
-            loaded
-                .state
-                .save(&loaded.symbols, &loaded.files, &loaded.proofs)
-        };
-        save(&loaded).expect("saved");
+        save(&loaded);
         let again = State::load(&path).expect("the same folder");
         assert_eq!(numbers(&again), before);
         let mut damaged = std::fs::read(path.join(TRAILS)).expect("trails");
@@ -467,12 +463,7 @@ mod tests {
         let key = (std::sync::Arc::from("cc"), 7);
         let (right, wrong) = (1 << 20, 1 << 10);
         loaded.proofs.add(&key, Proof { right, wrong });
-        let save = |loaded: &Loaded| {
-            loaded
-                .state
-                .save(&loaded.symbols, &loaded.files, &loaded.proofs)
-        };
-        save(&loaded).expect("saved");
+        save(&loaded);
         let again = State::load(&path).expect("the same folder");
         assert_eq!(again.proofs.of(&key).right, right / 2);
         std::fs::write(path.join(PROOFS), b"nonsense").expect("damaged");
@@ -489,10 +480,7 @@ mod tests {
         let path = folder.path().join("state");
         let mut loaded = State::load(&path).expect("a new folder");
         some(&mut loaded);
-        loaded
-            .state
-            .save(&loaded.symbols, &loaded.files, &loaded.proofs)
-            .expect("saved");
+        save(&loaded);
         std::fs::remove_file(path.join(TREES)).expect("removed");
         let again = State::load(&path).expect("begun anew");
         assert!(again.problems[0].contains("gone"), "{:?}", again.problems);

@@ -341,6 +341,11 @@ impl<B: Backend> Engine<B> {
         self.upkeep.paid_back_in()
     }
 
+    /// What all reads that needed their device waited, or would have if they had not been fetched ahead, in ns.
+    pub fn gained(&self) -> u64 {
+        self.upkeep.gained()
+    }
+
     /// Whether the program is where a plan is, and not past its end: what it reads next is foreseen.
     pub fn is_foreseen(&self) -> bool {
         self.strands.iter().any(Strand::foresees)

@@ -104,6 +104,8 @@ struct Shared {
     task: OnceLock<PathBuf>,
     /// After how long, in ns, what a quiet session has cost is paid back.
     paid_back_in: AtomicU64,
+    /// What was waited for, and fetched ahead, in ns.
+    gained: AtomicU64,
     ledger: Mutex<Ledger>,
     /// Of each strand.
     ledgers: Mutex<Vec<Ledger>>,
@@ -134,6 +136,7 @@ impl Session {
             begun: AtomicBool::new(false),
             task: OnceLock::new(),
             paid_back_in: AtomicU64::new(0),
+            gained: AtomicU64::new(0),
             ledger: Mutex::default(),
             ledgers: Mutex::default(),
             desk: Mutex::default(),
@@ -274,6 +277,11 @@ impl Session {
     /// The account so far: not closed while pages are issued and unread.
     pub fn ledger(&self) -> Ledger {
         *lock(&self.shared.ledger)
+    }
+
+    /// What all reads that needed their device waited, or would have if they had not been fetched ahead, in ns.
+    pub fn gained(&self) -> u64 {
+        self.shared.gained.load(Ordering::Relaxed)
     }
 
     /// The account of each strand so far, in the order in which they were added.
@@ -484,6 +492,8 @@ impl<B: Backend> Work for Shift<B> {
         shared.rests.store(self.engine.rests(), Ordering::Relaxed);
         let paid_back_in = self.engine.paid_back_in();
         shared.paid_back_in.store(paid_back_in, Ordering::Relaxed);
+        let gained = self.engine.gained();
+        shared.gained.store(gained, Ordering::Relaxed);
         let phase = code(self.engine.phase());
         shared.phase.store(phase, Ordering::Relaxed);
         let resumed = mem::take(&mut self.resumed);

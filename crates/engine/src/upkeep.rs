@@ -200,6 +200,11 @@ impl Upkeep {
         self.add(ns);
     }
 
+    /// All that was paid in for reads that need their device, in ns.
+    pub(crate) fn gained(&self) -> u64 {
+        self.gained
+    }
+
     fn add(&mut self, ns: u64) {
         let most = MOST.saturating_add_unsigned(self.gained / SHARE);
         if self.balance < most {

@@ -1,0 +1,253 @@
+use super::*;
+use foreread_sources::files::{Epcm, Levels};
+
+fn mind() -> Mind {
+    let one = || Epcm::new(Epcm::shape(64, 1000, 100), 8).looking_ahead();
+    let model = Box::new(Levels::new(one(), one()));
+    Mind::new(model, Symbols::new(1000), Files::new(1000), 0.55)
+}
+
+fn file(number: u64) -> File {
+    File {
+        path: Arc::new(format!("/files/{number}").into()),
+        device: 1,
+        inode: number,
+        generation: 0,
+        size: 10_000,
+    }
+}
+
+/// A model that counts how often it is asked.
+struct Counted(Levels<Epcm>, Arc<std::sync::atomic::AtomicU64>);
+
+impl Model for Counted {
+    fn see(&mut self, context: Context, symbol: Symbol, learn: bool) {
+        self.0.see(context, symbol, learn);
+    }
+
+    fn predict(&self, context: Context, threshold: f64, out: &mut Vec<Prediction>) {
+        self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.0.predict(context, threshold, out);
+    }
+
+    fn end(&mut self, context: Context) {
+        self.0.end(context);
+    }
+
+    fn end_all(&mut self) {
+        self.0.end_all();
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+#[test]
+fn a_sequence_that_goes_on_as_predicted_is_not_predicted_at_each_event() {
+    let asked = Arc::default();
+    let one = || Epcm::new(Epcm::shape(64, 1000, 100), 8).looking_ahead();
+    let model = Counted(Levels::new(one(), one()), Arc::clone(&asked));
+    let mut mind = Mind::new(Box::new(model), Symbols::new(1000), Files::new(1000), 0.55);
+    let mut at = 0;
+    for number in 0..4 {
+        run(&mut mind, 100 + number, 1..201, &mut at);
+    }
+    let before = asked.load(std::sync::atomic::Ordering::Relaxed);
+    let foretold = mind.accounts.all.predictions.foretold;
+    run(&mut mind, 200, 1..201, &mut at);
+    let asked = asked.load(std::sync::atomic::Ordering::Relaxed) - before;
+    let foretold = mind.accounts.all.predictions.foretold - foretold;
+    assert!(foretold >= 190, "{foretold}");
+    assert!(asked <= 40, "{asked}");
+}
+
+/// A process of `program` that opens these files, an event a millisecond from `at` on.
+fn run(mind: &mut Mind, pid: u32, files: std::ops::Range<u64>, at: &mut u64) {
+    let mut out = Vec::new();
+    let tell = |mind: &mut Mind, happened, out: &mut Vec<Outcome>| {
+        mind.happened(happened, Means::All, out);
+    };
+    tell(
+        mind,
+        Happened::Forked {
+            pid,
+            parent: 1,
+            at: *at,
+        },
+        &mut out,
+    );
+    let program = File {
+        path: Arc::new("/bin/program".into()),
+        ..file(9999)
+    };
+    let (parent, uid) = (1, 1000);
+    let started = Happened::Started {
+        pid,
+        parent,
+        uid,
+        program,
+        at: *at,
+    };
+    tell(mind, started, &mut out);
+    for number in files {
+        *at += 1_000_000;
+        let (file, writes, at) = (file(number), false, *at);
+        tell(
+            mind,
+            Happened::Opened {
+                pid,
+                uid,
+                file,
+                writes,
+                at,
+            },
+            &mut out,
+        );
+    }
+    tell(mind, Happened::Ended { pid, at: *at }, &mut out);
+}
+
+#[test]
+fn a_program_that_opens_the_same_files_is_foretold_with_its_leads() {
+    let (mut mind, mut at) = (mind(), 0);
+    for number in 0..20 {
+        run(&mut mind, 100 + number, 1..31, &mut at);
+    }
+    let told = mind.accounts.told(&[]);
+    let program = told.iter().find(|one| one.name == "program");
+    let program = program.expect("the program");
+    let predictions = program.predictions;
+    assert!(
+        predictions.foretold > predictions.events / 2,
+        "{predictions:?}"
+    );
+    // What is predicted of the next start is still to come.
+    assert!(predictions.made >= predictions.right + predictions.wrong);
+    // Several files ahead, a millisecond each.
+    assert!(program.lead.median >= 3_000_000, "{:?}", program.lead);
+    assert_eq!(program.uid, 1000);
+}
+
+#[test]
+fn what_is_predicted_for_a_sequence_that_ends_is_given_up() {
+    let (mut mind, mut at) = (mind(), 0);
+    for number in 0..20 {
+        run(&mut mind, 100 + number, 1..31, &mut at);
+    }
+    let (pid, parent, uid, writes) = (7, 1, 1000, false);
+    let mut out = Vec::new();
+    for happened in [
+        Happened::Forked { pid, parent, at },
+        Happened::Opened {
+            pid,
+            uid,
+            file: file(1),
+            writes,
+            at,
+        },
+        // The sequence is its parent's, too.
+        Happened::Ended { pid, at },
+        Happened::Ended { pid: parent, at },
+    ] {
+        mind.happened(happened, Means::All, &mut out);
+    }
+    let mut wanted: Vec<Symbol> = Vec::new();
+    let mut given_up = Vec::new();
+    for outcome in out {
+        match outcome {
+            Outcome::Wanted(one) => wanted.push(one.symbol),
+            Outcome::GivenUp(symbol) => given_up.push(symbol),
+            _ => {}
+        }
+    }
+    assert!(!given_up.is_empty());
+    let told = mind.accounts.all.predictions;
+    assert_eq!(told.made, told.right + told.wrong, "{told:?}");
+    let is_given_up = |symbol: &Symbol| given_up.contains(symbol);
+    assert!(wanted.iter().all(is_given_up), "{wanted:?} {given_up:?}");
+}
+
+#[test]
+fn a_large_file_that_is_opened_while_programs_wait_is_wanted_for_what_it_is_read_for() {
+    let mut mind = mind();
+    let opened = |mind: &mut Mind, size, at| {
+        let mut out = Vec::new();
+        let file = File { size, ..file(size) };
+        let (pid, uid, writes) = (7, 1000, false);
+        let opened = Happened::Opened {
+            pid,
+            uid,
+            file,
+            writes,
+            at,
+        };
+        mind.happened(opened, Means::All, &mut out);
+        out
+    };
+    let is_wanted = |out: &[Outcome]| matches!(out[0], Outcome::Wanted(_));
+    mind.waits(1);
+    assert!(is_wanted(&opened(&mut mind, 40 << 20, 2)));
+    assert!(!is_wanted(&opened(&mut mind, 10_000, 3)), "one read");
+    let later = 2 + 2 * COLD;
+    assert!(
+        !is_wanted(&opened(&mut mind, 40 << 20, later)),
+        "nobody waits"
+    );
+}
+
+#[test]
+fn whoever_waits_for_a_device_is_no_event_and_has_the_daemon_hurry() {
+    let mut mind = mind();
+    let at = 5 * COLD;
+    assert!(!mind.is_cold(at));
+    let mut out = Vec::new();
+    mind.happened(Happened::Waits { at }, Means::None, &mut out);
+    assert!(mind.is_cold(at + 1) && !mind.is_cold(at + COLD));
+    assert_eq!((mind.events, mind.ignored, out.len()), (0, 0, 0));
+}
+
+#[test]
+fn a_user_is_told_of_files_alone_that_it_has_opened() {
+    let (mut mind, mut at) = (mind(), 0);
+    for number in 0..20 {
+        run(&mut mind, 100 + number, 1..31, &mut at);
+    }
+    let mut told = |uid| mind.after(std::path::Path::new("/files/3"), uid).len();
+    assert!(told(1000) > 3);
+    assert_eq!(told(1000), told(0));
+    assert_eq!(told(1001), 0);
+}
+
+#[test]
+fn without_means_events_are_let_go_and_counted() {
+    let mut mind = mind();
+    let mut out = Vec::new();
+    for number in 0..100 {
+        let opened = Happened::Opened {
+            pid: 7,
+            uid: 0,
+            file: file(number),
+            writes: false,
+            at: 0,
+        };
+        mind.happened(opened, Means::None, &mut out);
+    }
+    assert_eq!((mind.symbols.len(), mind.ignored), (0, 100));
+    assert!(out.is_empty());
+}
+
+#[test]
+fn what_is_predicted_and_never_comes_is_bounded() {
+    let (mut mind, mut at) = (mind(), 0);
+    for round in 0..40 {
+        run(&mut mind, 100 + round, 1..200, &mut at);
+    }
+    for tree in 0..mind.trees.len() as u64 + 100 {
+        let pending = mind
+            .trees
+            .get(Context(tree))
+            .map_or(0, |tree| tree.pending.len());
+        assert!(pending <= PENDING);
+    }
+}
