@@ -122,7 +122,7 @@ test-slicer-here: slicer
 	ctest --test-dir $(SLICER) --output-on-failure -j 2
 	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime test
 	$(MAKE) -C slicer/programs OUT=$(CURDIR)/$(SLICER)/programs test
-	$(CARGO) test -p foreread-tests --test cc -- translated
+	$(CARGO) test $(EBPF) --test cc -- translated
 	python3 slicer/suites/semantics.py --quick
 
 test-sqlite: sqlite
