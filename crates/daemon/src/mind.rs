@@ -1,7 +1,7 @@
 //! From what happens to what is expected: events → symbols → models → predictions, and how these turned out.
 //!
 //! An event is the start of a program, or the opening of a file that is not written to. It belongs to the sequence of its
-//! process tree ([`Trees`]), and to the one of the machine. The file that was the last event of its sequence already is none.
+//! process tree ([`Trees`]), and to the one of the machine. The start of the system is one, too. The file that was the last event of its sequence already is none.
 //!
 //! Invariants: nothing here touches a file; memory is bounded by the limits of the parts.
 //!
@@ -17,6 +17,10 @@ use crate::trees::{EXPIRES, PENDING, Pending, Tree, Trees};
 use crate::upkeep::Means;
 use crate::{File, Happened, Predicted};
 
+/// The process that all others come from.
+const INIT: u32 = 1;
+/// What is fetched at the system's start is accounted for under this name, as root's.
+const SYSTEM: &str = "system start";
 /// Letters of a program's name that are kept.
 const NAME: usize = 64;
 /// A sequence that goes on as predicted is predicted anew when one part in so many of what was predicted has come: to predict 64
@@ -115,6 +119,14 @@ impl Mind {
         }
         self.events += 1;
         self.judge_ended(out);
+    }
+
+    /// The system has started, before all that is told of from here on: what came next the last times is expected.
+    pub(crate) fn system_started(&mut self, at: u64, out: &mut Vec<Outcome>) {
+        let context = self.trees.context(INIT);
+        self.trees.tree(context).last = Some(Symbol::SYSTEM_START);
+        self.model.see(context, Symbol::SYSTEM_START, true);
+        self.predict(context, &(Arc::from(SYSTEM), 0), at, out);
     }
 
     /// At `now` something is fetched from a device.

@@ -30,6 +30,8 @@ const BREATH: Duration = Duration::from_millis(4);
 const REST: Duration = Duration::from_millis(20);
 /// How often the state is saved, in ns: five minutes of learning are lost by a kill.
 const SAVE: u64 = 300_000_000_000;
+/// Where the kernel says which start of the system this is, in other words after each.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Problems that are kept.
 const PROBLEMS: usize = 8;
 
@@ -50,6 +52,7 @@ pub fn serve(options: &Options, watch: Box<dyn Watch>, counter: Counter) -> Resu
         places: Places::new(options.fuse),
         pressure: Pressure::at("/proc/pressure".into()),
         used: process::used,
+        boot: std::fs::read(BOOT_ID).ok(),
     };
     let mut daemon = Daemon::new(options, watch.name(), machine)?;
     problems.into_iter().for_each(|one| daemon.problem(one));
@@ -63,6 +66,8 @@ struct Machine {
     pressure: Pressure,
     /// Processor time that the daemon has used, in ns.
     used: fn() -> u64,
+    /// Which start of the system this is, as the kernel names it; `None` where it does not.
+    boot: Option<Vec<u8>>,
 }
 
 fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> Result<Status> {
@@ -149,13 +154,23 @@ impl Daemon {
             symbols,
             files,
             proofs,
-            problems,
+            boot,
+            mut problems,
         } = State::load(&options.state)?;
+        let news = machine.boot.filter(|now| *now != boot);
+        if let Some(now) = &news
+            && let Err(why) = state.save_boot(now)
+        {
+            let why = plain(&format!("{why:#}"));
+            problems.push(format!("the system's start is not remembered: {why}"));
+        }
+        // A state without one is new: its daemon may come long after the system's start.
+        let has_started = news.is_some() && !boot.is_empty();
         let now = clock::now();
         let model = state.model(options.model);
         let mut mind = Mind::new(model, symbols, files, options.threshold);
         mind.accounts.proofs = proofs;
-        Ok(Self {
+        let mut daemon = Self {
             mind,
             state,
             fetcher: Fetcher::new(machine.make, options.budget),
@@ -170,7 +185,19 @@ impl Daemon {
             outcomes: Vec::new(),
             problems,
             saved: (now, 0, 0),
-        })
+        };
+        if has_started {
+            daemon.system_started(now);
+        }
+        Ok(daemon)
+    }
+
+    /// The system has started since there was a daemon last.
+    fn system_started(&mut self, now: u64) {
+        let mut outcomes = Vec::new();
+        self.mind.system_started(now, &mut outcomes);
+        outcomes.into_iter().for_each(|one| self.act(one));
+        self.fetcher.wake();
     }
 
     /// How long the loop may sleep.

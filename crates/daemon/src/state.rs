@@ -7,9 +7,10 @@
 //! | `trails` | what came next the last time, of both ([`Trails`]) |
 //! | `files` | what is known of each file ([`files`](crate::files)) |
 //! | `proofs` | how often each program's predictions came true ([`proofs`](crate::proofs)) |
+//! | `boot` | which start of the system the last daemon ran after, as the kernel names it |
 //!
 //! Invariants: each file is replaced as a whole, so a kill or a full disk leaves the old one; what is damaged is moved aside
-//! under its name and `.damaged`, said, and begun anew, with the others whose symbols mean nothing without it: `proofs` has none.
+//! under its name and `.damaged`, said, and begun anew, with the others whose symbols mean nothing without it: `proofs` and `boot` have none.
 //! Nothing that goes wrong here ends the daemon.
 
 use std::fs::{DirBuilder, File, Permissions};
@@ -45,10 +46,12 @@ const MACHINE: &str = "machine.models";
 const TRAILS: &str = "trails";
 const FILES: &str = "files";
 const PROOFS: &str = "proofs";
-/// The beginnings of the files of trails, of files and of proofs, their last digits the version.
+const BOOT: &str = "boot";
+/// The beginnings of the files of trails, of files, of proofs and of the system's start, their last digits the version.
 const TRAILS_MAGIC: [u8; 8] = *b"FRTRLS01";
 const FILES_MAGIC: [u8; 8] = *b"FRFILE01";
 const PROOFS_MAGIC: [u8; 8] = *b"FRPROV01";
+const BOOT_MAGIC: [u8; 8] = *b"FRBOOT01";
 /// The longest file of files: [`SYMBOLS`] with all ranges.
 const MOST: u64 = 32 << 20;
 
@@ -67,6 +70,8 @@ pub(crate) struct Loaded {
     pub(crate) symbols: Symbols,
     pub(crate) files: Files,
     pub(crate) proofs: Proofs,
+    /// Which start of the system the last daemon ran after; empty if there was none.
+    pub(crate) boot: Vec<u8>,
     /// What was wrong, in sentences.
     pub(crate) problems: Vec<String>,
 }
@@ -127,6 +132,15 @@ impl State {
             set_aside(&path, &mut problems);
             Proofs::default()
         });
+        let path = folder.join(BOOT);
+        let boot = read(&path, BOOT_MAGIC, |body| Ok(body.to_vec())).unwrap_or_else(|why| {
+            let why = foreread_words::plain(&format!("{why:#}"));
+            problems.push(format!(
+                "whether the system has started is not known: {why}"
+            ));
+            set_aside(&path, &mut problems);
+            Vec::new()
+        });
         let symbols = state.symbols();
         let mut files = Files::new(SYMBOLS);
         for (symbol, facts) in known {
@@ -139,6 +153,7 @@ impl State {
             symbols,
             files,
             proofs,
+            boot,
             problems,
         })
     }
@@ -212,6 +227,11 @@ impl State {
         self.write(TRAILS, TRAILS_MAGIC, &encode_trails(&self.trails))?;
         self.write(FILES, FILES_MAGIC, &encode(symbols, files))?;
         self.write(PROOFS, PROOFS_MAGIC, &proofs.encode())
+    }
+
+    /// Saves which start of the system this daemon runs after.
+    pub(crate) fn save_boot(&self, boot: &[u8]) -> Result<()> {
+        self.write(BOOT, BOOT_MAGIC, boot)
     }
 
     /// Replaces a file: magic, CRC-32 of the rest, the rest.
@@ -472,6 +492,22 @@ mod tests {
         assert_eq!(again.problems.len(), 1);
         assert_eq!(again.proofs.of(&key), Proof::default());
         assert_eq!((again.symbols.len(), again.files.len()), (20, 20));
+    }
+
+    #[test]
+    fn a_damaged_start_of_the_system_is_said_and_leaves_the_models_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let mut loaded = State::load(&path).expect("a new folder");
+        some(&mut loaded);
+        save(&loaded);
+        loaded.state.save_boot(b"first").expect("saved");
+        assert_eq!(State::load(&path).expect("the same folder").boot, b"first");
+        std::fs::write(path.join(BOOT), b"nonsense").expect("damaged");
+        let again = State::load(&path).expect("the same folder");
+        assert!(again.problems[0].contains(BOOT), "{:?}", again.problems);
+        assert_eq!((again.problems.len(), again.symbols.len()), (1, 20));
+        assert!(again.boot.is_empty());
     }
 
     #[test]

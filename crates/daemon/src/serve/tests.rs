@@ -167,6 +167,10 @@ impl Lab {
     }
 
     fn with(state: tempfile::TempDir, pressure: &'static str) -> Self {
+        Self::after(state, pressure, "a start of the system")
+    }
+
+    fn after(state: tempfile::TempDir, pressure: &'static str, boot: &'static str) -> Self {
         let (events, asked) = (Events::default(), Asked::default());
         let (desk, counter) = desk().expect("a desk");
         let options = Options {
@@ -191,6 +195,7 @@ impl Lab {
                 pressure: Pressure::at(stalls),
                 // Other tests share this process's.
                 used: || 0,
+                boot: Some(boot.into()),
             };
             let daemon = Daemon::new(&options, "fake", machine).expect("a state");
             run(daemon, Box::new(Fake(watched)), counter).expect("served")
@@ -342,6 +347,27 @@ fn what_was_learnt_is_known_after_the_next_start() {
     let asked = lab.asked_for(3);
     assert!(asked.len() >= 3, "{asked:?}");
     lab.stop();
+}
+
+#[test]
+fn what_follows_the_systems_start_is_asked_for_after_the_next() {
+    let mut folder = tempfile::tempdir().expect("a folder");
+    for boot in ["1", "2", "3", "4", "5"] {
+        let mut lab = Lab::after(folder, "", boot);
+        lab.run(7, "/files", 0..20);
+        folder = lab.stop().1;
+    }
+    // Another daemon, and the same start of the system.
+    let lab = Lab::after(folder, "", "5");
+    let (status, folder) = lab.stop();
+    assert_eq!((status.bytes.issued, status.predictions.made), (0, 0));
+    let lab = Lab::after(folder, "", "6");
+    let asked = lab.asked_for(3);
+    assert!(asked.len() >= 3, "{asked:?}");
+    let (status, _) = lab.stop();
+    assert_eq!(status.events, 0, "before anything has happened");
+    let told = status.programs.iter().map(|one| one.name.as_str());
+    assert_eq!(told.collect::<Vec<_>>(), ["system start"]);
 }
 
 #[test]
