@@ -35,11 +35,16 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Problems that are kept.
 const PROBLEMS: usize = 8;
 
-/// Watches, learns and fetches until somebody asks it to stop. The last account.
+/// Watches, learns and fetches until somebody asks it to stop; `ready` is called once what was learned is loaded. The last account.
 ///
 /// # Errors
 /// When the state's folder cannot be used at all.
-pub fn serve(options: &Options, watch: Box<dyn Watch>, counter: Counter) -> Result<Status> {
+pub fn serve(
+    options: &Options,
+    watch: Box<dyn Watch>,
+    counter: Counter,
+    ready: impl FnOnce(),
+) -> Result<Status> {
     let mut problems = Vec::new();
     if options.priority == IoPriority::Low
         && let Err(why) = priority::low_reads()
@@ -56,6 +61,7 @@ pub fn serve(options: &Options, watch: Box<dyn Watch>, counter: Counter) -> Resu
     };
     let mut daemon = Daemon::new(options, watch.name(), machine)?;
     problems.into_iter().for_each(|one| daemon.problem(one));
+    ready();
     run(daemon, watch, counter)
 }
 

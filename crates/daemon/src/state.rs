@@ -23,6 +23,7 @@ use foreread_sources::files::{
     Epcm, LastSuccessor, Levels, Model as Learns, Pager, Pcm, Shape, Symbol, Symbols, Trails,
 };
 use foreread_store::ModelFile;
+use rustix::fs::{Mode, OFlags};
 
 use crate::Model;
 use crate::files::{Facts, Files, RANGES, USERS};
@@ -91,9 +92,14 @@ impl State {
         }
         let about = std::fs::symlink_metadata(folder).with_context(within)?;
         ensure!(about.is_dir(), "{} is no folder", folder.display());
-        let own = about.uid() == rustix::process::geteuid().as_raw();
         ensure!(
-            own && about.mode() & 0o022 == 0,
+            about.uid() == rustix::process::geteuid().as_raw(),
+            "{}: it belongs to user {}",
+            folder.display(),
+            about.uid()
+        );
+        ensure!(
+            about.mode() & 0o022 == 0,
             "{}: others may write to it",
             folder.display()
         );
@@ -314,8 +320,15 @@ fn read<T: Default>(
 ) -> Result<T> {
     let within = || path.display().to_string();
     let mut bytes = Vec::new();
-    match File::open(path) {
-        Ok(file) => file.take(MOST + 1).read_to_end(&mut bytes),
+    // A pipe there would hold up whoever opens it for reading, for ever.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, Mode::empty()).map_err(std::io::Error::from) {
+        Ok(file) => {
+            let file = File::from(file);
+            let about = file.metadata().with_context(within)?;
+            ensure!(about.is_file(), "{}: is no regular file", path.display());
+            file.take(MOST + 1).read_to_end(&mut bytes)
+        }
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(T::default()),
         Err(why) => Err(why),
     }
@@ -508,6 +521,34 @@ mod tests {
         assert!(again.problems[0].contains(BOOT), "{:?}", again.problems);
         assert_eq!((again.problems.len(), again.symbols.len()), (1, 20));
         assert!(again.boot.is_empty());
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_in_place_of_any_file_is_said_and_holds_up_nobody() {
+        for name in [TREES, MACHINE, TRAILS, FILES, PROOFS, BOOT] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("state");
+            let mut loaded = State::load(&path).expect("a new folder");
+            some(&mut loaded);
+            save(&loaded);
+            loaded.state.save_boot(b"first").expect("saved");
+            let place = path.join(name);
+            for link in [false, true] {
+                std::fs::remove_file(&place).expect("there");
+                if link {
+                    std::os::unix::fs::symlink("/etc/hostname", &place).expect("a link");
+                } else {
+                    rustix::fs::mkfifoat(rustix::fs::CWD, &place, Mode::RUSR).expect("a pipe");
+                }
+                let again = State::load(&path).expect("the same folder");
+                assert_eq!(again.problems.len(), 1, "{name}: {:?}", again.problems);
+                assert!(again.problems[0].contains(name), "{:?}", again.problems);
+                let mut anew = State::load(&path).expect("begun anew");
+                some(&mut anew);
+                save(&anew);
+                anew.state.save_boot(b"first").expect("saved");
+            }
+        }
     }
 
     #[test]

@@ -13,13 +13,20 @@ pub fn counted(count: u64, one: &str, more: &str) -> String {
 }
 
 /// Text for a line on a terminal: a newline or another control character, which a file's or program's name may well
-/// hold, is shown as `?`, not acted on.
+/// hold, is shown as `?`, not acted on; so is one that turns the order of letters around, or is not seen.
 pub fn shown(text: &str) -> Cow<'_, str> {
-    if text.contains(char::is_control) {
-        text.replace(char::is_control, "?").into()
+    if text.contains(steers) {
+        text.replace(steers, "?").into()
     } else {
         text.into()
     }
+}
+
+/// Whether a character has a terminal do something else than show it: a control character, or one of Unicode's for
+/// the direction of text, and those without width.
+fn steers(c: char) -> bool {
+    let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    c.is_control() || turns
 }
 
 /// A message as [`shown`], without the ` (os error 2)` that the standard library adds to each of the system's reasons.
@@ -60,6 +67,7 @@ mod tests {
     fn names_stay_on_one_line_and_steer_no_terminal() {
         assert_eq!(shown("d\na\tt\x1b[2Ja\u{9b}"), "d?a?t?[2Ja?");
         assert_eq!(shown("ü…"), "ü…");
+        assert_eq!(shown("\u{202e}gpj.exe a\u{200b}b"), "?gpj.exe a?b");
         assert_eq!(plain("d\na: gone (os error 2)"), "d?a: gone");
     }
 

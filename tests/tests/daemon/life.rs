@@ -214,6 +214,18 @@ fn one_that_cannot_start_says_why() {
         );
     }
     fs::set_permissions(place.lab.path("run"), mode(0o755)).expect("its mode");
+    fs::write(place.socket(), "precious").expect("a file");
+    for words in [["daemon", "run"], ["daemon", "start"]] {
+        let said = place.complaint(&words);
+        assert!(said.contains("daemon.sock: there is something"), "{said}");
+    }
+    let kept = fs::read_to_string(place.socket()).expect("still there");
+    assert_eq!(kept, "precious");
+    fs::remove_file(place.socket()).expect("there");
+    let pipe = place.lab.path("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
+    let said = place.complaint(&["daemon", "run", "--metrics", &pipe.display().to_string()]);
+    assert!(said.contains("pipe: is no regular file"), "{said}");
     fs::remove_dir_all(place.state()).expect("it was made for the log");
     fs::write(place.state(), "no folder").expect("a file");
     let said = place.complaint(&["daemon", "start"]);
@@ -259,22 +271,37 @@ fn top_is_shown_in_a_terminal_and_quits() {
         foreread().display(),
         place.socket().display()
     );
-    let script = format!(
-        "(sleep 2; printf q) | script -qec '{top}' {}",
-        place.lab.path("typescript").display()
+    let typescript = place.lab.path("typescript");
+    let typescript = typescript.display();
+    // By a key, and by a signal from elsewhere.
+    let signal = format!(
+        "pkill -TERM -f '^{} daemon top --socket {}'",
+        foreread().display(),
+        place.socket().display()
     );
-    let shown = Command::new("sh")
-        .args(["-c", &script])
-        .stderr(Stdio::null())
-        .output();
-    let shown = shown.expect("script");
-    assert!(shown.status.success());
-    let shown = text(&shown.stdout);
-    for said in ["fanotify", "q quits", "predicted"] {
-        assert!(shown.contains(said), "{said}: {shown}");
+    for (keys, beside) in [("printf q", "true"), ("sleep 10", &signal)] {
+        let script = format!(
+            "(sleep 2; {keys}) | script -qec '{top}' {typescript} & sleep 3; {beside}; wait $!; echo ended with $?"
+        );
+        let shown = Command::new("sh")
+            .args(["-c", &script])
+            .stderr(Stdio::null())
+            .output();
+        let shown = text(&shown.expect("script").stdout);
+        let status = if keys == "printf q" { 0 } else { 128 + 15 };
+        for said in [
+            "fanotify",
+            "q quits",
+            "predicted",
+            &format!("ended with {status}"),
+        ] {
+            assert!(shown.contains(said), "{said}: {shown}");
+        }
+        // The terminal is given back: the screen of before is shown again, and the cursor.
+        for restores in ["\x1b[?1049l", "\x1b[?25h"] {
+            assert!(shown.contains(restores), "{shown:?}");
+        }
     }
-    // The terminal is given back: the screen of before is shown again.
-    assert!(shown.contains("\x1b[?1049l"), "{shown:?}");
 }
 
 fn metrics_are_kept_in_a_file() {

@@ -54,6 +54,9 @@ pub(super) fn run(args: &Run) -> Result<ExitCode> {
         Server::make_folder(&options.socket).context(SOCKET_FOLDER)?;
     }
     Server::check_folder(&options.socket).context(SOCKET_FOLDER)?;
+    if let Some(file) = &args.settings.metrics {
+        metrics::check(file).with_context(|| file.display().to_string())?;
+    }
     make_state(&options.state)?;
     let _locks = [
         lock(&options.socket.with_extension("lock"))?,
@@ -75,12 +78,13 @@ pub(super) fn run(args: &Run) -> Result<ExitCode> {
         let file = std::path::absolute(file)?;
         spawn("metrics", move || keep_metrics(&file, &desk, &running))?;
     }
-    eprintln!(
-        "foreread: the daemon runs, observing by {observer}; it is asked at {}",
-        options.socket.display()
-    );
-    notify("READY=1");
-    let status = serve(&options, watch, counter)?;
+    let status = serve(&options, watch, counter, || {
+        eprintln!(
+            "foreread: the daemon runs, observing by {observer}; it is asked at {}",
+            options.socket.display()
+        );
+        notify("READY=1");
+    })?;
     notify("STOPPING=1");
     for problem in &status.problems {
         eprintln!("foreread: {}", foreread_words::plain(problem));

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail};
 use foreread_daemon::{Program, Status};
+use foreread_sys::signals::Signals;
 use foreread_words::plain;
 use foreread_words::units::{bytes, wrapped};
 use ratatui::Frame;
@@ -18,6 +19,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row, Table};
+use rustix::process::Signal;
 
 use super::status::{COLUMN, HEADS, WIDTHS, facts, row};
 use super::{status_at, to_ask};
@@ -25,6 +27,9 @@ use crate::args;
 
 /// How long a key is waited for before a new status is looked for.
 const KEYS: Duration = Duration::from_millis(100);
+
+/// A shell's exit status of a program that a signal ended, less the signal's number.
+const SIGNALLED: u8 = 128;
 
 /// What is shown.
 #[derive(Default)]
@@ -78,6 +83,9 @@ pub(super) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         bail!("top takes a terminal; foreread daemon status prints the same once");
     }
+    // Before there is a thread, which is to leave them alone: the terminal is to be put back first.
+    let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);
+    let ends = Signals::block(&ends)?;
     let socket = to_ask(&args.place);
     // The first is asked before the terminal changes: why there is none is better read on a plain one.
     let mut view = View::default();
@@ -94,17 +102,26 @@ pub(super) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
         }
     })?;
     let mut terminal = ratatui::try_init()?;
-    let shown = show(&mut terminal, &mut view, &told);
-    ratatui::try_restore()?;
-    shown.map(|()| ExitCode::SUCCESS)
+    let shown = show(&mut terminal, &mut view, &told, &ends);
+    let restored = ratatui::try_restore();
+    match shown? {
+        // Whose terminal may be gone.
+        Some(signal) => Ok(ExitCode::from(SIGNALLED.saturating_add(signal))),
+        None => Ok(restored.map(|()| ExitCode::SUCCESS)?),
+    }
 }
 
+/// Shows what is told until a key quits or a signal ends it, which it gives.
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     view: &mut View,
     told: &Receiver<(Result<Status>, Instant)>,
-) -> Result<()> {
+    ends: &Signals,
+) -> Result<Option<u8>> {
     loop {
+        if let Some(signal) = ends.next()? {
+            return Ok(u8::try_from(signal.signal).ok());
+        }
         for (status, at) in told.try_iter() {
             view.take(status, at);
         }
@@ -113,7 +130,7 @@ fn show(
             && let Event::Key(key) = event::read()?
             && quits(key)
         {
-            return Ok(());
+            return Ok(None);
         }
     }
 }
@@ -177,6 +194,11 @@ fn head(view: &View, width: u16, now: SystemTime) -> Vec<Line<'static>> {
 
 /// The table of programs: what was in time in green, what was late or not used in yellow where that is much.
 fn programs(frame: &mut Frame<'_>, area: Rect, programs: &[Program]) {
+    // A column is shown whole or not at all: a number without its first digits is another number.
+    let mut columns = WIDTHS.len();
+    while columns > 1 && WIDTHS[..columns].iter().sum::<usize>() > area.width.into() {
+        columns -= 1;
+    }
     let rows = programs.iter().take(area.height.into()).map(|program| {
         let cells = row(program);
         let much = |part: u64| part > 0 && part * 5 > program.bytes.issued;
@@ -185,7 +207,7 @@ fn programs(frame: &mut Frame<'_>, area: Rect, programs: &[Program]) {
             let line = Line::from(cell).right_aligned();
             if much { line.yellow() } else { line }
         };
-        Row::new([
+        let cells = [
             Line::from(name),
             Line::from(uid).right_aligned(),
             Line::from(fetched).right_aligned(),
@@ -194,16 +216,19 @@ fn programs(frame: &mut Frame<'_>, area: Rect, programs: &[Program]) {
             tint(unused, much(program.bytes.wasted)),
             Line::from(right).right_aligned(),
             Line::from(lead).right_aligned(),
-        ])
+        ];
+        Row::new(cells.into_iter().take(columns))
     });
     let [first, others @ ..] = HEADS;
     let heads = others.iter().map(|head| Line::from(*head).right_aligned());
-    let heads = std::iter::once(Line::from(first)).chain(heads);
+    let heads = std::iter::once(Line::from(first))
+        .chain(heads)
+        .take(columns);
     let first = Constraint::Length(WIDTHS[0] as u16);
     let others = WIDTHS[1..]
         .iter()
         .map(|width| Constraint::Length(*width as u16 - 1));
-    let widths = std::iter::once(first).chain(others);
+    let widths = std::iter::once(first).chain(others).take(columns);
     let table = Table::new(rows, widths).header(Row::new(heads).bold());
     frame.render_widget(table, area);
 }
@@ -261,6 +286,23 @@ mod tests {
             assert!(text.contains(said), "{said}\n{text}");
         }
         assert!(text.contains("90 %    4 %    1 %   97 %"), "{text}");
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_left_out_whole() {
+        let text = shown(&live(), 60, 40);
+        let line = |text: &str| {
+            text.lines()
+                .find(|line| line.starts_with("cc1"))
+                .map(str::to_owned)
+        };
+        let (wide, narrow) = (line(&shown(&live(), 80, 40)), line(&text));
+        let (wide, narrow) = (wide.expect("a program"), narrow.expect("a program"));
+        assert!(
+            narrow.len() > 40 && wide.starts_with(&narrow),
+            "{wide}\n{narrow}"
+        );
+        assert!(text.contains("LATE") && !text.contains("LEAD"), "{text}");
     }
 
     #[test]

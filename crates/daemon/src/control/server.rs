@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,11 +40,16 @@ impl Server {
     /// [`Lock`](super::Lock) of this place.
     ///
     /// # Errors
-    /// If no socket can be made.
+    /// If no socket can be made, or something else is there, which stays.
     pub fn start(path: &Path, desk: Desk) -> io::Result<Self> {
-        match std::fs::remove_file(path) {
+        match std::fs::symlink_metadata(path) {
+            Ok(about) if about.file_type().is_socket() => std::fs::remove_file(path)?,
+            Ok(_) => {
+                let why = "there is something else than a socket, which is not replaced";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+            }
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
-            _ => {}
+            Err(_) => {}
         }
         let listener = UnixListener::bind(path)?;
         // Everybody may ask root's daemon how it goes; what else is told depends on who asks.
