@@ -12,6 +12,7 @@ mod spaces;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ const FILES: u64 = 50;
 const SIZE: usize = 300_000;
 /// What the daemon takes a page for gone after that is fetched twice, and a bit.
 const PAUSE: Duration = Duration::from_millis(2100);
+/// How long is waited for what is fetched of one prediction: dozens of times as long as it takes beside busy loops.
+const SOON: Duration = Duration::from_secs(5);
 
 fn main() {
     let mut arguments = Arguments::from_args();
@@ -225,21 +228,31 @@ fn files_that_follow() {
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
     let before = daemon.status();
-    evict(&files);
-    std::thread::sleep(PAUSE);
-    lab.plain(&["python3", "first.py"]);
+    // Where the machine leaves the daemon no time it predicts nothing: there may have to be more runs.
+    let foreseen = |wanted: Range<usize>| {
+        evict(&files);
+        std::thread::sleep(PAUSE);
+        lab.plain(&["python3", "first.py"]);
+        let until = Instant::now() + SOON;
+        while Instant::now() < until {
+            let mut wanted = wanted.clone();
+            if wanted.all(|number| cached(&files[number]) >= SIZE as u64 / 2) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        lab.plain(&["python3", "all.py"]);
+        false
+    };
     eventually("the file that follows the first is in memory", || {
-        cached(&files[1]) >= SIZE as u64 / 2
+        foreseen(1..2)
     });
     // Those after it come with more rounds, as the patterns grow.
     for _ in 0..4 {
         lab.plain(&["python3", "all.py"]);
     }
-    evict(&files);
-    std::thread::sleep(PAUSE);
-    lab.plain(&["python3", "first.py"]);
     eventually("the files that follow the first are in memory", || {
-        (1..4).all(|number| cached(&files[number]) >= SIZE as u64 / 2)
+        foreseen(1..4)
     });
     lab.plain(&["python3", "all.py"]);
     eventually("what was fetched is accounted for as useful", || {

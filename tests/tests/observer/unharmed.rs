@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 
 use foreread_plan::Kind::{Pread, Read};
 use foreread_ring::{Advice, Clock, ENV, Mode, Ring};
-use foreread_tests::root;
 use foreread_tests::symbols::{interposed, unnamed};
+use foreread_tests::{check, root};
 
 use crate::Test;
 use crate::harness::{Stage, check_end, library, observe, observe_by};
@@ -229,7 +229,8 @@ fn jumps() {
     assert_eq!(seen.output.status.code(), Some(0), "{:?}", seen.output);
     let reads = seen.reads(&stage.data());
     let last: Vec<_> = reads.iter().rev().take_while(|read| read.2 == 3).collect();
-    assert!(last.len() >= 100, "{} of the last 200 reads", last.len());
+    let (last, lost) = (last.len(), seen.lost);
+    check!(last >= 100, "{last} of the last 200 reads, {lost} lost");
 }
 
 fn loads() {
