@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     }
     check(setitimer(ITIMER_REAL, &never, NULL));
     signal(SIGALRM, SIG_IGN);
-    /* Until now there were more events than some machines have the time to take: the ring may be full. */
+    /* The ring may be full of the events until here. Whoever empties it gets time for that. */
     usleep(200000);
     for (int i = 0; i < 200; i++)
         check(pread(fd, buffer, 3, 10 * i));

@@ -28,7 +28,7 @@ const FILES: u64 = 50;
 const SIZE: usize = 300_000;
 /// What the daemon takes a page for gone after that is fetched twice, and a bit.
 const PAUSE: Duration = Duration::from_millis(2100);
-/// How long is waited for what is fetched of one prediction: dozens of times as long as it takes beside busy loops.
+/// How long is waited for the files of one prediction before the program is run again.
 const SOON: Duration = Duration::from_secs(5);
 
 fn main() {

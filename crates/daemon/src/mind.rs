@@ -1,7 +1,7 @@
 //! From what happens to what is expected: events → symbols → models → predictions, and how these turned out.
 //!
 //! An event is the start of a program, or the opening of a file that is not written to. It belongs to the sequence of its
-//! process tree ([`Trees`]), and to the one of the machine. The start of the system is one, too. The file that was the last event of its sequence already is none.
+//! process tree ([`Trees`]), and to the one of the machine. The start of the system is an event of both. The file that was the last event of its sequence already is none.
 //!
 //! Invariants: nothing here touches a file; memory is bounded by the limits of the parts.
 //!
@@ -121,7 +121,7 @@ impl Mind {
         self.judge_ended(out);
     }
 
-    /// The system has started, before all that is told of from here on: what came next the last times is expected.
+    /// The system has started. Predicts the files that were opened after its earlier starts.
     pub(crate) fn system_started(&mut self, at: u64, out: &mut Vec<Outcome>) {
         let context = self.trees.context(INIT);
         self.trees.tree(context).last = Some(Symbol::SYSTEM_START);

@@ -30,7 +30,7 @@ const BREATH: Duration = Duration::from_millis(4);
 const REST: Duration = Duration::from_millis(20);
 /// How often the state is saved, in ns: five minutes of learning are lost by a kill.
 const SAVE: u64 = 300_000_000_000;
-/// Where the kernel says which start of the system this is, in other words after each.
+/// A random name of the system's start, which the kernel makes anew at each.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Problems that are kept.
 const PROBLEMS: usize = 8;
@@ -170,7 +170,7 @@ impl Daemon {
             let why = plain(&format!("{why:#}"));
             problems.push(format!("the system's start is not remembered: {why}"));
         }
-        // A state without one is new: its daemon may come long after the system's start.
+        // A new state has no name of a start: the system may have started long before this daemon.
         let has_started = news.is_some() && !boot.is_empty();
         let now = clock::now();
         let model = state.model(options.model);

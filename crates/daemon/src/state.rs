@@ -23,7 +23,7 @@ use foreread_sources::files::{
     Epcm, LastSuccessor, Levels, Model as Learns, Pager, Pcm, Shape, Symbol, Symbols, Trails,
 };
 use foreread_store::ModelFile;
-use rustix::fs::{Mode, OFlags};
+use foreread_sys::file::open_regular;
 
 use crate::Model;
 use crate::files::{Facts, Files, RANGES, USERS};
@@ -122,31 +122,16 @@ impl State {
                 (state, Vec::new())
             }
         };
-        let path = folder.join(TRAILS);
-        state.trails = read(&path, TRAILS_MAGIC, decode_trails).unwrap_or_else(|why| {
-            let why = foreread_words::plain(&format!("{why:#}"));
-            problems.push(format!("trails are begun anew: {why}"));
-            set_aside(&path, &mut problems);
-            Default::default()
-        });
-        let path = folder.join(PROOFS);
-        let proofs = read(&path, PROOFS_MAGIC, Proofs::decode).unwrap_or_else(|why| {
-            let why = foreread_words::plain(&format!("{why:#}"));
-            problems.push(format!(
-                "how often predictions came true is counted anew: {why}"
-            ));
-            set_aside(&path, &mut problems);
-            Proofs::default()
-        });
-        let path = folder.join(BOOT);
-        let boot = read(&path, BOOT_MAGIC, |body| Ok(body.to_vec())).unwrap_or_else(|why| {
-            let why = foreread_words::plain(&format!("{why:#}"));
-            problems.push(format!(
-                "whether the system has started is not known: {why}"
-            ));
-            set_aside(&path, &mut problems);
-            Vec::new()
-        });
+        let mut saved = Saved {
+            folder,
+            problems: &mut problems,
+        };
+        let anew = "trails are begun anew";
+        state.trails = saved.read(TRAILS, TRAILS_MAGIC, decode_trails, anew);
+        let anew = "how often predictions came true is counted anew";
+        let proofs = saved.read(PROOFS, PROOFS_MAGIC, Proofs::decode, anew);
+        let anew = "whether the system has started is not known";
+        let boot = saved.read(BOOT, BOOT_MAGIC, |body| Ok(body.to_vec()), anew);
         let symbols = state.symbols();
         let mut files = Files::new(SYMBOLS);
         for (symbol, facts) in known {
@@ -257,6 +242,31 @@ impl State {
     }
 }
 
+/// The files that the models can do without.
+struct Saved<'a> {
+    folder: &'a Path,
+    problems: &'a mut Vec<String>,
+}
+
+impl Saved<'_> {
+    /// What the file of this name has. A damaged one is moved aside, and said in words that begin with `anew`.
+    fn read<T: Default>(
+        &mut self,
+        name: &str,
+        magic: [u8; 8],
+        decode: impl FnOnce(&[u8]) -> Result<T>,
+        anew: &str,
+    ) -> T {
+        let path = self.folder.join(name);
+        read(&path, magic, decode).unwrap_or_else(|why| {
+            let why = foreread_words::plain(&format!("{why:#}"));
+            self.problems.push(format!("{anew}: {why}"));
+            set_aside(&path, self.problems);
+            T::default()
+        })
+    }
+}
+
 /// Moves what is at a path aside, in place of what was moved there before.
 fn set_aside(path: &Path, problems: &mut Vec<String>) {
     let mut aside = path.as_os_str().to_owned();
@@ -320,15 +330,8 @@ fn read<T: Default>(
 ) -> Result<T> {
     let within = || path.display().to_string();
     let mut bytes = Vec::new();
-    // A pipe there would hold up whoever opens it for reading, for ever.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::open(path, flags, Mode::empty()).map_err(std::io::Error::from) {
-        Ok(file) => {
-            let file = File::from(file);
-            let about = file.metadata().with_context(within)?;
-            ensure!(about.is_file(), "{}: is no regular file", path.display());
-            file.take(MOST + 1).read_to_end(&mut bytes)
-        }
+    match open_regular(path) {
+        Ok((file, _)) => File::from(file).take(MOST + 1).read_to_end(&mut bytes),
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(T::default()),
         Err(why) => Err(why),
     }
@@ -408,6 +411,15 @@ mod tests {
         model
     }
 
+    /// A folder, and a state in it that has models; nothing is saved yet.
+    fn learnt() -> (tempfile::TempDir, PathBuf, Loaded) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        let mut loaded = State::load(&path).expect("a new folder");
+        some(&mut loaded);
+        (folder, path, loaded)
+    }
+
     fn save(loaded: &Loaded) {
         loaded
             .state
@@ -417,10 +429,7 @@ mod tests {
 
     #[test]
     fn what_was_saved_is_there_after_the_next_start() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("state");
-        let mut loaded = State::load(&path).expect("a new folder");
-        some(&mut loaded);
+        let (_folder, path, loaded) = learnt();
         save(&loaded);
         let again = State::load(&path).expect("the same folder");
         assert_eq!(again.problems, Vec::<String>::new());
@@ -445,10 +454,7 @@ mod tests {
         let names = [TREES, MACHINE, TRAILS, FILES];
         for damaged in [TREES, MACHINE, FILES] {
             for damage in [&b"nonsense"[..], b"FRMODL01", b""] {
-                let folder = tempfile::tempdir().expect("a folder");
-                let path = folder.path().join("state");
-                let mut loaded = State::load(&path).expect("a new folder");
-                some(&mut loaded);
+                let (_folder, path, loaded) = learnt();
                 save(&loaded);
                 std::fs::write(path.join(damaged), damage).expect("damaged");
                 let again = State::load(&path).expect("begun anew");
@@ -489,10 +495,7 @@ mod tests {
 
     #[test]
     fn damaged_proofs_are_said_and_leave_the_models_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("state");
-        let mut loaded = State::load(&path).expect("a new folder");
-        some(&mut loaded);
+        let (_folder, path, mut loaded) = learnt();
         let key = (std::sync::Arc::from("cc"), 7);
         let (right, wrong) = (1 << 20, 1 << 10);
         loaded.proofs.add(&key, Proof { right, wrong });
@@ -509,10 +512,7 @@ mod tests {
 
     #[test]
     fn a_damaged_start_of_the_system_is_said_and_leaves_the_models_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("state");
-        let mut loaded = State::load(&path).expect("a new folder");
-        some(&mut loaded);
+        let (_folder, path, loaded) = learnt();
         save(&loaded);
         loaded.state.save_boot(b"first").expect("saved");
         assert_eq!(State::load(&path).expect("the same folder").boot, b"first");
@@ -526,10 +526,7 @@ mod tests {
     #[test]
     fn a_pipe_or_a_link_in_place_of_any_file_is_said_and_holds_up_nobody() {
         for name in [TREES, MACHINE, TRAILS, FILES, PROOFS, BOOT] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let path = folder.path().join("state");
-            let mut loaded = State::load(&path).expect("a new folder");
-            some(&mut loaded);
+            let (_folder, path, loaded) = learnt();
             save(&loaded);
             loaded.state.save_boot(b"first").expect("saved");
             let place = path.join(name);
@@ -538,7 +535,8 @@ mod tests {
                 if link {
                     std::os::unix::fs::symlink("/etc/hostname", &place).expect("a link");
                 } else {
-                    rustix::fs::mkfifoat(rustix::fs::CWD, &place, Mode::RUSR).expect("a pipe");
+                    rustix::fs::mkfifoat(rustix::fs::CWD, &place, rustix::fs::Mode::RUSR)
+                        .expect("a pipe");
                 }
                 let again = State::load(&path).expect("the same folder");
                 assert_eq!(again.problems.len(), 1, "{name}: {:?}", again.problems);
@@ -553,10 +551,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_of_symbols_voids_the_others() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("state");
-        let mut loaded = State::load(&path).expect("a new folder");
-        some(&mut loaded);
+        let (_folder, path, loaded) = learnt();
         save(&loaded);
         std::fs::remove_file(path.join(TREES)).expect("removed");
         let again = State::load(&path).expect("begun anew");

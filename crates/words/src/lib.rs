@@ -13,7 +13,7 @@ pub fn counted(count: u64, one: &str, more: &str) -> String {
 }
 
 /// Text for a line on a terminal: a newline or another control character, which a file's or program's name may well
-/// hold, is shown as `?`, not acted on; so is one that turns the order of letters around, or is not seen.
+/// hold, is shown as `?`, not acted on. So are the characters that change the direction of text, and those without width.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if text.contains(steers) {
         text.replace(steers, "?").into()

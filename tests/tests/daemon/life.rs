@@ -217,7 +217,10 @@ fn one_that_cannot_start_says_why() {
     fs::write(place.socket(), "precious").expect("a file");
     for words in [["daemon", "run"], ["daemon", "start"]] {
         let said = place.complaint(&words);
-        assert!(said.contains("daemon.sock: there is something"), "{said}");
+        assert!(
+            said.contains("daemon.sock: something other than a socket"),
+            "{said}"
+        );
     }
     let kept = fs::read_to_string(place.socket()).expect("still there");
     assert_eq!(kept, "precious");

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail};
 use foreread_daemon::{Program, Status};
+use foreread_sys::process::End;
 use foreread_sys::signals::Signals;
 use foreread_words::plain;
 use foreread_words::units::{bytes, wrapped};
@@ -24,12 +25,10 @@ use rustix::process::Signal;
 use super::status::{COLUMN, HEADS, WIDTHS, facts, row};
 use super::{status_at, to_ask};
 use crate::args;
+use crate::ending::end_as;
 
 /// How long a key is waited for before a new status is looked for.
 const KEYS: Duration = Duration::from_millis(100);
-
-/// A shell's exit status of a program that a signal ended, less the signal's number.
-const SIGNALLED: u8 = 128;
 
 /// What is shown.
 #[derive(Default)]
@@ -83,7 +82,7 @@ pub(super) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         bail!("top takes a terminal; foreread daemon status prints the same once");
     }
-    // Before there is a thread, which is to leave them alone: the terminal is to be put back first.
+    // These signals wait until the terminal is restored. They are blocked before the thread starts, for it inherits that.
     let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);
     let ends = Signals::block(&ends)?;
     let socket = to_ask(&args.place);
@@ -104,23 +103,25 @@ pub(super) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
     let mut terminal = ratatui::try_init()?;
     let shown = show(&mut terminal, &mut view, &told, &ends);
     let restored = ratatui::try_restore();
+    // It shows the cursor again.
+    drop(terminal);
     match shown? {
-        // Whose terminal may be gone.
-        Some(signal) => Ok(ExitCode::from(SIGNALLED.saturating_add(signal))),
+        // After a hangup there is no terminal to restore.
+        Some(signal) => Ok(end_as(End::Killed(signal))),
         None => Ok(restored.map(|()| ExitCode::SUCCESS)?),
     }
 }
 
-/// Shows what is told until a key quits or a signal ends it, which it gives.
+/// Shows each status until a key quits (`None`) or a signal arrives (its number).
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     view: &mut View,
     told: &Receiver<(Result<Status>, Instant)>,
     ends: &Signals,
-) -> Result<Option<u8>> {
+) -> Result<Option<i32>> {
     loop {
         if let Some(signal) = ends.next()? {
-            return Ok(u8::try_from(signal.signal).ok());
+            return Ok(Some(signal.signal));
         }
         for (status, at) in told.try_iter() {
             view.take(status, at);

@@ -45,7 +45,7 @@ impl Server {
         match std::fs::symlink_metadata(path) {
             Ok(about) if about.file_type().is_socket() => std::fs::remove_file(path)?,
             Ok(_) => {
-                let why = "there is something else than a socket, which is not replaced";
+                let why = "something other than a socket is there, and is not replaced";
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
             }
             Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
