@@ -1,4 +1,6 @@
-/* As strided.c, in a program that uses sessions of MPI 4 alone: there is no MPI_COMM_WORLD. */
+/* As strided.c, in a program that uses sessions of MPI 4 alone: there is no MPI_COMM_WORLD.
+   A rank that cannot open the file says so and ends in order: the launcher kills the other ranks
+   of one that fails, and whose status it then returns is a race. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -7,8 +9,8 @@ enum { BLOCK = 65536 };
 int main(int argc, char **argv) {
     static unsigned char data[BLOCK];
     unsigned long sum = 0;
-    int rank, ranks, got;
-    MPI_Offset size;
+    int rank, ranks, got, opened;
+    MPI_Offset size = 0;
     MPI_File file;
     MPI_Status status;
     MPI_Session session;
@@ -20,19 +22,23 @@ int main(int argc, char **argv) {
     MPI_Comm_create_from_group(group, "org.foreread.test", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
-    if (MPI_File_open(comm, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS)
-        return 3;
-    MPI_File_get_size(file, &size);
+    opened = MPI_File_open(comm, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &file) == MPI_SUCCESS;
+    if (opened)
+        MPI_File_get_size(file, &size);
     for (MPI_Offset block = 0; block < size / BLOCK / 2 / ranks; block++) {
         MPI_File_read_at(file, (block * ranks + rank) * 2 * BLOCK, data, BLOCK, MPI_BYTE, &status);
         MPI_Get_count(&status, MPI_BYTE, &got);
         for (int at = 0; at < got; at++)
             sum = sum * 31 + data[at];
     }
-    MPI_File_close(&file);
+    if (opened)
+        MPI_File_close(&file);
     MPI_Comm_free(&comm);
     MPI_Group_free(&group);
     MPI_Session_finalize(&session);
-    printf("rank %d: %lx\n", rank, sum);
+    if (opened)
+        printf("rank %d: %lx\n", rank, sum);
+    else
+        printf("rank %d: cannot open the file\n", rank);
     return 0;
 }

@@ -210,6 +210,7 @@ fn sessions(mpi: Mpi) {
         let words = &["./sessions", file];
         // MPICH 4.0 opens no file then.
         let plain = mpi.launch(&lab, 2, words);
+        assert!(plain.status.success(), "{plain:?}");
         for _ in 0..2 {
             let output = mpi.foreread(&lab, 2, &["run"], words);
             assert_eq!(output.status, plain.status, "{output:?}");
