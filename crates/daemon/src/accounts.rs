@@ -12,7 +12,8 @@ use crate::{Bytes, Lead, Predictions, Program};
 
 /// Programs kept, each of one user: a desktop runs some hundred.
 pub(crate) const PROGRAMS: usize = 256;
-/// Steps of the distribution of leads for each doubling, and all of them: from 1 ns to 18 minutes, each 19 % longer.
+/// Steps of the distribution of leads for each doubling, and all of them: from 1 ns to 18 minutes, each 19 % longer. No time at all
+/// is in the first.
 const STEPS: u32 = 4;
 const BUCKETS: usize = 40 * STEPS as usize;
 
@@ -50,7 +51,10 @@ impl Leads {
         for (bucket, count) in self.buckets.iter().enumerate() {
             before += u64::from(*count);
             if before > rank {
-                return (bucket as f64 / f64::from(STEPS)).exp2() as u64;
+                return match bucket {
+                    0 => 0,
+                    bucket => (bucket as f64 / f64::from(STEPS)).exp2() as u64,
+                };
             }
         }
         0
@@ -183,6 +187,14 @@ mod tests {
             close(told.median, 50.0) && close(told.tenth, 10.0),
             "{told:?}"
         );
+    }
+
+    #[test]
+    fn what_was_foretold_as_it_was_seen_has_no_lead() {
+        let mut leads = Leads::default();
+        leads.add(0);
+        let told = leads.told();
+        assert_eq!((told.count, told.median, told.tenth), (1, 0, 0));
     }
 
     #[test]

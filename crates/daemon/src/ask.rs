@@ -44,8 +44,8 @@ pub enum Answer {
     Predicted(Vec<Predicted>),
     /// The variable and its value; `None` where programs need none.
     Environment(Option<(&'static str, String)>),
-    /// It ends.
-    Stopping,
+    /// It has saved the models, or why it could not, and ends.
+    Stopping(Option<String>),
 }
 
 /// A file that is expected.

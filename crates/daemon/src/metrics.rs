@@ -66,11 +66,13 @@ pub fn text(status: &Status) -> String {
     for (fate, bytes) in fates_of(&status.bytes) {
         fates.sample(&[("fate", fate)], bytes);
     }
-    out.counter(
-        "missed_bytes_total",
-        "Bytes that programs fetched themselves.",
-    )
-    .sample(&[], status.bytes.missed);
+    if let Some(missed) = status.missed() {
+        out.counter(
+            "missed_bytes_total",
+            "Bytes that programs fetched themselves.",
+        )
+        .sample(&[], missed);
+    }
     out.gauge("holding_back", "Whether nothing is fetched at present.")
         .sample(&[], u8::from(status.pressure.is_some()));
     out.counter("processor_seconds_total", "Processor time of the daemon.")

@@ -90,17 +90,19 @@ fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> R
             Ask::Predict { path, uid } => Answer::Predicted(daemon.mind.after(&path, uid)),
             Ask::Environment => Answer::Environment(watch.environment()),
             Ask::Stop => {
+                if !stop {
+                    daemon.end();
+                }
                 stop = true;
-                Answer::Stopping
+                Answer::Stopping(daemon.unsaved.clone())
             }
         });
-        daemon.keep();
         if !stop {
+            daemon.keep();
             let is_cold = daemon.mind.is_cold(clock::now());
             rest(watch.as_ref(), if is_cold { BREATH } else { REST });
         }
     }
-    daemon.end();
     Ok(daemon.status(watch.as_ref()))
 }
 
@@ -151,6 +153,8 @@ struct Daemon {
     problems: Vec<String>,
     /// When the state was saved last: in the loop's clock, and for people; and after how many events.
     saved: (u64, u64, u64),
+    /// Why the last attempt to save it failed.
+    unsaved: Option<String>,
 }
 
 impl Daemon {
@@ -191,6 +195,7 @@ impl Daemon {
             outcomes: Vec::new(),
             problems,
             saved: (now, 0, 0),
+            unsaved: None,
         };
         if has_started {
             daemon.system_started(now);
@@ -298,12 +303,13 @@ impl Daemon {
             accounts,
             ..
         } = &self.mind;
-        match self.state.save(symbols, files, &accounts.proofs) {
-            Ok(()) => self.saved = (now, clock::seconds(), self.mind.events),
-            Err(why) => {
+        let saved = self.state.save(symbols, files, &accounts.proofs);
+        self.unsaved = saved.err().map(|why| plain(&format!("{why:#}")));
+        match &self.unsaved {
+            None => self.saved = (now, clock::seconds(), self.mind.events),
+            Some(why) => {
                 // Until there is room again.
                 self.saved = (now, before, self.saved.2);
-                let why = plain(&format!("{why:#}"));
                 self.problem(format!("the models are not saved: {why}"));
             }
         }
@@ -348,6 +354,7 @@ impl Daemon {
                 partitions: self.state.partitions() as u64,
                 bytes: self.mind.bytes(),
                 saved: self.saved.1,
+                unsaved: self.unsaved.clone(),
             },
             predictions: all.predictions,
             lead: all.leads.told(),

@@ -39,6 +39,13 @@ pub struct Status {
     pub programs: Vec<Program>,
 }
 
+impl Status {
+    /// Bytes fetched by the programs themselves; `None` of an observer that sees files opened and no device read.
+    pub fn missed(&self) -> Option<u64> {
+        (self.observer == "ebpf").then_some(self.bytes.missed)
+    }
+}
+
 /// The models.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelStatus {
@@ -52,6 +59,9 @@ pub struct ModelStatus {
     pub bytes: u64,
     /// Seconds since 1970 of the last save; 0 if there was none.
     pub saved: u64,
+    /// Why the last attempt to save them failed; `None` if it did not.
+    #[serde(default)]
+    pub unsaved: Option<String>,
 }
 
 /// Predicted files. `made = right + wrong` + those that are still to be judged.
@@ -69,7 +79,7 @@ pub struct Predictions {
     pub events: u64,
 }
 
-/// From a prediction to the event that it foretold, in ns.
+/// From a prediction to the event that it foretold, in ns; 0 of those that the observer told of at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lead {
     /// How many were measured.
@@ -95,7 +105,7 @@ pub struct Bytes {
     pub evicted: u64,
     /// Read along because they lay between pages that were wanted.
     pub infill: u64,
-    /// Fetched by the programs themselves, and not foreseen in time.
+    /// Fetched by the programs themselves, and not foreseen in time. 0 unless the observer sees that: [`Status::missed`].
     pub missed: u64,
 }
 

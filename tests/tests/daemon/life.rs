@@ -256,11 +256,18 @@ fn a_full_disk_costs_what_was_learned_and_nothing_else() {
     let names: Vec<String> = ["/etc/passwd", "/etc/group"].map(str::to_owned).into();
     open_in_order(&place, &names);
     assert!(place.status()["pid"] == running.0.id());
+    // Stopped by whom it answers, and by a signal: both are told.
+    let said = place.complaint(&["daemon", "stop"]);
+    assert!(said.contains("No space left on device"), "{said}");
+    assert!(said.contains("is lost"), "{said}");
+    running.end();
+    let running = place.running();
+    open_in_order(&place, &names);
     running.signal(Signal::TERM);
     let output = running.end();
     sh(format!("umount {at}"));
-    assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("No space left on device"), "{said}");
 }
 
@@ -269,6 +276,13 @@ fn top_is_shown_in_a_terminal_and_quits() {
     let _running = place.running();
     let said = place.complaint(&["daemon", "top"]);
     assert!(said.contains("top takes a terminal"), "{said}");
+    let dumb = Command::new("script")
+        .args(["-qec", &format!("{} daemon top", foreread().display())])
+        .arg("/dev/null")
+        .env("TERM", "dumb")
+        .output();
+    let dumb = dumb.expect("script");
+    assert!(text(&dumb.stdout).contains("TERM=dumb"), "{dumb:?}");
     let top = format!(
         "stty cols 80 rows 24; {} daemon top --socket {}",
         foreread().display(),

@@ -89,7 +89,13 @@ pub(super) fn run(args: &Run) -> Result<ExitCode> {
     for problem in &status.problems {
         eprintln!("foreread: {}", foreread_words::plain(problem));
     }
-    Ok(ExitCode::SUCCESS)
+    // Who started it, systemd above all, is to see that something is lost.
+    let lost = status.model.unsaved.is_some();
+    Ok(if lost {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
-use foreread_daemon::{Bytes, Program, Status};
+use foreread_daemon::{Program, Status};
 use foreread_words::units::{WIDTH, ago, bytes, cut, duration, wrapped};
 use foreread_words::{counted, shown};
 
@@ -133,7 +133,7 @@ pub(super) fn facts(status: &Status, now: SystemTime) -> Vec<(&'static str, Stri
             ),
         },
     ));
-    facts.push(("fetched", fetched(&status.bytes)));
+    facts.push(("fetched", fetched(status)));
     facts.push((
         "cost",
         format!(
@@ -165,18 +165,21 @@ fn lost_by(status: &Status) -> String {
     }
 }
 
-fn fetched(all: &Bytes) -> String {
+fn fetched(status: &Status) -> String {
+    let all = &status.bytes;
+    let themselves = status.missed().map_or(String::new(), |missed| {
+        format!("; programs fetched {} themselves", bytes(missed))
+    });
     if all.issued == 0 {
-        return format!("nothing; programs fetched {} themselves", bytes(all.missed));
+        return format!("nothing{themselves}");
     }
     format!(
-        "{}: {} in time, {} late, {} not used, {} evicted before use; programs fetched {} themselves",
+        "{}: {} in time, {} late, {} not used, {} evicted before use{themselves}",
         bytes(all.issued),
         percent(all.useful, all.issued),
         percent(all.late, all.issued),
         percent(all.wasted, all.issued),
         percent(all.evicted, all.issued),
-        bytes(all.missed)
     )
 }
 
@@ -225,7 +228,7 @@ fn core(used: u64, running: Duration) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use foreread_daemon::{Lead, ModelStatus, Predictions};
+    use foreread_daemon::{Bytes, Lead, ModelStatus, Predictions};
 
     use super::*;
 
@@ -276,6 +279,7 @@ pub(super) mod tests {
                 partitions: 1_048_576,
                 bytes: 300 << 20,
                 saved: 1_000_100,
+                unsaved: Some("no space".to_owned()),
             },
             predictions,
             lead,
@@ -329,6 +333,18 @@ pub(super) mod tests {
                 text.replace("\n           ", " ").contains(said),
                 "{said}\n{text}"
             );
+        }
+    }
+
+    #[test]
+    fn bytes_that_the_observer_does_not_see_are_not_said_to_be_none() {
+        for (observer, is_said) in [("ebpf", true), ("fanotify", false), ("preload", false)] {
+            let mut status = full();
+            status.observer = observer.to_owned();
+            for issued in [0, 1 << 30] {
+                status.bytes.issued = issued;
+                assert_eq!(fetched(&status).contains("themselves"), is_said);
+            }
         }
     }
 

@@ -2,20 +2,16 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use foreread_daemon::control::ask;
-use foreread_daemon::control::wire::Asked;
+use foreread_daemon::control::wire::{Asked, SAVING, Said};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::to_ask;
 use crate::args::daemon::Where;
 use crate::output::output;
-
-/// How long the daemon may take to save what it has learned: up to 64 MiB, on a disk that may be slow.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Stops the daemon.
 pub(super) fn stop(place: &Where) -> Result<ExitCode> {
@@ -26,15 +22,18 @@ pub(super) fn stop(place: &Where) -> Result<ExitCode> {
     let number = number.with_context(|| format!("no process is {pid}"))?;
     let process = pidfd_open(number, PidfdFlags::empty())
         .with_context(|| format!("the daemon, process {pid}"))?;
-    ask(&socket, &Asked::Stop)?;
-    let patience = Timespec::try_from(PATIENCE)?;
+    let answer = ask(&socket, &Asked::Stop)?;
+    let patience = Timespec::try_from(SAVING)?;
     let mut ended = [PollFd::new(&process, PollFlags::IN)];
     if poll(&mut ended, Some(&patience))? == 0 {
         bail!(
             "the daemon, process {pid}, is to end, and has not within {} s",
-            PATIENCE.as_secs()
+            SAVING.as_secs()
         );
     }
     writeln!(output(), "the daemon, process {pid}, has ended")?;
+    if let Said::Stopping { unsaved: Some(why) } = answer.said {
+        bail!("what the daemon has learned since it saved last is lost: {why}");
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -65,13 +65,15 @@ impl View {
         let rate = |now: u64, before: u64| (now.saturating_sub(before) as f64 / seconds) as u64;
         let (now, then) = (&status.bytes, &before.bytes);
         let used = status.processor_ns.saturating_sub(before.processor_ns);
+        let missed = status.missed().map_or(String::new(), |missed| {
+            format!(", {} missed", bytes(rate(missed, then.missed)))
+        });
         Some(format!(
-            "per second {} events, {} fetched, {} used in time, {} late, {} missed; {:.1} % of one core",
+            "per second {} events, {} fetched, {} used in time, {} late{missed}; {:.1} % of one core",
             rate(status.events, before.events),
             bytes(rate(now.issued, then.issued)),
             bytes(rate(now.useful, then.useful)),
             bytes(rate(now.late, then.late)),
-            bytes(rate(now.missed, then.missed)),
             used as f64 / seconds / 1e7
         ))
     }
@@ -81,6 +83,11 @@ impl View {
 pub(super) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         bail!("top takes a terminal; foreread daemon status prints the same once");
+    }
+    if std::env::var_os("TERM").is_some_and(|kind| kind == "dumb") {
+        bail!(
+            "this terminal (TERM=dumb) cannot be drawn on; foreread daemon status prints the same once"
+        );
     }
     // These signals wait until the terminal is restored. They are blocked before the thread starts, for it inherits that.
     let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);

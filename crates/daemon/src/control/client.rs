@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use foreread_sys::user::User;
 
-use super::wire::{self, Answer, Asked, MOST_ANSWER, PROTOCOL, Said};
+use super::wire::{self, Answer, Asked, MOST_ANSWER, PROTOCOL, SAVING, Said};
 
 /// How long an answer is waited for: the loop may be saving its models to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -62,9 +62,14 @@ pub fn ask(socket: &Path, asked: &Asked) -> Result<Answer, AskError> {
         });
     }
     // A daemon that refuses at once closes its end before it has read the question; its answer is there all the same.
-    let asked = wire::write(&stream, &asked.encode(), PATIENCE);
-    let bytes = wire::read(&stream, MOST_ANSWER, PATIENCE);
-    let bytes = bytes.map_err(|why| AskError::NoAnswer(asked.err().unwrap_or(why)))?;
+    let written = wire::write(&stream, &asked.encode(), PATIENCE);
+    let patience = if *asked == Asked::Stop {
+        SAVING
+    } else {
+        PATIENCE
+    };
+    let bytes = wire::read(&stream, MOST_ANSWER, patience);
+    let bytes = bytes.map_err(|why| AskError::NoAnswer(written.err().unwrap_or(why)))?;
     let answer = decode(&bytes)?;
     match answer.said {
         Said::Refused { why } => Err(AskError::Refused(why)),

@@ -7,14 +7,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foreread_sys::user::{User, may_know};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use super::wire::{self, Answer, Asked, MOST_QUESTION, PROTOCOL, Said};
+use super::wire::{self, Answer, Asked, MOST_QUESTION, PROTOCOL, SAVING, Said};
 use crate::{Answer as Told, Ask, Desk, Predicted, Status};
 
 /// Clients that are served at once.
@@ -33,6 +33,7 @@ pub struct Server {
     inode: u64,
     end: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
+    seats: Arc<Seats>,
 }
 
 impl Server {
@@ -59,14 +60,18 @@ impl Server {
         listener.set_nonblocking(true)?;
         let inode = std::fs::symlink_metadata(path)?.ino();
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let until = Arc::clone(&end);
-        let accept = move || accept(&listener, &desk, &until);
+        let seats = Arc::new(Seats::default());
+        let accept = {
+            let (until, seats) = (Arc::clone(&end), Arc::clone(&seats));
+            move || accept(&listener, &desk, &until, &seats)
+        };
         let thread = std::thread::Builder::new().name("control".to_owned());
         Ok(Self {
             path: path.to_path_buf(),
             inode,
             end,
             thread: Some(thread.spawn(accept)?),
+            seats,
         })
     }
 
@@ -115,6 +120,8 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        // Who has asked is answered before the process ends.
+        self.seats.wait(CLIENT);
         if std::fs::symlink_metadata(&self.path).is_ok_and(|about| about.ino() == self.inode) {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -123,7 +130,10 @@ impl Drop for Server {
 
 /// How many clients each user has.
 #[derive(Default)]
-struct Seats(Mutex<HashMap<u32, usize>>);
+struct Seats {
+    of: Mutex<HashMap<u32, usize>>,
+    emptied: Condvar,
+}
 
 /// A client's place among them.
 struct Seat {
@@ -132,9 +142,18 @@ struct Seat {
 }
 
 impl Seats {
+    /// Waits until no client is left, or for so long.
+    fn wait(&self, patience: Duration) {
+        let seats = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whether some are left, nothing more can be done.
+        let _ = self
+            .emptied
+            .wait_timeout_while(seats, patience, |seats| !seats.is_empty());
+    }
+
     /// A place for another client of this user, if there is one. Others leave a quarter to those who may do all.
     fn sit(self: &Arc<Self>, uid: u32) -> Option<Seat> {
-        let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = seats.values().sum();
         let of_one = seats.get(&uid).copied().unwrap_or(0);
         let (most, most_of_one) = match may_do_all(uid) {
@@ -154,19 +173,21 @@ impl Seats {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut seats = self.seats.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = self.seats.of.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = seats.get_mut(&self.uid) {
             *count -= 1;
             if *count == 0 {
                 seats.remove(&self.uid);
             }
         }
+        if seats.is_empty() {
+            self.seats.emptied.notify_all();
+        }
     }
 }
 
 /// Takes clients in, until the end. One for whom there is no place is turned away.
-fn accept(listener: &UnixListener, desk: &Desk, end: &OwnedFd) {
-    let seats = Arc::new(Seats::default());
+fn accept(listener: &UnixListener, desk: &Desk, end: &OwnedFd, seats: &Arc<Seats>) {
     loop {
         let mut ready = [
             PollFd::new(listener, PollFlags::IN),
@@ -260,9 +281,10 @@ fn answer(stream: &UnixStream, user: &User, desk: &Desk) -> Said {
             }
         }
     };
-    match desk.ask(ask, LOOP) {
+    let patience = if ask == Ask::Stop { SAVING } else { LOOP };
+    match desk.ask(ask, patience) {
         None => refused("it is busy; ask again"),
-        Some(Told::Stopping) => Said::Stopping,
+        Some(Told::Stopping(unsaved)) => Said::Stopping { unsaved },
         Some(Told::Environment(variable)) => Said::Environment {
             variable: variable.map(|(name, value)| (name.to_owned(), value)),
         },
@@ -287,6 +309,7 @@ fn of_user(mut status: Box<Status>, uid: u32) -> Box<Status> {
     status.programs.retain(|program| program.uid == uid);
     // They name files.
     status.problems.clear();
+    status.model.unsaved = None;
     status
 }
 
@@ -311,6 +334,7 @@ fn knows(user: &User, paths: &[impl AsRef<Path> + Sync]) -> Option<Vec<bool>> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
 
     use super::*;
@@ -364,7 +388,7 @@ mod tests {
     #[test]
     fn who_may_do_all_is_told_all_and_can_stop_it() {
         let lab = lab(|ask| match ask {
-            Ask::Stop => Told::Stopping,
+            Ask::Stop => Told::Stopping(None),
             _ => Told::Status(Box::new(status())),
         });
         let answer = ask(&lab.path, &Asked::Status).expect("an answer");
@@ -373,7 +397,7 @@ mod tests {
         };
         assert_eq!((*told, answer.pid), (status(), std::process::id()));
         let answer = ask(&lab.path, &Asked::Stop).expect("an answer");
-        assert_eq!(answer.said, Said::Stopping);
+        assert_eq!(answer.said, Said::Stopping { unsaved: None });
     }
 
     #[test]
@@ -463,7 +487,28 @@ mod tests {
         let root: Vec<_> = (0..CLIENTS).filter_map(|_| seats.sit(0)).collect();
         assert_eq!(root.len() + others.len(), CLIENTS);
         drop((others, root));
-        assert!(seats.0.lock().expect("nobody panicked").is_empty());
+        assert!(seats.of.lock().expect("nobody panicked").is_empty());
+    }
+
+    #[test]
+    fn who_has_asked_is_answered_before_the_server_has_ended() {
+        let (saving, begun) = std::sync::mpsc::channel();
+        let is_saved = Arc::new(AtomicBool::new(false));
+        let saved = Arc::clone(&is_saved);
+        let lab = lab(move |_| {
+            saving.send(()).expect("the test waits");
+            std::thread::sleep(CLIENT / 4);
+            saved.store(true, Ordering::Relaxed);
+            Told::Stopping(Some("the disk is full".to_owned()))
+        });
+        let path = lab.path.clone();
+        let asked = std::thread::spawn(move || ask(&path, &Asked::Stop));
+        begun.recv().expect("it is asked");
+        drop(lab);
+        assert!(is_saved.load(Ordering::Relaxed), "nobody waited");
+        let answer = asked.join().expect("it ends").expect("an answer");
+        let unsaved = Some("the disk is full".to_owned());
+        assert_eq!(answer.said, Said::Stopping { unsaved });
     }
 
     #[test]

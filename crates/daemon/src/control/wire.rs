@@ -22,6 +22,8 @@ pub const PROTOCOL: u32 = 1;
 pub const MOST_QUESTION: usize = 32 << 10;
 /// The longest answer, in bytes.
 pub const MOST_ANSWER: usize = 8 << 20;
+/// How long the daemon may take to save what it has learned, before it says that it ends: up to 64 MiB, on a disk that may be slow.
+pub const SAVING: Duration = Duration::from_secs(60);
 /// Bytes of the longest path, as the kernel has it.
 const MOST_PATH: usize = 4096;
 
@@ -87,7 +89,11 @@ pub enum Said {
         variable: Option<(String, String)>,
     },
     /// It ends.
-    Stopping,
+    Stopping {
+        /// Why the models are not saved; `None` if they are.
+        #[serde(default)]
+        unsaved: Option<String>,
+    },
     /// There is no answer.
     Refused {
         /// In a sentence.

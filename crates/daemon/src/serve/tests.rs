@@ -281,8 +281,10 @@ impl Lab {
     /// Stops the daemon: its last account, and its folder.
     fn stop(self) -> (Status, tempfile::TempDir) {
         let answer = self.desk.ask(Ask::Stop, PATIENCE);
-        assert_eq!(answer, Some(Answer::Stopping));
-        (self.thread.join().expect("the daemon's end"), self.state)
+        let status = self.thread.join().expect("the daemon's end");
+        let unsaved = status.model.unsaved.clone();
+        assert_eq!(answer, Some(Answer::Stopping(unsaved)));
+        (status, self.state)
     }
 }
 
@@ -564,6 +566,7 @@ fn a_full_disk_is_said_and_the_daemon_goes_on() {
         status.problems
     );
     assert_eq!(status.model.saved, 0);
+    assert!(status.model.unsaved.is_some());
 }
 
 #[test]
