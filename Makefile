@@ -22,8 +22,11 @@ PROGRAMS := foreread foreread-tools
 
 # How they are linked; the comment at `build` says why.
 STATIC := -C target-feature=+crt-static -C relocation-model=static -C strip=debuginfo
-# Lays the functions that a run goes through together: a cold start reads the file around each place it comes to.
-START := -C link-arg=-Wl,-T,$(CURDIR)/crates/cli/start/start.ld
+# Lays the functions that a run goes through together, and asks for them at once: a cold start reads the file around each place it
+# comes to. On other machines than these the order alone helps.
+ENTRY := $(if $(filter x86_64,$(shell uname -m)),$(RELEASE)/entry.o)
+START := -C link-arg=-Wl,-T,$(CURDIR)/crates/cli/start/start.ld \
+	$(if $(ENTRY),-C link-arg=$(CURDIR)/$(ENTRY) -C link-arg=-Wl,-e,foreread_entry)
 
 # Options of cargo that have the observer in the kernel built, where there is what that takes. Said once, when it is not there.
 EBPF = $(eval EBPF := $(shell sh observers/ebpf/feature.sh))$(EBPF)
@@ -60,6 +63,7 @@ help:
 # installed: what a linker has written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
 	$(CARGO) build --release -p foreread-capi
+	$(if $(ENTRY),$(CC) -c -o $(ENTRY) crates/cli/start/entry.S)
 	$(CARGO) rustc --release -p foreread --bin foreread $(EBPF) -- $(STATIC) $(START)
 	$(CARGO) rustc --release -p foreread --bin foreread-tools $(EBPF) -- $(STATIC)
 	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off

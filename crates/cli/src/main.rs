@@ -27,7 +27,6 @@ use run::{Record, Run};
 const TOOLS: &str = "foreread-tools";
 
 fn main() -> ExitCode {
-    own::fetch();
     spawn::keep_children();
     ended(match given() {
         Some(run) => foreread_run::run(&run).map(end_as),

@@ -3,7 +3,8 @@
  *   touched ADDRESSES OUT COMMAND...
  *
  * ADDRESSES lists where functions of COMMAND's file begin, in hexadecimal, one a line; the file is linked to a fixed address.
- * OUT gets those that run, in COMMAND's process and those that it forks; programs that these start run unwatched.
+ * OUT gets those that run, in COMMAND's process and those that it forks; programs that these start run unwatched. A line "exec" says
+ * that one was started then.
  *
  * Data flow: a breakpoint is put at the beginning of each function; the first process to come to one takes its own away, and
  * says so. Forked processes have copies of all that are still there.
@@ -144,6 +145,7 @@ int main(int argc, char **argv)
 			continue;
 		}
 		if (status >> 16 == PTRACE_EVENT_EXEC) {
+			fputs("exec\n", out);
 			ptrace(PTRACE_DETACH, pid, 0, 0);
 			continue;
 		}

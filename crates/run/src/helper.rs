@@ -283,7 +283,10 @@ impl Front {
         // With all the files that it has open: what comes after the run may want to unmount their file systems.
         let mut patience = Patience::default();
         while !self.helper.has_ended() && patience.holds(&self.helper) {
-            await_any(&mut [PollFd::new(incoming, PollFlags::IN)], Some(TICK));
+            let mut fds = vec![PollFd::new(incoming, PollFlags::IN)];
+            let end = self.helper.end_fd();
+            fds.extend(end.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+            await_any(&mut fds, Some(TICK));
             incoming.drain();
         }
         Ok(String::from_utf8_lossy(&account).into_owned())

@@ -151,9 +151,10 @@ impl Recorder {
 
     /// Leave nothing behind of what was recorded.
     pub(super) fn discard(self) {
-        if let Writer::Running(writer) = self.writer {
-            // The unfinished file goes with it.
-            drop(writer.end());
+        if let Writer::Running(writer) = self.writer
+            && let Some(Ok(writing)) = writer.end()
+        {
+            writing.leave();
         }
     }
 

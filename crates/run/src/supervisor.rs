@@ -328,7 +328,7 @@ impl Supervisor {
     /// Take the last reports of the program, whose file is `exe`, end the session, keep the record, in the store if it goes
     /// there, and enter it all in the account.
     pub(super) fn close(
-        mut self,
+        &mut self,
         account: &mut Account,
         exe: &Path,
         kept: Option<Kept<'_>>,
@@ -373,12 +373,10 @@ impl Supervisor {
             let names = counted(self.watch.unnamed(), "name", "names");
             account.remark(format!("{names} more than a record holds were looked up"));
         }
-        if let Some(why) = self.unguessed {
+        if let Some(why) = self.unguessed.take() {
             account.say(format!("{why:#}"));
         }
-        let Sinks {
-            recorder, follower, ..
-        } = self.sinks;
+        let (recorder, follower) = (self.sinks.recorder.take(), self.sinks.follower.take());
         let mistaken = match (self.watch.rank(), account.rank) {
             // By itself it is one of nobody else's.
             (Some(Rank { of: 1, .. }) | None, _) => None,
@@ -445,8 +443,6 @@ impl Supervisor {
             Some(recorder) => recorder.discard(),
             None => {}
         }
-        // Unmapped together with all the rest, in a moment: by itself it would hold up the other threads.
-        std::mem::forget(self.observer);
         let own = kept.map(|Kept { store, identity }| store.place_for(identity));
         let Some(own) = own.filter(|_| self.records) else {
             return;

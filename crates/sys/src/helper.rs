@@ -13,10 +13,10 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 use crate::{checked, refused, signals};
 
@@ -38,6 +38,8 @@ pub struct Helper {
     /// The way to it.
     pub link: UnixStream,
     pid: Pid,
+    /// Readable once it has ended, where a descriptor of that is to be had.
+    end: Option<OwnedFd>,
 }
 
 /// Starts the helper, which goes on from here as well, with a copy of all that this process has. Only while this process
@@ -54,7 +56,11 @@ pub fn fork() -> io::Result<Side> {
     let pid = checked(unsafe { libc::fork() })
         .map_err(|why| refused("no helper process can be made", &why))?;
     match Pid::from_raw(pid) {
-        Some(pid) => Ok(Side::Front(Helper { link: here, pid })),
+        Some(pid) => Ok(Side::Front(Helper {
+            link: here,
+            pid,
+            end: pidfd_open(pid, PidfdFlags::empty()).ok(),
+        })),
         None => {
             drop(here);
             settle_in(parent);
@@ -133,6 +139,11 @@ impl Helper {
             let named = stat.iter().rposition(|&byte| byte == b')');
             named.is_some_and(|at| stat.get(at + 2) == Some(&b'R'))
         })
+    }
+
+    /// Readable once it has ended; `None` where the kernel has no such descriptor, or none is left.
+    pub fn end_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.end.as_ref().map(AsFd::as_fd)
     }
 
     /// Whether it has ended; it is reaped then.

@@ -1,7 +1,7 @@
 //! This program's own file, and the files that belong to it.
 //!
-//! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation. What a
-//! start goes through of this program → hints.
+//! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation. What this
+//! program will go through of its own file → a hint.
 
 use std::ffi::c_void;
 use std::os::fd::AsRawFd;
@@ -13,23 +13,30 @@ use rustix::mm::{Advice, madvise};
 
 use crate::page_size;
 
-/// Bytes of the functions that a run goes through: they lie where the program begins (`crates/cli/start`). Without being asked
-/// for they are read in pieces of 128 KiB, each waited for.
-pub const FUNCTIONS: usize = 1792 << 10;
-/// Bytes of the constants, which lie at the beginning of the file.
-const CONSTANTS: usize = 512 << 10;
+/// Bytes of the functions that every start goes through, with which `foreread` begins; it asks for them itself
+/// (`crates/cli/start`).
+pub const STARTS: usize = 544 << 10;
+/// Bytes of these and of the functions that come after them, which record, follow and keep ahead. Without being asked for they are read
+/// in pieces of 128 KiB, each waited for.
+pub const FUNCTIONS: usize = 1664 << 10;
 
-/// Asks for the parts of this program's file that a start goes through, all at once. A failure costs nothing but the
-/// speed-up.
-pub fn fetch() {
-    let parts = [(libc::AT_ENTRY, FUNCTIONS), (libc::AT_PHDR, CONSTANTS)];
-    for (part, len) in parts {
-        // SAFETY: reads a number that the kernel gave this process at its start.
-        let begins = unsafe { libc::getauxval(part) } & !(page_size() - 1);
-        let begins = std::ptr::without_provenance_mut::<c_void>(begins as usize);
-        // SAFETY: this advice changes no memory, whatever is mapped there.
-        let _ = unsafe { madvise(begins, len, Advice::WillNeed) };
-    }
+/// Asks for the functions of `foreread` that record, follow and keep ahead, all at once. A failure costs nothing but the speed-up.
+pub fn fetch_rest() {
+    // SAFETY: reads a number that the kernel gave this process at its start.
+    let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } & !(page_size() - 1);
+    let rest = std::ptr::without_provenance_mut::<c_void>(entry as usize + STARTS);
+    // SAFETY: this advice changes no memory, whatever is mapped there.
+    let _ = unsafe { madvise(rest, FUNCTIONS - STARTS, Advice::WillNeed) };
+}
+
+/// Asks for a library of foreread's that a program is about to load: its loader goes to three places of it one after the other. A
+/// failure costs nothing but the speed-up.
+pub fn announce(library: &Path) {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let Ok(file) = rustix::fs::open(library, flags, Mode::empty()) else {
+        return;
+    };
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::WillNeed);
 }
 
 /// Lets go of what a program was given together with this process: the working directory, standard input and output. Who waits

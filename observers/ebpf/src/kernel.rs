@@ -13,8 +13,11 @@ use crate::decide::Seen;
 use crate::decode::Decoder;
 use crate::decode::record::{FOLLOWED, FOLLOWED_PARENT, PROBES, call};
 
-/// The kernel's side, compiled.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
+/// The kernel's side, compiled. It lies apart from the constants that every start reads (`crates/cli/start`).
+// SAFETY: a section of that name has bytes and no meaning.
+#[unsafe(link_section = ".bpf_objects")]
+static OBJECT: [u8; include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o")).len()] =
+    *include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
 /// The programs that not every kernel has tracepoints for: those that see mapped pages touched, and io_uring.
 const FAULTS: &[&str] = &[
@@ -84,7 +87,7 @@ impl Observation {
             move |why: libbpf_rs::Error| format!("{what}: {why}")
         };
         let mut object = ObjectBuilder::default()
-            .open_memory(OBJECT)
+            .open_memory(&OBJECT)
             .map_err(refused("the kernel's side"))?;
         for mut program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();

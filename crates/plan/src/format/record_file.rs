@@ -32,6 +32,15 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
+    /// Removes what was written, in a process that is about to end: its memory is left to that.
+    pub fn leave(self) {
+        let Self {
+            writer, partial, ..
+        } = self;
+        drop(partial);
+        std::mem::forget(writer);
+    }
+
     /// Begins a record that will be at `destination` and take about `limit` bytes at most.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use foreread_plan::format::{Place, Reader, Record, RecordFile, Sample, WriteErro
 use foreread_plan::{Advice, FileId, FileMeta, Meta, Role, Sequence, ThreadId, ThreadMeta};
 use foreread_sources::Replay;
 use foreread_sources::signature::Roles;
+use foreread_sys::own;
 use foreread_sys::processor::Aside;
 
 use super::orders::{Order, Waits};
@@ -55,6 +56,7 @@ pub(super) type Written = Result<Writing, WriteError>;
 
 impl Writer {
     pub(super) fn start(place: &Place, meta: &Meta, limit: u64, aside: Aside) -> Self {
+        own::fetch_rest();
         let started = || -> anyhow::Result<_> {
             let writing = Writing::new(RecordFile::create_at(place, meta, limit)?);
             let written = Arc::new(Mutex::new(Some(Ok(writing))));
@@ -203,6 +205,19 @@ impl Writing {
         self.flushed_at = Some(Instant::now());
         self.is_flushed = true;
         Ok(None)
+    }
+
+    /// Removes what was written. This process is about to end, and its memory with it.
+    pub(super) fn leave(self) {
+        let Self {
+            file,
+            orders,
+            waits,
+            lessons,
+            ..
+        } = self;
+        file.leave();
+        std::mem::forget((orders, waits, lessons));
     }
 
     /// Adds what advice the files' order speaks for, and the patterns of reads.
