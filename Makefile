@@ -24,9 +24,11 @@ PROGRAMS := foreread foreread-tools
 STATIC := -C target-feature=+crt-static -C relocation-model=static -C strip=debuginfo
 # Lays the functions that a run goes through together, and asks for them at once: a cold start reads the file around each place it
 # comes to. On other machines than these the order alone helps.
-ENTRY := $(if $(filter x86_64,$(shell uname -m)),$(RELEASE)/entry.o)
-START := -C link-arg=-Wl,-T,$(CURDIR)/crates/cli/start/start.ld \
-	$(if $(ENTRY),-C link-arg=$(CURDIR)/$(ENTRY) -C link-arg=-Wl,-e,foreread_entry)
+START := -C link-arg=-Wl,-T,$(CURDIR)/crates/cli/start/start.ld
+ifeq ($(shell uname -m),x86_64)
+ENTRY := $(RELEASE)/entry.o
+START += -C link-arg=$(CURDIR)/$(ENTRY) -C link-arg=-Wl,-e,foreread_entry
+endif
 
 # Options of cargo that have the observer in the kernel built, where there is what that takes. Said once, when it is not there.
 EBPF = $(eval EBPF := $(shell sh observers/ebpf/feature.sh))$(EBPF)
