@@ -1,6 +1,6 @@
-/* Where foreread begins: asks the kernel for the parts of its file that a start goes through, all at once, and goes on to the C
- * library's beginning. Anything later would be too late: the C library's and Rust's own beginnings come to nine places of the
- * file one after the other, and on a cold disk each is waited for.
+/* The entry of foreread: asks the kernel for the parts of foreread's file that a start goes through, all at once, and jumps to the C
+ * library's entry. `main` would be too late: before `main`, the C library and Rust read nine places of the file one after the
+ * other, and a cold disk is waited for at each.
  *
  * The constants come first, which everything needs; the first functions have come together with this one. A failure
  * costs nothing but the speed-up. start.ld says where the parts are.

@@ -123,7 +123,7 @@ def main():
     for one in patterns:
         print(f"    {one}")
     print("  }\n}\nINSERT BEFORE .text;")
-    # Behind what every start reads of the constants: of the section for unwinding that is its beginning.
+    # These lie behind the constants and the first page of the unwinding tables (.eh_frame), which every start reads.
     print("SECTIONS\n{")
     for section in [".bpf_objects", ".gcc_except_table"]:
         print(f"  {section} : {{ *({section} {section}.*) }}")

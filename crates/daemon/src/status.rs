@@ -40,7 +40,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Bytes fetched by the programs themselves; `None` of an observer that sees files opened and no device read.
+    /// Bytes fetched by the programs themselves; `None` where the observer sees opens alone, and no reads of devices.
     pub fn missed(&self) -> Option<u64> {
         (self.observer == "ebpf").then_some(self.bytes.missed)
     }
@@ -79,7 +79,7 @@ pub struct Predictions {
     pub events: u64,
 }
 
-/// From a prediction to the event that it foretold, in ns; 0 of those that the observer told of at once.
+/// From a prediction to the event that it foretold, in ns; 0 where the observer reported both events together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lead {
     /// How many were measured.
