@@ -1,8 +1,8 @@
 //! What is known of each file that may be fetched: which one it is, what of it was fetched from its device, and for whom.
 //!
-//! What is fetched ahead of a predicted file: the pages that programs were seen to fetch of it, or all of it where it is small,
-//! where that is most of it, or where fetching those pages left some to wait for again and again. Observers that do not see what is fetched leave
-//! the small ones alone to be fetched whole, and the beginnings of large ones.
+//! What is fetched ahead of a predicted file: the pages that programs were ever seen to fetch of it, or all of it where it is small or
+//! where that is most of it. Observers that do not see what is fetched leave the small ones alone to be fetched whole, and the
+//! beginnings of large ones.
 //!
 //! A file that was asked for is taken to be in memory for a while: to look again costs more than an event. When a program
 //! has to fetch a page again that was fetched before, memory does not hold, and an *epoch* ends: nothing is taken to be there any
@@ -29,8 +29,6 @@ const SMALL: u64 = 128 << 10;
 const UNKNOWN: u64 = 256 << 10;
 /// The most that is fetched of any file, in pages (64 MiB): a compiler's largest program has 40 MiB.
 const MOST: u64 = (64 << 20) / PAGE;
-/// Times that a program had to fetch what the ranges had left out, from which on the whole file is fetched.
-const MISSES: u8 = 3;
 /// How long a file that was asked for is taken to be in memory, in ns.
 const FRESH: u64 = 20_000_000_000;
 /// How long it may take until the engine has begun with a request, in ns: it is woken at once, and may wait for a processor.
@@ -52,8 +50,6 @@ pub(crate) struct Facts {
     pub(crate) size: u64,
     /// Pages that programs have fetched, in order, disjoint.
     pub(crate) pages: Vec<Pages>,
-    /// Times that some were left out.
-    pub(crate) misses: u8,
     /// Those who have opened it.
     pub(crate) users: Vec<u32>,
     /// When it was asked for last, and in which epoch.
@@ -75,7 +71,7 @@ impl Facts {
         match () {
             _ if whole == 0 => Vec::new(),
             _ if self.size <= SMALL => vec![(0, whole)],
-            _ if !self.pages.is_empty() && (is_most || self.misses >= MISSES) => vec![(0, whole)],
+            _ if !self.pages.is_empty() && is_most => vec![(0, whole)],
             _ if self.pages.is_empty() => vec![(0, whole.min((UNKNOWN / PAGE) as u32))],
             _ => {
                 let within = self.pages.iter().map(|&(from, to)| (from, to.min(whole)));
@@ -210,7 +206,6 @@ impl Files {
         let is_planned = |&(first, end): &Pages| from < end && first < to;
         let is_current = facts.asked.is_some_and(|(_, epoch)| epoch == self.epoch);
         if is_current && !facts.plan().iter().any(is_planned) {
-            facts.misses = facts.misses.saturating_add(1);
             // What was left out is to be asked for when the file is predicted next.
             facts.asked = None;
         }
@@ -307,13 +302,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_goes_on_missing_pages_is_fetched_whole() {
+    fn what_was_left_out_is_asked_for_next_and_a_file_fetched_in_most_places_whole() {
         let mut files = Files::new(100);
         files.met(Symbol(1), &file(1, 40 << 20), 0);
         files.fetched((1, 1), (1000, 1032), 0);
-        for round in 0..u32::from(MISSES) {
-            assert!(files.due(Symbol(1), 0).is_some(), "round {round}");
-            files.fetched((1, 1), (2000 + round * 100, 2001 + round * 100), 1);
+        // Programs that use other parts of it each time, as compilers do.
+        let mut expected = vec![(1000, 1032)];
+        for first in (2000..2800).step_by(100) {
+            let (_, plan) = files.due(Symbol(1), 0).expect("asked for");
+            assert_eq!(plan, expected);
+            files.fetched((1, 1), (first, first + 20), 1);
+            expected.push((first, first + 20));
+        }
+        for first in (0..8000).step_by(40) {
+            files.fetched((1, 1), (first, first + 20), 1);
         }
         let (_, plan) = files.due(Symbol(1), 0).expect("asked for");
         assert_eq!(plan, [(0, 10_240)]);

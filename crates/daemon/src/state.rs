@@ -50,7 +50,7 @@ const PROOFS: &str = "proofs";
 const BOOT: &str = "boot";
 /// The beginnings of the files of trails, of files, of proofs and of the system's start, their last digits the version.
 const TRAILS_MAGIC: [u8; 8] = *b"FRTRLS01";
-const FILES_MAGIC: [u8; 8] = *b"FRFILE01";
+const FILES_MAGIC: [u8; 8] = *b"FRFILE02";
 const PROOFS_MAGIC: [u8; 8] = *b"FRPROV01";
 const BOOT_MAGIC: [u8; 8] = *b"FRBOOT01";
 /// The longest file of files: [`SYMBOLS`] with all ranges.
@@ -296,7 +296,7 @@ fn decode_trails(mut body: &[u8]) -> Result<[Trails; 2]> {
     Ok([Trails::decode(trees)?, Trails::decode(machine)?])
 }
 
-/// The body of the file of files, each file: symbol, device, inode, size, misses, the number of users and
+/// The body of the file of files, each file: symbol, device, inode, size, the number of users and
 /// of ranges, the users, the ranges. All numbers are little-endian.
 fn encode(symbols: &Symbols, files: &Files) -> Vec<u8> {
     let mut body = Vec::new();
@@ -308,7 +308,6 @@ fn encode(symbols: &Symbols, files: &Files) -> Vec<u8> {
         for number in [facts.device, facts.inode, facts.size] {
             body.extend(number.to_le_bytes());
         }
-        body.push(facts.misses);
         body.push(facts.users.len() as u8);
         body.push(facts.pages.len() as u8);
         for user in &facts.users {
@@ -362,8 +361,7 @@ fn decode(mut body: &[u8]) -> Result<Vec<(Symbol, Facts)>> {
             size: u64::from_le_bytes(take(&mut body)?),
             ..Facts::default()
         };
-        let [misses, users, ranges] = take(&mut body)?;
-        facts.misses = misses;
+        let [users, ranges] = take(&mut body)?;
         ensure!(
             usize::from(users) <= USERS && usize::from(ranges) <= RANGES,
             "{users} users and {ranges} ranges"
