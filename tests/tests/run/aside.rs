@@ -371,7 +371,7 @@ fn unwritten() {
 fn killed_at_once() {
     const ROUNDS: usize = 20;
     let lab = Lab::new();
-    // What it maps may just be sampled before it is killed: then there is something to record.
+    // Its mappings may be sampled just before it is killed: then there is something to record.
     let aside = (0..ROUNDS).find_map(|_| {
         lab.foreread(&["forget", "--all"]);
         let outcome = lab.run(&["sh", "-c", "kill -KILL $$"]);
