@@ -21,6 +21,7 @@ mod profile;
 mod ranks;
 mod record;
 mod rest;
+mod served;
 mod summary;
 mod supervisor;
 mod touched;
@@ -33,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use foreread_plan::format::{Place, Record};
 use foreread_plan::{Identity, Meta, Rank};
 use foreread_ring::{Clock, Ring};
@@ -306,32 +307,61 @@ fn help(
     let mut plan = known.plan(args, &mut account, link);
     let known = plan.known.take().filter(|_| observed.is_some());
     let mut used = None;
-    let opened = known.map(|(found, record)| {
+    let (mut opened, mut served) = (None, None);
+    if let Some((found, record)) = known {
         let path = found.path.display();
         link.doing(&format!(
             "opening the files that the record {path} begins with"
         ));
         used = Some(record.handle());
-        let opened = Opened::new(record, &found, plan.roles(), collective.clone());
+        let is_alone = account.rank.is_none() && collective.is_none();
+        let by_plan = match is_alone {
+            true => served::Plan::of(&found, record),
+            false => Err(record),
+        };
+        match by_plan {
+            Ok(plan) => served = Some(plan),
+            Err(record) => {
+                opened = Some(Opened::new(
+                    record,
+                    &found,
+                    plan.roles(),
+                    collective.clone(),
+                ));
+            }
+        }
         account.followed = Some(found);
-        opened
-    });
-    let recorded = opened.as_ref().map(|one| Arc::clone(&one.recorded));
-    let files = Files::new(recorded.unwrap_or_default());
-    account.baseline = opened.as_ref().and_then(|one| one.summary.clone());
+    }
+    let planned = served.as_ref().map(|one| &one.recorded);
+    let recorded = opened.as_ref().map(|one| &one.recorded).or(planned);
+    let files = Files::new(recorded.map(Arc::clone).unwrap_or_default());
+    let summary = served.as_ref().map(|one| one.summary.clone());
+    account.baseline = summary.or_else(|| opened.as_ref().and_then(|one| one.summary.clone()));
+    let mut left_alone = None;
+    if let Some(plan) = served.take_if(|plan| !plan.pays()) {
+        // It runs as without foreread.
+        left_alone = Some(plan.left_alone());
+        observed = None;
+    }
     if let Some(observing) = &mut observed {
-        if let Some(opened) = opened.as_ref().filter(|_| account.has_own_record())
+        if account.has_own_record()
             && let Observing::Library(library, _) = observing
         {
-            library.advise(opened.advice());
+            if let Some(opened) = &opened {
+                library.advise(opened.advice());
+            }
+            if let Some(plan) = &served {
+                library.advise(plan.advice());
+            }
         }
         // Before the program starts, or its first reads would go unseen.
+        let is_followed = opened.is_some() || served.is_some();
         observing
             .observer()
-            .want(match (&opened, &plan.destination) {
-                (Some(_), _) => Wanted::Progress,
-                (None, Some(_)) => Wanted::Everything,
-                (None, None) => Wanted::Nothing,
+            .want(match (is_followed, &plan.destination) {
+                (true, _) => Wanted::Progress,
+                (false, Some(_)) => Wanted::Everything,
+                (false, None) => Wanted::Nothing,
             });
     }
     // From here on the record is gone through, and what is missing fetched, while the program is started and loaded.
@@ -339,7 +369,12 @@ fn help(
         let started = Follower::start(opened, began.instant);
         account.note(started)
     });
-    if follower.is_none() {
+    let served = served.and_then(|plan| {
+        let started = plan.serve().context("starting to fetch");
+        account.note(started)
+    });
+    let is_followed = follower.is_some() || served.is_some();
+    if !is_followed && left_alone.is_none() {
         account.followed = None;
         account.baseline = None;
     }
@@ -356,15 +391,16 @@ fn help(
         kernel.started(started.pid);
     }
     let recorder = match (&plan.destination, &observed) {
-        (Some(place), Some(_)) => Some(Recorder::new(
-            place,
-            plan.meta(began.time),
-            foreread_store::RECORD_LIMIT,
-        )),
+        (Some(place), Some(_)) => {
+            let meta = plan.meta(began.time);
+            let recorder = Recorder::new(place, meta, foreread_store::RECORD_LIMIT);
+            // Beside a plan that fits, nothing is written.
+            Some(recorder.held_back(served.is_some()))
+        }
         _ => None,
     };
     if let Some(observing) = &mut observed
-        && follower.is_none()
+        && !is_followed
     {
         let recording = recorder.as_ref().map(|_| Wanted::Everything);
         observing
@@ -372,7 +408,7 @@ fn help(
             .want(recording.unwrap_or(Wanted::Nothing));
     }
     link.doing("tidying up the records");
-    if let Some(record) = used.filter(|_| follower.is_some()) {
+    if let Some(record) = used.filter(|_| is_followed || left_alone.is_some()) {
         foreread_store::mark_used(record.file());
     }
     if let Some(store) = &plan.store {
@@ -387,11 +423,12 @@ fn help(
         watch: watch.sampling(by_sampling),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
-        guesses: (args.prefetch && follower.is_none()).then(|| plan.roles()),
+        guesses: (args.prefetch && !is_followed && left_alone.is_none()).then(|| plan.roles()),
+        left_alone,
         rest: Rest::of(started.pid, collective.clone()),
         collective,
         unguessed: None,
-        sinks: Sinks::new(recorder, follower),
+        sinks: Sinks::new(recorder, follower, served),
         aside: Aside::new(),
         pace: Pace::new(),
         rested: false,

@@ -29,6 +29,8 @@ use writer::{Item, Writer, Writing};
 const BATCH: usize = 4096;
 /// So many (1.75 MiB at most) make it worth starting the writer, before it is time for that anyway.
 const ENOUGH: usize = 8 * BATCH;
+/// And beside a plan, which mostly stays what it is: 56 MiB at most.
+const HELD: usize = 1 << 20;
 /// How long a batch that is not full waits to be handed over.
 const SOON: Duration = Duration::from_millis(250);
 
@@ -47,6 +49,8 @@ pub(super) struct Recorder {
     /// Accesses and definitions in it.
     gathered: usize,
     writer: Writer,
+    /// Whether nothing is written as long as [`HELD`] accesses and definitions are enough.
+    is_held_back: bool,
     /// For the writer.
     aside: Aside,
     read_ns: u64,
@@ -68,6 +72,7 @@ impl Recorder {
             last: None,
             gathered: 0,
             writer: Writer::Unstarted,
+            is_held_back: false,
             aside: Aside::new(),
             read_ns: 0,
             reads: 0,
@@ -76,9 +81,22 @@ impl Recorder {
         }
     }
 
+    /// The same, written only once it is known to be needed, or too large to be held.
+    pub(super) fn held_back(self, is_held_back: bool) -> Self {
+        Self {
+            is_held_back,
+            ..self
+        }
+    }
+
+    /// It is needed: nothing is held back any more.
+    pub(super) fn is_needed(&mut self) {
+        self.is_held_back = false;
+    }
+
     /// Hand what was watched to the writer, if it is time for that.
     pub(super) fn flush(&mut self) {
-        if !self.batch.is_empty() && self.handed_over.elapsed() >= SOON {
+        if !self.is_held_back && !self.batch.is_empty() && self.handed_over.elapsed() >= SOON {
             self.hand_over();
         }
     }
@@ -174,6 +192,7 @@ impl Recorder {
         self.batch.push(item);
         self.gathered += count;
         let enough = match self.writer {
+            Writer::Unstarted if self.is_held_back => HELD,
             Writer::Unstarted => ENOUGH,
             Writer::Running(_) | Writer::Failed(_) => BATCH,
         };

@@ -22,6 +22,7 @@ use super::observer::{Observer, Wanted};
 use super::pace::{Care, Pace};
 use super::record::Recorder;
 use super::rest::Rest;
+use super::served::Served;
 use super::summary::Account;
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
@@ -34,20 +35,34 @@ const DECIDED_SOON: Duration = Duration::from_millis(20);
 /// Looks at what is reported after the program has ended; all of it is there by then.
 const LAST_LOOKS: usize = 1000;
 
-/// Recorder and follower, whichever there are.
+/// Recorder, and whoever goes by a record, whichever there are.
 pub(super) struct Sinks {
     pub(super) recorder: Option<Recorder>,
     pub(super) follower: Option<Follower>,
+    pub(super) served: Option<Served>,
     explained: Explained,
 }
 
 impl Sinks {
-    pub(super) fn new(recorder: Option<Recorder>, follower: Option<Follower>) -> Self {
+    pub(super) fn new(
+        recorder: Option<Recorder>,
+        follower: Option<Follower>,
+        served: Option<Served>,
+    ) -> Self {
         Self {
             recorder,
             follower,
+            served,
             explained: Explained::default(),
         }
+    }
+}
+
+impl Sinks {
+    /// The program is not observed from now on, or was not all the time.
+    fn look_away(&mut self) {
+        self.follower.iter().for_each(Follower::look_away);
+        self.served.iter_mut().for_each(Served::look_away);
     }
 }
 
@@ -60,6 +75,9 @@ impl Sink for Sinks {
         if let Some(follower) = &mut self.follower {
             follower.file(id, meta);
         }
+        if let Some(served) = &mut self.served {
+            served.file(id, meta);
+        }
     }
 
     fn named(&mut self, id: FileId, meta: &FileMeta) {
@@ -69,6 +87,9 @@ impl Sink for Sinks {
         }
         if let Some(follower) = &mut self.follower {
             follower.named(id, meta);
+        }
+        if let Some(served) = &mut self.served {
+            served.named(id, meta);
         }
     }
 
@@ -92,6 +113,9 @@ impl Sink for Sinks {
         if let Some(follower) = &mut self.follower {
             follower.accesses(sequence);
         }
+        if let Some(served) = &mut self.served {
+            served.accesses(sequence);
+        }
     }
 }
 
@@ -108,6 +132,8 @@ pub(super) struct Supervisor {
     pub(super) guesses: Option<Roles>,
     /// Its part of the collective cache, if it is a rank.
     pub(super) collective: Option<Collective>,
+    /// What came of a plan that the program was left alone by.
+    pub(super) left_alone: Option<Followed>,
     /// Why it was not.
     pub(super) unguessed: Option<anyhow::Error>,
     pub(super) aside: Aside,
@@ -235,14 +261,37 @@ impl Supervisor {
             }
             self.heed(phase);
         }
+        if let Some(served) = &self.sinks.served {
+            let (has_left, is_over) = (served.has_left(), served.is_over());
+            if has_left {
+                self.give_up();
+            } else if is_over {
+                self.heed(Phase::Finished);
+            }
+        }
         seen
+    }
+
+    /// The program does something else than its record says: the record is made anew, if it may be.
+    fn give_up(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            observer.foresee(false);
+        }
+        match &mut self.sinks.recorder {
+            Some(recorder) => {
+                recorder.is_needed();
+                self.want(Wanted::Everything);
+            }
+            None => self.look_away(),
+        }
     }
 
     /// Whether the command is to get a record of its own, whatever becomes of the session.
     fn is_recorded(&self) -> bool {
         let sinks = &self.sinks;
-        self.replaces
-            || sinks.recorder.is_some() && sinks.follower.as_ref().is_some_and(Follower::is_damaged)
+        let is_damaged = sinks.follower.as_ref().is_some_and(Follower::is_damaged)
+            || sinks.served.as_ref().is_some_and(Served::is_damaged);
+        self.replaces || sinks.recorder.is_some() && is_damaged
     }
 
     /// Observe what the session in this phase needs.
@@ -293,7 +342,7 @@ impl Supervisor {
     /// Leave a program to itself that still runs.
     fn look_away(&mut self) {
         if self.observing() {
-            self.sinks.follower.iter().for_each(Follower::look_away);
+            self.sinks.look_away();
         }
         self.want(Wanted::Nothing);
     }
@@ -357,7 +406,7 @@ impl Supervisor {
         let unseen = self.observer.as_ref().map(|one| one.unobserved());
         let unseen = unseen.unwrap_or_default();
         if account.lost > 0 || account.without_stdio || !unseen.is_empty() {
-            self.sinks.follower.iter().for_each(Follower::look_away);
+            self.sinks.look_away();
         }
         if !self.watch.observed() {
             let observer = self.observer.as_ref();
@@ -397,16 +446,19 @@ impl Supervisor {
             (recorder, _) => recorder,
         };
         let mut changed = HashSet::new();
-        if let Some(follower) = follower {
+        let devices = follower.as_ref().map(Follower::devices).unwrap_or_default();
+        let served = self.sinks.served.take();
+        let followed = self.left_alone.take();
+        let followed = followed.or_else(|| served.map(Served::finish));
+        if let Some(followed) = followed.or_else(|| follower.map(Follower::finish)) {
             link.doing("closing the account of what was fetched");
-            let devices = follower.devices();
             let Followed {
                 report,
                 files,
                 overtaken,
                 trouble,
                 unmeasured,
-            } = follower.finish();
+            } = followed;
             changed = overtaken;
             if let Some(why) = unmeasured {
                 account.remark(why);

@@ -116,6 +116,31 @@ pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
     open_found(&place)
 }
 
+/// As [`open_regular`], where all that is needed to find the file is in memory; `None` where it is not, or where a server
+/// would have to be asked.
+pub fn open_in_memory(path: &Path) -> Option<io::Result<(OwnedFd, FileFacts)>> {
+    let place = match way::in_memory(path, Links::Refused)? {
+        Ok(place) => place,
+        Err(why) => return Some(Err(why)),
+    };
+    match regular(place) {
+        Ok((place, stat)) => is_local(&place, stat.st_dev).then(|| open_found(&place)),
+        Err(why) => Some(Err(why)),
+    }
+}
+
+/// File systems without a device number of their own that ask no server: overlayfs, btrfs, bcachefs, tmpfs (statfs(2)).
+const LOCAL: [i64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x0102_1994];
+
+/// Whether a file lies on this machine, as far as its file system tells.
+// The type of a file system's number differs between processors.
+#[allow(clippy::unnecessary_cast)]
+fn is_local(place: &OwnedFd, dev: u64) -> bool {
+    let among = |kind: i64| LOCAL.contains(&kind);
+    rustix::fs::major(dev) != 0
+        || rustix::fs::fstatfs(place).is_ok_and(|about| among(about.f_type as i64))
+}
+
 /// Opens for reading what was found, unless it is under a write lease ([`lease`]): `EWOULDBLOCK`, as where the kernel says so.
 fn open_found(place: &OwnedFd) -> io::Result<(OwnedFd, FileFacts)> {
     if lease::is_held(place) {

@@ -1,0 +1,170 @@
+//! Whether a plan is worth fetching: decided once, before the program starts.
+//!
+//! The record carries a sample of its plan. Each place of the sample is looked for in memory, without waiting for any device. The
+//! expected gain is the time that the recorded run waited, times the share of the sample that is missing.
+//!
+//! Data flow: the record's sample and its foot → [`Look`] → [`Look::pays`].
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use foreread_plan::format::Sample;
+use foreread_plan::{FileMeta, PAGE, Summary};
+use foreread_sys::file::FileFacts;
+use foreread_sys::{file, way};
+
+use crate::Files;
+
+/// A gain below this, in ns, is not worth observing the program for: following one takes 2 to 3 ms.
+const WORTH: u64 = 5_000_000;
+/// Places of a sample that are looked at, at most.
+const PLACES: usize = 64;
+
+/// What was found of a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Places looked at.
+    pub looked: u64,
+    /// Of these, places that are not in memory, in part or as a whole.
+    pub missing: u64,
+}
+
+impl Look {
+    /// Looks for a sample in memory.
+    pub fn at(sample: &Sample, files: &impl Files) -> Self {
+        let mut look = Self::default();
+        let mut open: Option<Open> = None;
+        let pages = sample.parts.iter().flat_map(|part| &part.expected);
+        let pages: Vec<_> = pages.filter(|one| !one.pages.is_empty()).collect();
+        let names: Vec<_> = sample.parts.iter().flat_map(|part| &part.names).collect();
+        let share = PLACES / 2;
+        for one in spread(&pages, PLACES - names.len().min(share)) {
+            let Some(meta) = files.file(one.file) else {
+                continue;
+            };
+            if open.as_ref().is_none_or(|open| open.path != meta.path) {
+                open = Some(Open::of(&meta.path));
+            }
+            let has = open.as_ref().is_some_and(|open| open.has(&one.pages));
+            look.add(has);
+        }
+        for name in spread(&names, PLACES - pages.len().min(share)) {
+            if let Some(meta) = files.file(name.file) {
+                look.add(is_known(meta));
+            }
+        }
+        look
+    }
+
+    fn add(&mut self, is_there: bool) {
+        self.looked += 1;
+        self.missing += u64::from(!is_there);
+    }
+
+    /// Whether fetching the plan of this run pays.
+    pub fn pays(&self, recorded: &Summary) -> bool {
+        // A run that waited for nothing does not tell what a cold one waits for.
+        let was_cold = recorded
+            .device_bytes
+            .is_none_or(|bytes| bytes >= WAITED_BYTES);
+        if !was_cold || recorded.helped {
+            return self.missing > 0;
+        }
+        let waited = recorded.read_ns.min(recorded.wall_ns);
+        let gain = u128::from(waited) * u128::from(self.missing) / u128::from(self.looked.max(1));
+        gain >= u128::from(WORTH)
+    }
+}
+
+/// Bytes from a device below which a run counts as one that found everything in memory.
+const WAITED_BYTES: u64 = 1 << 20;
+
+/// So many of these, evenly spread.
+fn spread<'a, T>(all: &'a [T], most: usize) -> impl Iterator<Item = &'a T> {
+    let step = all.len().div_ceil(most.max(1)).max(1);
+    all.iter().step_by(step)
+}
+
+/// Whether a name and its inode are in memory.
+fn is_known(meta: &FileMeta) -> bool {
+    way::in_memory(&meta.path, way::Links::Refused).is_some()
+}
+
+/// A file of the sample.
+struct Open {
+    path: PathBuf,
+    /// `None` if it takes a device to find it.
+    found: Option<std::io::Result<(OwnedFd, FileFacts)>>,
+}
+
+impl Open {
+    fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            found: file::open_in_memory(path),
+        }
+    }
+
+    /// Whether all these pages are in memory, or cannot be fetched.
+    fn has(&self, pages: &std::ops::Range<u64>) -> bool {
+        let Some(found) = &self.found else {
+            return false;
+        };
+        let Ok((fd, facts)) = found else {
+            // A file that cannot be opened is missing nothing.
+            return true;
+        };
+        let end = pages.end.min(facts.size.div_ceil(PAGE));
+        if pages.start >= end {
+            return true;
+        }
+        crate::fetch::missing(fd, facts, &(pages.start..end)).is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(read_ns: u64, device_bytes: u64) -> Summary {
+        Summary {
+            read_ns,
+            wall_ns: 2 * read_ns,
+            device_bytes: Some(device_bytes),
+            ..Summary::default()
+        }
+    }
+
+    #[test]
+    fn a_plan_pays_if_its_missing_share_of_the_recorded_wait_is_long_enough() {
+        let look = |missing| Look {
+            looked: 64,
+            missing,
+        };
+        let waited = recorded(64_000_000, 1 << 30);
+        assert!(!look(0).pays(&waited) && !look(4).pays(&waited));
+        assert!(look(5).pays(&waited) && look(64).pays(&waited));
+        assert!(!look(64).pays(&recorded(4_000_000, 1 << 30)));
+    }
+
+    #[test]
+    fn a_run_that_found_all_in_memory_does_not_tell_what_a_cold_one_waits_for() {
+        let look = |missing| Look {
+            looked: 64,
+            missing,
+        };
+        let hot = recorded(1_000_000, 4096);
+        assert!(look(1).pays(&hot) && !look(0).pays(&hot));
+    }
+
+    #[test]
+    fn places_are_spread_over_the_sample() {
+        let all: Vec<_> = (0..100).collect();
+        assert_eq!(spread(&all, 64).count(), 50);
+        assert_eq!(
+            spread(&all, 10).copied().collect::<Vec<_>>(),
+            [0, 10, 20, 30, 40, 50, 60, 70, 80, 90]
+        );
+        assert_eq!(spread(&all, 200).count(), 100);
+    }
+}

@@ -1,0 +1,399 @@
+//! Threads that bring wants into memory.
+//!
+//! Each thread takes the next want, asks for it, and takes the next. A request for pages returns once the device has it; to find a
+//! file or a name takes as long as its device does, so there are as many threads as may usefully wait side by side.
+//!
+//! Invariants: nothing but regular files is opened, and directories that are listed; a file is open only while it is worked on; at
+//! most a budget of pages is requested and not passed by the program; nobody waits for a thread that a file system holds up.
+//!
+//! Data flow: wants → [`Shared::next`] → [`Worker`] → hints; what came of them → [`State`].
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use foreread_plan::{FileId, FileMeta, Kind, PAGE};
+use foreread_sys::file::{self, FileFacts};
+use foreread_sys::name::Place;
+use foreread_sys::residency::Residency;
+use foreread_sys::{cache, thread};
+use rustc_hash::FxHashSet;
+
+use crate::Files;
+use crate::wants::{Want, What};
+
+/// Threads, at most. To find 6,000 cold files on a virtual SSD takes 0.20 s by 8 threads, 0.13 s by 16, 0.12 s by 32.
+const THREADS: usize = 16;
+/// Bytes of stack of each.
+const STACK: usize = 256 << 10;
+/// Wants that wait to be taken, at most: a bound on memory (48 bytes each).
+const WAITING: usize = 1 << 16;
+/// Entries of a directory that are read, at most: a bound on time.
+const ENTRIES: usize = 1 << 16;
+/// How long a thread waits for the program to pass what was requested, before it looks again whether the run is over.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How a file differs from what was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Another file has its name.
+    Replaced,
+    /// Its size is now this, in bytes.
+    Resized(u64),
+    /// Same size, other contents.
+    Modified,
+    /// It cannot be read, for this reason.
+    Gone(String),
+}
+
+/// What became of the wants so far.
+#[derive(Default)]
+pub(crate) struct State {
+    wants: VecDeque<Want>,
+    /// Whether all wants of the plan are known.
+    is_complete: bool,
+    /// Whether nothing more is to be fetched.
+    is_stopped: bool,
+    /// Threads that there are, and of these, threads that are working on a want.
+    threads: usize,
+    working: usize,
+    /// Pages of the wants taken so far.
+    taken: u64,
+    /// Planned pages that the program has read so far.
+    passed: u64,
+    pub(crate) issued: Vec<(FileId, Range<u64>)>,
+    /// Names looked up, and whether they were waited for.
+    pub(crate) names: Vec<(FileId, bool)>,
+    pub(crate) differences: Vec<(FileId, Difference)>,
+    pub(crate) devices: BTreeSet<u64>,
+}
+
+/// What came of one want.
+#[derive(Default)]
+struct Done {
+    issued: Vec<(FileId, Range<u64>)>,
+    name: Option<(FileId, bool)>,
+    difference: Option<(FileId, Difference)>,
+    device: Option<u64>,
+}
+
+/// What the threads share.
+pub(crate) struct Shared {
+    files: Arc<dyn Files>,
+    state: Mutex<State>,
+    /// There are wants, or an end.
+    more: Condvar,
+    /// There is room for wants, or for pages.
+    room: Condvar,
+    /// Pages that may be requested and not passed.
+    budget: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(files: Arc<dyn Files>, budget: u64) -> Self {
+        Self {
+            files,
+            state: Mutex::default(),
+            more: Condvar::new(),
+            room: Condvar::new(),
+            budget,
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds wants, once there is room; false if no more are needed.
+    pub(crate) fn add(self: &Arc<Self>, wants: &mut Vec<Want>) -> bool {
+        let mut state = self.lock();
+        while state.wants.len() >= WAITING && !state.is_stopped {
+            state = wait(&self.room, state);
+        }
+        if state.is_stopped {
+            return false;
+        }
+        state.wants.extend(wants.drain(..));
+        self.start_one(&mut state);
+        drop(state);
+        self.more.notify_all();
+        true
+    }
+
+    /// Starts one more thread if there are wants for it.
+    fn start_one(self: &Arc<Self>, state: &mut State) {
+        if state.threads >= THREADS || state.working < state.threads || state.wants.is_empty() {
+            return;
+        }
+        let shared = Arc::clone(self);
+        let work = move || Worker::new(shared).work();
+        let started = thread::builder("foreread-fetch")
+            .stack_size(STACK)
+            .spawn(work);
+        // Fewer have to do.
+        state.threads += usize::from(started.is_ok());
+    }
+
+    /// All wants of the plan have been added.
+    pub(crate) fn complete(&self) {
+        self.lock().is_complete = true;
+        self.more.notify_all();
+    }
+
+    /// Nothing more is to be fetched.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.is_stopped = true;
+        state.wants.clear();
+        drop(state);
+        self.more.notify_all();
+        self.room.notify_all();
+    }
+
+    /// The program has read so many planned pages.
+    pub(crate) fn passed(&self, pages: u64) {
+        let mut state = self.lock();
+        let was_full = state.taken.saturating_sub(state.passed) >= self.budget;
+        state.passed += pages;
+        drop(state);
+        if was_full {
+            self.room.notify_all();
+        }
+    }
+
+    /// Whether all wants have been seen to, whatever became of them.
+    pub(crate) fn is_done(&self) -> bool {
+        let state = self.lock();
+        state.is_stopped || state.is_complete && state.wants.is_empty() && state.working == 0
+    }
+
+    /// The next want; `None` at the end. The last one is `done`.
+    fn next(self: &Arc<Self>, done: Option<Done>) -> Option<Want> {
+        let mut state = self.lock();
+        if let Some(done) = done {
+            state.enter(done);
+            state.working -= 1;
+        }
+        loop {
+            if state.is_stopped {
+                return None;
+            }
+            let is_full = state.taken.saturating_sub(state.passed) >= self.budget;
+            if is_full {
+                state = wait(&self.room, state);
+                continue;
+            }
+            let Some(want) = state.wants.pop_front() else {
+                if state.is_complete {
+                    return None;
+                }
+                state = wait(&self.more, state);
+                continue;
+            };
+            state.working += 1;
+            if let What::Pages(pages) = &want.what {
+                state.taken += pages.end - pages.start;
+            }
+            if state.wants.len() + 1 == WAITING {
+                self.room.notify_all();
+            }
+            self.start_one(&mut state);
+            return Some(want);
+        }
+    }
+}
+
+impl State {
+    fn enter(&mut self, done: Done) {
+        self.issued.extend(done.issued);
+        self.names.extend(done.name);
+        self.differences.extend(done.difference);
+        self.devices.extend(done.device);
+    }
+}
+
+fn wait<'a>(what: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    let waited = what.wait_timeout(state, LOOK);
+    waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
+/// One thread.
+struct Worker {
+    shared: Arc<Shared>,
+    /// The file of the last want.
+    open: Option<(FileId, Open)>,
+    /// Files that were found to differ, or cannot be opened.
+    met: FxHashSet<FileId>,
+}
+
+/// A file that is open.
+struct Open {
+    fd: OwnedFd,
+    facts: FileFacts,
+    /// Whether what is read of it stays in memory, once that is known.
+    is_kept: Option<bool>,
+}
+
+impl Worker {
+    fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            open: None,
+            met: FxHashSet::default(),
+        }
+    }
+
+    fn work(mut self) {
+        let mut done = None;
+        while let Some(want) = self.shared.next(done.take()) {
+            let mut result = Done::default();
+            match want.what {
+                What::Pages(pages) => self.fetch(want.file, pages, &mut result),
+                What::Name(kind) => {
+                    self.open = None;
+                    self.look_up(want.file, kind, &mut result);
+                }
+            }
+            done = Some(result);
+        }
+    }
+
+    fn look_up(&mut self, id: FileId, kind: Kind, done: &mut Done) {
+        let Some(meta) = self.shared.files.file(id) else {
+            return;
+        };
+        let Ok(place) = Place::find(&meta.path) else {
+            return;
+        };
+        let mut waited = place.was_waited_for;
+        if kind == Kind::List {
+            waited |= place.list(ENTRIES).unwrap_or(false);
+        }
+        done.name = Some((id, waited));
+    }
+
+    fn fetch(&mut self, id: FileId, pages: Range<u64>, done: &mut Done) {
+        if self.open.as_ref().is_none_or(|(last, _)| *last != id) {
+            self.open = None;
+            let Some(meta) = self.shared.files.file(id) else {
+                return;
+            };
+            match file::open_regular(&meta.path) {
+                Ok((fd, facts)) => {
+                    done.difference = difference(meta, &facts).map(|differs| (id, differs));
+                    done.device = Some(facts.dev);
+                    let is_kept = (rustix::fs::major(facts.dev) != 0).then_some(true);
+                    self.open = Some((id, Open { fd, facts, is_kept }));
+                }
+                Err(why) => {
+                    if self.met.insert(id) {
+                        done.difference = Some((id, Difference::Gone(why.to_string())));
+                    }
+                    return;
+                }
+            }
+        }
+        let Some((_, open)) = &mut self.open else {
+            return;
+        };
+        let end = pages.end.min(open.facts.size.div_ceil(PAGE));
+        if pages.start >= end || open.is_kept == Some(false) {
+            return;
+        }
+        for part in missing(&open.fd, &open.facts, &(pages.start..end)) {
+            let bytes = part.start * PAGE..(part.end * PAGE).min(open.facts.size);
+            if cache::will_need(&open.fd, bytes).is_ok() {
+                done.issued.push((id, part));
+            }
+        }
+        if open.is_kept.is_none()
+            && let Some((_, first)) = done.issued.first()
+        {
+            // Direct I/O of a client in user space leaves nothing in memory.
+            let here = cache::stat(&open.fd, first.start * PAGE..(first.start + 1) * PAGE);
+            let is_kept = here.is_ok_and(|here| here.cached > 0);
+            open.is_kept = Some(is_kept);
+            if !is_kept {
+                done.issued.clear();
+                let why = "its file system keeps no page that is read in memory".to_owned();
+                done.difference = Some((id, Difference::Gone(why)));
+            }
+        }
+    }
+}
+
+/// How a file differs from what is known of it.
+fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Difference> {
+    if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
+        Some(Difference::Replaced)
+    } else if facts.size != meta.size {
+        Some(Difference::Resized(facts.size))
+    } else if facts.mtime_ns != meta.mtime_ns {
+        Some(Difference::Modified)
+    } else {
+        None
+    }
+}
+
+/// The parts of these pages that are neither in memory nor on their way, as far as the kernel tells this user. Of a file that it
+/// tells nothing of, the first page is read without waiting, and stands for all.
+pub(crate) fn missing(fd: &OwnedFd, facts: &FileFacts, pages: &Range<u64>) -> Vec<Range<u64>> {
+    let mut parts = Vec::new();
+    let is_told = !cache::is_hidden(fd, facts.dev) && split(fd, pages.clone(), &mut parts).is_ok();
+    if is_told {
+        return parts;
+    }
+    parts.clear();
+    if by_map(fd, facts, pages, &mut parts).is_ok() {
+        return parts;
+    }
+    let first = pages.start * PAGE;
+    let _ = cache::advise_random(fd);
+    match cache::was_uptodate(fd, first) {
+        Ok(true) => Vec::new(),
+        _ => vec![pages.clone()],
+    }
+}
+
+/// Halves a range until its parts are wholly missing or wholly there.
+fn split(fd: &OwnedFd, pages: Range<u64>, parts: &mut Vec<Range<u64>>) -> io::Result<()> {
+    let count = pages.end - pages.start;
+    let cached = cache::stat(fd, pages.start * PAGE..pages.end * PAGE)?.cached;
+    if cached == 0 {
+        add(parts, pages);
+    } else if cached < count {
+        let middle = pages.start + count / 2;
+        split(fd, pages.start..middle, parts)?;
+        split(fd, middle..pages.end, parts)?;
+    }
+    Ok(())
+}
+
+/// Page by page, by `mincore`, where that tells this user the truth.
+fn by_map(
+    fd: &OwnedFd,
+    facts: &FileFacts,
+    pages: &Range<u64>,
+    parts: &mut Vec<Range<u64>>,
+) -> io::Result<()> {
+    if !Residency::permitted(fd.as_fd(), facts.uid)? {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut there = Vec::new();
+    Residency::new(fd, facts.size)?.uptodate(pages.start * PAGE..pages.end * PAGE, &mut there)?;
+    for (page, _) in pages.clone().zip(there).filter(|(_, there)| !there) {
+        add(parts, page..page + 1);
+    }
+    Ok(())
+}
+
+/// Appends a part, joined to the last if it follows it.
+fn add(parts: &mut Vec<Range<u64>>, part: Range<u64>) {
+    match parts.last_mut() {
+        Some(last) if last.end == part.start => last.end = part.end,
+        _ => parts.push(part),
+    }
+}

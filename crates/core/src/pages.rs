@@ -1,0 +1,119 @@
+//! Sets of pages of files.
+//!
+//! Invariant: no empty mask is kept. A set takes 24 bytes or so for each 64 pages that it has any of.
+
+use std::ops::Range;
+
+use foreread_plan::FileId;
+use rustc_hash::FxHashMap;
+
+/// Pages in one mask.
+const CHUNK: u64 = 64;
+
+/// Pages of files, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pages(FxHashMap<(FileId, u64), u64>);
+
+impl Pages {
+    /// Adds pages; how many of them are new.
+    pub(crate) fn add(&mut self, file: FileId, pages: Range<u64>) -> u64 {
+        let mut added = 0;
+        for (chunk, mask) in masks(pages) {
+            let known = self.0.entry((file, chunk)).or_default();
+            added += u64::from((mask & !*known).count_ones());
+            *known |= mask;
+        }
+        added
+    }
+
+    /// Adds pages; the runs of those that are new, in order.
+    pub(crate) fn fresh(&mut self, file: FileId, pages: Range<u64>, out: &mut Vec<Range<u64>>) {
+        for (chunk, mask) in masks(pages) {
+            let known = self.0.entry((file, chunk)).or_default();
+            let mut left = mask & !*known;
+            *known |= mask;
+            while left != 0 {
+                let first = u64::from(left.trailing_zeros());
+                let count = u64::from((left >> first).trailing_ones());
+                left &= !(run(count) << first);
+                let start = chunk * CHUNK + first;
+                match out.last_mut() {
+                    Some(last) if last.end == start => last.end += count,
+                    _ => out.push(start..start + count),
+                }
+            }
+        }
+    }
+
+    /// How many of these pages are in the set.
+    pub(crate) fn count(&self, file: FileId, pages: Range<u64>) -> u64 {
+        let known = |chunk| self.0.get(&(file, chunk)).copied().unwrap_or(0);
+        masks(pages)
+            .map(|(chunk, mask)| u64::from((mask & known(chunk)).count_ones()))
+            .sum()
+    }
+
+    /// How many pages the set has.
+    pub(crate) fn len(&self) -> u64 {
+        self.0
+            .values()
+            .map(|mask| u64::from(mask.count_ones()))
+            .sum()
+    }
+
+    /// Whether any of these pages is in the set.
+    pub(crate) fn has_any(&self, file: FileId, mut pages: Range<u64>) -> bool {
+        pages.end = pages.end.max(pages.start + 1);
+        self.count(file, pages) > 0
+    }
+}
+
+/// So many bits from the lowest on.
+fn run(count: u64) -> u64 {
+    u64::MAX >> (CHUNK - count)
+}
+
+/// The masks that make up a range of pages.
+fn masks(pages: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+    let mut page = pages.start;
+    std::iter::from_fn(move || {
+        if page >= pages.end {
+            return None;
+        }
+        let chunk = page / CHUNK;
+        let end = pages.end.min((chunk + 1) * CHUNK);
+        let mask = run(end - page) << (page % CHUNK);
+        page = end;
+        Some((chunk, mask))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn a_set_has_what_was_added_and_tells_what_is_new(
+            ranges in prop::collection::vec((0u32..3, 0u64..400, 0u64..150), 0..40),
+        ) {
+            let (mut set, mut other, mut model) = (Pages::default(), Pages::default(), BTreeSet::new());
+            for (file, start, len) in ranges {
+                let (file, pages) = (FileId(file), start..start + len);
+                let new: Vec<_> = pages.clone().filter(|&page| model.insert((file, page))).collect();
+                let mut fresh = Vec::new();
+                other.fresh(file, pages.clone(), &mut fresh);
+                prop_assert_eq!(&fresh.iter().cloned().flatten().collect::<Vec<_>>(), &new);
+                prop_assert!(fresh.windows(2).all(|two| two[0].end < two[1].start));
+                prop_assert_eq!(set.add(file, pages), new.len() as u64);
+            }
+            for file in (0..3).map(FileId) {
+                let known = model.iter().filter(|(one, _)| *one == file).count() as u64;
+                prop_assert_eq!(set.count(file, 0..600), known);
+                prop_assert_eq!(other.count(file, 0..600), known);
+            }
+        }
+    }
+}

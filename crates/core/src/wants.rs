@@ -1,0 +1,301 @@
+//! From the accesses of a record to the list of wants: what is to be brought into memory, in the program's order.
+//!
+//! Each page and each name is wanted once. A read that goes on where the one before ended, in either direction, joins it, up to
+//! [`JOINED`] pages. A name is not wanted for itself if its file is read soon after, which opens it; nor where the block that its
+//! inode lies in comes with another name, and its folder has been looked into.
+//!
+//! Data flow: [`Trace`] → [`Wants::next`] → a batch of wants, in order.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use foreread_plan::{Access, FileId, FileMeta, Kind};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::Files;
+use crate::pages::Pages;
+
+/// The accesses of an earlier run, in order.
+pub trait Trace: Send {
+    /// The next access; `None` at the end, also where the record is damaged from here on.
+    fn next(&mut self) -> Option<Access>;
+}
+
+/// Pages of one want, at most: 128 KiB, the kernel's own read-ahead window. Every device serves a request of that size as one.
+const JOINED: u64 = 32;
+/// Accesses that are taken together. A file that is opened and read within one batch is opened once.
+const BATCH: usize = 512;
+/// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them.
+const INODES: u64 = 16;
+
+/// What is to be brought into memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Pages of a regular file.
+    Pages(Range<u64>),
+    /// What a name leads to: an inode, and for [`Kind::List`] the entries of a directory.
+    Name(Kind),
+}
+
+/// One entry of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    pub(crate) file: FileId,
+    pub(crate) what: What,
+}
+
+/// Makes wants of a trace.
+pub(crate) struct Wants<'a, T> {
+    trace: T,
+    files: &'a dyn Files,
+    batch: Vec<Access>,
+    /// Files that are read in the batch.
+    read: FxHashSet<FileId>,
+    /// Files that a name was wanted of, or that were opened.
+    named: FxHashMap<FileId, Kind>,
+    /// Blocks of inodes that are wanted, by device.
+    inodes: FxHashSet<(u64, u64)>,
+    /// Folders in which a name is wanted.
+    folders: FxHashSet<PathBuf>,
+    fresh: Vec<Range<u64>>,
+}
+
+impl<'a, T: Trace> Wants<'a, T> {
+    pub(crate) fn new(trace: T, files: &'a dyn Files) -> Self {
+        Self {
+            trace,
+            files,
+            batch: Vec::with_capacity(BATCH),
+            read: FxHashSet::default(),
+            named: FxHashMap::default(),
+            inodes: FxHashSet::default(),
+            folders: FxHashSet::default(),
+            fresh: Vec::new(),
+        }
+    }
+
+    /// Appends the wants of the next accesses, and adds their pages to those planned; false at the end.
+    pub(crate) fn next(&mut self, planned: &Mutex<Pages>, out: &mut Vec<Want>) -> bool {
+        self.batch.clear();
+        self.read.clear();
+        while self.batch.len() < BATCH
+            && let Some(access) = self.trace.next()
+        {
+            if access.kind.reads() && !access.extent.is_empty() {
+                self.read.insert(access.file);
+            }
+            self.batch.push(access);
+        }
+        let batch = std::mem::take(&mut self.batch);
+        let first = out.len();
+        let mut planned = planned.lock().unwrap_or_else(PoisonError::into_inner);
+        for access in &batch {
+            if access.kind.reads() {
+                self.read(access, &mut planned, first, out);
+            } else if access.kind.names() && !self.read.contains(&access.file) {
+                self.name(access.file, access.kind, out);
+            }
+        }
+        self.batch = batch;
+        !self.batch.is_empty()
+    }
+
+    fn read(&mut self, access: &Access, planned: &mut Pages, first: usize, out: &mut Vec<Want>) {
+        let file = access.file;
+        self.fresh.clear();
+        planned.fresh(file, access.extent.pages(), &mut self.fresh);
+        for pages in self.fresh.drain(..) {
+            let last = out[first..].last_mut().filter(|last| last.file == file);
+            if let Some(What::Pages(last)) = last.map(|last| &mut last.what)
+                && let Some(joined) = joined(last, &pages)
+            {
+                *last = joined;
+                continue;
+            }
+            let mut start = pages.start;
+            while start < pages.end {
+                let end = pages.end.min(start + JOINED);
+                out.push(Want {
+                    file,
+                    what: What::Pages(start..end),
+                });
+                start = end;
+            }
+        }
+        if self.named.insert(file, Kind::Open).is_none()
+            && let Some(meta) = self.files.file(file)
+        {
+            self.finds(meta);
+        }
+    }
+
+    fn name(&mut self, file: FileId, kind: Kind, out: &mut Vec<Want>) {
+        let known = self.named.get(&file);
+        if known.is_some_and(|known| *known == Kind::List || kind != Kind::List) {
+            return;
+        }
+        self.named.insert(file, kind);
+        let Some(meta) = self.files.file(file) else {
+            return;
+        };
+        if self.finds(meta) || kind == Kind::List {
+            out.push(Want {
+                file,
+                what: What::Name(kind),
+            });
+        }
+    }
+
+    /// The file is looked up; whether that brings anything new into memory.
+    fn finds(&mut self, meta: &FileMeta) -> bool {
+        let block = (meta.dev, meta.ino.wrapping_sub(1) / INODES);
+        let folder = meta.path.parent().unwrap_or(Path::new("/"));
+        let is_new_folder = !self.folders.contains(folder);
+        if is_new_folder {
+            self.folders.insert(folder.to_owned());
+        }
+        // Without a device of its own a file system asks a server for each name.
+        self.inodes.insert(block) || is_new_folder || rustix::fs::major(meta.dev) == 0
+    }
+}
+
+/// Both ranges as one, if they touch, and that is not too long.
+fn joined(last: &Range<u64>, pages: &Range<u64>) -> Option<Range<u64>> {
+    let touch = last.end == pages.start || pages.end == last.start;
+    let both = last.start.min(pages.start)..last.end.max(pages.end);
+    (touch && both.end - both.start <= JOINED).then_some(both)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::{Advice, Extent, PAGE, ThreadId};
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    struct List(std::vec::IntoIter<Access>);
+
+    impl Trace for List {
+        fn next(&mut self) -> Option<Access> {
+            self.0.next()
+        }
+    }
+
+    struct Table(BTreeMap<FileId, FileMeta>);
+
+    impl Files for Table {
+        fn file(&self, file: FileId) -> Option<&FileMeta> {
+            self.0.get(&file)
+        }
+    }
+
+    fn table(count: u32) -> Table {
+        let meta = |number| FileMeta {
+            path: format!("/data/{number}").into(),
+            dev: 0x801,
+            ino: u64::from(number) + 1,
+            size: 1 << 30,
+            mtime_ns: 0,
+            written: false,
+            advice: Advice::Normal,
+            directory: false,
+        };
+        Table(
+            (0..count)
+                .map(|number| (FileId(number), meta(number)))
+                .collect(),
+        )
+    }
+
+    fn access(file: u32, kind: Kind, pages: Range<u64>) -> Access {
+        Access {
+            file: FileId(file),
+            extent: Extent::new(pages.start * PAGE, (pages.end - pages.start) * PAGE),
+            thread: ThreadId(0),
+            kind,
+            start: 0,
+            took: 0,
+        }
+    }
+
+    fn wants(accesses: Vec<Access>, files: &Table) -> Vec<Want> {
+        let mut wants = Wants::new(List(accesses.into_iter()), files);
+        let mut out = Vec::new();
+        let planned = Mutex::default();
+        while wants.next(&planned, &mut out) {}
+        out
+    }
+
+    fn pages(wants: &[Want]) -> Vec<Range<u64>> {
+        let pages = wants.iter().filter_map(|want| match &want.what {
+            What::Pages(pages) => Some(pages.clone()),
+            What::Name(_) => None,
+        });
+        pages.collect()
+    }
+
+    #[test]
+    fn neighbours_are_joined_in_either_direction() {
+        let files = table(1);
+        let forward = (0..40).map(|page| access(0, Kind::Pread, page..page + 1));
+        assert_eq!(pages(&wants(forward.collect(), &files)), [0..32, 32..40]);
+        let backward = (0..40)
+            .rev()
+            .map(|page| access(0, Kind::Pread, page..page + 1));
+        assert_eq!(pages(&wants(backward.collect(), &files)), [8..40, 0..8]);
+    }
+
+    #[test]
+    fn a_file_that_is_read_is_not_looked_up_for_its_name_as_well() {
+        let files = table(3);
+        let all = vec![
+            access(0, Kind::Stat, 0..0),
+            access(0, Kind::Open, 0..0),
+            access(0, Kind::Read, 0..2),
+            access(1, Kind::Open, 0..0),
+            access(0, Kind::Stat, 0..0),
+        ];
+        let wanted = wants(all, &files);
+        assert_eq!(pages(&wanted), [0..2]);
+        // Both inodes lie in one block, and both names in one folder.
+        assert_eq!(wanted.len(), 1);
+    }
+
+    #[test]
+    fn one_name_stands_for_all_of_its_block_and_a_listed_folder_is_listed() {
+        let files = table(64);
+        let mut all: Vec<_> = (0..64).map(|file| access(file, Kind::Stat, 0..0)).collect();
+        assert_eq!(wants(all.clone(), &files).len(), 4);
+        all.push(access(5, Kind::List, 0..0));
+        all.push(access(5, Kind::List, 0..0));
+        assert_eq!(wants(all, &files).len(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn each_page_is_wanted_exactly_once(
+            reads in prop::collection::vec((0u32..3, 0u64..200, 1u64..90), 0..1500),
+        ) {
+            let files = table(3);
+            let all: Vec<_> = reads
+                .iter()
+                .map(|&(file, start, len)| access(file, Kind::Pread, start..start + len))
+                .collect();
+            let model: BTreeSet<_> = reads
+                .iter()
+                .flat_map(|&(file, start, len)| (start..start + len).map(move |page| (FileId(file), page)))
+                .collect();
+            let wanted = wants(all, &files);
+            let mut seen = BTreeSet::new();
+            for want in &wanted {
+                let What::Pages(pages) = &want.what else { panic!("{want:?}") };
+                prop_assert!(pages.end - pages.start <= JOINED && !pages.is_empty());
+                for page in pages.clone() {
+                    prop_assert!(seen.insert((want.file, page)));
+                }
+            }
+            prop_assert_eq!(seen, model);
+        }
+    }
+}

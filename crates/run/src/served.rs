@@ -1,0 +1,278 @@
+//! A program that is served: all that its record says is fetched at full depth, from the moment the record is found.
+//!
+//! That is for a program's own record, of a run that went to its end, on devices without a moving head. Whether it pays is
+//! decided once, before the program starts ([`Plan::pays`]); where it does not, the program runs as alone and is not observed.
+//!
+//! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use foreread_backend::{Change, MOVING_HEAD};
+use foreread_core::cold::Look;
+use foreread_core::{Account, Difference, Files, Session};
+use foreread_engine::{Ledger, Names, Phase, Report, StrandReport};
+use foreread_plan::format::Record;
+use foreread_plan::{
+    self as plan, Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
+};
+use foreread_ring::Advice;
+use foreread_sources::Nature;
+use foreread_store::Found;
+use foreread_sys::device::{Device, Mount};
+use foreread_sys::{memory, own};
+use rustc_hash::FxHashSet;
+
+use super::files::{Recorded, Trouble};
+use super::follow::{Followed, REPLAY, Recording};
+use super::watch::Sink;
+
+impl Files for Recorded {
+    fn file(&self, file: FileId) -> Option<&FileMeta> {
+        self.get(file)
+    }
+}
+
+impl foreread_core::Trace for Recording {
+    fn next(&mut self) -> Option<Access> {
+        foreread_sources::Trace::next(self)
+    }
+}
+
+/// Whether the recorded run waited as for a device with a moving head: there the order of requests matters, and they are paced.
+fn moves(recorded: &Summary) -> bool {
+    let head = MOVING_HEAD.as_nanos() as u64;
+    let waits = [recorded.wait_ns, recorded.name_wait_ns];
+    waits.into_iter().flatten().any(|wait| wait >= head)
+}
+
+/// A record by which a program can be served.
+pub(super) struct Plan {
+    pub(super) recorded: Arc<Recorded>,
+    pub(super) summary: Summary,
+    trouble: Trouble,
+}
+
+impl Plan {
+    /// The plan of a record, or the record again where it is not of that kind.
+    pub(super) fn of(found: &Found, record: Record) -> Result<Self, Record> {
+        let summary = record.summary().filter(|summary| {
+            let was_killed = summary.exit_status.is_some_and(|status| status >= 128);
+            found.exact && !was_killed && summary.lost == 0 && !moves(summary)
+        });
+        match (summary.cloned(), &record) {
+            (Some(summary), Record::Outlined(_)) => {
+                let trouble = Trouble::default();
+                let recorded = Recorded::of(record, found.foreign.clone(), &trouble);
+                Ok(Self {
+                    recorded: Arc::new(recorded),
+                    summary,
+                    trouble,
+                })
+            }
+            _ => Err(record),
+        }
+    }
+
+    /// Whether so much of it is missing from memory that fetching it pays.
+    pub(super) fn pays(&self) -> bool {
+        let outline = self.recorded.outline();
+        outline
+            .is_none_or(|outline| Look::at(outline.sample(), &*self.recorded).pays(&self.summary))
+    }
+
+    /// The files of which the kernel need read nothing ahead.
+    pub(super) fn advice(&self) -> impl Iterator<Item = (&Path, Advice)> {
+        let files = self.recorded.at_hand();
+        let random = files.filter(|meta| !meta.written && meta.advice == plan::Advice::Random);
+        random.map(|meta| (meta.path.as_path(), Advice::Random))
+    }
+
+    /// Starts fetching.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(super) fn serve(self) -> std::io::Result<Served> {
+        own::fetch_rest();
+        let recording = Recording::new(&self.recorded, None, &self.trouble);
+        let files: Arc<dyn Files> = Arc::clone(&self.recorded) as _;
+        let session = Session::start(recording, files, memory::budget() / PAGE)?;
+        Ok(Served {
+            session,
+            recorded: self.recorded,
+            trouble: self.trouble,
+            overtaken: FxHashSet::default(),
+            written: FxHashSet::default(),
+        })
+    }
+
+    /// What came of it where the program was left alone.
+    pub(super) fn left_alone(self) -> Followed {
+        let report = report(Account::default(), Phase::Hot);
+        Followed {
+            report: Some(Report {
+                was_hot: true,
+                ..report
+            }),
+            files: self.recorded,
+            overtaken: Default::default(),
+            trouble: self.trouble.get().cloned(),
+            unmeasured: None,
+        }
+    }
+}
+
+/// A program being served.
+pub(super) struct Served {
+    session: Session,
+    recorded: Arc<Recorded>,
+    trouble: Trouble,
+    /// The record's files that were seen to be other than it has them.
+    overtaken: FxHashSet<FileId>,
+    /// Files that this run has written itself.
+    written: FxHashSet<FileId>,
+}
+
+impl Served {
+    /// Whether the program does something else than the record says.
+    pub(super) fn has_left(&self) -> bool {
+        self.session.has_left()
+    }
+
+    /// Whether nothing is left to fetch, nor to be seen.
+    pub(super) fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+
+    /// Whether anything is wrong with the record, as far as is known.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.trouble.get().is_some()
+    }
+
+    /// The program is not observed from now on, or was not all the time.
+    pub(super) fn look_away(&mut self) {
+        self.session.look_away();
+    }
+
+    /// Ends fetching.
+    pub(super) fn finish(self) -> Followed {
+        let is_over = self.session.is_over();
+        let account = self.session.finish();
+        let phase = match (account.has_left, is_over) {
+            (true, _) => Phase::GaveUp,
+            (false, true) => Phase::Finished,
+            (false, false) => Phase::Ahead,
+        };
+        let differ = account.differences.iter();
+        let differ = differ.filter(|(_, how)| !matches!(how, Difference::Gone(_)));
+        let overtaken = differ.map(|(file, _)| file).chain(&self.overtaken);
+        let overtaken = overtaken.filter_map(|file| self.recorded.get(*file));
+        let overtaken = overtaken.map(|meta| meta.path.clone()).collect();
+        Followed {
+            overtaken,
+            report: Some(report(account, phase)),
+            files: self.recorded,
+            trouble: self.trouble.get().cloned(),
+            unmeasured: None,
+        }
+    }
+}
+
+impl Sink for Served {
+    fn file(&mut self, id: FileId, meta: &FileMeta) {
+        self.named(id, meta);
+        if meta.written {
+            self.written.insert(id);
+        }
+    }
+
+    fn named(&mut self, id: FileId, meta: &FileMeta) {
+        if !meta.written
+            && self.recorded.follows(id)
+            && let Some(recorded) = self.recorded.get(id)
+            && !meta.same_state(recorded)
+        {
+            self.overtaken.insert(id);
+        }
+    }
+
+    fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
+
+    fn accesses(&mut self, sequence: Sequence) {
+        let Access { file, kind, .. } = sequence.first;
+        if kind.names() {
+            self.session.named(file);
+        } else if kind.reads() && !self.written.contains(&file) {
+            let pages = sequence.extent().pages();
+            let waited = sequence.first.waited();
+            self.session.read(file, pages, waited, sequence.count());
+        }
+    }
+}
+
+/// An account as the summary takes it.
+fn report(account: Account, phase: Phase) -> Report {
+    let ledger = Ledger {
+        issued: account.issued,
+        useful: account.useful,
+        late: account.late,
+        wasted: account.wasted,
+        unknown: account.unknown,
+        missed: account.missed,
+        ..Ledger::default()
+    };
+    let names = Names {
+        asked: account.names.asked,
+        fetched: account.names.fetched,
+        used: account.names.used,
+        late: 0,
+        unused: account.names.unused,
+        unknown: account.names.unknown,
+    };
+    let strand = StrandReport {
+        name: REPLAY,
+        nature: Nature::Literal,
+        phase,
+        ledger,
+        names,
+        reads: account.reads,
+        foreseen: account.foreseen,
+        found_again: 0,
+        accuracy: ledger.accuracy(),
+    };
+    let (mut changed, mut gone) = (Vec::new(), Vec::new());
+    for (file, how) in account.differences {
+        match how {
+            Difference::Replaced => changed.push((file, Change::Replaced)),
+            Difference::Resized(size) => changed.push((file, Change::Resized(size))),
+            Difference::Modified => changed.push((file, Change::Modified)),
+            Difference::Gone(why) => gone.push((file, why)),
+        }
+    }
+    Report {
+        ledger,
+        names,
+        phase,
+        reads: account.reads,
+        foreseen: account.foreseen,
+        missed_hot: 0,
+        found_again: 0,
+        was_hot: false,
+        declined: false,
+        changed,
+        gone,
+        devices: named(&account.devices),
+        found: Vec::new(),
+        strands: vec![strand],
+    }
+}
+
+/// The names of devices.
+fn named(devices: &[u64]) -> Vec<String> {
+    if devices.is_empty() {
+        return Vec::new();
+    }
+    let mounts = Mount::all().unwrap_or_default();
+    let names = devices.iter().map(|&dev| Device::among(dev, &mounts).name);
+    names.collect()
+}
