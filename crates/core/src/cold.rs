@@ -70,7 +70,11 @@ impl Look {
         if !was_cold || recorded.helped {
             return self.missing > 0;
         }
-        let waited = recorded.read_ns.min(recorded.wall_ns);
+        // Waits at mapped pages are not observed: the run did not compute meanwhile.
+        let idle = recorded
+            .cpu_ns
+            .map_or(0, |cpu| recorded.wall_ns.saturating_sub(cpu));
+        let waited = recorded.read_ns.max(idle).min(recorded.wall_ns);
         let gain = u128::from(waited) * u128::from(self.missing) / u128::from(self.looked.max(1));
         gain >= u128::from(WORTH)
     }

@@ -70,6 +70,10 @@ pub struct Summary {
     pub wall_ns: u64,
     /// Time the program spent inside recorded calls, in ns, summed over threads.
     pub read_ns: u64,
+    /// Processor time of the program and of the children that it waited for, in ns; `None` if that is not known. The rest of the
+    /// time of a run was spent waiting: at mapped pages, too, whose waits are not observed.
+    #[serde(default)]
+    pub cpu_ns: Option<u64>,
     /// Of the small reads that waited for a device and did not go on from the last of their file, nine in ten took at
     /// most this, in ns; `None` if too few did. Tells a disk with a moving head from one that only says it has one.
     #[serde(default)]

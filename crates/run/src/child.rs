@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use foreread_sys::group::GroupWatch;
 use foreread_sys::process::{self, End, IoCounters, IoCounts};
 use foreread_sys::signals::{self, Received, Signals};
-use foreread_sys::{spawn, thread};
+use foreread_sys::{spawn, thread, usage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -23,6 +24,8 @@ pub(super) struct Ended {
     pub(super) ending: End,
     /// What the kernel counted of it and the children it waited for.
     pub(super) io: Option<IoCounters>,
+    /// Its processor time, and that of the children that it waited for.
+    pub(super) cpu: Duration,
 }
 
 /// Signals on their way to the program.
@@ -187,11 +190,12 @@ impl Child {
         let Some(ending) = self.process.end().context("taking the exit status")? else {
             return Ok(None);
         };
+        let cpu = usage::of_children();
         // Nobody is left to pass signals on to.
         if let Some(group) = &self.incoming.group {
             group.dismiss();
         }
-        Ok(Some(Ended { ending, io }))
+        Ok(Some(Ended { ending, io, cpu }))
     }
 
     /// If the program was stopped, stop too, so that the shell sees it; go on together.

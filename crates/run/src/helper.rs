@@ -57,6 +57,8 @@ pub(super) struct Finished {
     signal: Option<i32>,
     /// Bytes that the kernel fetched for the program and for the children it waited for.
     pub(super) device_bytes: Option<u64>,
+    /// Processor time of the program and of the children that it waited for.
+    pub(super) cpu_ns: Option<u64>,
     /// Since the run began.
     pub(super) wall_ns: u64,
 }
@@ -71,6 +73,7 @@ impl Finished {
             code,
             signal,
             device_bytes: ended.io.map(|io| io.read_bytes),
+            cpu_ns: Some(ended.cpu.as_nanos() as u64),
             wall_ns: wall.as_nanos() as u64,
         }
     }

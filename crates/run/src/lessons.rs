@@ -23,7 +23,8 @@ const AROUND: usize = 64;
 /// The patterns of a run that is being recorded.
 #[derive(Default)]
 pub(super) struct Lessons {
-    builders: FxHashMap<(ThreadId, FileId), Builder>,
+    /// With the reads that each was shown.
+    builders: FxHashMap<(ThreadId, FileId), (Builder, u64)>,
 }
 
 impl Lessons {
@@ -39,16 +40,25 @@ impl Lessons {
             return;
         }
         let builder = self.builders.entry(pair);
-        let builder = builder.or_insert_with(|| Builder::new(Limits::ONLINE));
+        let (builder, shown) = builder.or_insert_with(|| (Builder::new(Limits::ONLINE), 0));
+        *shown += sequence.count();
         for access in sequence.accesses() {
             builder.push(access.extent);
         }
     }
 
+    /// Whether no file was read often enough to have a pattern.
+    pub(super) fn is_empty(&self) -> bool {
+        self.builders.values().all(|(_, shown)| *shown < KEPT_AFTER)
+    }
+
     /// The largest pattern of each role, as records keep them, those with the most reads first.
     pub(super) fn signatures(self, roles: impl Fn(FileId) -> [Role; 2]) -> Vec<format::Signature> {
         let mut by_role: FxHashMap<Role, (u64, Learnt)> = FxHashMap::default();
-        for ((_, file), builder) in self.builders {
+        for ((_, file), (builder, shown)) in self.builders {
+            if shown < KEPT_AFTER {
+                continue;
+            }
             let Some(learnt) = Learnt::of(Role::default(), &builder.finish()) else {
                 continue;
             };

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod cache;
 mod child;
 mod files;
@@ -140,6 +141,9 @@ struct Beginning {
 /// # Errors
 /// Only when the command could not be watched to its end.
 pub fn run(args: &RunArgs) -> Result<End> {
+    if alone::is_in_memory(args) {
+        return Ok(replaced(args, alone::WHY.to_owned(), None));
+    }
     if let Some(room) = memory::cgroup_room().filter(|&room| room < LEAST_ROOM)
         && args.prefetch
     {
@@ -149,6 +153,7 @@ pub fn run(args: &RunArgs) -> Result<End> {
         );
         return Ok(replaced(args, why, None));
     }
+    own::fetch();
     let mut account = Account::new(args);
     let mut incoming = match Incoming::block() {
         Ok(incoming) => incoming,
@@ -536,9 +541,8 @@ impl Known {
         }
         if let Some(store) = &store
             && args.prefetch
-            && store.announce(&identity)
         {
-            own::fetch_rest();
+            store.announce(&identity);
         }
         Self { identity, store }
     }

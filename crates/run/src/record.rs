@@ -27,8 +27,6 @@ use writer::{Item, Writer, Writing};
 
 /// Accesses and definitions handed over at a time, or a few more: those of a sequence go together.
 const BATCH: usize = 4096;
-/// So many (1.75 MiB at most) make it worth starting the writer, before it is time for that anyway.
-const ENOUGH: usize = 8 * BATCH;
 /// And beside a plan, which mostly stays what it is: 56 MiB at most.
 const HELD: usize = 1 << 20;
 /// How long a batch that is not full waits to be handed over.
@@ -191,11 +189,7 @@ impl Recorder {
     fn push(&mut self, item: Item, count: usize) {
         self.batch.push(item);
         self.gathered += count;
-        let enough = match self.writer {
-            Writer::Unstarted if self.is_held_back => HELD,
-            Writer::Unstarted => ENOUGH,
-            Writer::Running(_) | Writer::Failed(_) => BATCH,
-        };
+        let enough = if self.is_held_back { HELD } else { BATCH };
         if self.gathered >= enough {
             self.hand_over();
         }

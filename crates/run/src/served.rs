@@ -20,7 +20,7 @@ use foreread_ring::Advice;
 use foreread_sources::Nature;
 use foreread_store::Found;
 use foreread_sys::device::{Device, Mount};
-use foreread_sys::{memory, own};
+use foreread_sys::memory;
 use rustc_hash::FxHashSet;
 
 use super::files::{Recorded, Trouble};
@@ -93,7 +93,6 @@ impl Plan {
     /// # Errors
     /// When no thread can be started.
     pub(super) fn serve(self) -> std::io::Result<Served> {
-        own::fetch_rest();
         let recording = Recording::new(&self.recorded, None, &self.trouble);
         let files: Arc<dyn Files> = Arc::clone(&self.recorded) as _;
         let session = Session::start(recording, files, memory::budget() / PAGE)?;

@@ -67,6 +67,7 @@ pub(super) struct Account {
     /// Whether a signal ended the program.
     killed: bool,
     device_bytes: Option<u64>,
+    cpu_ns: Option<u64>,
     /// Those of them that no observed read explains, if they matter.
     unseen_bytes: Option<u64>,
     pub(super) lost: u64,
@@ -105,6 +106,7 @@ impl Account {
             status: 0,
             killed: false,
             device_bytes: None,
+            cpu_ns: None,
             unseen_bytes: None,
             lost: 0,
             observed: false,
@@ -159,6 +161,7 @@ impl Account {
         self.status = ending.status();
         self.killed = matches!(ending, End::Killed(_));
         self.device_bytes = finished.device_bytes;
+        self.cpu_ns = finished.cpu_ns;
         self.wall_ns = finished.wall_ns;
     }
 
@@ -286,6 +289,7 @@ impl Account {
             wall_ns: self.wall_ns,
             read_ns: recorder.read_ns(),
             device_bytes: self.device_bytes,
+            cpu_ns: self.cpu_ns,
             lost: self.lost,
             // A run that was helped tells nothing about how long an unhelped one takes.
             cold_wall_ns: (self.of_plan().is_none() && !self.was_helped() && self.was_cold())
@@ -367,7 +371,7 @@ impl Account {
                 Phase::Hot if report.reads > 0 => return Some("its reads hardly waited".into()),
                 Phase::Hot if !self.was_cold() => {
                     let changed = self.files.first().cloned();
-                    return changed.or_else(|| Some("all of it was in memory already".into()));
+                    return changed.or_else(|| Some(super::alone::WHY.into()));
                 }
                 // Other content leads a program elsewhere.
                 Phase::GaveUp if !self.files.is_empty() => {}

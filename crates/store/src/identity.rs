@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use foreread_plan::{Identity, Rank};
+use foreread_sys::way;
 use twox_hash::XxHash3_128;
 
 use super::{EXE_DIGITS, ID_DIGITS, rank};
@@ -30,6 +31,30 @@ pub fn identity_of(command: &[OsString]) -> Identity {
         cwd: env::current_dir().map_or_else(|_| String::new(), |cwd| text(cwd.as_os_str())),
         rank: rank::rank(),
     }
+}
+
+/// The same, as far as the kernel's caches tell; `None` where they do not. No file system is asked.
+pub(super) fn identity_in_memory(command: &[OsString]) -> Option<Identity> {
+    let name = command.first().filter(|name| !name.is_empty())?;
+    let exe = if name.as_encoded_bytes().contains(&b'/') {
+        way::real_in_memory(Path::new(name))?.ok()?
+    } else {
+        let path = env::var_os("PATH");
+        let path = path.as_deref().unwrap_or(OsStr::new("/bin:/usr/bin"));
+        let mut folders = env::split_paths(path);
+        folders.find_map(|folder| match way::real_in_memory(&folder.join(name)) {
+            // The helper process looks into this folder.
+            None => Some(None),
+            Some(Err(_)) => None,
+            Some(Ok(found)) => Some(Some(found)),
+        })??
+    };
+    Some(Identity {
+        exe: text(exe.as_os_str()),
+        argv: command.iter().map(|argument| text(argument)).collect(),
+        cwd: text(env::current_dir().ok()?.as_os_str()),
+        rank: rank::rank(),
+    })
 }
 
 /// A word as text. What of it is no UTF-8 becomes U+FFFD and the byte in hexadecimal: two words that differ, differ

@@ -25,7 +25,7 @@ mod upkeep;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,8 +37,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 use foreread_plan::format::{Handle, Outline, Place, ReadError, Reader, Record};
-use foreread_plan::{FileId, Identity, Rank};
-use foreread_sys::{cache, memory};
+use foreread_plan::{FileId, Identity, PAGE, Rank};
+use foreread_sys::{cache, file, memory};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use facts::{Facts, Index};
@@ -100,6 +100,34 @@ pub struct Found {
     pub foreign: HashSet<FileId>,
     /// Why its own record is not used, if there is one.
     pub trouble: Option<String>,
+}
+
+/// The own record of a command, no further than needed to tell whether its plan is in memory, if all that it takes to find and to
+/// read it is in the kernel's caches. No file system is asked.
+pub fn find_in_memory(command: &[OsString]) -> Option<(Found, Outline)> {
+    let identity = identity::identity_in_memory(command)?;
+    if identity.rank.is_some() {
+        return None;
+    }
+    let name = format!("{}.{SUFFIX}", identity::id(&identity));
+    let path = data_home().ok()?.join("foreread").join(RECORDS).join(name);
+    let (file, facts) = file::open_in_memory(&path)?.ok()?;
+    let is_own = facts.uid == rustix::process::geteuid().as_raw();
+    let cached = cache::stat(&file, 0..facts.size).ok()?.cached;
+    if !is_own || cached < facts.size.div_ceil(PAGE) {
+        return None;
+    }
+    let handle = Handle::new(File::from(file), &path);
+    let outline = Outline::of(&handle, room_for(facts.size))?;
+    let is_its = *outline.identity() == identity && !outline.is_empty();
+    let found = Found {
+        path,
+        exact: true,
+        differs: String::new(),
+        foreign: HashSet::new(),
+        trouble: None,
+    };
+    is_its.then_some((found, outline))
 }
 
 /// Notes that a record, which is open, was used. One that cannot be marked is only pruned earlier.

@@ -55,6 +55,12 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     std::fs::read_link(name_of(&find(path, Links::Followed)?))
 }
 
+/// As [`real`], by the kernel's cache of names alone; `None` where that does not tell. Of what is found nothing is asked.
+pub fn real_in_memory(path: &Path) -> Option<io::Result<PathBuf>> {
+    let found = in_memory(path, Links::Followed)?;
+    Some(found.and_then(|place| std::fs::read_link(name_of(&place))))
+}
+
 /// The name by which the calling thread opens what was found.
 pub(crate) fn name_of(place: &OwnedFd) -> String {
     format!("/proc/thread-self/fd/{}", place.as_raw_fd())

@@ -9,7 +9,7 @@
 //! the stream's previous access ended, where anyone's previous access to the file ended,
 //! or nothing at all, which suits random access best.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// A rule's running cost forgets one part in `1 << DECAY` at each access.
 const DECAY: u32 = 3;
@@ -32,9 +32,9 @@ pub(super) struct Model {
     streams: Vec<Stream>,
     /// Where the latest access to a file ended.
     file_ends: Vec<u64>,
-    thread_slots: HashMap<u32, usize>,
-    stream_slots: HashMap<(u32, u32), usize>,
-    file_slots: HashMap<u32, usize>,
+    thread_slots: FxHashMap<u32, usize>,
+    stream_slots: FxHashMap<(u32, u32), usize>,
+    file_slots: FxHashMap<u32, usize>,
     /// The latest access's thread, its slot, its file, and its start in µs.
     pub(super) last_thread: u32,
     last_slot: Option<usize>,

@@ -15,7 +15,7 @@ use super::parts::{Fault, frame_len, read_head, read_header};
 use super::sample::Sample;
 use super::signatures::{Signature, Signatures};
 use super::{ReadError, Reader};
-use crate::{FileId, FileMeta, Meta, Summary};
+use crate::{FileId, FileMeta, Identity, Meta, Summary};
 
 /// What is known of a complete record before its definitions and accesses are taken in.
 #[derive(Debug)]
@@ -85,6 +85,21 @@ impl Outline {
             start,
             trailer_at,
         })
+    }
+
+    /// The file, whatever is under its name by now.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Whose record it is.
+    pub fn identity(&self) -> &Identity {
+        &self.meta.identity
+    }
+
+    /// Whether it has no files.
+    pub fn is_empty(&self) -> bool {
+        self.summary.files == 0
     }
 
     /// The sample of the record's plan.

@@ -14,7 +14,6 @@ use foreread_plan::format::{Place, Reader, Record, RecordFile, Sample, WriteErro
 use foreread_plan::{Advice, FileId, FileMeta, Meta, Role, Sequence, ThreadId, ThreadMeta};
 use foreread_sources::Replay;
 use foreread_sources::signature::Roles;
-use foreread_sys::own;
 use foreread_sys::processor::Aside;
 
 use super::orders::{Order, Waits};
@@ -56,7 +55,6 @@ pub(super) type Written = Result<Writing, WriteError>;
 
 impl Writer {
     pub(super) fn start(place: &Place, meta: &Meta, limit: u64, aside: Aside) -> Self {
-        own::fetch_rest();
         let started = || -> anyhow::Result<_> {
             let writing = Writing::new(RecordFile::create_at(place, meta, limit)?);
             let written = Arc::new(Mutex::new(Some(Ok(writing))));
@@ -222,15 +220,18 @@ impl Writing {
 
     /// Adds what advice the files' order speaks for, and the patterns of reads.
     pub(super) fn end(mut self, mut roles: Roles) -> Result<(RecordFile, Waits), WriteError> {
-        let files = self.orders.iter().map(|order| &order.meta);
-        let known: Vec<_> = files
-            .map(|meta| match meta.directory {
-                true => [Role::default(); 2],
-                false => [roles.of(&meta.path), roles.turn(&meta.path)],
-            })
-            .collect();
-        let roles = |file: FileId| known.get(file.0 as usize).copied().unwrap_or_default();
-        self.file.signatures(self.lessons.signatures(roles))?;
+        if !self.lessons.is_empty() {
+            // By turn a file is known only among all that were met before it.
+            let files = self.orders.iter().map(|order| &order.meta);
+            let known: Vec<_> = files
+                .map(|meta| match meta.directory {
+                    true => [Role::default(); 2],
+                    false => [roles.of(&meta.path), roles.turn(&meta.path)],
+                })
+                .collect();
+            let roles = |file: FileId| known.get(file.0 as usize).copied().unwrap_or_default();
+            self.file.signatures(self.lessons.signatures(roles))?;
+        }
         for (id, order) in (0..).zip(self.orders) {
             let advice = order.advice();
             if advice != Advice::Normal {
