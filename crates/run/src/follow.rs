@@ -26,7 +26,7 @@ use foreread_sources::signature::{Learnt, Roles, Signatures};
 use foreread_sources::{Past, Replay, Source, Trace};
 use foreread_store::Found;
 use foreread_sys::device::Device;
-use foreread_sys::{memory, own, pressure, process};
+use foreread_sys::{memory, pressure, process};
 
 use super::files::{Recorded, Trouble};
 use super::lessons::learnt;
@@ -310,7 +310,6 @@ pub(super) struct Follower {
 impl Follower {
     /// Follow a record; observations' times count from `start`.
     pub(super) fn start(opened: Opened, start: Instant) -> anyhow::Result<Self> {
-        own::fetch_rest();
         let has_plan = opened.plan.is_some();
         let passes = opened.summary.as_ref().is_some_and(computes);
         let turns = opened.summary.as_ref().and_then(turns);

@@ -499,9 +499,8 @@ impl Known {
         }
         if let Some(store) = &store
             && args.prefetch
-            && store.announce(&identity)
         {
-            own::fetch_rest();
+            store.announce(&identity);
         }
         Self { identity, store }
     }

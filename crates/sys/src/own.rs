@@ -1,33 +1,12 @@
 //! This program's own file, and the files that belong to it.
 //!
-//! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation. What this
-//! program will go through of its own file → a hint.
+//! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation.
 
-use std::ffi::c_void;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::mm::{Advice, madvise};
-
-use crate::page_size;
-
-/// Bytes of the functions that every start goes through: the first in the file of `foreread`, whose entry asks for them
-/// (`crates/cli/start`). 523 KiB when the order was made.
-pub const STARTS: usize = 544 << 10;
-/// Bytes of these and of the functions behind them, which record, follow and keep ahead: 1,659 KiB when the order was made. Functions
-/// that nobody asks for are read in pieces of 128 KiB, each waited for.
-pub const FUNCTIONS: usize = 1664 << 10;
-
-/// Asks for the functions of `foreread` that record, follow and keep ahead, all at once. A failure costs nothing but the speed-up.
-pub fn fetch_rest() {
-    // SAFETY: reads a number that the kernel gave this process at its start.
-    let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } & !(page_size() - 1);
-    let rest = std::ptr::without_provenance_mut::<c_void>(entry as usize + STARTS);
-    // SAFETY: this advice changes no memory, whatever is mapped there.
-    let _ = unsafe { madvise(rest, FUNCTIONS - STARTS, Advice::WillNeed) };
-}
 
 /// Asks for a library of foreread's that a program is about to load. The program's loader would read three places of the library one
 /// after the other. A failure costs nothing but the speed-up.

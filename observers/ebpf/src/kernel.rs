@@ -13,9 +13,7 @@ use crate::decide::Seen;
 use crate::decode::Decoder;
 use crate::decode::record::{FOLLOWED, FOLLOWED_PARENT, PROBES, call};
 
-/// The kernel's side, compiled. It lies apart from the constants that every start reads (`crates/cli/start`).
-// SAFETY: a section of that name has bytes and no meaning.
-#[unsafe(link_section = ".bpf_objects")]
+/// The kernel's side, compiled.
 static OBJECT: [u8; include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o")).len()] =
     *include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 

@@ -14,7 +14,6 @@ use foreread_plan::format::{Place, Reader, Record, RecordFile, Sample, WriteErro
 use foreread_plan::{Advice, FileId, FileMeta, Meta, Role, Sequence, ThreadId, ThreadMeta};
 use foreread_sources::Replay;
 use foreread_sources::signature::Roles;
-use foreread_sys::own;
 use foreread_sys::processor::Aside;
 
 use super::orders::{Order, Waits};
@@ -56,7 +55,6 @@ pub(super) type Written = Result<Writing, WriteError>;
 
 impl Writer {
     pub(super) fn start(place: &Place, meta: &Meta, limit: u64, aside: Aside) -> Self {
-        own::fetch_rest();
         let started = || -> anyhow::Result<_> {
             let writing = Writing::new(RecordFile::create_at(place, meta, limit)?);
             let written = Arc::new(Mutex::new(Some(Ok(writing))));
