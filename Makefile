@@ -20,9 +20,6 @@ LIBEXEC := $(DESTDIR)$(PREFIX)/libexec
 # The program that does `foreread run`, and the one with all other commands.
 PROGRAMS := foreread foreread-tools
 
-# Options of cargo that have the observer in the kernel built, where there is what that takes. Said once, when it is not there.
-EBPF = $(eval EBPF := $(shell sh observers/ebpf/feature.sh))$(EBPF)
-
 # Where the translator is built, and where Debian has the Clang it is built with.
 SLICER := target/slicer
 CLANG := /usr/lib/llvm-19/lib/cmake/clang
@@ -52,7 +49,8 @@ help:
 # where the program finds it, as an installed one would. Programs are copied, as they are when installed: what a linker has
 # written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
-	$(CARGO) build --release -p foreread -p foreread-capi $(EBPF)
+	$(CARGO) build --release -p foreread -p foreread-capi
+	@! sh observers/ebpf/ready.sh || $(CARGO) build --release -p foreread-ebpf-module
 	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
 	for program in $(PROGRAMS); do \
 		install -m 755 $(RELEASE)/$$program $(RELEASE)/.$$program && \
@@ -60,7 +58,7 @@ build:
 	done
 	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
 	$(MAKE) -s -C observers/pmpi OUT=$(CURDIR)/$(RELEASE)
-	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_*.so
+	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_[mop]*.so
 	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
 	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
 
@@ -83,7 +81,7 @@ python:
 bench-build: build sqlite python
 	@if test -d $(CLANG); then $(MAKE) slicer; \
 	else echo 'bench-build: without the group slice: Clang 19 is missing (libclang-19-dev)'; fi
-	$(CARGO) build --release -p foreread -p foreread-capi -p foreread-bench $(EBPF)
+	$(CARGO) build --release -p foreread -p foreread-capi -p foreread-bench
 
 test:
 	@sh packages.sh test
@@ -91,7 +89,7 @@ test:
 
 # The tests load the libraries that `build` leaves into real programs.
 test-rust: build
-	$(CARGO) test --release --no-fail-fast $(EBPF)
+	$(CARGO) test --release --no-fail-fast
 
 # What threads and processes share, in every order. The models are crates of their own (tests/models), with loom's atomics and locks.
 test-loom:
@@ -107,7 +105,7 @@ test-slicer-here: slicer
 	ctest --test-dir $(SLICER) --output-on-failure -j 2
 	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime test
 	$(MAKE) -C slicer/programs OUT=$(CURDIR)/$(SLICER)/programs test
-	$(CARGO) test --release $(EBPF) --test cc -- translated
+	$(CARGO) test --release --test cc -- translated
 	python3 slicer/suites/semantics.py --quick
 
 test-sqlite: sqlite
@@ -118,9 +116,10 @@ test-python:
 
 lint:
 	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --release --all-targets $(EBPF) -- -D warnings
+	$(CARGO) clippy --release --all-targets -- -D warnings
 	$(CARGO) clippy --profile preload -p foreread-preload -- -D warnings
 	$(CARGO) clippy --release -p foreread-python -- -D warnings
+	@! sh observers/ebpf/ready.sh || $(CARGO) clippy --release -p foreread-ebpf-module -- -D warnings
 
 bench: bench-build
 	$(RELEASE)/foreread-bench
@@ -141,9 +140,10 @@ install:
 	install -D -m 755 --strip $(RELEASE)/foreread $(BIN)/foreread
 	install -D -m 755 --strip $(RELEASE)/foreread-tools $(LIBEXEC)/foreread-tools
 	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
+	test ! -f $(RELEASE)/libforeread_ebpf.so || install -D -m 644 --strip $(RELEASE)/libforeread_ebpf.so $(LIB)/libforeread_ebpf.so
 	for library in $(RELEASE)/libforeread_mpich.so $(RELEASE)/libforeread_openmpi.so; do \
 		test ! -f $$library || install -m 644 $$library $(LIB)/ || exit; done
-	sh observers/preload/loaders.sh $(LIB)/loaders $(LIB)/libforeread_*.so
+	sh observers/preload/loaders.sh $(LIB)/loaders $(LIB)/libforeread_[mop]*.so
 	test -f $(RELEASE)/libforeread.so.1 || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/libforeread.so.1 $(LIB64)/libforeread.so.1
 	ln -sf libforeread.so.1 $(LIB64)/libforeread.so
