@@ -20,24 +20,11 @@ LIBEXEC := $(DESTDIR)$(PREFIX)/libexec
 # The program that does `foreread run`, and the one with all other commands.
 PROGRAMS := foreread foreread-tools
 
-# How they are linked; the comment at `build` says why.
-STATIC := -C target-feature=+crt-static -C relocation-model=static -C strip=debuginfo
-# Lays the functions that a run goes through together, and asks for them at once: a cold start reads the file around each place it
-# comes to. On other machines than these the order alone helps.
-START := -C link-arg=-Wl,-T,$(CURDIR)/crates/cli/start/start.ld
-ifeq ($(shell uname -m),x86_64)
-ENTRY := $(RELEASE)/entry.o
-START += -C link-arg=$(CURDIR)/$(ENTRY) -C link-arg=-Wl,-e,foreread_entry
-endif
-
-# Options of cargo that have the observer in the kernel built, where there is what that takes. Said once, when it is not there.
-EBPF = $(eval EBPF := $(shell sh observers/ebpf/feature.sh))$(EBPF)
-
 # Where the translator is built, and where Debian has the Clang it is built with.
 SLICER := target/slicer
 CLANG := /usr/lib/llvm-19/lib/cmake/clang
 
-.PHONY: all build start-order slicer sqlite python bench-build test test-rust test-loom test-slicer test-sqlite test-python \
+.PHONY: all build slicer sqlite python bench-build test test-rust test-loom test-slicer test-sqlite test-python \
 	lint bench bench-quick demo install uninstall deps fuzz clean help
 
 all: build
@@ -57,17 +44,13 @@ help:
 	@echo 'make deps                   the Debian packages all this needs; test and demo see to theirs'
 	@echo 'make clean                  remove what was built'
 
-# The programs are linked statically, to lie at a fixed address: foreread is started before whatever it runs, and the
-# dynamic linker would take 1 ms of that, being relocated 0.2 ms. The preload library comes by a call of its
-# own: in one, it would be given the standard library that the program's use of the ring asks for. It lies where
-# the program finds it, as an installed one would. It is loaded into every process: without pages to be made
-# read-only after relocation that takes two system calls and a page fault less. Both are copied, as they are when
-# installed: what a linker has written the kernel holds in single pages, which takes a start 0.3 ms more.
+# What is built here is what `cargo test --release` and clippy use again. The preload library has a profile of its own. It is loaded
+# into every process: without pages to be made read-only after relocation that takes two system calls and a page fault less. It lies
+# where the program finds it, as an installed one would. Programs are copied, as they are when installed: what a linker has
+# written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
-	$(CARGO) build --release -p foreread-capi
-	$(if $(ENTRY),$(CC) -c -o $(ENTRY) crates/cli/start/entry.S)
-	$(CARGO) rustc --release -p foreread --bin foreread $(EBPF) -- $(STATIC) $(START)
-	$(CARGO) rustc --release -p foreread --bin foreread-tools $(EBPF) -- $(STATIC)
+	$(CARGO) build --release -p foreread -p foreread-capi
+	@! sh observers/ebpf/ready.sh || $(CARGO) build --release -p foreread-ebpf-module
 	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
 	for program in $(PROGRAMS); do \
 		install -m 755 $(RELEASE)/$$program $(RELEASE)/.$$program && \
@@ -75,14 +58,9 @@ build:
 	done
 	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
 	$(MAKE) -s -C observers/pmpi OUT=$(CURDIR)/$(RELEASE)
-	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_*.so
+	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_[mop]*.so
 	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
 	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
-
-# To be made, and `build` to be repeated, when a test says that functions of a start lie elsewhere.
-start-order: build
-	python3 crates/cli/start/order.py $(RELEASE)/foreread > $(RELEASE)/start.ld
-	mv $(RELEASE)/start.ld crates/cli/start/start.ld
 
 slicer: build
 	@test -d $(CLANG) || { \
@@ -103,7 +81,7 @@ python:
 bench-build: build sqlite python
 	@if test -d $(CLANG); then $(MAKE) slicer; \
 	else echo 'bench-build: without the group slice: Clang 19 is missing (libclang-19-dev)'; fi
-	$(CARGO) build --release -p foreread-bench
+	$(CARGO) build --release -p foreread -p foreread-capi -p foreread-bench
 
 test:
 	@sh packages.sh test
@@ -111,12 +89,11 @@ test:
 
 # The tests load the libraries that `build` leaves into real programs.
 test-rust: build
-	$(CARGO) test --no-fail-fast $(EBPF)
+	$(CARGO) test --release --no-fail-fast
 
-# What threads and processes share, in every order. These builds have loom's atomics and locks, and a folder of their own.
+# What threads and processes share, in every order. The models are crates of their own (tests/models), with loom's atomics and locks.
 test-loom:
-	RUSTFLAGS='$(RUSTFLAGS) --cfg loom' $(CARGO) test --release --target-dir target/loom \
-		-p foreread-ring -p foreread-segment -p foreread-engine --lib -- models
+	$(CARGO) test --release -p foreread-models-ring -p foreread-models-segment -p foreread-models-engine --lib -- models
 
 # Without Clang 19 there is nothing to test but the driver, which test-rust does.
 test-slicer:
@@ -128,7 +105,7 @@ test-slicer-here: slicer
 	ctest --test-dir $(SLICER) --output-on-failure -j 2
 	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime test
 	$(MAKE) -C slicer/programs OUT=$(CURDIR)/$(SLICER)/programs test
-	$(CARGO) test $(EBPF) --test cc -- translated
+	$(CARGO) test --release --test cc -- translated
 	python3 slicer/suites/semantics.py --quick
 
 test-sqlite: sqlite
@@ -139,10 +116,10 @@ test-python:
 
 lint:
 	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --all-targets $(EBPF) -- -D warnings
+	$(CARGO) clippy --release --all-targets -- -D warnings
 	$(CARGO) clippy --profile preload -p foreread-preload -- -D warnings
-	cd python && $(CARGO) fmt -- --check
-	cd python && $(CARGO) clippy --release -- -D warnings
+	$(CARGO) clippy --release -p foreread-python -- -D warnings
+	@! sh observers/ebpf/ready.sh || $(CARGO) clippy --release -p foreread-ebpf-module -- -D warnings
 
 bench: bench-build
 	$(RELEASE)/foreread-bench
@@ -163,9 +140,10 @@ install:
 	install -D -m 755 --strip $(RELEASE)/foreread $(BIN)/foreread
 	install -D -m 755 --strip $(RELEASE)/foreread-tools $(LIBEXEC)/foreread-tools
 	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
+	test ! -f $(RELEASE)/libforeread_ebpf.so || install -D -m 644 --strip $(RELEASE)/libforeread_ebpf.so $(LIB)/libforeread_ebpf.so
 	for library in $(RELEASE)/libforeread_mpich.so $(RELEASE)/libforeread_openmpi.so; do \
 		test ! -f $$library || install -m 644 $$library $(LIB)/ || exit; done
-	sh observers/preload/loaders.sh $(LIB)/loaders $(LIB)/libforeread_*.so
+	sh observers/preload/loaders.sh $(LIB)/loaders $(LIB)/libforeread_[mop]*.so
 	test -f $(RELEASE)/libforeread.so.1 || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/libforeread.so.1 $(LIB64)/libforeread.so.1
 	ln -sf libforeread.so.1 $(LIB64)/libforeread.so

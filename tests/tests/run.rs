@@ -43,8 +43,6 @@ mod records;
 mod replay;
 #[path = "run/signals.rs"]
 mod signals;
-#[path = "run/start.rs"]
-mod start;
 #[path = "run/store.rs"]
 mod store;
 #[path = "run/streams.rs"]
@@ -85,7 +83,6 @@ fn main() {
         mapped::TESTS,
         memory::TESTS,
         aside::TESTS,
-        start::TESTS,
         store::TESTS,
         oracle::TESTS,
         names::TESTS,

@@ -286,9 +286,9 @@ impl Store {
     }
 
     /// Has the kernel fetch what [`Store::find`] will read of a program's own record first, while its caller does
-    /// something else. Where that cannot be, it is fetched then. Whether there is a record.
-    pub fn announce(&self, identity: &Identity) -> bool {
-        announce(&self.place_for(identity)).is_ok()
+    /// something else. Where that cannot be, it is fetched then.
+    pub fn announce(&self, identity: &Identity) {
+        let _ = announce(&self.place_for(identity));
     }
 
     /// What is known of a program: its own record, or the nearest one of its executable; and that, open: its own no further than

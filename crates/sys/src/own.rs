@@ -1,7 +1,6 @@
 //! This program's own file, and the files that belong to it.
 //!
-//! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation. What this
-//! program will go through of its own file → a hint.
+//! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation.
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::calls::{self, NO_FOLLOW};
 use crate::{Event, What};
 
-/// The record, as `bpf/record.h` defines it.
+/// The record, as `module/bpf/record.h` defines it.
 #[allow(
     missing_docs,
     dead_code,
@@ -29,9 +29,8 @@ use crate::{Event, What};
     clippy::all,
     clippy::undocumented_unsafe_blocks
 )]
-pub(crate) mod record {
-    include!(concat!(env!("OUT_DIR"), "/record.rs"));
-}
+#[rustfmt::skip]
+pub(crate) mod record;
 
 use record::{
     NAMED_APART, NAMED_CUT, NAMED_DELETED, NAMED_DIRECTORY, WHAT_EXEC, WHAT_EXIT, WHAT_FAULT,

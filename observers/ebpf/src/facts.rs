@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::module;
+
 /// Where the kernel describes its own types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// Where it says how far it is locked down.
@@ -13,7 +15,7 @@ const FIRST_PIDS: &str = "pid:[4026531836]";
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Whether the kernel's side was built.
+    /// Whether the kernel's side was built: its library is where it belongs.
     pub is_built: bool,
     /// The process's effective capabilities, one bit each.
     pub capabilities: u64,
@@ -31,7 +33,7 @@ impl Facts {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let pids = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         Self {
-            is_built: cfg!(feature = "kernel"),
+            is_built: module::library().is_ok(),
             capabilities: capabilities_in(&status),
             has_btf: Path::new(BTF).exists(),
             lockdown: chosen_in(&fs::read_to_string(LOCKDOWN).unwrap_or_default()).to_owned(),

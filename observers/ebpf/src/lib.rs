@@ -5,39 +5,34 @@
 //!
 //! | part | what it is |
 //! | --- | --- |
-//! | `bpf/record.h` | the one definition of what is reported; bindgen makes the Rust types of it |
-//! | `bpf/observe.bpf.c` | the kernel's side |
+//! | `module/bpf/record.h` | the one definition of what is reported; bindgen makes the Rust types of it |
+//! | `module/bpf/observe.bpf.c` | the kernel's side |
 //! | [`facts`] | what this host allows, as found by looking |
 //! | [`decide`] | pure: what follows from the facts, and the sentences on it |
 //! | `calls` | pure: which system calls are looked at, and how |
 //! | `decode` | pure: the kernel's bytes as events |
-//! | `kernel` | loads the kernel's side, and takes what it reports |
-//! | [`system`] | the same of the whole machine: which files are opened, and what is not in memory (`bpf/system.bpf.c`) |
+//! | `module` | loads the kernel's side by a library of its own, libforeread_ebpf.so (`module/`), which holds libbpf |
+//! | `kernel` | what is observed of one program |
+//! | [`system`] | the same of the whole machine: which files are opened, and what is not in memory (`module/bpf/system.bpf.c`) |
 //!
-//! Without the feature `kernel` there is no kernel's side, and [`observe`] says so.
+//! That library is built where there is clang, and by itself: nothing else is compiled anew for it. Without it [`observe`] says so.
 //!
 //! Data flow: the kernel's side → ring → `decode` → [`Event`].
 
-#[cfg(feature = "kernel")]
+mod abi;
 mod calls;
 pub mod decide;
-#[cfg(feature = "kernel")]
 mod decode;
 pub mod facts;
-#[cfg(feature = "kernel")]
 mod kernel;
+mod module;
 pub mod system;
-#[cfg(not(feature = "kernel"))]
-mod without;
 
 use std::path::PathBuf;
 
 use foreread_plan::{Extent, Kind};
 
-#[cfg(feature = "kernel")]
 pub use kernel::Observation;
-#[cfg(not(feature = "kernel"))]
-pub use without::Observation;
 
 /// How much memory the kernel has for events that are not taken yet, in bytes: at a million events of 48 bytes a second, the
 /// events of 170 ms, where the supervisor takes them each 4 ms.

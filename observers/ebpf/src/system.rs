@@ -4,23 +4,16 @@
 //! Invariants: the process that observes is not observed; a number of opens a second of each process and of each user are
 //! reported, and the rest are counted; memory is bounded.
 //!
-//! Data flow: `bpf/system.bpf.c` → ring → `decode` → [`Event`]; processes that wait for devices → a ring of their own, whose reader is
+//! Data flow: `module/bpf/system.bpf.c` → ring → `decode` → [`Event`]; processes that wait for devices → a ring of their own, whose reader is
 //! woken at once.
 
-#[cfg(feature = "kernel")]
 mod decode;
-#[cfg(feature = "kernel")]
 mod load;
-#[cfg(not(feature = "kernel"))]
-mod without;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-#[cfg(feature = "kernel")]
 pub use load::System;
-#[cfg(not(feature = "kernel"))]
-pub use without::System;
 
 use crate::decide;
 use crate::facts::Facts;

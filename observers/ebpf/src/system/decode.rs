@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Event, File};
 
-/// The record, as `bpf/system.h` defines it.
+/// The record, as `module/bpf/system.h` defines it.
 #[allow(
     missing_docs,
     dead_code,
@@ -20,9 +20,9 @@ use super::{Event, File};
     clippy::all,
     clippy::undocumented_unsafe_blocks
 )]
-pub(crate) mod record {
-    include!(concat!(env!("OUT_DIR"), "/system.rs"));
-}
+#[rustfmt::skip]
+#[path = "record.rs"]
+pub(crate) mod record;
 
 use record::{
     SYSTEM_EXEC, SYSTEM_EXIT, SYSTEM_FETCH, SYSTEM_FORK, SYSTEM_OPEN, SYSTEM_WRITES, system_event,

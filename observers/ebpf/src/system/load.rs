@@ -1,17 +1,12 @@
-//! Loads the kernel's side, and takes what it reports.
+//! The observation of the whole machine, and what it reports.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::os::fd::{BorrowedFd, RawFd};
-use std::rc::Rc;
-
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, RingBuffer, RingBufferBuilder};
+use std::os::fd::BorrowedFd;
 
 use super::Event;
 use super::decode::{Decoder, record};
-
-/// The kernel's side, compiled.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/system.bpf.o"));
+use crate::abi::{ALARMS, RING, SYSTEM};
+use crate::module::Module;
 
 /// What may lose events, in the order of `enum system_probe`.
 const PROBE_NAMES: [&str; record::SYSTEM_PROBES as usize] =
@@ -57,102 +52,31 @@ fn constants_of(own: u32) -> Vec<u8> {
 
 /// An observation of the machine that has begun. The kernel's side goes with it.
 pub struct System {
-    ring: RingBuffer<'static>,
-    alarms: RingBuffer<'static>,
-    taken: Rc<RefCell<Taken>>,
-    way: &'static str,
-    object: Object,
-    /// Held for what they do when they go.
-    _links: Vec<Link>,
-}
-
-#[derive(Default)]
-struct Taken {
     decoder: Decoder,
-    events: VecDeque<Event>,
-    /// How many of one poll.
-    count: usize,
+    way: &'static str,
+    module: Module,
 }
 
 impl System {
     pub(crate) fn begin() -> Result<Self, String> {
-        libbpf_rs::set_print(None);
         // Some kernels allow no probes of functions.
         Self::load(FUNCTION, CALLS).or_else(|_| Self::load(CALLS, FUNCTION))
     }
 
     /// With one way of seeing opens, and without the other.
     fn load(way: &'static str, other: &str) -> Result<Self, String> {
-        let refused = |what: &str| {
-            let what = what.to_owned();
-            move |why: libbpf_rs::Error| format!("{what}: {why}")
-        };
-        let mut object = ObjectBuilder::default()
-            .open_memory(OBJECT)
-            .map_err(refused("the kernel's side"))?;
-        for mut program in object.progs_mut() {
-            if program.name() == other {
-                program.set_autoload(false);
-            }
+        let constants = constants_of(std::process::id());
+        let module = Module::load(SYSTEM, &[other], 0, &constants)?;
+        let has_rings = [RING, ALARMS]
+            .iter()
+            .all(|ring| module.wait_fd(*ring).is_some());
+        if !has_rings {
+            return Err("the kernel's side has no rings".to_owned());
         }
-        for mut map in object.maps_mut() {
-            if map.name().to_string_lossy().ends_with(".rodata") {
-                let constants = map.initial_value_mut().unwrap_or_default();
-                let own = constants_of(std::process::id());
-                let begins = constants.get_mut(..own.len());
-                begins
-                    .ok_or("the kernel's side has no place for its constants")?
-                    .copy_from_slice(&own);
-            }
-        }
-        let object = object
-            .load()
-            .map_err(refused("the kernel refuses the eBPF programs"))?;
-        let mut links = Vec::new();
-        for program in object.progs_mut() {
-            let name = program.name().to_string_lossy().into_owned();
-            if program.autoload() {
-                links.push(program.attach().map_err(refused(&name))?);
-            }
-        }
-        let taken = Rc::new(RefCell::new(Taken::default()));
-        let taker = Rc::clone(&taken);
-        let mut builder = RingBufferBuilder::new();
-        let mut maps = object.maps();
-        let map = maps.find(|map| map.name() == "ring");
-        let map = map.ok_or("the kernel's side has no ring")?;
-        builder
-            .add(&map, move |bytes| {
-                let taken = &mut *taker.borrow_mut();
-                taken.events.extend(taken.decoder.take(bytes));
-                taken.count += 1;
-                // Anything but 0 ends the round.
-                i32::from(taken.count == AT_ONCE)
-            })
-            .map_err(refused("the ring"))?;
-        let ring = builder.build().map_err(refused("the ring"))?;
-        let mut builder = RingBufferBuilder::new();
-        let map = maps.find(|map| map.name() == "alarms");
-        let map = map.ok_or("the kernel's side has no alarms")?;
-        let taker = Rc::clone(&taken);
-        builder
-            .add(&map, move |bytes| {
-                if let Some(at) = bytes.first_chunk() {
-                    let at = u64::from_ne_bytes(*at);
-                    taker.borrow_mut().events.push_back(Event::Waits { at });
-                }
-                0
-            })
-            .map_err(refused("the alarms"))?;
-        let alarms = builder.build().map_err(refused("the alarms"))?;
-        drop(maps);
         Ok(Self {
-            ring,
-            alarms,
-            taken,
+            decoder: Decoder::default(),
             way,
-            object,
-            _links: links,
+            module,
         })
     }
 
@@ -163,51 +87,45 @@ impl System {
 
     /// Readable when there are events.
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
-        let fd: RawFd = self.ring.epoll_fd();
-        // SAFETY: the ring has it open for as long as it lives, and so longer than what is returned.
-        unsafe { BorrowedFd::borrow_raw(fd) }
+        self.module.wait_fd(RING).expect("seen when it was loaded")
     }
 
     /// Readable when a process is about to wait for a device, from which on [`System::poll`] is worth its while.
     pub fn alarm_fd(&self) -> BorrowedFd<'_> {
-        let fd: RawFd = self.alarms.epoll_fd();
-        // SAFETY: as above.
-        unsafe { BorrowedFd::borrow_raw(fd) }
+        self.module
+            .wait_fd(ALARMS)
+            .expect("seen when it was loaded")
     }
 
     /// Hand out some of what has been reported, in the order in which it was; whether there may be more.
     pub fn poll(&mut self, each: &mut dyn FnMut(Event)) -> bool {
-        self.taken.borrow_mut().count = 0;
-        self.alarms.consume_raw();
-        self.ring.consume_raw();
-        let (events, count) = {
-            let mut taken = self.taken.borrow_mut();
-            (std::mem::take(&mut taken.events), taken.count)
-        };
+        let Self {
+            module, decoder, ..
+        } = self;
+        let mut events = VecDeque::new();
+        module.poll(ALARMS, |bytes| {
+            if let Some(at) = bytes.first_chunk() {
+                let at = u64::from_ne_bytes(*at);
+                events.push_back(Event::Waits { at });
+            }
+            true
+        });
+        let mut count = 0;
+        module.poll(RING, |bytes| {
+            events.extend(decoder.take(bytes));
+            count += 1;
+            count < AT_ONCE
+        });
         events.into_iter().for_each(each);
         count >= AT_ONCE
     }
 
     /// How many events each probe has lost, of those that have.
     pub fn lost(&self) -> Vec<(&'static str, u64)> {
-        let mut maps = self.object.maps();
-        let Some(lost) = maps.find(|map| map.name() == "lost") else {
-            return Vec::new();
-        };
-        let of = |probe: usize| {
-            let key = (probe as u32).to_ne_bytes();
-            let counts = lost.lookup_percpu(&key, MapFlags::ANY).ok().flatten();
-            let number = |bytes: &Vec<u8>| {
-                let bytes = bytes.first_chunk().copied().unwrap_or_default();
-                u64::from_ne_bytes(bytes)
-            };
-            counts.unwrap_or_default().iter().map(number).sum::<u64>()
-        };
-        let each = PROBE_NAMES.iter().enumerate();
-        let nameless = ("nameless", self.taken.borrow().decoder.nameless);
-        each.map(|(probe, &name)| (name, of(probe)))
-            .chain([nameless])
-            .filter(|(_, count)| *count > 0)
-            .collect()
+        let mut lost = self.module.lost(&PROBE_NAMES);
+        if self.decoder.nameless > 0 {
+            lost.push(("nameless", self.decoder.nameless));
+        }
+        lost
     }
 }
