@@ -9,11 +9,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use foreread_plan::format::Sample;
-use foreread_plan::{FileMeta, PAGE, Summary};
+use foreread_plan::{FileId, FileMeta, PAGE, Summary};
 use foreread_sys::file::FileFacts;
 use foreread_sys::{file, way};
 
 use crate::Files;
+use crate::fetch::{Difference, difference};
 
 /// A gain below this, in ns, is not worth observing the program for: following one takes 2 to 3 ms.
 const WORTH: u64 = 5_000_000;
@@ -21,12 +22,14 @@ const WORTH: u64 = 5_000_000;
 const PLACES: usize = 64;
 
 /// What was found of a sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Places looked at.
     pub looked: u64,
     /// Of these, places that are not in memory, in part or as a whole.
     pub missing: u64,
+    /// Files of the sample that differ from the record.
+    pub differences: Vec<(FileId, Difference)>,
 }
 
 impl Look {
@@ -43,7 +46,10 @@ impl Look {
                 continue;
             };
             if open.as_ref().is_none_or(|open| open.path != meta.path) {
-                open = Some(Open::of(&meta.path));
+                let opened = Open::of(&meta.path);
+                let differs = opened.difference(meta).map(|how| (one.file, how));
+                look.differences.extend(differs);
+                open = Some(opened);
             }
             let has = open.as_ref().is_some_and(|open| open.has(&one.pages));
             look.add(has);
@@ -109,6 +115,14 @@ impl Open {
         }
     }
 
+    /// How the file differs from what is known of it.
+    fn difference(&self, meta: &FileMeta) -> Option<Difference> {
+        match self.found.as_ref()? {
+            Ok((_, facts)) => difference(meta, facts),
+            Err(why) => Some(Difference::Gone(why.to_string())),
+        }
+    }
+
     /// Whether all these pages are in memory, or cannot be fetched.
     fn has(&self, pages: &std::ops::Range<u64>) -> bool {
         let Some(found) = &self.found else {
@@ -144,6 +158,7 @@ mod tests {
         let look = |missing| Look {
             looked: 64,
             missing,
+            differences: Vec::new(),
         };
         let waited = recorded(64_000_000, 1 << 30);
         assert!(!look(0).pays(&waited) && !look(4).pays(&waited));
@@ -156,6 +171,7 @@ mod tests {
         let look = |missing| Look {
             looked: 64,
             missing,
+            differences: Vec::new(),
         };
         let hot = recorded(1_000_000, 4096);
         assert!(look(1).pays(&hot) && !look(0).pays(&hot));

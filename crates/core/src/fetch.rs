@@ -64,6 +64,7 @@ pub(crate) struct State {
     taken: u64,
     /// Planned pages that the program has read so far.
     passed: u64,
+    was_full: bool,
     pub(crate) issued: Vec<(FileId, Range<u64>)>,
     /// Names looked up, and whether they were waited for.
     pub(crate) names: Vec<(FileId, bool)>,
@@ -183,6 +184,7 @@ impl Shared {
             }
             let is_full = state.taken.saturating_sub(state.passed) >= self.budget;
             if is_full {
+                state.was_full = true;
                 state = wait(&self.room, state);
                 continue;
             }
@@ -207,6 +209,11 @@ impl Shared {
 }
 
 impl State {
+    /// Whether the budget was ever used up.
+    pub(crate) fn was_full(&self) -> bool {
+        self.was_full
+    }
+
     fn enter(&mut self, done: Done) {
         self.issued.extend(done.issued);
         self.names.extend(done.name);
@@ -326,7 +333,7 @@ impl Worker {
 }
 
 /// How a file differs from what is known of it.
-fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Difference> {
+pub(crate) fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Difference> {
     if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
         Some(Difference::Replaced)
     } else if facts.size != meta.size {

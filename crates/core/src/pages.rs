@@ -10,6 +10,15 @@ use rustc_hash::FxHashMap;
 /// Pages in one mask.
 const CHUNK: u64 = 64;
 
+/// The pages of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct Planned {
+    /// All of them.
+    pub(crate) all: Pages,
+    /// Those that are left to the kernel's read-ahead.
+    pub(crate) left: Pages,
+}
+
 /// Pages of files, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages(FxHashMap<(FileId, u64), u64>);
@@ -51,6 +60,15 @@ impl Pages {
         masks(pages)
             .map(|(chunk, mask)| u64::from((mask & known(chunk)).count_ones()))
             .sum()
+    }
+
+    /// How many pages both sets have.
+    pub(crate) fn common(&self, other: &Self) -> u64 {
+        let both = self.0.iter().map(|(chunk, mask)| {
+            let theirs = other.0.get(chunk).copied().unwrap_or(0);
+            u64::from((mask & theirs).count_ones())
+        });
+        both.sum()
     }
 
     /// How many pages the set has.

@@ -4,7 +4,7 @@
 //! account is made of that at the end. Every [`WINDOW`] reads the plan is judged by its outcome: if it did not have half of them,
 //! the program does something else, and nothing more is fetched.
 //!
-//! Invariant of the account: issued = useful + late + wasted + unknown.
+//! Invariant of the account: issued = useful + late + evicted + wasted + unknown.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 
 use crate::Files;
 use crate::fetch::{Difference, Shared};
-use crate::pages::Pages;
+use crate::pages::{Pages, Planned};
 use crate::wants::{Trace, Wants};
 
 /// Reads by which a plan is judged.
@@ -31,12 +31,16 @@ pub struct Account {
     pub useful: u64,
     /// Bytes that the program had to wait for all the same.
     pub late: u64,
+    /// Bytes that were gone from memory again when the program read them.
+    pub evicted: u64,
     /// Bytes that the program did not read, which was observed all the time.
     pub wasted: u64,
     /// Bytes that the program was not seen to read, which was not observed all the time.
     pub unknown: u64,
     /// Bytes that the program waited for and that were not issued.
     pub missed: u64,
+    /// Whether fetching ever had to wait for the program, for want of memory.
+    pub was_full: bool,
     /// Names looked up; of these, names that took a device, and names that the program used.
     pub names: Names,
     /// Reads seen, and of these, reads that the plan had.
@@ -69,7 +73,7 @@ pub struct Names {
 /// A plan being fetched.
 pub struct Session {
     shared: Arc<Shared>,
-    planned: Arc<Mutex<Pages>>,
+    planned: Arc<Mutex<Planned>>,
     read: Pages,
     waited: Pages,
     named: FxHashSet<FileId>,
@@ -80,6 +84,7 @@ pub struct Session {
     /// Reads since the last one of a page that was not read before.
     idle: u64,
     has_left: bool,
+    has_strayed: bool,
     is_unobserved: bool,
 }
 
@@ -94,7 +99,7 @@ impl Session {
         budget: u64,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::new(Arc::clone(&files), budget.max(1)));
-        let planned = Arc::<Mutex<Pages>>::default();
+        let planned = Arc::<Mutex<Planned>>::default();
         let (adds, plans) = (Arc::clone(&shared), Arc::clone(&planned));
         thread::builder("foreread-wants").spawn(move || {
             let mut wants = Wants::new(trace, &*files);
@@ -117,13 +122,14 @@ impl Session {
             window: (0, 0),
             idle: 0,
             has_left: false,
+            has_strayed: false,
             is_unobserved: false,
         })
     }
 
     /// The program has read these pages by so many reads, and waited for a device or not.
     pub fn read(&mut self, file: FileId, pages: Range<u64>, waited: bool, count: u64) {
-        let is_planned = self.planned().has_any(file, pages.clone());
+        let is_planned = self.planned().all.has_any(file, pages.clone());
         let new = self.read.add(file, pages.clone());
         if new > 0 {
             if waited {
@@ -132,6 +138,7 @@ impl Session {
             if is_planned {
                 self.shared.passed(new);
             }
+            self.has_strayed |= waited && !is_planned;
             self.idle = 0;
         } else {
             self.idle += count;
@@ -155,7 +162,7 @@ impl Session {
         self.named.insert(file);
     }
 
-    fn planned(&self) -> std::sync::MutexGuard<'_, Pages> {
+    fn planned(&self) -> std::sync::MutexGuard<'_, Planned> {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,14 +171,14 @@ impl Session {
         self.has_left
     }
 
+    /// Whether the program has waited for anything that the plan does not have.
+    pub fn has_strayed(&self) -> bool {
+        self.has_strayed
+    }
+
     /// Whether there is nothing more to fetch, nor anything new to be seen of the program.
     pub fn is_over(&self) -> bool {
         self.idle >= WINDOW && self.shared.is_done()
-    }
-
-    /// Whether wants are still to be fetched.
-    pub fn is_fetching(&self) -> bool {
-        !self.shared.is_done()
     }
 
     /// The program was not observed, or is not from now on: nobody can say whether it reads what it was not seen to read.
@@ -187,6 +194,7 @@ impl Session {
             reads: self.reads,
             foreseen: self.foreseen,
             has_left: self.has_left,
+            was_full: state.was_full(),
             differences: std::mem::take(&mut state.differences),
             devices: state.devices.iter().copied().collect(),
             ..Account::default()
@@ -200,7 +208,8 @@ impl Session {
         account.issued = issued * PAGE;
         account.late = late * PAGE;
         account.useful = (read - late) * PAGE;
-        account.missed = (self.waited.len() - late) * PAGE;
+        let left = self.waited.common(&self.planned().left);
+        account.missed = self.waited.len().saturating_sub(late + left) * PAGE;
         let unread = (issued - read) * PAGE;
         *if self.is_unobserved {
             &mut account.unknown

@@ -2,7 +2,8 @@
 //!
 //! Each page and each name is wanted once. A read that goes on where the one before ended, in either direction, joins it, up to
 //! [`JOINED`] pages. A name is not wanted for itself if its file is read soon after, which opens it; nor where the block that its
-//! inode lies in comes with another name, and its folder has been looked into.
+//! inode lies in comes with another name, and its folder has been looked into. What goes on with a long sequential stream is left to the
+//! kernel, which reads such streams in larger pieces of memory than it takes requests in.
 //!
 //! Data flow: [`Trace`] → [`Wants::next`] → a batch of wants, in order.
 
@@ -11,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use foreread_plan::{Access, FileId, FileMeta, Kind};
+use foreread_sources::Streams;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Files;
-use crate::pages::Pages;
+use crate::pages::Planned;
 
 /// The accesses of an earlier run, in order.
 pub trait Trace: Send {
@@ -58,6 +60,7 @@ pub(crate) struct Wants<'a, T> {
     inodes: FxHashSet<(u64, u64)>,
     /// Folders in which a name is wanted.
     folders: FxHashSet<PathBuf>,
+    streams: Streams,
     fresh: Vec<Range<u64>>,
 }
 
@@ -71,12 +74,13 @@ impl<'a, T: Trace> Wants<'a, T> {
             named: FxHashMap::default(),
             inodes: FxHashSet::default(),
             folders: FxHashSet::default(),
+            streams: Streams::default(),
             fresh: Vec::new(),
         }
     }
 
     /// Appends the wants of the next accesses, and adds their pages to those planned; false at the end.
-    pub(crate) fn next(&mut self, planned: &Mutex<Pages>, out: &mut Vec<Want>) -> bool {
+    pub(crate) fn next(&mut self, planned: &Mutex<Planned>, out: &mut Vec<Want>) -> bool {
         self.batch.clear();
         self.read.clear();
         while self.batch.len() < BATCH
@@ -91,7 +95,10 @@ impl<'a, T: Trace> Wants<'a, T> {
         let first = out.len();
         let mut planned = planned.lock().unwrap_or_else(PoisonError::into_inner);
         for access in &batch {
-            if access.kind.reads() {
+            if access.kind == Kind::Touch {
+                // A mapping has no read-ahead of that kind.
+                self.fetch(access, &mut planned, first, out);
+            } else if access.kind.reads() {
                 self.read(access, &mut planned, first, out);
             } else if access.kind.names() && !self.read.contains(&access.file) {
                 self.name(access.file, access.kind, out);
@@ -101,10 +108,22 @@ impl<'a, T: Trace> Wants<'a, T> {
         !self.batch.is_empty()
     }
 
-    fn read(&mut self, access: &Access, planned: &mut Pages, first: usize, out: &mut Vec<Want>) {
+    fn read(&mut self, access: &Access, planned: &mut Planned, first: usize, out: &mut Vec<Want>) {
+        let file = access.file;
+        if self.streams.is_left(access.thread, file, access.extent) {
+            planned.all.add(file, access.extent.pages());
+            planned.left.add(file, access.extent.pages());
+            return;
+        }
+        self.fetch(access, planned, first, out);
+    }
+
+    fn fetch(&mut self, access: &Access, planned: &mut Planned, first: usize, out: &mut Vec<Want>) {
         let file = access.file;
         self.fresh.clear();
-        planned.fresh(file, access.extent.pages(), &mut self.fresh);
+        planned
+            .all
+            .fresh(file, access.extent.pages(), &mut self.fresh);
         for pages in self.fresh.drain(..) {
             let last = out[first..].last_mut().filter(|last| last.file == file);
             if let Some(What::Pages(last)) = last.map(|last| &mut last.what)
@@ -236,6 +255,17 @@ mod tests {
     }
 
     #[test]
+    fn a_long_stream_is_left_to_the_kernel_but_for_its_beginning() {
+        let files = table(1);
+        let forward = (0..400).map(|page| access(0, Kind::Read, page..page + 1));
+        let wanted = pages(&wants(forward.collect(), &files));
+        assert_eq!(wanted.last().map(|last| last.end), Some(64));
+        let touched = (0..400).map(|page| access(0, Kind::Touch, page..page + 1));
+        let wanted = pages(&wants(touched.collect(), &files));
+        assert_eq!(wanted.last().map(|last| last.end), Some(400));
+    }
+
+    #[test]
     fn neighbours_are_joined_in_either_direction() {
         let files = table(1);
         let forward = (0..40).map(|page| access(0, Kind::Pread, page..page + 1));
@@ -280,7 +310,7 @@ mod tests {
             let files = table(3);
             let all: Vec<_> = reads
                 .iter()
-                .map(|&(file, start, len)| access(file, Kind::Pread, start..start + len))
+                .map(|&(file, start, len)| access(file, Kind::Touch, start..start + len))
                 .collect();
             let model: BTreeSet<_> = reads
                 .iter()

@@ -285,6 +285,27 @@ pub(super) struct Followed {
     pub(super) unmeasured: Option<String>,
 }
 
+impl Followed {
+    /// This, and what was guessed beside it of files that the record does not have.
+    pub(super) fn and(mut self, guessed: Self) -> Self {
+        if let (Some(report), Some(other)) = (&mut self.report, guessed.report) {
+            // Both were shown these reads.
+            let missed = report.ledger.missed;
+            report.ledger = [report.ledger, other.ledger].into_iter().sum();
+            report.ledger.missed = missed;
+            report.names = [report.names, other.names].into_iter().sum();
+            report.foreseen += other.foreseen;
+            report.was_hot &= other.ledger.issued == 0;
+            report.strands.extend(other.strands);
+            report.devices.extend(other.devices);
+            report.devices.sort_unstable();
+            report.devices.dedup();
+        }
+        self.unmeasured = self.unmeasured.or(guessed.unmeasured);
+        self
+    }
+}
+
 /// A session, and what is known of the record that it follows.
 pub(super) struct Follower {
     session: Session,

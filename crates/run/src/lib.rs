@@ -343,9 +343,9 @@ fn help(
     let summary = served.as_ref().map(|one| one.summary.clone());
     account.baseline = summary.or_else(|| opened.as_ref().and_then(|one| one.summary.clone()));
     let mut left_alone = None;
-    if let Some(plan) = served.take_if(|plan| !plan.pays()) {
+    if let Some(Err(look)) = served.as_ref().map(served::Plan::pays) {
         // It runs as without foreread.
-        left_alone = Some(plan.left_alone());
+        left_alone = served.take().map(|plan| plan.left_alone(look));
         observed = None;
     }
     if let Some(observing) = &mut observed {
@@ -378,7 +378,8 @@ fn help(
         let started = plan.serve().context("starting to fetch");
         account.note(started)
     });
-    let is_followed = follower.is_some() || served.is_some();
+    let is_replayed = follower.is_some();
+    let is_followed = is_replayed || served.is_some();
     if !is_followed && left_alone.is_none() {
         account.followed = None;
         account.baseline = None;
@@ -428,7 +429,7 @@ fn help(
         watch: watch.sampling(by_sampling),
         records: recorder.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
-        guesses: (args.prefetch && !is_followed && left_alone.is_none()).then(|| plan.roles()),
+        guesses: (args.prefetch && !is_replayed && left_alone.is_none()).then(|| plan.roles()),
         left_alone,
         rest: Rest::of(started.pid, collective.clone()),
         collective,

@@ -5,6 +5,7 @@
 //!
 //! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use foreread_backend::{Change, MOVING_HEAD};
 use foreread_core::cold::Look;
 use foreread_core::{Account, Difference, Files, Session};
 use foreread_engine::{Ledger, Names, Phase, Report, StrandReport};
-use foreread_plan::format::Record;
+use foreread_plan::format::{ReadError, Record};
 use foreread_plan::{
     self as plan, Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
 };
@@ -74,11 +75,14 @@ impl Plan {
         }
     }
 
-    /// Whether so much of it is missing from memory that fetching it pays.
-    pub(super) fn pays(&self) -> bool {
+    /// Whether so much of it is missing from memory that fetching it pays; if not, what was seen of it.
+    pub(super) fn pays(&self) -> Result<(), Look> {
         let outline = self.recorded.outline();
-        outline
-            .is_none_or(|outline| Look::at(outline.sample(), &*self.recorded).pays(&self.summary))
+        let look = outline.map(|outline| Look::at(outline.sample(), &*self.recorded));
+        match look {
+            Some(look) if !look.pays(&self.summary) => Err(look),
+            _ => Ok(()),
+        }
     }
 
     /// The files of which the kernel need read nothing ahead.
@@ -106,15 +110,21 @@ impl Plan {
     }
 
     /// What came of it where the program was left alone.
-    pub(super) fn left_alone(self) -> Followed {
-        let report = report(Account::default(), Phase::Hot);
+    pub(super) fn left_alone(self, look: Look) -> Followed {
+        if let Some(outline) = self.recorded.outline()
+            && let Err(why @ ReadError::Damaged { .. }) = outline.check()
+        {
+            // Nobody will come to what is damaged of it.
+            self.trouble.get_or_init(|| why.to_string());
+        }
+        let account = Account {
+            differences: look.differences,
+            ..Account::default()
+        };
         Followed {
-            report: Some(Report {
-                was_hot: true,
-                ..report
-            }),
+            report: Some(report(account, Phase::Hot)),
             files: self.recorded,
-            overtaken: Default::default(),
+            overtaken: HashSet::new(),
             trouble: self.trouble.get().cloned(),
             unmeasured: None,
         }
@@ -138,6 +148,16 @@ impl Served {
         self.session.has_left()
     }
 
+    /// Whether the program has waited for anything that the record does not have.
+    pub(super) fn has_strayed(&self) -> bool {
+        self.session.has_strayed()
+    }
+
+    /// Whether the record has the file.
+    pub(super) fn has(&self, file: FileId) -> bool {
+        self.recorded.follows(file)
+    }
+
     /// Whether nothing is left to fetch, nor to be seen.
     pub(super) fn is_over(&self) -> bool {
         self.session.is_over()
@@ -153,10 +173,16 @@ impl Served {
         self.session.look_away();
     }
 
-    /// Ends fetching.
-    pub(super) fn finish(self) -> Followed {
+    /// Ends fetching. The program has had so many bytes from devices by itself.
+    pub(super) fn finish(self, device_bytes: Option<u64>) -> Followed {
         let is_over = self.session.is_over();
-        let account = self.session.finish();
+        let mut account = self.session.finish();
+        if account.was_full {
+            // A page that it had to read itself was gone again; one that was on its way was read for it.
+            let own = device_bytes.unwrap_or(0).saturating_sub(account.missed);
+            account.evicted = own.min(account.late);
+            account.late -= account.evicted;
+        }
         let phase = match (account.has_left, is_over) {
             (true, _) => Phase::GaveUp,
             (false, true) => Phase::Finished,
@@ -216,6 +242,7 @@ fn report(account: Account, phase: Phase) -> Report {
         useful: account.useful,
         late: account.late,
         wasted: account.wasted,
+        evicted: account.evicted,
         unknown: account.unknown,
         missed: account.missed,
         ..Ledger::default()
@@ -256,7 +283,8 @@ fn report(account: Account, phase: Phase) -> Report {
         foreseen: account.foreseen,
         missed_hot: 0,
         found_again: 0,
-        was_hot: false,
+        // Nothing was missing from memory.
+        was_hot: account.issued == 0 && account.names.fetched == 0,
         declined: false,
         changed,
         gone,

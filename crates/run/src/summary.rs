@@ -156,6 +156,11 @@ impl Account {
         self.remarks.push(plain(&remark));
     }
 
+    /// What the program had from devices by itself, in bytes.
+    pub(super) fn device_bytes(&self) -> Option<u64> {
+        self.device_bytes
+    }
+
     pub(super) fn ended(&mut self, finished: &Finished) {
         let ending = finished.ending();
         self.status = ending.status();

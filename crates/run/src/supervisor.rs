@@ -110,7 +110,9 @@ impl Sink for Sinks {
         if let Some(recorder) = &mut self.recorder {
             recorder.accesses(sequence);
         }
-        if let Some(follower) = &mut self.follower {
+        let file = sequence.first.file;
+        let is_served = self.served.as_ref().is_some_and(|one| one.has(file));
+        if let Some(follower) = self.follower.as_mut().filter(|_| !is_served) {
             follower.accesses(sequence);
         }
         if let Some(served) = &mut self.served {
@@ -244,9 +246,9 @@ impl Supervisor {
         if let Some(recorder) = &mut sinks.recorder {
             recorder.flush();
         }
-        if self.pace.has_waited()
-            && let Some(roles) = self.guesses.take()
-        {
+        let served = self.sinks.served.as_ref();
+        let may_guess = served.map_or(self.pace.has_waited(), Served::has_strayed);
+        if may_guess && let Some(roles) = self.guesses.take() {
             self.guess(roles);
         }
         let (Some(observer), sinks) = (&mut self.observer, &mut self.sinks) else {
@@ -259,7 +261,10 @@ impl Supervisor {
                 // What is guessed goes on; the record is made anew.
                 self.want(Wanted::Everything);
             }
-            self.heed(phase);
+            // Beside a plan the guesses say nothing of what need be observed.
+            if self.sinks.served.is_none() {
+                self.heed(phase);
+            }
         }
         if let Some(served) = &self.sinks.served {
             let (has_left, is_over) = (served.has_left(), served.is_over());
@@ -449,8 +454,13 @@ impl Supervisor {
         let devices = follower.as_ref().map(Follower::devices).unwrap_or_default();
         let served = self.sinks.served.take();
         let followed = self.left_alone.take();
-        let followed = followed.or_else(|| served.map(Served::finish));
-        if let Some(followed) = followed.or_else(|| follower.map(Follower::finish)) {
+        let served = served.map(|served| served.finish(account.device_bytes()));
+        let guessed = follower.map(Follower::finish);
+        let followed = followed.or(match (served, guessed) {
+            (Some(served), Some(guessed)) => Some(served.and(guessed)),
+            (served, guessed) => served.or(guessed),
+        });
+        if let Some(followed) = followed {
             link.doing("closing the account of what was fetched");
             let Followed {
                 report,

@@ -24,7 +24,7 @@ use foreread_plan::{Access, Expected, Head, Name, Seen};
 pub use access_list::{AccessList, Counts, Draft, Entry, Feed, Match, RegionId};
 pub use null::Null;
 pub use replay::{Replay, Trace};
-pub use streams::{STREAM_AFTER, goes_on, is_front_to_back};
+pub use streams::{STREAM_AFTER, Streams, goes_on, is_front_to_back};
 
 /// How a source knows what it discloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

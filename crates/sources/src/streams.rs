@@ -108,7 +108,7 @@ impl Stream {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct Streams(FxHashMap<(ThreadId, FileId), Stream>);
+pub struct Streams(FxHashMap<(ThreadId, FileId), Stream>);
 
 impl Streams {
     /// How far the stream had run that this access goes on with.
@@ -117,6 +117,11 @@ impl Streams {
             self.0.clear();
         }
         self.0.entry((thread, file)).or_default().next(extent)
+    }
+
+    /// Whether this access goes on with a stream that is long enough to be left to the kernel.
+    pub fn is_left(&mut self, thread: ThreadId, file: FileId, extent: Extent) -> bool {
+        self.runs(thread, file, extent).pattern() == Pattern::Sequential
     }
 
     /// Start afresh.

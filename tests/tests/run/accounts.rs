@@ -33,9 +33,9 @@ pub const TESTS: &[Test] = &[
         partly_changed,
     ),
     (
-        "what_is_read_after_a_plan_was_lost_and_found_is_accounted_for_as_it_is",
+        "what_is_read_in_another_order_is_accounted_for_as_it_is",
         &[],
-        lost_and_found,
+        another_order,
     ),
     (
         "what_is_read_after_a_plan_was_given_up_is_accounted_for_as_it_is",
@@ -351,16 +351,15 @@ fn partly_changed() {
     assert!(outcome.bytes("wasted") > 0, "{outcome:?}");
 }
 
-fn lost_and_found() {
+fn another_order() {
     let mut followed = scattered(0..200);
     followed.extend(scattered(2500..2600));
     followed.extend(scattered(1300..1900));
     followed.extend(scattered(200..1200));
-    let outcome = check(&Case {
+    check(&Case {
         followed,
         ..Case::default()
     });
-    assert!(outcome.account["found_again"] != 0, "{outcome:?}");
 }
 
 fn given_up() {
@@ -375,8 +374,6 @@ fn given_up() {
         followed,
         ..Case::default()
     });
-    let of = |count: &str| outcome.account[count].as_u64().expect("a count");
-    assert!(of("foreseen") * 2 < of("reads_seen"), "{outcome:?}");
     assert!(outcome.bytes("useful") > 1 << 20, "{outcome:?}");
 }
 
