@@ -1,6 +1,6 @@
 #!/bin/sh
 # packages.sh TARGET: has the Debian packages of packages.txt that `make TARGET` needs, and Rust, or says how to get
-# them. TARGET is `demo`, `test`, or `deps` for all of them.
+# them. TARGET is `build`, `demo`, `test`, or `deps` for all of them.
 #
 # Missing packages are installed by root, or by sudo where it asks for no password. Otherwise one command is printed
 # that installs them. The exit status is 1 if the target cannot do without something that is still missing.
@@ -9,10 +9,11 @@ set -u
 target=$1
 list=$(dirname "$0")/packages.txt
 case $target in
+    build) needed=' build ' wanted=$needed ;;
     demo) needed=' build demo ' wanted=$needed ;;
     test) needed=' build demo test ' wanted="${needed}more " ;;
     deps) needed=' build demo test more ' wanted=$needed ;;
-    *) echo "packages.sh: demo, test or deps, not: $target" >&2; exit 2 ;;
+    *) echo "packages.sh: build, demo, test or deps, not: $target" >&2; exit 2 ;;
 esac
 rustup='curl -sSf https://sh.rustup.rs | sh -s -- -y'
 # As Cargo.toml has it.
