@@ -17,8 +17,8 @@ INCLUDE := $(DESTDIR)$(PREFIX)/include
 SHARE := $(DESTDIR)$(PREFIX)/share
 LIBEXEC := $(DESTDIR)$(PREFIX)/libexec
 
-# The program that does `foreread run`, and the one with all other commands.
-PROGRAMS := foreread foreread-tools
+# The program that runs and records, the one with all other commands, and the daemon.
+PROGRAMS := foreread foreread-tools forereadd
 
 # Where the translator is built, and where Debian has the Clang it is built with.
 SLICER := target/slicer
@@ -30,8 +30,8 @@ CLANG := /usr/lib/llvm-19/lib/cmake/clang
 all: build
 
 help:
-	@echo 'make build                  target/release: foreread, foreread-tools, libforeread_preload.so,'
-	@echo '                            libforeread.so and .a;'
+	@echo 'make build                  target/release: foreread, foreread-tools, forereadd,'
+	@echo '                            libforeread_preload.so, libforeread.so and .a;'
 	@echo '                            those for MPI (libforeread_mpich.so, _openmpi.so) where its compiler is there'
 	@echo 'make slicer                 what foreread cc and foreread slice need: the translator (Clang 19), its runtime'
 	@echo 'make sqlite, python         the SQLite extension (sqlite/foreread.so); the wheel (python/wheels)'
@@ -49,18 +49,31 @@ help:
 # where the program finds it, as an installed one would. Programs are copied, as they are when installed: what a linker has
 # written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
-	$(CARGO) build --release -p foreread -p foreread-capi
+	@sh packages.sh build
+	$(CARGO) build --release -p foreread -p foreread-tools -p foreread-daemon -p foreread-capi || sh packages.sh failed
 	@! sh observers/ebpf/ready.sh || $(CARGO) build --release -p foreread-ebpf-module
-	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
-	for program in $(PROGRAMS); do \
-		install -m 755 $(RELEASE)/$$program $(RELEASE)/.$$program && \
-		mv $(RELEASE)/.$$program $(RELEASE)/$$program || exit; \
-	done
-	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
+	$(call finish,$(PROGRAMS))
 	$(MAKE) -s -C observers/pmpi OUT=$(CURDIR)/$(RELEASE)
 	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_[mop]*.so
 	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
 	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
+
+# finish PROGRAMS: copies programs, and builds the preload library beside them.
+define finish
+	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
+	for program in $(1); do \
+		install -m 755 $(RELEASE)/$$program $(RELEASE)/.$$program && \
+		mv $(RELEASE)/.$$program $(RELEASE)/$$program || exit; \
+	done
+	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
+endef
+
+# What `foreread run` takes, and nothing else.
+.PHONY: build-run
+build-run:
+	$(CARGO) build --release -p foreread || sh packages.sh failed
+	$(call finish,foreread)
+	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_preload.so
 
 slicer: build
 	@test -d $(CLANG) || { \
@@ -81,7 +94,7 @@ python:
 bench-build: build sqlite python
 	@if test -d $(CLANG); then $(MAKE) slicer; \
 	else echo 'bench-build: without the group slice: Clang 19 is missing (libclang-19-dev)'; fi
-	$(CARGO) build --release -p foreread -p foreread-capi -p foreread-bench
+	$(CARGO) build --release -p foreread -p foreread-tools -p foreread-daemon -p foreread-capi -p foreread-bench
 
 test:
 	@sh packages.sh test
@@ -129,16 +142,17 @@ bench-quick: bench-build
 
 demo:
 	@sh packages.sh demo
-	@echo 'building foreread: a minute or two, the first time'
-	@$(MAKE) -s build
+	@test -x $(RELEASE)/foreread || echo 'building foreread: a minute or two, the first time'
+	@$(MAKE) -s build-run
 	@bench/demo.sh
 
 # Builds only what is missing, so that `sudo make install` after `make build` needs no cargo. The dynamic linker finds
 # what is new in its own folders, /usr/local/lib among them, by a cache, which ldconfig brings up to date.
 install:
-	test -x $(RELEASE)/foreread -a -x $(RELEASE)/foreread-tools -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
+	test -x $(RELEASE)/foreread -a -x $(RELEASE)/foreread-tools -a -x $(RELEASE)/forereadd -a -f $(RELEASE)/libforeread_preload.so || $(MAKE) build
 	install -D -m 755 --strip $(RELEASE)/foreread $(BIN)/foreread
 	install -D -m 755 --strip $(RELEASE)/foreread-tools $(LIBEXEC)/foreread-tools
+	install -D -m 755 --strip $(RELEASE)/forereadd $(LIBEXEC)/forereadd
 	install -D -m 644 $(RELEASE)/libforeread_preload.so $(LIB)/libforeread_preload.so
 	test ! -f $(RELEASE)/libforeread_ebpf.so || install -D -m 644 --strip $(RELEASE)/libforeread_ebpf.so $(LIB)/libforeread_ebpf.so
 	for library in $(RELEASE)/libforeread_mpich.so $(RELEASE)/libforeread_openmpi.so; do \
@@ -172,7 +186,7 @@ install:
 	test -n '$(DESTDIR)' || ldconfig 2>/dev/null || true
 
 uninstall:
-	rm -f $(BIN)/foreread $(LIBEXEC)/foreread-tools $(SHARE)/man/man1/foreread.1 $(SHARE)/man/man1/foreread-*.1 \
+	rm -f $(BIN)/foreread $(LIBEXEC)/foreread-tools $(LIBEXEC)/forereadd $(SHARE)/man/man1/foreread.1 $(SHARE)/man/man1/foreread-*.1 \
 		$(SHARE)/bash-completion/completions/foreread \
 		$(SHARE)/zsh/site-functions/_foreread $(SHARE)/fish/vendor_completions.d/foreread.fish
 	rm -f $(LIB64)/libforeread.* $(LIB64)/libforeread_preexec.a $(LIB64)/pkgconfig/foreread.pc \

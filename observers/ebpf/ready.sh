@@ -1,5 +1,5 @@
 #!/bin/sh
-# feature.sh: whether the observer in the kernel can be built here; on standard error, what is missing for that.
+# ready.sh: whether the observer in the kernel can be built here; on standard error, what is missing for that.
 set -u
 
 missing=''

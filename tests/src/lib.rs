@@ -47,7 +47,12 @@ pub fn root() -> PathBuf {
 /// The program under test, as `make build` leaves it.
 pub fn foreread() -> PathBuf {
     let folder = root().join("target/release");
-    for name in ["foreread", "foreread-tools", "libforeread_preload.so"] {
+    for name in [
+        "foreread",
+        "foreread-tools",
+        "forereadd",
+        "libforeread_preload.so",
+    ] {
         let path = folder.join(name);
         assert!(
             path.exists(),

@@ -10,7 +10,7 @@ use foreread_sys::process::End;
 const FAILED: u8 = 2;
 
 /// The exit status of a command, whose failure is told in one line.
-pub(crate) fn ended(outcome: Result<ExitCode>) -> ExitCode {
+pub fn ended(outcome: Result<ExitCode>) -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,
@@ -22,7 +22,7 @@ pub(crate) fn ended(outcome: Result<ExitCode>) -> ExitCode {
 }
 
 /// Ends as the program ended, its signal included.
-pub(crate) fn end_as(ending: End) -> ExitCode {
+pub fn end_as(ending: End) -> ExitCode {
     match ending {
         // The kernel keeps no more of an exit status than its low eight bits.
         End::Exited(code) => ExitCode::from(code as u8),

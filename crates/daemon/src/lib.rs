@@ -8,7 +8,7 @@
 //! | [`control`] | the socket that programs ask at |
 //! | [`metrics`] | the status in Prometheus's text format |
 //! | [`Status`] | what the daemon has seen, predicted and fetched |
-//! | [`Options`] | what the daemon is started with |
+//! | [`Options`] | what the daemon is started with; [`cli`]: the same on a command line |
 //!
 //! Data flow: [`Watch`] → [`Happened`] → symbols → models (one of each process tree, one of the machine) → predictions → a
 //! strand of the engine for the process trees of each program → hints. [`Status`] accounts for all of them.
@@ -17,6 +17,7 @@
 
 mod accounts;
 mod ask;
+pub mod cli;
 mod clock;
 pub mod control;
 mod disks;

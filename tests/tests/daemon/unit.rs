@@ -64,7 +64,7 @@ fn the_unit_is_hardened() {
     };
     for (name, value) in [
         ("Type", "notify"),
-        ("ExecStart", "@PREFIX@/bin/foreread daemon run"),
+        ("ExecStart", "@PREFIX@/libexec/forereadd"),
         ("PrivateNetwork", "yes"),
         ("RestrictAddressFamilies", "AF_UNIX"),
         ("ProtectSystem", "strict"),

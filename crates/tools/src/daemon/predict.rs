@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use foreread_daemon::cli::own_state;
 use foreread_daemon::control::wire::{Asked, Following, Said};
 use foreread_daemon::control::{AskError, ask};
 use foreread_daemon::{Options, predict_saved};
@@ -17,7 +18,7 @@ use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::status::percent;
-use super::{own_state, to_ask};
+use super::to_ask;
 use crate::args;
 use crate::output::output;
 

@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
+use foreread_daemon::cli::Where;
 use foreread_daemon::control::ask;
 use foreread_daemon::control::wire::{Asked, Said};
 use foreread_run::{find_preload, preload_variables};
 
 use super::to_ask;
-use crate::args::daemon::Where;
 use crate::output::output;
 
 /// Prints the commands, in the language of POSIX's shell.

@@ -15,7 +15,6 @@ mod args;
 mod calibrate;
 mod daemon;
 mod doctor;
-mod ending;
 mod forget;
 mod list;
 mod output;
@@ -29,10 +28,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use foreread::{end_as, ended};
 use foreread_cc::Language;
 
 use args::{Args, Command};
-use ending::{end_as, ended};
 use output::{named, output};
 
 fn main() -> ExitCode {

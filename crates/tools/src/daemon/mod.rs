@@ -2,7 +2,7 @@
 //!
 //! | part | what it is |
 //! | --- | --- |
-//! | [`run`] | be the daemon, or start one |
+//! | [`run`] | start the daemon |
 //! | [`environment`] | what programs need to be seen by a user's own daemon |
 //! | [`stop`] | end it |
 //! | [`status`] | how it goes, as text and JSON |
@@ -23,24 +23,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use foreread_daemon::cli::{SYSTEM_SOCKET, Where, own_socket};
 use foreread_daemon::control::ask;
 use foreread_daemon::control::wire::{Asked, Said};
 use foreread_daemon::{Status, metrics};
 
-use crate::args::daemon::{Daemon, Where};
+use crate::args::daemon::Daemon;
 use crate::output::output;
 
 pub(crate) use predict::predict;
 
-/// Where root's daemon is asked.
-const SYSTEM_SOCKET: &str = "/run/foreread/daemon.sock";
-/// Where root's daemon keeps what it has learned.
-const SYSTEM_STATE: &str = "/var/lib/foreread";
-
 /// Does what is asked of or about the daemon.
 pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
     match args {
-        Daemon::Run(args) => run::run(&args),
+        Daemon::Run(_) => match run::run()? {},
         Daemon::Start(settings) => run::start(&settings),
         Daemon::Env(place) => environment::print(&place),
         Daemon::Stop(place) => stop::stop(&place),
@@ -62,33 +58,9 @@ fn status_at(socket: &Path) -> Result<Status> {
     }
 }
 
-/// Whether this process is root's.
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// The socket of a daemon that this user starts; `None` if there is no place for one.
-fn own_socket() -> Option<PathBuf> {
-    if is_root() {
-        return Some(SYSTEM_SOCKET.into());
-    }
-    let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)?;
-    folder
-        .is_absolute()
-        .then(|| folder.join("foreread/daemon.sock"))
-}
-
 /// The socket of the daemon that is asked: the user's own, if there is one.
 fn to_ask(place: &Where) -> PathBuf {
     let own = || own_socket().filter(|socket| socket.exists());
     let given = place.socket.clone().or_else(own);
     given.unwrap_or_else(|| SYSTEM_SOCKET.into())
-}
-
-/// The folder of what a daemon of this user has learned.
-fn own_state() -> Option<PathBuf> {
-    if is_root() {
-        return Some(SYSTEM_STATE.into());
-    }
-    foreread_profiles::data_home().map(|home| home.join("forereadd"))
 }

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use foreread_daemon::cli::Where;
 use foreread_daemon::control::ask;
 use foreread_daemon::control::wire::{Asked, SAVING, Said};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::to_ask;
-use crate::args::daemon::Where;
 use crate::output::output;
 
 /// Stops the daemon.

@@ -1,10 +1,11 @@
-//! The command lines of `foreread run` and `foreread record`, which both programs have: `foreread` to do what they say,
-//! `foreread-tools` to say what can be said.
+//! The declarations of `foreread run` and `foreread record`. `foreread` itself reads plain command lines of them
+//! ([`foreread::words`]); help, errors and unusual command lines are these declarations'.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use foreread::words;
 use foreread_run::{Choice, RunArgs, parse_cache};
 
 /// Who observes the program
@@ -88,7 +89,7 @@ impl From<Run> for RunArgs {
             observer: run.observed.observer.into(),
             record: !run.no_record,
             output: None,
-            redact: run.redact || redacts(),
+            redact: run.redact || words::redacts(),
             cache: run.cache,
         }
     }
@@ -131,13 +132,8 @@ impl From<Record> for RunArgs {
             observer: record.observed.observer.into(),
             record: true,
             output: record.output,
-            redact: record.redact || redacts(),
+            redact: record.redact || words::redacts(),
             cache: None,
         }
     }
-}
-
-/// Whether command lines are always to be redacted.
-fn redacts() -> bool {
-    std::env::var_os("FOREREAD_REDACT").is_some_and(|value| !value.is_empty() && value != "0")
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use foreread_daemon::cli::share;
 use foreread_slowdisk::cli::SlowdiskArgs;
 use foreread_traces::Format;
 use foreread_words::units;
@@ -216,12 +217,6 @@ fn limit(text: &str) -> Result<usize, String> {
     limit.ok_or_else(|| "not a number from 16 to 1073741824".to_owned())
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    let share: Option<f64> = text.parse().ok();
-    let share = share.filter(|share| *share > 0.5 && *share <= 1.0);
-    share.ok_or_else(|| "not a number above 0.5 and up to 1".to_owned())
-}
-
 fn format_named(name: &str) -> Result<Format, String> {
     let known = || Format::ALL.map(Format::name).join(", ");
     Format::named(name).ok_or_else(|| format!("not a format of traces ({})", known()))
@@ -311,6 +306,29 @@ mod tests {
         let run = RunArgs::from(record);
         assert!(!run.prefetch && run.record);
         assert_eq!(run.output.as_deref(), Some("x.fr".as_ref()));
+    }
+
+    /// What `foreread` reads by itself means the same here.
+    #[test]
+    fn plain_command_lines_mean_the_same_to_both_programs() {
+        for line in [
+            "run -- ls --json -q",
+            "run -q --json=a.json --observer=ebpf -- ls",
+            "run --quiet --no-record --redact --cache 64M -- ls -- x",
+            "run --explain --no-prefetch --observer preload -- ls",
+            "record --output x.fr --quiet -- ls",
+            "record --redact --observer auto -- ls",
+        ] {
+            let words = || line.split(' ').map(OsString::from);
+            let here =
+                match Args::parse_from(["foreread".into()].into_iter().chain(words())).command {
+                    Command::Run(run) => RunArgs::from(run),
+                    Command::Record(record) => RunArgs::from(record),
+                    other => panic!("{other:?}"),
+                };
+            let there = foreread::words::run(words()).expect("a plain line");
+            assert_eq!(format!("{here:?}"), format!("{there:?}"), "{line}");
+        }
     }
 
     #[test]

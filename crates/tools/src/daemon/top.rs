@@ -25,7 +25,7 @@ use rustix::process::Signal;
 use super::status::{COLUMN, HEADS, WIDTHS, facts, row};
 use super::{status_at, to_ask};
 use crate::args;
-use crate::ending::end_as;
+use foreread::end_as;
 
 /// How long a key is waited for before a new status is looked for.
 const KEYS: Duration = Duration::from_millis(100);

@@ -1,0 +1,8 @@
+//! What `foreread` and `foreread-tools` share: the plain command lines of a run, and how programs end.
+
+#![forbid(unsafe_code)]
+
+mod ending;
+pub mod words;
+
+pub use ending::{end_as, ended};

@@ -1,0 +1,201 @@
+//! What a daemon is told on its command line: by `forereadd`, and by `foreread daemon`, which starts it.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use foreread_words::units;
+
+use crate::{IoPriority, Model, ObserverChoice, Options};
+
+/// Where root's daemon is asked.
+pub const SYSTEM_SOCKET: &str = "/run/foreread/daemon.sock";
+/// Where root's daemon keeps what it has learned.
+const SYSTEM_STATE: &str = "/var/lib/foreread";
+
+/// Run the daemon in the foreground: what systemd starts
+///
+/// Ends on SIGTERM, SIGINT and SIGHUP, and saves what was learned before.
+#[derive(Debug, clap::Args)]
+pub struct Run {
+    /// What it is started with
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Leave the terminal and its session
+    #[arg(long, hide = true)]
+    pub detached: bool,
+}
+
+/// Where the daemon is asked
+#[derive(Debug, clap::Args)]
+pub struct Where {
+    /// The control socket, in a folder that is there [default: the user's own if there is one, else /run/foreread/daemon.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+}
+
+/// What the daemon is started with
+#[derive(Debug, clap::Args)]
+pub struct Settings {
+    #[command(flatten)]
+    /// Where it is asked
+    pub place: Where,
+    /// The folder of what was learned [default: /var/lib/foreread; of other users than root, forereadd in the data folder]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Which model predicts
+    #[arg(long, value_enum, default_value_t = Named::Epcm)]
+    pub model: Named,
+    /// The likelihood from which on a file is fetched: above 0.5, so that a sequence is predicted
+    #[arg(long, value_name = "SHARE", default_value_t = 0.55, value_parser = share)]
+    pub threshold: f64,
+    /// Memory that may be filled with what nobody has read yet, such as 64M [default: by the memory there is]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    pub budget: Option<u64>,
+    /// Who observes the system
+    #[arg(long, value_name = "WHO", value_enum, default_value_t = Watcher::Auto)]
+    pub observer: Watcher,
+    /// How reads ahead are weighed against other reads
+    #[arg(long, value_enum, default_value_t = Priority::Low)]
+    pub priority: Priority,
+    /// Watch and fetch on FUSE file systems, too: whoever serves one learns what is predicted
+    #[arg(long)]
+    pub fuse: bool,
+    /// Keep the status in FILE in Prometheus's text format, for node_exporter's textfile collector
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
+}
+
+impl Settings {
+    /// What the daemon is started with, with the places of this user where none are named.
+    ///
+    /// # Errors
+    /// When the environment names no place.
+    pub fn options(&self) -> Result<Options> {
+        let socket = self.place.socket.clone().or_else(own_socket);
+        let state = self.state.clone().or_else(own_state);
+        let socket =
+            socket.context("no place for the control socket: XDG_RUNTIME_DIR is not set")?;
+        let state =
+            state.context("no place for the models: neither XDG_DATA_HOME nor HOME is set")?;
+        Ok(Options {
+            state: std::path::absolute(state)?,
+            socket: std::path::absolute(socket)?,
+            model: self.model.into(),
+            threshold: self.threshold,
+            budget: self.budget,
+            observer: self.observer.into(),
+            priority: self.priority.into(),
+            fuse: self.fuse,
+        })
+    }
+}
+
+/// Makes the folder of models, for this user alone: file names are in there.
+///
+/// # Errors
+/// When the folder cannot be made, with its name.
+pub fn make_state(state: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(state);
+    made.with_context(|| format!("{}: cannot make the folder of models", state.display()))
+}
+
+/// A likelihood from which on files are fetched.
+///
+/// # Errors
+/// When it is none.
+pub fn share(text: &str) -> Result<f64, String> {
+    let share: Option<f64> = text.parse().ok();
+    let share = share.filter(|share| *share > 0.5 && *share <= 1.0);
+    share.ok_or_else(|| "not a number above 0.5 and up to 1".to_owned())
+}
+
+/// Whether this process is root's.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The socket of a daemon that this user starts; `None` if there is no place for one.
+pub fn own_socket() -> Option<PathBuf> {
+    if is_root() {
+        return Some(SYSTEM_SOCKET.into());
+    }
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)?;
+    folder
+        .is_absolute()
+        .then(|| folder.join("foreread/daemon.sock"))
+}
+
+/// The folder of what a daemon of this user has learned.
+pub fn own_state() -> Option<PathBuf> {
+    if is_root() {
+        return Some(SYSTEM_STATE.into());
+    }
+    foreread_profiles::data_home().map(|home| home.join("forereadd"))
+}
+
+/// Which model predicts
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Named {
+    /// The file that followed last time
+    Last,
+    /// Patterns of up to 8 files
+    Pcm,
+    /// Deep patterns, which predict sequences
+    Epcm,
+}
+
+impl From<Named> for Model {
+    fn from(named: Named) -> Self {
+        match named {
+            Named::Last => Self::LastSuccessor,
+            Named::Pcm => Self::Pcm,
+            Named::Epcm => Self::Epcm,
+        }
+    }
+}
+
+/// Who observes the system
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Watcher {
+    /// eBPF, and fanotify where BPF is missing; of other users than root, the preload library
+    Auto,
+    /// The kernel, by eBPF
+    Ebpf,
+    /// The kernel, by fanotify: opens and starts, not what is read
+    Fanotify,
+    /// The preload library, in programs that have the environment of `foreread daemon env`: opens and starts
+    Preload,
+}
+
+impl From<Watcher> for ObserverChoice {
+    fn from(watcher: Watcher) -> Self {
+        match watcher {
+            Watcher::Auto => Self::Auto,
+            Watcher::Ebpf => Self::Ebpf,
+            Watcher::Fanotify => Self::Fanotify,
+            Watcher::Preload => Self::Preload,
+        }
+    }
+}
+
+/// How reads ahead are weighed against other reads
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Priority {
+    /// The last level of the best-effort class
+    Low,
+    /// The priority of the process that starts the daemon
+    Normal,
+}
+
+impl From<Priority> for IoPriority {
+    fn from(priority: Priority) -> Self {
+        match priority {
+            Priority::Low => Self::Low,
+            Priority::Normal => Self::Normal,
+        }
+    }
+}
