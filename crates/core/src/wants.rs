@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use foreread_plan::{Access, FileId, FileMeta, Kind};
+use foreread_plan::{Access, FileId, FileMeta, Kind, PAGE};
 use foreread_sources::Streams;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -26,8 +26,10 @@ pub trait Trace: Send {
 
 /// Pages of one want, at most: 128 KiB, the kernel's own read-ahead window. Every device serves a request of that size as one.
 const JOINED: u64 = 32;
-/// Accesses that are taken together. A file that is opened and read within one batch is opened once.
-const BATCH: usize = 512;
+/// Accesses that are taken together: few at first, so that the program's first reads are requested at once. A file that is opened and
+/// read within one batch is opened once, and small files that were made one after the other are requested together.
+const FIRST_BATCH: usize = 256;
+const BATCH: usize = 8192;
 /// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them.
 const INODES: u64 = 16;
 
@@ -38,6 +40,8 @@ pub(crate) enum What {
     Pages(Range<u64>),
     /// What a name leads to: an inode, and for [`Kind::List`] the entries of a directory.
     Name(Kind),
+    /// Pages of small files that are likely to lie next to each other on their device, each with its file.
+    Together(Vec<(FileId, Range<u64>)>),
 }
 
 /// One entry of a plan.
@@ -52,6 +56,8 @@ pub(crate) struct Wants<'a, T> {
     trace: T,
     files: &'a dyn Files,
     batch: Vec<Access>,
+    /// How many accesses the next batch has, at most.
+    room: usize,
     /// Files that are read in the batch.
     read: FxHashSet<FileId>,
     /// Files that a name was wanted of, or that were opened.
@@ -69,7 +75,8 @@ impl<'a, T: Trace> Wants<'a, T> {
         Self {
             trace,
             files,
-            batch: Vec::with_capacity(BATCH),
+            batch: Vec::new(),
+            room: FIRST_BATCH,
             read: FxHashSet::default(),
             named: FxHashMap::default(),
             inodes: FxHashSet::default(),
@@ -83,7 +90,8 @@ impl<'a, T: Trace> Wants<'a, T> {
     pub(crate) fn next(&mut self, planned: &Mutex<Planned>, out: &mut Vec<Want>) -> bool {
         self.batch.clear();
         self.read.clear();
-        while self.batch.len() < BATCH
+        let room = std::mem::replace(&mut self.room, BATCH);
+        while self.batch.len() < room
             && let Some(access) = self.trace.next()
         {
             if access.kind.reads() && !access.extent.is_empty() {
@@ -105,7 +113,39 @@ impl<'a, T: Trace> Wants<'a, T> {
             }
         }
         self.batch = batch;
+        self.join(first, out);
         !self.batch.is_empty()
+    }
+
+    /// Puts wants of small files together whose inodes lie in one block: such files were mostly written one after the other.
+    fn join(&self, first: usize, out: &mut Vec<Want>) {
+        let mut groups: FxHashMap<(u64, u64), usize> = FxHashMap::default();
+        let mut kept: Vec<Want> = Vec::with_capacity(out.len() - first);
+        for want in out.drain(first..) {
+            let kin = match &want.what {
+                What::Pages(_) => self.kin(want.file),
+                _ => None,
+            };
+            let (Some(kin), What::Pages(pages)) = (kin, &want.what) else {
+                kept.push(want);
+                continue;
+            };
+            match groups.get(&kin) {
+                None => {
+                    groups.insert(kin, kept.len());
+                    kept.push(want);
+                }
+                Some(&place) => kept[place].add(want.file, pages.clone()),
+            }
+        }
+        out.extend(kept);
+    }
+
+    /// The block of a small file's inode.
+    fn kin(&self, file: FileId) -> Option<(u64, u64)> {
+        let meta = self.files.file(file)?;
+        let is_small = meta.size.div_ceil(PAGE) <= JOINED && rustix::fs::major(meta.dev) != 0;
+        is_small.then(|| block(meta))
     }
 
     fn read(&mut self, access: &Access, planned: &mut Planned, first: usize, out: &mut Vec<Want>) {
@@ -168,7 +208,7 @@ impl<'a, T: Trace> Wants<'a, T> {
 
     /// The file is looked up; whether that brings anything new into memory.
     fn finds(&mut self, meta: &FileMeta) -> bool {
-        let block = (meta.dev, meta.ino.wrapping_sub(1) / INODES);
+        let block = block(meta);
         let folder = meta.path.parent().unwrap_or(Path::new("/"));
         let is_new_folder = !self.folders.contains(folder);
         if is_new_folder {
@@ -177,6 +217,32 @@ impl<'a, T: Trace> Wants<'a, T> {
         // Without a device of its own a file system asks a server for each name.
         self.inodes.insert(block) || is_new_folder || rustix::fs::major(meta.dev) == 0
     }
+}
+
+impl Want {
+    /// Adds pages of another file.
+    fn add(&mut self, file: FileId, pages: Range<u64>) {
+        if let What::Pages(own) = &self.what {
+            self.what = What::Together(vec![(self.file, own.clone())]);
+        }
+        if let What::Together(all) = &mut self.what {
+            all.push((file, pages));
+        }
+    }
+
+    /// How many pages it is.
+    pub(crate) fn pages(&self) -> u64 {
+        match &self.what {
+            What::Pages(pages) => pages.end - pages.start,
+            What::Name(_) => 0,
+            What::Together(all) => all.iter().map(|(_, pages)| pages.end - pages.start).sum(),
+        }
+    }
+}
+
+/// The block that a file's inode lies in, and its device.
+fn block(meta: &FileMeta) -> (u64, u64) {
+    (meta.dev, meta.ino.wrapping_sub(1) / INODES)
 }
 
 /// Both ranges as one, if they touch, and that is not too long.
@@ -189,7 +255,7 @@ fn joined(last: &Range<u64>, pages: &Range<u64>) -> Option<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Advice, Extent, PAGE, ThreadId};
+    use foreread_plan::{Advice, Extent, ThreadId};
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -249,7 +315,7 @@ mod tests {
     fn pages(wants: &[Want]) -> Vec<Range<u64>> {
         let pages = wants.iter().filter_map(|want| match &want.what {
             What::Pages(pages) => Some(pages.clone()),
-            What::Name(_) => None,
+            What::Name(_) | What::Together(_) => None,
         });
         pages.collect()
     }
@@ -300,6 +366,16 @@ mod tests {
         all.push(access(5, Kind::List, 0..0));
         all.push(access(5, Kind::List, 0..0));
         assert_eq!(wants(all, &files).len(), 5);
+    }
+
+    #[test]
+    fn small_files_whose_inodes_lie_together_are_wanted_together() {
+        let mut files = table(40);
+        files.0.values_mut().for_each(|meta| meta.size = 10_000);
+        let all = (0..40).rev().map(|file| access(file, Kind::Read, 0..3));
+        let wanted = wants(all.collect(), &files);
+        let sizes: Vec<_> = wanted.iter().map(Want::pages).collect();
+        assert_eq!(sizes, [24, 48, 48]);
     }
 
     proptest! {

@@ -252,23 +252,28 @@ impl Opened {
 
     /// What the kernel is best told of the planned files.
     pub(super) fn advice(&self) -> impl Iterator<Item = (&Path, Advice)> {
-        let mut devices = HashMap::new();
-        let mut has_room = move |dev| {
-            *devices.entry(dev).or_insert_with(|| {
-                memory::has_room_for_streams(memory::budget(), Device::of(dev).read_ahead)
-            })
-        };
-        let read = self.recorded.at_hand();
-        let read = read.filter(|meta| !meta.written);
-        read.filter_map(move |meta| {
-            let advice = match meta.advice {
-                plan::Advice::Random => Advice::Random,
-                plan::Advice::Sequential if has_room(meta.dev) => Advice::Sequential,
-                plan::Advice::Sequential | plan::Advice::Normal => return None,
-            };
-            Some((meta.path.as_path(), advice))
-        })
+        advice(&self.recorded)
     }
+}
+
+/// What the kernel is best told of the files of a record.
+pub(super) fn advice(recorded: &Recorded) -> impl Iterator<Item = (&Path, Advice)> {
+    let mut devices = HashMap::new();
+    let mut has_room = move |dev| {
+        *devices.entry(dev).or_insert_with(|| {
+            memory::has_room_for_streams(memory::budget(), Device::of(dev).read_ahead)
+        })
+    };
+    let read = recorded.at_hand();
+    let read = read.filter(|meta| !meta.written);
+    read.filter_map(move |meta| {
+        let advice = match meta.advice {
+            plan::Advice::Random => Advice::Random,
+            plan::Advice::Sequential if has_room(meta.dev) => Advice::Sequential,
+            plan::Advice::Sequential | plan::Advice::Normal => return None,
+        };
+        Some((meta.path.as_path(), advice))
+    })
 }
 
 /// What came of following.

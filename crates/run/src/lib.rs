@@ -420,6 +420,9 @@ fn help(
     if let Some(store) = &plan.store {
         store.tidy_for(&plan.identity);
     }
+    if let Some(plan) = &left_alone {
+        plan.check();
+    }
     link.doing("observing the program");
     let (observer, libraries) = observed.map(Observing::parts).unzip();
     let watch = Watch::new(began.time, libraries.unwrap_or_default(), files);
@@ -427,7 +430,7 @@ fn help(
     let mut supervisor = Supervisor {
         observer,
         watch: watch.sampling(by_sampling),
-        records: recorder.is_some(),
+        records: recorder.is_some() || left_alone.is_some() && plan.destination.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
         guesses: (args.prefetch && !is_replayed && left_alone.is_none()).then(|| plan.roles()),
         left_alone,

@@ -14,9 +14,7 @@ use foreread_core::cold::Look;
 use foreread_core::{Account, Difference, Files, Session};
 use foreread_engine::{Ledger, Names, Phase, Report, StrandReport};
 use foreread_plan::format::{ReadError, Record};
-use foreread_plan::{
-    self as plan, Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta,
-};
+use foreread_plan::{Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
 use foreread_ring::Advice;
 use foreread_sources::Nature;
 use foreread_store::Found;
@@ -25,7 +23,7 @@ use foreread_sys::memory;
 use rustc_hash::FxHashSet;
 
 use super::files::{Recorded, Trouble};
-use super::follow::{Followed, REPLAY, Recording};
+use super::follow::{Followed, REPLAY, Recording, advice};
 use super::watch::Sink;
 
 impl Files for Recorded {
@@ -85,11 +83,9 @@ impl Plan {
         }
     }
 
-    /// The files of which the kernel need read nothing ahead.
+    /// What the kernel is best told of the planned files.
     pub(super) fn advice(&self) -> impl Iterator<Item = (&Path, Advice)> {
-        let files = self.recorded.at_hand();
-        let random = files.filter(|meta| !meta.written && meta.advice == plan::Advice::Random);
-        random.map(|meta| (meta.path.as_path(), Advice::Random))
+        advice(&self.recorded)
     }
 
     /// Starts fetching.
@@ -110,22 +106,38 @@ impl Plan {
     }
 
     /// What came of it where the program was left alone.
-    pub(super) fn left_alone(self, look: Look) -> Followed {
-        if let Some(outline) = self.recorded.outline()
+    pub(super) fn left_alone(self, look: Look) -> LeftAlone {
+        LeftAlone { plan: self, look }
+    }
+}
+
+/// A plan that is in memory.
+pub(super) struct LeftAlone {
+    plan: Plan,
+    look: Look,
+}
+
+impl LeftAlone {
+    /// Looks whether all of the record is sound: nobody comes to what is damaged of it.
+    pub(super) fn check(&self) {
+        if let Some(outline) = self.plan.recorded.outline()
             && let Err(why @ ReadError::Damaged { .. }) = outline.check()
         {
-            // Nobody will come to what is damaged of it.
-            self.trouble.get_or_init(|| why.to_string());
+            self.plan.trouble.get_or_init(|| why.to_string());
         }
+    }
+
+    /// What came of it.
+    pub(super) fn finish(self) -> Followed {
         let account = Account {
-            differences: look.differences,
+            differences: self.look.differences,
             ..Account::default()
         };
         Followed {
             report: Some(report(account, Phase::Hot)),
-            files: self.recorded,
+            files: self.plan.recorded,
             overtaken: HashSet::new(),
-            trouble: self.trouble.get().cloned(),
+            trouble: self.plan.trouble.get().cloned(),
             unmeasured: None,
         }
     }

@@ -233,6 +233,11 @@ impl Account {
         tells && self.lost == 0 && !keep
     }
 
+    /// Whether anything is wrong with the record that was followed.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.followed.is_some() && self.baseline.is_none()
+    }
+
     /// Enter what is wrong with the record that was followed: it is to be replaced.
     pub(super) fn damaged(&mut self, trouble: String) {
         self.say(trouble);

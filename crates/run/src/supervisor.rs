@@ -22,7 +22,7 @@ use super::observer::{Observer, Wanted};
 use super::pace::{Care, Pace};
 use super::record::Recorder;
 use super::rest::Rest;
-use super::served::Served;
+use super::served::{LeftAlone, Served};
 use super::summary::Account;
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
@@ -135,7 +135,7 @@ pub(super) struct Supervisor {
     /// Its part of the collective cache, if it is a rank.
     pub(super) collective: Option<Collective>,
     /// What came of a plan that the program was left alone by.
-    pub(super) left_alone: Option<Followed>,
+    pub(super) left_alone: Option<LeftAlone>,
     /// Why it was not.
     pub(super) unguessed: Option<anyhow::Error>,
     pub(super) aside: Aside,
@@ -453,10 +453,11 @@ impl Supervisor {
         let mut changed = HashSet::new();
         let devices = follower.as_ref().map(Follower::devices).unwrap_or_default();
         let served = self.sinks.served.take();
-        let followed = self.left_alone.take();
+        let left_alone = self.left_alone.take().map(LeftAlone::finish);
+        let is_alone = left_alone.is_some();
         let served = served.map(|served| served.finish(account.device_bytes()));
         let guessed = follower.map(Follower::finish);
-        let followed = followed.or(match (served, guessed) {
+        let followed = left_alone.or(match (served, guessed) {
             (Some(served), Some(guessed)) => Some(served.and(guessed)),
             (served, guessed) => served.or(guessed),
         });
@@ -509,7 +510,8 @@ impl Supervisor {
         let Some(own) = own.filter(|_| self.records) else {
             return;
         };
-        if account.outgrown() {
+        // Of a damaged record that nobody followed there is nothing to be replaced by.
+        if account.outgrown() || is_alone && account.is_damaged() {
             // A record that cannot be deleted is looked at again by the next run.
             let _ = own.remove();
         } else if !changed.is_empty() && account.goes_on_with_own() {

@@ -246,12 +246,12 @@ fn warmed_up() {
     };
     let first = again(0);
     assert_eq!(first.mode(), "recorded", "{first:?}");
-    // It is left to itself at first, and looked after again once what that has cost is paid back, in time for a good part of
-    // the slow reads.
+    // All that is missing is fetched while its fast reads go on. Nobody watches it read that: it was left to itself.
     let helps = |run| {
         let later = again(run);
         later.assert_as(&plain);
-        later.bytes("useful") + later.bytes("late") > 5000 * 4096 / 4
+        let fetched = later.bytes("useful") + later.bytes("late") + later.bytes("unknown");
+        fetched > 5000 * 4096 / 4
     };
     check!((0..3).any(helps), "{first:?}");
 }
