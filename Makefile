@@ -50,7 +50,7 @@ help:
 # written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
 	@sh packages.sh build
-	$(CARGO) build --release -p foreread -p foreread-tools -p foreread-daemon -p foreread-capi || sh packages.sh failed
+	$(CARGO) build --release -p foreread -p foreread-tools -p foreread-daemon -p foreread-capi
 	@! sh observers/ebpf/ready.sh || $(CARGO) build --release -p foreread-ebpf-module
 	$(call finish,$(PROGRAMS))
 	$(MAKE) -s -C observers/pmpi OUT=$(CURDIR)/$(RELEASE)
@@ -71,7 +71,7 @@ endef
 # What `foreread run` takes, and nothing else.
 .PHONY: build-run
 build-run:
-	$(CARGO) build --release -p foreread || sh packages.sh failed
+	$(CARGO) build --release -p foreread
 	$(call finish,foreread)
 	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_preload.so
 

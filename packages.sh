@@ -4,22 +4,10 @@
 #
 # Missing packages are installed by root, or by sudo where it asks for no password. Otherwise one line names them and a command
 # that installs them. The exit status is 1 if the target cannot do without something that is still missing.
-#
-# packages.sh failed: says in one line why cargo has failed, if that is a full disk or a registry that does not answer. The exit
-# status is 1.
+# So it is if there is no room for what is built, or the registry of crates does not answer and crates are missing.
 set -u
 
 target=$1
-if [ "$target" = failed ]; then
-    left=$(df -Pk . | awk 'NR == 2 { print int($4 / 1024) }')
-    if [ "${left:-0}" -lt 200 ]; then
-        echo "make: the disk of $(pwd) is full ($left MB left): free 1.5 GB, and type make again" >&2
-    elif ! "${CARGO:-cargo}" tree --offline --locked -q -p foreread -e normal,build >/dev/null 2>&1; then
-        echo 'make: crates.io does not answer, and crates are missing here: go online, or set HTTPS_PROXY, or name a mirror in' \
-            '~/.cargo/config.toml ([source.crates-io] replace-with = ...), and type make again' >&2
-    fi
-    exit 1
-fi
 list=$(dirname "$0")/packages.txt
 case $target in
     build) needed=' build ' wanted=$needed ;;
@@ -87,9 +75,31 @@ if [ -n "$missing$useful" ] && [ "$as_root" != nobody ] && command -v apt-get >/
     install $as_root || echo "make $target: apt-get failed" >&2
     look
 fi
+
+# Whether there is room to build in, and cargo has the crates, or gets them now.
+can_build() {
+    cd "$(dirname "$0")" || return
+    case $target in
+        demo) room=500 crates='-p foreread' ;;
+        build) room=1500 crates='-p foreread -p foreread-tools -p foreread-daemon -p foreread-capi' ;;
+        test) room=6000 crates='' ;;
+        deps) return ;;
+    esac
+    left=$(df -Pk . | awk 'NR == 2 { print int($4 / 1024) }')
+    if [ ! -d target/release/deps ] && [ "$left" -lt $room ]; then
+        echo "make $target: the disk of $(pwd) is full: $left MB are left. Free $room MB, and type: make $target" >&2
+        return 1
+    fi
+    "${CARGO:-cargo}" tree -q $crates -e normal,build >/dev/null 2>&1 && return
+    echo "make $target: crates are missing, and crates.io does not answer. Go online, or name a proxy:" \
+        "HTTPS_PROXY=http://HOST:PORT make $target" >&2
+    return 1
+}
+
 if [ -z "$missing$useful$rust" ]; then
     [ "$target" != deps ] || echo 'all packages are installed'
-    exit 0
+    can_build
+    exit
 fi
 
 # One line that says what is missing, and one command that installs it.
@@ -108,4 +118,4 @@ if [ -n "$missing$useful" ]; then
     fi
 fi
 echo "make $target: missing:$missing$useful${rust:+ Rust 1.$minor or later (cargo)}. Type: $command" >&2
-[ -z "$missing$rust" ]
+[ -z "$missing$rust" ] && can_build

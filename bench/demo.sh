@@ -10,16 +10,16 @@ dir=${FOREREAD_DEMO_DIR:-target/demo}
 rounds=3
 # Parts of the table; orders of each; parts that are asked for.
 parts=20000 each=40 asked=300
-# A disk on which sqlite3 alone is not even so many times slower than in memory is too fast for a gain, in percent.
-too_fast=200
+# Below this gain, in percent, the disk is called too fast for one.
+least=150
 
 fail() {
-    printf 'demo: %s\n' "$*" | fold -s -w 80 | sed 's, *$,,' >&2
+    printf 'make demo: %s\n' "$*" >&2
     exit 1
 }
 
 command -v sqlite3 >/dev/null || fail "sqlite3 is missing: apt-get install sqlite3, or make demo as root"
-mkdir -p "$dir" 2>/dev/null || fail "$dir cannot be made: name another folder, FOREREAD_DEMO_DIR=FOLDER make demo"
+mkdir -p "$dir" 2>/dev/null || fail "$dir cannot be made. Type: FOREREAD_DEMO_DIR=FOLDER make demo"
 dir=$(cd "$dir" && pwd)
 export XDG_DATA_HOME=$dir/data
 database=$dir/orders.db
@@ -29,16 +29,17 @@ select printf("%.2f", sum(price * quantity)) from item indexed by item_part wher
 # The table at $database, if it is not there.
 make_table() {
     [ ! -f "$database" ] || return 0
+    rm -f "$database.new"
     echo 'making a table of 800,000 orders, once: some seconds'
-    rm -f "$database".new*
-    sqlite3 "$database.new" >/dev/null 2>"$dir/why" <<SQL || fail "no room for a table of 350 MB in $dir ($(tail -n 1 "$dir/why")): \
-FOREREAD_DEMO_DIR=FOLDER make demo uses another folder"
+    local why
+    why=$(sqlite3 "$database.new" 2>&1 >/dev/null <<SQL
 pragma page_size=4096; pragma journal_mode=off; pragma synchronous=off;
 create table item(number integer primary key, part integer, quantity integer, price real, comment text);
 insert into item select value, abs(random() % $parts), value % 50, (value * 7919 % 100000) / 7.0, printf('%0350d', value)
     from generate_series(1, $parts * $each);
 create index item_part on item(part);
 SQL
+    ) || { rm -f "$database.new"; fail "a table of 350 MB cannot be made in $dir (${why##*: }). Type: FOREREAD_DEMO_DIR=FOLDER make demo"; }
     mv "$database.new" "$database"
 }
 
@@ -53,8 +54,8 @@ make_cold() {
     dd if="$database" iflag=nocache count=0 status=none
     local left
     left=$(fincore --bytes --noheadings --output RES "$database" 2>/dev/null | tr -d ' ' || true)
-    [ "${left:-0}" -le 1048576 ] || fail "the table stays in memory ($((left >> 20)) MB of it): is $dir on a disk?" \
-        "FOREREAD_DEMO_DIR=FOLDER make demo uses another folder"
+    [ "${left:-0}" -le 1048576 ] || fail "the table stays in memory ($((left >> 20)) MB of it): is $dir on no disk?" \
+        "Type: FOREREAD_DEMO_DIR=FOLDER make demo"
 }
 
 # timed COMMAND...: runs it, and adds its milliseconds to $times.
@@ -106,7 +107,7 @@ reads() { sed -n 's/.*"reads_seen": *\([0-9]*\).*/\1/p' "$dir/run.json" | head -
 
 # The same on the model of a network volume, which takes root.
 on_the_model() {
-    echo "This disk is too fast for a gain: sqlite3 alone takes $plain ms, and $hot ms from memory."
+    echo "This disk is too fast for a gain: sqlite3 alone takes $plain ms, and $hot from memory."
     if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
         echo "As root, make demo shows the same on the model of a network volume."
         return
@@ -114,7 +115,8 @@ on_the_model() {
     ${CARGO:-cargo} build -q --release -p foreread-tools || fail "foreread-tools cannot be built"
     local model=$dir/model
     "$foreread" slowdisk mount network-ssd "$model" >/dev/null || fail "the model cannot be mounted"
-    trap '"$foreread" slowdisk umount "$model" >/dev/null' EXIT
+    # shellcheck disable=SC2064
+    trap "'$foreread' slowdisk umount '$model' >/dev/null" EXIT
     cp "$database" "$model/" || fail "the model has no room for the table"
     database=$model/orders.db rounds=1
     measure
@@ -129,7 +131,7 @@ echo
 echo 'sqlite3 sums 12,000 of 800,000 orders by an index. Before each run'
 printf '%s was dropped from memory. Medians of %d:\n\n' "$dropped" "$rounds"
 chart
-if [ $((plain * 100)) -lt $((hot * too_fast)) ]; then
+if [ $((plain * 100)) -lt $((again * least)) ]; then
     on_the_model
 else
     echo "Gained: $(faster) times faster from the second run on, with the same answer, because"
