@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use foreread_plan::{FileId, FileMeta, Kind, PAGE};
-use foreread_sys::file::{self, FileFacts};
+use foreread_sys::file::{FileFacts, Opener};
 use foreread_sys::name::Place;
 use foreread_sys::residency::Residency;
 use foreread_sys::together::Together;
@@ -147,6 +147,11 @@ impl Shared {
         self.more.notify_all();
     }
 
+    /// Whether all wants of the plan are known.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.lock().is_complete
+    }
+
     /// Nothing more is to be fetched.
     pub(crate) fn stop(&self) {
         let mut state = self.lock();
@@ -174,8 +179,8 @@ impl Shared {
         state.is_stopped || state.is_complete && state.wants.is_empty() && state.working == 0
     }
 
-    /// The next want; `None` at the end. The last one is `done`.
-    fn next(self: &Arc<Self>, done: Option<Done>) -> Option<Want> {
+    /// The next want; `None` at the end. The last one is `done`. While there is none, nothing is `held`.
+    fn next(self: &Arc<Self>, done: Option<Done>, held: &mut Held) -> Option<Want> {
         let mut state = self.lock();
         if let Some(done) = done {
             state.enter(done);
@@ -188,6 +193,7 @@ impl Shared {
             let is_full = state.taken.saturating_sub(state.passed) >= self.budget;
             if is_full {
                 state.was_full = true;
+                *held = Held::default();
                 state = wait(&self.room, state);
                 continue;
             }
@@ -195,6 +201,7 @@ impl Shared {
                 if state.is_complete {
                     return None;
                 }
+                *held = Held::default();
                 state = wait(&self.more, state);
                 continue;
             };
@@ -231,14 +238,21 @@ fn wait<'a>(what: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, Stat
 /// One thread.
 struct Worker {
     shared: Arc<Shared>,
-    /// The file of the last want.
-    open: Option<(FileId, Open)>,
+    held: Held,
     /// Files that were found to differ, or cannot be opened.
     met: FxHashSet<FileId>,
     /// How hints are given together; `None` before the first, and where the kernel offers no way.
     together: Option<Together>,
     /// Whether hints given together are of use.
     is_heard: bool,
+}
+
+/// What a thread has open as long as there are wants for it.
+#[derive(Default)]
+struct Held {
+    /// The file of the last want.
+    open: Option<(FileId, Open)>,
+    opener: Opener,
 }
 
 /// A file that is open.
@@ -253,7 +267,7 @@ impl Worker {
     fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            open: None,
+            held: Held::default(),
             met: FxHashSet::default(),
             together: None,
             is_heard: true,
@@ -262,12 +276,12 @@ impl Worker {
 
     fn work(mut self) {
         let mut done = None;
-        while let Some(want) = self.shared.next(done.take()) {
+        while let Some(want) = self.shared.next(done.take(), &mut self.held) {
             let mut result = Done::default();
             match want.what {
                 What::Pages(pages) => self.fetch(want.file, pages, &mut result),
                 What::Name(kind) => {
-                    self.open = None;
+                    self.held.open = None;
                     self.look_up(want.file, kind, &mut result);
                 }
                 What::Together(all) => self.fetch_together(all, &mut result),
@@ -293,7 +307,7 @@ impl Worker {
     /// Opens a file.
     fn open(&mut self, id: FileId, done: &mut Done) -> Option<Open> {
         let meta = self.shared.files.file(id)?;
-        match file::open_regular(&meta.path) {
+        match self.held.opener.open(&meta.path) {
             Ok((fd, facts)) => {
                 let differs = difference(meta, &facts).map(|differs| (id, differs));
                 done.differences.extend(differs);
@@ -314,7 +328,7 @@ impl Worker {
     /// Requests pages of small files in one call, until the end of which the kernel keeps back what it has for the device and joins
     /// what lies next to each other.
     fn fetch_together(&mut self, all: Vec<(FileId, Range<u64>)>, done: &mut Done) {
-        self.open = None;
+        self.held.open = None;
         let mut parts = Vec::new();
         for (id, pages) in all {
             let Some(open) = self.open(id, done) else {
@@ -365,11 +379,11 @@ impl Worker {
     }
 
     fn fetch(&mut self, id: FileId, pages: Range<u64>, done: &mut Done) {
-        if self.open.as_ref().is_none_or(|(last, _)| *last != id) {
-            self.open = None;
-            self.open = self.open(id, done).map(|open| (id, open));
+        if self.held.open.as_ref().is_none_or(|(last, _)| *last != id) {
+            self.held.open = None;
+            self.held.open = self.open(id, done).map(|open| (id, open));
         }
-        let Some((_, open)) = &mut self.open else {
+        let Some((_, open)) = &mut self.held.open else {
             return;
         };
         let end = pages.end.min(open.facts.size.div_ceil(PAGE));

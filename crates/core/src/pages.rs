@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use foreread_plan::FileId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Pages in one mask.
 const CHUNK: u64 = 64;
@@ -17,6 +17,8 @@ pub(crate) struct Planned {
     pub(crate) all: Pages,
     /// Those that are left to the kernel's read-ahead.
     pub(crate) left: Pages,
+    /// Files that it has pages of.
+    pub(crate) files: FxHashSet<FileId>,
 }
 
 /// Pages of files, by number.

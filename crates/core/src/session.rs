@@ -138,7 +138,7 @@ impl Session {
             if is_planned {
                 self.shared.passed(new);
             }
-            self.has_strayed |= waited && !is_planned;
+            self.has_strayed |= waited && !is_planned && self.shared.is_complete();
             self.idle = 0;
         } else {
             self.idle += count;
@@ -155,6 +155,11 @@ impl Session {
                 self.shared.stop();
             }
         }
+    }
+
+    /// Whether the plan has pages of this file by calls, so that its path was found to lead to a regular file.
+    pub fn plans(&self, file: FileId) -> bool {
+        self.planned().files.contains(&file)
     }
 
     /// The program has used a name.

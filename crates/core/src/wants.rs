@@ -150,6 +150,7 @@ impl<'a, T: Trace> Wants<'a, T> {
 
     fn read(&mut self, access: &Access, planned: &mut Planned, first: usize, out: &mut Vec<Want>) {
         let file = access.file;
+        planned.files.insert(file);
         if self.streams.is_left(access.thread, file, access.extent) {
             planned.all.add(file, access.extent.pages());
             planned.left.add(file, access.extent.pages());

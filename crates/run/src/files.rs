@@ -314,6 +314,13 @@ impl Files {
         known.is_some_and(|(_, then)| *then == made)
     }
 
+    /// The file that the record has at this path.
+    pub(super) fn recorded_at(&self, path: &Path) -> Option<(FileId, &FileMeta)> {
+        let file = *self.recorded.named().get(&hash(path))?;
+        let meta = self.recorded.get(file)?;
+        (meta.path.as_os_str() == path.as_os_str()).then_some((file, meta))
+    }
+
     /// A file that was met.
     pub(super) fn met(&self, file: FileId) -> &FileMeta {
         &self.met[&file]

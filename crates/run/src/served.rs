@@ -233,6 +233,10 @@ impl Sink for Served {
         }
     }
 
+    fn trusts(&self, id: FileId) -> bool {
+        self.session.plans(id)
+    }
+
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
 
     fn accesses(&mut self, sequence: Sequence) {

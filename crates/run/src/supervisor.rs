@@ -93,6 +93,10 @@ impl Sink for Sinks {
         }
     }
 
+    fn trusts(&self, id: FileId) -> bool {
+        self.served.as_ref().is_some_and(|one| one.trusts(id))
+    }
+
     fn opened(&mut self, id: FileId, meta: &FileMeta) {
         if let Some(follower) = &mut self.follower {
             follower.opened(id, meta);

@@ -52,6 +52,11 @@ pub(super) trait Sink {
     fn opened(&mut self, _: FileId, _: &FileMeta) {}
     /// A file is longer than it was known to be, or is emptied once more.
     fn grown(&mut self, _: FileId, _: &FileMeta) {}
+    /// Whether a file of the record that is followed is taken for what the record says, as long as its path is the same. Whoever
+    /// fetches the file looks whether it is.
+    fn trusts(&self, _: FileId) -> bool {
+        false
+    }
     /// A thread is met for the first time.
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta);
     /// An access, or several that went on where it ended.

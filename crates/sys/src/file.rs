@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 
@@ -114,6 +114,41 @@ fn lies_on(file: &OwnedFd, dev: u64) -> io::Result<bool> {
 pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
     let (place, _) = regular(way::find(path, Links::Followed)?)?;
     open_found(&place)
+}
+
+/// Opens regular files one after the other, and finds those of one folder in it. The last folder stays open until the opener is
+/// dropped.
+#[derive(Debug, Default)]
+pub struct Opener {
+    folder: Option<(PathBuf, OwnedFd)>,
+}
+
+impl Opener {
+    /// As [`open_regular`], but for paths that lead through no symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// As there; `ELOOP` for a path that leads through a symbolic link.
+    pub fn open(&mut self, path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return open_regular(path);
+        };
+        if self.folder.as_ref().is_none_or(|(last, _)| last != folder) {
+            // Closed first: whoever has it open keeps its file system mounted.
+            self.folder = None;
+            let found = way::find(folder, Links::Refused)?;
+            if way::mounts(&found)? {
+                return open_regular(path);
+            }
+            self.folder = Some((folder.to_owned(), found));
+        }
+        let Some((_, folder)) = &self.folder else {
+            return open_regular(path);
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+        open_found(&regular(found)?.0)
+    }
 }
 
 /// As [`open_regular`], where all that is needed to find the file is in memory; `None` where it is not, or where a server

@@ -150,6 +150,11 @@ fn file_system(folder: BorrowedFd<'_>) -> Result<i64, Errno> {
     Ok(about?.f_type as i64)
 }
 
+/// Whether looking a name up in this directory may mount something.
+pub(crate) fn mounts(folder: &OwnedFd) -> io::Result<bool> {
+    Ok(is_autofs(folder.as_fd())?)
+}
+
 /// Whether a directory is one of autofs, which mounts what is looked up in it.
 fn is_autofs(folder: BorrowedFd<'_>) -> Result<bool, Errno> {
     thread_local! {

@@ -160,6 +160,13 @@ impl Places {
     }
 
     fn resolve(&mut self, path: &Path, used: &Use, sink: &mut impl Sink) -> Option<Found> {
+        if let Some(facts) = self.trusted(path, used, sink) {
+            let met = self.meet(path, &facts, used, sink);
+            return Some(Found {
+                link: None,
+                target: met.map_or(Target::Nothing, Target::Regular),
+            });
+        }
         let place = self.place(path)?;
         let facts = self.told(used).or_else(|| Facts::of(&place))?;
         let mut found = Found::default();
@@ -202,6 +209,22 @@ impl Places {
             self.keep(place.into_owned(), direct);
         }
         Some(found)
+    }
+
+    /// What the record says of a file that is opened, if that can be relied on.
+    fn trusted(&self, path: &Path, used: &Use, sink: &impl Sink) -> Option<Facts> {
+        let (file, meta) = self
+            .files
+            .recorded_at(path)
+            .filter(|_| *used == Use::Opened)?;
+        sink.trusts(file).then(|| Facts {
+            kind: FileType::RegularFile,
+            dev: meta.dev,
+            ino: meta.ino,
+            size: meta.size,
+            mtime_ns: meta.mtime_ns,
+            made: None,
+        })
     }
 
     /// What the program was told of an inode, if it is so still: one that has changed since the run began may be another by now.
