@@ -53,18 +53,31 @@ help:
 # where the program finds it, as an installed one would. Programs are copied, as they are when installed: what a linker has
 # written the kernel holds in single pages, which takes a start 0.3 ms more.
 build:
+	@sh packages.sh build
 	$(CARGO) build --release -p foreread -p foreread-tools -p foreread-daemon -p foreread-capi
 	@! sh observers/ebpf/ready.sh || $(CARGO) build --release -p foreread-ebpf-module
-	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
-	for program in $(PROGRAMS); do \
-		install -m 755 $(RELEASE)/$$program $(RELEASE)/.$$program && \
-		mv $(RELEASE)/.$$program $(RELEASE)/$$program || exit; \
-	done
-	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
+	$(call finish,$(PROGRAMS))
 	$(MAKE) -s -C observers/pmpi OUT=$(CURDIR)/$(RELEASE)
 	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_[mop]*.so
 	sh crates/capi/link.sh $(RELEASE)/libforeread.a $(RELEASE)/libforeread.so.1
 	ln -sf libforeread.so.1 $(RELEASE)/libforeread.so
+
+# finish PROGRAMS: copies programs, and builds the preload library beside them.
+define finish
+	$(CARGO) rustc --profile preload -p foreread-preload -- -C relro-level=off
+	for program in $(1); do \
+		install -m 755 $(RELEASE)/$$program $(RELEASE)/.$$program && \
+		mv $(RELEASE)/.$$program $(RELEASE)/$$program || exit; \
+	done
+	install -m 755 target/preload/libforeread_preload.so $(RELEASE)/
+endef
+
+# What `foreread run` takes, and nothing else.
+.PHONY: build-run
+build-run:
+	$(CARGO) build --release -p foreread
+	$(call finish,foreread)
+	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_preload.so
 
 slicer: build
 	@test -d $(CLANG) || { \
@@ -153,8 +166,8 @@ bench-quick: bench-build
 
 demo:
 	@sh packages.sh demo
-	@echo 'building foreread: a minute or two, the first time'
-	@$(MAKE) -s build
+	@test -x $(RELEASE)/foreread || echo 'building foreread: a minute or two, the first time'
+	@$(MAKE) -s build-run
 	@bench/demo.sh
 
 # Builds only what is missing, so that `sudo make install` after `make build` needs no cargo. The dynamic linker finds

@@ -1,141 +1,142 @@
 #!/usr/bin/env bash
-# The main job on a real program: sqlite3, unmodified, reads a table in the order of a secondary
-# index, cold, several times: plain, recorded, and kept ahead of. Called by `make demo`. Needs no root:
-# whoever owns a file may drop it from memory.
+# A real program, unmodified: sqlite3 reads a table in the order of a secondary index, cold: alone, for the first time under
+# foreread, and again. Called by `make demo`. Where root runs it, everything is dropped from memory before each run; otherwise the
+# table alone, which its owner may do. On a disk that is too fast for a gain the same is shown on the model of a network volume.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-foreread=target/release/foreread
+foreread=$PWD/target/release/foreread
 dir=${FOREREAD_DEMO_DIR:-target/demo}
-rows=${FOREREAD_DEMO_ROWS:-3000000}
 rounds=3
-export XDG_DATA_HOME=$PWD/target/demo/data
-case $dir in /*) XDG_DATA_HOME=$dir/data ;; esac
+# Parts of the table; orders of each; parts that are asked for.
+parts=20000 each=40 asked=300
+# Below this gain, in percent, the disk is called too fast for one.
+least=150
 
 fail() {
-    printf 'demo: %s\n' "$*" | fold -s -w 80 | sed 's, *$,,' >&2
+    printf 'make demo: %s\n' "$*" >&2
     exit 1
 }
 
-command -v sqlite3 >/dev/null || fail "sqlite3 is not installed; make demo would see to it"
-mkdir -p "$dir" || fail "$dir cannot be made: name another folder, FOREREAD_DEMO_DIR=FOLDER make demo"
-database=$dir/orders-$rows.db
+command -v sqlite3 >/dev/null || fail "sqlite3 is missing: apt-get install sqlite3, or make demo as root"
+mkdir -p "$dir" 2>/dev/null || fail "$dir cannot be made. Type: FOREREAD_DEMO_DIR=FOLDER make demo"
+dir=$(cd "$dir" && pwd)
+export XDG_DATA_HOME=$dir/data
+database=$dir/orders.db
 query='pragma cache_size=-2000;
-select printf("%.2f", sum(price * discount)) from item indexed by item_part where part between 1000 and 1600;'
+select printf("%.2f", sum(price * quantity)) from item indexed by item_part where part between 1000 and '$((999 + asked))';'
 
-if [ ! -f "$database" ]; then
-    echo "making a table of $rows orders with a secondary index, once (half a minute)"
+# The table at $database, if it is not there.
+make_table() {
+    [ ! -f "$database" ] || return 0
     rm -f "$database.new"
-    sqlite3 "$database.new" >/dev/null <<SQL || fail "the table could not be made in $dir (is the disk full?)"
+    echo 'making a table of 800,000 orders, once: some seconds'
+    local why
+    why=$(sqlite3 "$database.new" 2>&1 >/dev/null <<SQL
 pragma page_size=4096; pragma journal_mode=off; pragma synchronous=off;
-create table item(orderkey integer, part integer, supplier integer, quantity real, price real,
-                  discount real, shipped integer, comment text);
-insert into item select value/4, abs(random()%200000), abs(random()%10000), abs(random()%50),
-    abs(random()%100000)/7.0, abs(random()%10)/100.0, 8000+abs(random()%2500),
-    hex(randomblob(20+abs(random()%30))) from generate_series(1,$rows);
+create table item(number integer primary key, part integer, quantity integer, price real, comment text);
+insert into item select value, abs(random() % $parts), value % 50, (value * 7919 % 100000) / 7.0, printf('%0350d', value)
+    from generate_series(1, $parts * $each);
 create index item_part on item(part);
 SQL
+    ) || { rm -f "$database.new"; fail "a table of 350 MB cannot be made in $dir (${why##*: }). Type: FOREREAD_DEMO_DIR=FOLDER make demo"; }
     mv "$database.new" "$database"
-fi
-
-# Bytes of the table that are in memory; nothing where there is no fincore to say so.
-in_memory() {
-    fincore --bytes --noheadings --output RES "$database" 2>/dev/null | tr -d ' '
 }
 
-# Writes the table back and drops it from the page cache, and proves that it is gone.
+# Writes the table back, and drops what is in memory: everything, or the table.
 make_cold() {
-    dd if="$database" iflag=nocache count=0 conv=fdatasync status=none 2>/dev/null ||
-        { sync "$database"; dd if="$database" iflag=nocache count=0 status=none; }
-    local left
-    left=$(in_memory || true)
-    if [ "${left:-0}" -gt 1048576 ] && [ -w /proc/sys/vm/drop_caches ]; then
-        sync
-        echo 1 >/proc/sys/vm/drop_caches
-        left=$(in_memory || true)
+    sync "$database"
+    if [ -w /proc/sys/vm/drop_caches ] && echo 3 2>/dev/null >/proc/sys/vm/drop_caches; then
+        dropped=everything
+        return
     fi
-    [ "${left:-0}" -le 1048576 ] || fail "the table cannot be dropped from memory: $((left >> 20)) MiB stay." \
-        "Is $dir on a disk? FOREREAD_DEMO_DIR=FOLDER make demo uses another folder."
+    dropped='the table'
+    dd if="$database" iflag=nocache count=0 status=none
+    local left
+    left=$(fincore --bytes --noheadings --output RES "$database" 2>/dev/null | tr -d ' ' || true)
+    [ "${left:-0}" -le 1048576 ] || fail "the table stays in memory ($((left >> 20)) MB of it): is $dir on no disk?" \
+        "Type: FOREREAD_DEMO_DIR=FOLDER make demo"
 }
 
-# timed NAME COMMAND...: runs it cold; leaves seconds in $seconds and its output in $answer.
+# timed COMMAND...: runs it, and adds its milliseconds to $times.
 timed() {
-    make_cold
-    local begun=$EPOCHREALTIME
-    answer=$("${@:2}")
+    local begun=$EPOCHREALTIME answer
+    answer=$("$@") || fail "$1 failed"
     local ended=$EPOCHREALTIME
-    seconds=$(awk -v a="${begun/,/.}" -v b="${ended/,/.}" 'BEGIN { printf "%.3f", b - a }')
-    printf '  %-32s %8s s   answer %s\n' "$1" "$seconds" "$answer"
+    times+=($(((${ended/[.,]/} - ${begun/[.,]/}) / 1000)))
+    [ "$answer" = "${expected:=$answer}" ] || fail "the answer differs: $answer, not $expected"
 }
 
 median() { printf '%s\n' "$@" | sort -n | sed -n "$(( ($# + 1) / 2 ))p"; }
 
-# Why the last run was faster, and what became of what was fetched for it: from the record, and from the run's account.
-why() {
-    "$foreread" show --json -- sqlite3 "$database" "$query" >"$dir/record.json"
-    sqlite3 :memory: <<SQL | fold -s -w 80 | sed 's/ *$//'
-create table record as select
-    readfile('$dir/record.json') as record, readfile('$dir/run.json') as run;
-select printf('Alone, sqlite3 waits for one read after the other: %d of %d ms when it was recorded. ' ||
-        'Of its %d reads of the table, %d do not begin where the one before ended, and the kernel ' ||
-        'cannot guess those.' || char(10),
-    record ->> '\$.summary.read_ns' / 1000000, record ->> '\$.summary.wall_ns' / 1000000,
-    file.value ->> 'reads', round((file.value ->> 'reads') * (1 - (file.value ->> 'sequential_share'))))
-from record, json_each(record, '\$.files') as file where file.value ->> 'path' like '%.db';
-select printf('Of the last run, foreread knew %d of %d reads beforehand, and asked the disk for many at once. ' ||
-        'Of %.1f MiB that it fetched,', run ->> '\$.foreseen', run ->> '\$.reads_seen',
-        (run ->> '\$.ledger.issued') / 1048576.0) from record where run ->> '\$.mode' = 'prefetched';
-select printf('  %6.1f MiB %-8s %s', (run ->> ('\$.ledger.' || name)) / 1048576.0, name, means)
-from record, (select 1 as n, 'useful' as name, 'were in memory when sqlite3 read them' as means
-    union select 2, 'late', 'were still on their way'
-    union select 3, 'infill', 'lay between others, and were quicker read than skipped'
-    union select 4, 'wasted', 'were never read'
-    union select 5, 'evicted', 'had left memory again')
-where run ->> '\$.mode' = 'prefetched' order by n;
-select 'In the last run foreread did not help: ' || (run ->> '\$.reason')
-from record where run ->> '\$.mode' <> 'prefetched';
-SQL
+# Sets $plain, $first, $again and $hot, in ms, each the median of some rounds.
+measure() {
+    local all_plain=() all_first=() all_again=()
+    for _ in $(seq "$rounds"); do
+        rm -rf "$XDG_DATA_HOME"
+        times=()
+        make_cold
+        timed sqlite3 "$database" "$query"
+        make_cold
+        timed "$foreread" run --quiet -- sqlite3 "$database" "$query"
+        make_cold
+        timed "$foreread" run --quiet --json "$dir/run.json" -- sqlite3 "$database" "$query"
+        timed sqlite3 "$database" "$query"
+        all_plain+=("${times[0]}") all_first+=("${times[1]}") all_again+=("${times[2]}") hot=${times[3]}
+    done
+    plain=$(median "${all_plain[@]}") first=$(median "${all_first[@]}") again=$(median "${all_again[@]}")
 }
 
-"$foreread" forget --all >/dev/null 2>&1 || true
-cat <<TEXT
+# line NAME MS: one line of the chart, whose longest bar is 46 columns.
+line() {
+    local most=$((plain > first ? plain : first))
+    local bar=$(($2 * 46 / most))
+    printf '  %-20s %5d.%02d s %s\n' "$1" $(($2 / 1000)) $(($2 % 1000 / 10)) "$(printf '%*s' $((bar > 0 ? bar : 1)) '' | tr ' ' '#')"
+}
 
-sqlite3 sums $(numfmt --to=iec "$(stat -c %s "$database")") of orders in the order of a secondary index. Before each
-run the table is dropped from memory, so that all of it comes from the disk.
-
-TEXT
-plain=() ahead=()
-timed "sqlite3 alone" sqlite3 "$database" "$query"
-expected=$answer
-plain+=("$seconds")
-timed "foreread run, first: records" "$foreread" run --quiet -- sqlite3 "$database" "$query"
-for _ in $(seq $rounds); do
-    timed "sqlite3 alone" sqlite3 "$database" "$query"
-    plain+=("$seconds")
-    timed "foreread run, again: fetches" "$foreread" run --quiet --json "$dir/run.json" -- sqlite3 "$database" "$query"
-    ahead+=("$seconds")
-    [ "$answer" = "$expected" ] || fail "the answer differs: $answer, not $expected"
-done
-echo
-awk -v p="$(median "${plain[@]}")" -v a="$(median "${ahead[@]}")" 'BEGIN {
-    if (p / a >= 1.1)
-        printf "Gained: %.1f times faster from the second run on, with the same answer.\n", p / a
-    else
-        printf "Nothing gained: this disk answers sqlite3 nearly as fast as memory does.\n"
-    printf "(Medians: %.3f s with foreread, %.3f s alone.)\n", a, p }'
-echo
-if sqlite3 :memory: "select '{}' ->> '\$'" >/dev/null 2>&1; then
-    why
+chart() {
+    line 'sqlite3 alone' "$plain"
+    line 'foreread, first run' "$first"
+    line 'foreread, second run' "$again"
     echo
+}
+
+faster() { echo "$((plain / again)).$((plain * 10 / again % 10))"; }
+
+reads() { sed -n 's/.*"reads_seen": *\([0-9]*\).*/\1/p' "$dir/run.json" | head -n 1; }
+
+# The same on the model of a network volume, which takes root.
+on_the_model() {
+    echo "This disk is too fast for a gain: sqlite3 alone takes $plain ms, and $hot from memory."
+    if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
+        echo "As root, make demo shows the same on the model of a network volume."
+        return
+    fi
+    ${CARGO:-cargo} build -q --release -p foreread-tools || fail "foreread-tools cannot be built"
+    local model=$dir/model
+    "$foreread" slowdisk mount network-ssd "$model" >/dev/null || fail "the model cannot be mounted"
+    # shellcheck disable=SC2064
+    trap "'$foreread' slowdisk umount '$model' >/dev/null" EXIT
+    cp "$database" "$model/" || fail "the model has no room for the table"
+    database=$model/orders.db rounds=1
+    measure
+    printf 'On the model of a network volume:\n\n'
+    chart
+    echo "There it is $(faster) times faster from the second run on, with the same answer."
+}
+
+make_table
+measure
+echo
+echo 'sqlite3 sums 12,000 of 800,000 orders by an index. Before each run'
+printf '%s was dropped from memory. Medians of %d:\n\n' "$dropped" "$rounds"
+chart
+if [ $((plain * 100)) -lt $((again * least)) ]; then
+    on_the_model
+else
+    echo "Gained: $(faster) times faster from the second run on, with the same answer, because"
+    echo "foreread knew $(reads) reads and asked the disk for many of them at once, where"
+    echo 'sqlite3 alone waits for one after the other.'
 fi
-case $XDG_DATA_HOME in
-    "$PWD"/*) store="\$PWD${XDG_DATA_HOME#"$PWD"}" ;;
-    *) store=$XDG_DATA_HOME ;;
-esac
-cat <<TEXT
-Next, with a program of yours that reads what is not in memory, run it twice:
-  $foreread run -- COMMAND
-What this machine offers, and what the demo recorded, with a picture of it:
-  $foreread doctor
-  XDG_DATA_HOME=$store $foreread show
-TEXT
+echo
+echo 'Next, twice, with a program of yours: target/release/foreread run -- COMMAND'

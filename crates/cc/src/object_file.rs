@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use object::{File, FileKind, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, elf};
-use twox_hash::XxHash3_128;
 
 use super::record::SECTION;
 
@@ -105,7 +104,7 @@ pub(super) fn contents(bytes: &[u8]) -> Option<Contents> {
     if file.kind() != ObjectKind::Relocatable {
         return None;
     }
-    let mut hash = XxHash3_128::new();
+    let mut hash = blake3::Hasher::new();
     let mut records = Vec::new();
     for section in file.sections() {
         let name = section.name_bytes().ok()?;
@@ -118,10 +117,10 @@ pub(super) fn contents(bytes: &[u8]) -> Option<Contents> {
         if !is_loaded(section.flags()) {
             continue;
         }
-        hash.write(name);
-        hash.write(&[0]);
-        hash.write(&section.size().to_le_bytes());
-        hash.write(section.data().ok()?);
+        hash.update(name);
+        hash.update(&[0]);
+        hash.update(&section.size().to_le_bytes());
+        hash.update(section.data().ok()?);
     }
     let seen = file.symbols().filter(|symbol| !symbol.is_local());
     let symbols: BTreeSet<_> = seen
@@ -131,12 +130,12 @@ pub(super) fn contents(bytes: &[u8]) -> Option<Contents> {
         })
         .collect();
     for (name, undefined, weak) in symbols {
-        hash.write(&name);
-        hash.write(&[0, undefined.into(), weak.into()]);
+        hash.update(&name);
+        hash.update(&[0, undefined.into(), weak.into()]);
     }
     Some(Contents {
         records,
-        digest: format!("{:032x}", hash.finish_128()),
+        digest: hash.finalize().to_hex().to_string(),
     })
 }
 

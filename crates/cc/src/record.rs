@@ -19,7 +19,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use twox_hash::XxHash3_128;
 
 use super::command_line::{CommandLine, Role, Word};
 use super::compiler::Compiler;
@@ -218,5 +217,5 @@ fn since_1970(time: SystemTime) -> u64 {
 
 fn digest_of(source: &Path) -> Result<String> {
     let text = fs::read(source).with_context(|| source.display().to_string())?;
-    Ok(format!("{:032x}", XxHash3_128::oneshot(&text)))
+    Ok(blake3::hash(&text).to_hex().to_string())
 }

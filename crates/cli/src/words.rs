@@ -65,7 +65,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> Option<RunArgs> {
         seen.push(name.to_owned());
     }
     run.command = words.collect();
-    (!run.command.is_empty() && !(run.quiet && run.explain)).then_some(run)
+    let wrong = run.command.is_empty() || run.quiet && run.explain;
+    (!wrong).then_some(run)
 }
 
 fn observer(name: &OsStr) -> Option<Choice> {

@@ -8,12 +8,10 @@
 //! another user is made anew from them, and what it says is held against the record before that is followed.
 
 use std::collections::HashMap;
-use std::hash::Hasher;
 use std::io::{self, Read};
 
 use foreread_plan::Identity;
 use foreread_plan::format::Place;
-use twox_hash::XxHash3_64;
 
 const MAGIC: [u8; 8] = *b"FORENEAR";
 const VERSION: u16 = 1;
@@ -88,9 +86,7 @@ impl Facts {
 }
 
 fn hash(word: &str) -> u64 {
-    let mut state = XxHash3_64::with_seed(0);
-    state.write(word.as_bytes());
-    state.finish()
+    checksum(word.as_bytes())
 }
 
 /// The facts of an executable's records, in the order in which they came.
@@ -187,7 +183,9 @@ impl Index {
 const _: () = assert!(HEAD == MAGIC.len() + 8);
 
 fn checksum(bytes: &[u8]) -> u64 {
-    XxHash3_64::oneshot(bytes)
+    let hash = blake3::hash(bytes);
+    let first = hash.as_bytes().first_chunk();
+    u64::from_le_bytes(*first.expect("32 bytes"))
 }
 
 /// Bytes taken from the front.

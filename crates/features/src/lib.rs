@@ -1,0 +1,3 @@
+//! Nothing: this package names features of dependencies (its Cargo.toml says why).
+
+#![no_std]
