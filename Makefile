@@ -7,6 +7,8 @@ CARGO ?= cargo
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds given to each fuzz target.
 FUZZ_SECONDS ?= 60
+# Seconds of random programs.
+SOAK_SECONDS ?= 3600
 
 RELEASE := target/release
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -24,8 +26,8 @@ PROGRAMS := foreread foreread-tools forereadd
 SLICER := target/slicer
 CLANG := /usr/lib/llvm-19/lib/cmake/clang
 
-.PHONY: all build slicer sqlite python bench-build test test-rust test-loom test-slicer test-sqlite test-python \
-	lint bench bench-quick demo install uninstall deps fuzz clean help
+.PHONY: all build slicer sqlite python bench-build test test-all test-rust test-programs test-loom test-slicer test-sqlite \
+	test-sqlite-quick test-python test-python-quick soak lint bench bench-quick demo install uninstall deps fuzz clean help
 
 all: build
 
@@ -35,11 +37,13 @@ help:
 	@echo '                            those for MPI (libforeread_mpich.so, _openmpi.so) where its compiler is there'
 	@echo 'make slicer                 what foreread cc and foreread slice need: the translator (Clang 19), its runtime'
 	@echo 'make sqlite, python         the SQLite extension (sqlite/foreread.so); the wheel (python/wheels)'
-	@echo 'make test                   everything; what this machine cannot run is skipped with the reason'
+	@echo 'make test                   the tests for each change: units, policies in virtual time, a hundred whole programs'
+	@echo 'make test-all               all other tests; what this machine cannot run is skipped with the reason'
 	@echo 'make lint                   formatting and clippy, warnings denied'
 	@echo 'make demo                   a real program, several times faster on its second cold run'
 	@echo 'make bench-quick, bench     the benchmarks: under ten minutes, or all'
 	@echo 'make fuzz                   FUZZ_SECONDS of each fuzz target (nightly and cargo-fuzz)'
+	@echo 'make soak                   SOAK_SECONDS of random programs, killed and short of memory and disk'
 	@echo 'make install PREFIX=DIR     the program, the libraries and headers, man pages and completions'
 	@echo 'make deps                   the Debian packages all this needs; test and demo see to theirs'
 	@echo 'make clean                  remove what was built'
@@ -96,13 +100,24 @@ bench-build: build sqlite python
 	else echo 'bench-build: without the group slice: Clang 19 is missing (libclang-19-dev)'; fi
 	$(CARGO) build --release -p foreread -p foreread-tools -p foreread-daemon -p foreread-capi -p foreread-bench
 
+# The rings of tests: `test` for each change, `test-all` for everything else. Each runs all its steps, then sums up (tests/ring.sh).
 test:
 	@sh packages.sh test
-	$(MAKE) test-rust test-loom test-slicer test-sqlite test-python
+	@MAKE='$(MAKE)' tests/ring.sh quick test-rust test-sqlite-quick test-python-quick
 
-# The tests load the libraries that `build` leaves into real programs.
+test-all:
+	@sh packages.sh test
+	@MAKE='$(MAKE)' tests/ring.sh rest test-programs test-loom test-slicer test-sqlite test-python
+
+# Unit and property tests, policies in virtual time, and the quick ring of the whole programs, which load the libraries that `build`
+# leaves into real programs. Names of tests that run alone are in their tables (tests/tests).
 test-rust: build
 	$(CARGO) test --release --no-fail-fast
+
+# The whole-program tests that are not in the quick ring.
+test-programs: build
+	@test ! -d $(CLANG) || $(MAKE) slicer
+	FOREREAD_RING=rest $(CARGO) test --release --no-fail-fast -p foreread-tests --test programs
 
 # What threads and processes share, in every order. The models are crates of their own (tests/models), with loom's atomics and locks.
 test-loom:
@@ -118,14 +133,23 @@ test-slicer-here: slicer
 	ctest --test-dir $(SLICER) --output-on-failure -j 2
 	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime test
 	$(MAKE) -C slicer/programs OUT=$(CURDIR)/$(SLICER)/programs test
-	$(CARGO) test --release --test cc -- translated
 	python3 slicer/suites/semantics.py --quick
 
 test-sqlite: sqlite
 	$(MAKE) -C sqlite test
 
+test-sqlite-quick: sqlite
+	$(MAKE) -C sqlite test-quick
+
 test-python:
 	$(MAKE) -C python test
+
+test-python-quick:
+	$(MAKE) -C python test-quick
+
+# Random programs, killed, short of memory and of disk, under `foreread run` and without it, for SOAK_SECONDS.
+soak: build
+	python3 tests/soak.py --seconds $(SOAK_SECONDS)
 
 lint:
 	$(CARGO) fmt --all -- --check

@@ -9,9 +9,11 @@
 #![forbid(unsafe_code)]
 
 mod automount;
+mod built;
 mod memory;
 pub mod silent;
 mod slow;
+pub mod suite;
 pub mod symbols;
 
 use std::ffi::OsString;
@@ -25,6 +27,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub use automount::AutomountPoint;
+pub use built::compiled;
 use foreread_plan::PAGE;
 pub use foreread_steady::{check, rounds};
 pub use memory::MemoryGroup;
@@ -64,7 +67,7 @@ pub fn foreread() -> PathBuf {
 }
 
 /// What a test cannot do without.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// A command.
     Command(&'static str),
@@ -88,6 +91,14 @@ pub enum Need {
     Loop,
     /// A processor whose breakpoints and registers the test knows.
     X86,
+    /// The observer in the kernel.
+    Ebpf,
+    /// The daemon's view of the whole machine by the observer in the kernel.
+    EbpfSystem,
+    /// To be root, and a kernel with fanotify by name.
+    Fanotify,
+    /// The translator of `foreread cc`, with its runtime.
+    Slicer,
 }
 
 impl Need {
@@ -143,6 +154,21 @@ impl Need {
             }
             Need::X86 => {
                 (!cfg!(target_arch = "x86_64")).then(|| "not an x86-64 processor".to_owned())
+            }
+            Need::Ebpf => foreread_ebpf::probe().err().map(|why| why.to_string()),
+            Need::EbpfSystem => foreread_ebpf::system::observe()
+                .err()
+                .map(|why| why.to_string()),
+            Need::Fanotify => Need::Root.missing().or_else(|| {
+                let made = foreread_sys::fanotify::Group::by_name();
+                made.err().map(|why| format!("no fanotify: {why}"))
+            }),
+            Need::Slicer => {
+                let tools = ["foreread-slice", "libforeread_preexec.a"];
+                tools
+                    .into_iter()
+                    .find(|tool| !foreread().with_file_name(tool).exists())
+                    .map(|tool| format!("no {tool}: make slicer builds it"))
             }
             Need::Narrow => {
                 (!can_build("-m32")).then(|| "no C library for 32-bit programs".to_owned())
@@ -240,12 +266,11 @@ impl Lab {
             .join(name)
     }
 
-    /// A file with this content, on the device.
+    /// A file with this content. [`Lab::cold`] brings it to the device.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         let mut file = File::create(&path).expect("a file");
         file.write_all(content.as_ref()).expect("a file's content");
-        file.sync_all().expect("a file on the device");
         if self.nobody {
             std::os::unix::fs::fchown(&file, Some(NOBODY), Some(NOBODY)).expect("root may");
         }
@@ -270,8 +295,11 @@ impl Lab {
 
     /// A shell script that can be executed.
     pub fn script(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.write(name, text);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own script");
+        let path = self.path(name);
+        built::script(&path, text);
+        if self.nobody {
+            std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
         path
     }
 
@@ -281,15 +309,13 @@ impl Lab {
             .join("tests/tests/run/programs")
             .join(name)
             .with_extension("c");
-        let output = Command::new("cc")
-            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-            .arg(self.path(name))
-            .arg(source)
-            .args(flags)
-            .output()
-            .expect("a C compiler");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {errors}");
+        let warnings = ["-O1", "-Wall", "-Wextra", "-Werror"];
+        compiled(
+            "cc",
+            &[&warnings, flags].concat(),
+            &source,
+            &self.path(name),
+        );
     }
 
     /// Drops files from memory, and proves that they are gone.

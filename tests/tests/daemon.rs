@@ -1,15 +1,10 @@
 //! `foreread daemon`, whole: it starts, is asked, is killed and stopped, and tells each user no more than that user may know.
 //!
-//! Every daemon here has folders of its own, so that one of the machine's is left alone. What this machine cannot run is reported as
-//! ignored, with the reason.
+//! Every daemon here has folders of its own, so that one of the machine's is left alone.
 
-#[path = "daemon/life.rs"]
 mod life;
-#[path = "daemon/own.rs"]
 mod own;
-#[path = "daemon/secrets.rs"]
 mod secrets;
-#[path = "daemon/unit.rs"]
 mod unit;
 
 use std::fs;
@@ -18,46 +13,18 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use foreread_tests::{Lab, Need, eventually, foreread, rounds, text};
-use libtest_mimic::{Arguments, Failed, Trial};
+use foreread_tests::suite::Suite;
+use foreread_tests::{Lab, eventually, foreread, text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The user without privileges.
 const NOBODY: u32 = 65_534;
 
-/// A test, and what it cannot do without.
-type Test = (&'static str, &'static [Need], fn());
-
-fn main() {
-    let mut arguments = Arguments::from_args();
-    // One at a time: each watches the whole machine.
-    arguments.test_threads.get_or_insert(1);
-    let mut trials = Vec::new();
-    let tests = [life::TESTS, own::TESTS, secrets::TESTS, unit::TESTS];
-    for &(name, needs, test) in tests.into_iter().flatten() {
-        let run = move || -> Result<(), Failed> {
-            rounds(test);
-            Ok(())
-        };
-        let missing = needs.iter().find_map(|need| match need {
-            // Without rights there is nothing to watch with.
-            Need::Root => need.missing().or_else(no_fanotify),
-            _ => need.missing(),
-        });
-        trials.push(match missing {
-            None => Trial::test(name, run),
-            Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
-                .with_ignored_flag(true),
-        });
+pub fn add(suite: &mut Suite) {
+    for tests in [life::TESTS, own::TESTS, secrets::TESTS, unit::TESTS] {
+        suite.add("daemon", tests);
     }
-    libtest_mimic::run(&arguments, trials).exit();
-}
-
-/// Why there is no fanotify, if there is none.
-fn no_fanotify() -> Option<String> {
-    let made = foreread_sys::fanotify::Group::by_name();
-    made.err().map(|why| format!("no fanotify: {why}"))
 }
 
 /// A place for daemons.

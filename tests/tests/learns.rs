@@ -1,12 +1,9 @@
 //! The daemon in real life: a program that opens the same cold files again and again finds them in memory.
 //!
-//! It takes root and the observer in the kernel; where one is missing, the test is reported as ignored with the reason.
+//! They take root and the observer in the kernel. Each has the machine for itself, because the daemon watches all of it.
 
-#[path = "learns/alarms.rs"]
 mod alarms;
-#[path = "learns/costs.rs"]
 mod costs;
-#[path = "learns/spaces.rs"]
 mod spaces;
 
 use std::collections::BTreeSet;
@@ -18,8 +15,8 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use foreread_plan::PAGE;
-use foreread_tests::{Lab, eventually, finish, foreread, start, text};
-use libtest_mimic::{Arguments, Trial};
+use foreread_tests::suite::{ALL, QUICK, Suite, Test};
+use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use serde_json::Value;
 
 /// Files that the program opens, in an order that is not that of their names.
@@ -31,42 +28,41 @@ const PAUSE: Duration = Duration::from_millis(2100);
 /// How long is waited for the files of one prediction before the program is run again.
 const SOON: Duration = Duration::from_secs(5);
 
-fn main() {
-    let mut arguments = Arguments::from_args();
-    // One at a time: each watches the whole machine.
-    arguments.test_threads.get_or_insert(1);
-    let refused = foreread_ebpf::system::observe().err();
-    let tests: [(&str, fn()); 5] = [
-        (
-            "files_that_follow_one_another_are_in_memory_once_the_first_is_opened",
-            files_that_follow,
-        ),
-        (
-            "a_program_that_opens_few_files_is_seen_beside_floods_of_the_same_user",
-            few_beside_many,
-        ),
-        (
-            "whoever_is_about_to_wait_for_a_device_gives_an_alarm_and_floods_of_waits_give_few",
-            alarms::of_waits,
-        ),
-        (
-            "files_of_other_mount_namespaces_are_fetched_right_or_not_at_all",
-            spaces::of_other_namespaces,
-        ),
-        (
-            "a_flood_of_opens_costs_the_daemon_a_bounded_number_of_events_and_turns",
-            costs::of_a_flood,
-        ),
-    ];
-    let trials = tests.map(|(name, test)| match &refused {
-        None => Trial::test(name, move || {
-            test();
-            Ok(())
-        }),
-        Some(why) => Trial::test(format!("{name} (cannot run here: {why})"), || Ok(()))
-            .with_ignored_flag(true),
-    });
-    libtest_mimic::run(&arguments, trials.into()).exit();
+const TESTS: &[Test] = &[
+    (
+        "files_that_follow_one_another_are_in_memory_once_the_first_is_opened",
+        ALL.alone(),
+        &[Need::EbpfSystem],
+        files_that_follow,
+    ),
+    (
+        "a_program_that_opens_few_files_is_seen_beside_floods_of_the_same_user",
+        QUICK.alone(),
+        &[Need::EbpfSystem],
+        few_beside_many,
+    ),
+    (
+        "whoever_is_about_to_wait_for_a_device_gives_an_alarm_and_floods_of_waits_give_few",
+        ALL.alone(),
+        &[Need::EbpfSystem],
+        alarms::of_waits,
+    ),
+    (
+        "files_of_other_mount_namespaces_are_fetched_right_or_not_at_all",
+        QUICK.alone(),
+        &[Need::EbpfSystem],
+        spaces::of_other_namespaces,
+    ),
+    (
+        "a_flood_of_opens_costs_the_daemon_a_bounded_number_of_events_and_turns",
+        QUICK.alone(),
+        &[Need::EbpfSystem],
+        costs::of_a_flood,
+    ),
+];
+
+pub fn add(suite: &mut Suite) {
+    suite.add("learns", TESTS);
 }
 
 /// Programs that open one file without end until their standard input is closed.

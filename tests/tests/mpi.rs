@@ -1,33 +1,21 @@
 //! Parallel programs in C and Fortran, under MPICH and Open MPI: what each call of MPI-IO is recorded as, records of ranks and
 //! what becomes of them, the collective cache, and programs unharmed.
 //!
-//! The programs are in `tests/mpi`. Each test runs under each MPI; what this machine has no compiler for is reported as
-//! ignored, with the reason. Two ranks mostly: MPICH waits busily, which more ranks than processors make slow.
+//! The programs are in `tests/mpi`. Each test runs under each MPI. Two ranks mostly: MPICH waits busily, which more ranks than processors make slow.
 
-#![forbid(unsafe_code)]
-
-#[path = "mpi/bad.rs"]
 mod bad;
-#[path = "mpi/cache.rs"]
 mod cache;
-#[path = "mpi/calls.rs"]
 mod calls;
-#[path = "mpi/collective.rs"]
 mod collective;
-#[path = "mpi/harness.rs"]
 mod harness;
-#[path = "mpi/hosts.rs"]
 mod hosts;
-#[path = "mpi/packages.rs"]
 mod packages;
-#[path = "mpi/ranks.rs"]
 mod ranks;
-#[path = "mpi/unharmed.rs"]
 mod unharmed;
 
-use foreread_tests::{Need, rounds};
+use foreread_tests::Need;
+use foreread_tests::suite::{Suite, When};
 use harness::Mpi;
-use libtest_mimic::{Arguments, Failed, Trial};
 
 /// What a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,16 +38,17 @@ enum Needs {
     H5py,
 }
 
-/// A test, and what it needs.
-type Test = (&'static str, Needs, fn(Mpi));
+/// A test: its name, when it runs, its needs, and its body.
+type Test = (&'static str, When, Needs, fn(Mpi));
 
-fn main() {
-    let mut arguments = Arguments::from_args();
-    // One at a time: ranks that wait busily take each other's processors.
-    arguments.test_threads.get_or_insert(1);
-    let mut trials = Vec::new();
+/// Adds each test once for each MPI. The quick ring has those of the first MPI that is there.
+pub fn add(suite: &mut Suite) {
+    let first = Mpi::ALL
+        .into_iter()
+        .find(|mpi| mpi.missing(false).is_none());
+    let first = first.unwrap_or(Mpi::Mpich);
     for mpi in Mpi::ALL {
-        for &(name, needs, test) in [
+        for &(name, when, needs, test) in [
             calls::TESTS,
             cache::TESTS,
             collective::TESTS,
@@ -75,26 +64,19 @@ fn main() {
             if needs == Needs::Mpich && mpi != Mpi::Mpich {
                 continue;
             }
-            let name = format!("{name}_{}", mpi.name());
-            let run = move || -> Result<(), Failed> {
-                rounds(|| test(mpi));
-                Ok(())
-            };
-            let needs_all: &[Need] = match needs {
+            let when = if mpi == first { when } else { when.later() };
+            let all: &[Need] = match needs {
                 Needs::Mount => &[Need::Root, Need::Fuse],
                 _ => &[],
             };
-            let missing = mpi
-                .missing(needs == Needs::Fortran)
-                .or_else(|| needs_all.iter().find_map(|need| need.missing()))
-                .or_else(|| needs.missing_package(mpi))
-                .or_else(|| (needs == Needs::Hosts).then(hosts::missing).flatten());
-            trials.push(match missing {
-                None => Trial::test(name, run),
-                Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
-                    .with_ignored_flag(true),
-            });
+            let missing = || {
+                mpi.missing(needs == Needs::Fortran)
+                    .or_else(|| needs.missing_package(mpi))
+                    .or_else(|| (needs == Needs::Hosts).then(hosts::missing).flatten())
+            };
+            let name = format!("mpi::{name}_{}", mpi.name());
+            // Ranks that wait busily take each other's processors.
+            suite.add_one(name, when.one_at_a_time(), all, missing, move || test(mpi));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit();
 }

@@ -2,75 +2,32 @@
 //! that reads in a known pattern and a byte-exact check of what was reported; process
 //! trees and languages; and programs unharmed whatever happens to the supervisor.
 //!
-//! The programs are in `tests/observe`. A test that depends on what other processes do is repeated if they disturbed it
-//! ([`foreread_tests::rounds`]). What this machine has no compiler for is reported
-//! as ignored, with the reason.
+//! The programs are in `tests/observe`.
 
-#[path = "observer/conform.rs"]
 mod conform;
-#[path = "observer/harm.rs"]
-mod harm;
-#[path = "observer/harness.rs"]
+pub mod harm;
 mod harness;
-#[path = "observer/languages.rs"]
 mod languages;
-#[path = "observer/names.rs"]
 mod names;
-#[path = "observer/oracle.rs"]
 mod oracle;
-#[path = "observer/processes.rs"]
 mod processes;
-#[path = "observer/reading.rs"]
 mod reading;
-#[path = "observer/unharmed.rs"]
 mod unharmed;
 
-use foreread_tests::rounds;
-use harness::Outcome;
-use libtest_mimic::{Arguments, Trial};
+use foreread_tests::suite::Suite;
 
-/// A test, and the command without which it cannot run.
-type Test = (&'static str, &'static str, fn());
-
-fn main() {
-    if std::env::var_os(harm::HOLD).is_some() {
-        harm::hold();
-    }
-    let arguments = Arguments::from_args();
-    let mut trials = Vec::new();
-    for (name, needs, test) in [
-        reading::TESTS,
-        names::TESTS,
-        processes::TESTS,
-        languages::TESTS,
-        oracle::TESTS,
+pub fn add(suite: &mut Suite) {
+    for tests in [
         conform::TESTS,
         harm::TESTS,
+        languages::TESTS,
+        names::TESTS,
+        oracle::TESTS,
+        processes::TESTS,
+        reading::TESTS,
         unharmed::TESTS,
-    ]
-    .concat()
-    {
-        let run = move || -> Outcome {
-            rounds(test);
-            Ok(())
-        };
-        trials.push(if needs.is_empty() || harness::exists(needs) {
-            Trial::test(name, run)
-        } else {
-            Trial::test(format!("{name} (cannot run here: no {needs})"), run)
-                .with_ignored_flag(true)
-        });
+        conform::EBPF,
+    ] {
+        suite.add("observer", tests);
     }
-    let refused = foreread_ebpf::probe().err();
-    for &(name, _, test) in conform::EBPF {
-        trials.push(match &refused {
-            None => Trial::test(name, move || -> Outcome {
-                rounds(test);
-                Ok(())
-            }),
-            Some(why) => Trial::test(format!("{name} (cannot run here: {why})"), || Ok(()))
-                .with_ignored_flag(true),
-        });
-    }
-    libtest_mimic::run(&arguments, trials).exit();
 }

@@ -3,10 +3,8 @@
 
 use std::path::PathBuf;
 
-use foreread_tests::{Lab, Need, check, finish, foreread, root, rounds, start, text};
-use libtest_mimic::{Arguments, Failed, Trial};
-
-type Test = (&'static str, fn() -> Option<String>, fn());
+use foreread_tests::suite::{QUICK, Suite, Test};
+use foreread_tests::{Lab, Need, check, finish, foreread, root, start, text};
 
 /// Quotations that no test here runs, by their beginnings, and why not.
 const NOT_RUN: &[(&str, &str)] = &[
@@ -20,37 +18,28 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 const RUN: &str = "foreread run -- sqlite3 tpch.db < query.sql";
 
-fn main() {
-    let arguments = Arguments::from_args();
-    let always = || None;
-    let tests: &[Test] = &[
-        ("every_quotation_is_run_or_named", always, all_known),
-        (
-            "the_run_that_is_shown_says_what_is_shown",
-            || Need::Command("sqlite3").missing(),
-            shown_run,
-        ),
-        ("the_commands_of_the_table_exist", always, commands),
-        ("the_code_in_c_compiles", no_library, code_in_c),
-        (
-            "the_targets_of_make_exist",
-            || Need::Command("make").missing(),
-            targets,
-        ),
-        ("the_files_it_refers_to_exist", always, links),
-    ];
-    let trial = |&(name, missing, test): &Test| {
-        let run = move || -> Result<(), Failed> {
-            rounds(test);
-            Ok(())
-        };
-        match missing() {
-            None => Trial::test(name, run),
-            Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
-                .with_ignored_flag(true),
-        }
-    };
-    libtest_mimic::run(&arguments, tests.iter().map(trial).collect()).exit();
+const TESTS: &[Test] = &[
+    ("every_quotation_is_run_or_named", QUICK, &[], all_known),
+    (
+        "the_run_that_is_shown_says_what_is_shown",
+        QUICK,
+        &[Need::Command("sqlite3")],
+        shown_run,
+    ),
+    ("the_commands_of_the_table_exist", QUICK, &[], commands),
+    (
+        "the_targets_of_make_exist",
+        QUICK,
+        &[Need::Command("make")],
+        targets,
+    ),
+    ("the_files_it_refers_to_exist", QUICK, &[], links),
+];
+
+pub fn add(suite: &mut Suite) {
+    suite.add("readme", TESTS);
+    let name = "readme::the_code_in_c_compiles";
+    suite.add_one(name.to_owned(), QUICK, &[], no_library, code_in_c);
 }
 
 fn readme() -> String {

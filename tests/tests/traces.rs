@@ -3,40 +3,27 @@
 use std::path::Path;
 
 use foreread_plan::format::Reader;
+use foreread_tests::suite::{ALL, QUICK, Suite, Test};
 use foreread_tests::{Lab, Need, text};
 use foreread_traces::{Names, Operation, Trace};
-use libtest_mimic::{Arguments, Failed, Trial};
-
-/// A test, and what it cannot do without.
-type Test = (&'static str, &'static [Need], fn());
 
 const TESTS: &[Test] = &[
     (
         "strace_shows_the_reads_that_foreread_records",
+        QUICK,
         &[Need::Command("strace"), Need::Command("cc")],
         strace,
     ),
     (
         "the_iolog_of_fio_has_the_reads_that_foreread_records",
+        ALL,
         &[Need::Command("fio")],
         fio,
     ),
 ];
 
-fn main() {
-    let arguments = Arguments::from_args();
-    let trial = |&(name, needs, test): &Test| {
-        let run = move || -> Result<(), Failed> {
-            test();
-            Ok(())
-        };
-        match needs.iter().find_map(|need| need.missing()) {
-            None => Trial::test(name, run),
-            Some(missing) => Trial::test(format!("{name} (cannot run here: {missing})"), run)
-                .with_ignored_flag(true),
-        }
-    };
-    libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit();
+pub fn add(suite: &mut Suite) {
+    suite.add("traces", TESTS);
 }
 
 /// Offset and length of the reads of a file that foreread has recorded, in order.

@@ -39,6 +39,7 @@ mod stats;
 mod table;
 mod targets;
 mod translated;
+mod watch;
 
 use std::fs;
 use std::io::{self, Write};

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::watch::Watch;
 use anyhow::{Context, Result};
-use foreread_steady::Watch;
 use serde::Serialize;
 
 use crate::busy::Busy;

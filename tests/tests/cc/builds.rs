@@ -2,18 +2,25 @@
 
 use foreread_tests::{Need, finish, start, text};
 
-use crate::Test;
-use crate::driver::{Driver, READS, succeeded};
+use super::driver::{Driver, READS, succeeded};
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "make_builds_with_many_jobs",
+        ALL,
         &[Need::Command("make")],
         many_jobs,
     ),
-    ("probes_of_configure_scripts_find_the_same", &[], probes),
+    (
+        "probes_of_configure_scripts_find_the_same",
+        ALL,
+        &[],
+        probes,
+    ),
     (
         "cmake_takes_it_for_the_compiler",
+        ALL,
         &[Need::Command("cmake")],
         cmake,
     ),

@@ -1,10 +1,10 @@
 //! The driver with a slicer and a runtime that leave traces, and the compiler to compare it with.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use foreread_tests::{Lab, finish, foreread, root, start, text};
+use foreread_tests::{Lab, finish, foreread, start, text};
 use serde_json::Value;
 
 /// Stands in for the slicer: a unit with the comment `here` in it is changed, and says so when run; the text of a header
@@ -215,17 +215,4 @@ impl Driver {
 #[track_caller]
 pub fn succeeded(output: &Output) {
     assert!(output.status.success(), "{output:?}");
-}
-
-/// Why the tests with the real slicer cannot run.
-pub fn no_slicer() -> Option<String> {
-    let folder = root().join("target/release");
-    let missing = |name: &&str| !Path::new(&folder).join(name).exists();
-    let needed = [
-        "foreread-slice",
-        "libforeread_preexec.a",
-        "foreread_preexec.h",
-    ];
-    let missing = needed.iter().find(|name| missing(name))?;
-    Some(format!("no {missing}: make slicer builds it"))
 }

@@ -8,26 +8,39 @@ use std::process::{Output, Stdio};
 
 use foreread_tests::{Need, text};
 
-use crate::Test;
-use crate::driver::{Driver, READS, succeeded};
+use super::driver::{Driver, READS, succeeded};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "every_command_line_ends_as_the_compilers_does",
+        QUICK,
         &[],
         every_command_line,
     ),
-    ("dependency_files_are_the_compilers", &[], dependency_files),
-    ("standard_input_is_compiled", &[], standard_input),
-    ("a_compiler_that_is_killed_kills_the_driver", &[], killed),
-    ("a_compiler_that_is_missing_is_named", &[], missing),
+    (
+        "dependency_files_are_the_compilers",
+        ALL,
+        &[],
+        dependency_files,
+    ),
+    ("standard_input_is_compiled", ALL, &[], standard_input),
+    (
+        "a_compiler_that_is_killed_kills_the_driver",
+        ALL,
+        &[],
+        killed,
+    ),
+    ("a_compiler_that_is_missing_is_named", ALL, &[], missing),
     (
         "another_compiler_can_be_named",
+        ALL,
         &[Need::Command("clang-19")],
         another_compiler,
     ),
     (
         "an_object_of_another_compiler_is_left_whole",
+        ALL,
         &[Need::Command("clang-19")],
         compiler_changes,
     ),

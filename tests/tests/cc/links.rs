@@ -4,63 +4,97 @@ use std::fs;
 
 use foreread_tests::text;
 
-use crate::Test;
-use crate::driver::{Driver, READS, succeeded};
-use crate::objects::two_units;
+use super::driver::{Driver, READS, succeeded};
+use super::objects::two_units;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "sources_and_objects_can_be_mixed_in_one_step",
+        QUICK,
         &[],
         one_step,
     ),
     (
         "of_a_library_the_members_taken_are_replaced",
+        ALL,
         &[],
         members_of_libraries,
     ),
-    ("a_thin_librarys_members_are_replaced", &[], thin_libraries),
+    (
+        "a_thin_librarys_members_are_replaced",
+        ALL,
+        &[],
+        thin_libraries,
+    ),
     (
         "a_library_can_be_named_in_every_way",
+        ALL,
         &[],
         ways_to_name_a_library,
     ),
-    ("response_files_are_read", &[], response_files),
-    ("paths_may_hold_blanks", &[], blanks),
+    ("response_files_are_read", ALL, &[], response_files),
+    ("paths_may_hold_blanks", ALL, &[], blanks),
     (
         "a_unit_keeps_its_name_its_lines_and_its_headers",
+        ALL,
         &[],
         names_and_headers,
     ),
-    ("sources_of_the_same_name_are_told_apart", &[], same_names),
-    ("a_source_may_be_called_anything", &[], called_anything),
-    ("what_reads_nothing_is_not_sliced", &[], reads_nothing),
-    ("what_is_no_program_is_linked_as_it_is", &[], no_program),
-    ("without_the_tools_programs_are_plain", &[], without_tools),
+    (
+        "sources_of_the_same_name_are_told_apart",
+        ALL,
+        &[],
+        same_names,
+    ),
+    ("a_source_may_be_called_anything", ALL, &[], called_anything),
+    ("what_reads_nothing_is_not_sliced", ALL, &[], reads_nothing),
+    (
+        "what_is_no_program_is_linked_as_it_is",
+        ALL,
+        &[],
+        no_program,
+    ),
+    (
+        "without_the_tools_programs_are_plain",
+        QUICK,
+        &[],
+        without_tools,
+    ),
     (
         "a_slicer_that_fails_costs_the_prefetch_thread_alone",
+        ALL,
         &[],
         failing_slicer,
     ),
     (
         "a_unit_that_does_not_compile_is_left_whole",
+        ALL,
         &[],
         does_not_compile,
     ),
     (
         "a_unit_the_slicer_makes_nothing_of_says_why",
+        ALL,
         &[],
         makes_nothing_of,
     ),
     (
         "a_program_that_does_not_link_stays_plain",
+        ALL,
         &[],
         does_not_link,
     ),
-    ("a_program_keeps_its_mode_and_its_link", &[], mode_and_link),
-    ("an_explanation_says_what_was_done", &[], explanation),
+    (
+        "a_program_keeps_its_mode_and_its_link",
+        ALL,
+        &[],
+        mode_and_link,
+    ),
+    ("an_explanation_says_what_was_done", ALL, &[], explanation),
     (
         "a_program_with_functions_of_the_c_librarys_is_left_whole",
+        ALL,
         &[],
         own_functions,
     ),

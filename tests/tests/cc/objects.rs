@@ -2,67 +2,83 @@
 
 use foreread_tests::text;
 
-use crate::Test;
-use crate::driver::{Driver, READS};
+use super::driver::{Driver, READS};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "an_object_carries_a_record_and_a_program_does_not",
+        QUICK,
         &[],
         an_object_carries_a_record,
     ),
     (
         "records_outlive_stripping_and_archives",
+        ALL,
         &[],
         records_outlive_stripping_and_archives,
     ),
     (
         "an_object_made_of_several_is_left_whole",
+        ALL,
         &[],
         an_object_made_of_several_is_left_whole,
     ),
     (
         "an_object_whose_symbols_were_changed_is_left_whole",
+        ALL,
         &[],
         changed_symbols,
     ),
     (
         "a_unit_whose_source_has_changed_is_left_whole",
+        ALL,
         &[],
         a_changed_source,
     ),
     (
         "link_time_and_profiled_code_is_left_whole",
+        ALL,
         &[],
         link_time_code_is_left_whole,
     ),
     (
         "a_unit_one_of_whose_headers_has_changed_is_left_whole",
+        ALL,
         &[],
         a_changed_header,
     ),
-    ("units_in_cxx_are_units_as_well", &[], units_in_cxx),
+    ("units_in_cxx_are_units_as_well", ALL, &[], units_in_cxx),
     (
         "other_languages_are_left_alone",
+        ALL,
         &[],
         other_languages_are_left_alone,
     ),
     (
         "a_record_that_starts_programs_does_not_count",
+        ALL,
         &[],
         a_record_that_starts_programs,
     ),
     (
         "a_record_that_does_not_parse_does_not_count",
+        ALL,
         &[],
         a_record_that_does_not_parse,
     ),
     (
         "a_precompiled_header_is_the_compilers_alone",
+        ALL,
         &[],
         a_precompiled_header,
     ),
-    ("an_object_in_place_of_a_device_stays_one", &[], a_device),
+    (
+        "an_object_in_place_of_a_device_stays_one",
+        ALL,
+        &[],
+        a_device,
+    ),
 ];
 
 /// A program of two units: main.c, and part.c, both of which report themselves.

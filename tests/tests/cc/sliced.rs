@@ -5,26 +5,34 @@ use std::fs;
 use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use serde_json::Value;
 
-use crate::Test;
-use crate::driver::succeeded;
+use super::driver::succeeded;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "translated_a_reader_behaves_the_same_with_its_prefetch_thread",
-        &[],
+        QUICK,
+        &[Need::Slicer],
         a_reader,
     ),
     (
         "translated_a_program_in_c_and_cxx_behaves_the_same",
-        &[Need::Command("make")],
+        ALL,
+        &[Need::Slicer, Need::Command("make")],
         mixture,
     ),
     (
         "translated_what_a_program_has_closed_can_be_leased_and_unmounted",
-        &[Need::Root],
+        QUICK,
+        &[Need::Slicer, Need::Root],
         lets_go,
     ),
-    ("translated_by_hand_a_program_can_be_read", &[], by_hand),
+    (
+        "translated_by_hand_a_program_can_be_read",
+        ALL,
+        &[Need::Slicer],
+        by_hand,
+    ),
 ];
 
 /// Reads a file backward in blocks and adds up what is there.

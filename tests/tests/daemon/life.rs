@@ -6,51 +6,61 @@ use std::process::{Command, Stdio};
 use foreread_tests::{Need, eventually, foreread, text};
 use rustix::process::Signal;
 
-use crate::{Place, Test};
+use super::Place;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "it_starts_is_asked_and_stops_and_starts_again",
+        QUICK,
         &[Need::Root],
         it_starts_is_asked_and_stops_and_starts_again,
     ),
     (
         "its_reads_come_last_but_are_never_idle",
+        ALL,
         &[Need::Root, Need::Command("ionice")],
         its_reads_come_last_but_are_never_idle,
     ),
     (
         "the_second_daemon_says_which_runs",
+        ALL,
         &[Need::Root],
         the_second_daemon_says_which_runs,
     ),
     (
         "one_that_was_killed_is_started_anew",
+        ALL,
         &[Need::Root],
         one_that_was_killed_is_started_anew,
     ),
     (
         "what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon",
+        ALL,
         &[Need::Root],
         what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon,
     ),
     (
         "one_that_cannot_start_says_why",
+        QUICK,
         &[Need::Root],
         one_that_cannot_start_says_why,
     ),
     (
         "a_full_disk_costs_what_was_learned_and_nothing_else",
+        ALL,
         &[Need::Root, Need::Loop],
         a_full_disk_costs_what_was_learned_and_nothing_else,
     ),
     (
         "top_is_shown_in_a_terminal_and_quits",
+        ALL,
         &[Need::Root, Need::Command("script")],
         top_is_shown_in_a_terminal_and_quits,
     ),
     (
         "metrics_are_kept_in_a_file",
+        ALL,
         &[Need::Root],
         metrics_are_kept_in_a_file,
     ),

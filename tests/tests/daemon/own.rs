@@ -6,26 +6,31 @@ use std::process::{Command, Output, Stdio};
 use foreread_tests::{Need, eventually, foreread, text};
 use rustix::process::Signal;
 
-use crate::{Place, Test};
+use super::Place;
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_user_without_rights_has_own_programs_seen_and_their_files_fetched",
+        ALL,
         &[Need::Root, Need::Nobody],
         a_user_without_rights_has_own_programs_seen_and_their_files_fetched,
     ),
     (
         "programs_outlive_a_daemon_that_is_killed",
+        ALL,
         &[Need::Root, Need::Nobody],
         programs_outlive_a_daemon_that_is_killed,
     ),
     (
         "what_a_full_ring_has_no_room_for_is_counted",
+        ALL,
         &[Need::Root, Need::Nobody, Need::Command("python3")],
         what_a_full_ring_has_no_room_for_is_counted,
     ),
     (
         "a_run_in_a_shell_that_reports_to_a_daemon_has_a_ring_of_its_own",
+        ALL,
         &[Need::Root, Need::Nobody],
         a_run_in_a_shell_that_reports_to_a_daemon_has_a_ring_of_its_own,
     ),
@@ -87,7 +92,7 @@ fn a_user_without_rights_has_own_programs_seen_and_their_files_fetched() {
     running.end();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     eventually("a file that nobody has opened is fetched", || {
-        let end = |running: crate::Running| {
+        let end = |running: super::Running| {
             running.signal(Signal::TERM);
             running.end();
         };

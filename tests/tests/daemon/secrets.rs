@@ -8,21 +8,25 @@ use foreread_tests::{Need, eventually, foreread, text};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::{NOBODY, Place, Test};
+use super::{NOBODY, Place};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_user_is_told_of_own_programs_and_files_alone",
+        QUICK,
         &[Need::Root, Need::Nobody],
         a_user_is_told_of_own_programs_and_files_alone,
     ),
     (
         "a_socket_of_somebody_else_is_not_believed",
+        QUICK,
         &[Need::Root],
         a_socket_of_somebody_else_is_not_believed,
     ),
     (
         "hostile_names_break_neither_lines_nor_terminals",
+        ALL,
         &[Need::Root],
         hostile_names_break_neither_lines_nor_terminals,
     ),

@@ -7,22 +7,26 @@ use std::process::{Command, Stdio};
 use foreread_tests::{Need, eventually, foreread, root, text};
 use serde_json::Value;
 
-use crate::{Place, Running, Test};
+use super::{Place, Running};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
-    ("the_unit_is_hardened", &[], the_unit_is_hardened),
+    ("the_unit_is_hardened", ALL, &[], the_unit_is_hardened),
     (
         "systemd_takes_the_unit",
+        ALL,
         &[Need::Command("systemd-analyze")],
         systemd_takes_the_unit,
     ),
     (
         "the_rights_that_the_unit_leaves_are_enough",
+        QUICK,
         &[Need::Root, Need::Command("setpriv")],
         the_rights_that_the_unit_leaves_are_enough,
     ),
     (
         "systemd_is_told_that_it_is_ready",
+        ALL,
         &[Need::Root],
         systemd_is_told_that_it_is_ready,
     ),

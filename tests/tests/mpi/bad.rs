@@ -7,25 +7,30 @@ use foreread_tests::{Lab, foreread, text};
 
 use super::harness::{Mpi, lines};
 use super::{Needs, Test};
+use foreread_tests::suite::ALL;
 
 pub const TESTS: &[Test] = &[
     (
         "damaged_records_of_ranks_do_no_harm",
+        ALL,
         Needs::C,
         damaged_records,
     ),
     (
         "records_of_another_program_do_no_harm",
+        ALL,
         Needs::C,
         other_programs,
     ),
     (
         "ranks_that_run_other_commands_are_each_as_they_are_alone",
+        ALL,
         Needs::C,
         other_commands,
     ),
     (
         "a_cache_of_no_use_is_left_out_and_its_variable_named",
+        ALL,
         Needs::C,
         small_cache,
     ),

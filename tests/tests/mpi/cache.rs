@@ -12,74 +12,93 @@ use foreread_tests::{Lab, check, foreread, root, text};
 
 use super::harness::{Mpi, lines};
 use super::{Needs, Test};
+use foreread_tests::suite::{ALL, QUICK};
 
 pub const TESTS: &[Test] = &[
     (
         "every_kind_of_read_is_served_by_the_cache",
+        ALL,
         Needs::C,
         every_kind,
     ),
     (
         "pages_of_other_ranks_on_the_host_are_served",
+        ALL,
         Needs::C,
         other_ranks,
     ),
     (
         "reads_that_reach_the_end_of_a_file_are_the_same",
+        ALL,
         Needs::C,
         ends_of_files,
     ),
-    ("writes_make_pages_void_for_all_ranks", Needs::C, writes),
+    (
+        "writes_make_pages_void_for_all_ranks",
+        ALL,
+        Needs::C,
+        writes,
+    ),
     (
         "what_a_write_reads_is_never_served",
+        ALL,
         Needs::C,
         read_by_a_write,
     ),
     (
         "ranks_that_read_and_write_at_once_read_what_mpi_says",
+        ALL,
         Needs::C,
         at_once,
     ),
     (
         "what_another_program_writes_is_seen_after_a_sync_and_an_open",
+        ALL,
         Needs::C,
         others,
     ),
-    ("nothing_is_served_in_atomic_mode", Needs::C, atomic),
+    ("nothing_is_served_in_atomic_mode", ALL, Needs::C, atomic),
     (
         "a_file_that_unknown_ranks_may_write_is_left_alone",
+        ALL,
         Needs::C,
         unknown_ranks,
     ),
     (
         "pages_of_ranks_on_other_hosts_are_fetched_one_sided",
+        ALL,
         Needs::C,
         other_hosts,
     ),
-    ("a_page_on_its_way_is_waited_for", Needs::C, waited),
+    ("a_page_on_its_way_is_waited_for", ALL, Needs::C, waited),
     (
         "a_page_that_never_comes_is_not_waited_for_twice",
+        ALL,
         Needs::C,
         stuck,
     ),
     (
         "a_long_read_waits_no_longer_for_all_of_its_pages_than_for_one",
+        ALL,
         Needs::C,
         long,
     ),
     (
         "programs_with_an_open_file_end_as_they_do_alone",
+        ALL,
         Needs::C,
         endings,
     ),
-    ("what_is_no_segment_is_not_used", Needs::C, no_segment),
+    ("what_is_no_segment_is_not_used", ALL, Needs::C, no_segment),
     (
         "reads_into_memory_that_cannot_be_written_to_fail_as_ever",
+        QUICK,
         Needs::C,
         unwritable,
     ),
     (
         "every_function_below_mpi_does_the_same_with_any_arguments",
+        QUICK,
         Needs::C,
         conforms,
     ),

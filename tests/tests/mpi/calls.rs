@@ -5,34 +5,54 @@ use foreread_tests::{Lab, foreread, root};
 
 use super::harness::{Asked, Mpi, asked, lines};
 use super::{Needs, Test};
+use foreread_tests::suite::{ALL, QUICK};
 
 pub const TESTS: &[Test] = &[
     (
         "explicit_offsets_are_recorded_as_given",
+        QUICK,
         Needs::C,
         explicit_offsets,
     ),
     (
         "individual_pointers_are_known_at_each_call",
+        ALL,
         Needs::C,
         individual_pointers,
     ),
     (
         "the_shared_pointer_is_found_by_what_was_read",
+        ALL,
         Needs::C,
         the_shared_pointer,
     ),
-    ("writes_are_recorded_as_reads_are", Needs::C, writes),
-    ("views_are_taken_apart", Needs::C, views),
-    ("a_call_of_many_pieces_is_bounded", Needs::C, many_pieces),
+    ("writes_are_recorded_as_reads_are", ALL, Needs::C, writes),
+    ("views_are_taken_apart", ALL, Needs::C, views),
+    (
+        "a_call_of_many_pieces_is_bounded",
+        ALL,
+        Needs::C,
+        many_pieces,
+    ),
     (
         "what_lies_behind_the_end_was_not_read",
+        ALL,
         Needs::C,
         the_end_of_a_file,
     ),
-    ("programs_in_fortran_are_seen", Needs::Fortran, fortran),
-    ("an_mpi_that_is_loaded_late_is_found", Needs::C, loaded_late),
-    ("another_tool_sees_the_same_calls", Needs::C, another_tool),
+    ("programs_in_fortran_are_seen", ALL, Needs::Fortran, fortran),
+    (
+        "an_mpi_that_is_loaded_late_is_found",
+        ALL,
+        Needs::C,
+        loaded_late,
+    ),
+    (
+        "another_tool_sees_the_same_calls",
+        ALL,
+        Needs::C,
+        another_tool,
+    ),
 ];
 
 const BLOCK: u64 = 4096;

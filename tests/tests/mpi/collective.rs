@@ -6,41 +6,49 @@ use serde_json::Value;
 use super::cache::contents;
 use super::harness::{Mpi, lines};
 use super::{Needs, Test};
+use foreread_tests::suite::ALL;
 
 pub const TESTS: &[Test] = &[
     (
         "ranks_are_served_by_the_collective_cache",
+        ALL,
         Needs::Mount,
         served,
     ),
     (
         "ranks_that_read_from_front_to_back_are_served_where_no_kernel_reads_ahead",
+        ALL,
         Needs::Mount,
         in_order,
     ),
     (
         "programs_read_the_same_by_the_collective_cache",
+        ALL,
         Needs::Mount,
         the_same,
     ),
     (
         "pages_go_to_the_page_cache_where_ranks_share_it",
+        ALL,
         Needs::C,
         shared_pages,
     ),
     (
         "files_that_are_read_past_the_page_cache_are_served_by_the_collective_cache",
+        ALL,
         Needs::C,
         direct,
     ),
     (
         "a_program_of_sessions_alone_ends_as_it_does_alone",
+        ALL,
         // Open MPI 4.1 has none.
         Needs::Mpich,
         sessions,
     ),
     (
         "a_cache_smaller_than_a_page_is_refused",
+        ALL,
         Needs::C,
         too_small,
     ),

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use foreread_plan::format::Reader;
 use foreread_plan::{Kind, Rank};
-use foreread_tests::{Lab, finish, foreread, root, start, text};
+use foreread_tests::{Lab, compiled, finish, foreread, root, start, text};
 
 /// An MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,12 @@ impl Mpi {
     pub fn build_by(self, lab: &Lab, compiler: &str, source: &str, options: &[&str]) {
         let path = root().join("tests/mpi").join(source);
         let name = Path::new(source).file_stem().expect("a name");
+        // Options that name files are of this test alone.
+        let names_files = |option: &&str| *option == "-o" || option.ends_with(".so");
+        if !options.iter().any(names_files) {
+            let options = [&["-O1"][..], options].concat();
+            return compiled(compiler, &options, &path, &lab.path("").join(name));
+        }
         let output = Command::new(compiler)
             .args(["-O1", "-o"])
             .arg(lab.path("").join(name))

@@ -11,9 +11,11 @@ use foreread_tests::{Lab, Need, finish, foreread, start, text};
 
 use super::harness::{Mpi, lines};
 use super::{Needs, Test};
+use foreread_tests::suite::ALL;
 
 pub const TESTS: &[Test] = &[(
     "ranks_of_two_hosts_have_their_records_and_a_line_for_each_host",
+    ALL,
     Needs::Hosts,
     two_hosts,
 )];

@@ -10,12 +10,13 @@ use foreread_tests::{Lab, check};
 
 use super::harness::{Mpi, asked, lines};
 use super::{Needs, Test};
+use foreread_tests::suite::ALL;
 
 pub const TESTS: &[Test] = &[
-    ("hyperslabs_by_parallel_hdf5", Needs::Hdf5, hdf5),
-    ("utilities_of_pnetcdf", Needs::Pnetcdf, pnetcdf),
-    ("reads_by_mpi4py", Needs::Mpi4py, mpi4py),
-    ("hyperslabs_by_h5py", Needs::H5py, h5py),
+    ("hyperslabs_by_parallel_hdf5", ALL, Needs::Hdf5, hdf5),
+    ("utilities_of_pnetcdf", ALL, Needs::Pnetcdf, pnetcdf),
+    ("reads_by_mpi4py", ALL, Needs::Mpi4py, mpi4py),
+    ("hyperslabs_by_h5py", ALL, Needs::H5py, h5py),
 ];
 
 const RANKS: u32 = 2;

@@ -10,31 +10,42 @@ use serde_json::Value;
 
 use super::harness::{Mpi, lines};
 use super::{Needs, Test};
+use foreread_tests::suite::{ALL, QUICK};
 
 pub const TESTS: &[Test] = &[
     (
         "each_rank_has_a_record_and_is_kept_ahead_of",
+        ALL,
         Needs::Mount,
         run_twice,
     ),
-    ("one_line_is_printed_for_all_ranks", Needs::C, one_line),
+    (
+        "one_line_is_printed_for_all_ranks",
+        QUICK,
+        Needs::C,
+        one_line,
+    ),
     (
         "show_and_analyze_tell_what_depends_on_the_rank",
+        ALL,
         Needs::C,
         shown,
     ),
     (
         "another_number_of_ranks_goes_by_the_patterns",
+        ALL,
         Needs::C,
         other_ranks,
     ),
     (
         "files_that_the_user_names_are_one_for_each_rank",
+        ALL,
         Needs::C,
         named_files,
     ),
     (
         "a_rank_that_mpi_has_otherwise_is_not_recorded",
+        ALL,
         // Open MPI sets the variables itself.
         Needs::Mpich,
         mistaken,

@@ -4,16 +4,19 @@ use foreread_tests::{Lab, finish, foreread, start, text};
 
 use super::harness::{Mpi, lines};
 use super::{Needs, Test};
+use foreread_tests::suite::{ALL, QUICK};
 
 pub const TESTS: &[Test] = &[
-    ("programs_end_as_they_do_alone", Needs::C, ends),
+    ("programs_end_as_they_do_alone", QUICK, Needs::C, ends),
     (
         "the_library_is_loaded_into_programs_without_mpi",
+        ALL,
         Needs::C,
         without_mpi,
     ),
     (
         "a_library_that_is_missing_is_said",
+        ALL,
         Needs::C,
         missing_library,
     ),

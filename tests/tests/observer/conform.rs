@@ -11,38 +11,48 @@ use std::process::{Command, Output, Stdio};
 
 use foreread_plan::Kind::{self, Pread, Read as AtCursor};
 use foreread_plan::format::Reader;
-use foreread_tests::{check, foreread};
+use foreread_tests::{Need, check, foreread};
 
-use crate::Test;
-use crate::harness::{Read, Stage, source};
-use crate::oracle::{Account, counts, sorted, traced};
-use crate::reading::EXACT;
+use super::harness::{Read, Stage, source};
+use super::oracle::{Account, counts, sorted, traced};
+use super::reading::EXACT;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "preload_records_what_programs_read_byte_by_byte",
-        "cc",
+        QUICK,
+        &[Need::Command("cc")],
         || each_exact("preload", &BUILDS[..1]),
     ),
     (
         "the_record_of_preload_is_what_the_kernel_saw_of_a_script",
-        "strace",
+        ALL,
+        &[Need::Command("strace")],
         || script("preload"),
     ),
     (
         "reads_of_liburing_programs_are_seen_without_root",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         liburing_by_preload,
     ),
     (
         "a_program_that_loads_liburing_later_runs_as_ever",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         liburing_loaded_later,
     ),
-    ("the_preload_library_says_whom_it_cannot_see", "cc", unseen),
+    (
+        "the_preload_library_says_whom_it_cannot_see",
+        ALL,
+        &[Need::Command("cc")],
+        unseen,
+    ),
     (
         "without_rights_ebpf_is_refused_and_the_preload_library_serves",
-        "setpriv",
+        ALL,
+        &[Need::Command("setpriv")],
         refused,
     ),
 ];
@@ -51,41 +61,82 @@ pub const TESTS: &[Test] = &[
 pub const EBPF: &[Test] = &[
     (
         "ebpf_records_what_programs_of_all_kinds_read_byte_by_byte",
-        "cc",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
         || each_exact("ebpf", BUILDS),
     ),
     (
         "the_record_of_ebpf_is_what_the_kernel_saw_of_a_script",
-        "strace",
+        ALL,
+        &[Need::Ebpf, Need::Command("strace")],
         || script("ebpf"),
     ),
     (
         "the_record_of_ebpf_is_what_the_kernel_saw_of_python",
-        "strace",
+        ALL,
+        &[Need::Ebpf, Need::Command("strace")],
         || python("ebpf"),
     ),
-    ("ebpf_sees_reads_by_io_uring_byte_by_byte", "cc", uring),
+    (
+        "ebpf_sees_reads_by_io_uring_byte_by_byte",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
+        uring,
+    ),
     (
         "ebpf_sees_reads_by_liburing_and_of_registered_files",
-        "cc",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
         liburing_by_ebpf,
     ),
-    ("ebpf_sees_system_calls_without_a_library", "cc", bare),
-    ("ebpf_sees_a_library_that_was_loaded_apart", "cc", deepbind),
-    ("ebpf_sees_a_set_user_id_program", "cc", privileged),
-    ("ebpf_sees_a_go_program", "cc", go),
+    (
+        "ebpf_sees_system_calls_without_a_library",
+        QUICK,
+        &[Need::Ebpf, Need::Command("cc")],
+        bare,
+    ),
+    (
+        "ebpf_sees_a_library_that_was_loaded_apart",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
+        deepbind,
+    ),
+    (
+        "ebpf_sees_a_set_user_id_program",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
+        privileged,
+    ),
+    (
+        "ebpf_sees_a_go_program",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
+        go,
+    ),
     (
         "ebpf_finds_a_file_that_is_opened_by_a_name_of_the_process_s_own",
-        "cc",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
         own_view,
     ),
     (
         "ebpf_sees_each_page_of_a_mapping_touched_in_order",
-        "cc",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
         mapped,
     ),
-    ("a_static_program_is_given_to_ebpf", "cc", chosen),
-    ("what_a_full_ring_loses_is_counted_and_said", "cc", full),
+    (
+        "a_static_program_is_given_to_ebpf",
+        QUICK,
+        &[Need::Ebpf, Need::Command("cc")],
+        chosen,
+    ),
+    (
+        "what_a_full_ring_loses_is_counted_and_said",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
+        full,
+    ),
 ];
 
 /// The ways to build a C program: the compiler, and its options.

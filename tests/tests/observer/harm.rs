@@ -6,58 +6,82 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use foreread_ring::{Advice, Clock, ENV, Mode, Ring};
-use foreread_tests::check;
+use foreread_tests::{Need, check};
 
-use crate::Test;
-use crate::harness::{Stage, check_end, library, observe, observe_in, preloaded};
+use super::harness::{Stage, check_end, library, observe, observe_in, preloaded};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_ring_that_is_not_there_or_not_one_changes_nothing",
-        "cc",
+        QUICK,
+        &[Need::Command("cc")],
         invalid,
     ),
     (
         "a_supervisor_that_never_reads_changes_nothing",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         unread,
     ),
     (
         "a_supervisor_killed_in_mid_run_changes_nothing",
-        "cc",
+        QUICK,
+        &[Need::Command("cc")],
         orphaned,
     ),
     (
         "a_program_killed_in_mid_write_costs_its_own_events_only",
-        "cc",
+        QUICK,
+        &[Need::Command("cc")],
         killed,
     ),
     (
         "the_library_needs_nothing_but_the_c_library",
-        "readelf",
+        ALL,
+        &[Need::Command("readelf")],
         needs,
     ),
     (
         "the_library_holds_nothing_that_is_not_loaded",
-        "readelf",
+        ALL,
+        &[Need::Command("readelf")],
         holds,
     ),
-    ("a_muted_program_reports_nothing", "cc", muted),
-    ("a_static_program_runs_as_ever", "cc", unlinked),
+    (
+        "a_muted_program_reports_nothing",
+        ALL,
+        &[Need::Command("cc")],
+        muted,
+    ),
+    (
+        "a_static_program_runs_as_ever",
+        ALL,
+        &[Need::Command("cc")],
+        unlinked,
+    ),
     (
         "a_cancelled_thread_is_unwound_through_the_hooks",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         cancelled,
     ),
     (
         "a_thread_that_cancels_itself_ends_at_its_next_read",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         cancels_itself,
     ),
-    ("a_signal_handler_may_read_at_any_time", "cc", signalled),
+    (
+        "a_signal_handler_may_read_at_any_time",
+        ALL,
+        &[Need::Command("cc")],
+        signalled,
+    ),
     (
         "advice_turns_the_kernels_read_ahead_off_and_is_taken_back",
-        "fincore",
+        ALL,
+        &[Need::Command("fincore")],
         advised,
     ),
 ];

@@ -10,10 +10,7 @@ use std::time::{Duration, Instant};
 
 use foreread_plan::Kind;
 use foreread_ring::{Clock, ENV, Mode, RawEvent, Ring, What};
-use foreread_tests::check;
-
-/// What a test says when it fails.
-pub type Outcome = Result<(), libtest_mimic::Failed>;
+use foreread_tests::{check, compiled};
 
 /// The data file: 2500 lines of 8 bytes, "0000000\n" to "0002499\n".
 pub const DATA_LEN: usize = 20_000;
@@ -108,16 +105,9 @@ impl Stage {
     /// Builds a C program.
     pub fn cc(&self, name: &str, flags: &[&str]) -> PathBuf {
         let program = self.path(name);
-        let mut command = Command::new("cc");
-        command
-            .args(["-O1", "-Wall", "-Wno-unused-result", "-o"])
-            .arg(&program);
-        self.build(
-            command
-                .arg(source(&format!("{name}.c")))
-                .args(flags)
-                .arg("-pthread"),
-        );
+        let warnings = ["-O1", "-Wall", "-Wno-unused-result"];
+        let options = [&warnings, flags, &["-pthread"]].concat();
+        compiled("cc", &options, &source(&format!("{name}.c")), &program);
         program
     }
 }

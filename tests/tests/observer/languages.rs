@@ -4,13 +4,19 @@ use std::process::Command;
 
 use foreread_plan::Kind::{Pread, Preadv, Read as AtCursor};
 
-use crate::Test;
-use crate::harness::{Read, Stage, check_end, observe, source};
+use super::harness::{Read, Stage, check_end, observe, source};
+use foreread_tests::Need;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
-    ("python_reads_are_seen", "python3", python),
-    ("java_reads_are_seen", "javac", java),
-    ("rust_reads_are_seen", "rustc", rust),
+    (
+        "python_reads_are_seen",
+        QUICK,
+        &[Need::Command("python3")],
+        python,
+    ),
+    ("java_reads_are_seen", ALL, &[Need::Command("javac")], java),
+    ("rust_reads_are_seen", ALL, &[Need::Command("rustc")], rust),
 ];
 
 fn python() {

@@ -6,40 +6,60 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use foreread_ring::{Inode, Mode, NAME_FOLLOWED, NAME_LISTED, What};
-use foreread_tests::check;
+use foreread_tests::{Need, check};
 
-use crate::Test;
-use crate::harness::{Seen, Stage, check_end, library, observe, observe_in};
+use super::harness::{Seen, Stage, check_end, library, observe, observe_in};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "every_way_to_look_a_name_up_is_reported_as_it_was",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         every_way,
     ),
     (
         "what_a_call_tells_of_an_inode_is_reported_along",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         inodes,
     ),
     (
         "threads_that_look_names_up_side_by_side_are_all_seen",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         side_by_side,
     ),
     (
         "looking_a_name_up_takes_no_other_system_call_than_alone",
-        "strace",
+        QUICK,
+        &[Need::Command("strace")],
         no_other_call,
     ),
-    ("nothing_is_reported_where_nobody_listens", "cc", muted),
-    ("the_kernel_saw_the_same_names_of_walks", "strace", of_walks),
+    (
+        "nothing_is_reported_where_nobody_listens",
+        ALL,
+        &[Need::Command("cc")],
+        muted,
+    ),
+    (
+        "the_kernel_saw_the_same_names_of_walks",
+        ALL,
+        &[Need::Command("strace")],
+        of_walks,
+    ),
     (
         "the_kernel_saw_the_same_names_of_python",
-        "strace",
+        ALL,
+        &[Need::Command("strace")],
         of_python,
     ),
-    ("the_kernel_saw_the_same_names_of_git", "strace", of_git),
+    (
+        "the_kernel_saw_the_same_names_of_git",
+        ALL,
+        &[Need::Command("strace")],
+        of_git,
+    ),
 ];
 
 /// A path without the dots in it. No link leads anywhere in between here.
@@ -427,7 +447,7 @@ fn of_python() {
 }
 
 fn of_git() {
-    if !crate::harness::exists("git") {
+    if !super::harness::exists("git") {
         eprintln!("skipped: there is no git");
         return;
     }

@@ -4,21 +4,28 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use foreread_ring::What;
-use foreread_tests::check;
+use foreread_tests::{Need, check};
 
-use crate::Test;
-use crate::harness::{Seen, Stage, library, observe};
+use super::harness::{Seen, Stage, library, observe};
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[
-    ("the_kernel_saw_the_same_reads_of_python", "strace", python),
+    (
+        "the_kernel_saw_the_same_reads_of_python",
+        ALL,
+        &[Need::Command("strace")],
+        python,
+    ),
     (
         "the_kernel_saw_the_same_reads_of_a_compiler",
-        "strace",
+        ALL,
+        &[Need::Command("strace")],
         compiler,
     ),
     (
         "the_kernel_saw_the_same_reads_of_a_script",
-        "strace",
+        ALL,
+        &[Need::Command("strace")],
         script,
     ),
 ];

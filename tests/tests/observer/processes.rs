@@ -6,36 +6,66 @@ use std::process::Command;
 use foreread_plan::Kind::{Pread, Read as AtCursor};
 use foreread_ring::{RINGS, What};
 
-use crate::Test;
-use crate::harness::{Read, Seen, Stage, check_end, observe};
+use super::harness::{Read, Seen, Stage, check_end, observe};
+use foreread_tests::Need;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
-    ("every_thread_reports_its_own_reads_in_order", "cc", threads),
-    ("more_threads_than_rings_are_counted_as_lost", "cc", crowd),
+    (
+        "every_thread_reports_its_own_reads_in_order",
+        ALL,
+        &[Need::Command("cc")],
+        threads,
+    ),
+    (
+        "more_threads_than_rings_are_counted_as_lost",
+        ALL,
+        &[Need::Command("cc")],
+        crowd,
+    ),
     (
         "a_helper_thread_leaves_the_programs_descriptors_alone",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         helper,
     ),
-    ("a_forked_child_shares_the_cursor", "cc", fork),
+    (
+        "a_forked_child_shares_the_cursor",
+        ALL,
+        &[Need::Command("cc")],
+        fork,
+    ),
     (
         "a_vfork_child_leaves_the_parents_descriptors_alone",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         vfork,
     ),
     (
         "a_shell_that_the_c_library_starts_moves_the_cursor_it_was_handed",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         system,
     ),
     (
         "a_spawned_child_moves_the_cursor_it_was_handed",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         spawn,
     ),
-    ("every_exec_is_followed", "cc", exec),
-    ("a_shell_script_is_followed", "", shell),
-    ("a_parallel_build_is_followed", "make", build),
+    (
+        "every_exec_is_followed",
+        QUICK,
+        &[Need::Command("cc")],
+        exec,
+    ),
+    ("a_shell_script_is_followed", ALL, &[], shell),
+    (
+        "a_parallel_build_is_followed",
+        ALL,
+        &[Need::Command("make")],
+        build,
+    ),
 ];
 
 fn run(stage: &Stage, name: &str) -> Seen {

@@ -8,65 +8,161 @@ use foreread_plan::Kind::{
 use foreread_ring::{OPEN_CREATED, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN, kind};
 use foreread_tests::{Lab, Need, Slow, check};
 
-use crate::Test;
-use crate::harness::{Read, Seen, Stage, check_end, observe};
+use super::harness::{Read, Seen, Stage, check_end, observe};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
-    ("call_kinds_have_the_codes_of_the_durable_format", "", codes),
-    ("read_reports_what_it_returned_at_the_cursor", "cc", read),
-    ("fortified_reads_are_seen", "cc", fortified),
-    ("pread_reports_its_offset", "cc", pread),
+    (
+        "call_kinds_have_the_codes_of_the_durable_format",
+        ALL,
+        &[],
+        codes,
+    ),
+    (
+        "read_reports_what_it_returned_at_the_cursor",
+        QUICK,
+        &[Need::Command("cc")],
+        read,
+    ),
+    (
+        "fortified_reads_are_seen",
+        ALL,
+        &[Need::Command("cc")],
+        fortified,
+    ),
+    (
+        "pread_reports_its_offset",
+        ALL,
+        &[Need::Command("cc")],
+        pread,
+    ),
     (
         "a_read_that_waits_among_quick_ones_is_measured",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         waits,
     ),
     (
         "a_stream_of_quick_reads_is_seen_to_the_last_before_a_kill",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         stream,
     ),
     (
         "whatever_comes_between_many_reads_alike_each_is_seen",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         streak,
     ),
-    ("readv_preadv_and_preadv2_are_seen", "cc", readv),
-    ("asynchronous_reads_are_seen_when_they_are_taken", "cc", aio),
-    ("lseek_moves_the_cursor", "cc", lseek),
-    ("duplicates_share_one_cursor", "cc", dup),
+    (
+        "readv_preadv_and_preadv2_are_seen",
+        ALL,
+        &[Need::Command("cc")],
+        readv,
+    ),
+    (
+        "asynchronous_reads_are_seen_when_they_are_taken",
+        ALL,
+        &[Need::Command("cc")],
+        aio,
+    ),
+    ("lseek_moves_the_cursor", ALL, &[Need::Command("cc")], lseek),
+    (
+        "duplicates_share_one_cursor",
+        ALL,
+        &[Need::Command("cc")],
+        dup,
+    ),
     (
         "a_descriptor_number_used_again_is_the_new_file",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         close,
     ),
-    ("every_open_names_its_file", "cc", open),
-    ("writes_move_the_cursor_of_a_file_open_for_both", "cc", rdwr),
-    ("raw_system_calls_are_seen", "cc", syscall),
-    ("fread_reports_refills_and_direct_reads", "cc", fread),
-    ("fgets_reports_refills", "cc", || refills("fgets")),
-    ("getc_reports_refills", "cc", || refills("getc")),
-    ("getline_reports_refills", "cc", || refills("getline")),
-    ("fscanf_reports_refills", "cc", || refills("fscanf")),
-    ("wide_streams_report_refills", "cc", || refills("wide")),
+    (
+        "every_open_names_its_file",
+        ALL,
+        &[Need::Command("cc")],
+        open,
+    ),
+    (
+        "writes_move_the_cursor_of_a_file_open_for_both",
+        ALL,
+        &[Need::Command("cc")],
+        rdwr,
+    ),
+    (
+        "raw_system_calls_are_seen",
+        ALL,
+        &[Need::Command("cc")],
+        syscall,
+    ),
+    (
+        "fread_reports_refills_and_direct_reads",
+        ALL,
+        &[Need::Command("cc")],
+        fread,
+    ),
+    ("fgets_reports_refills", ALL, &[Need::Command("cc")], || {
+        refills("fgets")
+    }),
+    ("getc_reports_refills", ALL, &[Need::Command("cc")], || {
+        refills("getc")
+    }),
+    (
+        "getline_reports_refills",
+        ALL,
+        &[Need::Command("cc")],
+        || refills("getline"),
+    ),
+    (
+        "fscanf_reports_refills",
+        ALL,
+        &[Need::Command("cc")],
+        || refills("fscanf"),
+    ),
+    (
+        "wide_streams_report_refills",
+        ALL,
+        &[Need::Command("cc")],
+        || refills("wide"),
+    ),
     (
         "seeking_in_a_stream_reports_what_is_read_again",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         fseek,
     ),
-    ("freopen_and_fdopen_are_followed", "cc", freopen),
-    ("a_redirected_standard_input_is_found_out", "cc", stdin),
+    (
+        "freopen_and_fdopen_are_followed",
+        ALL,
+        &[Need::Command("cc")],
+        freopen,
+    ),
+    (
+        "a_redirected_standard_input_is_found_out",
+        ALL,
+        &[Need::Command("cc")],
+        stdin,
+    ),
     (
         "a_file_opened_by_the_name_of_a_descriptor_is_found_out",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         by_descriptor,
     ),
     (
         "sendfile_copy_file_range_and_splice_report_their_source",
-        "cc",
+        ALL,
+        &[Need::Command("cc")],
         sendfile,
     ),
-    ("iostreams_report_refills", "c++", iostream),
+    (
+        "iostreams_report_refills",
+        ALL,
+        &[Need::Command("c++")],
+        iostream,
+    ),
 ];
 
 /// Programs whose reads of the data file are known byte by byte, by whatever observer.
@@ -504,7 +600,7 @@ fn iostream() {
     let stage = Stage::new();
     let program = stage.path("iostream");
     let mut compiler = std::process::Command::new("c++");
-    let source = crate::harness::source("iostream.cpp");
+    let source = super::harness::source("iostream.cpp");
     stage.build(compiler.args(["-O1", "-o"]).arg(&program).arg(source));
     let seen = observe(program, |command| {
         command.arg(stage.data());

@@ -7,40 +7,60 @@ use std::process::{Command, Output};
 use foreread_plan::Kind::{Pread, Read};
 use foreread_ring::{Advice, Clock, ENV, Mode, Ring};
 use foreread_tests::symbols::{interposed, unnamed};
-use foreread_tests::{check, root};
+use foreread_tests::{Need, check, root};
 
-use crate::Test;
-use crate::harness::{Stage, check_end, library, observe, observe_by};
+use super::harness::{Stage, check_end, library, observe, observe_by};
+use foreread_tests::suite::{QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "every_function_does_the_same_with_any_arguments",
-        "readelf",
+        QUICK,
+        &[Need::Command("readelf")],
         conforms,
     ),
     (
         "a_process_that_confines_itself_is_observed_no_further_than_that_allows",
-        "cc",
+        QUICK,
+        &[Need::Command("cc")],
         confined,
     ),
-    ("a_handler_needs_no_larger_stack", "cc", small_stack),
+    (
+        "a_handler_needs_no_larger_stack",
+        QUICK,
+        &[Need::Command("cc")],
+        small_stack,
+    ),
     (
         "a_handler_that_jumps_out_of_an_event_costs_no_more_than_some_others",
-        "cc",
+        QUICK,
+        &[Need::Command("cc")],
         jumps,
     ),
     (
         "loading_forking_and_reading_at_once_wait_for_nobody",
-        "cc",
+        QUICK,
+        &[Need::Command("cc")],
         loads,
     ),
-    ("descriptors_have_the_numbers_they_must_have", "cc", numbers),
+    (
+        "descriptors_have_the_numbers_they_must_have",
+        QUICK,
+        &[Need::Command("cc")],
+        numbers,
+    ),
     (
         "all_memory_can_be_locked_and_no_core_holds_the_ring",
-        "cc",
+        QUICK,
+        &[Need::Command("cc")],
         locked,
     ),
-    ("limits_of_memory_are_the_programs_own", "prlimit", limited),
+    (
+        "limits_of_memory_are_the_programs_own",
+        QUICK,
+        &[Need::Command("prlimit")],
+        limited,
+    ),
 ];
 
 /// A run of the library's, or without it.
@@ -238,7 +258,7 @@ fn loads() {
     let program = stage.cc("loads", &["-ldl"]);
     let object = stage.path("constructor.so");
     let mut compile = Command::new("cc");
-    let source = crate::harness::source("loads.c");
+    let source = super::harness::source("loads.c");
     compile.args(["-DCONSTRUCTOR", "-shared", "-fPIC", "-pthread", "-o"]);
     stage.build(compile.arg(&object).arg(source));
     let plain = same(

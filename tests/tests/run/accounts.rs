@@ -13,67 +13,84 @@ use foreread_plan::PAGE;
 use foreread_sys::residency::Residency;
 use foreread_tests::{Lab, MemoryGroup, Need, Outcome, Slow, finish, foreread, start};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[
-    ("what_is_read_again_is_accounted_for_as_it_is", &[], again),
+    (
+        "what_is_read_again_is_accounted_for_as_it_is",
+        ALL,
+        &[],
+        again,
+    ),
     (
         "what_is_followed_and_not_recorded_is_accounted_for_as_it_is",
+        ALL,
         &[],
         only_followed,
     ),
     (
         "what_is_fetched_by_the_nearest_record_is_accounted_for_as_it_is",
+        ALL,
         &[],
         nearest,
     ),
     (
         "what_a_plan_tells_wrong_in_part_is_accounted_for_as_it_is",
+        ALL,
         &[],
         partly_changed,
     ),
     (
         "what_is_read_in_another_order_is_accounted_for_as_it_is",
+        ALL,
         &[],
         another_order,
     ),
     (
         "what_is_read_after_a_plan_was_given_up_is_accounted_for_as_it_is",
+        ALL,
         &[],
         given_up,
     ),
     (
         "what_is_read_unobserved_is_not_said_to_be_wasted",
+        ALL,
         &[],
         unobserved,
     ),
     (
         "what_threads_read_in_another_order_is_accounted_for_as_it_is",
+        ALL,
         &[],
         threads,
     ),
     (
         "what_processes_read_in_another_order_is_accounted_for_as_it_is",
+        ALL,
         &[],
         processes,
     ),
     (
         "what_is_read_through_a_mapping_is_accounted_for_as_it_is",
+        ALL,
         &[Need::Root, Need::Fuse],
         mapped,
     ),
     (
         "what_is_read_by_another_name_of_its_file_is_accounted_for_as_it_is",
+        ALL,
         &[],
         another_name,
     ),
     (
         "what_is_evicted_is_accounted_for_as_it_is",
+        ALL,
         &[Need::MemoryGroup],
         little_memory,
     ),
     (
         "what_is_foretold_the_first_time_is_accounted_for_as_it_is",
+        ALL,
         &[],
         first_time,
     ),

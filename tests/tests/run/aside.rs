@@ -4,36 +4,42 @@ use std::fs;
 
 use foreread_tests::{Lab, Need, Outcome, check, text};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "without_the_preload_library_it_stands_aside",
+        QUICK,
         &[],
         no_library,
     ),
     (
         "a_statically_linked_program_is_left_alone",
+        QUICK,
         &[Need::StaticC],
         statically_linked,
     ),
     (
         "a_program_that_clears_its_environment_runs_as_ever_and_it_is_said",
+        QUICK,
         &[],
         cleared_environment,
     ),
     (
         "a_statically_linked_child_runs_as_ever_and_it_is_said",
+        QUICK,
         &[Need::StaticC],
         static_child,
     ),
     (
         "of_a_statically_linked_program_with_children_it_is_said_that_it_was_not_observed",
+        ALL,
         &[Need::StaticC],
         static_parent,
     ),
     (
         "a_child_in_another_pid_namespace_runs_as_ever_and_it_is_said",
+        QUICK,
         &[
             Need::Root,
             Need::Command("unshare"),
@@ -43,66 +49,79 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "programs_that_are_observed_are_not_said_to_be_unobserved",
+        ALL,
         &[Need::Command("python3")],
         all_observed,
     ),
     (
         "a_program_that_closes_every_descriptor_runs_as_ever",
+        QUICK,
         &[Need::Command("python3")],
         closed,
     ),
     (
         "a_program_that_reads_no_file_runs_as_ever",
+        QUICK,
         &[],
         reads_nothing,
     ),
     (
         "a_long_plan_of_files_all_but_in_memory_is_hot_from_the_start",
+        ALL,
         &[],
         nearly_whole,
     ),
     (
         "a_run_that_is_not_recorded_is_not_said_to_read_nothing",
+        ALL,
         &[],
         not_recorded,
     ),
     (
         "an_account_that_cannot_be_written_is_told_in_the_one_line",
+        QUICK,
         &[],
         unwritten,
     ),
     (
         "of_a_program_killed_at_once_nothing_is_claimed",
+        ALL,
         &[],
         killed_at_once,
     ),
     (
         "after_its_plan_the_kernel_reads_ahead_of_a_program_again",
+        ALL,
         &[],
         onward,
     ),
     (
         "the_kernel_reads_ahead_again_once_foreread_was_killed",
+        ALL,
         &[],
         left_behind,
     ),
     (
         "a_command_that_cannot_be_started_is_named_with_the_reason_in_words",
+        QUICK,
         &[],
         not_started,
     ),
     (
         "what_the_device_gave_and_nobody_saw_is_said",
+        ALL,
         &[],
         direct_calls,
     ),
     (
         "what_is_read_in_sight_is_not_called_unseen",
+        ALL,
         &[Need::Command("python3")],
         in_sight,
     ),
     (
         "a_program_under_another_root_runs_as_ever_and_it_is_said",
+        QUICK,
         &[Need::Root, Need::Command("chroot")],
         other_root,
     ),

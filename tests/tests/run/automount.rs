@@ -12,16 +12,18 @@ use foreread_sys::{file, name, user};
 use foreread_tests::{AutomountPoint, Lab, Need};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use crate::Test;
+use foreread_tests::suite::{QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "no_automount_point_is_triggered_wherever_it_is_in_a_path",
+        QUICK,
         &[Need::Automount],
         looked_at,
     ),
     (
         "no_run_triggers_an_automount_point_that_its_record_leads_through",
+        QUICK,
         &[Need::Automount],
         led_through,
     ),

@@ -8,36 +8,50 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use foreread_tests::{Lab, Need, Outcome, check};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
-    ("a_modified_file_is_named", &[], modified),
-    ("a_file_that_shrank_is_named", &[], shrunk),
+    ("a_modified_file_is_named", QUICK, &[], modified),
+    ("a_file_that_shrank_is_named", QUICK, &[], shrunk),
     (
         "a_file_whose_change_leads_the_program_elsewhere_is_named",
+        ALL,
         &[],
         led_elsewhere,
     ),
-    ("a_file_that_grew_is_named", &[], grown),
-    ("a_replaced_file_is_named", &[], replaced),
-    ("a_change_is_told_once", &[], told_once),
+    ("a_file_that_grew_is_named", ALL, &[], grown),
+    ("a_replaced_file_is_named", QUICK, &[], replaced),
+    ("a_change_is_told_once", ALL, &[], told_once),
     (
         "what_the_program_itself_changes_is_not_told",
+        ALL,
         &[],
         own_change,
     ),
-    ("a_removed_file_is_named", &[], removed),
-    ("a_fifo_in_a_files_place_holds_nothing_up", &[], fifo),
-    ("a_folder_in_a_files_place_is_named", &[], folder),
-    ("a_dangling_link_in_a_files_place_is_named", &[], dangling),
-    ("an_unreadable_file_is_named", &[Need::Nobody], unreadable),
+    ("a_removed_file_is_named", QUICK, &[], removed),
+    ("a_fifo_in_a_files_place_holds_nothing_up", QUICK, &[], fifo),
+    ("a_folder_in_a_files_place_is_named", ALL, &[], folder),
+    (
+        "a_dangling_link_in_a_files_place_is_named",
+        ALL,
+        &[],
+        dangling,
+    ),
+    (
+        "an_unreadable_file_is_named",
+        ALL,
+        &[Need::Nobody],
+        unreadable,
+    ),
     (
         "a_file_that_is_no_longer_there_is_named_where_nothing_else_is_missing",
+        ALL,
         &[],
         alone,
     ),
     (
         "a_file_emptied_while_the_program_reads_harms_nobody",
+        QUICK,
         &[],
         emptied,
     ),

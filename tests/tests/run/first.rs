@@ -3,45 +3,62 @@
 
 use foreread_tests::{Lab, Outcome, check};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_first_run_keeps_ahead_of_a_file_read_backward",
+        QUICK,
         &[],
         backward,
     ),
-    ("a_first_run_keeps_ahead_of_strides", &[], strides),
-    ("a_first_run_keeps_ahead_of_nested_strides", &[], nested),
-    ("a_first_run_keeps_ahead_of_several_cursors", &[], cursors),
-    ("a_first_run_keeps_ahead_of_runs_and_gaps", &[], gaps),
+    ("a_first_run_keeps_ahead_of_strides", ALL, &[], strides),
+    (
+        "a_first_run_keeps_ahead_of_nested_strides",
+        ALL,
+        &[],
+        nested,
+    ),
+    (
+        "a_first_run_keeps_ahead_of_several_cursors",
+        ALL,
+        &[],
+        cursors,
+    ),
+    ("a_first_run_keeps_ahead_of_runs_and_gaps", ALL, &[], gaps),
     (
         "a_first_run_keeps_ahead_of_a_file_that_the_program_has_written",
+        ALL,
         &[],
         own,
     ),
     (
         "a_first_run_fetches_next_to_nothing_for_what_has_no_pattern_or_needs_none",
+        ALL,
         &[],
         nothing,
     ),
     (
         "a_first_run_that_is_not_to_be_recorded_is_kept_ahead_of",
+        ALL,
         &[],
         unrecorded,
     ),
     (
         "a_run_that_is_only_recorded_is_not_kept_ahead_of",
+        QUICK,
         &[],
         recorded_alone,
     ),
     (
         "a_record_of_a_run_that_was_helped_says_so",
+        ALL,
         &[],
         helped_record,
     ),
     (
         "reads_of_files_that_no_record_has_are_kept_ahead_of",
+        ALL,
         &[],
         beside_a_record,
     ),

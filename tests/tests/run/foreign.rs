@@ -9,43 +9,60 @@ use std::process::{Command, Output};
 
 use foreread_tests::{Lab, Need, eventually, finish, foreread, root, start, text};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_program_of_another_c_library_runs_as_ever",
+        QUICK,
         &[Need::Command("musl-gcc")],
         musl,
     ),
-    ("a_32_bit_program_runs_as_ever", &[Need::Narrow], narrow),
-    ("a_static_child_is_said_to_be_one", &[Need::StaticC], fixed),
+    (
+        "a_32_bit_program_runs_as_ever",
+        QUICK,
+        &[Need::Narrow],
+        narrow,
+    ),
+    (
+        "a_static_child_is_said_to_be_one",
+        ALL,
+        &[Need::StaticC],
+        fixed,
+    ),
     (
         "a_child_without_the_environment_is_said_to_be_one",
+        ALL,
         &[],
         cleared,
     ),
     (
         "who_cannot_reach_the_library_is_not_told_so_by_the_loader",
+        QUICK,
         &[Need::Root, Need::Command("setpriv")],
         out_of_reach,
     ),
     (
         "a_new_root_without_the_library_is_not_told_so_by_the_loader",
+        QUICK,
         &[Need::Root, Need::Command("bwrap")],
         new_root,
     ),
     (
         "who_may_not_load_the_library_any_more_is_not_told_so_by_the_loader",
+        QUICK,
         &[],
         restricted,
     ),
     (
         "a_program_under_a_filter_from_its_start_runs_as_ever_and_it_is_said",
+        QUICK,
         &[],
         filtered,
     ),
     (
         "a_server_that_confines_its_children_lets_users_log_in",
+        QUICK,
         &[Need::Root, Need::Command("sshd"), Need::Command("ssh")],
         logins,
     ),

@@ -6,23 +6,35 @@ use std::process::Command;
 
 use foreread_tests::{Lab, Need, finish, foreread, start, text};
 
-use crate::Test;
+use foreread_tests::suite::{QUICK, Test};
 
 pub const TESTS: &[Test] = &[
-    ("a_file_that_was_closed_can_be_leased", &[], leased),
-    ("who_holds_a_lease_is_not_told_of_foreread", &[], lessee),
+    ("a_file_that_was_closed_can_be_leased", QUICK, &[], leased),
+    (
+        "who_holds_a_lease_is_not_told_of_foreread",
+        QUICK,
+        &[],
+        lessee,
+    ),
     (
         "a_file_system_whose_files_were_closed_can_be_unmounted",
+        QUICK,
         &[Need::Loop],
         unmounted,
     ),
     (
         "a_file_system_that_the_program_leaves_can_be_unmounted",
+        QUICK,
         &[Need::Loop],
         left,
     ),
-    ("the_room_of_a_deleted_file_is_free", &[Need::Loop], deleted),
-    ("an_executable_can_be_written_anew", &[], rewritten),
+    (
+        "the_room_of_a_deleted_file_is_free",
+        QUICK,
+        &[Need::Loop],
+        deleted,
+    ),
+    ("an_executable_can_be_written_anew", QUICK, &[], rewritten),
 ];
 
 /// Runs a command twice as foreread runs it, first recorded and then kept ahead of, and once more with all in memory; each

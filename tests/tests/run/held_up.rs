@@ -21,66 +21,78 @@ use foreread_tests::silent::{FILE, Silent};
 use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_store_that_does_not_answer_holds_nothing_up",
+        QUICK,
         &[Need::Fuse],
         store,
     ),
     (
         "a_preload_library_that_does_not_answer_leaves_the_program_unobserved",
+        QUICK,
         &[Need::Fuse],
         library,
     ),
     (
         "a_file_at_the_head_of_the_plan_that_does_not_answer_holds_nothing_up",
+        QUICK,
         &[Need::Fuse],
         head,
     ),
     (
         "an_engine_goes_on_fetching_while_a_file_system_does_not_answer",
+        ALL,
         &[Need::Fuse],
         engine,
     ),
     (
         "signals_reach_the_program_while_foreread_is_held_up",
+        QUICK,
         &[Need::Fuse],
         signals,
     ),
     (
         "an_account_that_cannot_be_written_yet_is_not_waited_for",
+        QUICK,
         &[Need::Fuse],
         account,
     ),
     (
         "a_record_that_cannot_be_written_yet_is_not_waited_for",
+        ALL,
         &[Need::Fuse],
         record,
     ),
     (
         "a_file_that_the_program_wrote_and_that_does_not_answer_is_not_waited_for",
+        ALL,
         &[Need::Fuse],
         written,
     ),
     (
         "a_working_directory_that_does_not_answer_holds_nothing_up",
+        QUICK,
         &[Need::Fuse],
         working_directory,
     ),
     (
         "what_foreread_could_not_wait_for_is_done_once_it_can_be",
+        ALL,
         &[Need::Fuse],
         done_later,
     ),
     (
         "nobody_waits_for_a_pipe_because_foreread_is_held_up",
+        ALL,
         &[Need::Fuse],
         pipes,
     ),
     (
         "an_account_goes_to_the_descriptors_that_the_user_gave",
+        ALL,
         &[],
         given_descriptors,
     ),

@@ -2,10 +2,11 @@
 
 use foreread_tests::{Lab, Need, check, finish, start};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[(
     "a_hot_run_looks_at_no_more_files_for_a_record_of_thousands_than_for_one_of_fifty",
+    ALL,
     &[Need::Command("strace"), Need::Command("find")],
     large,
 )];

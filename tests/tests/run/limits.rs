@@ -7,41 +7,48 @@ use std::process::Command;
 use foreread_tests::{Lab, Need, Outcome, eventually, finish, foreread, start, text};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_limit_on_file_sizes_below_the_rings_leaves_the_program_unobserved_and_alive",
+        QUICK,
         &[],
         ring_too_large,
     ),
     (
         "a_limit_on_file_sizes_below_the_records_leaves_the_program_unrecorded_and_alive",
+        ALL,
         &[Need::Command("prlimit")],
         record_too_large,
     ),
     (
         "with_hardly_any_descriptors_the_program_runs_as_ever",
+        QUICK,
         &[Need::Command("env")],
         few_descriptors,
     ),
     (
         "without_a_descriptor_to_spare_the_program_takes_the_place_of_foreread",
+        ALL,
         &[],
         no_descriptors,
     ),
     (
         "with_hardly_any_processes_the_program_runs_as_ever",
+        QUICK,
         &[Need::Nobody, Need::Command("prlimit")],
         few_processes,
     ),
     (
         "what_a_system_call_filter_refuses_is_named_and_the_program_runs_as_ever",
+        QUICK,
         &[],
         refused_calls,
     ),
     (
         "with_hardly_any_descriptors_signals_and_stops_are_passed_through",
+        ALL,
         &[],
         few_descriptors_and_signals,
     ),

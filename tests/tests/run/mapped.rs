@@ -7,12 +7,13 @@ use foreread_plan::Kind;
 use foreread_plan::format::Reader;
 use foreread_tests::Lab;
 
-use crate::Test;
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[
-    ("touched_pages_of_mappings_are_recorded", &[], pages),
+    ("touched_pages_of_mappings_are_recorded", ALL, &[], pages),
     (
         "objects_loaded_at_the_start_and_later_are_recorded_with_their_touched_pages",
+        ALL,
         &[],
         objects,
     ),

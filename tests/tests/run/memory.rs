@@ -4,21 +4,24 @@ use std::process::Command;
 
 use foreread_tests::{Lab, MemoryGroup, Need, Outcome, check, finish, rounds, start};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_plan_larger_than_the_memory_limit_is_kept_ahead_of_within_it",
+        ALL,
         &[Need::MemoryGroup],
         larger_than_memory,
     ),
     (
         "memory_that_others_take_meanwhile_costs_neither_output_nor_account",
+        ALL,
         &[Need::MemoryGroup, Need::Command("python3")],
         squeezed,
     ),
     (
         "a_control_group_with_hardly_any_memory_is_left_to_the_program",
+        ALL,
         &[Need::MemoryGroup],
         cramped,
     ),

@@ -13,56 +13,66 @@ use foreread_tests::silent::Silent;
 use foreread_tests::{Lab, Need, Outcome, check};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "names_are_recorded_in_order_and_once",
+        ALL,
         &[],
         in_order_and_once,
     ),
     (
         "what_a_run_makes_itself_is_not_recorded_as_a_name",
+        ALL,
         &[],
         made_by_itself,
     ),
     (
         "a_walk_is_recorded_whole_though_it_reads_nothing",
+        ALL,
         &[Need::Command("find")],
         walk,
     ),
     (
         "names_that_are_not_in_memory_are_looked_up_ahead",
+        ALL,
         &[Need::Root],
         ahead,
     ),
     (
         "a_record_of_names_stays_whatever_of_its_program_is_in_memory",
+        ALL,
         &[Need::Root],
         whatever_is_in_memory,
     ),
     (
         "what_has_become_of_names_since_harms_no_run",
+        QUICK,
         &[Need::Command("mkfifo")],
         changed,
     ),
     (
         "a_directory_of_very_many_entries_harms_no_run",
+        QUICK,
         &[],
         very_many_entries,
     ),
     (
         "names_that_the_user_may_not_look_at_are_left_alone",
+        QUICK,
         &[Need::Nobody],
         of_others,
     ),
     (
         "names_of_a_file_system_that_is_gone_harm_no_run",
+        QUICK,
         &[Need::Root],
         unmounted,
     ),
     (
         "names_of_a_file_system_that_does_not_answer_hold_nobody_up",
+        QUICK,
         &[Need::Fuse],
         silent,
     ),

@@ -11,21 +11,24 @@ use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, ThreadId};
 use foreread_tests::{Lab, Need, check, finish, start};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::Test;
+use foreread_tests::suite::{QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_record_that_names_fifos_devices_and_folders_holds_nothing_up",
+        QUICK,
         &[],
         special,
     ),
     (
         "a_file_the_user_may_not_read_stays_cold",
+        QUICK,
         &[Need::Nobody],
         secret,
     ),
     (
         "nothing_a_doctored_record_names_is_opened",
+        QUICK,
         &[Need::Nobody, Need::Command("strace")],
         unopened,
     ),

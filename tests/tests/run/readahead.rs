@@ -3,10 +3,11 @@
 
 use foreread_tests::{Lab, check};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[(
     "the_kernel_reads_twice_as_far_ahead_in_a_file_read_from_front_to_back",
+    ALL,
     &[],
     twice_as_far,
 )];

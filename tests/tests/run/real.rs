@@ -1,5 +1,5 @@
 //! The account against the truth, on real programs: what `strace` says that they read, what is in memory when they have
-//! ended, and what the device gave ([`crate::accounts`]).
+//! ended, and what the device gave ([`super::accounts`]).
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,22 +9,25 @@ use std::process::Stdio;
 use foreread_plan::PAGE;
 use foreread_tests::{Lab, Need, Outcome, check, text};
 
-use crate::Test;
-use crate::accounts::{Round, hold_to_truth, in_memory, measured, undisturbed};
+use super::accounts::{Round, hold_to_truth, in_memory, measured, undisturbed};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_key_value_store_is_accounted_for_as_it_is",
+        ALL,
         &[Need::Command("db_bench"), Need::Command("strace")],
         store,
     ),
     (
         "a_database_is_accounted_for_as_it_is",
+        ALL,
         &[Need::Command("sqlite3"), Need::Command("strace")],
         database,
     ),
     (
         "a_file_read_backward_is_accounted_for_as_it_is",
+        QUICK,
         &[Need::Command("strace")],
         backward,
     ),

@@ -10,78 +10,97 @@ use foreread_plan::format::{MAX_ID, Reader, RecordFile};
 use foreread_plan::{Advice, FileId, FileMeta, Summary};
 use foreread_tests::{Lab, Need, Outcome, check, eventually, finish, foreread, start, text};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_record_damaged_in_the_middle_is_named_and_replaced",
+        QUICK,
         &[],
         damaged,
     ),
     (
         "a_damaged_record_of_files_in_memory_is_named_and_replaced",
+        ALL,
         &[],
         damaged_and_hot,
     ),
-    ("a_truncated_record_is_named_and_replaced", &[], truncated),
-    ("an_empty_record_is_named_and_replaced", &[], empty),
+    (
+        "a_truncated_record_is_named_and_replaced",
+        QUICK,
+        &[],
+        truncated,
+    ),
+    ("an_empty_record_is_named_and_replaced", ALL, &[], empty),
     (
         "foreign_bytes_in_a_records_place_are_named_and_replaced",
+        ALL,
         &[],
         foreign,
     ),
     (
         "a_record_of_a_newer_foreread_is_named_and_left_as_it_is",
+        QUICK,
         &[],
         future,
     ),
     (
         "a_record_damaged_anywhere_harms_nobody",
+        ALL,
         &[],
         damaged_anywhere,
     ),
     (
         "something_that_is_no_file_in_a_records_place_is_left_alone",
+        ALL,
         &[],
         no_file,
     ),
     (
         "a_pipe_in_a_records_place_is_named_and_replaced",
+        QUICK,
         &[Need::Command("mkfifo")],
         pipe,
     ),
     (
         "a_record_for_a_place_that_is_no_file_s_is_refused_and_the_program_runs",
+        ALL,
         &[Need::Command("mkfifo")],
         no_file_s_place,
     ),
     (
         "a_record_for_a_link_s_place_goes_where_the_link_leads",
+        ALL,
         &[],
         link_s_place,
     ),
     (
         "two_runs_of_one_command_at_once_leave_one_whole_record",
+        QUICK,
         &[],
         two_runs,
     ),
     (
         "two_recordings_at_once_leave_one_whole_record",
+        ALL,
         &[],
         two_recordings,
     ),
     (
         "a_run_in_another_pid_namespace_leaves_a_growing_record_alone",
+        QUICK,
         &[Need::Root, Need::PidNamespace],
         other_namespace,
     ),
     (
         "a_record_written_to_fill_the_memory_is_named_and_does_not",
+        QUICK,
         &[],
         hostile,
     ),
     (
         "a_password_on_the_command_line_is_nowhere_in_the_store",
+        QUICK,
         &[],
         redacted,
     ),

@@ -5,112 +5,142 @@ use std::os::unix::process::ExitStatusExt;
 use foreread_plan::format::Reader;
 use foreread_tests::{Lab, Need, Outcome, check, finish, start, text};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_run_goes_by_the_measured_profile_of_the_device_and_says_so",
+        ALL,
         &[],
         measured_profile,
     ),
     (
         "the_second_cold_run_is_kept_ahead_of_and_a_hot_one_left_alone",
+        QUICK,
         &[],
         three_runs,
     ),
     (
         "a_sequential_scan_is_read_as_alone_and_accounted_for",
+        ALL,
         &[],
         sequential,
     ),
     (
         "a_record_that_tells_of_a_stream_is_kept_though_the_stream_is_left_to_the_kernel",
+        ALL,
         &[],
         fast_and_sequential,
     ),
     (
         "a_program_that_streams_is_looked_after_once_a_second_at_most",
+        ALL,
         &[],
         streaming,
     ),
     (
         "a_record_is_kept_though_the_program_was_faster_than_the_look_at_its_plan",
+        ALL,
         &[Need::Command("strace")],
         outrun,
     ),
     (
         "a_program_that_begins_with_fast_reads_is_kept_ahead_of_when_it_comes_to_slow_ones",
+        ALL,
         &[],
         warmed_up,
     ),
     (
         "a_scan_by_a_secondary_index_is_kept_ahead_of",
+        ALL,
         &[Need::Command("sqlite3")],
         index_scan,
     ),
     (
         "a_program_that_reads_through_a_mapping_is_kept_ahead_of",
+        ALL,
         &[Need::Command("python3")],
         mapping,
     ),
     (
         "the_parts_of_a_pipeline_are_kept_ahead_of_together",
+        ALL,
         &[],
         pipeline,
     ),
     (
         "a_parallel_build_is_recorded_whole",
+        ALL,
         &[Need::Command("make")],
         build,
     ),
     (
         "a_search_through_a_tree_is_kept_ahead_of",
+        ALL,
         &[Need::Command("grep")],
         search,
     ),
     (
         "other_arguments_go_by_the_nearest_record_which_is_named",
+        ALL,
         &[],
         nearest,
     ),
     (
         "a_program_that_waits_for_what_a_plan_in_memory_does_not_tell_is_recorded_anew",
+        ALL,
         &[],
         elsewhere,
     ),
-    ("another_executable_does_not", &[], unrelated),
+    ("another_executable_does_not", ALL, &[], unrelated),
     (
         "a_file_that_only_the_other_command_names_is_not_fetched",
+        ALL,
         &[],
         other_file,
     ),
     (
         "another_command_gets_a_record_even_if_the_nearest_is_hot",
+        ALL,
         &[],
         nearest_is_hot,
     ),
     (
         "a_user_without_privileges_is_helped_with_the_files_of_others",
+        QUICK,
         &[Need::Nobody],
         files_of_others,
     ),
-    ("a_record_that_no_longer_fits_is_replaced", &[], diverged),
+    (
+        "a_record_that_no_longer_fits_is_replaced",
+        ALL,
+        &[],
+        diverged,
+    ),
     (
         "a_program_that_comes_to_read_more_is_recorded_anew",
+        ALL,
         &[],
         grown,
     ),
     (
         "the_record_of_a_killed_run_is_replaced_by_a_longer_ones",
+        ALL,
         &[],
         cut_short,
     ),
     (
         "without_prefetching_nothing_is_issued_and_without_recording_nothing_kept",
+        QUICK,
         &[],
         options,
     ),
-    ("recording_to_a_file_leaves_the_store_alone", &[], to_a_file),
+    (
+        "recording_to_a_file_leaves_the_store_alone",
+        QUICK,
+        &[],
+        to_a_file,
+    ),
 ];
 
 /// Runs a command on cold files twice, to be recorded and prefetched.

@@ -9,81 +9,100 @@ use std::time::Duration;
 use foreread_tests::{Lab, Need, check, eventually, finish, foreread, start, text};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_signal_to_foreread_reaches_a_program_that_handles_it",
+        QUICK,
         &[],
         handled,
     ),
     (
         "every_signal_that_tells_something_reaches_the_program",
+        ALL,
         &[Need::Command("python3")],
         every,
     ),
     (
         "a_stop_sent_to_foreread_stops_the_program_first",
+        ALL,
         &[],
         stop_sent,
     ),
     (
         "who_ignores_its_children_still_learns_how_the_program_ended",
+        ALL,
         &[Need::Command("env")],
         children_ignored,
     ),
     (
         "a_signal_the_program_does_not_handle_ends_both",
+        QUICK,
         &[],
         unhandled,
     ),
-    ("a_signal_to_the_group_ends_the_program", &[], group),
+    ("a_signal_to_the_group_ends_the_program", ALL, &[], group),
     (
         "the_program_gets_each_signal_as_often_as_it_is_sent",
+        ALL,
         &[],
         once,
     ),
     (
         "a_program_outside_the_group_gets_what_is_sent_to_foreread",
+        ALL,
         &[Need::Command("setsid")],
         outside,
     ),
     (
         "an_alarm_set_before_foreread_reaches_the_program",
+        ALL,
         &[Need::Command("python3")],
         alarm,
     ),
     (
         "the_interrupt_key_reaches_the_program_once",
+        QUICK,
         &[Need::Command("script")],
         interrupt_key,
     ),
     (
         "a_signal_sent_at_the_program_s_start_reaches_it_once",
+        ALL,
         &[Need::Command("strace")],
         at_start,
     ),
     (
         "a_stopped_program_stops_foreread_and_both_go_on_together",
+        QUICK,
         &[],
         stopped,
     ),
     (
         "the_program_goes_on_unharmed_when_foreread_is_killed",
+        QUICK,
         &[],
         supervisor_killed,
     ),
     (
         "what_was_read_a_second_before_foreread_is_killed_is_known",
+        ALL,
         &[],
         soon_killed,
     ),
     (
         "foreread_ends_as_a_program_that_is_killed_from_outside",
+        ALL,
         &[],
         program_killed,
     ),
-    ("what_outlives_the_program_is_left_alone", &[], outlived),
+    (
+        "what_outlives_the_program_is_left_alone",
+        ALL,
+        &[],
+        outlived,
+    ),
 ];
 
 /// Counts its signals until one tells it to end.

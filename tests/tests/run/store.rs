@@ -8,55 +8,79 @@ use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{Access, Extent, FileId, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta};
 use foreread_tests::{Lab, Need, check, finish, foreread, start, text};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
         "a_file_in_place_of_the_data_directory_is_named",
+        ALL,
         &[],
         no_directory,
     ),
     (
         "a_data_directory_that_may_not_be_written_is_named",
+        QUICK,
         &[Need::Nobody],
         unwritable,
     ),
     (
         "a_full_data_directory_is_named_and_its_records_stay",
+        QUICK,
         &[Need::Root, Need::Command("unshare")],
         full,
     ),
     (
         "a_read_only_data_directory_is_named_once",
+        ALL,
         &[Need::Root, Need::Command("unshare")],
         read_only,
     ),
     (
         "at_its_limit_the_store_gives_up_the_records_longest_unused",
+        QUICK,
         &[],
         at_the_limit,
     ),
-    ("a_limit_that_is_no_size_is_named", &[], no_limit),
-    ("without_a_place_for_data_it_stands_aside", &[], no_place),
-    ("what_is_not_a_record_is_left_in_the_store", &[], strangers),
-    ("a_record_named_twice_is_forgotten_once", &[], twice_named),
+    ("a_limit_that_is_no_size_is_named", ALL, &[], no_limit),
+    (
+        "without_a_place_for_data_it_stands_aside",
+        ALL,
+        &[],
+        no_place,
+    ),
+    (
+        "what_is_not_a_record_is_left_in_the_store",
+        ALL,
+        &[],
+        strangers,
+    ),
+    (
+        "a_record_named_twice_is_forgotten_once",
+        ALL,
+        &[],
+        twice_named,
+    ),
     (
         "names_with_control_characters_stay_on_one_line",
+        ALL,
         &[],
         odd_names,
     ),
     (
         "what_a_record_holds_one_of_is_told_in_the_singular",
+        ALL,
         &[],
         one_of_each,
     ),
     (
         "what_is_said_to_a_terminal_keeps_to_its_width",
+        ALL,
         &[],
         narrow_lines,
     ),
     (
         "the_preload_library_is_no_file_of_the_program",
+        ALL,
         &[],
         no_own_library,
     ),

@@ -8,67 +8,83 @@ use std::time::Duration;
 
 use foreread_tests::{Lab, Need, finish, foreread, start, text};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
-    ("output_passes_through_byte_for_byte", &[], output),
-    ("input_and_both_outputs_pass_through", &[], input),
+    ("output_passes_through_byte_for_byte", QUICK, &[], output),
+    ("input_and_both_outputs_pass_through", QUICK, &[], input),
     (
         "what_the_program_closes_is_closed_for_who_is_at_its_other_end",
+        QUICK,
         &[],
         closed_early,
     ),
-    ("the_exit_status_is_the_programs", &[], statuses),
+    ("the_exit_status_is_the_programs", QUICK, &[], statuses),
     (
         "a_program_killed_by_a_signal_ends_foreread_by_the_same",
+        QUICK,
         &[],
         killed,
     ),
     (
         "a_command_that_cannot_be_started_ends_as_in_a_shell",
+        QUICK,
         &[],
         not_started,
     ),
     (
         "descriptors_and_signal_state_are_as_if_started_directly",
+        QUICK,
         &[],
         inherited,
     ),
     (
         "standard_descriptors_that_are_closed_stay_closed",
+        ALL,
         &[],
         closed,
     ),
     (
         "a_program_built_with_a_sanitizer_runs_as_ever",
+        ALL,
         &[],
         sanitized,
     ),
     (
         "the_environment_is_as_given_but_for_what_observing_takes",
+        ALL,
         &[],
         environment,
     ),
     (
         "a_reader_that_leaves_ends_the_program_as_it_would_without",
+        QUICK,
         &[],
         reader_leaves,
     ),
     (
         "a_report_that_nobody_reads_to_its_end_is_no_failure",
+        ALL,
         &[],
         report_unread,
     ),
     (
         "on_a_terminal_the_program_sees_the_terminal",
+        ALL,
         &[Need::Command("script")],
         terminal,
     ),
-    ("quiet_adds_nothing_to_standard_error", &[], quiet),
-    ("one_line_is_added_to_standard_error", &[], one_line),
-    ("explain_says_more_and_all_of_it_is_signed", &[], explain),
+    ("quiet_adds_nothing_to_standard_error", ALL, &[], quiet),
+    ("one_line_is_added_to_standard_error", QUICK, &[], one_line),
+    (
+        "explain_says_more_and_all_of_it_is_signed",
+        ALL,
+        &[],
+        explain,
+    ),
     (
         "an_account_that_cannot_be_written_costs_only_the_account",
+        ALL,
         &[],
         no_account,
     ),

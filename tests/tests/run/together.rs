@@ -4,10 +4,11 @@ use std::process::Command;
 
 use foreread_tests::{Lab, Need, Slow, check, rounds};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[(
     "small_files_that_lie_together_are_read_together",
+    ALL,
     &[Need::Root, Need::Fuse],
     together,
 )];

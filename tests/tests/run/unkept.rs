@@ -2,10 +2,11 @@
 
 use foreread_tests::{Lab, Need, Slow};
 
-use crate::Test;
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[(
     "nothing_is_fetched_where_the_page_cache_keeps_nothing",
+    ALL,
     &[Need::Root, Need::Fuse],
     unkept,
 )];

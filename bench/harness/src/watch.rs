@@ -1,0 +1,138 @@
+//! What other processes did to the machine while something was measured: the page cache emptied, processors kept busy.
+//!
+//! Data flow: the kernel's counters → [`Watch::begin`] → the measurement → [`Watch::disturbed`].
+
+use std::fs;
+
+/// The share of all processors' time that others may take before they count as a disturbance. The kernel counts in ticks
+/// of 10 ms; a busy loop on one of two processors takes half.
+const OTHERS: f64 = 0.05;
+
+/// The kernel's counters when a measurement began.
+#[derive(Debug)]
+pub struct Watch {
+    drops: u64,
+    ticks: Ticks,
+}
+
+/// Processor time since the machine's start, in the kernel's ticks, of all processors together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Ticks {
+    /// All of it, idle or not.
+    all: u64,
+    /// In use, or taken by other guests of the same host.
+    busy: u64,
+    /// Used by this process and by the children that it has waited for.
+    ours: u64,
+}
+
+impl Watch {
+    /// Reads the counters.
+    pub fn begin() -> Self {
+        Self {
+            drops: drops(),
+            ticks: Ticks::now(),
+        }
+    }
+
+    /// What other processes did since, in words; `None` if nothing that counts.
+    pub fn disturbed(&self) -> Option<String> {
+        let drops = drops() - self.drops;
+        let others = self.ticks.others(Ticks::now());
+        let mut said = Vec::new();
+        if drops > 0 {
+            said.push(format!("the page cache was emptied, times: {drops}"));
+        }
+        if others > OTHERS {
+            let percent = others * 100.0;
+            said.push(format!(
+                "others took {percent:.0} % of the processors' time"
+            ));
+        }
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+}
+
+impl Ticks {
+    fn now() -> Self {
+        let of = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self::parse(&of("/proc/stat"), &of("/proc/self/stat"))
+    }
+
+    /// From the texts of `/proc/stat` and `/proc/self/stat`; zeros where a text is not as expected.
+    fn parse(machine: &str, process: &str) -> Self {
+        let number = |word: &str| word.parse::<u64>().unwrap_or(0);
+        // user nice system idle iowait irq softirq steal; guests' time is in user and nice already.
+        let columns = machine.lines().next().unwrap_or("").split_whitespace();
+        let columns: Vec<u64> = columns.skip(1).take(8).map(number).collect();
+        let all: u64 = columns.iter().sum();
+        let idle: u64 = columns.iter().skip(3).take(2).sum();
+        // The name may hold anything; of what follows it, columns 11 to 14 are utime, stime, cutime and cstime.
+        let rest = process.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let ours = rest.split_whitespace().skip(11).take(4).map(number).sum();
+        Self {
+            all,
+            busy: all - idle,
+            ours,
+        }
+    }
+
+    /// The share of all processors' time until `later` that was used by others.
+    fn others(self, later: Self) -> f64 {
+        let all = later.all.saturating_sub(self.all);
+        let ours = later.ours.saturating_sub(self.ours);
+        let busy = later.busy.saturating_sub(self.busy);
+        busy.saturating_sub(ours) as f64 / all.max(1) as f64
+    }
+}
+
+/// How often the page cache has been emptied by hand since the machine's start.
+fn drops() -> u64 {
+    let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("drop_pagecache "));
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_told_from_this_process_and_its_children() {
+        let before = Ticks::parse(
+            "cpu  100 10 50 800 40 0 0 0 0 0\ncpu0 1 2 3\n",
+            "7 (a b) c) S 1 7 7 0 -1 0 0 0 0 0 10 5 3 2 20 0 1 0",
+        );
+        let expected = Ticks {
+            all: 1000,
+            busy: 160,
+            ours: 20,
+        };
+        assert_eq!(before, expected);
+        let later = Ticks::parse(
+            "cpu  150 10 60 830 40 0 0 10 0 0\n",
+            "7 (a) S 1 7 7 0 -1 0 0 0 0 0 30 5 13 2 20 0 1 0",
+        );
+        // 70 of 100 ticks were busy, 30 of them ours.
+        assert!((before.others(later) - 0.4).abs() < 1e-9);
+        assert_eq!(Ticks::parse("", ""), Ticks::default());
+    }
+
+    #[test]
+    fn this_process_at_work_is_no_disturbance() {
+        let before = Ticks::now();
+        let mut sum = 0_u64;
+        while Ticks::now().ours < before.ours + 20 {
+            sum = (0..100_000).fold(sum, |sum, n| sum.wrapping_mul(31) ^ n);
+        }
+        assert!(sum > 0);
+        let after = Ticks::now();
+        // Whatever others do meanwhile, what this process did is not theirs. The kernel samples the two counters on its own
+        // ticks: of 20, up to 2 were in one and not in the other.
+        let theirs = before.others(after) * (after.all - before.all) as f64;
+        let busy = (after.busy - before.busy) as f64;
+        assert!(busy - theirs >= 15.0, "{theirs} of {busy}");
+    }
+}

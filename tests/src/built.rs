@@ -1,0 +1,85 @@
+//! Programs of the tests, compiled once: an output is kept under `target/tests` by the content that it was made of.
+//!
+//! Invariant: what is kept was made by the same compiler command, of the same source and the same headers beside it.
+//!
+//! Data flow: source, compiler, options → [`compiled`] → a copy in the test's own folder.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::root;
+
+/// Compiles `source` to `to`, or copies what was compiled of the same before. The options may not name files of the test's own.
+///
+/// # Panics
+///
+/// With the compiler's messages, if it fails.
+#[track_caller]
+pub fn compiled(compiler: &str, options: &[&str], source: &Path, to: &Path) {
+    let kept = kept(compiler, options, source);
+    if !kept.exists() {
+        let folder = kept.parent().expect("a folder");
+        fs::create_dir_all(folder).expect("the build directory");
+        let new = tempfile::tempdir_in(folder).expect("a directory");
+        let made = new.path().join("made");
+        let mut command = Command::new(compiler);
+        // Libraries come after what asks for them.
+        command.arg("-o").arg(&made).arg(source).args(options);
+        command.current_dir(new.path());
+        let output = command.output().expect("a compiler");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {errors}");
+        fs::rename(made, &kept).expect("the build directory");
+    }
+    copy(&kept, to);
+}
+
+fn kept(compiler: &str, options: &[&str], source: &Path) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    (compiler, options).hash(&mut hasher);
+    let content = fs::read(source).unwrap_or_else(|why| panic!("{}: {why}", source.display()));
+    content.hash(&mut hasher);
+    let folder = source.parent().expect("a folder");
+    let mut headers: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("our own folder")
+        .map(|entry| entry.expect("our own folder").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "h"))
+        .collect();
+    headers.sort();
+    for header in headers {
+        fs::read(header).expect("our own header").hash(&mut hasher);
+    }
+    let name = source.file_stem().expect("a name").to_string_lossy();
+    root().join(format!("target/tests/{name}-{:016x}", hasher.finish()))
+}
+
+/// Copies a file that is to be executed. Another process does so: a descriptor of this one may be inherited by a program that another
+/// test starts just now, and a file that is open for writing cannot be executed.
+#[track_caller]
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "cp to {}",
+        to.display()
+    );
+}
+
+/// Writes a script that can be executed, for the same reason by another process.
+#[track_caller]
+pub(crate) fn script(to: &Path, text: &str) {
+    let mut child = Command::new("sh")
+        .args(["-c", "cat >\"$0\" && chmod 755 \"$0\""])
+        .arg(to)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut input = child.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut input, text.as_bytes()).expect("a shell that reads");
+    drop(input);
+    let status = child.wait().expect("our child");
+    assert!(status.success(), "{}", to.display());
+}

@@ -1,0 +1,29 @@
+//! Whole programs, as users run them. One program of tests, in groups; each test says in its table which ring it is in, and what it
+//! needs ([`foreread_tests::suite`]). What this machine cannot run is reported as ignored, with the reason.
+
+mod cc;
+mod daemon;
+mod learns;
+mod mpi;
+mod observer;
+mod readme;
+mod run;
+mod traces;
+
+use foreread_tests::suite::Suite;
+
+fn main() {
+    if std::env::var_os(observer::harm::HOLD).is_some() {
+        observer::harm::hold();
+    }
+    let mut suite = Suite::from_args();
+    run::add(&mut suite);
+    observer::add(&mut suite);
+    mpi::add(&mut suite);
+    cc::add(&mut suite);
+    daemon::add(&mut suite);
+    learns::add(&mut suite);
+    traces::add(&mut suite);
+    readme::add(&mut suite);
+    suite.run();
+}
