@@ -90,7 +90,7 @@ impl Look {
 const WAITED_BYTES: u64 = 1 << 20;
 
 /// So many of these, evenly spread.
-fn spread<'a, T>(all: &'a [T], most: usize) -> impl Iterator<Item = &'a T> {
+fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     let step = all.len().div_ceil(most.max(1)).max(1);
     all.iter().step_by(step)
 }

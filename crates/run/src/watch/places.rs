@@ -217,7 +217,7 @@ impl Places {
             .files
             .recorded_at(path)
             .filter(|_| *used == Use::Opened)?;
-        sink.trusts(file).then(|| Facts {
+        sink.trusts(file).then_some(Facts {
             kind: FileType::RegularFile,
             dev: meta.dev,
             ino: meta.ino,
