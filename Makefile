@@ -110,13 +110,12 @@ test-all:
 	@MAKE='$(MAKE)' tests/ring.sh rest test-programs test-loom test-slicer test-sqlite test-python
 
 # Unit and property tests, policies in virtual time, and the quick ring of the whole programs, which load the libraries that `build`
-# leaves into real programs. Names of tests that run alone are in their tables (tests/tests).
+# leaves into real programs.
 test-rust: build
 	$(CARGO) test --release --no-fail-fast
 
 # The whole-program tests that are not in the quick ring.
 test-programs: build
-	@test ! -d $(CLANG) || $(MAKE) slicer
 	FOREREAD_RING=rest $(CARGO) test --release --no-fail-fast -p foreread-tests --test programs
 
 # What threads and processes share, in every order. The models are crates of their own (tests/models), with loom's atomics and locks.
@@ -133,6 +132,7 @@ test-slicer-here: slicer
 	ctest --test-dir $(SLICER) --output-on-failure -j 2
 	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime test
 	$(MAKE) -C slicer/programs OUT=$(CURDIR)/$(SLICER)/programs test
+	$(CARGO) test --release -p foreread-tests --test programs -- translated
 	python3 slicer/suites/semantics.py --quick
 
 test-sqlite: sqlite

@@ -510,13 +510,6 @@ impl Outcome {
         }
     }
 
-    /// Of the bytes the program would have waited for, the share foreread had asked for.
-    pub fn coverage(&self) -> f64 {
-        let read = self.bytes("useful") + self.bytes("late");
-        let needed = read + self.bytes("evicted") + self.bytes("missed");
-        read as f64 / needed.max(1) as f64
-    }
-
     /// Checks what foreread came to: a program on a busy machine may be through before it, and what was in memory may
     /// be gone.
     #[track_caller]

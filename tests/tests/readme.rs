@@ -10,6 +10,7 @@ use foreread_tests::{Lab, Need, check, finish, foreread, root, start, text};
 const NOT_RUN: &[(&str, &str)] = &[
     ("make demo", "builds first; what it asks for is a test"),
     ("make test", "runs this test"),
+    ("foreread knew", "make demo prints it"),
     ("CC=\"foreread cc\"", "tests/cc.rs builds with it"),
     ("foreread slice", "tests/cc.rs slices with the real slicer"),
     ("sqlite3 -cmd", "sqlite/tests load the extension"),

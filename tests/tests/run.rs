@@ -1,4 +1,4 @@
-//! `foreread run` with real programs: it never harms them, it keeps ahead of their second run,
+//! `foreread run` with real programs: it never harms them, its accounts are closed,
 //! and bad input costs the speed-up and nothing else.
 //!
 //! Behaviour alone is tested, no absolute times. How much was fetched in time, and what is still in memory, depends on
@@ -25,7 +25,6 @@ mod replay;
 mod signals;
 mod store;
 mod streams;
-mod together;
 mod unkept;
 
 use foreread_tests::suite::Suite;
@@ -53,7 +52,6 @@ pub fn add(suite: &mut Suite) {
         signals::TESTS,
         store::TESTS,
         streams::TESTS,
-        together::TESTS,
         unkept::TESTS,
     ] {
         suite.add("run", tests);

@@ -21,7 +21,7 @@ use foreread_tests::silent::{FILE, Silent};
 use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use rustix::process::{Pid, Signal, kill_process};
 
-use foreread_tests::suite::{ALL, QUICK, Test};
+use foreread_tests::suite::{QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
@@ -44,7 +44,7 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "an_engine_goes_on_fetching_while_a_file_system_does_not_answer",
-        ALL,
+        QUICK,
         &[Need::Fuse],
         engine,
     ),
@@ -62,13 +62,13 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "a_record_that_cannot_be_written_yet_is_not_waited_for",
-        ALL,
+        QUICK,
         &[Need::Fuse],
         record,
     ),
     (
         "a_file_that_the_program_wrote_and_that_does_not_answer_is_not_waited_for",
-        ALL,
+        QUICK,
         &[Need::Fuse],
         written,
     ),
@@ -80,19 +80,19 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "what_foreread_could_not_wait_for_is_done_once_it_can_be",
-        ALL,
+        QUICK,
         &[Need::Fuse],
         done_later,
     ),
     (
         "nobody_waits_for_a_pipe_because_foreread_is_held_up",
-        ALL,
+        QUICK,
         &[Need::Fuse],
         pipes,
     ),
     (
         "an_account_goes_to_the_descriptors_that_the_user_gave",
-        ALL,
+        QUICK,
         &[],
         given_descriptors,
     ),

@@ -6,7 +6,7 @@ use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[(
     "a_hot_run_looks_at_no_more_files_for_a_record_of_thousands_than_for_one_of_fifty",
-    ALL,
+    ALL.alone(),
     &[Need::Command("strace"), Need::Command("find")],
     large,
 )];

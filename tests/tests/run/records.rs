@@ -10,7 +10,7 @@ use foreread_plan::format::{MAX_ID, Reader, RecordFile};
 use foreread_plan::{Advice, FileId, FileMeta, Summary};
 use foreread_tests::{Lab, Need, Outcome, check, eventually, finish, foreread, start, text};
 
-use foreread_tests::suite::{ALL, QUICK, Test};
+use foreread_tests::suite::{QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
@@ -21,7 +21,7 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "a_damaged_record_of_files_in_memory_is_named_and_replaced",
-        ALL,
+        QUICK,
         &[],
         damaged_and_hot,
     ),
@@ -31,10 +31,10 @@ pub const TESTS: &[Test] = &[
         &[],
         truncated,
     ),
-    ("an_empty_record_is_named_and_replaced", ALL, &[], empty),
+    ("an_empty_record_is_named_and_replaced", QUICK, &[], empty),
     (
         "foreign_bytes_in_a_records_place_are_named_and_replaced",
-        ALL,
+        QUICK,
         &[],
         foreign,
     ),
@@ -46,13 +46,13 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "a_record_damaged_anywhere_harms_nobody",
-        ALL,
+        QUICK,
         &[],
         damaged_anywhere,
     ),
     (
         "something_that_is_no_file_in_a_records_place_is_left_alone",
-        ALL,
+        QUICK,
         &[],
         no_file,
     ),
@@ -64,13 +64,13 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "a_record_for_a_place_that_is_no_file_s_is_refused_and_the_program_runs",
-        ALL,
+        QUICK,
         &[Need::Command("mkfifo")],
         no_file_s_place,
     ),
     (
         "a_record_for_a_link_s_place_goes_where_the_link_leads",
-        ALL,
+        QUICK,
         &[],
         link_s_place,
     ),
@@ -82,7 +82,7 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "two_recordings_at_once_leave_one_whole_record",
-        ALL,
+        QUICK,
         &[],
         two_recordings,
     ),
@@ -154,7 +154,6 @@ fn assert_named_and_replaced(lab: &Lab, outcome: &Outcome, what: &str) {
     let next = lab.run(COMMAND);
     next.check_mode("prefetched");
     check!(next.reason().is_empty(), "{next:?}");
-    check!(next.coverage() > 0.9, "{next:?}");
 }
 
 fn damaged() {
