@@ -13,7 +13,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, FileMeta, Kind, PAGE};
 use foreread_sys::file::{FileFacts, Opener};
@@ -38,6 +38,9 @@ const WAITING: usize = 1 << 16;
 const ENTRIES: usize = 1 << 16;
 /// How long a thread waits for the program to pass what was requested, before it looks again whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long the end of a run waits for threads that may be stuck in a file system: a program's caller may notice longer waits.
+const PARTING: Duration = Duration::from_millis(50);
 
 /// How a file differs from what was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,6 +163,18 @@ impl Shared {
         drop(state);
         self.more.notify_all();
         self.room.notify_all();
+    }
+
+    /// Stops, and waits for what is being requested to be entered, unless a file system holds that up.
+    pub(crate) fn settle(&self) -> MutexGuard<'_, State> {
+        self.stop();
+        let begun = Instant::now();
+        let mut state = self.lock();
+        while state.working > 0 && begun.elapsed() < PARTING {
+            let waited = self.room.wait_timeout(state, PARTING / 50);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
     }
 
     /// The program has read so many planned pages.

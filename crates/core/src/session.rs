@@ -193,8 +193,7 @@ impl Session {
 
     /// Ends fetching; the account. Threads that a file system holds up end with the process.
     pub fn finish(self) -> Account {
-        self.shared.stop();
-        let mut state = self.shared.lock();
+        let mut state = self.shared.settle();
         let mut account = Account {
             reads: self.reads,
             foreseen: self.foreseen,
@@ -234,5 +233,198 @@ impl Session {
             &mut names.unused
         } = unused;
         account
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::{Access, Advice, Extent, FileMeta, Kind, ThreadId};
+    use foreread_sys::cache;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+    use tempfile::TempDir;
+
+    const PAGES: u64 = 512;
+
+    struct List(std::vec::IntoIter<Access>);
+
+    impl Trace for List {
+        fn next(&mut self) -> Option<Access> {
+            self.0.next()
+        }
+    }
+
+    struct Table(BTreeMap<FileId, FileMeta>);
+
+    impl Files for Table {
+        fn file(&self, file: FileId) -> Option<&FileMeta> {
+            self.0.get(&file)
+        }
+    }
+
+    /// A file that is not in memory, on a real file system, and a file that is not there.
+    fn lab() -> (TempDir, Arc<dyn Files>) {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().canonicalize().unwrap().join("data");
+        std::fs::write(&path, vec![7; (PAGES * PAGE) as usize]).unwrap();
+        let facts = path.metadata().unwrap();
+        let meta = |path: &Path| FileMeta {
+            path: path.to_owned(),
+            dev: facts.dev(),
+            ino: facts.ino(),
+            size: facts.size(),
+            mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
+            written: false,
+            advice: Advice::Normal,
+            directory: false,
+        };
+        let files = [
+            (FileId(0), meta(&path)),
+            (FileId(1), meta(Path::new("/none/here"))),
+        ];
+        cache::evict(File::open(&path).unwrap()).unwrap();
+        (folder, Arc::new(Table(files.into_iter().collect())))
+    }
+
+    fn read(file: u32, page: u64) -> Access {
+        Access {
+            file: FileId(file),
+            extent: Extent::new(page * PAGE, PAGE),
+            thread: ThreadId(0),
+            kind: Kind::Pread,
+            start: 0,
+            took: 0,
+        }
+    }
+
+    fn start(files: &Arc<dyn Files>, reads: Vec<Access>, budget: u64) -> Session {
+        Session::start(List(reads.into_iter()), Arc::clone(files), budget).unwrap()
+    }
+
+    fn wait(what: &str, is_so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn is_closed(account: &Account) -> bool {
+        let Account {
+            useful,
+            late,
+            evicted,
+            wasted,
+            unknown,
+            ..
+        } = account;
+        account.issued == useful + late + evicted + wasted + unknown
+    }
+
+    fn scattered(count: u64) -> impl Iterator<Item = u64> {
+        (0..count).map(|n| n * 37 % PAGES)
+    }
+
+    #[test]
+    fn a_plan_is_fetched_as_a_whole_and_accounted_for() {
+        let (_folder, files) = lab();
+        let reads = scattered(300).map(|page| read(0, page)).chain([read(1, 0)]);
+        let mut session = start(&files, reads.collect(), 1 << 20);
+        wait("the plan", || session.shared.is_done());
+        for page in scattered(200) {
+            session.read(FileId(0), page..page + 1, page % 10 == 0, 1);
+        }
+        let account = session.finish();
+        assert!(is_closed(&account), "{account:?}");
+        assert_eq!((account.reads, account.foreseen), (200, 200));
+        let gone = |(file, how): &(FileId, Difference)| {
+            *file == FileId(1) && matches!(how, Difference::Gone(_))
+        };
+        assert!(account.differences.iter().any(gone), "{account:?}");
+    }
+
+    #[test]
+    fn no_more_than_the_budget_is_ahead_of_the_program() {
+        let (_folder, files) = lab();
+        let reads: Vec<_> = (0..PAGES).rev().map(|page| read(0, page)).collect();
+        let mut session = start(&files, reads, 64);
+        wait("the budget", || session.shared.lock().was_full());
+        let issued = |session: &Session| -> u64 {
+            let state = session.shared.lock();
+            state
+                .issued
+                .iter()
+                .map(|(_, pages)| pages.end - pages.start)
+                .sum()
+        };
+        // Each of the threads may be at work on one request beyond the budget.
+        assert!(issued(&session) <= 64 + 16 * 32);
+        for page in (0..PAGES).rev() {
+            session.read(FileId(0), page..page + 1, false, 1);
+        }
+        wait("the rest", || session.shared.is_done());
+        let account = session.finish();
+        assert!(account.was_full && is_closed(&account), "{account:?}");
+        assert_eq!(account.wasted, 0, "{account:?}");
+    }
+
+    #[test]
+    fn a_program_that_reads_something_else_is_fetched_no_more_for() {
+        let (_folder, files) = lab();
+        let mut session = start(&files, vec![read(0, 1)], 1 << 20);
+        wait("the plan", || session.shared.is_done());
+        for page in 0..WINDOW {
+            session.read(FileId(9), page..page + 1, true, 1);
+        }
+        assert!(session.has_left() && session.has_strayed());
+        let account = session.finish();
+        assert!(account.has_left && is_closed(&account), "{account:?}");
+        assert_eq!(account.missed, WINDOW * PAGE);
+    }
+
+    #[test]
+    fn what_is_read_while_nobody_looks_is_not_said_to_be_wasted() {
+        let (_folder, files) = lab();
+        let mut session = start(
+            &files,
+            scattered(100).map(|page| read(0, page)).collect(),
+            1 << 20,
+        );
+        wait("the plan", || session.shared.is_done());
+        session.look_away();
+        let account = session.finish();
+        assert!(is_closed(&account) && account.wasted == 0, "{account:?}");
+        assert_eq!(account.unknown, account.issued);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn the_account_is_closed_whatever_is_planned_and_read(
+            planned in prop::collection::vec((0u32..2, 0u64..600), 0..400),
+            seen in prop::collection::vec((0u32..3, 0u64..600, any::<bool>()), 0..400),
+            budget in 1u64..600,
+            looks_away in any::<bool>(),
+        ) {
+            let (_folder, files) = lab();
+            let reads = planned.iter().map(|&(file, page)| read(file, page));
+            let mut session = start(&files, reads.collect(), budget);
+            for &(file, page, waited) in &seen {
+                session.read(FileId(file), page..page + 1, waited, 1);
+            }
+            if looks_away {
+                session.look_away();
+            }
+            let account = session.finish();
+            prop_assert!(is_closed(&account), "{:?}", account);
+            prop_assert_eq!(account.reads, seen.len() as u64);
+            prop_assert!(account.foreseen <= account.reads);
+        }
     }
 }
