@@ -91,8 +91,9 @@ fn the_unit_is_hardened() {
 
 fn systemd_takes_the_unit() {
     let place = Place::new();
-    fs::create_dir(place.lab.path("bin")).expect("a folder");
-    std::os::unix::fs::symlink(foreread(), place.lab.path("bin/foreread")).expect("a link");
+    fs::create_dir(place.lab.path("libexec")).expect("a folder");
+    let built = foreread().with_file_name("forereadd");
+    std::os::unix::fs::symlink(built, place.lab.path("libexec/forereadd")).expect("a link");
     let prefix = place.lab.path("").display().to_string();
     let unit = unit().replace("@PREFIX@", prefix.trim_end_matches('/'));
     let path = place.lab.write("forereadd.service", unit);
