@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use foreread_tests::{Need, eventually, foreread, root, text};
 use serde_json::Value;
 
-use super::{Place, Running};
 use foreread_tests::suite::{ALL, QUICK, Test};
+
+use super::{Place, Running};
 
 pub const TESTS: &[Test] = &[
     ("the_unit_is_hardened", ALL, &[], the_unit_is_hardened),
@@ -21,14 +22,20 @@ pub const TESTS: &[Test] = &[
     (
         "the_rights_that_the_unit_leaves_are_enough",
         QUICK,
-        &[Need::Root, Need::Command("setpriv")],
+        &[Need::Fanotify, Need::Command("setpriv")],
         the_rights_that_the_unit_leaves_are_enough,
     ),
     (
         "systemd_is_told_that_it_is_ready",
         ALL,
-        &[Need::Root],
+        &[Need::Fanotify],
         systemd_is_told_that_it_is_ready,
+    ),
+    (
+        "rights_that_are_not_needed_are_given_up",
+        QUICK,
+        &[Need::Fanotify],
+        rights_that_are_not_needed_are_given_up,
     ),
 ];
 
@@ -92,8 +99,8 @@ fn the_unit_is_hardened() {
 fn systemd_takes_the_unit() {
     let place = Place::new();
     fs::create_dir(place.lab.path("libexec")).expect("a folder");
-    let built = foreread().with_file_name("forereadd");
-    std::os::unix::fs::symlink(built, place.lab.path("libexec/forereadd")).expect("a link");
+    let daemon = foreread().with_file_name("forereadd");
+    std::os::unix::fs::symlink(daemon, place.lab.path("libexec/forereadd")).expect("a link");
     let prefix = place.lab.path("").display().to_string();
     let unit = unit().replace("@PREFIX@", prefix.trim_end_matches('/'));
     let path = place.lab.write("forereadd.service", unit);
@@ -168,6 +175,29 @@ fn the_rights_that_the_unit_leaves_are_enough() {
     if Need::Nobody.missing().is_none() {
         assert!(asked.status.success(), "{}", text(&asked.stderr));
     }
+}
+
+/// Root's daemon, started by hand, cannot write what root may write, nor gain rights by a program that it would start.
+fn rights_that_are_not_needed_are_given_up() {
+    let place = Place::new();
+    place.said(&["daemon", "start"]);
+    let answer = place.said(&["daemon", "status", "--json"]);
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let pid = answer["pid"].as_u64().expect("its process");
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.expect("a field").trim().to_owned()
+    };
+    for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+        let rights = u64::from_str_radix(&field(set), 16).expect("rights");
+        // CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_NET_ADMIN, CAP_SYS_MODULE.
+        for right in [0, 1, 3, 5, 12, 16] {
+            assert_eq!(rights >> right & 1, 0, "{set} {rights:x} has {right}");
+        }
+    }
+    assert_eq!(field("NoNewPrivs:"), "1");
+    place.said(&["daemon", "stop"]);
 }
 
 fn systemd_is_told_that_it_is_ready() {
